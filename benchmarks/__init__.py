@@ -1,0 +1,1 @@
+"""How fast the project is, measured beside what people would use instead."""

@@ -1,0 +1,21 @@
+"""Floor 0: what a visit is, how it is classified and how it lands. These are its public names.
+
+The parts that import logs (importing, classify, sample) are asked for by module, as loading their rules takes time.
+"""
+
+from data.errors import BadInput, LakeDamaged, TrafficError
+from data.lake import Lake
+from data.visits import AI_CATEGORIES, BOT_CATEGORIES, OTHER_CATEGORIES, VISITS, check_organization, is_organization
+
+__all__ = [
+    "AI_CATEGORIES",
+    "BOT_CATEGORIES",
+    "OTHER_CATEGORIES",
+    "VISITS",
+    "BadInput",
+    "Lake",
+    "LakeDamaged",
+    "TrafficError",
+    "check_organization",
+    "is_organization",
+]

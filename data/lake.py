@@ -1,0 +1,131 @@
+"""The lake: one folder that holds everything the service remembers. Who may read what is not decided here."""
+
+import hashlib
+import os
+from datetime import date
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from data.errors import BadInput, LakeDamaged
+from data.manifest import LandedFile, Manifest
+from data.visits import VISITS
+
+LINKS: Final = pa.schema(
+    [
+        ("organization", pa.string()),
+        ("short_code", pa.string()),
+        ("domain", pa.string()),  # "": the link works on every domain
+        ("target_url", pa.string()),
+        ("created_at", pa.timestamp("us")),  # UTC
+    ]
+)
+"""The columns of one organization's links.parquet."""
+
+
+class Lake:
+    """An open lake. Its manifest says which visit files are live; its seed files are empty and always there.
+
+    An empty file of each kind lets a query be planned, and its columns be described, with nothing imported yet.
+    """
+
+    def __init__(self, root: Path, create: bool = False) -> None:
+        """Open the lake at `root`, or make one there. Raises BadInput when there is none and `create` is off."""
+        self.root = root.absolute()
+        if not create and not (self.root / "manifest.sqlite").exists():
+            raise BadInput(f"there is no lake at {root}; import a log first, or name another with TRAFFIC_LAKE.")
+        try:
+            for folder in (self.staging, self.rejects):
+                folder.mkdir(parents=True, exist_ok=True)
+            self.seed_visits = self._seed("visits/organization=_seed/day=1970-01-01/seed.parquet", VISITS)
+            self.seed_links = self._seed("links/organization=_seed/links.parquet", LINKS)
+        except OSError as error:
+            raise BadInput(f"the lake at {root} cannot be written: {error.strerror}.") from error
+        self.manifest = Manifest(self.root / "manifest.sqlite")
+
+    @property
+    def staging(self) -> Path:
+        """Where files are written before they count."""
+        return self.root / ".staging"
+
+    @property
+    def rejects(self) -> Path:
+        """Where the lines that could not be read are noted, by number and reason."""
+        return self.root / "rejects"
+
+    @property
+    def salts(self) -> Path:
+        """The file of the daily salts; the one file that a backup leaves out."""
+        return self.root / "salts.sqlite"
+
+    def links(self, organization: str) -> Path:
+        """Where the links of one organization lie, if it has any."""
+        return self.root / "links" / f"organization={organization}" / "links.parquet"
+
+    def visit_files(self, organization: str, start: date, end: date) -> list[str]:
+        """The live files of one organization and range of days, the seed first. Raises LakeDamaged.
+
+        A file whose size, time of change or inode is not what the manifest says is hashed before it is used.
+        """
+        files = self.manifest.live_files(organization, start, end)
+        return [self.seed_visits, *(self._checked(file) for file in files)]
+
+    def link_files(self, organization: str) -> list[str]:
+        """The files of the links of one organization, the seed first."""
+        path = self.links(organization)
+        return [self.seed_links, str(path)] if path.exists() else [self.seed_links]
+
+    def _checked(self, file: LandedFile) -> str:
+        path = self.root / file.path
+        try:
+            stat = path.stat()
+        except OSError as error:
+            raise LakeDamaged(f"{path} is missing; restore it from a backup.") from error
+        if (stat.st_size, stat.st_mtime_ns, stat.st_ino) != (file.size, file.mtime_ns, file.inode):
+            if sha256_of(path) != file.sha256:
+                raise LakeDamaged(f"{path} is not what was written (its SHA-256 differs); restore it from a backup.")
+            self.manifest.refresh_stat(file, stat.st_mtime_ns, stat.st_ino)
+        return str(path)
+
+    def _seed(self, name: str, schema: pa.Schema) -> str:
+        path = self.root / name
+        if not path.exists():
+            write_durably(schema.empty_table(), self.staging / f"seed-{os.getpid()}.parquet", path)
+        return str(path)
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_parquet(table: pa.Table, path: Path) -> None:
+    """Write a table and wait until it is on the disk."""
+    pq.write_table(table, path, compression="zstd", row_group_size=20_000)
+    _sync(path)
+
+
+def move_durably(source: Path, target: Path) -> None:
+    """Rename a file and wait until its new name, and every folder made for it, is on the disk."""
+    missing = [folder for folder in target.parents if not folder.exists()]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source.rename(target)
+    for folder in (target.parent, *(folder.parent for folder in missing)):
+        _sync(folder)
+
+
+def write_durably(table: pa.Table, staged: Path, target: Path) -> None:
+    """Replace `target` by a table as a whole: readers see the old file or the new one."""
+    write_parquet(table, staged)
+    move_durably(staged, target)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

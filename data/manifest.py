@@ -1,0 +1,198 @@
+"""The manifest: the one authority on which Parquet files exist and which logs were imported.
+
+A SQLite database in write-ahead mode with full syncing. How files are written is in landing.py.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from data.errors import LakeDamaged
+
+MIGRATIONS: Final = (
+    """
+    CREATE TABLE batches (
+        id INTEGER PRIMARY KEY,
+        organization TEXT NOT NULL,
+        domain TEXT NOT NULL,         -- what --domain said, '' when it said nothing
+        sha256 TEXT NOT NULL,         -- of the log's decompressed content
+        bytes INTEGER NOT NULL,       -- its length
+        whole_bytes INTEGER NOT NULL, -- up to the end of its last finished line
+        visits INTEGER NOT NULL,      -- landed by this batch
+        imported_at TEXT NOT NULL,
+        UNIQUE (organization, domain, sha256)
+    );
+    CREATE TABLE files (
+        id INTEGER PRIMARY KEY,
+        batch INTEGER NOT NULL REFERENCES batches (id),
+        organization TEXT NOT NULL,
+        day TEXT NOT NULL,
+        path TEXT NOT NULL UNIQUE,    -- relative to the lake
+        visits INTEGER NOT NULL,
+        bytes INTEGER NOT NULL,
+        sha256 TEXT NOT NULL,
+        mtime_ns INTEGER NOT NULL,
+        inode INTEGER NOT NULL,
+        unfinished INTEGER NOT NULL,  -- 1: holds the visit of a last line without its newline
+        dead_at TEXT
+    );
+    CREATE INDEX live_files ON files (organization, day) WHERE dead_at IS NULL;
+    """,
+)
+"""Entry n takes a manifest from version n to n + 1. Entries are only ever added."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One import of one log's content."""
+
+    organization: str
+    domain: str
+    sha256: str
+    size: int
+    whole_size: int
+    visits: int
+    imported_at: datetime
+    id: int | None = None
+
+
+@dataclass(frozen=True)
+class LandedFile:
+    """One Parquet file of one organization and day, as it lies on disk."""
+
+    organization: str
+    day: date
+    path: str
+    visits: int
+    size: int
+    sha256: str
+    mtime_ns: int
+    inode: int
+    unfinished: bool
+
+
+_FILE_COLUMNS = "organization, day, path, visits, bytes, sha256, mtime_ns, inode, unfinished"
+
+
+class Manifest:
+    """An open manifest. Safe to use from several threads; several processes may hold the same one."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create the manifest. Raises LakeDamaged when a newer program wrote it."""
+        self._lock = threading.Lock()
+        self._db = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
+        try:
+            (mode,) = self._db.execute("PRAGMA journal_mode = WAL").fetchone()
+            if mode != "wal":
+                raise LakeDamaged(f"{path} cannot keep a write-ahead log here; put the lake on a local disk.")
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._migrate(path)
+        except sqlite3.DatabaseError as error:
+            raise LakeDamaged(f"{path} cannot be used: {error}.") from error
+
+    def _migrate(self, path: Path) -> None:
+        with self.transaction() as db:
+            (version,) = db.execute("PRAGMA user_version").fetchone()
+            if version > len(MIGRATIONS):
+                raise LakeDamaged(
+                    f"{path} has version {version}, this program knows up to {len(MIGRATIONS)}; upgrade the program."
+                )
+            for script in MIGRATIONS[version:]:
+                for statement in script.split(";"):
+                    db.execute(statement)
+            db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """The database inside one write transaction, committed at the end or rolled back on any error."""
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def _rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._db.execute(sql, parameters).fetchall()
+
+    def batches(self, organization: str, domain: str) -> list[Batch]:
+        """Every import of this organization and domain, longest content first."""
+        rows = self._rows(
+            "SELECT sha256, bytes, whole_bytes, visits, imported_at, id FROM batches "
+            "WHERE organization = ? AND domain = ? ORDER BY bytes DESC",
+            [organization, domain],
+        )
+        return [
+            Batch(organization, domain, sha256, size, whole, visits, datetime.fromisoformat(at), key)
+            for sha256, size, whole, visits, at, key in rows
+        ]
+
+    def commit(
+        self, batch: Batch, known: Sequence[Batch], continues: Batch | None, place: Callable[[], list[LandedFile]]
+    ) -> bool:
+        """Register a batch and its files in one transaction.
+
+        False, and nothing done, when another import came between: `known` is no longer all there is.
+        `place` is called inside the transaction and moves the files to where they will be read.
+        The visit of an unfinished last line of `continues` is replaced by what this batch read of it.
+        """
+        with self.transaction() as db:
+            (count,) = db.execute(
+                "SELECT count(*) FROM batches WHERE organization = ? AND domain = ?", [batch.organization, batch.domain]
+            ).fetchone()
+            if count != len(known):
+                return False
+            now = batch.imported_at.isoformat()
+            cursor = db.execute(
+                "INSERT INTO batches (organization, domain, sha256, bytes, whole_bytes, visits, imported_at) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [batch.organization, batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits, now],
+            )
+            if continues is not None:
+                db.execute(
+                    "UPDATE files SET dead_at = ? WHERE batch = ? AND unfinished AND dead_at IS NULL",
+                    [now, continues.id],
+                )
+            db.executemany(
+                f"INSERT INTO files (batch, {_FILE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (cursor.lastrowid, f.organization, f.day.isoformat(), f.path, f.visits, f.size, f.sha256,
+                     f.mtime_ns, f.inode, f.unfinished)
+                    for f in place()
+                ],
+            )  # fmt: skip
+        return True
+
+    def live_files(self, organization: str, start: date, end: date) -> list[LandedFile]:
+        """The files that hold the visits of one organization from `start` to `end`, both included."""
+        rows = self._rows(
+            f"SELECT {_FILE_COLUMNS} FROM files WHERE organization = ? AND day BETWEEN ? AND ? AND dead_at IS NULL "
+            "ORDER BY path",
+            [organization, start.isoformat(), end.isoformat()],
+        )
+        return [
+            LandedFile(name, date.fromisoformat(day), path, visits, size, sha256, mtime_ns, inode, bool(unfinished))
+            for name, day, path, visits, size, sha256, mtime_ns, inode, unfinished in rows
+        ]
+
+    def refresh_stat(self, file: LandedFile, mtime_ns: int, inode: int) -> None:
+        """Remember where a file lies now that its bytes were found unchanged."""
+        with self.transaction() as db:
+            db.execute("UPDATE files SET mtime_ns = ?, inode = ? WHERE path = ?", [mtime_ns, inode, file.path])
+
+    def organizations(self) -> list[str]:
+        """Every organization that has imported something."""
+        return [name for (name,) in self._rows("SELECT DISTINCT organization FROM batches ORDER BY organization")]
+
+    def close(self) -> None:
+        """Close the database."""
+        self._db.close()

@@ -1,0 +1,13 @@
+-- Apache's and nginx's "combined": address ident user [time] "request" status bytes "referrer" "user agent"
+SELECT
+    number,
+    '' AS domain,
+    split_part(parts[1], ' ', 1) AS ip,
+    bracketed_time(parts[1]) AS visited_at,
+    unshielded(parts[2]) AS request,
+    status_after(parts[3]) AS status,
+    dash_as_empty(unshielded(parts[4])) AS referrer,
+    dash_as_empty(unshielded(parts[6])) AS user_agent,
+    len(parts) >= 6 AS is_whole,
+    len(parts) = 6 AS is_mended
+FROM (SELECT number, quoted_parts(line) AS parts FROM lines)

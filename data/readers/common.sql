@@ -1,0 +1,13 @@
+-- The "common" log of many servers: address ident user [time] "request" status bytes. It names no user agent.
+SELECT
+    number,
+    '' AS domain,
+    split_part(parts[1], ' ', 1) AS ip,
+    bracketed_time(parts[1]) AS visited_at,
+    unshielded(parts[2]) AS request,
+    status_after(parts[3]) AS status,
+    '' AS referrer,
+    '' AS user_agent,
+    len(parts) = 3 AS is_whole,
+    FALSE AS is_mended
+FROM (SELECT number, quoted_parts(line) AS parts FROM lines)

@@ -1,0 +1,14 @@
+-- Words that readers of access logs share.
+
+-- \\ and \" are set aside before a line is split at its quotes, and put back afterwards.
+CREATE MACRO shielded(line) AS replace(replace(line, '\\', chr(1)), '\"', chr(2));
+CREATE MACRO unshielded(part) AS replace(replace(part, chr(2), '\"'), chr(1), '\\');
+CREATE MACRO quoted_parts(line) AS string_split(shielded(line), '"');
+
+-- The 28 characters [17/May/2015:10:05:03 +0000] that end the part before the request.
+CREATE MACRO bracketed_time(head) AS
+    CAST(try_strptime(right(rtrim(head), 28), '[%d/%b/%Y:%H:%M:%S %z]') AS TIMESTAMP);
+
+CREATE MACRO status_after(part) AS TRY_CAST(split_part(part, ' ', 2) AS SMALLINT);
+CREATE MACRO dash_as_empty(part) AS CASE WHEN part = '-' THEN '' ELSE part END;
+CREATE MACRO is_address(word) AS regexp_full_match(word, '[0-9A-Fa-f:.]*[.:][0-9A-Fa-f:.]*');

@@ -1,0 +1,117 @@
+"""The fact tables behind classification: TOML files in this folder, one row a fact, each with its evidence.
+
+A row that is malformed stops the program and names the file, the row and the field. How rows are
+applied is in classify.py and referrers.py.
+"""
+
+import hashlib
+import tomllib
+from collections.abc import Collection
+from dataclasses import MISSING, dataclass, fields
+from datetime import date
+from importlib import metadata, resources
+from typing import Final, TypeVar
+
+from data.visits import CATEGORY_OF_KIND, CONFIDENCE_SCORES, REFERRER_TYPES
+
+Row = TypeVar("Row")
+
+_ALLOWED: Final[dict[str, Collection[str]]] = {
+    "agent_kind": CATEGORY_OF_KIND,
+    "confidence": CONFIDENCE_SCORES,
+    "referrer_type": REFERRER_TYPES,
+}
+_RULE_PACKAGES: Final = ("crawler-user-agents", "ua-parser-builtins")
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A product token in user agents, and who is behind it. The first row of the file that matches wins."""
+
+    token: str  # literal, compared without case, on boundaries
+    agent: str
+    operator: str
+    agent_kind: str
+    confidence: str
+    evidence: str
+    checked: date
+    example: str
+    ai_source: str | None = None
+    exact: bool = False  # the whole user agent must equal the token
+
+
+@dataclass(frozen=True)
+class Referrer:
+    """A host that sends people. It stands for its sub-domains too; the longest host that fits wins."""
+
+    host: str  # "name.*": under any country's suffix; "host/path": only below that path
+    referrer_type: str
+    evidence: str
+    checked: date
+    ai_source: str | None = None
+    confidence: str | None = None
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A utm_source value by which an AI product marks the people it sends."""
+
+    utm_source: str
+    ai_source: str
+    confidence: str
+    evidence: str
+    checked: date
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A path that only those ask for who look for weaknesses, as a regular expression (RE2)."""
+
+    path: str
+    evidence: str
+    checked: date
+
+
+def load(row_type: type[Row], name: str) -> list[Row]:
+    """The rows of `<name>.toml`, whose tables are called like the type. Raises ValueError naming row and field."""
+    rows = tomllib.loads(_bytes_of(name).decode()).get(row_type.__name__.lower(), [])
+    return [_checked(row_type, f"{name}.toml, row {number}", row) for number, row in enumerate(rows, 1)]
+
+
+def rules_version() -> str:
+    """Twelve hexadecimal digits that change whenever a fact table or a rule package does."""
+    digest = hashlib.sha256()
+    for name in ("agents", "referrers", "campaigns", "probes"):
+        digest.update(_bytes_of(name))
+    for package in _RULE_PACKAGES:
+        digest.update(f"{package}=={metadata.version(package)}".encode())
+    return digest.hexdigest()[:12]
+
+
+def _bytes_of(name: str) -> bytes:
+    return resources.files(__name__).joinpath(f"{name}.toml").read_bytes()
+
+
+def _checked(row_type: type[Row], place: str, row: dict[str, object]) -> Row:
+    declared = {field.name: field for field in fields(row_type)}  # type: ignore[arg-type]  # always a dataclass
+    for name in row.keys() - declared.keys():
+        raise ValueError(f"{place}: there is no field {name!r}")
+    for name, field in declared.items():
+        if name not in row:
+            if field.default is MISSING:
+                raise ValueError(f"{place}: field {name!r} is missing")
+        elif not _fits(field.type, row[name]):
+            raise ValueError(f"{place}: field {name!r} cannot be {row[name]!r}")
+        elif name in _ALLOWED and row[name] not in _ALLOWED[name]:
+            raise ValueError(f"{place}: field {name!r} is {row[name]!r}, not one of {', '.join(_ALLOWED[name])}")
+        elif name == "evidence" and not str(row[name]).startswith("https://"):
+            raise ValueError(f"{place}: field 'evidence' is not an https address")
+    return row_type(**row)
+
+
+def _fits(declared: object, value: object) -> bool:
+    if declared is date:
+        return isinstance(value, date)
+    if declared is bool:
+        return isinstance(value, bool)
+    return isinstance(value, str) and value != ""

@@ -1,0 +1,24 @@
+"""Floor 1: SQL over visits and scopes. These are its public names."""
+
+from queries.catalog import ANSWERS, CACHE_STATS, CATALOG, JOBS, Entry, template, templates
+from queries.fields import Field
+from queries.scope import Scope
+from queries.traffic_values import TrafficValue, load_values
+from queries.warehouse import Answer, QueryTimeout, Warehouse
+
+__all__ = [
+    "ANSWERS",
+    "CACHE_STATS",
+    "CATALOG",
+    "JOBS",
+    "Answer",
+    "Entry",
+    "Field",
+    "QueryTimeout",
+    "Scope",
+    "TrafficValue",
+    "Warehouse",
+    "load_values",
+    "template",
+    "templates",
+]

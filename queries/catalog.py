@@ -1,0 +1,193 @@
+"""Every answer the project gives, in one visible table: its name, its shape and its fields.
+
+The name is the route, the template, the cache key and the anchor in the docs. To add an endpoint, add
+its template and one line here. What a template computes stands in its own first lines, not here.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Final, Literal
+
+from queries import fields as f
+from queries.fields import Field, or_null
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One answer: rows of a template, its single row, or an object of other entries."""
+
+    name: str
+    shape: Literal["rows", "row", "parts"]
+    fields: tuple[Field, ...] = ()
+    members: tuple[tuple[str, "Entry"], ...] = ()
+    takes_traffic_type: bool = False
+    takes_short_code: bool = True
+
+    @property
+    def description(self) -> str:
+        """What the answer says: the first lines of its template."""
+        if self.name in _DESCRIPTIONS:
+            return _DESCRIPTIONS[self.name]
+        comment = (line for line in template(self.name).splitlines() if line.startswith("--"))
+        return " ".join(line.removeprefix("--").strip() for line in comment)
+
+
+def rows(name: str, *fields: Field, takes_traffic_type: bool = False, takes_short_code: bool = True) -> Entry:
+    """An array of objects with these fields."""
+    return Entry(name, "rows", fields, takes_traffic_type=takes_traffic_type, takes_short_code=takes_short_code)
+
+
+def row(name: str, *fields: Field) -> Entry:
+    """One object with these fields."""
+    return Entry(name, "row", fields)
+
+
+def parts(name: str, **members: Entry) -> Entry:
+    """One object whose members are the answers of other entries."""
+    return Entry(name, "parts", members=tuple(members.items()))
+
+
+@cache
+def template(name: str) -> str:
+    """The SQL text of a template. Raises FileNotFoundError for a name that has none."""
+    return resources.files("queries").joinpath("templates", f"{name}.sql").read_text("utf-8")
+
+
+_SPLIT = (
+    f.AI_VISITS,
+    f.AI_ASSISTANT_REQUESTS,
+    f.AI_TRAINING_REQUESTS,
+    f.AI_CODING_AGENT_REQUESTS,
+    f.AI_REFERRAL_REQUESTS,
+    f.OTHER_VISITS,
+)
+_OR_NULL_PERCENTAGE = or_null(f.PERCENTAGE)  # of dense answers, which may hold no visit at all
+
+OVERVIEW = row("traffic-overview", f.TOTAL_VISITS, f.HUMAN_CLICKS, *_SPLIT, f.AI_PERCENTAGE)
+WEEKLY_TREND = parts(
+    "weekly-trend",
+    weekly=rows("weekly-trend-weeks", f.WEEK, f.TOTAL_VISITS, f.HUMAN_VISITS, *_SPLIT, f.AI_PCT),
+    byPlatform=rows("weekly-trend-platforms", f.WEEK, f.AI_SOURCE, f.VISITS),
+)
+TIME_SERIES = rows(
+    "time-series", f.DATE, f.TOTAL_VISITS, f.HUMAN_CLICKS, f.AI_VISITS, f.MOBILE_VISITS, f.DESKTOP_VISITS
+)
+AI_SOURCES = rows("ai-sources", f.AI_SOURCE, f.VISITS, f.PERCENTAGE, f.AGENT_FETCHES, f.AI_REFERRALS)
+MARKET_SHARE = rows(
+    "ai-platform-market-share", f.AI_SOURCE, f.VISITS, f.PERCENTAGE, f.PAGES_ACCESSED, f.UNIQUE_VISITORS
+)
+DEVELOPER_TOOLS = rows(
+    "developer-tools",
+    f.TOOL, f.OPERATOR, f.VISITS, f.PERCENTAGE, f.PAGES_ACCESSED, f.UNIQUE_VISITORS, f.FIRST_SEEN, f.LAST_SEEN,
+)  # fmt: skip
+DEV_TOOLS_ADOPTION = rows(
+    "dev-tools-adoption",
+    f.WEEK, f.TOOL, f.VISITS, f.UNIQUE_VISITORS, f.ACTIVE_DAYS, f.IS_NEW, f.CHANGE_PERCENTAGE,
+)  # fmt: skip
+AI_CONFIDENCE = rows("ai-confidence", f.CONFIDENCE, f.DETECTION_METHOD, f.SCORE, f.VISITS, f.PERCENTAGE)
+TOP_LINKS = rows(
+    "top-links",
+    f.SHORT_CODE, f.DOMAIN, f.TARGET_URL, f.VISITS, f.PERCENTAGE,
+    f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS, f.UNIQUE_VISITORS, f.LAST_VISIT,
+)  # fmt: skip
+CONVERSION = rows(
+    "ai-to-human-conversion",
+    f.AI_SOURCE, f.AGENT_FETCHES, f.AI_REFERRALS, f.CONVERSION_RATE, f.FETCHES_PER_REFERRAL,
+    f.LINKS_FETCHED, f.LINKS_REFERRED,
+)  # fmt: skip
+VALUE_BREAKDOWN = rows(
+    "traffic-value-breakdown",
+    f.TRAFFIC_TYPE, f.VISITS, f.PERCENTAGE, f.VALUE_PER_VISIT, f.ESTIMATED_VALUE, f.VALUE_PERCENTAGE, f.CURRENCY,
+)  # fmt: skip
+DEVICES = rows("devices", f.DEVICE_TYPE, f.VISITS, f.PERCENTAGE, f.HUMAN_CLICKS, f.AI_VISITS, f.UNIQUE_VISITORS)
+OPERATING_SYSTEMS = rows(
+    "operating-systems", f.OPERATING_SYSTEM, f.VISITS, f.PERCENTAGE, f.HUMAN_CLICKS, f.UNIQUE_VISITORS
+)
+BROWSERS = rows("browsers", f.BROWSER, f.VISITS, f.PERCENTAGE, f.HUMAN_CLICKS, f.UNIQUE_VISITORS)
+DEVICE_BY_AI_SOURCE = rows("device-by-ai-source", f.AI_SOURCE, f.DEVICE_TYPE, f.VISITS, f.PERCENTAGE)
+GEOGRAPHIC = rows(
+    "geographic",
+    f.COUNTRY, f.COUNTRY_NAME, f.VISITS, f.PERCENTAGE, f.HUMAN_CLICKS, f.AI_VISITS, f.UNIQUE_VISITORS,
+)  # fmt: skip
+HOURLY_ACTIVITY = rows(
+    "hourly-activity", f.HOUR, f.VISITS, _OR_NULL_PERCENTAGE, f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS
+)
+DAILY_ACTIVITY = rows(
+    "daily-activity",
+    f.DAY_OF_WEEK, f.DAY_NAME, f.VISITS, _OR_NULL_PERCENTAGE, f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS,
+    f.DAYS_IN_RANGE, f.AVG_VISITS,
+)  # fmt: skip
+PEAK_TIMES = rows(
+    "peak-times",
+    f.RANK, f.DAY_OF_WEEK, f.DAY_NAME, f.HOUR, f.VISITS, f.PERCENTAGE, f.AVG_VISITS, f.HUMAN_CLICKS, f.AI_VISITS,
+)  # fmt: skip
+WEEKEND_VS_WEEKDAY = rows(
+    "weekend-vs-weekday",
+    f.PERIOD, f.DAYS, f.VISITS, _OR_NULL_PERCENTAGE, f.AVG_VISITS, f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS,
+)  # fmt: skip
+UTM_CAMPAIGNS = rows(
+    "utm-campaigns",
+    f.UTM_SOURCE, f.UTM_MEDIUM, f.UTM_CAMPAIGN, f.VISITS, f.PERCENTAGE,
+    f.HUMAN_CLICKS, f.AI_VISITS, f.UNIQUE_VISITORS,
+)  # fmt: skip
+REFERRERS = rows("referrers", f.REFERRER, f.REFERRER_TYPE, f.VISITS, f.PERCENTAGE, f.HUMAN_CLICKS, f.AI_REFERRALS)
+DOMAIN_BREAKDOWN = rows(
+    "domain-breakdown",
+    f.DOMAIN, f.VISITS, f.PERCENTAGE, f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS, f.SHORT_CODES, f.UNIQUE_VISITORS,
+    takes_short_code=False,
+)  # fmt: skip
+BOT_TRAFFIC = rows(
+    "bot-traffic",
+    f.AGENT, f.OPERATOR, f.AGENT_KIND, f.BOT_CATEGORY, f.CONFIDENCE, f.VISITS, f.PERCENTAGE, f.PAGES_ACCESSED,
+    f.UNIQUE_VISITORS, f.ERRORS_4XX, f.ERRORS_5XX, f.FIRST_SEEN, f.LAST_SEEN,
+    takes_traffic_type=True,
+)  # fmt: skip
+FILTER_VALUES = rows("filter-values", f.FILTER, f.VALUES, f.TRUNCATED)
+CACHE_STATS = rows(
+    "cache-stats",
+    f.CACHE_SCOPE, f.ENTRIES, f.HITS, f.MISSES, f.HIT_RATE, f.EVICTIONS, f.BYTES, f.TTL_SECONDS, f.OLDEST_AGE_SECONDS,
+)  # fmt: skip
+JOBS = rows("jobs", f.JOB_ID, f.ORGANIZATION, f.JOB_TYPE, f.STATUS, f.TITLE, f.CREATED_AT, f.UPDATED_AT)
+DASHBOARD = parts(
+    "dashboard",
+    overview=OVERVIEW,
+    timeSeries=TIME_SERIES,
+    aiSources=AI_SOURCES,
+    devices=DEVICES,
+    topLinks=TOP_LINKS,
+    weeklyTrend=WEEKLY_TREND,
+    aiPlatformMarketShare=MARKET_SHARE,
+    referrers=REFERRERS,
+    geographic=GEOGRAPHIC,
+    browsers=BROWSERS,
+    operatingSystems=OPERATING_SYSTEMS,
+    hourlyActivity=HOURLY_ACTIVITY,
+    botTraffic=BOT_TRAFFIC,
+)
+
+_DESCRIPTIONS: Final = {
+    "dashboard": "Thirteen answers in one, each equal to its own endpoint's.",
+    "weekly-trend": "Requests week by week, in total and by AI source.",
+    "cache-stats": "How the cache of this organization's answers does. Never itself cached.",
+    "jobs": "Every job of the organization, newest first.",
+}
+"""Of the entries that no template answers."""
+
+CATALOG: Final = (
+    DASHBOARD, OVERVIEW, WEEKLY_TREND, TIME_SERIES, AI_SOURCES, MARKET_SHARE, DEVELOPER_TOOLS, DEV_TOOLS_ADOPTION,
+    AI_CONFIDENCE, TOP_LINKS, CONVERSION, VALUE_BREAKDOWN, DEVICES, OPERATING_SYSTEMS, BROWSERS, DEVICE_BY_AI_SOURCE,
+    GEOGRAPHIC, HOURLY_ACTIVITY, DAILY_ACTIVITY, PEAK_TIMES, WEEKEND_VS_WEEKDAY, UTM_CAMPAIGNS, REFERRERS,
+    DOMAIN_BREAKDOWN, BOT_TRAFFIC, FILTER_VALUES, CACHE_STATS,
+)  # fmt: skip
+"""The routes under /analytics, in the order of the contract."""
+
+ANSWERS: Final = {entry.name: entry for entry in CATALOG if entry is not CACHE_STATS}
+"""The entries that the lake answers, by name."""
+
+
+def templates(entry: Entry) -> list[Entry]:
+    """The entries with a template of their own that make up an answer."""
+    if entry.shape == "parts":
+        return [leaf for _, member in entry.members for leaf in templates(member)]
+    return [entry]

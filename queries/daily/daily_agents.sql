@@ -1,0 +1,16 @@
+-- Visits and visitors of each day by agent.
+CREATE VIEW daily_agents AS
+SELECT
+    day,
+    agent,
+    operator,
+    agent_kind,
+    bot_category,
+    confidence,
+    count(*) AS visits,
+    count(DISTINCT visitor) AS unique_visitors,
+    count(*) FILTER (status BETWEEN 400 AND 499) AS errors_4xx,
+    count(*) FILTER (status BETWEEN 500 AND 599) AS errors_5xx,
+    min(visited_at) AS first_seen,
+    max(visited_at) AS last_seen
+FROM automated_in_scope GROUP BY day, agent, operator, agent_kind, bot_category, confidence;

@@ -1,0 +1,4 @@
+-- Visits and visitors of each day by AI platform: assistants only, without probes for weaknesses.
+CREATE VIEW daily_assistants AS
+SELECT day, ai_source, count(*) AS visits, count(DISTINCT visitor) AS unique_visitors
+FROM visits_in_scope WHERE bot_category = 'ai_assistant' AND NOT is_malicious GROUP BY day, ai_source;

@@ -1,0 +1,10 @@
+-- Visits and visitors of each day by country.
+CREATE VIEW daily_countries AS
+SELECT
+    day,
+    country,
+    count(*) AS visits,
+    count(*) FILTER (is_human(bot_category)) AS human_clicks,
+    count(*) FILTER (is_ai(bot_category)) AS ai_visits,
+    count(DISTINCT visitor) AS unique_visitors
+FROM visits_in_scope GROUP BY day, country;

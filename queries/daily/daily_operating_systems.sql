@@ -1,0 +1,9 @@
+-- Visits and visitors of each day by operating system; people only, referred by AI or not.
+CREATE VIEW daily_operating_systems AS
+SELECT
+    day,
+    operating_system,
+    count(*) AS visits,
+    count(*) FILTER (is_human(bot_category)) AS human_clicks,
+    count(DISTINCT visitor) AS unique_visitors
+FROM people_in_scope GROUP BY day, operating_system;

@@ -1,0 +1,28 @@
+-- The words that every template shares: the split of categories, shares and rates, and the names of days.
+
+CREATE MACRO is_human(bot_category) AS bot_category = 'human';
+CREATE MACRO is_ai(bot_category) AS bot_category IN ('ai_assistant', 'ai_training', 'ai_coding_agent', 'ai_referral');
+CREATE MACRO is_other(bot_category) AS bot_category IN ('search_crawler', 'other_bot');
+CREATE MACRO is_referral(bot_category) AS bot_category = 'ai_referral';
+CREATE MACRO is_person(bot_category) AS bot_category IN ('human', 'ai_referral');
+
+-- Sums are BIGINT, and 0 over nothing: a bare sum is a HUGEINT that no other engine and no JSON writer knows.
+CREATE MACRO total(amount) AS coalesce(CAST(sum(amount) AS BIGINT), 0);
+CREATE MACRO total_if(amount, condition) AS coalesce(CAST(sum(amount) FILTER (condition) AS BIGINT), 0);
+
+-- Rounded half up to two decimals in whole numbers, so that every engine rounds alike; NULL over zero.
+CREATE MACRO rate(part, whole) AS
+    CASE WHEN whole > 0 THEN ((200 * CAST(part AS BIGINT) + CAST(whole AS BIGINT)) // (2 * CAST(whole AS BIGINT))) / 100 END;
+CREATE MACRO share(part, whole) AS rate(100 * CAST(part AS BIGINT), whole);
+CREATE MACRO change(now, before) AS
+    CASE WHEN now >= before THEN share(now - before, before) ELSE -share(before - now, before) END;
+
+CREATE MACRO hour_of(moment) AS CAST(extract(hour FROM moment) AS BIGINT);
+CREATE MACRO weekday_of(day) AS CAST(extract(isodow FROM day) AS BIGINT);  -- Monday is 1
+CREATE MACRO week_of(day) AS CAST(date_trunc('week', day) AS DATE);  -- its Monday
+CREATE MACRO period_of(day) AS CASE WHEN weekday_of(day) >= 6 THEN 'weekend' ELSE 'weekday' END;
+CREATE MACRO day_name_of(weekday) AS
+    ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'][weekday];
+
+CREATE MACRO score_of(confidence) AS
+    CAST(CASE confidence WHEN 'verified' THEN 1.0 WHEN 'high' THEN 0.9 WHEN 'medium' THEN 0.7 WHEN 'low' THEN 0.4 WHEN 'contradicted' THEN 0.0 END AS DOUBLE);

@@ -1,0 +1,24 @@
+-- Requests by domain, and how many short codes were asked for on each.
+WITH codes AS (
+    SELECT domain, count(DISTINCT short_code) AS short_codes FROM daily_links GROUP BY domain
+), domains AS (
+    SELECT
+        domain,
+        total(visits) AS visits,
+        total(human_clicks) AS human_clicks,
+        total(ai_visits) AS ai_visits,
+        total(other_visits) AS other_visits,
+        total(unique_visitors) AS unique_visitors
+    FROM daily_domains GROUP BY domain
+)
+SELECT
+    coalesce(domains.domain, 'unknown') AS domain,
+    visits,
+    share(visits, sum(visits) OVER ()) AS percentage,
+    human_clicks,
+    ai_visits,
+    other_visits,
+    short_codes,
+    unique_visitors
+FROM domains JOIN codes ON codes.domain IS NOT DISTINCT FROM domains.domain
+ORDER BY visits DESC, domain;

@@ -1,0 +1,24 @@
+-- What can be filtered for in the days in scope, whatever else is filtered for now: at most 1,000 values of each.
+WITH seen AS (
+    SELECT 'domain' AS filter, domain AS value FROM daily_values
+    UNION SELECT 'short_code', short_code FROM daily_values
+    UNION SELECT 'traffic_type', bot_category FROM daily_values
+    UNION SELECT 'ai_source', ai_source FROM daily_values
+    UNION SELECT 'target_url', target_url
+    FROM links_in_scope JOIN daily_values USING (short_code) WHERE links_in_scope.domain IN ('', daily_values.domain)
+), numbered AS (
+    SELECT filter, value, row_number() OVER (PARTITION BY filter ORDER BY value) AS position
+    FROM seen WHERE value IS NOT NULL
+), filters AS (
+    SELECT * FROM (VALUES
+        (1, 'domain'), (2, 'short_code'), (3, 'target_url'), (4, 'traffic_type'), (5, 'ai_source'), (6, 'range')
+    ) AS filters(place, filter)
+)
+SELECT
+    filters.filter,
+    CASE WHEN filters.filter = 'range' THEN ['7d', '30d', '90d']
+        ELSE coalesce(list(value ORDER BY value) FILTER (position <= 1000), []) END AS "values",
+    count(value) > 1000 AS truncated
+FROM filters LEFT JOIN numbered ON numbered.filter = filters.filter
+GROUP BY filters.place, filters.filter
+ORDER BY filters.place;

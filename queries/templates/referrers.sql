@@ -1,0 +1,11 @@
+-- Where people came from, by host; people whom an AI product referred are counted apart.
+SELECT
+    coalesce(referrer, '(direct)') AS referrer,
+    coalesce(referrer_type, 'direct') AS referrer_type,
+    total(visits) AS visits,
+    share(total(visits), sum(total(visits)) OVER ()) AS percentage,
+    total(human_clicks) AS human_clicks,
+    total(ai_referrals) AS ai_referrals
+FROM daily_referrers
+GROUP BY coalesce(referrer, '(direct)'), coalesce(referrer_type, 'direct')
+ORDER BY visits DESC, referrer, referrer_type;

@@ -1,0 +1,25 @@
+-- The 100 links with most requests. The percentage is of all requests in scope, to links or not.
+WITH by_link AS (
+    SELECT
+        short_code,
+        domain,
+        total(visits) AS visits,
+        share(total(visits), sum(total(visits)) OVER ()) AS percentage,
+        total(human_clicks) AS human_clicks,
+        total(ai_visits) AS ai_visits,
+        total(other_visits) AS other_visits,
+        total(unique_visitors) AS unique_visitors,
+        max(last_visit) AS last_visit
+    FROM daily_links GROUP BY short_code, domain
+)
+SELECT
+    by_link.short_code,
+    coalesce(by_link.domain, 'unknown') AS domain,
+    coalesce(own.target_url, anywhere.target_url, 'unknown') AS target_url,
+    by_link.* EXCLUDE (short_code, domain)
+FROM by_link
+LEFT JOIN links_in_scope AS own ON own.short_code = by_link.short_code AND own.domain = by_link.domain
+LEFT JOIN links_in_scope AS anywhere ON anywhere.short_code = by_link.short_code AND anywhere.domain = ''
+WHERE by_link.short_code IS NOT NULL
+ORDER BY visits DESC, short_code, domain
+LIMIT 100;

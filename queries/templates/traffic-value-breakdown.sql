@@ -1,0 +1,17 @@
+-- What requests are worth by category, at the values set in traffic_values.toml (as shipped: nothing).
+WITH types AS (
+    SELECT bot_category AS traffic_type, total(visits) AS visits FROM daily_categories GROUP BY bot_category
+), worth AS (
+    SELECT types.*, ten_thousandths, currency, visits * ten_thousandths AS amount
+    FROM types JOIN traffic_values USING (traffic_type)
+)
+SELECT
+    traffic_type,
+    visits,
+    share(visits, sum(visits) OVER ()) AS percentage,
+    ten_thousandths / 10000 AS value_per_visit,
+    rate(amount, 10000) AS estimated_value,
+    share(amount, sum(amount) OVER ()) AS value_percentage,
+    currency
+FROM worth
+ORDER BY visits DESC, traffic_type;

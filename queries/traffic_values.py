@@ -1,0 +1,40 @@
+"""What one visit of each category is worth, as the operator set it. How it is multiplied stands in a template."""
+
+import tomllib
+from decimal import Decimal
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+from data import BOT_CATEGORIES, BadInput
+
+
+class TrafficValue(NamedTuple):
+    """The value of one visit of one traffic type."""
+
+    traffic_type: str
+    ten_thousandths: int  # of the currency's unit: money is counted in whole numbers
+    currency: str
+
+
+def load_values(path: Path | None = None) -> list[TrafficValue]:
+    """The values in a file like traffic_values.toml, or in the shipped one. Raises BadInput naming the culprit."""
+    source = path or resources.files("queries").joinpath("traffic_values.toml")
+    try:
+        table = tomllib.loads(source.read_text("utf-8"), parse_float=Decimal)
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"{source} cannot be read as traffic values: {error}.") from error
+    currency, values = table.get("currency"), table.get("value_per_visit")
+    if not isinstance(currency, str) or not isinstance(values, dict):
+        raise BadInput(f"{source} needs a currency and a table [value_per_visit].")
+    unknown = values.keys() - set(BOT_CATEGORIES)
+    if unknown:
+        raise BadInput(f"{source} sets a value for {min(unknown)!r}; known are {', '.join(BOT_CATEGORIES)}.")
+    return [TrafficValue(name, _ten_thousandths(values.get(name, 0), name), currency) for name in BOT_CATEGORIES]
+
+
+def _ten_thousandths(value: object, name: str) -> int:
+    amount = Decimal(value) * 10_000 if isinstance(value, int | Decimal) else Decimal("NaN")
+    if not 0 <= amount <= 10**10 or amount != amount.to_integral_value():
+        raise BadInput(f"the value of {name} must be a number from 0 to 1,000,000 with at most four decimals.")
+    return int(amount)

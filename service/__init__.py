@@ -1,0 +1,1 @@
+"""Floor 2: HTTP and the command line."""

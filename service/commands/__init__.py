@@ -1,0 +1,1 @@
+"""The program `traffic`: one file for each command."""
