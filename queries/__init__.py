@@ -3,6 +3,7 @@
 from queries.catalog import ANSWERS, CACHE_STATS, CATALOG, JOBS, Entry, template, templates
 from queries.fields import Field
 from queries.scope import Scope
+from queries.shell import script
 from queries.traffic_values import TrafficValue, load_values
 from queries.warehouse import Answer, QueryTimeout, Warehouse
 
@@ -19,6 +20,7 @@ __all__ = [
     "TrafficValue",
     "Warehouse",
     "load_values",
+    "script",
     "template",
     "templates",
 ]

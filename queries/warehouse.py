@@ -4,13 +4,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from importlib import resources
 from typing import Any, Final
 
 import duckdb
 
 from data import Lake, TrafficError
 from queries.catalog import ANSWERS, Entry, template, templates
+from queries.prelude import prelude
 from queries.scope import Scope
 from queries.traffic_values import TrafficValue, load_values
 
@@ -122,14 +122,3 @@ _SET: Final = {
     "traffic_values": "SET VARIABLE traffic_values = "
     "CAST($value AS STRUCT(traffic_type VARCHAR, ten_thousandths BIGINT, currency VARCHAR)[])",
 }
-
-
-def prelude() -> list[str]:
-    """The SQL files that define the relations templates read, in the order in which they must run."""
-    folder = resources.files("queries")
-    return [
-        file.read_text("utf-8")
-        for part in ("prelude", "daily")
-        for file in sorted(folder.joinpath(part).iterdir(), key=lambda file: file.name)
-        if file.name.endswith(".sql")
-    ]

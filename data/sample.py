@@ -1,0 +1,266 @@
+"""A seeded sample of traffic to short links, as log lines, shaped like the real thing.
+
+People come by day and in the week, automata at any hour; a few links are hot; AI traffic grows; now and
+then a link is shared and bursts. The lines are in the vhost-combined format and go the way of real input.
+Addresses are of ranges kept for documentation and benchmarks (RFC 2544, RFC 3849): nobody's.
+"""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from itertools import accumulate
+from pathlib import Path
+from random import Random
+from typing import Final
+
+DOMAINS: Final = ("go.example.com", "link.example.org", "try.example.net")
+_DOMAIN_WEIGHTS: Final = (70, 22, 8)
+
+_HUMAN_HOURS: Final = (2, 1, 1, 1, 1, 2, 4, 7, 11, 14, 15, 15, 14, 15, 16, 16, 15, 14, 13, 13, 12, 10, 7, 4)
+_FLAT_HOURS: Final = (1,) * 24
+_WEEKDAY_WEIGHTS: Final = (1.0, 1.06, 1.08, 1.04, 0.95, 0.66, 0.62)
+_BURST_EVERY: Final = 11  # days
+
+_PLATFORMS: Final = (
+    "Windows NT 10.0; Win64; x64", "Macintosh; Intel Mac OS X 10_15_7", "X11; Linux x86_64",
+    "Linux; Android 10; K", "iPhone; CPU iPhone OS 18_6 like Mac OS X", "iPad; CPU OS 17_7 like Mac OS X",
+)  # fmt: skip
+_PLATFORM_WEIGHTS: Final = (34, 16, 4, 24, 20, 2)
+
+_REFERRERS: Final = (
+    ("-", 46), ("https://www.google.com/", 20), ("https://www.bing.com/", 3), ("https://duckduckgo.com/", 3),
+    ("https://www.linkedin.com/", 6), ("https://t.co/", 5), ("https://www.reddit.com/", 4),
+    ("https://news.ycombinator.com/", 3), ("https://www.facebook.com/", 3), ("https://mail.google.com/", 2),
+    ("https://blog.example.com/why-short-links", 5),
+)  # fmt: skip
+_AI_REFERRERS: Final = (
+    ("https://chatgpt.com/", "utm_source=chatgpt.com", 44), ("https://chatgpt.com/", "", 18),
+    ("-", "utm_source=chatgpt.com", 10), ("https://www.perplexity.ai/", "", 11), ("https://claude.ai/", "", 8),
+    ("https://gemini.google.com/", "", 5), ("https://copilot.microsoft.com/", "", 4),
+)  # fmt: skip
+_CAMPAIGNS: Final = (
+    ("", 90), ("utm_source=newsletter&utm_medium=email&utm_campaign=autumn", 4),
+    ("utm_source=linkedin&utm_medium=social&utm_campaign=launch", 4), ("utm_source=partner&utm_medium=referral", 2),
+)  # fmt: skip
+_WEBKIT: Final = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko"
+_ASSISTANTS: Final = (
+    (f"{_WEBKIT}); compatible; ChatGPT-User/1.0; +https://openai.com/bot", 40),
+    (f"{_WEBKIT}); compatible; OAI-SearchBot/1.3; +https://openai.com/searchbot", 18),
+    (f"{_WEBKIT}; compatible; Claude-User/1.0; +Claude-User@anthropic.com)", 14),
+    (f"{_WEBKIT}; compatible; PerplexityBot/1.0; +https://perplexity.ai/perplexitybot)", 14),
+    (f"{_WEBKIT}; compatible; Perplexity-User/1.0; +https://perplexity.ai/perplexity-user)", 9),
+    ("Mozilla/5.0 (compatible; DuckAssistBot/1.2; +http://duckduckgo.com/duckassistbot.html)", 5),
+)  # fmt: skip
+_TRAINERS: Final = (
+    (f"{_WEBKIT}; compatible; GPTBot/1.3; +https://openai.com/gptbot)", 36),
+    (f"{_WEBKIT}; compatible; ClaudeBot/1.0; +claudebot@anthropic.com)", 30),
+    ("meta-externalagent/1.1 (+https://developers.facebook.com/docs/sharing/webmasters/crawler)", 14),
+    (
+        ("Mozilla/5.0 (Linux; Android 5.0) AppleWebKit/537.36 (KHTML, like Gecko) Mobile Safari/537.36 "
+        "(compatible; Bytespider; spider-feedback@bytedance.com)"), 10,
+    ),
+    ("CCBot/2.0 (https://commoncrawl.org/faq/)", 10),
+)  # fmt: skip
+_CODERS: Final = (
+    ("Claude-User (claude-code/2.1.260; +https://support.anthropic.com/)", 62),
+    ("Mozilla/5.0 (compatible; Google-Gemini-CLI/1.0; +https://github.com/google-gemini/gemini-cli)", 22),
+    ("Mozilla/5.0 (compatible; Devin/1.0; +https://devin.ai)", 16),
+)  # fmt: skip
+_OTHERS: Final = (
+    ("Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)", 26),
+    ("Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)", 14),
+    ("Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)", 5),
+    ("Mozilla/5.0 (compatible; AhrefsBot/7.0; +http://ahrefs.com/robot/)", 12),
+    ("Mozilla/5.0 (compatible; SemrushBot/7~bl; +http://www.semrush.com/bot.html)", 9),
+    ("Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)", 8),
+    ("facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)", 8),
+    ("python-requests/2.32.3", 8), ("curl/8.9.1", 5), ("Go-http-client/1.1", 5),
+)  # fmt: skip
+_STRAYS: Final = (
+    ("/", 8),
+    ("/robots.txt", 6),
+    ("/favicon.ico", 4),
+    ("/wp-login.php", 3),
+    ("/.env", 3),
+    ("/sitemap.xml", 2),
+)
+
+_MIX: Final = (("people", 62), ("referred", 3), ("assistants", 6), ("trainers", 8), ("coders", 1), ("others", 20))
+_GROWTH: Final = {"referred": 1.8, "assistants": 1.9, "trainers": 1.3, "coders": 2.6}
+"""How many times as much of it there is at the end of the sample as at its beginning."""
+
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """How much traffic to make. The same numbers always give the same lines."""
+
+    visits: int
+    last_day: date
+    days: int = 90
+    links: int = 2_000
+    seed: int = 20
+
+    def lines(self) -> Iterator[str]:
+        """Log lines without their newlines, in the order of time."""
+        first = self.last_day - timedelta(days=self.days - 1)
+        days = [first + timedelta(days=n) for n in range(self.days)]
+        weights = [_WEEKDAY_WEIGHTS[day.weekday()] * (1 + 0.3 * n / self.days) for n, day in enumerate(days)]
+        weights = [weight * (1.8 if _bursts(n) else 1) for n, weight in enumerate(weights)]
+        bounds = [round(self.visits * total / sum(weights)) for total in accumulate(weights, initial=0)]
+        for n, day in enumerate(days):
+            yield from _Day(self, n, day).lines(bounds[n + 1] - bounds[n])
+
+    def write(self, path: Path) -> None:
+        """Write the lines as one log file."""
+        with path.open("w", encoding="ascii", newline="\n") as file:
+            file.writelines(f"{line}\n" for line in self.lines())
+
+    def write_links(self, path: Path) -> None:
+        """Write the links that the lines ask for as CSV, as `import_links` reads it."""
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(("short_code", "target_url", "created_at"))
+            for number, code in enumerate(self.codes()):
+                created = datetime(2025, 1, 1) + timedelta(hours=number)
+                writer.writerow((code, f"https://www.example.com/articles/{code}", f"{created.isoformat()}Z"))
+
+    def codes(self) -> list[str]:
+        """The short codes, hottest first."""
+        random = Random(f"codes {self.seed}")
+        letters = "abcdefghjkmnpqrstuvwxyzABCDEFGHJKMNPQRSTUVWXYZ23456789"
+        codes: dict[str, None] = {}
+        while len(codes) < self.links:
+            codes["".join(random.choices(letters, k=6))] = None
+        return list(codes)
+
+
+def _bursts(number: int) -> bool:
+    return number % _BURST_EVERY == _BURST_EVERY - 3
+
+
+class _Day:
+    """The visits of one day of a sample."""
+
+    def __init__(self, sample: Sample, number: int, day: date) -> None:
+        self._random = Random(f"{sample.seed} {number}")
+        self._sample = sample
+        self._number = number
+        self._progress = number / max(1, sample.days - 1)
+        self._stamp = f"{day.day:02}/{_MONTHS[day.month - 1]}/{day.year}"
+        self._codes = sample.codes()
+        self._known: dict[int, tuple[str, str]] = {}
+        self._code_weights = list(accumulate(1 / (rank + 1) ** 0.9 for rank in range(len(self._codes))))
+        self._burst = self._random.choice(self._codes) if _bursts(number) else None
+
+    def lines(self, count: int) -> Iterator[str]:
+        """`count` lines in the order of time."""
+        kinds = [kind for kind, _ in _MIX]
+        weights = [weight * (1 + (_GROWTH.get(kind, 1) - 1) * self._progress) for kind, weight in _MIX]
+        counts = dict.fromkeys(kinds, 0)
+        for kind in self._random.choices(kinds, weights, k=count):
+            counts[kind] += 1
+        lines = [line for kind in kinds for line in getattr(self, f"_{kind}")(counts[kind])]
+        lines.sort()
+        for second, line in lines:
+            clock = f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+            yield line.replace("@", f"{self._stamp}:{clock}", 1)
+
+    def _people(self, count: int) -> Iterator[tuple[int, str]]:
+        referrers = self._weighted(_REFERRERS, count)
+        queries = self._weighted(_CAMPAIGNS, count)
+        newcomers = self._number * (count // 8)  # a quarter of the people change from day to day
+        people = self._random.choices(range(newcomers, newcomers + max(1, count // 2)), k=count)
+        return self._requests(_HUMAN_HOURS, map(self._person, people), referrers, queries, count)
+
+    def _referred(self, count: int) -> Iterator[tuple[int, str]]:
+        signs = self._random.choices(_AI_REFERRERS, [weight for *_, weight in _AI_REFERRERS], k=count)
+        people = self._random.choices(range(10**6, 10**6 + max(1, count)), k=count)
+        referrers, queries = [sign[0] for sign in signs], [sign[1] for sign in signs]
+        return self._requests(_HUMAN_HOURS, map(self._person, people), referrers, queries, count)
+
+    def _assistants(self, count: int) -> Iterator[tuple[int, str]]:
+        return self._automata(_ASSISTANTS, count, _HUMAN_HOURS)
+
+    def _trainers(self, count: int) -> Iterator[tuple[int, str]]:
+        return self._automata(_TRAINERS, count, _FLAT_HOURS)
+
+    def _coders(self, count: int) -> Iterator[tuple[int, str]]:
+        return self._automata(_CODERS, count, _HUMAN_HOURS)
+
+    def _others(self, count: int) -> Iterator[tuple[int, str]]:
+        return self._automata(_OTHERS, count, _FLAT_HOURS)
+
+    def _automata(
+        self, agents: tuple[tuple[str, int], ...], count: int, hours: tuple[int, ...]
+    ) -> Iterator[tuple[int, str]]:
+        seats = self._random.choices(range(64), k=count)
+        names = self._weighted(agents, count)
+        callers = ((f"198.18.{len(name) % 256}.{seat}", name) for name, seat in zip(names, seats, strict=True))
+        return self._requests(hours, callers, ["-"] * count, [""] * count, count)
+
+    def _requests(
+        self,
+        hours: tuple[int, ...],
+        callers: Iterator[tuple[str, str]],
+        referrers: list[str],
+        queries: list[str],
+        count: int,
+    ) -> Iterator[tuple[int, str]]:
+        """(second of the day, line with @ for its time) of `count` requests."""
+        random = self._random
+        starts = random.choices(range(0, 86_400, 3_600), hours, k=count)
+        seconds = random.choices(range(3_600), k=count)
+        domains = random.choices(DOMAINS, _DOMAIN_WEIGHTS, k=count)
+        paths = self._paths(count)
+        for start, second, domain, path, (ip, agent), referrer, query in zip(
+            starts, seconds, domains, paths, callers, referrers, queries, strict=True
+        ):
+            status = 302 if path[0] == "+" else 404
+            target = f"/{path[1:]}?{query}" if query else f"/{path[1:]}"
+            yield (
+                start + second,
+                f'{domain}:443 {ip} - - [@ +0000] "GET {target} HTTP/1.1" {status} 0 "{referrer}" "{agent}"',
+            )
+
+    def _paths(self, count: int) -> list[str]:
+        """Short codes marked with +, and now and then a path that is no link, marked with /."""
+        codes = self._random.choices(self._codes, cum_weights=self._code_weights, k=count)
+        chances = self._random.choices(range(100), k=count)
+        strays = self._weighted(_STRAYS, count)
+        burst = self._burst
+        return [
+            stray if chance < 3 else f"+{burst}" if burst and chance < 45 else f"+{code}"
+            for code, chance, stray in zip(codes, chances, strays, strict=True)
+        ]
+
+    def _person(self, number: int) -> tuple[str, str]:
+        """The address and browser of the person of that number."""
+        if number in self._known:
+            return self._known[number]
+        random = Random(number * 1_000_003 + self._sample.seed)
+        platform = random.choices(_PLATFORMS, _PLATFORM_WEIGHTS)[0]
+        ip = f"198.19.{random.randrange(256)}.{random.randrange(256)}"
+        if random.random() < 0.3:
+            ip = f"2001:db8:{random.randrange(65_536):x}::{random.randrange(65_536):x}"
+        self._known[number] = ip, _browser(platform, random)
+        return self._known[number]
+
+    def _weighted(self, table: tuple[tuple[str, int], ...], count: int) -> list[str]:
+        return self._random.choices([value for value, _ in table], [weight for _, weight in table], k=count)
+
+
+def _browser(platform: str, random: Random) -> str:
+    major, build = random.randrange(120, 157), f"{random.randrange(1_000, 7_000)}.{random.randrange(300)}"
+    if platform.startswith(("iPhone", "iPad")):
+        webkit = "AppleWebKit/605.1.15 (KHTML, like Gecko)"
+        return f"Mozilla/5.0 ({platform}) {webkit} Version/18.{major % 7} Mobile/15E148 Safari/604.1"
+    chance = random.random()
+    if chance < 0.12 and "Android" not in platform:
+        return f"Mozilla/5.0 ({platform}; rv:{major}.0) Gecko/20100101 Firefox/{major}.0"
+    mobile = " Mobile" if "Android" in platform else ""
+    edge = f" Edg/{major}.0.{build}" if chance > 0.88 else ""
+    webkit = "AppleWebKit/537.36 (KHTML, like Gecko)"
+    return f"Mozilla/5.0 ({platform}) {webkit} Chrome/{major}.0.{build}{mobile} Safari/537.36{edge}"

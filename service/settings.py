@@ -1,0 +1,112 @@
+"""Every setting of the project in one table: its environment variable, its default and what it is for.
+
+The command line's flags and the README's table follow from it.
+"""
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from data import BadInput, check_organization
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class Setting(NamedTuple):
+    """One setting; its environment variable is TRAFFIC_<NAME>."""
+
+    name: str
+    default: str
+    meaning: str
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return f"TRAFFIC_{self.name.upper()}"
+
+
+SETTINGS: Final = (
+    Setting("lake", "data/lake", "folder that holds visits, manifest, links, keys and jobs"),
+    Setting("host", "127.0.0.1", "address to serve on"),
+    Setting("port", "8000", "port to serve on; 0 takes a free one"),
+    Setting("base_path", "/", "path prefix that all routes share"),
+    Setting(
+        "trusted_proxies", "", "networks, separated by commas, whose X-Forwarded-For is believed (`10.0.0.0/8,::1`)"
+    ),
+    Setting("values", "", "file of what one visit of each kind is worth, like queries/traffic_values.toml"),
+    Setting("jwks", "", "key set of the identity provider, a file or an https address; empty: API keys only"),
+    Setting("jwt_issuer", "", "`iss` that its tokens must carry"),
+    Setting("jwt_audience", "", "`aud` that its tokens must carry"),
+    Setting("jwt_organization_claim", "org_id", "claim that names the caller's organization"),
+    Setting("jwt_role_claim", "role", "claim that names the caller's role; without it the caller is a viewer"),
+    Setting("jwt_organization", "", "organization of tokens that carry no such claim; empty: they are refused"),
+)
+_BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
+
+
+def setting(name: str) -> Setting:
+    """The setting of that name."""
+    return _BY_NAME[name]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of one server, read and checked."""
+
+    lake: Path
+    host: str
+    port: int
+    base_path: str  # "" or "/prefix", without a final slash
+    trusted_proxies: tuple[Network, ...]
+    values: Path | None
+    jwks: str
+    jwt_issuer: str
+    jwt_audience: str
+    jwt_organization_claim: str
+    jwt_role_claim: str
+    jwt_organization: str
+
+
+def read_settings(environ: Mapping[str, str]) -> Settings:
+    """The settings in `environ`; an empty variable counts as unset. Raises BadInput naming the variable."""
+    text = {known.name: environ.get(known.variable, "").strip() or known.default for known in SETTINGS}
+    if text["jwks"] and not (text["jwt_issuer"] and text["jwt_audience"]):
+        raise BadInput("TRAFFIC_JWKS needs TRAFFIC_JWT_ISSUER and TRAFFIC_JWT_AUDIENCE too.")
+    if text["jwt_organization"]:
+        check_organization(text["jwt_organization"])
+    return Settings(
+        lake=Path(text["lake"]),
+        host=text["host"],
+        port=_port(text["port"]),
+        base_path=_base_path(text["base_path"]),
+        trusted_proxies=_networks(text["trusted_proxies"]),
+        values=Path(text["values"]) if text["values"] else None,
+        jwks=text["jwks"],
+        jwt_issuer=text["jwt_issuer"],
+        jwt_audience=text["jwt_audience"],
+        jwt_organization_claim=text["jwt_organization_claim"],
+        jwt_role_claim=text["jwt_role_claim"],
+        jwt_organization=text["jwt_organization"],
+    )
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 65_535:
+        raise BadInput(f"TRAFFIC_PORT is {text!r}; it must be a number from 0 to 65535.")
+    return int(text)
+
+
+def _base_path(text: str) -> str:
+    path = "/" + text.strip("/")
+    if any(character in path for character in "?#{} ") or "//" in path:
+        raise BadInput(f"TRAFFIC_BASE_PATH is {text!r}; it must be a plain path like /v1.")
+    return path.rstrip("/")
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    try:
+        return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise BadInput(f"TRAFFIC_TRUSTED_PROXIES: {error}; write networks like 10.0.0.0/8.") from error
