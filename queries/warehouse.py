@@ -69,6 +69,10 @@ class Warehouse:
             result = cursor.execute(sql)
             return [column[0] for column in result.description or ()], result.fetchall()
 
+    def probe(self) -> None:
+        """Run a real query over the seed file; raises what any query may raise."""
+        self.rows("SELECT count(*) FROM visits_in_scope", self._nothing())
+
     def close(self) -> None:
         """Close the engine."""
         self._engine.close()

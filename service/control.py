@@ -86,7 +86,7 @@ class Control:
         )
         return key
 
-    def keys(self) -> list[Key]:
+    def all_keys(self) -> list[Key]:
         """Every key, oldest first."""
         rows = self._rows("SELECT id, organization, name, created_at, revoked_at FROM keys ORDER BY created_at, id")
         return [Key(*row) for row in rows]
@@ -118,9 +118,7 @@ class Control:
             f"SELECT {', '.join(names)} FROM jobs WHERE organization = ? ORDER BY created_at DESC, id DESC",
             [organization],
         )
-        return [
-            dict(zip(names, (*row[:5], *map(datetime.fromisoformat, row[5:])), strict=True)) for row in rows
-        ]
+        return [dict(zip(names, (*row[:5], *map(datetime.fromisoformat, row[5:])), strict=True)) for row in rows]
 
     def close(self) -> None:
         """Close the database."""

@@ -12,7 +12,7 @@ Problem             {"error", "message"} and a status
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 
 class Problem(Exception):
@@ -20,9 +20,7 @@ class Problem(Exception):
 
     status: ClassVar[int] = 500
 
-    def __init__(
-        self, error: str, message: str, headers: Mapping[str, str] | None = None, **more: Any
-    ) -> None:
+    def __init__(self, error: str, message: str, headers: Mapping[str, str] | None = None, **more: int) -> None:
         super().__init__(f"{error} {message}")
         self.headers = dict(headers or {})
         self.body = {"error": error, "message": message, **more}

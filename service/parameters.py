@@ -96,7 +96,9 @@ def _days(query: Mapping[str, str], today: date) -> tuple[date, date]:
 def _custom_days(start: date, end: date, today: date) -> tuple[date, date]:
     end = min(end, today)
     if start > end:
-        raise BadParameter("start_date", f"lies after the last day, {end}", "Use a day on or before end_date and today.")
+        raise BadParameter(
+            "start_date", f"lies after the last day, {end}", "Use a day on or before end_date and today."
+        )
     if (end - start).days >= LONGEST_SPAN:
         raise BadParameter("start_date", "lies too far back", f"Ask for at most {LONGEST_SPAN:,} days.")
     return start, end

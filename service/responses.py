@@ -1,17 +1,9 @@
-"""From rows and problems to bytes and responses; the only writer of JSON."""
+"""From bytes and problems to HTTP responses, all of them JSON."""
 
 import orjson
 from starlette.responses import Response
 
-from queries import Answer
 from service.errors import Problem
-
-_OPTIONS = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z | orjson.OPT_OMIT_MICROSECONDS
-
-
-def encode(answer: Answer) -> bytes:
-    """An answer as JSON; times are RFC 3339 in UTC with Z and whole seconds."""
-    return orjson.dumps(answer, option=_OPTIONS)
 
 
 def json_response(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -104,8 +104,8 @@ def _checked(row_type: type[Row], place: str, row: dict[str, object]) -> Row:
             raise ValueError(f"{place}: field {name!r} cannot be {row[name]!r}")
         elif name in _ALLOWED and row[name] not in _ALLOWED[name]:
             raise ValueError(f"{place}: field {name!r} is {row[name]!r}, not one of {', '.join(_ALLOWED[name])}")
-        elif name == "evidence" and not str(row[name]).startswith("https://"):
-            raise ValueError(f"{place}: field 'evidence' is not an https address")
+        elif name == "evidence" and not str(row[name]).startswith(("https://", "http://")):
+            raise ValueError(f"{place}: field 'evidence' is no web address")
     return row_type(**row)
 
 

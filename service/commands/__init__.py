@@ -1,1 +1,49 @@
-"""The program `traffic`: one file for each command."""
+"""The program `traffic`: one file for each group of commands. What programs read goes to stdout, all else to stderr."""
+
+import sys
+
+import typer
+
+from data import BadInput, TrafficError
+from service.commands import demo, importing, keys, links, query, serve
+from service.errors import BadParameter
+
+app = typer.Typer(
+    name="traffic",
+    help="Who came by your short links: people, four kinds of AI traffic, other automation.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command("demo")(demo.demo)
+app.command("serve")(serve.serve)
+app.command("import")(importing.import_logs)
+app.command("query")(query.query)
+app.command("views")(query.views)
+app.add_typer(keys.app, name="keys")
+app.add_typer(links.app, name="links")
+
+
+def main() -> None:
+    """Run one command. Exit code 2: a bad argument or file, nothing changed; 1: a failed run."""
+    arguments = sys.argv[1:] or ["--help"]
+    try:
+        code = app(arguments, standalone_mode=False) or 0
+    except typer.Abort:
+        code = _tell("stopped.", 130)
+    except typer.TyperException as error:
+        code = _tell(getattr(error, "format_message", error.__str__)(), getattr(error, "exit_code", 2))
+    except (BadInput, BadParameter) as error:
+        code = _tell(str(error), 2)
+    except TrafficError as error:
+        code = _tell(str(error), 1)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read us has left
+        code = 1
+    sys.exit(code)
+
+
+def _tell(sentence: str, code: int) -> int:
+    if sentence:
+        print(f"traffic: {sentence}", file=sys.stderr)
+    return code

@@ -1,0 +1,76 @@
+"""`traffic demo`: from nothing to a served, populated API in a throwaway lake."""
+
+import tempfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from data import BadInput, Lake
+from service.settings import read_settings, setting
+
+VISITS = 60_000
+DAYS = 90
+_VALUES = """\
+currency = "USD"
+[value_per_visit]
+human = 0.25
+ai_assistant = 0.05
+ai_referral = 0.4
+"""
+
+
+def demo(
+    port: Annotated[int, typer.Option(help="port to serve on; a free one is taken when it is in use")] = 8000,
+    visits: Annotated[int, typer.Option(help="how many visits to make up")] = VISITS,
+) -> None:
+    """Make up a sample of traffic, import it into a throwaway lake and serve it: organization demo, key included.
+
+    Example: traffic demo
+    """
+    with tempfile.TemporaryDirectory(prefix="traffic-demo-") as folder:
+        _run(Path(folder), port, visits)
+
+
+def _run(folder: Path, port: int, visits: int) -> None:
+    from service.app import create_app
+    from service.control import Control
+    from service.server import listen, serve_on
+
+    console = Console(stderr=True, highlight=False)
+    lake = Lake(folder / "lake", create=True)
+    _fill(lake, folder, visits, console)
+    key = Control(lake).create_key("demo", "demo")
+    try:
+        listener = listen("127.0.0.1", port)
+    except BadInput:
+        listener = listen("127.0.0.1", 0)
+    chosen = {"lake": str(lake.root), "values": str(folder / "values.toml")}
+    settings = read_settings({setting(name).variable: value for name, value in chosen.items()})
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+    def ready() -> None:
+        console.print(f"Serving at {address}  (Ctrl-C stops and throws the sample away). Try:\n", soft_wrap=True)
+        print(f'curl -H "Authorization: Bearer {key}" "{address}/analytics/traffic-overview?range=30d"', flush=True)
+
+    serve_on(create_app(settings), listener, ready)
+    console.print("\nStopped; the sample is gone.")
+
+
+def _fill(lake: Lake, folder: Path, visits: int, console: Console) -> None:
+    from data.importing import Importer, Options
+    from data.links import import_links
+    from data.sample import Sample
+
+    now = datetime.now(UTC)
+    sample = Sample(visits, now.date() - timedelta(days=1), DAYS)  # nobody has come later today
+    with console.status(f"Making up {visits:,} visits of {DAYS} days …"):
+        sample.write(folder / "access.log")
+        sample.write_links(folder / "links.csv")
+        (folder / "values.toml").write_text(_VALUES, "utf-8")
+    with console.status("Importing them as a log …"):
+        summary = Importer(lake).run(folder / "access.log", Options("demo"))
+        import_links(lake, "demo", folder / "links.csv", now)
+    console.print(f"{summary.visits:,} made-up visits imported, {summary.first_day} to {summary.last_day}.")

@@ -1,0 +1,84 @@
+"""`traffic import`: access logs into the lake."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from data import Lake
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+
+if TYPE_CHECKING:
+    from data.importing import Importer, Options, Summary
+
+_SHORT_CODE_PATTERN = r"^/([A-Za-z0-9_-]{1,64})/?$"
+
+
+def import_logs(
+    files: Annotated[list[Path], typer.Argument(help="access logs: plain, .gz or .zst")],
+    organization: OrganizationOption,
+    domain: Annotated[str, typer.Option(help="domain of the lines that name none")] = "",
+    log_format: Annotated[str, typer.Option("--format", help="auto, combined, vhost-combined or common")] = "auto",
+    short_code_pattern: Annotated[
+        str, typer.Option(help="regular expression (RE2) that captures the short code of a path in its one group")
+    ] = _SHORT_CODE_PATTERN,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="read and classify, but change nothing")] = False,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Import access logs. A log imported before changes nothing; of a log that has grown only the new lines land.
+
+    Example: traffic import /var/log/nginx/access.log* --org acme --domain go.example.com
+    """
+    from data.importing import Importer, Options
+
+    console = Console(stderr=True, highlight=False)
+    options = Options(organization, domain.lower(), log_format, short_code_pattern)
+    opened = Lake(lake, create=True)
+    importer = Importer(opened)
+    console.print(f"Lake: {opened.root}", soft_wrap=True)
+    summaries = [_import(console, importer, file, options, dry_run) for file in files]
+    if any(summary.cut_short for summary in summaries):
+        raise typer.Exit(1)
+
+
+def _import(console: Console, importer: "Importer", file: Path, options: "Options", dry_run: bool) -> "Summary":
+    """Import one file under a progress bar and tell what that did."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(file.name, total=None)
+        summary = importer.run(
+            file, options, dry_run, lambda done, total: bar.update(task, completed=done, total=total)
+        )
+    _report(partial(console.print, soft_wrap=True), file, summary, dry_run)
+    return summary
+
+
+def _report(say: Callable[[object], None], file: Path, summary: "Summary", dry_run: bool) -> None:
+    """Tell what an import did, in a few lines."""
+    if summary.already_imported:
+        say(f"{file}: already imported, nothing changed.")
+        return
+    outcome = "would land" if dry_run else "landed"
+    grown = " of a log whose beginning was imported before" if summary.continued else ""
+    say(f"{file}: {summary.visits:,} visits {outcome} from {summary.lines:,} lines{grown} ({summary.log_format}).")
+    if summary.visits:
+        table = Table(box=None, show_header=False, pad_edge=False)
+        for category, count in summary.categories.most_common():
+            table.add_row(f"  {category}", f"{count:,}", f"{100 * count / summary.visits:.1f} %", style=None)
+        say(table)
+        say(f"  days {summary.first_day} to {summary.last_day} (UTC)")
+    if summary.mended:
+        say(f"  {summary.mended:,} mended: cut short inside the user agent")
+    if summary.rejected:
+        where = f", noted in {summary.rejects_file}" if summary.rejects_file else ""
+        line, reason = summary.rejects[0]
+        say(f"  {summary.rejected:,} lines not read{where}; the first is line {line:,}: {reason}")
+    if summary.visits and summary.without_user_agent == summary.visits:
+        say("  this log names no user agents: people cannot be told from automata, so none is counted as human")
+    if summary.cut_short:
+        say("  the file is cut short: what could be read counts; import the whole file and only the rest is added")

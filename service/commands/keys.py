@@ -1,0 +1,53 @@
+"""`traffic keys`: API keys, made once, shown once, revocable."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from data import Lake
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+from service.control import Control
+
+app = typer.Typer(help="Make, list and revoke API keys.", rich_markup_mode=None)
+
+
+@app.command()
+def create(
+    organization: OrganizationOption,
+    name: Annotated[str, typer.Option(help="what the key is for, to tell it from others")],
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Make a key and print it: the only time it can be seen.
+
+    Example: traffic keys create --org acme --name dashboard
+    """
+    key = Control(Lake(lake, create=True)).create_key(organization, name)
+    typer.echo(f"A key of {organization}. It is shown this once; send it as Authorization: Bearer <key>.", err=True)
+    typer.echo(key)
+
+
+@app.command("list")
+def list_keys(lake: LakeOption = DEFAULT_LAKE) -> None:
+    """List every key by its first characters.
+
+    Example: traffic keys list
+    """
+    table = Table("id", "organization", "name", "created at", "revoked at", box=None)
+    for key in Control(Lake(lake, create=True)).all_keys():
+        table.add_row(key.id, key.organization, key.name, key.created_at, key.revoked_at or "")
+    Console().print(table)
+
+
+@app.command()
+def revoke(
+    key_id: Annotated[str, typer.Argument(help="the key's id, as `traffic keys list` shows it")],
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Revoke a key: a running server refuses it from the next request on.
+
+    Example: traffic keys revoke tak_3fJ9xQ2b
+    """
+    Control(Lake(lake, create=True)).revoke_key(key_id)
+    typer.echo(f"{key_id} is revoked.", err=True)

@@ -1,0 +1,43 @@
+"""`traffic links`: where each short code leads."""
+
+import csv
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from data import Lake, check_organization
+from data.links import COLUMNS, import_links, links_of
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+
+app = typer.Typer(help="Say where short codes lead.", rich_markup_mode=None)
+
+
+@app.command("import")
+def import_(
+    file: Annotated[
+        Path, typer.Argument(help="CSV with the columns short_code, target_url, and if you like domain, created_at")
+    ],
+    organization: OrganizationOption,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Replace all links of an organization by those of a CSV file.
+
+    Example: traffic links import links.csv --org acme
+    """
+    count = import_links(Lake(lake, create=True), organization, file, datetime.now(UTC))
+    typer.echo(f"{organization} now has {count:,} links.", err=True)
+
+
+@app.command("list")
+def list_links(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
+    """Print the links of an organization as CSV, as `traffic links import` reads it.
+
+    Example: traffic links list --org acme > links.csv
+    """
+    writer = csv.writer(sys.stdout)
+    writer.writerow(COLUMNS)
+    for link in links_of(Lake(lake, create=True), check_organization(organization)):
+        writer.writerow((link.short_code, link.domain, link.target_url, f"{link.created_at.isoformat()}Z"))

@@ -1,0 +1,108 @@
+"""Answers on a terminal or in a file: as a table, JSON, CSV or Parquet."""
+
+import csv
+import io
+import sys
+from datetime import datetime
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.table import Table
+
+from data import BadInput
+from queries import Answer
+from service.encoding import encode
+
+FORMATS: Final = ("table", "json", "csv", "parquet")
+
+
+def part_of(answer: Answer, part: str) -> Answer:
+    """One member of an answer of several parts, or all of it when `part` is empty. Raises BadInput."""
+    if not part:
+        return answer
+    parts = _parts(answer)
+    if part not in parts:
+        raise BadInput(
+            f"there is no part {part!r}; " + (f"use {', '.join(parts)}." if parts else "this answer has none.")
+        )
+    return parts[part]
+
+
+def print_answer(answer: Answer, output: str) -> None:
+    """Write an answer to stdout in one of FORMATS. Raises BadInput when it does not fit into that."""
+    if output == "table":
+        _print_table(answer, "")
+    elif output == "json":
+        _write(encode(answer))
+    elif parts := _parts(answer):
+        raise BadInput(f"this answer has several parts; choose one with --part: {', '.join(parts)}.")
+    else:
+        rows = answer if isinstance(answer, list) else [answer]
+        _write(_csv(rows) if output == "csv" else _parquet(rows))
+
+
+def _parts(answer: Answer) -> dict[str, Answer]:
+    members = answer.items() if isinstance(answer, dict) else ()
+    return {name: member for name, member in members if isinstance(member, list | dict)}
+
+
+def _write(body: bytes) -> None:
+    sys.stdout.buffer.write(body)
+    if sys.stdout.isatty():
+        sys.stdout.buffer.write(b"\n")
+
+
+def _print_table(answer: Answer, title: str) -> None:
+    parts = _parts(answer)
+    for name, member in parts.items():
+        _print_table(member, f"{title}.{name}".strip("."))
+    if parts:
+        return
+    rows = answer if isinstance(answer, list) else [answer]
+    names = rows[0] if rows else ["nothing in this scope"]
+    table = Table(*names, title=title or None, title_justify="left", box=None)
+    for row in rows:
+        table.add_row(*map(_text, row.values()))
+    width = None if sys.stdout.isatty() else 10_000  # what is piped is not cut to a terminal's width
+    Console(highlight=False, width=width).print(table)
+
+
+def _text(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case datetime():
+            return value.strftime("%Y-%m-%dT%H:%M:%SZ")
+        case list():
+            return " ".join(map(str, value))
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+    return str(value)
+
+
+def _csv(rows: list[dict[str, Any]]) -> bytes:
+    text = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    return text.getvalue().encode()
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, datetime):
+        return _text(value)
+    return orjson.dumps(value).decode() if isinstance(value, list | bool) else value
+
+
+def _parquet(rows: list[dict[str, Any]]) -> bytes:
+    if sys.stdout.isatty():
+        raise BadInput("Parquet is no text; send it to a file with > answer.parquet.")
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(rows), sink)
+    return bytes(sink.getvalue())

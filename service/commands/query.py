@@ -1,0 +1,118 @@
+"""`traffic query` and `traffic views`: the answers of the API, and their relations, without a server."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from data import BadInput, Lake, check_organization
+from data.links import Targets
+from queries import ANSWERS, CACHE_STATS, Answer, Entry, Scope, Warehouse, load_values, script
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
+from service.commands.printing import FORMATS, part_of, print_answer
+from service.control import Control
+from service.parameters import checked, scope_of
+from service.settings import setting
+
+RangeOption = Annotated[str, typer.Option("--range", help="7d, 30d or 90d, ending today")]
+StartOption = Annotated[str, typer.Option(help="first day, YYYY-MM-DD, with --end-date")]
+EndOption = Annotated[str, typer.Option(help="last day, YYYY-MM-DD, with --start-date")]
+ShortCodeOption = Annotated[str, typer.Option(help="only visits to this short code")]
+TargetOption = Annotated[str, typer.Option(help="only visits to the link to this URL")]
+DomainOption = Annotated[str, typer.Option(help="only visits to this domain")]
+TypeOption = Annotated[str, typer.Option(help="of bot-traffic: only this kind")]
+ValuesOption = Annotated[str, flag("values")]
+
+
+def query(
+    name: Annotated[str, typer.Argument(help="an endpoint's name, or a .sql file of your own")],
+    organization: OrganizationOption,
+    days: RangeOption = "",
+    start_date: StartOption = "",
+    end_date: EndOption = "",
+    short_code: ShortCodeOption = "",
+    target_url: TargetOption = "",
+    domain: DomainOption = "",
+    traffic_type: TypeOption = "",
+    output: Annotated[str, typer.Option("--format", help="table, json, csv or parquet")] = "table",
+    part: Annotated[str, typer.Option(help="one member of an answer of several parts")] = "",
+    values: ValuesOption = setting("values").default,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Print an answer: the same rows as GET /analytics/NAME, and with --format json the same bytes.
+
+    Example: traffic query top-links --org acme --range 90d --format csv
+    """
+    if output not in FORMATS:
+        raise BadInput(f"{output!r} is no output format; use {', '.join(FORMATS)}.")
+    entry = _entry(name)
+    words = _words(days, start_date, end_date, short_code, target_url, domain, traffic_type)
+    opened = _open(lake, organization)
+    scope = _scope(opened, entry or ANSWERS["bot-traffic"], organization, words)
+    with_values = load_values(Path(values) if values else None)
+    warehouse = Warehouse(opened, with_values)
+    variables = warehouse.variables(scope)
+    answer = warehouse.answer(entry, variables) if entry else _own_template(warehouse, Path(name), variables)
+    print_answer(part_of(answer, part), output)
+
+
+def views(
+    organization: OrganizationOption,
+    days: RangeOption = "",
+    start_date: StartOption = "",
+    end_date: EndOption = "",
+    short_code: ShortCodeOption = "",
+    target_url: TargetOption = "",
+    domain: DomainOption = "",
+    traffic_type: TypeOption = "",
+    values: ValuesOption = setting("values").default,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Print SQL that gives DuckDB's own shell the same relations, so that templates run there unchanged.
+
+    Example: traffic views --org acme > acme.sql; duckdb -init acme.sql; then .read queries/templates/devices.sql
+    """
+    words = _words(days, start_date, end_date, short_code, target_url, domain, traffic_type)
+    opened = _open(lake, organization)
+    scope = _scope(opened, ANSWERS["bot-traffic"], organization, words)
+    warehouse = Warehouse(opened, load_values(Path(values) if values else None))
+    typer.echo(script(warehouse.variables(scope)))
+
+
+def _entry(name: str) -> Entry | None:
+    """The entry of that name; None for a file of SQL."""
+    if name in ANSWERS:
+        return ANSWERS[name]
+    if name == CACHE_STATS.name:
+        raise BadInput("cache-stats tells of a running server; ask it with GET /analytics/cache-stats.")
+    if name.endswith(".sql"):
+        return None
+    raise BadInput(f"there is no answer {name!r}; known are {', '.join(ANSWERS)}, or give a .sql file.")
+
+
+def _open(lake: Path, organization: str) -> Lake:
+    check_organization(organization)
+    opened = Lake(lake)
+    if organization not in {*opened.manifest.organizations(), *Control(opened).organizations()}:
+        raise BadInput(f"the lake at {lake} knows no organization {organization!r}; import a log of it first.")
+    return opened
+
+
+def _words(*values: str) -> dict[str, str]:
+    names = ("range", "start_date", "end_date", "short_code", "target_url", "domain", "traffic_type")
+    return dict(zip(names, values, strict=True))
+
+
+def _scope(lake: Lake, entry: Entry, organization: str, words: dict[str, str]) -> Scope:
+    query = checked(words.items(), entry)
+    return scope_of(entry, query, organization, datetime.now(UTC).date(), Targets(lake))
+
+
+def _own_template(warehouse: Warehouse, path: Path, variables: dict[str, Any]) -> Answer:
+    try:
+        sql = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} cannot be read: {error}.") from error
+    names, rows = warehouse.rows(sql, variables)
+    return [dict(zip(names, row, strict=True)) for row in rows]

@@ -1,0 +1,32 @@
+"""`traffic serve`: the API over a lake."""
+
+import os
+import sys
+from typing import Annotated
+
+from service.commands.options import DEFAULT_LAKE, LakeOption, flag
+from service.settings import read_settings, setting
+
+
+def serve(
+    host: Annotated[str, flag("host")] = setting("host").default,
+    port: Annotated[str, flag("port")] = setting("port").default,
+    base_path: Annotated[str, flag("base_path")] = setting("base_path").default,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Serve the API. The other settings are environment variables; the README lists them.
+
+    Example: TRAFFIC_TRUSTED_PROXIES=127.0.0.1 traffic serve --port 8080 --base-path /v1
+    """
+    flags = {"host": host, "port": port, "base_path": base_path, "lake": str(lake)}
+    settings = read_settings({**os.environ, **{setting(name).variable: value for name, value in flags.items()}})
+    from service.app import create_app
+    from service.server import listen, serve_on
+
+    listener = listen(settings.host, settings.port)
+    app = create_app(settings)
+    name = f"[{settings.host}]" if ":" in settings.host else settings.host
+    place = f"http://{name}:{listener.getsockname()[1]}{settings.base_path}/"
+    serve_on(
+        app, listener, lambda: print(f"Serving {settings.lake} at {place}  (Ctrl-C stops)", file=sys.stderr, flush=True)
+    )

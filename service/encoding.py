@@ -1,0 +1,14 @@
+"""From rows to JSON: the same bytes by HTTP and on the command line."""
+
+from typing import Final
+
+import orjson
+
+from queries import Answer
+
+_OPTIONS: Final = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z | orjson.OPT_OMIT_MICROSECONDS
+
+
+def encode(answer: Answer) -> bytes:
+    """An answer as JSON; times are RFC 3339 in UTC with Z and whole seconds."""
+    return orjson.dumps(answer, option=_OPTIONS)
