@@ -1,0 +1,98 @@
+"""A load driver: keep-alive connections that ask again as soon as they are answered, in a process of their own.
+
+Every request comes from another source address, through X-Forwarded-For, and every answer must be 200.
+"""
+
+import asyncio
+import json
+import random
+import sys
+import time
+from typing import cast
+
+import uvloop
+
+
+class _Client(asyncio.Protocol):
+    def __init__(self, run: "_Run") -> None:
+        self._run = run
+        self._transport: asyncio.Transport
+        self._buffer = bytearray()
+        self._asked_at = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._ask()
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        head = self._buffer.find(b"\r\n\r\n")
+        if head < 0:
+            return
+        at = self._buffer.find(b"content-length: ")
+        length = int(self._buffer[at + 16 : self._buffer.find(b"\r\n", at)])
+        if len(self._buffer) < head + 4 + length:
+            return
+        self._run.answered(bytes(self._buffer[9:12]), time.perf_counter() - self._asked_at)
+        self._buffer.clear()
+        self._ask()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._asked_at:
+            self._run.fail(f"the server closed a connection that waited for an answer: {exc}")
+
+    def _ask(self) -> None:
+        if self._run.more():
+            self._asked_at = time.perf_counter()
+            self._transport.write(self._run.request())
+        else:
+            self._asked_at = 0.0
+            self._transport.close()
+
+
+class _Run:
+    def __init__(self, path: str, token: str, requests: int) -> None:
+        self._left = requests
+        self._head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\nX-Forwarded-For: 10."
+        self._random = random.Random(1)
+        self.seconds: list[float] = []
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.expected = requests
+
+    def more(self) -> bool:
+        self._left -= 1
+        return self._left >= 0
+
+    def request(self) -> bytes:
+        number = self._random.getrandbits(24)
+        return f"{self._head}{number >> 16}.{number >> 8 & 255}.{number & 255}\r\n\r\n".encode()
+
+    def answered(self, status: bytes, seconds: float) -> None:
+        self.seconds.append(seconds)
+        if status != b"200":
+            self.fail(f"answer {len(self.seconds)} was {status.decode()}, not 200")
+        elif len(self.seconds) == self.expected and not self.done.done():
+            self.done.set_result(None)
+
+    def fail(self, why: str) -> None:
+        if not self.done.done():
+            self.done.set_exception(RuntimeError(why))
+
+
+async def _main(port: int, path: str, token: str, requests: int, connections: int) -> None:
+    run = _Run(path, token, requests)
+    loop = asyncio.get_running_loop()
+    started = time.perf_counter()
+    for _ in range(connections):
+        await loop.create_connection(lambda: _Client(run), "127.0.0.1", port)
+    await run.done
+    elapsed = time.perf_counter() - started
+    run.seconds.sort()
+    figures = {"requests_per_second": requests / elapsed, "p99_ms": 1000 * run.seconds[int(0.99 * requests)]}
+    sys.stdout.write(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    port, path, token, requests, connections = sys.argv[1:]
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_main(int(port), path, token, int(requests), int(connections)))

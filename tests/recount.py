@@ -1,0 +1,484 @@
+"""Every answer counted again by hand: plain Python over a list of visits, written from the documents, not the SQL.
+
+A visit is a dict of its columns, its `day` and its `organization`. One function gives one answer.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any, Final
+
+Visit = Mapping[str, Any]
+Row = dict[str, Any]
+Measure = Callable[[Sequence[Visit]], Any]
+
+AI: Final = {"ai_assistant", "ai_training", "ai_coding_agent", "ai_referral"}
+OTHER: Final = {"search_crawler", "other_bot"}
+PEOPLE: Final = {"human", "ai_referral"}
+CATEGORIES: Final = sorted({"human"} | AI | OTHER)
+SCORES: Final = {"verified": 1.0, "high": 0.9, "medium": 0.7, "low": 0.4, "contradicted": 0.0}
+DAY_NAMES: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+UTM_WORDS: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
+DASHBOARD: Final = {
+    "overview": "traffic-overview",
+    "timeSeries": "time-series",
+    "aiSources": "ai-sources",
+    "devices": "devices",
+    "topLinks": "top-links",
+    "weeklyTrend": "weekly-trend",
+    "aiPlatformMarketShare": "ai-platform-market-share",
+    "referrers": "referrers",
+    "geographic": "geographic",
+    "browsers": "browsers",
+    "operatingSystems": "operating-systems",
+    "hourlyActivity": "hourly-activity",
+    "botTraffic": "bot-traffic",
+}
+
+
+@dataclass(frozen=True)
+class Question:
+    """What an answer is counted from."""
+
+    scope: Any
+    visits: list[Visit]  # in scope
+    seen: list[Visit]  # in the days in scope, whatever the filters
+    links: list[Mapping[str, Any]]
+    values: list[tuple[str, int, str]]
+    countries: Mapping[str, str]
+
+    @property
+    def days(self) -> list[date]:
+        length = (self.scope.end_date - self.scope.start_date).days + 1
+        return [self.scope.start_date + timedelta(number) for number in range(length)]
+
+
+def recount(
+    name: str,
+    visits: Iterable[Visit],
+    scope: Any,
+    links: Iterable[Mapping[str, Any]] = (),
+    values: Iterable[tuple[str, int, str]] | None = None,
+    countries: Mapping[str, str] | None = None,
+) -> Any:
+    """The answer called `name`. `values`: traffic type, ten thousandths of the currency's unit, currency."""
+    mine = [visit for visit in visits if visit["organization"] == scope.organization]
+    seen = [visit for visit in mine if scope.start_date <= visit["day"] <= scope.end_date]
+    question = Question(
+        scope=scope,
+        visits=[visit for visit in seen if _passes(visit, scope)],
+        seen=seen,
+        links=[link for link in links if link["organization"] == scope.organization],
+        values=[(category, 0, "USD") for category in CATEGORIES] if values is None else list(values),
+        countries=countries or {},
+    )
+    return ANSWERS[name](question)
+
+
+# Words
+
+
+def _passes(visit: Visit, scope: Any) -> bool:
+    wanted = {"short_code": scope.short_code, "domain": scope.domain}
+    return all(value is None or visit[column] == value for column, value in wanted.items())
+
+
+def _week(day: date) -> date:
+    return day - timedelta(day.weekday())
+
+
+def _rate(part: int, whole: int) -> float | None:
+    return ((200 * part + whole) // (2 * whole)) / 100 if whole else None
+
+
+def _share(part: int, whole: int) -> float | None:
+    return ((20_000 * part + whole) // (2 * whole)) / 100 if whole else None
+
+
+def _change(now: int, before: int) -> float | None:
+    size = _share(abs(now - before), before)
+    return -size if size and now < before else size
+
+
+def _of(visits: Iterable[Visit], *categories: str) -> list[Visit]:
+    return [visit for visit in visits if visit["bot_category"] in categories]
+
+
+def _named(column: str, missing: str = "unknown") -> Callable[[Visit], str]:
+    return lambda visit: missing if visit[column] is None else visit[column]
+
+
+# Measures: what can be counted of any group of visits
+
+
+def _in(*categories: str) -> Measure:
+    return lambda visits: len(_of(visits, *categories))
+
+
+def _from_device(device_type: str) -> Measure:
+    return lambda visits: sum(visit["device_type"] == device_type for visit in visits)
+
+
+def _status(hundreds: int) -> Measure:
+    return lambda visits: sum(visit["status"] // 100 == hundreds for visit in visits)
+
+
+def _links(*categories: str) -> Measure:
+    return lambda visits: len(
+        {
+            (visit["short_code"], visit["domain"])
+            for visit in _of(visits, *categories)
+            if visit["short_code"] is not None
+        }
+    )
+
+
+def _distinct(column: str) -> Measure:
+    return lambda visits: len({visit[column] for visit in visits if visit[column] is not None})
+
+
+def _first(visits: Sequence[Visit]) -> Any:
+    return min(visit["visited_at"] for visit in visits)
+
+
+def _last(visits: Sequence[Visit]) -> Any:
+    return max(visit["visited_at"] for visit in visits)
+
+
+MEASURES: Final[dict[str, Measure]] = {
+    "visits": len,
+    "total_visits": len,
+    "human_clicks": _in("human"),
+    "human_visits": _in("human"),
+    "ai_visits": _in(*AI),
+    "other_visits": _in(*OTHER),
+    "ai_assistant_requests": _in("ai_assistant"),
+    "ai_training_requests": _in("ai_training"),
+    "ai_coding_agent_requests": _in("ai_coding_agent"),
+    "ai_referral_requests": _in("ai_referral"),
+    "agent_fetches": _in(*(AI - {"ai_referral"})),
+    "ai_referrals": _in("ai_referral"),
+    "mobile_visits": _from_device("mobile"),
+    "desktop_visits": _from_device("desktop"),
+    "unique_visitors": lambda visits: len(
+        {(visit["day"], visit["visitor"]) for visit in visits if visit["visitor"] is not None}
+    ),
+    "pages_accessed": lambda visits: len({visit["path"] for visit in visits if visit["path"]}),
+    "short_codes": _distinct("short_code"),
+    "active_days": _distinct("day"),
+    "links_fetched": _links(*(AI - {"ai_referral"})),
+    "links_referred": _links("ai_referral"),
+    "errors_4xx": _status(4),
+    "errors_5xx": _status(5),
+    "first_seen": _first,
+    "last_seen": _last,
+    "last_visit": _last,
+    "ai_percentage": lambda visits: _share(_in(*AI)(visits), len(visits)) or 0.0,
+    "ai_pct": lambda visits: _share(_in(*AI)(visits), len(visits)) or 0.0,
+    "score": lambda visits: SCORES.get(visits[0]["confidence"]),
+    "conversion_rate": lambda visits: _share(_in("ai_referral")(visits), _in(*(AI - {"ai_referral"}))(visits)),
+    "fetches_per_referral": lambda visits: _rate(_in(*(AI - {"ai_referral"}))(visits), _in("ai_referral")(visits)),
+}
+
+SPLIT: Final = (
+    "ai_visits", "ai_assistant_requests", "ai_training_requests", "ai_coding_agent_requests", "ai_referral_requests",
+    "other_visits",
+)  # fmt: skip
+
+
+# Rows
+
+
+def _measured(visits: Sequence[Visit], fields: Iterable[str]) -> Row:
+    return {field: MEASURES[field](visits) for field in fields}
+
+
+def _grouped(visits: Iterable[Visit], key: Callable[[Visit], Any]) -> dict[Any, list[Visit]]:
+    groups: dict[Any, list[Visit]] = {}
+    for visit in visits:
+        groups.setdefault(key(visit), []).append(visit)
+    return groups
+
+
+def _ranked(
+    visits: Sequence[Visit], keys: Mapping[str, Callable[[Visit], Any]], *fields: str, whole: int | None = None
+) -> list[Row]:
+    """A row for each combination of keys: most visits first, then by keys; percentages are of `whole`, or of all."""
+    whole = len(visits) if whole is None else whole
+    groups = _grouped(visits, lambda visit: tuple(key(visit) for key in keys.values()))
+    rows = []
+    for values, group in groups.items():
+        row = dict(zip(keys, values, strict=True))
+        for field in fields:
+            row[field] = _share(len(group), whole) if field == "percentage" else MEASURES[field](group)
+        rows.append(row)
+    return sorted(rows, key=lambda row: (-row["visits"], *(row[key] for key in keys)))
+
+
+def _by(*columns: str) -> dict[str, Callable[[Visit], Any]]:
+    return {column: _named(column) for column in columns}
+
+
+def _with(row: Row, after: str, field: str, value: Any) -> Row:
+    """The row with one more field, behind the field `after`."""
+    behind = list(row).index(after) + 1
+    items = list(row.items())
+    return dict([*items[:behind], (field, value), *items[behind:]])
+
+
+# Answers
+
+
+def _dashboard(question: Question) -> Row:
+    return {member: ANSWERS[name](question) for member, name in DASHBOARD.items()}
+
+
+def _traffic_overview(question: Question) -> Row:
+    return _measured(question.visits, ("total_visits", "human_clicks", *SPLIT, "ai_percentage"))
+
+
+def _weekly_trend(question: Question) -> Row:
+    weeks = _grouped(question.visits, lambda visit: _week(visit["day"]))
+    fields = ("total_visits", "human_visits", *SPLIT, "ai_pct")
+    return {
+        "weekly": [
+            {"week": week} | _measured(weeks.get(week, []), fields) for week in sorted(set(map(_week, question.days)))
+        ],
+        "byPlatform": [
+            {"week": week} | row
+            for week in sorted(weeks)
+            for row in _ranked(_of(weeks[week], *AI), _by("ai_source"), "visits")
+        ],
+    }
+
+
+def _time_series(question: Question) -> list[Row]:
+    days = _grouped(question.visits, lambda visit: visit["day"])
+    fields = ("total_visits", "human_clicks", "ai_visits", "mobile_visits", "desktop_visits")
+    return [{"date": day} | _measured(days.get(day, []), fields) for day in question.days]
+
+
+def _ai_sources(question: Question) -> list[Row]:
+    visits = _of(question.visits, *AI)
+    return _ranked(visits, _by("ai_source"), "visits", "percentage", "agent_fetches", "ai_referrals")
+
+
+def _ai_platform_market_share(question: Question) -> list[Row]:
+    visits = [visit for visit in _of(question.visits, "ai_assistant") if not visit["is_malicious"]]
+    return _ranked(visits, _by("ai_source"), "visits", "percentage", "pages_accessed", "unique_visitors")
+
+
+def _developer_tools(question: Question) -> list[Row]:
+    return _ranked(
+        _of(question.visits, "ai_coding_agent"),
+        {"tool": _named("ai_source"), "operator": _named("operator")},
+        "visits", "percentage", "pages_accessed", "unique_visitors", "first_seen", "last_seen",
+    )  # fmt: skip
+
+
+def _dev_tools_adoption(question: Question) -> list[Row]:
+    visits = _of(question.visits, "ai_coding_agent")
+    keys = {"week": lambda visit: _week(visit["day"]), "tool": _named("ai_source")}
+    rows = _ranked(visits, keys, "visits", "unique_visitors", "active_days")
+    counts = {(row["week"], row["tool"]): row["visits"] for row in rows}
+    for row in rows:
+        before = counts.get((row["week"] - timedelta(7), row["tool"]), 0)
+        row["is_new"] = row["week"] == min(week for week, tool in counts if tool == row["tool"])
+        row["change_percentage"] = _change(row["visits"], before)
+    return sorted(rows, key=lambda row: (row["week"], -row["visits"], row["tool"]))
+
+
+def _ai_confidence(question: Question) -> list[Row]:
+    keys = _by("confidence", "detection_method")
+    return _ranked(_of(question.visits, *AI), keys, "score", "visits", "percentage")
+
+
+def _top_links(question: Question) -> list[Row]:
+    targets = {(link["short_code"], link["domain"]): link["target_url"] for link in question.links}
+    rows = _ranked(
+        [visit for visit in question.visits if visit["short_code"] is not None],
+        _by("short_code", "domain"),
+        "visits", "percentage", "human_clicks", "ai_visits", "other_visits", "unique_visitors", "last_visit",
+        whole=len(question.visits),
+    )  # fmt: skip
+    return [_with(row, "domain", "target_url", _target(targets, row)) for row in rows[:100]]
+
+
+def _target(targets: Mapping[tuple[str, str], str], row: Row) -> str:
+    anywhere = targets.get((row["short_code"], ""), "unknown")
+    return targets.get((row["short_code"], row["domain"]), anywhere)
+
+
+def _ai_to_human_conversion(question: Question) -> list[Row]:
+    sources = _grouped(_of(question.visits, *AI), _named("ai_source"))
+    fields = (
+        "agent_fetches", "ai_referrals", "conversion_rate", "fetches_per_referral", "links_fetched", "links_referred",
+    )  # fmt: skip
+    rows = [{"ai_source": source} | _measured(visits, fields) for source, visits in sources.items()]
+    return sorted(rows, key=lambda row: (-row["agent_fetches"], row["ai_source"]))
+
+
+def _traffic_value_breakdown(question: Question) -> list[Row]:
+    worth = {category: (amount, currency) for category, amount, currency in question.values}
+    rows = _ranked(question.visits, {"traffic_type": _named("bot_category")}, "visits", "percentage")
+    total = sum(row["visits"] * worth[row["traffic_type"]][0] for row in rows)
+    for row in rows:
+        amount, currency = worth[row["traffic_type"]]
+        row["value_per_visit"] = amount / 10_000
+        row["estimated_value"] = _rate(row["visits"] * amount, 10_000)
+        row["value_percentage"] = _share(row["visits"] * amount, total)
+        row["currency"] = currency
+    return rows
+
+
+def _devices(question: Question) -> list[Row]:
+    fields = ("visits", "percentage", "human_clicks", "ai_visits", "unique_visitors")
+    return _ranked(question.visits, _by("device_type"), *fields)
+
+
+def _operating_systems(question: Question) -> list[Row]:
+    fields = ("visits", "percentage", "human_clicks", "unique_visitors")
+    return _ranked(_of(question.visits, *PEOPLE), _by("operating_system"), *fields)
+
+
+def _browsers(question: Question) -> list[Row]:
+    fields = ("visits", "percentage", "human_clicks", "unique_visitors")
+    return _ranked(_of(question.visits, *PEOPLE), _by("browser"), *fields)
+
+
+def _device_by_ai_source(question: Question) -> list[Row]:
+    visits = _of(question.visits, *AI)
+    sources = _grouped(visits, _named("ai_source"))
+    rows = _ranked(visits, _by("ai_source", "device_type"), "visits")
+    return [row | {"percentage": _share(row["visits"], len(sources[row["ai_source"]]))} for row in rows]
+
+
+def _geographic(question: Question) -> list[Row]:
+    fields = ("visits", "percentage", "human_clicks", "ai_visits", "unique_visitors")
+    rows = _ranked(question.visits, _by("country"), *fields)
+    return [_with(row, "country", "country_name", question.countries.get(row["country"], "unknown")) for row in rows]
+
+
+def _hourly_activity(question: Question) -> list[Row]:
+    hours = _grouped(question.visits, lambda visit: visit["visited_at"].hour)
+    return [{"hour": hour} | _activity(hours.get(hour, []), question) for hour in range(24)]
+
+
+def _daily_activity(question: Question) -> list[Row]:
+    weekdays = _grouped(question.visits, lambda visit: visit["day"].weekday())
+    rows = []
+    for weekday, name in enumerate(DAY_NAMES):
+        visits = weekdays.get(weekday, [])
+        days = sum(day.weekday() == weekday for day in question.days)
+        averages = {"days_in_range": days, "avg_visits": _rate(len(visits), days)}
+        rows.append({"day_of_week": weekday + 1, "day_name": name} | _activity(visits, question) | averages)
+    return rows
+
+
+def _activity(visits: Sequence[Visit], question: Question) -> Row:
+    percentage = _share(len(visits), len(question.visits))
+    counts = _measured(visits, ("human_clicks", "ai_visits", "other_visits"))
+    return {"visits": len(visits), "percentage": percentage} | counts
+
+
+def _peak_times(question: Question) -> list[Row]:
+    keys = {
+        "day_of_week": lambda visit: visit["day"].isoweekday(),
+        "hour": lambda visit: visit["visited_at"].hour,
+    }
+    rows = []
+    for row in _ranked(question.visits, keys, "visits", "percentage", "human_clicks", "ai_visits")[:10]:
+        days = sum(day.isoweekday() == row["day_of_week"] for day in question.days)
+        named = _with(row, "day_of_week", "day_name", DAY_NAMES[row["day_of_week"] - 1])
+        rows.append({"rank": len(rows) + 1} | _with(named, "percentage", "avg_visits", _rate(row["visits"], days)))
+    return rows
+
+
+def _weekend_vs_weekday(question: Question) -> list[Row]:
+    rows = []
+    for period, weekdays in (("weekday", range(5)), ("weekend", range(5, 7))):
+        visits = [visit for visit in question.visits if visit["day"].weekday() in weekdays]
+        days = sum(day.weekday() in weekdays for day in question.days)
+        row = {"period": period, "days": days} | _activity(visits, question)
+        rows.append(_with(row, "percentage", "avg_visits", _rate(len(visits), days)))
+    return rows
+
+
+def _utm_campaigns(question: Question) -> list[Row]:
+    visits = [visit for visit in question.visits if any(visit[word] is not None for word in UTM_WORDS)]
+    fields = ("visits", "percentage", "human_clicks", "ai_visits", "unique_visitors")
+    return _ranked(visits, _by("utm_source", "utm_medium", "utm_campaign"), *fields)
+
+
+def _referrers(question: Question) -> list[Row]:
+    keys = {"referrer": _named("referrer", "(direct)"), "referrer_type": _named("referrer_type", "direct")}
+    return _ranked(_of(question.visits, *PEOPLE), keys, "visits", "percentage", "human_clicks", "ai_referrals")
+
+
+def _domain_breakdown(question: Question) -> list[Row]:
+    return _ranked(
+        question.visits, _by("domain"),
+        "visits", "percentage", "human_clicks", "ai_visits", "other_visits", "short_codes", "unique_visitors",
+    )  # fmt: skip
+
+
+def _bot_traffic(question: Question) -> list[Row]:
+    asked = {"ai": AI, "other": OTHER, None: (AI | OTHER) - {"ai_referral"}}
+    wanted = asked.get(question.scope.traffic_type, {question.scope.traffic_type}) - {"human"}
+    return _ranked(
+        _of(question.visits, *wanted),
+        _by("agent", "operator", "agent_kind", "bot_category", "confidence"),
+        "visits", "percentage", "pages_accessed", "unique_visitors", "errors_4xx", "errors_5xx",
+        "first_seen", "last_seen",
+    )  # fmt: skip
+
+
+def _filter_values(question: Question) -> list[Row]:
+    visited = {(visit["short_code"], visit["domain"]) for visit in question.seen}
+    codes = {code for code, _ in visited}
+    values = {
+        "domain": {visit["domain"] for visit in question.seen},
+        "short_code": codes,
+        "target_url": {
+            link["target_url"]
+            for link in question.links
+            if (link["short_code"], link["domain"]) in visited or (link["short_code"] in codes and not link["domain"])
+        },
+        "traffic_type": {visit["bot_category"] for visit in question.seen},
+        "ai_source": {visit["ai_source"] for visit in question.seen},
+    }
+    rows = [
+        {"filter": name, "values": sorted(found - {None})[:1000], "truncated": len(found - {None}) > 1000}
+        for name, found in values.items()
+    ]
+    return [*rows, {"filter": "range", "values": ["7d", "30d", "90d"], "truncated": False}]
+
+
+ANSWERS: Final[dict[str, Callable[[Question], Any]]] = {
+    "dashboard": _dashboard,
+    "traffic-overview": _traffic_overview,
+    "weekly-trend": _weekly_trend,
+    "time-series": _time_series,
+    "ai-sources": _ai_sources,
+    "ai-platform-market-share": _ai_platform_market_share,
+    "developer-tools": _developer_tools,
+    "dev-tools-adoption": _dev_tools_adoption,
+    "ai-confidence": _ai_confidence,
+    "top-links": _top_links,
+    "ai-to-human-conversion": _ai_to_human_conversion,
+    "traffic-value-breakdown": _traffic_value_breakdown,
+    "devices": _devices,
+    "operating-systems": _operating_systems,
+    "browsers": _browsers,
+    "device-by-ai-source": _device_by_ai_source,
+    "geographic": _geographic,
+    "hourly-activity": _hourly_activity,
+    "daily-activity": _daily_activity,
+    "peak-times": _peak_times,
+    "weekend-vs-weekday": _weekend_vs_weekday,
+    "utm-campaigns": _utm_campaigns,
+    "referrers": _referrers,
+    "domain-breakdown": _domain_breakdown,
+    "bot-traffic": _bot_traffic,
+    "filter-values": _filter_values,
+}

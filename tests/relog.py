@@ -1,0 +1,136 @@
+"""A second, independent reading of access logs, to compare answers with a recount.
+
+Only the classification itself is asked of the program; how lines are split, what is refused and what
+a visit is are decided here once more, by other means. It holds a log in memory and is slow.
+"""
+
+import gzip
+import re
+import tomllib
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from data.classify import UTM_FIELDS, Classifier, Request, readable_user_agent
+
+SHORT_CODE = r"^/([A-Za-z0-9_-]{1,64})/?$"
+LONGEST_LINE = 65_536
+SAMPLE = 1_000
+MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+_BEGIN = r"(?P<ip>\S*) .*?\[(?P<time>[^\]]*)\] "
+_REQUEST = r'"(?P<request>(?:[^"\\]|\\.)*)" (?P<status>\d{3}) [^"]*'
+_NAMES = r'"(?P<referrer>(?:[^"\\]|\\.)*)" "(?P<agent>(?:[^"\\]|\\.)*\\?)(?P<end>"|$)'
+_LINES = {
+    "vhost-combined": re.compile(
+        r"(?P<domain>\S+?)(?::\d*)? (?=[0-9A-Fa-f]*[.:][0-9A-Fa-f:.]* )" + _BEGIN + _REQUEST + _NAMES
+    ),
+    "combined": re.compile(_BEGIN + _REQUEST + _NAMES),
+    "common": re.compile(_BEGIN + _REQUEST + "$"),
+}
+_TIME = re.compile(r"(\d\d)/(\w{3})/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d\d)")
+
+
+def read_log(
+    path: Path, organization: str, domain: str | None, short_code_pattern: str = SHORT_CODE
+) -> list[dict[str, Any]]:
+    """Every visit of one access log, plain or gzipped, in the order of its lines."""
+    lines = _lines_of(path)
+    found = [match for match in map(_reader_for(lines), lines) if match]
+    code, probes = re.compile(short_code_pattern), _probes()
+    return [_visit(match, organization, domain, code, probes) for match in found]
+
+
+def _lines_of(path: Path) -> list[str]:
+    content = path.read_bytes()
+    if content.startswith(b"\x1f\x8b"):
+        content = gzip.decompress(content)
+    lines = content.decode("utf-8", errors="replace").replace("\0", "\ufffd").split("\n")
+    return [line.rstrip("\r") for line in lines if line.rstrip("\r")]
+
+
+def _reader_for(lines: list[str]) -> Callable[[str], re.Match[str] | None]:
+    def reads(pattern: re.Pattern[str], line: str) -> re.Match[str] | None:
+        match = pattern.match(line) if len(line) <= LONGEST_LINE else None
+        return match if match and int(match["status"]) >= 100 and _moment(match["time"]) else None
+
+    def explained(pattern: re.Pattern[str]) -> int:
+        return sum(reads(pattern, line) is not None for line in lines[:SAMPLE])
+
+    best = max(_LINES.values(), key=explained)  # the strictest of equals, as max keeps the first
+    return lambda line: reads(best, line)
+
+
+def _moment(text: str) -> datetime | None:
+    found = _TIME.fullmatch(text)
+    if not found or found[2] not in MONTHS:
+        return None
+    day, month, year, hour, minute, second, sign, zone_hours, zone_minutes = found.groups()
+    offset = timedelta(hours=int(zone_hours), minutes=int(zone_minutes))
+    try:
+        zone = timezone(-offset if sign == "-" else offset)
+        local = datetime(int(year), MONTHS.index(month) + 1, int(day), int(hour), int(minute), int(second), tzinfo=zone)
+        return local.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _asked(request: str) -> tuple[str, str, str]:
+    """Method, path and query of a request line; all '' when it is none."""
+    words = request.split(" ")
+    if len(words) < 2 or not re.fullmatch("[A-Z]{2,20}", words[0]):
+        return "", "", ""
+    if len(words) > 2 and re.fullmatch(r"HTTP/[0-9.]+", words[-1]):
+        words.pop()
+    target = " ".join(words[1:])
+    if target.startswith(("http://", "https://")):
+        authority = re.split("[/?]", target.split("//", 1)[1], maxsplit=1)[0]
+        target = target.split("//", 1)[1].removeprefix(authority)
+    path, _, query = target.partition("?")
+    return words[0], path if path.startswith("/") else "", query
+
+
+def _visit(
+    match: re.Match[str], organization: str, domain: str | None, code: re.Pattern[str], probes: re.Pattern[str]
+) -> dict[str, Any]:
+    fields = match.groupdict(default="")
+    method, path, query = _asked(fields["request"])
+    logged, referrer = ("" if text == "-" else text for text in (fields.get("agent", ""), fields.get("referrer", "")))
+    request = Request(logged, method, referrer, query)
+    classifier = _classifier()
+    origin = classifier.origin(request)
+    visited_at, user_agent, short = _moment(fields["time"]), readable_user_agent(logged) or None, code.search(path)
+    ip = fields["ip"]
+    return {
+        "organization": organization,
+        "day": visited_at.date(),
+        "visited_at": visited_at,
+        "domain": fields.get("domain", "").lower() or domain or None,
+        "short_code": (short[1] or None) if short else None,
+        "path": path,
+        "method": method,
+        "status": int(fields["status"]),
+        **classifier.classify(request)._asdict(),
+        "user_agent": user_agent,
+        "country": None,
+        "referrer": origin.referrer,
+        "referrer_type": origin.referrer_type,
+        **dict(zip(UTM_FIELDS, origin.utm, strict=True)),
+        "visitor": None if ip in {"", "-"} else (visited_at.date(), ip, user_agent),
+        "is_malicious": probes.search(path) is not None,
+        "rules_version": classifier.rules_version,
+    }
+
+
+@cache
+def _classifier() -> Classifier:
+    return Classifier()
+
+
+@cache
+def _probes() -> re.Pattern[str]:
+    table = tomllib.loads(resources.files("data.reference").joinpath("probes.toml").read_text("utf-8"))
+    return re.compile("|".join(f"(?:{row['path']})" for row in table["probe"]), re.IGNORECASE)

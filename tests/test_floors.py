@@ -1,0 +1,126 @@
+"""The house: an import only goes down, to a lower floor's public names. The floors are those of the README's picture."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FLOORS = ("data", "queries", "service")
+ROOF = ("tests", "benchmarks")
+LIBRARIES = {
+    "data": {"cachetools", "crawleruseragents", "duckdb", "pyarrow", "re2", "ua_parser"},
+    "queries": {"duckdb"},
+    "service": {"cachetools", "jwt", "orjson", "pyarrow", "rich", "starlette", "typer", "uvicorn", "uvloop"},
+}
+FILES = [path for floor in FLOORS for path in sorted((ROOT / floor).rglob("*.py"))]
+
+
+def imports_of(path: Path) -> list[str]:
+    """Every module a file imports, `from a import b` as a.b."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} has a relative import"
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    return found
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_a_file_imports_only_its_own_floor_and_lower_ones(path):
+    floor = path.relative_to(ROOT).parts[0]
+    below = FLOORS[: FLOORS.index(floor) + 1]
+    tops = {name.partition(".")[0] for name in imports_of(path)}
+    assert tops & {*FLOORS, *ROOF} <= set(below)
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_a_file_imports_only_the_libraries_of_its_floor(path):
+    floor = path.relative_to(ROOT).parts[0]
+    tops = {name.partition(".")[0] for name in imports_of(path)}
+    foreign = {top for top in tops if top not in sys.stdlib_module_names and top not in FLOORS}
+    assert foreign <= LIBRARIES[floor]
+
+
+def test_duckdb_answers_in_one_file_only():
+    holders = [
+        name_of(path) for path in FILES if path.is_relative_to(ROOT / "queries") and "duckdb" in imports_of(path)
+    ]
+    assert holders == ["queries/warehouse.py"]
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.is_relative_to(ROOT / "service")], ids=name_of)
+def test_of_the_queries_floor_the_service_uses_the_public_names_only(path):
+    import queries
+
+    used = [name.split(".") for name in imports_of(path) if name.startswith("queries")]
+    assert all(len(parts) == 2 and parts[1] in queries.__all__ for parts in used)
+
+
+@pytest.mark.parametrize("floor", ["data", "queries"])
+def test_public_names_are_exactly_what_a_floor_exports(floor):
+    module = __import__(floor)
+    tree = ast.parse((ROOT / floor / "__init__.py").read_text("utf-8"))
+    imported = {alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert module.__all__ == sorted(module.__all__, key=lambda name: (not name.isupper(), name[0].islower(), name))
+    assert set(module.__all__) == imported
+
+
+def test_the_command_line_answers_without_the_web_stack():
+    code = (
+        "import sys, service.commands; print([m for m in ('starlette', 'uvicorn', 'jwt', 're2') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def functions(path: Path) -> list[ast.FunctionDef]:
+    tree = ast.walk(ast.parse(path.read_text("utf-8")))
+    return [node for node in tree if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def test_functions_are_short_and_files_are_small():
+    lengths = sorted(node.end_lineno - node.lineno + 1 for path in FILES for node in functions(path))
+    assert lengths[len(lengths) // 2] <= 10
+    assert lengths[-1] <= 60
+    assert [name_of(path) for path in FILES if path.read_text("utf-8").count("\n") > 300] == []
+
+
+def test_no_module_has_a_name_that_says_nothing():
+    assert not {path.stem for path in FILES} & {
+        "utils",
+        "util",
+        "helpers",
+        "helper",
+        "base",
+        "manager",
+        "common",
+        "misc",
+    }
+
+
+def test_no_string_of_a_caller_is_built_into_sql():
+    """f-strings that hold SQL may only hold our own constants; a caller's words travel as parameters."""
+    allowed = {
+        "data/manifest.py": {"_FILE_COLUMNS", "len(MIGRATIONS)"},
+        "data/readers/__init__.py": {"text_of(log_format)", "LONGEST_LINE", "log_format"},
+        "queries/shell.py": {"name", "_literal(value)", "_literal(variables['scope'])"},
+        "queries/warehouse.py": {"template(entry.name)"},
+        "service/control.py": {"', '.join(names)", "script", "len(MIGRATIONS)"},
+    }
+    verbs = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "SET ", "PRAGMA ", "DESCRIBE ", "BEGIN ")
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                text = "".join(part.value for part in node.values if isinstance(part, ast.Constant))
+                if any(verb in text for verb in verbs):
+                    holes = {ast.unparse(part.value) for part in node.values if isinstance(part, ast.FormattedValue)}
+                    assert holes <= allowed.get(name_of(path), set()), f"{name_of(path)}:{node.lineno}"

@@ -1,0 +1,107 @@
+"""From a log to every answer: what `traffic import` and `traffic query` say equals a recount in plain Python."""
+
+import datetime as dt
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from data.sample import Sample
+from queries import ANSWERS, Scope
+from service.commands import app
+from service.encoding import encode
+from tests.recount import recount
+from tests.relog import read_log
+
+REAL_LOG = Path(__file__).parent.parent.parent / "shared/data/apache_access.log.gz"
+REAL_DAYS = dt.date(2015, 5, 17), dt.date(2015, 5, 20)
+
+
+def traffic(*arguments: object) -> None:
+    app([str(argument) for argument in arguments], standalone_mode=False)
+
+
+def asked(name: str, lake: Path, scope: Scope, capfdbinary) -> bytes:
+    days = "--start-date", scope.start_date, "--end-date", scope.end_date
+    capfdbinary.readouterr()
+    traffic("query", name, "--org", scope.organization, *days, "--format", "json", "--lake", lake)
+    return capfdbinary.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    if not REAL_LOG.exists():
+        pytest.skip("the real log lies outside the repository and is not here")
+    lake = tmp_path_factory.mktemp("real") / "lake"
+    traffic("import", REAL_LOG, "--org", "acme", "--domain", "semicomplete.com", "--lake", lake)
+    return lake, read_log(REAL_LOG, "acme", "semicomplete.com")
+
+
+@pytest.fixture(scope="module")
+def made_up(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made-up")
+    Sample(8_000, dt.date(2026, 3, 1), days=40, links=60).write(folder / "access.log")
+    traffic("import", folder / "access.log", "--org", "acme", "--lake", folder / "lake")
+    return folder / "lake", read_log(folder / "access.log", "acme", None)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer_over_the_real_log_equals_its_recount(name, real, capfdbinary):
+    lake, visits = real
+    scope = Scope("acme", *REAL_DAYS)
+    assert asked(name, lake, scope, capfdbinary) == encode(recount(name, visits, scope))
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer_over_a_made_up_log_equals_its_recount(name, made_up, capfdbinary):
+    lake, visits = made_up
+    scope = Scope("acme", dt.date(2026, 1, 25), dt.date(2026, 2, 27))
+    assert asked(name, lake, scope, capfdbinary) == encode(recount(name, visits, scope))
+
+
+def test_every_line_of_the_real_log_is_a_visit(real):
+    _, visits = real
+    assert len(visits) == 10_000
+    repeats = Counter(
+        (v["visited_at"], v["visitor"], v["path"], v["method"], v["status"], v["referrer"]) for v in visits
+    )
+    assert sum(repeats.values()) - len(repeats) >= 19
+
+
+def test_the_real_log_imported_in_two_steps_counts_each_line_once(real, tmp_path, capfdbinary):
+    import gzip
+
+    whole = gzip.decompress(REAL_LOG.read_bytes())
+    head = b"".join(whole.splitlines(keepends=True)[:6_000])
+    (tmp_path / "head.log").write_bytes(head)
+    (tmp_path / "whole.log").write_bytes(whole)
+    lake = tmp_path / "lake"
+    for file in ("head.log", "whole.log", "whole.log"):
+        traffic("import", tmp_path / file, "--org", "acme", "--domain", "semicomplete.com", "--lake", lake)
+    traffic("import", REAL_LOG, "--org", "acme", "--domain", "semicomplete.com", "--lake", lake)
+    scope = Scope("acme", *REAL_DAYS)
+    assert asked("traffic-overview", lake, scope, capfdbinary) == asked("traffic-overview", real[0], scope, capfdbinary)
+
+
+def test_a_made_up_log_is_shaped_like_real_traffic(made_up):
+    _, visits = made_up
+    shares = Counter(visit["bot_category"] for visit in visits)
+    assert set(shares) == {
+        "human", "ai_assistant", "ai_training", "ai_coding_agent", "ai_referral", "search_crawler", "other_bot",
+    }  # fmt: skip
+    assert 0.4 < shares["human"] / len(visits) < 0.75
+    nights = sum(visit["visited_at"].hour < 5 for visit in visits if visit["bot_category"] == "human")
+    assert nights / shares["human"] < 0.08
+    half = [
+        sum(v["bot_category"].startswith("ai_") and (v["visited_at"].month == 1) == first for v in visits)
+        for first in (True, False)
+    ]
+    assert half[1] > half[0]
+    codes = Counter(visit["short_code"] for visit in visits if visit["short_code"])
+    assert codes.most_common(1)[0][1] > 20 * len(visits) / 60 / 10
+
+
+def test_the_same_sample_is_made_every_time():
+    one, two = (list(Sample(500, dt.date(2026, 3, 1), days=5, links=9).lines()) for _ in range(2))
+    assert one == two
+    assert len(one) == 500

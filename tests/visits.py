@@ -1,0 +1,80 @@
+"""Visits and links for tests: built from what a test cares about, and landed as an import lands them."""
+
+import uuid
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pyarrow as pa
+
+from data.lake import LINKS, Lake, write_durably
+from data.landing import Landing
+from data.manifest import Batch
+from data.visits import VISITS
+
+Visit = dict[str, Any]
+
+PERSON: Final = {
+    "visited_at": datetime(2026, 3, 4, 12, 30),  # a Wednesday
+    "domain": "go.example",
+    "short_code": None,
+    "path": "/",
+    "method": "GET",
+    "status": 302,
+    "bot_category": "human",
+    "agent_kind": None,
+    "ai_source": None,
+    "agent": None,
+    "operator": None,
+    "confidence": None,
+    "detection_method": None,
+    "device_type": "desktop",
+    "operating_system": "Windows",
+    "browser": "Firefox",
+    "user_agent": "Mozilla/5.0",
+    "country": None,
+    "referrer": None,
+    "referrer_type": "direct",
+    "utm_source": None,
+    "utm_medium": None,
+    "utm_campaign": None,
+    "utm_term": None,
+    "utm_content": None,
+    "visitor": None,
+    "is_malicious": False,
+    "rules_version": "test",
+}
+"""Every column of a visit, here of somebody who typed the address of a start page."""
+
+_TABLE = VISITS.insert(0, pa.field("day", pa.date32()))
+
+
+def visit(**columns: Any) -> Visit:
+    """One visit with these columns, and PERSON's where none is given; its day follows from visited_at."""
+    unknown = columns.keys() - PERSON.keys()
+    if unknown:
+        raise TypeError(f"a visit has no {', '.join(sorted(unknown))}")
+    whole = PERSON | columns
+    return whole | {"day": whole["visited_at"].date()}
+
+
+def land(lake: Lake, organization: str, visits: Iterable[Mapping[str, Any]]) -> None:
+    """Land visits as one batch of its own. Columns that the lake does not keep are left out."""
+    table = pa.Table.from_pylist(sorted(visits, key=_place), schema=_TABLE)
+    landing = Landing(lake, organization)
+    landing.stage(table)
+    batch = Batch(organization, "", uuid.uuid4().hex * 2, 0, 0, len(table), datetime.now(UTC))
+    if not landing.commit(batch, lake.manifest.batches(organization, ""), None):
+        raise AssertionError("another import came between")
+
+
+def links(lake: Lake, organization: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Replace the links of an organization; each row needs a short_code and a target_url."""
+    usual = {"organization": organization, "domain": "", "created_at": datetime(2026, 1, 1)}
+    table = pa.Table.from_pylist([usual | row for row in rows], schema=LINKS)
+    write_durably(table, lake.staging / f"links-{uuid.uuid4()}.parquet", lake.links(organization))
+
+
+def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    code = row["short_code"]
+    return row["day"], code is None, code or "", row["visited_at"]
