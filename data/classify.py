@@ -53,15 +53,12 @@ _BROWSER_PREFIXES: Final = re.compile(
     re.IGNORECASE,
 )
 _ESCAPE = re.compile(r'\\(?:x([0-9a-fA-F]{2})|(["\\]))')
-_TABLET = re.compile(r"ipad|tablet(?! pc)|kindle|playbook|silk/", re.IGNORECASE)
-_SCREEN = re.compile(
-    r"smart-?tv|smarttv|googletv|google tv|appletv|apple tv|hbbtv|bravia|crkey|\baft[a-z]|web0s|webos\.tv|netcast|viera"
-    r"|roku|playstation|xbox|nintendo|\btv\b",
-    re.IGNORECASE,
+_TABLET = re2.compile(r"ipad|tablet|kindle|playbook|silk/")
+_SCREEN = re2.compile(
+    r"smart-?tv|google ?tv|apple ?tv|hbbtv|bravia|crkey|\baft[a-z]|web0s|webos\.tv|netcast|viera"
+    r"|roku|playstation|xbox|nintendo|\btv\b"
 )
-_PHONE = re.compile(
-    r"android|iphone|ipod|mobile|phone|blackberry|symbian|opera mini|midp|kaios|nokia|windows ce", re.IGNORECASE
-)
+_PHONE = re2.compile(r"android|iphone|ipod|mobile|phone|blackberry|symbian|opera mini|midp|kaios|nokia|windows ce")
 
 
 class Request(NamedTuple):
@@ -211,12 +208,12 @@ def campaign_of(query: str) -> tuple[str | None, ...]:
 
 def device_type_of(user_agent: str) -> str:
     """desktop, mobile or tablet, for a person's user agent. Televisions and consoles are desktops."""
-    if _SCREEN.search(user_agent):
+    text = user_agent.lower().replace("tablet pc", "")  # a Windows laptop with a pen
+    if _SCREEN.search(text):
         return "desktop"
-    android = "android" in user_agent.lower()
-    if _TABLET.search(user_agent) or (android and "mobile" not in user_agent.lower()):
+    if _TABLET.search(text) or ("android" in text and "mobile" not in text):
         return "tablet"
-    return "mobile" if _PHONE.search(user_agent) else "desktop"
+    return "mobile" if _PHONE.search(text) else "desktop"
 
 
 def _automated(

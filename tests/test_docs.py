@@ -1,4 +1,4 @@
-"""The documents are true: tables are made from the code, commands exist and are tried, every dependency has its reason."""
+"""The documents are true: tables are made from the code, commands exist, every dependency has its reason."""
 
 import re
 import shlex
@@ -16,7 +16,7 @@ from tests.docs import README, rendered
 ROOT = README.parent
 TEXT = README.read_text("utf-8")
 COMMANDS = re.findall(
-    r"^(?:pip install uv && )?uv run (.+)$", "\n".join(re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)), re.M
+    r"^(?:pip install uv && )?uv run (.+)$", "\n".join(re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)), re.MULTILINE
 )
 
 

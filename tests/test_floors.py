@@ -1,4 +1,4 @@
-"""The house: an import only goes down, to a lower floor's public names. The floors are those of the README's picture."""
+"""The house: an import only goes down, to a lower floor's public names."""
 
 import ast
 import subprocess
@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+import queries
 
 ROOT = Path(__file__).parent.parent
 FLOORS = ("data", "queries", "service")
@@ -59,8 +61,6 @@ def test_duckdb_answers_in_one_file_only():
 
 @pytest.mark.parametrize("path", [path for path in FILES if path.is_relative_to(ROOT / "service")], ids=name_of)
 def test_of_the_queries_floor_the_service_uses_the_public_names_only(path):
-    import queries
-
     used = [name.split(".") for name in imports_of(path) if name.startswith("queries")]
     assert all(len(parts) == 2 and parts[1] in queries.__all__ for parts in used)
 

@@ -1,6 +1,7 @@
 """From a log to every answer: what `traffic import` and `traffic query` say equals a recount in plain Python."""
 
 import datetime as dt
+import gzip
 from collections import Counter
 from pathlib import Path
 
@@ -69,8 +70,6 @@ def test_every_line_of_the_real_log_is_a_visit(real):
 
 
 def test_the_real_log_imported_in_two_steps_counts_each_line_once(real, tmp_path, capfdbinary):
-    import gzip
-
     whole = gzip.decompress(REAL_LOG.read_bytes())
     head = b"".join(whole.splitlines(keepends=True)[:6_000])
     (tmp_path / "head.log").write_bytes(head)

@@ -1,6 +1,6 @@
 """The log formats that can be read: one SQL file each, named like its format.
 
-A reader turns the relation `lines` (number, line) into the facts of requests: number, domain, ip,
+A reader turns the relation `lines` (number, line) into the facts of requests: number, length, domain, ip,
 visited_at (UTC), request, status, referrer, user_agent, and whether the line is whole or was mended.
 Missing text is ''. Classification and storage are not here.
 """
@@ -40,13 +40,13 @@ def read(engine: duckdb.DuckDBPyConnection, lines: pa.Table, log_format: str) ->
     engine.register("lines", lines)
     engine.execute(f"""
         CREATE OR REPLACE TEMP TABLE requests AS
-        SELECT facts.*, CASE
-            WHEN length(line) > {LONGEST_LINE} THEN 'longer than {LONGEST_LINE} characters'
+        SELECT *, CASE
+            WHEN length > {LONGEST_LINE} THEN 'longer than {LONGEST_LINE} characters'
             WHEN NOT is_whole THEN 'not in the {log_format} format'
             WHEN visited_at IS NULL THEN 'no readable time'
             WHEN status IS NULL OR status NOT BETWEEN 100 AND 999 THEN 'no readable status'
         END AS reason
-        FROM ({text_of(log_format)}) AS facts JOIN lines USING (number)
+        FROM ({text_of(log_format)})
     """)
     engine.unregister("lines")
 

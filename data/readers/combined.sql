@@ -1,6 +1,7 @@
 -- Apache's and nginx's "combined": address ident user [time] "request" status bytes "referrer" "user agent"
 SELECT
     number,
+    length,
     '' AS domain,
     split_part(parts[1], ' ', 1) AS ip,
     bracketed_time(parts[1]) AS visited_at,
@@ -10,4 +11,4 @@ SELECT
     dash_as_empty(unshielded(parts[6])) AS user_agent,
     len(parts) >= 6 AS is_whole,
     len(parts) = 6 AS is_mended
-FROM (SELECT number, quoted_parts(line) AS parts FROM lines)
+FROM (SELECT number, length(line) AS length, quoted_parts(line) AS parts FROM lines)

@@ -1,6 +1,7 @@
 -- The "common" log of many servers: address ident user [time] "request" status bytes. It names no user agent.
 SELECT
     number,
+    length,
     '' AS domain,
     split_part(parts[1], ' ', 1) AS ip,
     bracketed_time(parts[1]) AS visited_at,
@@ -10,4 +11,4 @@ SELECT
     '' AS user_agent,
     len(parts) = 3 AS is_whole,
     FALSE AS is_mended
-FROM (SELECT number, quoted_parts(line) AS parts FROM lines)
+FROM (SELECT number, length(line) AS length, quoted_parts(line) AS parts FROM lines)
