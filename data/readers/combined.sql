@@ -9,6 +9,6 @@ SELECT
     status_after(parts[3]) AS status,
     dash_as_empty(unshielded(parts[4])) AS referrer,
     dash_as_empty(unshielded(parts[6])) AS user_agent,
-    len(parts) >= 6 AS is_whole,
+    len(parts) >= 6 AND NOT names_a_host(parts[1]) AS is_whole,
     len(parts) = 6 AS is_mended
 FROM (SELECT number, length(line) AS length, quoted_parts(line) AS parts FROM lines)

@@ -9,6 +9,6 @@ SELECT
     status_after(parts[3]) AS status,
     '' AS referrer,
     '' AS user_agent,
-    len(parts) = 3 AS is_whole,
+    len(parts) = 3 AND NOT names_a_host(parts[1]) AS is_whole,
     FALSE AS is_mended
 FROM (SELECT number, length(line) AS length, quoted_parts(line) AS parts FROM lines)

@@ -1,7 +1,8 @@
 -- Words that readers of access logs share.
 
 -- \\ and \" are set aside before a line is split at its quotes, and put back afterwards.
-CREATE MACRO shielded(line) AS replace(replace(line, '\\', chr(1)), '\"', chr(2));
+-- Apache writes an empty user as "", the only quotes that can stand before the request.
+CREATE MACRO shielded(line) AS replace(replace(replace(line, '\\', chr(1)), '\"', chr(2)), ' "" [', ' - [');
 CREATE MACRO unshielded(part) AS replace(replace(part, chr(2), '\"'), chr(1), '\\');
 CREATE MACRO quoted_parts(line) AS string_split(shielded(line), '"');
 
@@ -12,3 +13,6 @@ CREATE MACRO bracketed_time(head) AS
 CREATE MACRO status_after(part) AS TRY_CAST(split_part(part, ' ', 2) AS SMALLINT);
 CREATE MACRO dash_as_empty(part) AS CASE WHEN part = '-' THEN '' ELSE part END;
 CREATE MACRO is_address(word) AS regexp_full_match(word, '[0-9A-Fa-f:.]*[.:][0-9A-Fa-f:.]*');
+
+-- A virtual host's line names its host before the address; any other line has an identity there, mostly a dash.
+CREATE MACRO names_a_host(head) AS is_address(split_part(head, ' ', 2));
