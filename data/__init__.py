@@ -5,13 +5,11 @@ The parts that import logs (importing, classify, sample) are asked for by module
 
 from data.errors import BadInput, LakeDamaged, TrafficError
 from data.lake import Lake
-from data.visits import AI_CATEGORIES, BOT_CATEGORIES, OTHER_CATEGORIES, VISITS, check_organization, is_organization
+from data.visits import BOT_CATEGORIES, SHORT_CODE_PATTERN, check_organization, is_organization
 
 __all__ = [
-    "AI_CATEGORIES",
     "BOT_CATEGORIES",
-    "OTHER_CATEGORIES",
-    "VISITS",
+    "SHORT_CODE_PATTERN",
     "BadInput",
     "Lake",
     "LakeDamaged",

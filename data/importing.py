@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -22,42 +23,11 @@ from data.landing import Landing
 from data.manifest import Batch
 from data.salts import salts_of
 from data.source import Block, Content, blocks, identify
-from data.visits import Classification, check_organization
-
-SHORT_CODE_PATTERN: Final = r"^/([A-Za-z0-9_-]{1,64})/?$"
-"""A link is the only segment of a path, unless an import says otherwise."""
+from data.visits import SHORT_CODE_PATTERN, Classification, check_organization
 
 Progress = Callable[[int, int], None]
 """Called with the bytes done so far and the bytes to do."""
 
-# What a request asks for, split from its request line; an unreadable line leaves method and path empty.
-_FACTS = """
-    CREATE OR REPLACE TEMP TABLE facts AS
-    WITH split AS (
-        SELECT * EXCLUDE (request),
-            regexp_extract(request, '^([A-Z]{2,20}) (.*?)(?: HTTP/[0-9.]+)?$', ['method', 'target']) AS line
-        FROM requests WHERE reason IS NULL
-    ), aimed AS (
-        SELECT * EXCLUDE (line), line.method AS method,
-            CASE WHEN starts_with(line.target, 'http') THEN regexp_replace(line.target, '^https?://[^/?]*', '')
-                ELSE line.target END AS target
-        FROM split
-    )
-    SELECT number, visited_at, domain, ip, method, status, user_agent,
-        CASE WHEN starts_with(target, '/') THEN split_part(target, '?', 1) ELSE '' END AS path,
-        split_part(split_part(referrer, '#', 1), '?', 1) AS referrer,
-        CASE WHEN contains(target, 'utm_') THEN split_part(target, '?', 2) ELSE '' END AS query
-    FROM aimed
-"""
-_REQUESTS = """
-    CREATE OR REPLACE TEMP TABLE asked AS
-    SELECT row_number() OVER () AS request, * FROM (SELECT DISTINCT user_agent, method, referrer, query FROM facts)
-"""
-_NUMBERED_FACTS = """
-    CREATE OR REPLACE TEMP TABLE facts AS
-    SELECT facts.* EXCLUDE (user_agent, referrer, query), request
-    FROM facts JOIN asked USING (user_agent, method, referrer, query)
-"""
 _ANSWERS = pa.schema(
     [
         ("request", pa.int64()),
@@ -131,7 +101,6 @@ class Importer:
         self._engine = duckdb.connect(config={"allow_community_extensions": False})
         self._engine.execute("SET TimeZone = 'UTC'")
         self._engine.execute(readers.text_of("macros"))
-        self._visits_sql = resources.files("data").joinpath("visits.sql").read_text("utf-8")
 
     def run(self, path: Path, options: Options, dry_run: bool = False, progress: Progress | None = None) -> Summary:
         """Land what is new in a log; a content seen before changes nothing. All of it becomes visible at once.
@@ -196,15 +165,15 @@ class Importer:
 
     def _visits(self, options: Options) -> pa.Table:
         """The classified visits of the table `requests`, sorted by day, short code and time."""
-        for statement in (_FACTS, _REQUESTS, _NUMBERED_FACTS):
-            self._engine.execute(statement)
+        self._engine.execute(_step("facts"))
+        self._engine.execute(_step("asked"))
         asked = self._engine.execute("SELECT * FROM asked").fetchall()
         days = self._engine.execute("SELECT DISTINCT CAST(visited_at AS DATE) FROM facts").fetchall()
         salts = salts_of(self._lake.salts, (day for (day,) in days), self._now())
         self._engine.register("answers", self._answers(asked))
         self._engine.register("salts", pa.table({"day": pa.array(salts, pa.date32()), "salt": list(salts.values())}))
         return self._engine.sql(
-            self._visits_sql,
+            _step("visits"),
             params={
                 "organization": options.organization,
                 "domain": options.domain or None,
@@ -260,3 +229,9 @@ class Importer:
             writer.writerows(summary.rejects)
         summary.rejects_file = self._lake.rejects / f"{sha256[:16]}.csv"
         move_durably(staged, summary.rejects_file)
+
+
+@cache
+def _step(name: str) -> str:
+    """The SQL text of one step from requests to visits."""
+    return resources.files("data").joinpath("steps", f"{name}.sql").read_text("utf-8")

@@ -32,6 +32,8 @@ CATEGORY_OF_KIND: Final = {
 
 DEVICE_TYPES: Final = ("desktop", "mobile", "tablet", "bot")
 CONFIDENCE_SCORES: Final = {"verified": 1.0, "high": 0.9, "medium": 0.7, "low": 0.4, "contradicted": 0.0}
+SHORT_CODE_PATTERN: Final = r"^/([A-Za-z0-9_-]{1,64})/?$"
+"""A link is the only segment of a path, unless an import says otherwise."""
 REFERRER_TYPES: Final = ("direct", "search", "ai", "social", "email", "other")
 
 VISITS: Final = pa.schema(
