@@ -36,6 +36,7 @@ _KIND_OF_TAG: Final = {
 }
 _PEOPLE_CALLED_CRAWLERS: Final = {
     r"AP3A\.240617\.008", "Sonic", "Butterfly", "Fever", "Viber", "Sogou", "MetaIAB", "Fluid", "TSM-turingos",
+    r"Code\/1\.",
 }  # fmt: skip
 """Patterns of crawler-user-agents that match people's devices, apps and browsers."""
 
@@ -52,7 +53,7 @@ _BROWSER_PREFIXES: Final = re.compile(
     r"|lynx/|links |links/|w3m/|elinks|netsurf",
     re.IGNORECASE,
 )
-_ESCAPE = re.compile(r'\\(?:x([0-9a-fA-F]{2})|(["\\]))')
+_ESCAPE = re.compile(r'((?:\\x[0-9a-fA-F]{2})+)|\\(["\\])')
 _TABLET = re2.compile(r"ipad|tablet|kindle|playbook|silk/")
 _SCREEN = re2.compile(
     r"smart-?tv|google ?tv|apple ?tv|hbbtv|bravia|crkey|\baft[a-z]|web0s|webos\.tv|netcast|viera"
@@ -95,9 +96,9 @@ class Classifier:
         if RegexResolver is None:  # ua-parser would fall back to pure Python, 25 times slower, without a word
             raise RuntimeError("the package ua-parser-rs is missing; install ua-parser with its extra 'regex'.")
         self._parse = RegexResolver(load_lazy_builtins())
-        self._automaton = lru_cache(1 << 17)(self._automaton_uncached)
-        self._person = lru_cache(1 << 17)(self._person_uncached)
-        self._place = lru_cache(1 << 17)(self._place_uncached)
+        self._automaton = lru_cache(1 << 16)(self._automaton_uncached)
+        self._person = lru_cache(1 << 16)(self._person_uncached)
+        self._place = lru_cache(1 << 14)(self._place_uncached)
 
     @staticmethod
     def probe_pattern() -> str:
@@ -190,14 +191,20 @@ def readable_user_agent(logged: str) -> str:
     """A user agent as it was sent: escapes of servers undone, at most 1,024 characters, '' for none."""
     text = logged[: 4 * LONGEST_USER_AGENT]
     if "\\" in text:
-        text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], text)
+        text = _ESCAPE.sub(lambda found: _bytes_as_text(found[1]) if found[1] else found[2], text)
     if " " not in text and "%20" in text:
         text = unquote(text, errors="replace")
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode()  # lone surrogates are no text
     text = text[:LONGEST_USER_AGENT].strip(" \t\"'")
     return "" if text == "-" else text
 
 
-@lru_cache(1 << 16)
+def _bytes_as_text(escapes: str) -> str:
+    return bytes.fromhex(escapes.replace("\\x", "")).decode("utf-8", "replace")
+
+
+@lru_cache(1 << 14)
 def campaign_of(query: str) -> tuple[str | None, ...]:
     """The values of utm_source, utm_medium, utm_campaign, utm_term and utm_content in a query string."""
     if "utm_" not in query:

@@ -100,6 +100,7 @@ class Importer:
         self._classifier = Classifier()
         self._engine = duckdb.connect(config={"allow_community_extensions": False})
         self._engine.execute("SET TimeZone = 'UTC'")
+        self._engine.execute("SET temp_directory = ''")  # what is read holds addresses: nothing of it may spill to disk
         self._engine.execute(readers.text_of("macros"))
 
     def run(self, path: Path, options: Options, dry_run: bool = False, progress: Progress | None = None) -> Summary:
@@ -107,43 +108,42 @@ class Importer:
 
         Raises BadInput for a file that cannot be read or that no format explains; then nothing was changed.
         """
-        while True:
+        with self._lake.writing(options.organization):
             known = self._lake.manifest.batches(options.organization, options.domain)
             content = identify(path, {size for batch in known for size in (batch.size, batch.whole_size)})
             before = next((batch for batch in known if content.prefixes.get(batch.size) == batch.sha256), None)
             summary = Summary(cut_short=content.cut_short, continued=before is not None)
             if before and before.size == content.size:
                 summary.already_imported = True
-                return summary
-            log = _Log(path, content, before)
-            landing = Landing(self._lake, options.organization)
-            try:
-                whole_size = self._stage(log, options, landing, summary, progress)
-                if summary.rejected and not summary.visits and before is None:
-                    raise BadInput(
-                        f"{path}: none of its {summary.lines:,} lines is in the {summary.log_format} format."
-                    )
-                if dry_run or not content.size:
-                    return summary
-                batch = Batch(
-                    options.organization,
-                    options.domain,
-                    content.sha256,
-                    content.size,
-                    whole_size,
-                    landing.visits,
-                    self._now(),
+            elif content.size:
+                self._run(_Log(path, content, before), options, dry_run, summary, progress)
+        return summary
+
+    def _run(self, log: _Log, options: Options, dry_run: bool, summary: Summary, progress: Progress | None) -> None:
+        """Stage what is new in a log and make it visible."""
+        landing = Landing(self._lake, options.organization)
+        try:
+            whole_size = self._stage(log, options, landing, summary, progress)
+            if summary.rejected and not summary.visits and log.before is None:
+                raise BadInput(
+                    f"{log.path}: none of its {summary.lines:,} lines is in the {summary.log_format} format."
                 )
-                if landing.commit(batch, known, before):
-                    self._write_rejects(content.sha256, summary)
-                    return summary
-            finally:
-                landing.discard()
+            if not dry_run:
+                batch = Batch(
+                    options.organization, options.domain, log.content.sha256, log.content.size, whole_size,
+                    landing.visits, self._now(), summary.log_format,
+                )  # fmt: skip
+                landing.commit(batch, log.before)
+                self._write_rejects(batch, summary)
+        finally:
+            landing.discard()
 
     def _stage(self, log: _Log, options: Options, landing: Landing, summary: Summary, progress: Progress | None) -> int:
         """Stage every visit of the new part of a log; return where its last finished line ends."""
         start = end = log.before.whole_size if log.before else 0
         summary.log_format = options.log_format
+        if log.before and options.log_format == "auto":
+            summary.log_format = log.before.log_format
         for block in blocks(log.path, log.content, start):
             lines = readers.lines_of(block.text, block.first_line)
             if len(lines):
@@ -152,9 +152,9 @@ class Importer:
                 readers.read(self._engine, lines, summary.log_format)
                 self._tell(summary, lines)
                 self._land(self._visits(options), landing, block, summary)
-            end += len(block.text) if block.finished else 0
+            end = block.end if block.finished else end
             if progress:
-                progress(end - start, log.content.size - start)
+                progress(block.end - start, log.content.size - start)
         return end
 
     def _detected(self, path: Path, lines: pa.Table) -> str:
@@ -218,7 +218,7 @@ class Importer:
         for count in visits["bot_category"].value_counts().to_pylist():
             summary.categories[count["values"]] += count["counts"]
 
-    def _write_rejects(self, sha256: str, summary: Summary) -> None:
+    def _write_rejects(self, batch: Batch, summary: Summary) -> None:
         """Note every refused line by number and reason; not the line itself, for it may hold an address."""
         if not summary.rejects:
             return
@@ -227,7 +227,7 @@ class Importer:
             writer = csv.writer(file)
             writer.writerow(("line", "reason"))
             writer.writerows(summary.rejects)
-        summary.rejects_file = self._lake.rejects / f"{sha256[:16]}.csv"
+        summary.rejects_file = self._lake.rejects / f"{batch.organization}-{batch.sha256[:16]}.csv"
         move_durably(staged, summary.rejects_file)
 
 

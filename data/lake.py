@@ -1,7 +1,10 @@
 """The lake: one folder that holds everything the service remembers. Who may read what is not decided here."""
 
+import fcntl
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Final
@@ -25,6 +28,10 @@ LINKS: Final = pa.schema(
 """The columns of one organization's links.parquet."""
 
 
+_MEANINGFUL: Final = "*?[]{}="
+"""DuckDB takes a path with these for a pattern, or for partitions."""
+
+
 class Lake:
     """An open lake. Its manifest says which visit files are live; its seed files are empty and always there.
 
@@ -34,16 +41,33 @@ class Lake:
     def __init__(self, root: Path, create: bool = False) -> None:
         """Open the lake at `root`, or make one there. Raises BadInput when there is none and `create` is off."""
         self.root = root.absolute()
+        if any(character in str(self.root) for character in _MEANINGFUL):
+            raise BadInput(
+                f"the lake cannot lie at {self.root}: its path may not contain any of {' '.join(_MEANINGFUL)}"
+            )
         if not create and not (self.root / "manifest.sqlite").exists():
             raise BadInput(f"there is no lake at {root}; import a log first, or name another with TRAFFIC_LAKE.")
         try:
-            for folder in (self.staging, self.rejects):
+            for folder in (self.staging, self.rejects, self.root / ".locks"):
                 folder.mkdir(parents=True, exist_ok=True)
             self.seed_visits = self._seed("visits/organization=_seed/day=1970-01-01/seed.parquet", VISITS)
             self.seed_links = self._seed("links/organization=_seed/links.parquet", LINKS)
         except OSError as error:
             raise BadInput(f"the lake at {root} cannot be written: {error.strerror}.") from error
         self.manifest = Manifest(self.root / "manifest.sqlite")
+
+    @contextmanager
+    def writing(self, organization: str) -> Iterator[None]:
+        """Wait for other processes that land visits of an organization, and keep them waiting.
+
+        What is inside sees everything they landed: two imports of one growing log come one after the other.
+        """
+        handle = os.open(self.root / ".locks" / organization, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
 
     @property
     def staging(self) -> Path:

@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,26 +28,21 @@ class Landing:
         """Write visits, a table of `day` and the columns of VISITS sorted by day, one file for each day."""
         days = pc.run_end_encode(visits["day"].combine_chunks())
         bounds = [0, *days.run_ends.to_pylist()]
-        spans = [(day, bounds[i], bounds[i + 1]) for i, day in enumerate(days.values.to_pylist())]
         table = visits.select(VISITS.names).cast(VISITS)
-
-        def write(span: tuple[date, int, int]) -> tuple[Path, date, int, bool]:
-            day, start, end = span
-            path = self._lake.staging / f"{uuid.uuid4()}.parquet"
-            write_parquet(table.slice(start, end - start), path)
-            return path, day, end - start, unfinished
-
+        parts = [table.slice(start, end - start) for start, end in pairwise(bounds)]
+        paths = [self._lake.staging / f"{uuid.uuid4()}.parquet" for _ in parts]
+        self._staged += [
+            (path, day, len(part), unfinished)
+            for path, day, part in zip(paths, days.values.to_pylist(), parts, strict=True)
+        ]
         with ThreadPoolExecutor(2) as pool:  # the writer leaves the interpreter lock alone
-            self._staged += pool.map(write, spans)
+            list(pool.map(write_parquet, parts, paths))
         self.visits += len(visits)
 
-    def commit(self, batch: Batch, known: Sequence[Batch], continues: Batch | None) -> bool:
-        """Make everything staged visible at once; False when another import came between (see Manifest.commit)."""
+    def commit(self, batch: Batch, continues: Batch | None) -> None:
+        """Make everything staged visible at once."""
         hashes = [sha256_of(path) for path, *_ in self._staged]
-        done = self._lake.manifest.commit(batch, known, continues, lambda: self._place(hashes))
-        if not done:
-            self.discard()
-        return done
+        self._lake.manifest.commit(batch, continues, lambda: self._place(hashes))
 
     def discard(self) -> None:
         """Remove what was staged."""

@@ -123,8 +123,7 @@ def _link(row: dict[str, str | None], place: str, now: datetime) -> Link:
         raise BadInput(f"{place}: target_url must be an http or https address of at most 2,048 characters.")
     try:
         moment = datetime.fromisoformat(created_at) if created_at else now
-    except ValueError:
+        moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
         raise BadInput(f"{place}: created_at {created_at!r} is no time like 2026-11-20T10:00:00Z.") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return Link(short_code, domain.lower(), target_url, moment.astimezone(UTC).replace(tzinfo=None))
+    return Link(short_code, domain.lower(), target_url, moment.replace(tzinfo=None))

@@ -12,7 +12,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from data.errors import LakeDamaged
+from data.database import open_database
 
 MIGRATIONS: Final = (
     """
@@ -24,6 +24,7 @@ MIGRATIONS: Final = (
         bytes INTEGER NOT NULL,       -- its length
         whole_bytes INTEGER NOT NULL, -- up to the end of its last finished line
         visits INTEGER NOT NULL,      -- landed by this batch
+        log_format TEXT NOT NULL,     -- what its lines were read as; a grown log keeps it
         imported_at TEXT NOT NULL,
         UNIQUE (organization, domain, sha256)
     );
@@ -58,6 +59,7 @@ class Batch:
     whole_size: int
     visits: int
     imported_at: datetime
+    log_format: str = ""
     id: int | None = None
 
 
@@ -85,27 +87,7 @@ class Manifest:
     def __init__(self, path: Path) -> None:
         """Open or create the manifest. Raises LakeDamaged when a newer program wrote it."""
         self._lock = threading.Lock()
-        self._db = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
-        try:
-            (mode,) = self._db.execute("PRAGMA journal_mode = WAL").fetchone()
-            if mode != "wal":
-                raise LakeDamaged(f"{path} cannot keep a write-ahead log here; put the lake on a local disk.")
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._migrate(path)
-        except sqlite3.DatabaseError as error:
-            raise LakeDamaged(f"{path} cannot be used: {error}.") from error
-
-    def _migrate(self, path: Path) -> None:
-        with self.transaction() as db:
-            (version,) = db.execute("PRAGMA user_version").fetchone()
-            if version > len(MIGRATIONS):
-                raise LakeDamaged(
-                    f"{path} has version {version}, this program knows up to {len(MIGRATIONS)}; upgrade the program."
-                )
-            for script in MIGRATIONS[version:]:
-                for statement in script.split(";"):
-                    db.execute(statement)
-            db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        self._db = open_database(path, MIGRATIONS)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -127,36 +109,30 @@ class Manifest:
     def batches(self, organization: str, domain: str) -> list[Batch]:
         """Every import of this organization and domain, longest content first."""
         rows = self._rows(
-            "SELECT sha256, bytes, whole_bytes, visits, imported_at, id FROM batches "
+            "SELECT sha256, bytes, whole_bytes, visits, imported_at, log_format, id FROM batches "
             "WHERE organization = ? AND domain = ? ORDER BY bytes DESC",
             [organization, domain],
         )
         return [
-            Batch(organization, domain, sha256, size, whole, visits, datetime.fromisoformat(at), key)
-            for sha256, size, whole, visits, at, key in rows
+            Batch(organization, domain, sha256, size, whole, visits, datetime.fromisoformat(at), log_format, key)
+            for sha256, size, whole, visits, at, log_format, key in rows
         ]
 
-    def commit(
-        self, batch: Batch, known: Sequence[Batch], continues: Batch | None, place: Callable[[], list[LandedFile]]
-    ) -> bool:
+    def commit(self, batch: Batch, continues: Batch | None, place: Callable[[], list[LandedFile]]) -> None:
         """Register a batch and its files in one transaction.
 
-        False, and nothing done, when another import came between: `known` is no longer all there is.
         `place` is called inside the transaction and moves the files to where they will be read.
         The visit of an unfinished last line of `continues` is replaced by what this batch read of it.
+        Raises sqlite3.IntegrityError for a content that is registered already.
         """
         with self.transaction() as db:
-            (count,) = db.execute(
-                "SELECT count(*) FROM batches WHERE organization = ? AND domain = ?", [batch.organization, batch.domain]
-            ).fetchone()
-            if count != len(known):
-                return False
             now = batch.imported_at.isoformat()
             cursor = db.execute(
-                "INSERT INTO batches (organization, domain, sha256, bytes, whole_bytes, visits, imported_at) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [batch.organization, batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits, now],
-            )
+                "INSERT INTO batches (organization, domain, sha256, bytes, whole_bytes, visits, log_format, "
+                "imported_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [batch.organization, batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits,
+                 batch.log_format, now],
+            )  # fmt: skip
             if continues is not None:
                 db.execute(
                     "UPDATE files SET dead_at = ? WHERE batch = ? AND unfinished AND dead_at IS NULL",
@@ -170,7 +146,6 @@ class Manifest:
                     for f in place()
                 ],
             )  # fmt: skip
-        return True
 
     def live_files(self, organization: str, start: date, end: date) -> list[LandedFile]:
         """The files that hold the visits of one organization from `start` to `end`, both included."""

@@ -7,12 +7,9 @@ from typing import Final
 
 from data.reference import Referrer
 
-_ADDRESS = re.compile(
-    r"(?:(?P<app>android-app)://|(?:https?:)?//)(?:[^/?#\\]*@)?(?P<host>\[[0-9a-f:.]+\]|[^/?#\\:\s\[\]]+)"
-    r"(?::\d*)?(?P<path>[/\\][^?#]*)?(?:[?#]|$)",
-    re.IGNORECASE,
-)
-_BARE_HOST = re.compile(r"(?P<host>[a-z0-9-]+(?:\.[a-z0-9-]+)+)(?::\d+)?(?P<path>/[^?#]*)?(?:[?#]|$)", re.IGNORECASE)
+_ADDRESS = re.compile(r"((?:(?:android-app|https?):)?//)?([^/?#\\]*)([^?#]*)", re.IGNORECASE)
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\s\[\]]+)(?::\d*)?", re.IGNORECASE)
+_BARE_HOST = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?", re.IGNORECASE)
 _ANY_SUFFIX = re.compile(r"([^.]+)\.(?:com|[a-z]{2}|com?\.[a-z]{2})")
 LONGEST_HOST: Final = 253
 """RFC 1035: a longer name is no host."""
@@ -20,13 +17,14 @@ LONGEST_HOST: Final = 253
 
 def host_and_path(referrer: str) -> tuple[str, str] | None:
     """The host, in lower case without port, user or final dot, and the path of a Referer header; None without one."""
-    found = _ADDRESS.match(referrer) or _BARE_HOST.match(referrer)
-    if not found:
+    scheme, authority, path = _ADDRESS.match(referrer).groups()  # type: ignore[union-attr]  # it matches anything
+    if scheme is None and not _BARE_HOST.fullmatch(authority):
         return None
-    host = found["host"].lower().rstrip(".")
+    found = _HOST.fullmatch(authority.rpartition("@")[2])
+    host = found[1].lower().rstrip(".") if found else ""
     if not host or len(host) > LONGEST_HOST:
         return None
-    return ("android-app://" + host if found.groupdict().get("app") else host), found["path"] or ""
+    return ("android-app://" + host if scheme and scheme[0] in "aA" else host), path
 
 
 class Places:

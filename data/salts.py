@@ -8,8 +8,8 @@ hashes to addresses, and a day imported once more counts its visitors anew.
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
@@ -21,14 +21,9 @@ def salts_of(path: Path, days: Iterable[date], now: datetime) -> dict[date, str]
 
     `now` is an aware UTC time. Salts older than 48 hours are deleted first.
     """
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    with closing(sqlite3.connect(path, timeout=60, isolation_level=None)) as db:
-        db.execute("PRAGMA secure_delete = ON")
-        db.execute(
-            "CREATE TABLE IF NOT EXISTS salts (day TEXT PRIMARY KEY, salt TEXT NOT NULL, created_at REAL NOT NULL)"
-        )
+    with _open(path) as db:
         db.execute("BEGIN IMMEDIATE")
-        db.execute("DELETE FROM salts WHERE created_at < ?", [(now - LIFETIME).timestamp()])
+        _forget_old(db, now)
         wanted = sorted({day.isoformat() for day in days})
         db.executemany(
             "INSERT OR IGNORE INTO salts VALUES (?, ?, ?)",
@@ -37,3 +32,24 @@ def salts_of(path: Path, days: Iterable[date], now: datetime) -> dict[date, str]
         rows = dict(db.execute("SELECT day, salt FROM salts").fetchall())
         db.execute("COMMIT")
     return {date.fromisoformat(day): rows[day] for day in wanted}
+
+
+def forget_old_salts(path: Path, now: datetime) -> None:
+    """Delete the salts that are older than 48 hours, from the table and from the file's bytes."""
+    with _open(path) as db:
+        _forget_old(db, now)
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[sqlite3.Connection]:
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    with closing(sqlite3.connect(path, timeout=60, isolation_level=None)) as db:
+        db.execute("PRAGMA secure_delete = ON")
+        db.execute(
+            "CREATE TABLE IF NOT EXISTS salts (day TEXT PRIMARY KEY, salt TEXT NOT NULL, created_at REAL NOT NULL)"
+        )
+        yield db
+
+
+def _forget_old(db: sqlite3.Connection, now: datetime) -> None:
+    db.execute("DELETE FROM salts WHERE created_at < ?", [(now - LIFETIME).timestamp()])

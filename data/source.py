@@ -39,6 +39,7 @@ class Block:
 
     first_line: int  # number of its first line in the file, from 1
     text: bytes
+    end: int  # the byte of the file after it
     finished: bool
 
 
@@ -79,7 +80,7 @@ def blocks(path: Path, content: Content, start: int = 0) -> Iterator[Block]:
         if len(kept) >= BLOCK_BYTES:
             cut = kept.rfind(b"\n") + 1
             if cut:
-                yield Block(line, bytes(kept[:cut]), finished=True)
+                yield Block(line, bytes(kept[:cut]), size - len(kept) + cut, finished=True)
                 line += kept.count(b"\n", 0, cut)
                 del kept[:cut]
             else:
@@ -89,10 +90,10 @@ def blocks(path: Path, content: Content, start: int = 0) -> Iterator[Block]:
         raise BadInput(f"{path} changed while it was read; import it again.")
     cut = kept.rfind(b"\n") + 1
     if cut:
-        yield Block(line, bytes(kept[:cut]), finished=True)
+        yield Block(line, bytes(kept[:cut]), size - len(kept) + cut, finished=True)
         line += kept.count(b"\n", 0, cut)
     if kept[cut:]:
-        yield Block(line, bytes(kept[cut:]), finished=False)
+        yield Block(line, bytes(kept[cut:]), size, finished=False)
 
 
 def _readable(path: Path, size: int) -> Iterator[bytes]:

@@ -34,7 +34,9 @@ def load_values(path: Path | None = None) -> list[TrafficValue]:
 
 
 def _ten_thousandths(value: object, name: str) -> int:
-    amount = Decimal(value) * 10_000 if isinstance(value, int | Decimal) else Decimal("NaN")
-    if not 0 <= amount <= 10**10 or amount != amount.to_integral_value():
+    amount = Decimal("NaN")
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        amount = Decimal(value)
+    if not amount.is_finite() or not 0 <= amount <= 10**6 or amount * 10_000 % 1:
         raise BadInput(f"the value of {name} must be a number from 0 to 1,000,000 with at most four decimals.")
-    return int(amount)
+    return int(amount * 10_000)

@@ -27,6 +27,10 @@ class QueryTimeout(TrafficError):
     """A query ran longer than it may."""
 
 
+class QueryFailed(TrafficError):
+    """A query that the engine refused or could not finish."""
+
+
 class Warehouse:
     """Answers of one lake. Safe to use from several threads: every query has a cursor of its own."""
 
@@ -63,11 +67,16 @@ class Warehouse:
         return rows[0] if entry.shape == "row" else rows
 
     def rows(self, sql: str, variables: Variables) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """The column names and rows of any query over the relations of the prelude. Raises QueryTimeout."""
+        """The column names and rows of any query over the relations of the prelude.
+
+        Raises QueryTimeout, or QueryFailed with what the engine says.
+        """
         with self._cursor() as cursor:
             self._set(cursor, variables)
             result = cursor.execute(sql)
-            return [column[0] for column in result.description or ()], result.fetchall()
+            if result is None or result.description is None:
+                raise QueryFailed("there is no query in it.")
+            return [column[0] for column in result.description], result.fetchall()
 
     def probe(self) -> None:
         """Run a real query over the seed file; raises what any query may raise."""
@@ -87,6 +96,8 @@ class Warehouse:
             yield cursor
         except duckdb.InterruptException as error:
             raise QueryTimeout(f"the query ran longer than {self._seconds:g} seconds and was stopped.") from error
+        except duckdb.Error as error:
+            raise QueryFailed(" ".join(str(error).split())) from error
         finally:
             watchdog.cancel()
             cursor.close()

@@ -45,7 +45,7 @@ class Gate:
         self._settings = settings
         self._control = control
         self._keys = keys
-        self._known: TTLCache[str, tuple[Caller, float]] = TTLCache(4_096, REMEMBERED_SECONDS)
+        self._known: TTLCache[str, tuple[Caller, float, int]] = TTLCache(4_096, REMEMBERED_SECONDS)
 
     async def caller(self, headers: list[tuple[bytes, bytes]]) -> Caller:
         """The caller whose token the request carries. Raises Unauthorized for anything but one valid Bearer token."""
@@ -61,18 +61,18 @@ class Gate:
         return Caller(organization, "editor")
 
     async def _token_holder(self, token: str) -> Caller:
-        known = self._known.get(token)
-        if known is not None and known[1] > time.time():
-            return known[0]
         if self._keys is None:
             raise Unauthorized
+        known = self._known.get(token)
+        if known is not None and known[1] > time.time() and known[2] == self._keys.generation:
+            return known[0]
         try:
             key = await self._keys.key(jwt.get_unverified_header(token).get("kid"))
             claims = self._claims(token, key)
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError) as error:
             raise Unauthorized from error
         caller = self._caller_of(claims)
-        self._known[token] = caller, float(claims["exp"])
+        self._known[token] = caller, float(claims["exp"]), self._keys.generation
         return caller
 
     def _claims(self, token: str, key: jwt.PyJWK) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class Gate:
         return claims
 
     def _caller_of(self, claims: dict[str, Any]) -> Caller:
-        organization = claims.get(self._settings.jwt_organization_claim) or self._settings.jwt_organization
+        organization = claims.get(self._settings.jwt_organization_claim, self._settings.jwt_organization)
         role = claims.get(self._settings.jwt_role_claim) or "viewer"
         if not isinstance(organization, str) or not is_organization(organization) or not isinstance(role, str):
             raise Unauthorized

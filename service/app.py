@@ -1,5 +1,6 @@
 """The one assembly of the service: settings and a lake in, an ASGI application out."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -13,6 +14,7 @@ from starlette.routing import Route
 
 from data import Lake
 from data.links import Targets
+from data.salts import forget_old_salts
 from queries import CATALOG, QueryTimeout, Warehouse, load_values
 from service import endpoints, openapi
 from service.access import Gate, RequireCaller
@@ -25,6 +27,8 @@ from service.jwks import KeySet
 from service.limits import Limiter
 from service.responses import render
 from service.settings import Settings
+
+FORGET_SECONDS = 900
 
 
 def create_app(settings: Settings, clock: Clock = utc_now) -> Limiter:
@@ -52,7 +56,9 @@ def create_app(settings: Settings, clock: Clock = utc_now) -> Limiter:
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        forgetting = asyncio.create_task(_forget_salts(lake, clock))
         yield
+        forgetting.cancel()
         workers.close()
         for part in (warehouse, control, lake.manifest):
             part.close()
@@ -70,6 +76,13 @@ def create_app(settings: Settings, clock: Clock = utc_now) -> Limiter:
     )
     app.router.redirect_slashes = False
     return Limiter(app, settings.trusted_proxies)
+
+
+async def _forget_salts(lake: Lake, clock: Clock) -> None:
+    """Delete old salts while nothing is imported; an import deletes them itself."""
+    while True:
+        await asyncio.to_thread(forget_old_salts, lake.salts, clock())
+        await asyncio.sleep(FORGET_SECONDS)
 
 
 async def _http_error(_: Request, error: Exception) -> Response:

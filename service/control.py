@@ -2,7 +2,6 @@
 
 import hashlib
 import secrets
-import sqlite3
 import string
 import threading
 import zlib
@@ -12,7 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from data import BadInput, Lake, LakeDamaged, check_organization
+from data import BadInput, Lake, check_organization
+from data.database import open_database
 
 MIGRATIONS: Final = (
     """
@@ -63,14 +63,8 @@ class Control:
     def __init__(self, lake: Lake) -> None:
         path: Path = lake.root / "control.sqlite"
         self._lock = threading.Lock()
-        try:
-            self._db = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
-            path.chmod(0o600)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._migrate(path)
-        except sqlite3.DatabaseError as error:
-            raise LakeDamaged(f"{path} cannot be used: {error}.") from error
+        self._db = open_database(path, MIGRATIONS)
+        path.chmod(0o600)
 
     def create_key(self, organization: str, name: str) -> str:
         """Make a key of an organization and return it: it cannot be shown again."""
@@ -127,13 +121,6 @@ class Control:
     def _rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         with self._lock:
             return self._db.execute(sql, parameters).fetchall()
-
-    def _migrate(self, path: Path) -> None:
-        (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if version > len(MIGRATIONS):
-            raise LakeDamaged(f"{path} has version {version}, newer than this program; upgrade the program.")
-        for script in MIGRATIONS[version:]:
-            self._db.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {len(MIGRATIONS)}; COMMIT;")
 
 
 def looks_like_key(text: str) -> bool:

@@ -1,5 +1,6 @@
 """From rows to JSON: the same bytes by HTTP and on the command line."""
 
+from decimal import Decimal
 from typing import Final
 
 import orjson
@@ -11,4 +12,9 @@ _OPTIONS: Final = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z | orjson.OPT_OMIT_MICR
 
 def encode(answer: Answer) -> bytes:
     """An answer as JSON; times are RFC 3339 in UTC with Z and whole seconds."""
-    return orjson.dumps(answer, option=_OPTIONS)
+    return orjson.dumps(answer, option=_OPTIONS, default=_plain)
+
+
+def _plain(value: object) -> float | str:
+    """What only an operator's own template gives: decimals as numbers, anything else as its text."""
+    return float(value) if isinstance(value, Decimal) else str(value)

@@ -29,7 +29,7 @@ def analytics(entry: Entry, answers: Answers, targets: Targets, clock: Clock) ->
     async def endpoint(request: Request) -> Response:
         organization = request.scope["caller"].organization
         query = read_query(request.scope["query_string"], entry)
-        scope = scope_of(entry, query, organization, clock().date(), targets)
+        scope = scope_of(query, organization, clock().date(), targets)
         if entry is CACHE_STATS:
             return json_response(encode(answers.statistics(organization)))
         return json_response(await answers.body(entry, scope))

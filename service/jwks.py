@@ -5,8 +5,10 @@ import json
 import time
 import urllib.request
 from collections.abc import Callable
+from http.client import HTTPException
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import jwt
 
@@ -18,6 +20,11 @@ RETRY_SECONDS: Final = 30
 FETCH_SECONDS: Final = 3
 MOST_BYTES: Final = 64 << 10
 MOST_KEYS: Final = 64
+_TROUBLES: Final = (
+    OSError, HTTPException, ValueError, TypeError, AttributeError, LookupError, RecursionError, jwt.PyJWTError,
+)  # fmt: skip
+"""What may go wrong with somebody else's answer: no connection, no HTTP, no JSON, no key set, no key."""
+_THIS_MACHINE: Final = ("127.0.0.1", "::1", "localhost")
 
 
 class KeySet:
@@ -30,14 +37,16 @@ class KeySet:
         """`source` is a file or an https address (http on this machine). Raises BadInput for any other."""
         self._source = source
         self._clock = clock
+        self.generation = 0  # rises whenever the keys change
+        self._body = b""
         self._keys: dict[str | None, jwt.PyJWK] = {}
         self._read_at = self._tried_at = float("-inf")
         self._reading = asyncio.Lock()
         if "://" not in source:
             if not Path(source).is_file():
                 raise BadInput(f"TRAFFIC_JWKS: there is no file {source}.")
-        elif not source.startswith(("https://", "http://127.0.0.1", "http://localhost", "http://[::1]")):
-            raise BadInput("TRAFFIC_JWKS must be a file or an https address.")
+        elif not _is_safe(source):
+            raise BadInput("TRAFFIC_JWKS must be a file or an https address (http on this machine only).")
 
     async def key(self, kid: object) -> jwt.PyJWK:
         """The key of that kid; a token without kid is meant for the only key. Raises PyJWTError when there is none."""
@@ -60,17 +69,14 @@ class KeySet:
                 return
             self._tried_at = self._clock()
             try:
-                self._keys = await asyncio.to_thread(self._read)
-            except (OSError, ValueError, TypeError, AttributeError, jwt.PyJWTError):
+                body = await asyncio.to_thread(self._fetch)
+                keys = _keys_in(body)
+            except _TROUBLES:
                 return  # the last good keys serve on
             self._read_at = self._clock()
-
-    def _read(self) -> dict[str | None, jwt.PyJWK]:
-        keys = json.loads(self._fetch())["keys"]
-        if not isinstance(keys, list) or not 0 < len(keys) <= MOST_KEYS:
-            raise ValueError("not a key set")
-        signing = [key for key in keys if key.get("use", "sig") == "sig" and key.get("kty") in ("RSA", "EC")]
-        return {key.get("kid"): jwt.PyJWK(key) for key in signing}
+            if body != self._body:
+                self._body, self._keys = body, keys
+                self.generation += 1
 
     def _fetch(self) -> bytes:
         if "://" not in self._source:
@@ -80,3 +86,22 @@ class KeySet:
         if len(body) > MOST_BYTES:
             raise ValueError("larger than a key set")
         return body
+
+
+def _keys_in(body: bytes) -> dict[str | None, jwt.PyJWK]:
+    """The keys for signatures in a key set. Raises one of _TROUBLES when there is none, or no key set."""
+    keys = json.loads(body)["keys"]
+    if not isinstance(keys, list) or len(keys) > MOST_KEYS:
+        raise ValueError("not a key set")
+    signing = [key for key in keys if key.get("use", "sig") == "sig" and key.get("kty") in ("RSA", "EC")]
+    if not signing:
+        raise ValueError("a key set without a key for signatures")
+    return {key.get("kid"): jwt.PyJWK(key) for key in signing}
+
+
+def _is_safe(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _THIS_MACHINE)
+    except ValueError:
+        return False

@@ -96,17 +96,21 @@ class Limiter:
 
     def refusal(self, verdict: Verdict) -> RateLimited:
         """What a source is told that sent too much."""
-        return RateLimited(LIMIT, max(1, math.ceil(verdict.wait_seconds * 1000)))
+        return RateLimited(LIMIT, _milliseconds(verdict))
 
     def headers(self, verdict: Verdict) -> list[tuple[bytes, bytes]]:
         """The four headers of a response. Reset is Unix time in seconds, Retry-After seconds to wait."""
-        wait = 0 if verdict.remaining else math.ceil(math.ceil(verdict.wait_seconds * 1000) / 1000)
+        wait = 0 if verdict.remaining else math.ceil(_milliseconds(verdict) / 1000)
         return [
             (b"x-ratelimit-limit", b"%d" % LIMIT),
             (b"x-ratelimit-remaining", b"%d" % verdict.remaining),
             (b"x-ratelimit-reset", b"%d" % math.ceil(self._wall_clock() + verdict.wait_seconds)),
             (b"retry-after", b"%d" % wait),
         ]
+
+
+def _milliseconds(verdict: Verdict) -> int:
+    return max(1, math.ceil(verdict.wait_seconds * 1000))
 
 
 def source_of(scope: Scope, trusted: Sequence[Network]) -> str:

@@ -2,7 +2,6 @@
 
 from typing import Any, Final
 
-from data import BOT_CATEGORIES
 from queries import CATALOG, JOBS, Entry, Field
 from service.parameters import DEFAULT_RANGE, RANGES, TRAFFIC_TYPES
 
@@ -28,7 +27,7 @@ _PARAMETERS: Final = {
     "domain": ({"type": "string"}, "only visits to this domain"),
     "traffic_type": (
         {"type": "string"},
-        f"only this kind, in any case: {', '.join(dict.fromkeys((*BOT_CATEGORIES, *TRAFFIC_TYPES)))}",
+        f"only this kind, in any case: {', '.join(TRAFFIC_TYPES)}",
     ),
 }
 
@@ -111,7 +110,13 @@ def _public(name: str, summary: str) -> dict[str, Any]:
 
 
 def _parameters(entry: Entry) -> list[str]:
-    return [name for name in _PARAMETERS if name != "traffic_type" or entry.takes_traffic_type]
+    return [name for name in _PARAMETERS if _takes(entry, name)]
+
+
+def _takes(entry: Entry, name: str) -> bool:
+    if name == "traffic_type":
+        return entry.takes_traffic_type
+    return name != "short_code" or entry.takes_short_code
 
 
 def _response(schema: dict[str, Any], description: str) -> dict[str, Any]:

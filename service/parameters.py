@@ -43,7 +43,9 @@ def read_query(query_string: bytes, entry: Entry) -> dict[str, str]:
 
 def checked(pairs: Iterable[tuple[str, str]], entry: Entry) -> dict[str, str]:
     """The pairs that `entry` knows as a mapping, without empty ones. Raises BadParameter."""
-    known = (*COMMON, "traffic_type") if entry.takes_traffic_type else COMMON
+    known = {*COMMON, *(["traffic_type"] if entry.takes_traffic_type else [])}
+    if not entry.takes_short_code:
+        known.remove("short_code")
     found: dict[str, str] = {}
     for name, value in pairs:
         if name not in known:
@@ -56,31 +58,30 @@ def checked(pairs: Iterable[tuple[str, str]], entry: Entry) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def scope_of(entry: Entry, query: Mapping[str, str], organization: str, today: date, targets: Targets) -> Scope:
+def scope_of(query: Mapping[str, str], organization: str, today: date, targets: Targets) -> Scope:
     """The scope of an answer. `today` is the current day in UTC. Raises BadParameter naming parameter and remedy."""
     start, end = _days(query, today)
     return Scope(
         organization,
         start,
         end,
-        short_code=_short_code(entry, query, organization, targets),
+        short_code=_short_code(query, organization, targets),
         domain=query["domain"].lower() if "domain" in query else None,
         traffic_type=_traffic_type(query.get("traffic_type")),
     )
 
 
-def _short_code(entry: Entry, query: Mapping[str, str], organization: str, targets: Targets) -> str | None:
+def _short_code(query: Mapping[str, str], organization: str, targets: Targets) -> str | None:
     if "target_url" in query:
         return targets.short_code_of(organization, query["target_url"]) or NO_LINK
-    return query.get("short_code") if entry.takes_short_code else None
+    return query.get("short_code")
 
 
 def _traffic_type(value: str | None) -> str | None:
     if value is None:
         return None
     if value.lower() not in TRAFFIC_TYPES:
-        allowed = ", ".join((*BOT_CATEGORIES, *TRAFFIC_TYPES.keys() - set(BOT_CATEGORIES)))
-        raise BadParameter("traffic_type", "is not known", f"Use one of {allowed}.")
+        raise BadParameter("traffic_type", "is not known", f"Use one of {', '.join(TRAFFIC_TYPES)}.")
     return TRAFFIC_TYPES[value.lower()]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from data import BadInput, check_organization
+from data import BadInput, is_organization
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -74,8 +74,8 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
     text = {known.name: environ.get(known.variable, "").strip() or known.default for known in SETTINGS}
     if text["jwks"] and not (text["jwt_issuer"] and text["jwt_audience"]):
         raise BadInput("TRAFFIC_JWKS needs TRAFFIC_JWT_ISSUER and TRAFFIC_JWT_AUDIENCE too.")
-    if text["jwt_organization"]:
-        check_organization(text["jwt_organization"])
+    if text["jwt_organization"] and not is_organization(text["jwt_organization"]):
+        raise BadInput(f"TRAFFIC_JWT_ORGANIZATION: {text['jwt_organization']!r} cannot name an organization.")
     return Settings(
         lake=Path(text["lake"]),
         host=text["host"],

@@ -1,6 +1,6 @@
 """The log formats that can be read: one SQL file each, named like its format.
 
-A reader turns the relation `lines` (number, line) into the facts of requests: number, length, domain, ip,
+A reader turns the relation `lines` (number, line) into the facts of requests: number, bytes, domain, ip,
 visited_at (UTC), request, status, referrer, user_agent, and whether the line is whole or was mended.
 Missing text is ''. Classification and storage are not here.
 """
@@ -41,10 +41,10 @@ def read(engine: duckdb.DuckDBPyConnection, lines: pa.Table, log_format: str) ->
     engine.execute(f"""
         CREATE OR REPLACE TEMP TABLE requests AS
         SELECT *, CASE
-            WHEN length > {LONGEST_LINE} THEN 'longer than {LONGEST_LINE} characters'
+            WHEN bytes > {LONGEST_LINE} THEN 'longer than {LONGEST_LINE} bytes'
             WHEN NOT is_whole THEN 'not in the {log_format} format'
-            WHEN visited_at IS NULL THEN 'no readable time'
-            WHEN status IS NULL OR status NOT BETWEEN 100 AND 999 THEN 'no readable status'
+            WHEN visited_at IS NULL OR visited_at NOT BETWEEN '1970-01-01' AND '2999-12-31' THEN 'no readable time'
+            WHEN status IS NULL THEN 'no readable status'
         END AS reason
         FROM ({text_of(log_format)})
     """)

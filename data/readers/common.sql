@@ -1,9 +1,9 @@
 -- The "common" log of many servers: address ident user [time] "request" status bytes. It names no user agent.
 SELECT
     number,
-    length,
+    bytes,
     '' AS domain,
-    split_part(parts[1], ' ', 1) AS ip,
+    rtrim(split_part(parts[1], ' ', 1), ',') AS ip,
     bracketed_time(parts[1]) AS visited_at,
     unshielded(parts[2]) AS request,
     status_after(parts[3]) AS status,
@@ -11,4 +11,4 @@ SELECT
     '' AS user_agent,
     len(parts) = 3 AND NOT names_a_host(parts[1]) AS is_whole,
     FALSE AS is_mended
-FROM (SELECT number, length(line) AS length, quoted_parts(line) AS parts FROM lines)
+FROM (SELECT number, strlen(line) AS bytes, quoted_parts(line) AS parts FROM lines)

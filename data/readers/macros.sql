@@ -10,9 +10,11 @@ CREATE MACRO quoted_parts(line) AS string_split(shielded(line), '"');
 CREATE MACRO bracketed_time(head) AS
     CAST(try_strptime(right(rtrim(head), 28), '[%d/%b/%Y:%H:%M:%S %z]') AS TIMESTAMP);
 
-CREATE MACRO status_after(part) AS TRY_CAST(split_part(part, ' ', 2) AS SMALLINT);
+CREATE MACRO status_after(part) AS CAST(nullif(regexp_extract(part, '^ ([1-9][0-9][0-9]) ', 1), '') AS SMALLINT);
 CREATE MACRO dash_as_empty(part) AS CASE WHEN part = '-' THEN '' ELSE part END;
 CREATE MACRO is_address(word) AS regexp_full_match(word, '[0-9A-Fa-f:.]*[.:][0-9A-Fa-f:.]*');
 
 -- A virtual host's line names its host before the address; any other line has an identity there, mostly a dash.
-CREATE MACRO names_a_host(head) AS is_address(split_part(head, ' ', 2));
+-- Two addresses are those of a client and its proxy, unless the first one ends in a port: then it is a host.
+CREATE MACRO names_a_host(head) AS is_address(split_part(head, ' ', 2)) AND (
+    NOT is_address(rtrim(split_part(head, ' ', 1), ',')) OR regexp_matches(head, '^[0-9.]+:[0-9]+ '));

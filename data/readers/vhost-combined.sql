@@ -1,7 +1,7 @@
 -- Apache's "vhost_combined": host:port address ident user [time] "request" status bytes "referrer" "user agent"
 SELECT
     number,
-    length,
+    bytes,
     lower(regexp_replace(split_part(parts[1], ' ', 1), ':\d*$', '')) AS domain,
     split_part(parts[1], ' ', 2) AS ip,
     bracketed_time(parts[1]) AS visited_at,
@@ -11,4 +11,4 @@ SELECT
     dash_as_empty(unshielded(parts[6])) AS user_agent,
     len(parts) >= 6 AND names_a_host(parts[1]) AS is_whole,
     len(parts) = 6 AS is_mended
-FROM (SELECT number, length(line) AS length, quoted_parts(line) AS parts FROM lines)
+FROM (SELECT number, strlen(line) AS bytes, quoted_parts(line) AS parts FROM lines)

@@ -74,7 +74,11 @@ class Probe:
 
 def load(row_type: type[Row], name: str) -> list[Row]:
     """The rows of `<name>.toml`, whose tables are called like the type. Raises ValueError naming row and field."""
-    rows = tomllib.loads(_bytes_of(name).decode()).get(row_type.__name__.lower(), [])
+    tables = tomllib.loads(_bytes_of(name).decode())
+    key = row_type.__name__.lower()
+    if tables.keys() != {key}:
+        raise ValueError(f"{name}.toml: every row must be a [[{key}]], not {', '.join(tables) or 'nothing'}")
+    rows = tables[key]
     return [_checked(row_type, f"{name}.toml, row {number}", row) for number, row in enumerate(rows, 1)]
 
 

@@ -12,10 +12,11 @@ CREATE MACRO total_if(amount, condition) AS coalesce(CAST(sum(amount) FILTER (co
 
 -- Rounded half up to two decimals in whole numbers, so that every engine rounds alike; NULL over zero.
 CREATE MACRO rate(part, whole) AS
-    CASE WHEN whole > 0 THEN ((200 * CAST(part AS BIGINT) + CAST(whole AS BIGINT)) // (2 * CAST(whole AS BIGINT))) / 100 END;
-CREATE MACRO share(part, whole) AS rate(100 * CAST(part AS BIGINT), whole);
+    CASE WHEN whole > 0 THEN
+        CAST((200 * CAST(part AS HUGEINT) + CAST(whole AS HUGEINT)) // (2 * CAST(whole AS HUGEINT)) AS BIGINT) / 100 END;
+CREATE MACRO share(part, whole) AS rate(100 * CAST(part AS HUGEINT), whole);
 CREATE MACRO change(now, before) AS
-    CASE WHEN now >= before THEN share(now - before, before) ELSE -share(before - now, before) END;
+    CASE WHEN now >= before THEN share(now - before, before) ELSE 0 - share(before - now, before) END;
 
 CREATE MACRO hour_of(moment) AS CAST(extract(hour FROM moment) AS BIGINT);
 CREATE MACRO weekday_of(day) AS CAST(extract(isodow FROM day) AS BIGINT);  -- Monday is 1

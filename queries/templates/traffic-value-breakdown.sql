@@ -2,7 +2,7 @@
 WITH types AS (
     SELECT bot_category AS traffic_type, total(visits) AS visits FROM daily_categories GROUP BY bot_category
 ), worth AS (
-    SELECT types.*, ten_thousandths, currency, visits * ten_thousandths AS amount
+    SELECT types.*, ten_thousandths, currency, visits * CAST(ten_thousandths AS HUGEINT) AS amount
     FROM types JOIN traffic_values USING (traffic_type)
 )
 SELECT

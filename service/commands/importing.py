@@ -10,13 +10,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from data import Lake
+from data import SHORT_CODE_PATTERN, Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 
 if TYPE_CHECKING:
     from data.importing import Importer, Options, Summary
-
-_SHORT_CODE_PATTERN = r"^/([A-Za-z0-9_-]{1,64})/?$"
 
 
 def import_logs(
@@ -26,7 +24,7 @@ def import_logs(
     log_format: Annotated[str, typer.Option("--format", help="auto, combined, vhost-combined or common")] = "auto",
     short_code_pattern: Annotated[
         str, typer.Option(help="regular expression (RE2) that captures the short code of a path in its one group")
-    ] = _SHORT_CODE_PATTERN,
+    ] = SHORT_CODE_PATTERN,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="read and classify, but change nothing")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
@@ -49,7 +47,7 @@ def import_logs(
 def _import(console: Console, importer: "Importer", file: Path, options: "Options", dry_run: bool) -> "Summary":
     """Import one file under a progress bar and tell what that did."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(file.name, total=None)
         summary = importer.run(
             file, options, dry_run, lambda done, total: bar.update(task, completed=done, total=total)

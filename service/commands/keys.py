@@ -3,11 +3,11 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from data import Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+from service.commands.printing import console
 from service.control import Control
 
 app = typer.Typer(help="Make, list and revoke API keys.", rich_markup_mode=None)
@@ -37,7 +37,7 @@ def list_keys(lake: LakeOption = DEFAULT_LAKE) -> None:
     table = Table("id", "organization", "name", "created at", "revoked at", box=None)
     for key in Control(Lake(lake, create=True)).all_keys():
         table.add_row(key.id, key.organization, key.name, key.created_at, key.revoked_at or "")
-    Console().print(table)
+    console().print(table)
 
 
 @app.command()

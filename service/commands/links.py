@@ -37,7 +37,8 @@ def list_links(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE
 
     Example: traffic links list --org acme > links.csv
     """
+    links = links_of(Lake(lake, create=True), check_organization(organization))
     writer = csv.writer(sys.stdout)
     writer.writerow(COLUMNS)
-    for link in links_of(Lake(lake, create=True), check_organization(organization)):
+    for link in links:
         writer.writerow((link.short_code, link.domain, link.target_url, f"{link.created_at.isoformat()}Z"))

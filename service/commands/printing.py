@@ -44,6 +44,11 @@ def print_answer(answer: Answer, output: str) -> None:
         _write(_csv(rows) if output == "csv" else _parquet(rows))
 
 
+def console() -> Console:
+    """Standard output for tables; what is piped is not cut to a terminal's width."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 10_000)
+
+
 def _parts(answer: Answer) -> dict[str, Answer]:
     members = answer.items() if isinstance(answer, dict) else ()
     return {name: member for name, member in members if isinstance(member, list | dict)}
@@ -66,8 +71,7 @@ def _print_table(answer: Answer, title: str) -> None:
     table = Table(*names, title=title or None, title_justify="left", box=None)
     for row in rows:
         table.add_row(*map(_text, row.values()))
-    width = None if sys.stdout.isatty() else 10_000  # what is piped is not cut to a terminal's width
-    Console(highlight=False, width=width).print(table)
+    console().print(table)
 
 
 def _text(value: object) -> str:

@@ -8,7 +8,7 @@ import typer
 
 from data import BadInput, Lake, check_organization
 from data.links import Targets
-from queries import ANSWERS, CACHE_STATS, Answer, Entry, Scope, Warehouse, load_values, script
+from queries import ANSWERS, CACHE_STATS, Answer, Entry, QueryFailed, Scope, Warehouse, load_values, script
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
 from service.commands.printing import FORMATS, part_of, print_answer
 from service.control import Control
@@ -106,7 +106,7 @@ def _words(*values: str) -> dict[str, str]:
 
 def _scope(lake: Lake, entry: Entry, organization: str, words: dict[str, str]) -> Scope:
     query = checked(words.items(), entry)
-    return scope_of(entry, query, organization, datetime.now(UTC).date(), Targets(lake))
+    return scope_of(query, organization, datetime.now(UTC).date(), Targets(lake))
 
 
 def _own_template(warehouse: Warehouse, path: Path, variables: dict[str, Any]) -> Answer:
@@ -114,5 +114,8 @@ def _own_template(warehouse: Warehouse, path: Path, variables: dict[str, Any]) -
         sql = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path} cannot be read: {error}.") from error
-    names, rows = warehouse.rows(sql, variables)
+    try:
+        names, rows = warehouse.rows(sql, variables)
+    except QueryFailed as error:
+        raise BadInput(f"{path}: {error}") from error
     return [dict(zip(names, row, strict=True)) for row in rows]

@@ -1,0 +1,154 @@
+"""What the tests of the service share: a lake, the application asked in process, and the program on a real socket."""
+
+import itertools
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx2
+import pytest
+from starlette.testclient import TestClient
+
+from data import Lake
+from service.app import create_app
+from service.control import Control
+from service.settings import read_settings, setting
+
+NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)  # a Sunday
+PROXY = "10.0.0.1"
+
+
+@pytest.fixture
+def lake(tmp_path):
+    """A fresh lake."""
+    lake = Lake(tmp_path / "lake", create=True)
+    yield lake
+    lake.manifest.close()
+
+
+@pytest.fixture(scope="module")
+def shared_lake(tmp_path_factory):
+    """One lake for all tests of a file."""
+    lake = Lake(tmp_path_factory.mktemp("shared") / "lake", create=True)
+    yield lake
+    lake.manifest.close()
+
+
+@pytest.fixture(scope="session")
+def settings():
+    """Makes the settings of a server over a lake; the peer of the in-process client is a trusted proxy."""
+
+    def settings(lake, **changes):
+        chosen = {"lake": str(lake.root), "trusted_proxies": PROXY} | changes
+        return read_settings({setting(name).variable: str(value) for name, value in chosen.items()})
+
+    return settings
+
+
+@pytest.fixture(scope="session")
+def key_of():
+    """Makes an API key of an organization."""
+
+    def key_of(lake, organization="acme"):
+        control = Control(lake)
+        key = control.create_key(organization, "test")
+        control.close()
+        return key
+
+    return key_of
+
+
+@pytest.fixture(scope="session")
+def opened(settings, key_of):
+    """Opens the application over a lake and asks it in process, with a key of acme unless told otherwise.
+
+    Every request comes from a source address of its own, so that no test meets the rate limit by accident.
+    """
+    numbers = itertools.count(1)
+
+    def from_a_source_of_its_own(request: httpx2.Request) -> None:
+        number = next(numbers)
+        request.headers.setdefault("x-forwarded-for", f"198.{number >> 16}.{number >> 8 & 255}.{number & 255}")
+
+    @contextmanager
+    def opened(lake, organization="acme", clock=lambda: NOW, **changes):
+        headers = {"Authorization": f"Bearer {key_of(lake, organization)}"} if organization else {}
+        with TestClient(
+            create_app(settings(lake, **changes), clock),
+            raise_server_exceptions=False,
+            follow_redirects=False,
+            client=(PROXY, 50_000),
+            headers=headers,
+        ) as client:
+            client.event_hooks = {"request": [from_a_source_of_its_own]}
+            yield client
+
+    return opened
+
+
+@pytest.fixture
+def client(lake, opened) -> Iterator[TestClient]:
+    """The application over `lake`, asked in process by acme."""
+    with opened(lake) as client:
+        yield client
+
+
+class Server(NamedTuple):
+    """A running `traffic serve`."""
+
+    address: str  # with the base path, without a final slash
+    process: subprocess.Popen[str]
+
+    @property
+    def port(self) -> int:
+        return int(re.search(r":(\d+)", self.address)[1])
+
+
+@pytest.fixture(scope="session")
+def serving():
+    """Runs `traffic serve` on a free port as long as a with block lasts."""
+
+    @contextmanager
+    def serving(lake, *flags, **changes):
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
+        environ |= {setting(name).variable: str(value) for name, value in {"lake": lake.root, **changes}.items()}
+        command = [Path(sys.executable).parent / "traffic", "serve", "--port", "0", *flags]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environ)
+        try:
+            told = ""
+            while not (place := re.search(r"at (http://\S+)/ ", told)):
+                line = process.stderr.readline()
+                assert line, f"the server ended: {told}"
+                told += line
+            yield Server(place[1], process)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+            try:
+                process.communicate(timeout=60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+
+    return serving
+
+
+@pytest.fixture
+def server(lake, serving) -> Iterator[Server]:
+    """The real server over `lake`, on a port of the loopback interface."""
+    with serving(lake) as server:
+        yield server
+
+
+@pytest.fixture
+def caller(key_of, lake, server):
+    """Asks the real server as acme."""
+    headers = {"Authorization": f"Bearer {key_of(lake)}"}
+    with httpx2.Client(base_url=server.address, headers=headers, trust_env=False, timeout=60) as caller:
+        yield caller

@@ -1,0 +1,464 @@
+"""The limit of 60 requests in any 60 seconds for each source: what is counted, what is told, and who a source is."""
+
+import asyncio
+import ipaddress
+import itertools
+import math
+from collections import Counter
+from datetime import UTC, datetime
+
+import httpx2
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
+from queries import warehouse
+from service import limits
+from service.app import create_app
+from service.limits import LIMIT, WINDOW_SECONDS, Limiter, SlidingLog, source_of
+
+HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after")
+
+
+class Clock:
+    def __init__(self, now=0.0):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+
+class Asked:
+    """The application behind a limiter whose clocks a test moves; the wall clock is ahead by `ahead`."""
+
+    ahead = 1_800_000_000.25
+
+    def __init__(self, client, clock, key):
+        self.client = client
+        self.clock = clock
+        self.key = {"Authorization": f"Bearer {key}"}
+
+    def __call__(self, path="/healthz", method="GET", source="198.51.100.1", **headers):
+        return self.client.request(method, path, headers={"X-Forwarded-For": source, **headers})
+
+    def four(self, response):
+        return tuple(int(response.headers[name]) for name in HEADERS)
+
+
+@pytest.fixture
+def asked(lake, settings, key_of):
+    clock = Clock(1_000.0)
+    app = create_app(settings(lake, trusted_proxies="10.0.0.0/8"), lambda: datetime(2026, 3, 15, tzinfo=UTC))
+    app = Limiter(app._app, app._trusted, SlidingLog(clock), lambda: clock.now + Asked.ahead)
+    with TestClient(app, raise_server_exceptions=False, client=("10.0.0.1", 1)) as client:
+        yield Asked(client, clock, key_of(lake))
+
+
+def test_sixty_requests_are_answered_and_the_next_is_429(asked):
+    for number in range(LIMIT):
+        asked.clock.now = 1_000 + number / 4
+        response = asked()
+        assert response.status_code == 200
+        reset = math.ceil(1_000 + Asked.ahead + WINDOW_SECONDS)
+        wait = 0 if number < 59 else math.ceil(1_060 - asked.clock.now)
+        assert asked.four(response) == (60, 59 - number, reset, wait)
+    asked.clock.now = 1_015.25
+    response = asked()
+    assert response.status_code == 429
+    assert response.headers["content-type"] == "application/json"
+    assert asked.four(response) == (60, 0, math.ceil(1_060 + Asked.ahead), 45)
+    body = response.json()
+    assert list(body) == ["error", "message", "retryAfter", "limit", "remaining"]
+    assert (body["retryAfter"], body["limit"], body["remaining"]) == (44_750, 60, 0)
+    assert isinstance(body["error"], str)
+    assert isinstance(body["message"], str)
+
+
+@pytest.mark.parametrize("before", [0.001, 0.0004, 0.5, 1.0, 1.0001, 30, 59.9995])
+def test_retry_after_is_the_whole_seconds_of_the_milliseconds(asked, before):
+    for _ in range(LIMIT):
+        asked()
+    asked.clock.now = 1_060 - before
+    response = asked()
+    wait = response.json()["retryAfter"]
+    assert response.status_code == 429
+    assert wait == max(1, math.ceil(before * 1_000 - 1e-6))
+    assert int(response.headers["retry-after"]) == math.ceil(wait / 1_000) >= 1
+    asked.clock.now += wait / 1_000
+    assert asked().status_code == 200
+
+
+def test_a_source_is_answered_again_exactly_when_its_window_has_passed(asked):
+    for _ in range(LIMIT):
+        asked()
+    asked.clock.now = 1_059.999
+    assert asked().status_code == 429
+    asked.clock.now = 1_060.0
+    assert [asked().status_code for _ in range(LIMIT + 1)] == [200] * LIMIT + [429]
+
+
+def test_refused_requests_are_not_counted(asked):
+    for _ in range(LIMIT):
+        asked()
+    for number in range(200):
+        asked.clock.now = 1_000 + number * 0.29
+        assert asked().status_code == 429
+    asked.clock.now = 1_060
+    assert asked.four(asked())[:2] == (60, 59)
+
+
+def test_no_source_counts_for_another(asked):
+    for _ in range(LIMIT):
+        asked()
+    assert asked().status_code == 429
+    assert asked.four(asked(source="198.51.100.2"))[:2] == (60, 59)
+
+
+def test_the_limit_stands_before_token_path_method_and_parameters(asked):
+    answers = [
+        asked(**asked.key),
+        asked("/nothing"),
+        asked("/analytics/devices?range=x", **asked.key),
+        asked("/analytics/devices", "POST", **asked.key),
+        asked("/openapi.json"),
+        asked("/jobs", "HEAD", **asked.key),
+    ]
+    assert [answer.status_code for answer in answers] == [200, 401, 400, 405, 200, 200]
+    assert [asked.four(answer)[1] for answer in answers] == [59, 58, 57, 56, 55, 54]
+    for _ in range(LIMIT - len(answers)):
+        asked()
+    for path, method, headers in [
+        ("/healthz", "GET", {}),
+        ("/jobs", "GET", asked.key),
+        ("/jobs", "GET", {}),
+        ("/nothing", "GET", {}),
+        ("/analytics/devices?range=x", "POST", {"Authorization": "x"}),
+    ]:
+        response = asked(path, method, **headers)
+        assert response.status_code == 429
+        assert "www-authenticate" not in response.headers
+
+
+def test_the_four_headers_are_on_every_kind_of_response_once(asked, monkeypatch):
+    monkeypatch.setattr(warehouse, "template", lambda _: "SELECT error('out of order')")
+    found = {}
+    for path, method in [
+        ("/healthz", "GET"),
+        ("/jobs", "GET"),
+        ("/jobs", "HEAD"),
+        ("/analytics/devices", "GET"),
+        ("/analytics/dashboard", "GET"),
+        ("/analytics/devices?range=x", "GET"),
+        ("/nothing", "GET"),
+        ("/jobs", "POST"),
+    ]:
+        response = asked(path, method, **asked.key)
+        found[response.status_code] = response
+    found[401] = asked("/jobs")
+    while (response := asked()).status_code == 200:
+        pass
+    found[429] = response
+    assert set(found) == {200, 400, 401, 404, 405, 429, 500}
+    for status, response in found.items():
+        names = Counter(name.lower() for name, _ in response.headers.multi_items())
+        assert all(names[name] == 1 for name in HEADERS), status
+        limit, remaining, reset, wait = asked.four(response)
+        assert limit == 60
+        assert reset == math.ceil(asked.clock.now + Asked.ahead + WINDOW_SECONDS)
+        assert (wait == 0) == (remaining > 0)
+
+
+# The log against a naive model
+
+
+class Model:
+    """What a limiter must do, in the plainest words; times are whole ticks."""
+
+    window, limit = 60 * 8, LIMIT
+
+    def __init__(self):
+        self.accepted = []
+
+    def hit(self, source, now):
+        mine = [tick for tick in self.times(source) if now - tick < self.window]
+        accepted = len(mine) < self.limit
+        if accepted:
+            self.accepted.append((source, now))
+            mine.append(now)
+        return accepted, self.limit - len(mine), mine[0] + self.window - now
+
+    def times(self, source):
+        return [tick for who, tick in self.accepted if who == source]
+
+
+bursts = st.tuples(
+    st.sampled_from(["a", "b"]), st.integers(1, 70), st.sampled_from([0, 0, 1, 2, 8, 9, 100, 479, 480, 481])
+)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.lists(bursts, min_size=1, max_size=12))
+def test_the_log_does_what_a_naive_model_does_and_no_window_holds_more_than_sixty(script):
+    clock, model, tick = Clock(), Model(), 0
+    log = SlidingLog(clock)
+    limiter = Limiter(None, (), log, lambda: clock.now + 1_000_000)
+    for source, count, pause in script:
+        for _ in range(count):
+            clock.now = tick / 8
+            verdict = log.hit(source)
+            expected = model.hit(source, tick)
+            assert (verdict.accepted, verdict.remaining, verdict.wait_seconds * 8) == expected
+            told = {name.decode(): int(value) for name, value in limiter.headers(verdict)}
+            assert told == {
+                "x-ratelimit-limit": LIMIT,
+                "x-ratelimit-remaining": expected[1],
+                "x-ratelimit-reset": math.ceil((tick + expected[2]) / 8) + 1_000_000,
+                "retry-after": 0 if expected[1] else math.ceil(expected[2] / 8),
+            }
+            tick += pause
+    for source in "ab":
+        times = model.times(source)
+        assert all(times[i + LIMIT] - times[i] >= Model.window for i in range(len(times) - LIMIT))
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.floats(0, 1e6), st.floats(0, 61), st.floats(0, 61))
+def test_whatever_a_clock_says_a_429_tells_to_wait_and_then_the_wait_is_over(start, pause, later):
+    clock = Clock(start)
+    log = SlidingLog(clock)
+    for _ in range(LIMIT):
+        log.hit("a")
+    clock.now = start + max(pause, later)
+    told(log)
+
+
+def test_a_429_in_the_last_instant_of_a_window_tells_to_wait_too():
+    clock = Clock(4095.538142885824)
+    log = SlidingLog(clock)
+    for _ in range(LIMIT):
+        log.hit("a")
+    clock.now = 4155.538142885824  # by one rounding 60 seconds later, by another not quite
+    told(log)
+
+
+def told(log):
+    """Check what a source is told of its next request."""
+    limiter = Limiter(None, (), log)
+    verdict = log.hit("a")
+    wait = int(dict(limiter.headers(verdict))[b"retry-after"])
+    if verdict.accepted:
+        assert wait == 0 or verdict.remaining == 0
+    else:
+        body = limiter.refusal(verdict).body
+        assert body["retryAfter"] >= 1
+        assert wait == math.ceil(body["retryAfter"] / 1_000)
+
+
+def test_the_number_of_sources_remembered_is_bounded_and_an_active_one_stays(monkeypatch):
+    monkeypatch.setattr(limits, "MOST_SOURCES", 100)
+    clock = Clock()
+    log = SlidingLog(clock)
+    remaining = []
+    for number in range(5_000):
+        clock.now += 0.001
+        log.hit(f"2001:db8:{number:x}::/64")
+        if number % 50 == 0:
+            remaining.append(log.hit("198.51.100.1").remaining)
+        assert len(log._times) <= 100
+    assert remaining == [max(0, 59 - number) for number in range(100)]
+
+
+def test_one_source_is_remembered_by_sixty_times_at_most():
+    log = SlidingLog(Clock())
+    for _ in range(10_000):
+        log.hit("a")
+    assert [len(times) for times in log._times.values()] == [LIMIT]
+
+
+# Who a source is
+
+V4, V6 = "198.51.100.7", "2001:db8:1:2:3:4:5:6"
+V6_NETWORK = "2001:db8:1:2::/64"
+PEER = "10.0.0.1"
+TRUSTED = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "192.0.2.1/32", "fd00::/8")))
+
+
+def source(peer, *lines, trusted=TRUSTED):
+    headers = [(b"x-forwarded-for", line.encode("latin-1")) for line in lines]
+    return source_of({"client": (peer, 1) if peer is not None else None, "headers": headers}, trusted)
+
+
+@pytest.mark.parametrize(
+    ("peer", "expected"),
+    [
+        ("198.51.100.7", "198.51.100.7"),
+        ("::ffff:198.51.100.7", "198.51.100.7"),
+        ("::FFFF:c633:6407", "198.51.100.7"),
+        ("2001:db8:1:2:3:4:5:6", V6_NETWORK),
+        ("2001:0DB8:0001:0002::", V6_NETWORK),
+        ("2001:db8:1:2:ffff:ffff:ffff:ffff", V6_NETWORK),
+        ("2001:db8:1:3::", "2001:db8:1:3::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("fe80::2%3", "fe80::/64"),
+        ("::1", "::/64"),
+        ("testclient", "testclient"),
+        ("", ""),
+        (None, ""),
+    ],
+)
+def test_a_source_is_an_ipv4_address_or_the_64_of_an_ipv6_address(peer, expected):
+    assert source(peer) == source(peer, trusted=()) == expected
+
+
+@pytest.mark.parametrize("peer", [V4, "::ffff:198.51.100.7", "192.0.2.2", "11.0.0.1", V6, "testclient", "", None])
+@pytest.mark.parametrize("line", ["203.0.113.1", "10.0.0.1", "203.0.113.1, 10.0.0.2", "", "nonsense", V6])
+def test_an_untrusted_peer_is_not_believed(peer, line):
+    assert source(peer, line) == source(peer)
+
+
+def test_by_default_nobody_is_believed():
+    assert source("127.0.0.1", "203.0.113.1", trusted=()) == "127.0.0.1"
+
+
+@pytest.mark.parametrize("peer", [PEER, "10.255.255.255", "192.0.2.1", "fd00::1", "::ffff:10.0.0.1", "fd00::1%eth0"])
+def test_a_trusted_peer_is_believed(peer):
+    assert source(peer, V4) == V4
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        # one hop
+        (["198.51.100.7"], V4),
+        (["  198.51.100.7\t"], V4),
+        (["198.51.100.7:443"], V4),
+        (["198.51.100.7:0"], V4),
+        (["::ffff:198.51.100.7"], V4),
+        (["[::ffff:198.51.100.7]:80"], V4),
+        ([V6], V6_NETWORK),
+        ([V6.upper()], V6_NETWORK),
+        ([f"[{V6}]"], V6_NETWORK),
+        ([f"[{V6}]:443"], V6_NETWORK),
+        ([f"{V6}%eth0"], V6_NETWORK),
+        ([f"[{V6}%25eth0]:443"], V6_NETWORK),
+        (["2001:db8:1:2::"], V6_NETWORK),
+        # chains: the nearest hop that is not ours
+        (["203.0.113.1, 198.51.100.7"], V4),
+        (["203.0.113.1,198.51.100.7"], V4),
+        (["203.0.113.1 , 198.51.100.7 , 10.0.0.2"], V4),
+        (["203.0.113.1, 198.51.100.7, 10.0.0.2, 192.0.2.1"], V4),
+        (["203.0.113.1, 198.51.100.7:1, 10.0.0.2:2"], V4),
+        (["203.0.113.1, 198.51.100.7, [fd00::5]:80"], V4),
+        (["203.0.113.1, 198.51.100.7, ::ffff:10.0.0.9"], V4),
+        (["10.0.0.5, 198.51.100.7"], V4),
+        (["10.0.0.5, 198.51.100.7, 10.0.0.6"], V4),
+        (["nonsense, 198.51.100.7"], V4),
+        ([", 198.51.100.7"], V4),
+        ([", , , 198.51.100.7, 10.0.0.2"], V4),
+        (["127.0.0.1, 198.51.100.7"], V4),
+        (["1.1.1.1, " * 2_000 + "198.51.100.7"], V4),
+        # several lines are one list
+        (["203.0.113.1", "198.51.100.7"], V4),
+        (["198.51.100.7", "10.0.0.2"], V4),
+        (["203.0.113.1, 198.51.100.7", "10.0.0.2, 10.0.0.3"], V4),
+        (["203.0.113.1", "198.51.100.7", "10.0.0.2"], V4),
+        # all ours: the farthest
+        (["10.0.0.2"], "10.0.0.2"),
+        (["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
+        (["fd00:0:0:1::1"], "fd00:0:0:1::/64"),
+        (["fd00:0:0:1::1, 10.0.0.2"], "fd00:0:0:1::/64"),
+        # no address: the nearest hop that can be believed
+        ([], PEER),
+        ([""], PEER),
+        ([" "], PEER),
+        ([","], PEER),
+        (["", ""], PEER),
+        (["198.51.100.7,"], PEER),
+        (["198.51.100.7", ""], PEER),
+        (["198.51.100.7, nonsense"], PEER),
+        (["198.51.100.7, unknown"], PEER),
+        (["198.51.100.7, _hidden"], PEER),
+        (["nonsense"], PEER),
+        (["localhost"], PEER),
+        (["198.51.100"], PEER),
+        (["198.51.100.7.8"], PEER),
+        (["198.51.100.256"], PEER),
+        (["198.51.100.07"], PEER),
+        (["0xc6336407"], PEER),
+        (["3325256711"], PEER),
+        (["198.51.100.7/32"], PEER),
+        (["198.51.100.7;203.0.113.1"], PEER),
+        (["198.51.100.7 203.0.113.1"], PEER),
+        (['"198.51.100.7"'], PEER),
+        (["for=198.51.100.7"], PEER),
+        (["http://198.51.100.7"], PEER),
+        (["-198.51.100.7"], PEER),
+        (["198.51.100.\u00b2"], PEER),
+        (["\u00e9\u00ff"], PEER),
+        (["198.51.100.7\x00"], PEER),
+        (["198.51.100.7\u00a07"], PEER),
+        (["2001:db8:::1"], PEER),
+        (["2001:db8:1:2:3:4:5:6:7"], PEER),
+        (["[2001:db8::g]:80"], PEER),
+        (["[]"], PEER),
+        (["[]:80"], PEER),
+        (["["], PEER),
+        ([":80"], PEER),
+        ([":"], PEER),
+        (["%eth0"], PEER),
+        (["x" * 10_000], PEER),
+        (["198.51.100.7, nonsense, 10.0.0.2"], "10.0.0.2"),
+        (["198.51.100.7,, 10.0.0.2"], "10.0.0.2"),
+        (["198.51.100.7", "nonsense", "10.0.0.2, 10.0.0.3"], "10.0.0.2"),
+    ],
+)
+def test_a_chain_is_read_from_the_right_as_far_as_trust_reaches(lines, expected):
+    assert source(PEER, *lines) == expected
+
+
+hops = st.sampled_from(["203.0.113.1", "10.9.9.9", "nonsense", "", V6, "[::1]:8"]) | st.text(
+    st.characters(max_codepoint=255), max_size=20
+)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.lists(hops, max_size=6), st.lists(st.sampled_from(["10.0.0.2", "192.0.2.1", "[fd00::1]:9"]), max_size=3))
+def test_nothing_a_client_writes_itself_changes_its_source(forged, proxies):
+    assert source(PEER, ", ".join([*forged, V4, *proxies])) == V4
+
+
+def test_requests_over_http_count_for_the_forwarded_source(asked):
+    spellings = [
+        "198.51.100.9",
+        "198.51.100.9:1",
+        "::ffff:198.51.100.9",
+        "1.2.3.4, 198.51.100.9",
+        "198.51.100.9, 10.1.1.1",
+    ]
+    answers = [asked(source=spelling) for spelling in spellings]
+    assert [asked.four(answer)[1] for answer in answers] == [59, 58, 57, 56, 55]
+    network = [asked(source=f"2001:db8:0:1::{number:x}") for number in range(1, 5)]
+    assert [asked.four(answer)[1] for answer in network] == [59, 58, 57, 56]
+
+
+def test_of_many_requests_at_once_sixty_are_answered(lake, settings):
+    app = create_app(settings(lake))
+
+    async def ask():
+        transport = httpx2.ASGITransport(app, client=("198.51.100.1", 1))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
+            return await asyncio.gather(*(client.get("/nothing") for _ in range(100)))
+
+    answers = asyncio.run(ask())
+    assert Counter(answer.status_code for answer in answers) == {401: 60, 429: 40}
+    remaining = sorted(int(answer.headers["x-ratelimit-remaining"]) for answer in answers)
+    assert remaining == [0] * 40 + list(range(60))
+
+
+def test_on_a_real_socket_the_61st_request_of_a_source_is_429(caller):
+    forged = ({"X-Forwarded-For": f"203.0.113.{number}"} for number in itertools.count())
+    answers = [caller.get("/nothing", headers=next(forged)) for _ in range(62)]
+    assert [answer.status_code for answer in answers] == [404] * 60 + [429] * 2
+    assert answers[-1].json()["remaining"] == 0
+    assert 0 < int(answers[-1].headers["retry-after"]) <= 60

@@ -1,0 +1,583 @@
+"""The rules of the contract and of what it leaves open, one by one, over HTTP."""
+
+import threading
+from datetime import date, datetime, timedelta
+
+import pytest
+
+from data import BOT_CATEGORIES
+from queries import ANSWERS, CATALOG, catalog, warehouse
+from tests.recount import DASHBOARD
+from tests.visits import land, links, visit
+
+TODAY = date(2026, 3, 15)
+HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after")
+AGENTS = {
+    category: visit(bot_category=category, agent=category, device_type="bot", ai_source="ChatGPT", short_code="bot")
+    for category in BOT_CATEGORIES
+}
+LINKS = [
+    {"short_code": "Sale", "target_url": "https://Shop.Example:443/Path/"},
+    {"short_code": "old", "target_url": "https://shop.example/two", "created_at": datetime(2026, 1, 1)},
+    {"short_code": "new", "target_url": "https://shop.example/two/", "created_at": datetime(2026, 1, 3)},
+    {"short_code": "mid", "target_url": "HTTPS://SHOP.example/two", "created_at": datetime(2026, 1, 2)},
+    {"short_code": "root", "target_url": "http://shop.example:80?a=1"},
+    {"short_code": "port", "target_url": "https://shop.example:8443/Path"},
+]
+
+
+@pytest.fixture(scope="module")
+def asked(shared_lake, opened):
+    """The application over acme's visits, and a neighbour's."""
+    codes = [*["Sale"] * 2, *["sale"] * 4, *["new"] * 8, *["old"] * 16, *["root"] * 32, *[None] * 64]
+    visits = [visit(short_code=code) for code in codes]
+    visits += [visit(short_code="Sale", domain="b.example"), *AGENTS.values()]
+    land(shared_lake, "acme", visits)
+    links(shared_lake, "acme", LINKS)
+    land(shared_lake, "neighbour", [visit(short_code=code) for code in ("Sale", "theirs")])
+    links(shared_lake, "neighbour", [{"short_code": "theirs", "target_url": "https://neighbour.example/"}])
+    with opened(shared_lake) as client:
+        yield client
+
+
+@pytest.fixture
+def total(asked):
+    """How many visits are in the scope of a query."""
+
+    def total(**query):
+        response = asked.get("/analytics/traffic-overview", params=query)
+        assert response.status_code == 200, response.text
+        return response.json()["total_visits"]
+
+    return total
+
+
+@pytest.fixture
+def days(asked):
+    """The first and the last day of a query's scope, and their number."""
+
+    def days(**query):
+        response = asked.get("/analytics/time-series", params=query)
+        assert response.status_code == 200, response.text
+        found = [date.fromisoformat(row["date"]) for row in response.json()]
+        assert found == [found[0] + timedelta(number) for number in range(len(found))]
+        return found[0], found[-1], len(found)
+
+    return days
+
+
+@pytest.fixture
+def refusal(asked):
+    """What a refused query is told."""
+
+    def refusal(endpoint="traffic-overview", **query):
+        response = asked.get(f"/analytics/{endpoint}", params=query)
+        assert response.status_code == 400, response.text
+        return problem(response)
+
+    return refusal
+
+
+def problem(response, *more):
+    """The body of an error, which has one shape everywhere."""
+    body = response.json()
+    assert response.headers["content-type"] == "application/json"
+    assert list(body) == ["error", "message", *more]
+    assert all(isinstance(body[name], str) and body[name] for name in ("error", "message"))
+    assert all(response.headers[name].isdigit() for name in HEADERS)
+    return body
+
+
+# Days
+
+
+@pytest.mark.parametrize(("word", "length"), [(None, 30), ("", 30), ("7d", 7), ("30d", 30), ("90d", 90)])
+def test_a_range_ends_today_and_counts_today(days, word, length):
+    query = {} if word is None else {"range": word}
+    assert days(**query) == (TODAY - timedelta(length - 1), TODAY, length)
+
+
+def test_a_custom_range_stands_above_range(days):
+    custom = {"start_date": "2026-01-30", "end_date": "2026-02-02"}
+    assert days(**custom) == days(**custom, range="7d") == (date(2026, 1, 30), date(2026, 2, 2), 4)
+
+
+@pytest.mark.parametrize("name", ["start_date", "end_date"])
+@pytest.mark.parametrize("value", ["2026-01-30", "nonsense", "2099-01-01"])
+def test_half_a_custom_range_takes_no_effect(days, name, value):
+    assert days(**{name: value}) == days()
+    assert days(**{name: value}, range="7d") == days(range="7d")
+    other = "end_date" if name == "start_date" else "start_date"
+    assert days(**{name: value, other: ""}) == days()
+
+
+@pytest.mark.parametrize("end", ["2026-03-16", "2099-01-01", "9999-12-31", "2026-03-15T23:59:59-12:00"])
+def test_a_future_end_is_capped_at_today(days, end):
+    assert days(start_date="2026-03-14", end_date=end) == (date(2026, 3, 14), TODAY, 2)
+
+
+def test_one_day_is_a_range(days):
+    assert days(start_date="2026-03-15", end_date="2026-03-15") == (TODAY, TODAY, 1)
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [("2026-03-16", "2026-03-17"), ("2026-03-16", "2026-03-16"), ("2026-03-02", "2026-03-01"), ("2099-01-01",) * 2],
+)
+def test_a_start_after_the_last_day_is_refused(refusal, start, end):
+    assert "start_date" in refusal(start_date=start, end_date=end)["error"]
+
+
+def test_a_span_has_at_most_36600_days_after_capping(days, refusal):
+    first = TODAY - timedelta(36_599)
+    assert days(start_date=first, end_date="2999-01-01") == (first, TODAY, 36_600)
+    assert "start_date" in refusal(start_date=first - timedelta(1), end_date="2999-01-01")["error"]
+
+
+@pytest.mark.parametrize(
+    ("written", "day"),
+    [
+        ("2026-03-04T00:00:00Z", 4),
+        ("2026-03-04T23:59:59.999999999Z", 4),
+        ("2026-03-04t10:00:00z", 4),
+        ("2026-03-04T23:30:00-00:30", 5),
+        ("2026-03-05T00:30:00+01:00", 4),
+        ("2026-03-05T13:59:59+14:00", 4),
+    ],
+)
+def test_of_a_date_time_the_utc_day_counts(days, written, day):
+    assert days(start_date=written, end_date=written)[:2] == (date(2026, 3, day),) * 2
+
+
+@pytest.mark.parametrize("name", ["start_date", "end_date"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "2026-3-4", "20260304", "2026-02-30", "2026-13-01", "04.03.2026", "yesterday", "2026-03-04T10:00:00",
+        "2026-03-04 10:00:00Z", "2026-03-04T25:00:00Z", "2026-03-04T10:00Z", "2026-W10-3", "0000-01-01", " 2026-03-04",
+        "2026-03-04Z", "2026-03-04\n", "+002026-03-04", "2026-03-04T10:00:00+25:00", "٢٠٢٦-٠٣-٠٤", "'; --", "\0",
+    ],
+)  # fmt: skip
+def test_a_malformed_date_is_refused_by_name(refusal, name, value):
+    query = {"start_date": "2026-03-01", "end_date": "2026-03-05"} | {name: value}
+    body = refusal(**query)
+    assert name in body["error"]
+    assert "2026-11-20" in body["message"]
+
+
+@pytest.mark.parametrize("word", ["1d", "7D", "30", "365d", "7d,30d", "week"])
+def test_an_unknown_range_is_refused_with_the_allowed_ones(refusal, word):
+    body = refusal(range=word)
+    assert "range" in body["error"]
+    assert all(allowed in body["message"] for allowed in ("7d", "30d", "90d"))
+
+
+# Parameters
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"unknown": "x" * 9_999},
+        [("unknown", "1"), ("unknown", "2")],
+        {"traffic_type": "nonsense"},
+        [("traffic_type", "ai"), ("traffic_type", "human")],
+        {"RANGE": "nonsense"},
+        {"range": "", "start_date": "", "end_date": "", "short_code": "", "target_url": "", "domain": ""},
+        {"start_date": "nonsense"},
+        {"start_date": "2026-02-14", "end_date": "2026-03-15", "range": "nonsense"},
+    ],
+)
+def test_what_takes_no_effect_is_ignored(asked, query):
+    plain = asked.get("/analytics/dashboard").content
+    response = asked.get("/analytics/dashboard", params=query)
+    assert (response.status_code, response.content) == (200, plain)
+
+
+@pytest.mark.parametrize("name", ["range", "short_code", "target_url", "domain", "start_date", "end_date"])
+def test_a_parameter_given_twice_is_refused(asked, name):
+    value = {"range": "7d", "start_date": "2026-03-01", "end_date": "2026-03-02"}.get(name, "a")
+    dates = [("start_date", "2026-03-01"), ("end_date", "2026-03-02")] if name.endswith("date") else [(name, value)]
+    response = asked.get("/analytics/devices", params=[*dates, (name, value)])
+    assert response.status_code == 400
+    assert name in problem(response)["error"]
+
+
+def test_traffic_type_given_twice_is_refused_where_it_is_known(asked):
+    response = asked.get("/analytics/bot-traffic?traffic_type=ai&traffic_type=ai")
+    assert response.status_code == 400
+    assert "traffic_type" in problem(response)["error"]
+
+
+@pytest.mark.parametrize("name", ["short_code", "target_url", "domain", "range", "traffic_type"])
+def test_a_value_has_at_most_2048_characters(refusal, name):
+    body = refusal("bot-traffic", **{name: "x" * 2_049})
+    assert name in body["error"]
+
+
+@pytest.mark.parametrize("character", ["x", "ü", "🤖"])
+def test_2048_characters_are_not_too_long(total, character):
+    assert total(domain=character * 2_048) == 0
+
+
+def test_domain_is_compared_in_lower_case_and_short_code_with_case(total):
+    assert total(domain="B.Example") == total(domain="b.example") == 1
+    assert (total(short_code="Sale"), total(short_code="sale"), total(short_code="SALE")) == (3, 4, 0)
+    assert total(short_code="Sale", domain="b.EXAMPLE") == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "\0",
+        "'",
+        '"',
+        "' OR 1=1 --",
+        "%",
+        "\\",
+        "💥",
+        "\ufeff",
+        "NULL",
+        "{}",
+        "a\r\nb",
+    ],
+)
+@pytest.mark.parametrize("name", ["short_code", "target_url", "domain"])
+def test_any_text_is_a_value_that_nothing_has(total, name, value):
+    assert total(**{name: value}) == 0
+
+
+def test_bytes_that_are_no_utf_8_are_a_value_that_nothing_has(asked):
+    response = asked.get("/analytics/traffic-overview?domain=%ff%fe&short_code=%ed%a0%80")
+    assert response.status_code == 200
+    assert response.json()["total_visits"] == 0
+
+
+# Targets
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "https://Shop.Example:443/Path/",
+        "https://shop.example/Path",
+        "https://shop.example/Path/",
+        "HTTPS://SHOP.EXAMPLE/Path",
+        "https://shop.example:443/Path",
+    ],
+)
+def test_a_target_is_found_however_scheme_host_port_and_slash_are_written(total, written):
+    assert total(target_url=written) == total(short_code="Sale") == 3  # on every domain
+    assert total(target_url=written, domain="b.example") == 1
+
+
+@pytest.mark.parametrize(
+    "written", ["http://shop.example/?a=1", "http://shop.example?a=1", "HTTP://shop.example:80/?a=1"]
+)
+def test_a_target_with_a_query_is_found_too(total, written):
+    assert total(target_url=written) == 32
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "https://shop.example/path",
+        "http://shop.example/Path",
+        "https://shop.example:8080/Path",
+        "https://shop.example:80/Path",
+        "https://shop.example/Path//",
+        "https://shop.example/Path?a=1",
+        "https://shop.example/Path#a",
+        "https://www.shop.example/Path",
+        "shop.example/Path",
+        "https://neighbour.example/",
+        "nonsense",
+        "http://[",
+        "/",
+    ],
+)
+def test_an_unknown_target_gives_zeros_and_never_unfiltered_visits(asked, total, written):
+    assert total(target_url=written) == total(target_url=written, short_code="Sale") == 0
+    assert asked.get("/analytics/top-links", params={"target_url": written}).json() == []
+    assert asked.get("/analytics/domain-breakdown", params={"target_url": written}).json() == []
+
+
+def test_a_target_without_visits_is_not_another_one(total):
+    assert total(target_url="https://shop.example:8443/Path") == 0
+
+
+def test_of_several_short_codes_for_one_target_the_newest_link_counts(total):
+    assert total(target_url="https://shop.example/two") == total(short_code="new") == 8
+
+
+def test_target_url_stands_above_short_code(total):
+    assert total(target_url="https://shop.example/two", short_code="sale") == 8
+
+
+def test_an_unknown_short_code_gives_zeros(total):
+    assert total(short_code="nobody") == 0
+
+
+def test_links_imported_while_serving_count_from_then_on(lake, client):
+    land(lake, "acme", [visit(short_code="a"), visit(short_code="a"), visit(short_code="b")])
+
+    def total(target):
+        return client.get("/analytics/traffic-overview", params={"target_url": target}).json()["total_visits"]
+
+    assert total("https://shop.example/a") == 0
+    links(lake, "acme", [{"short_code": "a", "target_url": "https://shop.example/a"}])
+    assert total("https://shop.example/a") == 2
+    links(lake, "acme", [{"short_code": "b", "target_url": "https://shop.example/a"}])
+    assert total("https://shop.example/a") == 1
+
+
+def domains(asked, **query):
+    response = asked.get("/analytics/domain-breakdown", params=query)
+    assert response.status_code == 200, response.text
+    return {row["domain"]: row["visits"] for row in response.json()}
+
+
+def test_domain_breakdown_ignores_short_code_but_not_target_url(asked):
+    everything = domains(asked)
+    assert everything["b.example"] == 1
+    assert domains(asked, short_code="Sale") == domains(asked, short_code="nobody") == everything
+    assert domains(asked, target_url="https://shop.example/Path") == {"go.example": 2, "b.example": 1}
+    assert domains(asked, target_url="https://shop.example/Path", short_code="x") == {"go.example": 2, "b.example": 1}
+    assert domains(asked, domain="b.example") == {"b.example": 1}
+
+
+@pytest.mark.parametrize("query", ["short_code=a&short_code=b", f"short_code={'x' * 2_049}"])
+def test_domain_breakdown_ignores_even_a_short_code_that_is_no_value(asked, query):
+    response = asked.get(f"/analytics/domain-breakdown?{query}")
+    assert response.status_code == 200, response.text
+
+
+# traffic_type
+
+
+def kinds(asked, **query):
+    response = asked.get("/analytics/bot-traffic", params=query)
+    assert response.status_code == 200, response.text
+    return {row["bot_category"] for row in response.json()}
+
+
+ASSISTANT, TRAINING, CODING, REFERRAL = (f"ai_{kind}" for kind in ("assistant", "training", "coding_agent", "referral"))
+
+
+@pytest.mark.parametrize(
+    ("word", "found"),
+    [
+        (None, {ASSISTANT, TRAINING, CODING, "search_crawler", "other_bot"}),
+        ("", {ASSISTANT, TRAINING, CODING, "search_crawler", "other_bot"}),
+        ("human", set()),
+        (ASSISTANT, {ASSISTANT}),
+        (TRAINING, {TRAINING}),
+        (CODING, {CODING}),
+        (REFERRAL, {REFERRAL}),
+        ("search_crawler", {"search_crawler"}),
+        ("other_bot", {"other_bot"}),
+        ("assistant", {ASSISTANT}),
+        ("training-crawler", {TRAINING}),
+        ("coding-agent", {CODING}),
+        ("AI-referral", {REFERRAL}),
+        ("other", {"search_crawler", "other_bot"}),
+        ("ai", {ASSISTANT, TRAINING, CODING, REFERRAL}),
+    ],
+)
+def test_bot_traffic_takes_a_traffic_type_in_any_case(asked, word, found):
+    spellings = [word] if not word else [word, word.upper(), word.lower(), word.title()]
+    for spelling in spellings:
+        assert kinds(asked, **({} if spelling is None else {"traffic_type": spelling})) == found, spelling
+
+
+def test_bot_traffic_knows_every_traffic_type_that_other_answers_name(asked):
+    filters = {row["filter"]: row["values"] for row in asked.get("/analytics/filter-values").json()}
+    values = [row["traffic_type"] for row in asked.get("/analytics/traffic-value-breakdown").json()]
+    assert set(filters["traffic_type"]) == set(values) == set(BOT_CATEGORIES)
+    for word in BOT_CATEGORIES:
+        assert kinds(asked, traffic_type=word) == {word} - {"human"}
+
+
+def test_an_unknown_traffic_type_is_refused_with_the_allowed_ones(refusal):
+    body = refusal("bot-traffic", traffic_type="robots")
+    assert "traffic_type" in body["error"]
+    words = {*BOT_CATEGORIES, "assistant", "training-crawler", "coding-agent", "ai-referral", "other", "ai"}
+    told = body["message"].lower().removeprefix("use one of ").removesuffix(".")
+    assert set(told.split(", ")) == words
+
+
+@pytest.mark.parametrize("name", [name for name in ANSWERS if name != "bot-traffic"])
+def test_no_other_endpoint_takes_a_traffic_type(asked, name):
+    plain = asked.get(f"/analytics/{name}")
+    assert asked.get(f"/analytics/{name}?traffic_type=ai").content == plain.content
+
+
+# Routes and errors
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in CATALOG])
+def test_every_route_checks_its_parameters_and_names_the_culprit(refusal, name):
+    assert "range" in refusal(name, range="nonsense")["error"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/analytics",
+        "/analytics/",
+        "/analytics/nothing",
+        "/analytics/devices/",
+        "//analytics/devices",
+        "/jobs/",
+        "/healthz/",
+        "/v1/jobs",
+        "/analytics/Devices",
+    ],
+)
+def test_an_unknown_path_is_404_and_never_a_redirect(asked, path):
+    response = asked.get(f"http://testserver{path}?range=nonsense")
+    assert response.status_code == 404
+    problem(response)
+    assert asked.post(f"http://testserver{path}").status_code == 404
+    assert asked.get(f"http://testserver{path}", headers={"Authorization": "Bearer x"}).status_code == 401
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"])
+@pytest.mark.parametrize("path", ["/analytics/devices", "/jobs", "/healthz", "/openapi.json"])
+def test_another_method_is_405_with_what_is_allowed(asked, method, path):
+    response = asked.request(method, f"{path}?range=nonsense")
+    assert response.status_code == 405
+    assert {word.strip() for word in response.headers["allow"].split(",")} == {"GET", "HEAD"}
+    problem(response)
+
+
+def test_the_token_is_looked_at_before_path_method_and_parameters(asked):
+    nobody = {"Authorization": ""}
+    for method, path in [("GET", "/nothing"), ("POST", "/analytics/devices"), ("GET", "/analytics/devices?range=x")]:
+        response = asked.request(method, path, headers=nobody)
+        assert response.status_code == 401
+        problem(response)
+
+
+def test_head_is_get_without_a_body(asked):
+    head, get = asked.head("/analytics/devices"), asked.get("/analytics/devices")
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-length"] == str(len(get.content))
+    assert set(head.headers) == set(get.headers)
+
+
+def test_a_body_sent_along_is_no_matter(asked):
+    response = asked.request("GET", "/analytics/devices", content=b"x" * 100_000)
+    assert response.status_code == 200
+
+
+def test_no_answer_tells_a_version(asked):
+    for path in ("/analytics/devices", "/nothing", "/healthz"):
+        headers = asked.get(path).headers
+        assert not [name for name in headers if "version" in name or name in ("server", "x-powered-by")]
+
+
+def test_a_base_path_prefixes_all_routes(lake, opened):
+    land(lake, "acme", [visit()])
+    with opened(lake, base_path="/v1/") as client:
+        for path in ("/analytics/traffic-overview", "/jobs", "/healthz", "/openapi.json"):
+            assert client.get(f"/v1{path}").status_code == 200
+            assert client.get(path).status_code == 404
+            assert client.get(path, headers={"Authorization": ""}).status_code == 401
+        assert client.get("/v1").status_code == client.get("/v1/").status_code == 404
+        assert client.get("/v1/healthz", headers={"Authorization": ""}).status_code == 200
+        assert client.get("/v1/openapi.json").json()["servers"] == [{"url": "/v1"}]
+
+
+# Failures
+
+
+@pytest.fixture
+def fails(monkeypatch):
+    """Makes one template fail in the engine."""
+
+    def fails(name):
+        def template(asked):
+            return "SELECT error('out of order')" if asked == name else catalog.template(asked)
+
+        monkeypatch.setattr(warehouse, "template", template)
+
+    return fails
+
+
+@pytest.mark.parametrize("name", ["traffic-overview", "top-links", "bot-traffic", "weekly-trend-weeks"])
+def test_a_dashboard_of_which_one_member_fails_is_500(client, fails, name):
+    fails(name)
+    response = client.get("/analytics/dashboard")
+    assert response.status_code == 500
+    problem(response)
+    assert client.get("/analytics/browsers").status_code == 200
+    fails(None)
+    assert client.get("/analytics/dashboard").status_code == 200  # a failure is not held
+
+
+def test_an_endpoint_that_fails_is_500_and_tells_nothing_of_the_cause(client, fails):
+    fails("devices")
+    response = client.get("/analytics/devices")
+    assert response.status_code == 500
+    problem(response)
+    assert "out of order" not in response.text
+
+
+def test_visits_that_were_tampered_with_are_500_and_not_served(lake, client):
+    land(lake, "acme", [visit()])
+    (file,) = (lake.root / "visits" / "organization=acme").rglob("*.parquet")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-9] + b"x" + whole[-8:])
+    for name in ("dashboard", "devices"):
+        response = client.get(f"/analytics/{name}")
+        assert response.status_code == 500
+        problem(response)
+    file.unlink()
+    assert client.get("/analytics/devices").status_code == 500
+    assert client.get("/healthz").status_code == 200
+    file.write_bytes(whole)
+    assert client.get("/analytics/devices").json()[0]["visits"] == 1
+
+
+def test_a_query_that_runs_too_long_is_500_with_advice(client, monkeypatch):
+    endless = "SELECT count(*) FROM range(1000000000000) AS a, range(1000000) AS b WHERE a.range * b.range = 7"
+    monkeypatch.setattr(warehouse, "template", lambda _: endless)
+    timer = threading.Timer
+    monkeypatch.setattr(threading, "Timer", lambda _, stop: timer(0.05, stop))
+    response = client.get("/analytics/devices")
+    assert response.status_code == 500
+    assert "too long" in problem(response)["message"]
+
+
+# The dashboard
+
+
+@pytest.mark.parametrize(
+    "query", [{"short_code": "Sale"}, {"domain": "b.example"}, {"target_url": "https://shop.example/two"}]
+)
+def test_members_of_the_dashboard_equal_their_endpoints_under_every_filter(asked, query):
+    answers = {member: asked.get(f"/analytics/{name}", params=query).json() for member, name in DASHBOARD.items()}
+    assert asked.get("/analytics/dashboard", params=query).json() == answers
+
+
+def test_all_members_of_the_dashboard_see_the_same_visits_while_others_land(lake, client, monkeypatch):
+    land(lake, "acme", [visit()])
+    turn = threading.Lock()
+    left = iter(range(3))
+
+    def template(name):
+        with turn:
+            if next(left, None) is not None:
+                land(lake, "acme", [visit()])
+        return catalog.template(name)
+
+    monkeypatch.setattr(warehouse, "template", template)
+    answer = client.get("/analytics/dashboard").json()
+    assert next(left, None) is None
+    assert answer["overview"]["total_visits"] == 1
+    for member in ("devices", "geographic", "browsers", "referrers", "hourlyActivity"):
+        assert sum(row["visits"] for row in answer[member]) == 1, member
+    for member in (answer["timeSeries"], answer["weeklyTrend"]["weekly"]):
+        assert sum(row["total_visits"] for row in member) == 1

@@ -1,0 +1,269 @@
+"""Every answer, over visits nobody would think of, against a recount by hand; and what must hold between answers."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date, datetime, time, timedelta
+from itertools import count, product
+from random import Random
+from typing import NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from data import BOT_CATEGORIES, Lake
+from data.visits import CONFIDENCE_SCORES, DEVICE_TYPES, REFERRER_TYPES
+from queries import ANSWERS, Scope, TrafficValue, Warehouse
+from tests.recount import recount
+from tests.visits import Visit, land, links, visit
+
+EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", "60"))
+thorough, brief = (
+    settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize="TRAFFIC_EXAMPLES" not in os.environ,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+    )
+    for examples in (EXAMPLES, max(EXAMPLES // 5, 10))
+)
+
+VALUES = [TrafficValue(name, number * 12_345, "EUR") for number, name in enumerate(BOT_CATEGORIES)]
+COUNTRIES = {"DE": "Germany", "BR": "Brazil", "CI": "Côte d'Ivoire"}
+DAYS = [date(2023, 12, 25) + timedelta(number) for number in range(14)]
+DAYS += [date(2024, 2, 25) + timedelta(number) for number in range(9)]
+MOMENTS = [time(0), time(0, 0, 0, 1), time(9, 59, 59, 999_999), time(10), time(23, 59, 59, 999_999)]
+CODES = ["sale", "Sale", "SALE", "größe", "a'b", 'a"b', "", "7"]
+DOMAINS = ["go.example", "go.example.org", "bücher.example", "", "'; --"]
+PATHS = ["", "/", "/sale", "/Sale", "/%2e%2e", "/größe", "/.env", "/'\"\\"]
+OPERATORS = {
+    "ChatGPT": "OpenAI",
+    "Claude": "Anthropic",
+    "Claude Code": "Anthropic",
+    "": "",
+    "Ünï'x\"": None,
+    None: None,
+}
+TARGETS = ["https://shop.example/", "https://shop.example/a'b", "https://shop.example/ü", "HTTPS://SHOP.EXAMPLE/"]
+
+words = st.one_of(
+    st.sampled_from(["", "a", "A", "'", '"', "a'b", "NULL", "Zürich", "zurich", "日本", "\U0001f916", "%", "_", "\\"]),
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=3),
+)
+maybe_words = st.none() | words
+any_day = st.sampled_from([*DAYS, date(2024, 1, 20)])  # the last of them between the two spells
+operated = st.sampled_from(list(OPERATORS.items()))
+
+
+def one_of(*values: object) -> st.SearchStrategy:
+    return st.sampled_from(values)
+
+
+def moments() -> st.SearchStrategy[datetime]:
+    times = st.times().map(lambda moment: moment.replace(fold=0))
+    return st.builds(datetime.combine, st.sampled_from(DAYS), st.sampled_from(MOMENTS) | times)
+
+
+targets = one_of(None, *TARGETS)
+COLUMNS = {
+    "visited_at": moments(),
+    "domain": one_of(None, *DOMAINS),
+    "short_code": one_of(None, *CODES),
+    "path": one_of(None, *PATHS),
+    "method": one_of("GET", "HEAD", None),
+    "status": st.sampled_from([100, 200, 302, 399, 400, 404, 499, 500, 503, 599, 600, 999]),
+    "bot_category": one_of(*BOT_CATEGORIES),
+    "agent_kind": one_of(None, "search", "training", "other"),
+    "agent": one_of(None, "GPTBot", "gptbot", "curl", "", "Ünï'x\""),
+    "confidence": one_of(None, *CONFIDENCE_SCORES),
+    "detection_method": one_of(None, "ip_range", "user_agent"),
+    "device_type": one_of(None, *DEVICE_TYPES),
+    "operating_system": maybe_words,
+    "browser": one_of(None, "Firefox", "firefox", "Chrome", ""),
+    "country": one_of(None, *COUNTRIES, "QQ", ""),
+    "referrer": one_of(None, "google.example", "chatgpt.example", "", "Bücher.example"),
+    "referrer_type": one_of(None, *REFERRER_TYPES),
+    "utm_source": one_of(None, None, "mail", "Mail", "", "chatgpt.com"),
+    "utm_medium": one_of(None, None, "cpc", ""),
+    "utm_campaign": maybe_words,
+    "utm_term": one_of(None, None, "t"),
+    "utm_content": one_of(None, None, ""),
+    "visitor": one_of(None, 0, 1, 2**63 - 1, 2**63, 2**64 - 1),
+    "is_malicious": st.booleans(),
+}
+POOLS = {"visited_at": 14, "bot_category": 7}
+
+
+class Question(NamedTuple):
+    """The visits of one organization and of two strangers, the links of the first, and what of them is asked for."""
+
+    tenants: list[list[Visit]]
+    links: list[dict]
+    days: list[date]
+    short_code: str | None
+    domain: str | None
+    traffic_type: str | None
+
+
+def tenants(draw: st.DrawFn) -> list[list[Visit]]:
+    """Each column has few values, so that visits fall together; the dice say which visit has which."""
+    pools = {name: draw(st.lists(values, min_size=1, max_size=POOLS.get(name, 3))) for name, values in COLUMNS.items()}
+    operators = draw(st.lists(operated, min_size=1, max_size=3))
+    dice = Random(draw(st.integers(0, 2**32)))
+
+    def one() -> Visit:
+        source, operator = dice.choice(operators)
+        return visit(**{name: dice.choice(pool) for name, pool in pools.items()}, ai_source=source, operator=operator)
+
+    return [[one() for _ in range(size)] for size in (draw(st.integers(0, 60)), 2, 1)]
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> Question:
+    owned = tenants(draw)
+    codes = sorted({row["short_code"] for row in owned[0]} - {None}) or CODES
+    domains = sorted({row["domain"] for row in owned[0]} - {None}) or DOMAINS
+    mine = st.none() | st.none() | st.sampled_from(codes), st.none() | st.none() | st.sampled_from(domains)
+    places = product(codes[:3], dict.fromkeys(["", *domains[:2], DOMAINS[0]]))
+    links = [{"short_code": code, "domain": domain, "target_url": draw(targets)} for code, domain in places]
+    return Question(
+        owned,
+        [link for link in links if link["target_url"]],
+        draw(st.just([DAYS[0], DAYS[-1]]) | st.tuples(any_day, any_day).map(sorted)),
+        *map(draw, mine),
+        draw(st.none() | one_of("ai", "other", *BOT_CATEGORIES)),
+    )
+
+
+class Case(NamedTuple):
+    """What one organization asks of a lake that holds others' visits too."""
+
+    visits: list[dict]
+    links: list[dict]
+    scope: Scope
+
+
+class World:
+    """One lake and its warehouse; every case gets organizations of its own, so that all others are strangers."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+        self.warehouse = Warehouse(lake, VALUES)
+        self._numbers = count()
+
+    def case(self, question: Question) -> Case:
+        number = next(self._numbers)
+        names = [str(number), f"{number}x", f"{number}X"]
+        owned = [row | {"organization": names[0]} for row in question.links]
+        strangers = [row | {"organization": names[1], "target_url": "https://stranger.example"} for row in owned]
+        for name, visits in zip(names, question.tenants, strict=True):
+            for part in (visits[::2], visits[1::2]):  # two imports
+                land(self.lake, name, part)
+        links(self.lake, names[0], owned)
+        links(self.lake, names[1], strangers)
+        all_visits = [
+            row | {"organization": name} for name, visits in zip(names, question.tenants, strict=True) for row in visits
+        ]
+        return Case(all_visits, owned + strangers, Scope(names[0], *question.days, *question[-3:]))
+
+    def answer(self, name: str, scope: Scope) -> list | dict:
+        return self.warehouse.answer(ANSWERS[name], self.warehouse.variables(scope))
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    world = World(Lake(tmp_path_factory.mktemp("lake"), create=True))
+    yield world
+    world.warehouse.close()
+    world.lake.manifest.close()
+
+
+@thorough
+@given(questions())
+def test_every_answer_equals_a_recount_by_hand(world, question):
+    visits, known, scope = world.case(question)
+    for name, entry in ANSWERS.items():
+        asked = scope if entry.takes_traffic_type else replace(scope, traffic_type=None)
+        answer = world.answer(name, asked)
+        expected = recount(name, visits, asked, known, VALUES, COUNTRIES)
+        assert answer == expected, name
+        assert repr(answer) == repr(expected), name  # also the order of fields, and 0 is not 0.0
+
+
+@brief
+@given(questions())
+def test_the_parts_of_an_answer_add_up_to_the_whole(world, question):
+    scope = replace(world.case(question).scope, traffic_type=None)
+    overview = world.answer("traffic-overview", scope)
+    assert overview["total_visits"] == overview["human_clicks"] + overview["ai_visits"] + overview["other_visits"]
+    assert overview["ai_visits"] == sum(overview[f"ai_{kind}"] for kind in
+        ("assistant_requests", "training_requests", "coding_agent_requests", "referral_requests"))  # fmt: skip
+    series = world.answer("time-series", scope)
+    for field in ("total_visits", "human_clicks", "ai_visits"):
+        assert sum(row[field] for row in series) == overview[field]
+    sources = world.answer("ai-sources", scope)
+    assert all(row["visits"] == row["agent_fetches"] + row["ai_referrals"] for row in sources)
+    assert sum(row["visits"] for row in sources) == overview["ai_visits"]
+    weekly = world.answer("weekly-trend", scope)
+    assert sum(row["total_visits"] for row in weekly["weekly"]) == overview["total_visits"]
+    assert sum(row["visits"] for row in weekly["byPlatform"]) == overview["ai_visits"]
+    for name in (
+        "devices",
+        "geographic",
+        "hourly-activity",
+        "daily-activity",
+        "weekend-vs-weekday",
+        "domain-breakdown",
+    ):
+        assert sum(row["visits"] for row in world.answer(name, scope)) == overview["total_visits"], name
+
+
+@brief
+@given(questions())
+def test_a_filter_never_adds_visits(world, question):
+    narrow = replace(world.case(question).scope, traffic_type=None)
+    for wide in (replace(narrow, short_code=None), replace(narrow, domain=None)):
+        few, many = world.answer("traffic-overview", narrow), world.answer("traffic-overview", wide)
+        assert all(few[field] <= many[field] for field in few if field != "ai_percentage")
+        few, many = world.answer("devices", narrow), world.answer("devices", wide)
+        totals = {row["device_type"]: row["unique_visitors"] for row in many}
+        assert all(row["unique_visitors"] <= totals[row["device_type"]] for row in few)
+
+
+@brief
+@given(questions())
+def test_each_member_of_the_dashboard_equals_its_own_endpoint(world, question):
+    scope = replace(world.case(question).scope, traffic_type=None)
+    answer = world.answer("dashboard", scope)
+    assert answer == {member: world.answer(entry.name, scope) for member, entry in ANSWERS["dashboard"].members}
+
+
+@brief
+@given(questions(), st.data())
+def test_a_range_split_in_two_adds_up(world, question, data):
+    whole = replace(world.case(question).scope, traffic_type=None)
+    length = (whole.end_date - whole.start_date).days
+    end = whole.start_date + timedelta(data.draw(st.integers(0, max(length - 1, 0))))
+    halves = [replace(whole, end_date=end)]
+    if length:
+        halves.append(replace(whole, start_date=end + timedelta(1)))
+    for name in ("traffic-overview", "browsers", "geographic", "hourly-activity", "domain-breakdown"):
+        split = sum((sums(world.answer(name, half)) for half in halves), Counter())
+        assert split == sums(world.answer(name, whole)), name
+    series = [row for half in halves for row in world.answer("time-series", half)]
+    assert series == world.answer("time-series", whole)
+
+
+def sums(answer: list | dict) -> Counter:
+    """What an answer counts, by row and field; numbers of distinct codes do not add up and are left out."""
+    rows = [answer] if isinstance(answer, dict) else answer
+    return +Counter(
+        {
+            (next(iter(row.values())) if isinstance(answer, list) else "", field): value
+            for row in rows
+            for field, value in row.items()
+            if isinstance(value, int) and field not in ("hour", "short_codes")
+        }
+    )

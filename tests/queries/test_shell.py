@@ -1,0 +1,77 @@
+"""An analyst gets the same rows in DuckDB's own shell, from the same templates and a script that we print."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data import BOT_CATEGORIES, Lake
+from queries import ANSWERS, Scope, TrafficValue, Warehouse, script, template, templates
+from tests.visits import land, links, visit
+
+SHELL = Path(sys.executable).parent / "duckdb"
+LEAVES = {leaf.name: leaf for entry in ANSWERS.values() for leaf in templates(entry)}
+DAYS = (date(2026, 2, 27), date(2026, 3, 9))
+SCOPES = {
+    "all": Scope("it-s_7", *DAYS),
+    "filtered": Scope("it-s_7", *DAYS, short_code="a'b", domain="bücher.example", traffic_type="ai"),
+    "nobody": Scope("nobody", *DAYS),
+}
+
+pytestmark = pytest.mark.skipif(not SHELL.exists(), reason="duckdb-cli of the dev dependencies is not installed")
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
+    lake = Lake(tmp_path_factory.mktemp("lake") / "the analyst's", create=True)
+    visits = [
+        visit(
+            bot_category=category, visited_at=datetime(2026, 3, day, 5, 59, 59, 999_999), visitor=2**64 - day % 2 - 1,
+            ai_source=source, agent=source, short_code=code, domain="bücher.example", country=country, utm_term=code,
+            status=404, path=f"/{code}", confidence="high",
+        )
+        for category in BOT_CATEGORIES
+        for day, source, code, country in ((2, "ChatGPT", "a'b", "CI"), (8, None, 'a"b', None), (9, "", None, "DE"))
+    ]  # fmt: skip
+    land(lake, "it-s_7", visits)
+    links(lake, "it-s_7", [{"short_code": "a'b", "target_url": "https://shop.example/it's"}])
+    values = [TrafficValue(category, 1_234, "EUR's") for category in BOT_CATEGORIES]
+    warehouse = Warehouse(lake, values)
+    yield warehouse
+    warehouse.close()
+    lake.manifest.close()
+
+
+@pytest.fixture(scope="module", params=SCOPES)
+def prepared(request, warehouse: Warehouse, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A script for one scope, and the variables it was made from."""
+    variables = warehouse.variables(SCOPES[request.param])
+    file = tmp_path_factory.mktemp("script") / "prelude.sql"
+    file.write_text(script(variables), "utf-8")
+    return file, variables
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_the_shell_gives_the_same_rows(warehouse, prepared, name):
+    file, variables = prepared
+    answer = warehouse.answer(LEAVES[name], variables)
+    rows = [answer] if isinstance(answer, dict) else answer
+    assert in_shell(file, template(name)) == [{field: shown(value) for field, value in row.items()} for row in rows]
+
+
+def in_shell(file: Path, sql: str) -> list[dict[str, Any]]:
+    """The rows of a template in the shell, which starts from a script."""
+    command = [SHELL, "-bail", "-init", file, "-json", "-c", sql]
+    ran = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+def shown(value: Any) -> Any:
+    """A value as the shell writes it in JSON: a day or a moment is text."""
+    return str(value) if isinstance(value, date) else value

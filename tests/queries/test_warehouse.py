@@ -1,0 +1,430 @@
+"""The warehouse keeps tenants apart, reads only the lake, stops what runs too long and starts only when whole."""
+
+import os
+import re
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import astuple, fields, replace
+from datetime import date
+from importlib import resources
+from itertools import cycle, islice
+from pathlib import Path
+from random import Random
+
+import duckdb
+import pytest
+
+import queries.warehouse
+from data import BadInput, Lake, LakeDamaged
+from data.visits import AI_CATEGORIES, BOT_CATEGORIES, CONFIDENCE_SCORES, OTHER_CATEGORIES
+from queries import (
+    ANSWERS,
+    CACHE_STATS,
+    CATALOG,
+    JOBS,
+    Entry,
+    QueryTimeout,
+    Scope,
+    TrafficValue,
+    Warehouse,
+    load_values,
+    template,
+    templates,
+)
+from queries.fields import COUNT, NUMBER, TEXT
+from queries.prelude import prelude
+from tests.visits import Visit, land, links, visit
+
+DAYS = (date(2026, 3, 2), date(2026, 3, 8))
+LEAVES = {leaf.name: leaf for entry in ANSWERS.values() for leaf in templates(entry)}
+TEMPLATES = sorted(
+    file.name.removesuffix(".sql") for file in resources.files("queries").joinpath("templates").iterdir()
+)
+CONTRACT = [
+    "dashboard", "traffic-overview", "weekly-trend", "time-series", "ai-sources", "ai-platform-market-share",
+    "developer-tools", "dev-tools-adoption", "ai-confidence", "top-links", "ai-to-human-conversion",
+    "traffic-value-breakdown", "devices", "operating-systems", "browsers", "device-by-ai-source", "geographic",
+    "hourly-activity", "daily-activity", "peak-times", "weekend-vs-weekday", "utm-campaigns", "referrers",
+    "domain-breakdown", "bot-traffic", "filter-values", "cache-stats",
+]  # fmt: skip
+
+
+def canaries(name: str, many: int) -> list[Visit]:
+    """Visits of every category that carry `name` wherever a visit carries text."""
+    texts = ("domain", "short_code", "agent", "operator", "browser", "operating_system", "ai_source", "referrer",
+             "utm_source", "country", "device_type", "confidence", "detection_method")  # fmt: skip
+    marked = dict.fromkeys(texts, f"canary-{name}")
+    return [visit(bot_category=category, visitor=1, **marked) for category in BOT_CATEGORIES for _ in range(many)]
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    lake = Lake(tmp_path_factory.mktemp("lakes") / "lake", create=True)
+    for many, name in enumerate(("ant", "bee", "cat"), start=1):
+        land(lake, name, canaries(name, many))
+        links(lake, name, [{"short_code": f"canary-{name}", "target_url": f"https://canary-{name}.example"}])
+    yield lake
+    lake.manifest.close()
+
+
+@pytest.fixture(scope="module")
+def warehouse(lake: Lake) -> Iterator[Warehouse]:
+    warehouse = Warehouse(lake)
+    yield warehouse
+    warehouse.close()
+
+
+# Tenants
+
+
+def numbers_of(entry: Entry, rows: list[dict]) -> list:
+    """What an answer counts, its axes left out."""
+    counting = [field.name for field in entry.fields if field.kind in (COUNT, NUMBER)]
+    return [row[name] for row in rows for name in counting if name not in ("hour", "day_of_week")]
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_unset_scope_sees_nothing(warehouse, name):
+    variables = warehouse.variables(Scope("ant", *DAYS))
+    del variables["scope"]
+    answer = warehouse.answer(LEAVES[name], variables)
+    rows = [answer] if isinstance(answer, dict) else answer
+    assert all(number in (0, None) for number in numbers_of(LEAVES[name], rows))
+    assert "canary" not in repr(rows)
+
+
+def test_without_any_variable_nothing_is_seen(warehouse):
+    with pytest.raises(duckdb.Error):
+        warehouse.rows("SELECT count(*) FROM visits_in_scope", {})
+
+
+@pytest.mark.parametrize("relation", ["visits_in_days", "visits_in_scope", "links_in_scope"])
+def test_another_tenants_files_show_nothing(warehouse, relation):
+    count = f"SELECT count(*) > 0 FROM {relation}"
+    variables = warehouse.variables(Scope("ant", *DAYS))
+    assert warehouse.rows(count, variables)[1] == [(True,)]
+    variables["scope"] = warehouse.variables(Scope("bee", *DAYS))["scope"]
+    assert warehouse.rows(count, variables)[1] == [(False,)]
+
+
+def test_concurrent_scopes_never_mix(warehouse):
+    scopes = {name: Scope(name, *DAYS) for name in ("ant", "bee", "cat", "nobody")}
+    entries = [
+        LEAVES[name] for name in ("traffic-overview", "top-links", "filter-values", "bot-traffic", "time-series")
+    ]
+    expected = {
+        (name, entry.name): warehouse.answer(entry, warehouse.variables(scope))
+        for name, scope in scopes.items()
+        for entry in entries
+    }
+    asked = list(islice(cycle(expected), 400))
+    Random(7).shuffle(asked)
+    together = threading.Barrier(8)
+
+    def ask(part: int) -> list[bool]:
+        together.wait()
+        return [
+            warehouse.answer(LEAVES[name], warehouse.variables(scopes[tenant])) == expected[tenant, name]
+            for tenant, name in asked[part::8]
+        ]
+
+    with ThreadPoolExecutor(8) as pool:
+        found = [same for answers in pool.map(ask, range(8)) for same in answers]
+    assert found == [True] * 400
+    assert [expected[name, "traffic-overview"]["total_visits"] for name in scopes] == [7, 14, 21, 0]
+
+
+def test_a_snapshot_does_not_see_what_lands_later(lake, warehouse):
+    land(lake, "late", [visit()])
+    scope, overview = Scope("late", *DAYS), ANSWERS["traffic-overview"]
+    before = warehouse.variables(scope)
+    land(lake, "late", [visit()])
+    assert warehouse.answer(overview, before)["total_visits"] == 1
+    assert warehouse.answer(overview, warehouse.variables(scope))["total_visits"] == 2
+
+
+# The engine
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "FROM read_csv('{outside}/secret.csv')",
+        "FROM '{outside}/secret.csv'",
+        "FROM read_text('{lake}/../secret.csv')",
+        "FROM read_text('{lake}-beside/secret.csv')",
+        "FROM glob('{outside}/*')",
+        "FROM read_csv('https://localhost/secret.csv')",
+        "COPY (SELECT 1) TO '{outside}/stolen.csv'",
+        "EXPORT DATABASE '{outside}/stolen'",
+        "ATTACH '{outside}/stolen.db'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET enable_external_access = TRUE",
+        "SET lock_configuration = FALSE",
+        "RESET allowed_directories",
+        "SET memory_limit = '1GB'",
+        "SET TimeZone = 'Asia/Tokyo'",
+    ],
+)
+def test_the_engine_is_locked_down_to_the_lake(lake, warehouse, sql):
+    outside = lake.root.parent
+    for folder in (outside, Path(f"{lake.root}-beside")):
+        folder.mkdir(exist_ok=True)
+        (folder / "secret.csv").write_text("secret\n1\n")
+    with pytest.raises((duckdb.PermissionException, duckdb.InvalidInputException)):
+        warehouse.rows(sql.format(outside=outside, lake=lake.root), warehouse.variables(Scope("ant", *DAYS)))
+    assert not list(outside.glob("stolen*"))
+
+
+def test_a_slow_query_is_stopped_and_the_next_one_answered(lake):
+    warehouse = Warehouse(lake, seconds=0.3)
+    variables = warehouse.variables(Scope("ant", *DAYS))
+    slow = "SELECT count(*) FROM range(10000000) AS a(x), range(10000000) AS b(y) WHERE (x + y) % 7 = x"
+    with pytest.raises(QueryTimeout, match=r"0\.3 seconds"):
+        warehouse.rows(slow, variables)
+    warehouse._seconds = 60  # what follows may take its time
+    assert warehouse.answer(ANSWERS["traffic-overview"], variables)["total_visits"] == 7
+    warehouse.close()
+
+
+def test_a_result_that_is_slow_to_fetch_is_stopped_too(lake):
+    warehouse = Warehouse(lake, seconds=0.3)
+    with pytest.raises(QueryTimeout):
+        warehouse.rows("SELECT unnest(range(1000)) FROM range(100000000)", {})
+    warehouse.close()
+
+
+# Start
+
+
+def changed(name: str, fields: tuple) -> dict[str, Entry]:
+    return ANSWERS | {name: replace(ANSWERS[name], fields=fields)}
+
+
+DEVICES = ANSWERS["devices"].fields
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        DEVICES[:-1],
+        DEVICES[::-1],
+        (*DEVICES, replace(DEVICES[0], name="more")),
+        (replace(DEVICES[0], name="device"), *DEVICES[1:]),
+        (*DEVICES[:-1], replace(DEVICES[-1], kind=TEXT)),
+    ],
+    ids=["one less", "another order", "one more", "another name", "another type"],
+)
+def test_a_template_unlike_its_declaration_stops_the_start(lake, monkeypatch, wrong):
+    monkeypatch.setattr(queries.warehouse, "ANSWERS", changed("devices", wrong))
+    with pytest.raises(AssertionError, match="template devices gives"):
+        Warehouse(lake)
+
+
+def test_the_warehouse_starts_over_an_empty_lake(tmp_path):
+    lake = Lake(tmp_path, create=True)
+    warehouse = Warehouse(lake)
+    overview = warehouse.answer(ANSWERS["traffic-overview"], warehouse.variables(Scope("nobody", *DAYS)))
+    assert set(overview.values()) == {0}
+    warehouse.close()
+    lake.manifest.close()
+
+
+@pytest.mark.parametrize("folder", ["it's", "a b", "größe", "o%20p", "a,b"])
+def test_a_lake_may_lie_in_a_folder_of_any_plain_name(tmp_path, folder):
+    assert visits_of_a_lake_at(tmp_path / folder) == 1
+
+
+@pytest.mark.parametrize("folder", ["organization=other", "day=2020-01-01"])
+def test_a_lake_in_a_folder_named_like_a_partition_is_counted_or_refused(tmp_path, folder):
+    with suppress(BadInput):
+        assert visits_of_a_lake_at(tmp_path / folder / "lake") == 1
+
+
+@pytest.mark.parametrize(("folder", "match"), [("a*b", "a b"), ("a?b", "a b"), ("a[b]", "ab")])
+def test_a_lake_in_a_folder_named_like_a_pattern_is_counted_or_refused(tmp_path, folder, match):
+    visits_of_a_lake_at(tmp_path / match)
+    with suppress(BadInput):
+        assert visits_of_a_lake_at(tmp_path / folder) == 1
+
+
+def visits_of_a_lake_at(folder: Path) -> int:
+    folder.parent.mkdir(exist_ok=True)
+    lake = Lake(folder, create=True)
+    land(lake, "ant", [visit()])
+    warehouse = Warehouse(lake)
+    answer = warehouse.answer(ANSWERS["traffic-overview"], warehouse.variables(Scope("ant", *DAYS)))
+    warehouse.close()
+    lake.manifest.close()
+    return answer["total_visits"]
+
+
+# Damage
+
+
+@pytest.fixture
+def landed(tmp_path: Path) -> Iterator[tuple[Warehouse, Path]]:
+    lake = Lake(tmp_path / "lake", create=True)
+    land(lake, "ant", [visit()])
+    warehouse = Warehouse(lake)
+    (file,) = lake.root.glob("visits/organization=ant/*/*.parquet")
+    yield warehouse, file
+    warehouse.close()
+    lake.manifest.close()
+
+
+def test_a_missing_file_is_named_and_nothing_served(landed):
+    warehouse, file = landed
+    file.unlink()
+    with pytest.raises(LakeDamaged, match=file.name):
+        warehouse.variables(Scope("ant", *DAYS))
+
+
+@pytest.mark.parametrize("place", [0, 100, -1])
+def test_an_altered_byte_is_found(landed, place):
+    warehouse, file = landed
+    content = bytearray(file.read_bytes())
+    content[place] ^= 1
+    file.write_bytes(content)
+    for _ in range(2):  # it stays found
+        with pytest.raises(LakeDamaged, match=file.name):
+            warehouse.variables(Scope("ant", *DAYS))
+
+
+def test_a_damaged_day_out_of_range_does_no_harm(landed):
+    warehouse, file = landed
+    file.unlink()
+    assert len(warehouse.variables(Scope("ant", date(2026, 3, 5), date(2026, 3, 8)))["files"]) == 1
+
+
+def test_a_touched_or_copied_file_of_the_same_bytes_stays_good(landed):
+    warehouse, file = landed
+    os.utime(file, (1, 1))
+    assert str(file) in warehouse.variables(Scope("ant", *DAYS))["files"]
+    copy = file.with_suffix(".copy")
+    copy.write_bytes(file.read_bytes())
+    copy.replace(file)
+    assert str(file) in warehouse.variables(Scope("ant", *DAYS))["files"]
+
+
+# Words said twice, once in Python and once in SQL
+
+
+def test_the_scope_has_the_same_fields_in_sql(warehouse):
+    scope = Scope("ant", *DAYS, short_code="it's", domain="größe", traffic_type="ai")
+    columns, rows = warehouse.rows("FROM scope", warehouse.variables(scope))
+    assert columns == [field.name for field in fields(Scope)]
+    assert rows == [astuple(scope)]
+
+
+def test_scores_are_the_same_in_sql(warehouse):
+    for confidence, score in CONFIDENCE_SCORES.items():
+        assert warehouse.rows(f"SELECT score_of('{confidence}')", {})[1] == [(score,)]
+    assert warehouse.rows("SELECT score_of('guessed'), score_of(NULL)", {})[1] == [(None, None)]
+
+
+@pytest.mark.parametrize("category", BOT_CATEGORIES)
+def test_the_split_of_categories_is_the_same_in_sql(warehouse, category):
+    names = ("is_human", "is_ai", "is_other", "is_referral", "is_person")
+    said = warehouse.rows(f"SELECT {', '.join(f'{name}({category!r})' for name in names)}", {})[1][0]
+    assert said == (
+        category == "human",
+        category in AI_CATEGORIES,
+        category in OTHER_CATEGORIES,
+        category == "ai_referral",
+        category in ("human", "ai_referral"),
+    )
+
+
+# The catalogue
+
+
+def test_the_catalogue_has_the_contracts_routes_and_no_more():
+    assert [entry.name for entry in CATALOG] == CONTRACT
+    assert list(ANSWERS) == CONTRACT[:-1]
+    assert (CACHE_STATS.name, JOBS.name) == ("cache-stats", "jobs")
+
+
+def test_every_template_is_in_the_catalogue_and_the_catalogue_has_every_template():
+    assert sorted(LEAVES) == TEMPLATES
+
+
+def test_every_entry_says_what_it_is():
+    assert all(entry.description.endswith((".", "?")) for entry in (*CATALOG, *LEAVES.values(), JOBS))
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_is_short_and_reads_no_visit_by_itself(name):
+    sql = template(name)
+    assert len(sql.splitlines()) <= 30
+    assert not re.search(r"getvariable|\b(FROM|JOIN)\s+visits\b|visits_in|read_parquet", sql, re.IGNORECASE)
+    assert not re.search(r"'human'|'search_crawler'|'other_bot'", sql)  # the split is the prelude's
+    assert sql.rstrip().endswith(";")
+
+
+def test_every_relation_of_days_is_used_by_a_template():
+    views = {view for sql in prelude() for view in re.findall(r"CREATE VIEW (daily_\w+)", sql)}
+    used = {word for name in TEMPLATES for word in re.findall(r"daily_\w+", template(name))}
+    assert views == used
+
+
+# Traffic values
+
+
+def values_of(tmp_path: Path, text: str) -> list[TrafficValue]:
+    path = tmp_path / "values.toml"
+    path.write_text(text)
+    return load_values(path)
+
+
+def test_the_shipped_values_are_nothing_at_all():
+    assert load_values() == [TrafficValue(category, 0, "USD") for category in BOT_CATEGORIES]
+
+
+def test_values_are_read_without_rounding_and_missing_ones_are_zero(tmp_path):
+    values = values_of(
+        tmp_path, 'currency = "EUR"\n[value_per_visit]\nhuman = 0.0001\nai_referral = 1000000\nother_bot = 1.10'
+    )
+    set_values = {"human": 1, "ai_referral": 10**10, "other_bot": 11_000}
+    assert values == [TrafficValue(category, set_values.get(category, 0), "EUR") for category in BOT_CATEGORIES]
+
+
+@pytest.mark.parametrize(
+    ("text", "culprit"),
+    [
+        ("currency = ", "values.toml"),
+        ("[value_per_visit]", "currency"),
+        ("currency = 3\n[value_per_visit]", "currency"),
+        ('currency = "EUR"', "value_per_visit"),
+        ('currency = "EUR"\nvalue_per_visit = 3', "value_per_visit"),
+        *(
+            (f'currency = "EUR"\n[value_per_visit]\n{line}', culprit)
+            for line, culprit in [
+                ("humans = 1", "humans"),
+                ("human = -0.01", "human"),
+                ("human = 0.00001", "human"),
+                ("human = 1000000.0001", "human"),
+                ("human = inf", "human"),
+                ("human = nan", "human"),
+                ("human = 1e999999", "human"),
+                ('human = "1"', "human"),
+                ("human = true", "human"),
+                ("human = [1]", "human"),
+            ]
+        ),
+    ],
+)
+def test_a_file_of_values_that_cannot_be_used_is_refused_with_the_reason(tmp_path, text, culprit):
+    with pytest.raises(BadInput, match=re.escape(culprit)):
+        values_of(tmp_path, text)
+
+
+def test_a_file_of_values_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(BadInput, match="absent"):
+        load_values(tmp_path / "absent")
+    (tmp_path / "binary").write_bytes(b'currency = "\xff"')
+    with pytest.raises(BadInput, match="binary"):
+        load_values(tmp_path / "binary")

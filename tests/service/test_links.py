@@ -1,0 +1,153 @@
+"""Links in and out as CSV: what is read, what is refused by its line, and that a refusal changes nothing."""
+
+from datetime import UTC, datetime
+
+import pytest
+from typer.testing import CliRunner
+
+from data import BadInput
+from data.links import Link, Targets, import_links, links_of
+from service.commands import app
+
+NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
+NAIVE = NOW.replace(tzinfo=None)
+
+
+@pytest.fixture
+def imported(lake, tmp_path):
+    """Imports the text of a CSV file and gives the links that acme has then."""
+
+    def imported(text, organization="acme"):
+        file = tmp_path / "links.csv"
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        count = import_links(lake, organization, file, NOW)
+        found = links_of(lake, organization)
+        assert count == len(found)
+        return found
+
+    return imported
+
+
+def test_two_columns_are_enough(imported):
+    assert imported("short_code,target_url\nb,https://shop.example/b\na,http://shop.example/a\n") == [
+        Link("a", "", "http://shop.example/a", NAIVE),
+        Link("b", "", "https://shop.example/b", NAIVE),
+    ]
+
+
+def test_columns_come_in_any_order_and_unknown_ones_are_left_out(imported):
+    text = (
+        "note,created_at,target_url,domain,short_code\n"
+        'x,2026-01-02T03:04:05+02:00," https://shop.example/?a=1,2 ",Go.Example , sale\n'
+        "y,2026-01-02,HTTPS://shop.example/ü,,größe\n"
+    )
+    assert imported(text) == [
+        Link("größe", "", "HTTPS://shop.example/ü", datetime(2026, 1, 2)),
+        Link("sale", "go.example", "https://shop.example/?a=1,2", datetime(2026, 1, 2, 1, 4, 5)),
+    ]
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_files_of_spreadsheets_are_read(imported, mark, newline):
+    lines = [f"{mark}short_code,target_url", "a,https://shop.example/", "", ""]
+    assert [link.short_code for link in imported(newline.join(lines))] == ["a"]
+
+
+def test_the_same_code_may_lead_elsewhere_on_another_domain(imported):
+    text = "short_code,domain,target_url\na,,https://x.example\na,b.example,https://y.example\nA,,https://z.example\n"
+    assert [(link.short_code, link.domain) for link in imported(text)] == [("A", ""), ("a", ""), ("a", "b.example")]
+
+
+def test_an_import_replaces_the_links_of_its_organization_only(imported, lake):
+    imported("short_code,target_url\na,https://shop.example/a\n", "other")
+    imported("short_code,target_url\na,https://shop.example/a\n")
+    assert [link.short_code for link in imported("short_code,target_url\nb,https://shop.example/b\n")] == ["b"]
+    assert [link.short_code for link in links_of(lake, "other")] == ["a"]
+    assert imported("short_code,target_url\n") == []
+    assert links_of(lake, "nobody") == []
+
+
+GOOD = "short_code,target_url,domain,created_at\nkept,https://shop.example/,,2026-01-01T00:00:00Z\n"
+HEAD = "short_code,target_url,domain,created_at\nfine,https://shop.example/,,\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "short_code"),
+        ("\n", "short_code"),
+        ("target_url\nhttps://shop.example/\n", "short_code"),
+        ("short_code\na\n", "target_url"),
+        ("Short_Code,Target_URL\na,https://shop.example/\n", "short_code"),
+        ("short_code;target_url\na;https://shop.example/\n", "short_code"),
+        (HEAD + ",https://shop.example/,,\n", "line 3"),
+        (HEAD + "   ,https://shop.example/,,\n", "line 3"),
+        (HEAD + "a b,https://shop.example/,,\n", "line 3"),
+        (HEAD + "a/b,https://shop.example/,,\n", "line 3"),
+        (HEAD + "a?b,https://shop.example/,,\n", "line 3"),
+        (HEAD + "a#b,https://shop.example/,,\n", "line 3"),
+        (HEAD + f"{'x' * 257},https://shop.example/,,\n", "line 3"),
+        (HEAD + "a\n", "line 3"),
+        (HEAD + "a,,,\n", "line 3"),
+        (HEAD + "a,shop.example,,\n", "line 3"),
+        (HEAD + "a,ftp://shop.example/,,\n", "line 3"),
+        (HEAD + "a,javascript:alert(1),,\n", "line 3"),
+        (HEAD + f"a,https://shop.example/{'x' * 2048},,\n", "line 3"),
+        (HEAD + "a,https://shop.example/,,yesterday\n", "line 3"),
+        (HEAD + "a,https://shop.example/,,2026-13-01\n", "line 3"),
+        (HEAD + "a,https://shop.example/,,1767225600\n", "line 3"),
+        (HEAD + "a,https://shop.example/,,0001-01-01T00:00:00+10:00\n", "line 3"),
+        (HEAD + "a,https://shop.example/,,9999-12-31T23:00:00-10:00\n", "line 3"),
+        (HEAD + "fine,https://elsewhere.example/,,\n", "line 3"),
+        (HEAD + "b,https://shop.example/,X.example,\n\nb,https://shop.example/,x.EXAMPLE,\n", "line 5"),
+        (HEAD + "fine,https://elsewhere.example/,,\n", "line 2 already"),
+        (b"short_code,target_url\na,https://shop.example/\xff\n", "UTF-8"),
+        ("short_code,target_url\na,https://shop.example/\n".encode("utf-16"), "UTF-8"),
+    ],
+)
+def test_a_file_with_a_mistake_is_refused_by_its_line_and_changes_nothing(imported, lake, text, told):
+    before = imported(GOOD)
+    with pytest.raises(BadInput, match=told) as caught:
+        imported(text)
+    assert "links.csv" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert links_of(lake, "acme") == before
+    assert not list(lake.staging.glob("links-*"))
+
+
+@pytest.mark.parametrize("organization", ["_seed", "a/b", "", "ä"])
+def test_an_organization_that_cannot_be_is_refused(imported, organization):
+    with pytest.raises(BadInput, match="organization"):
+        imported(GOOD, organization)
+
+
+def test_a_file_that_is_not_there_is_told(lake, tmp_path):
+    with pytest.raises(BadInput, match=r"nowhere\.csv"):
+        import_links(lake, "acme", tmp_path / "nowhere.csv", NOW)
+    with pytest.raises(BadInput):
+        import_links(lake, "acme", tmp_path, NOW)
+
+
+def test_what_is_listed_is_read_again_as_it_was(imported, lake):
+    text = (
+        "short_code,domain,target_url,created_at\n"
+        'a,,"https://shop.example/?q=""x"",y",2026-01-01T00:00:00.000001Z\n'
+        "größe,bücher.example,https://shop.example/ü,1999-12-31T23:59:59Z\n"
+        "=1+1,,https://shop.example/#a,\n"
+    )
+    before = imported(text)
+    listed = CliRunner().invoke(app, ["links", "list", "--org", "acme", "--lake", str(lake.root)])
+    assert listed.exit_code == 0
+    assert listed.stdout.splitlines()[0] == "short_code,domain,target_url,created_at"
+    assert imported(listed.stdout_bytes) == before
+
+
+def test_targets_notice_a_new_import(imported, lake):
+    targets = Targets(lake)
+    assert targets.short_code_of("acme", "https://shop.example/") is None
+    imported("short_code,target_url\na,https://shop.example/\n")
+    assert targets.short_code_of("acme", "https://shop.example") == "a"
+    imported("short_code,target_url\nb,https://shop.example/\n")
+    assert targets.short_code_of("acme", "https://shop.example") == "b"
+    assert targets.short_code_of("other", "https://shop.example") is None

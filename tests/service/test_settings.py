@@ -1,0 +1,98 @@
+"""Settings: read from the environment, checked, and complained about by name."""
+
+import dataclasses
+import ipaddress
+from pathlib import Path
+
+import pytest
+
+from data import BadInput
+from service.settings import SETTINGS, Settings, read_settings, setting
+
+IDENTITY = {"TRAFFIC_JWT_ISSUER": "https://login.example/", "TRAFFIC_JWT_AUDIENCE": "traffic"}
+
+
+def test_without_any_variable_there_are_defaults():
+    assert read_settings({}) == Settings(
+        lake=Path("data/lake"),
+        host="127.0.0.1",
+        port=8000,
+        base_path="",
+        trusted_proxies=(),
+        values=None,
+        jwks="",
+        jwt_issuer="",
+        jwt_audience="",
+        jwt_organization_claim="org_id",
+        jwt_role_claim="role",
+        jwt_organization="",
+    )
+
+
+def test_an_empty_variable_counts_as_unset():
+    assert read_settings({known.variable: " " for known in SETTINGS}) == read_settings({})
+
+
+def test_every_setting_has_its_variable_a_default_and_a_meaning():
+    assert [known.name for known in SETTINGS] == [field.name for field in dataclasses.fields(Settings)]
+    for known in SETTINGS:
+        assert known.variable == f"TRAFFIC_{known.name.upper()}"
+        assert known.meaning
+        assert setting(known.name) is known
+
+
+def test_every_setting_can_be_set():
+    found = read_settings(
+        {
+            "TRAFFIC_LAKE": " /srv/lake ",
+            "TRAFFIC_HOST": "::",
+            "TRAFFIC_PORT": "0",
+            "TRAFFIC_TRUSTED_PROXIES": "10.0.0.0/8, ::1 ,192.0.2.7,",
+            "TRAFFIC_VALUES": "values.toml",
+            "TRAFFIC_JWKS": "https://login.example/keys",
+            "TRAFFIC_JWT_ORGANIZATION_CLAIM": "tenant",
+            "TRAFFIC_JWT_ROLE_CLAIM": "permission",
+            "TRAFFIC_JWT_ORGANIZATION": "house",
+            "TRAFFIC_UNKNOWN": "ignored",
+            **IDENTITY,
+        }
+    )
+    assert (found.lake, found.values, found.host, found.port) == (Path("/srv/lake"), Path("values.toml"), "::", 0)
+    assert found.trusted_proxies == tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "::1/128", "192.0.2.7/32")))
+    assert (found.jwt_issuer, found.jwt_audience) == tuple(IDENTITY.values())
+    assert (found.jwt_organization_claim, found.jwt_role_claim) == ("tenant", "permission")
+    assert found.jwt_organization == "house"
+
+
+@pytest.mark.parametrize(
+    ("written", "path"),
+    [("/", ""), ("v1", "/v1"), ("/v1", "/v1"), ("/v1/", "/v1"), ("/a/b-c_d.e/", "/a/b-c_d.e"), ("///", "")],
+)
+def test_a_base_path_begins_with_a_slash_and_ends_without(written, path):
+    assert read_settings({"TRAFFIC_BASE_PATH": written}).base_path == path
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        *(("TRAFFIC_PORT", value) for value in ("x", "-1", "65536", "80.0", "0x50", "8 0", "٨٠", "²", "9" * 30)),
+        *(("TRAFFIC_BASE_PATH", value) for value in ("/a b", "/a?b", "/a#b", "/a//b", "/{a}", "/a}")),
+        *(
+            ("TRAFFIC_TRUSTED_PROXIES", value)
+            for value in ("x", "10.0.0.0/33", "10.0.0.1/8", "10.0.0.0/8 ::1", "10.0.0.0/8;::1", "::1/129", "*", "1.2.3")
+        ),
+        *(("TRAFFIC_JWT_ORGANIZATION", value) for value in ("_seed", "a b", "ä", "x" * 65, "../acme")),
+        ("TRAFFIC_JWKS", "https://login.example/keys"),
+    ],
+)
+def test_a_bad_value_is_refused_by_the_name_of_its_variable(variable, value):
+    with pytest.raises(BadInput, match=variable):
+        read_settings({variable: value})
+
+
+@pytest.mark.parametrize("missing", IDENTITY)
+def test_an_identity_provider_needs_issuer_and_audience(missing):
+    given = {"TRAFFIC_JWKS": "keys.json", **IDENTITY}
+    assert read_settings(given).jwks == "keys.json"
+    with pytest.raises(BadInput, match=missing):
+        read_settings({**given, missing: ""})
