@@ -102,6 +102,7 @@ def _keys_in(body: bytes) -> dict[str | None, jwt.PyJWK]:
 def _is_safe(address: str) -> bool:
     try:
         parts = urlsplit(address)
-        return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _THIS_MACHINE)
+        host = parts.hostname
     except ValueError:
         return False
+    return parts.scheme == "https" or (parts.scheme == "http" and host in _THIS_MACHINE)

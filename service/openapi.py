@@ -110,13 +110,7 @@ def _public(name: str, summary: str) -> dict[str, Any]:
 
 
 def _parameters(entry: Entry) -> list[str]:
-    return [name for name in _PARAMETERS if _takes(entry, name)]
-
-
-def _takes(entry: Entry, name: str) -> bool:
-    if name == "traffic_type":
-        return entry.takes_traffic_type
-    return name != "short_code" or entry.takes_short_code
+    return [name for name in _PARAMETERS if name != "traffic_type" or entry.takes_traffic_type]
 
 
 def _response(schema: dict[str, Any], description: str) -> dict[str, Any]:

@@ -110,11 +110,12 @@ def test_no_module_has_a_name_that_says_nothing():
 def test_no_string_of_a_caller_is_built_into_sql():
     """f-strings that hold SQL may only hold our own constants; a caller's words travel as parameters."""
     allowed = {
-        "data/manifest.py": {"_FILE_COLUMNS", "len(MIGRATIONS)"},
+        "data/database.py": {"len(migrations)"},
+        "data/manifest.py": {"_FILE_COLUMNS"},
         "data/readers/__init__.py": {"text_of(log_format)", "LONGEST_LINE", "log_format"},
         "queries/shell.py": {"name", "_literal(value)", "_literal(variables['scope'])"},
         "queries/warehouse.py": {"template(entry.name)"},
-        "service/control.py": {"', '.join(names)", "script", "len(MIGRATIONS)"},
+        "service/control.py": {"', '.join(names)"},
     }
     verbs = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "SET ", "PRAGMA ", "DESCRIBE ", "BEGIN ")
     for path in FILES:

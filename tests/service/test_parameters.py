@@ -25,7 +25,7 @@ def scoped(lake):
     targets = Targets(lake)
 
     def scoped(entry=DEVICES, today=TODAY, **words):
-        return scope_of(entry, checked(words.items(), entry), "acme", today, targets)
+        return scope_of(checked(words.items(), entry), "acme", today, targets)
 
     return scoped
 
