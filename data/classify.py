@@ -80,7 +80,10 @@ class Origin(NamedTuple):
 
 
 class Classifier:
-    """The rules, loaded once. The answers for distinct strings are remembered, as logs repeat them."""
+    """The rules, loaded once. The answers for distinct strings are remembered, as logs repeat them.
+
+    `probe_pattern` is a regular expression (RE2) for the paths that only those ask for who look for weaknesses.
+    """
 
     def __init__(self) -> None:
         self.rules_version = rules_version()
@@ -96,14 +99,10 @@ class Classifier:
         if RegexResolver is None:  # ua-parser would fall back to pure Python, 25 times slower, without a word
             raise RuntimeError("the package ua-parser-rs is missing; install ua-parser with its extra 'regex'.")
         self._parse = RegexResolver(load_lazy_builtins())
+        self.probe_pattern = "(?i)" + "|".join(f"(?:{row.path})" for row in load(Probe, "probes"))
         self._automaton = lru_cache(1 << 16)(self._automaton_uncached)
         self._person = lru_cache(1 << 16)(self._person_uncached)
         self._place = lru_cache(1 << 14)(self._place_uncached)
-
-    @staticmethod
-    def probe_pattern() -> str:
-        """One regular expression (RE2, without case) for the paths that only those ask for who look for weaknesses."""
-        return "(?i)" + "|".join(f"(?:{row.path})" for row in load(Probe, "probes"))
 
     def classify(self, request: Request) -> Classification:
         """Who made the request, how sure that is and why. Never raises, whatever the strings hold."""
@@ -187,6 +186,7 @@ class Classifier:
         return place[1] if place and place[1] and place[1].referrer_type == "ai" else None
 
 
+@lru_cache(1 << 16)
 def readable_user_agent(logged: str) -> str:
     """A user agent as it was sent: escapes of servers undone, at most 1,024 characters, '' for none."""
     text = logged[: 4 * LONGEST_USER_AGENT]

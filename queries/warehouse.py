@@ -63,20 +63,29 @@ class Warehouse:
         if entry.shape == "parts":
             return {member: self.answer(part, variables) for member, part in entry.members}
         names = [field.name for field in entry.fields]
-        rows = [dict(zip(names, row, strict=True)) for row in self.rows(template(entry.name), variables)[1]]
+        with self._cursor() as cursor:
+            rows = [
+                dict(zip(names, row, strict=True)) for row in self._fetched(cursor, template(entry.name), variables)[1]
+            ]
         return rows[0] if entry.shape == "row" else rows
 
     def rows(self, sql: str, variables: Variables) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """The column names and rows of any query over the relations of the prelude.
+        """The column names and rows of somebody's own SELECT over the relations of the prelude.
 
-        Raises QueryTimeout, or QueryFailed with what the engine says.
+        Raises QueryTimeout, or QueryFailed for what is no single SELECT or what the engine refuses.
         """
         with self._cursor() as cursor:
-            self._set(cursor, variables)
-            result = cursor.execute(sql)
-            if result is None or result.description is None:
-                raise QueryFailed("there is no query in it.")
-            return [column[0] for column in result.description], result.fetchall()
+            statements = cursor.extract_statements(sql)
+            if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
+                raise QueryFailed("it must hold one SELECT and nothing else.")
+            return self._fetched(cursor, sql, variables)
+
+    def _fetched(
+        self, cursor: duckdb.DuckDBPyConnection, sql: str, variables: Variables
+    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        self._set(cursor, variables)
+        result = cursor.execute(sql)
+        return [column[0] for column in result.description or ()], result.fetchall()
 
     def probe(self) -> None:
         """Run a real query over the seed file; raises what any query may raise."""

@@ -30,8 +30,9 @@ def lines_of(text: bytes, first_line: int) -> pa.Table:
     """The non-empty lines of `text` as (number, line). Undecodable bytes and NULs become U+FFFD."""
     decoded = text.decode("utf-8", errors="replace").replace("\0", "\ufffd").removesuffix("\n")
     lines = pc.split_pattern(pa.array([decoded], pa.large_string()), "\n").flatten()
-    lines = pc.utf8_rtrim(lines, "\r")
-    numbers = pa.array(range(first_line, first_line + len(lines)), pa.int64())
+    if "\r" in decoded:
+        lines = pc.utf8_rtrim(lines, "\r")
+    numbers = pa.arange(first_line, first_line + len(lines))
     return pa.table({"number": numbers, "line": lines}).filter(pc.not_equal(lines, ""))
 
 
