@@ -2,13 +2,14 @@
 
 import csv
 import os
-import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Final
 
 from data.classify import Classifier
@@ -69,14 +70,13 @@ class Importer:
         self._lake = lake
         self._now = now
         self._classifier = Classifier()
-        self._threads = threading.local()
 
     def run(self, path: Path, options: Options, dry_run: bool = False, progress: Progress | None = None) -> Summary:
         """Land what is new in a log; a content seen before changes nothing. All of it becomes visible at once.
 
         Raises BadInput for a file that cannot be read or that no format explains; then nothing was changed.
         """
-        with self._lake.writing(options.organization):
+        with self._lake.writing():
             known = self._lake.manifest.batches(options.organization, options.domain)
             content = identify(path, {size for batch in known for size in (batch.size, batch.whole_size)})
             before = next((batch for batch in known if content.prefixes.get(batch.size) == batch.sha256), None)
@@ -99,7 +99,7 @@ class Importer:
             if not dry_run:
                 batch = Batch(
                     options.organization, options.domain, log.content.sha256, log.content.size, whole_size,
-                    landing.visits, self._now(), summary.log_format,
+                    landing.visits, self._now(), summary.log_format if whole_size else "auto",
                 )  # fmt: skip
                 landing.commit(batch, log.before)
                 self._write_rejects(batch, summary)
@@ -122,32 +122,31 @@ class Importer:
         if log.before and options.log_format == "auto":
             summary.log_format = log.before.log_format
         under_way: deque[Future[Part]] = deque()
-        with ThreadPoolExecutor(READERS) as pool:
+        with self._readers() as free, ThreadPoolExecutor(READERS) as pool:
             for block in blocks(log.path, log.content, start):
                 if summary.log_format == "auto" and block.text.strip():
-                    summary.log_format = self._detected(log.path, block)
-                if summary.log_format != "auto":
-                    read = lambda block=block: self._reader().read(block, summary.log_format, options)  # noqa: E731
-                    under_way.append(pool.submit(read))
+                    summary.log_format = _detected(free, log.path, block)
+                under_way.append(pool.submit(_read, free, block, summary.log_format, options))
                 if len(under_way) > READERS:
                     yield under_way.popleft().result()
             while under_way:
                 yield under_way.popleft().result()
 
-    def _reader(self) -> BlockReader:
-        """The reader of this thread."""
-        if not hasattr(self._threads, "reader"):
-            self._threads.reader = BlockReader(
-                self._classifier, lambda days: salts_of(self._lake.salts, days, self._now())
-            )
-        reader: BlockReader = self._threads.reader
-        return reader
-
-    def _detected(self, path: Path, block: Block) -> str:
+    @contextmanager
+    def _readers(self) -> Iterator[SimpleQueue[BlockReader]]:
+        """The readers that are free at the moment."""
+        readers = [BlockReader(self._classifier, self._salts) for _ in range(READERS)]
+        free: SimpleQueue[BlockReader] = SimpleQueue()
+        for reader in readers:
+            free.put(reader)
         try:
-            return self._reader().detect(block)
-        except BadInput as error:
-            raise BadInput(f"{path}: {error}") from error
+            yield free
+        finally:
+            for reader in readers:
+                reader.close()
+
+    def _salts(self, days: list[date]) -> dict[date, str]:
+        return salts_of(self._lake.salts, days, self._now())
 
     def _land(self, part: Part, landing: Landing, summary: Summary) -> None:
         summary.lines += part.lines
@@ -175,3 +174,21 @@ class Importer:
             writer.writerows(summary.rejects)
         summary.rejects_file = self._lake.rejects / f"{batch.organization}-{batch.sha256[:16]}.csv"
         move_durably(staged, summary.rejects_file)
+
+
+def _read(free: SimpleQueue[BlockReader], block: Block, log_format: str, options: Options) -> Part:
+    reader = free.get()
+    try:
+        return reader.read(block, "combined" if log_format == "auto" else log_format, options)  # auto: not a line in it
+    finally:
+        free.put(reader)
+
+
+def _detected(free: SimpleQueue[BlockReader], path: Path, block: Block) -> str:
+    reader = free.get()
+    try:
+        return reader.detect(block)
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from error
+    finally:
+        free.put(reader)

@@ -48,7 +48,7 @@ class Lake:
         if not create and not (self.root / "manifest.sqlite").exists():
             raise BadInput(f"there is no lake at {root}; import a log first, or name another with TRAFFIC_LAKE.")
         try:
-            for folder in (self.staging, self.rejects, self.root / ".locks"):
+            for folder in (self.staging, self.rejects):
                 folder.mkdir(parents=True, exist_ok=True)
             self.seed_visits = self._seed("visits/organization=_seed/day=1970-01-01/seed.parquet", VISITS)
             self.seed_links = self._seed("links/organization=_seed/links.parquet", LINKS)
@@ -57,12 +57,12 @@ class Lake:
         self.manifest = Manifest(self.root / "manifest.sqlite")
 
     @contextmanager
-    def writing(self, organization: str) -> Iterator[None]:
-        """Wait for other processes that land visits of an organization, and keep them waiting.
+    def writing(self) -> Iterator[None]:
+        """Wait for other processes that land visits, and keep them waiting.
 
         What is inside sees everything they landed: two imports of one growing log come one after the other.
         """
-        handle = os.open(self.root / ".locks" / organization, os.O_CREAT | os.O_RDWR, 0o600)
+        handle = os.open(self.root, os.O_RDONLY)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield

@@ -24,7 +24,7 @@ MIGRATIONS: Final = (
         bytes INTEGER NOT NULL,       -- its length
         whole_bytes INTEGER NOT NULL, -- up to the end of its last finished line
         visits INTEGER NOT NULL,      -- landed by this batch
-        log_format TEXT NOT NULL,     -- what its lines were read as; a grown log keeps it
+        log_format TEXT NOT NULL,     -- of its finished lines, auto without any; a grown log keeps it
         imported_at TEXT NOT NULL,
         UNIQUE (organization, domain, sha256)
     );

@@ -78,6 +78,10 @@ class BlockReader:
         self._engine.execute("SET temp_directory = ''")  # what is read holds addresses: nothing of it may spill to disk
         self._engine.execute(readers.text_of("macros"))
 
+    def close(self) -> None:
+        """Close the engine."""
+        self._engine.close()
+
     def detect(self, block: Block) -> str:
         """The log format of a block. Raises BadInput when none explains it."""
         return readers.detect(self._engine, readers.lines_of(block.text, block.first_line))
