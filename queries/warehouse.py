@@ -34,8 +34,17 @@ class QueryFailed(TrafficError):
 class Warehouse:
     """Answers of one lake. Safe to use from several threads: every query has a cursor of its own."""
 
-    def __init__(self, lake: Lake, values: list[TrafficValue] | None = None, seconds: float = QUERY_SECONDS) -> None:
-        """Set up the engine, lock it down to the lake, and check the shape of every template."""
+    def __init__(
+        self,
+        lake: Lake,
+        values: list[TrafficValue] | None = None,
+        memory: str | None = None,
+        seconds: float = QUERY_SECONDS,
+    ) -> None:
+        """Set up the engine, lock it down to the lake, and check the shape of every template.
+
+        `memory` is what queries may use in all, such as "300MB"; None leaves it to the engine.
+        """
         self._lake = lake
         self._seconds = seconds
         self._values = [value._asdict() for value in (load_values() if values is None else values)]
@@ -46,7 +55,7 @@ class Warehouse:
         self._set(self._engine, self._nothing())
         for statement in prelude():
             self._engine.execute(statement)
-        self._lock_down()
+        self._lock_down(memory)
         self._check_shapes()
 
     def variables(self, scope: Scope) -> Variables:
@@ -119,9 +128,11 @@ class Warehouse:
         for name, value in variables.items():
             cursor.execute(_SET[name], {"value": value})
 
-    def _lock_down(self) -> None:
+    def _lock_down(self, memory: str | None) -> None:
         """Let queries read the lake and nothing else, and let nobody change that."""
         folder = str(self._lake.root) + "/"
+        if memory:
+            self._engine.execute("SET memory_limit = $memory", {"memory": memory})
         self._engine.execute("SET temp_directory = $folder", {"folder": f"{folder}.staging/engine"})
         self._engine.execute("SET allowed_directories = $folders", {"folders": [folder]})
         self._engine.execute("SET enable_external_access = FALSE")

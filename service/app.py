@@ -35,7 +35,7 @@ def create_app(settings: Settings, clock: Clock = utc_now) -> Limiter:
     """The whole service over the lake of `settings`. Raises BadInput or LakeDamaged when it cannot start."""
     lake = Lake(settings.lake, create=True)
     control = Control(lake)
-    warehouse = Warehouse(lake, load_values(settings.values))
+    warehouse = Warehouse(lake, load_values(settings.values), settings.memory)
     workers = Workers()
     answers = Answers(warehouse, AnswerCache(), workers)
     gate = Gate(settings, control, KeySet(settings.jwks) if settings.jwks else None)

@@ -4,6 +4,7 @@ The command line's flags and the README's table follow from it.
 """
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,7 @@ SETTINGS: Final = (
         "trusted_proxies", "", "networks, separated by commas, whose X-Forwarded-For is believed (`10.0.0.0/8,::1`)"
     ),
     Setting("values", "", "file of what one visit of each kind is worth, like queries/traffic_values.toml"),
+    Setting("memory", "300MB", "memory that queries may use before they spill to disk; big lakes want more"),
     Setting("jwks", "", "key set of the identity provider, a file or an https address; empty: API keys only"),
     Setting("jwt_issuer", "", "`iss` that its tokens must carry"),
     Setting("jwt_audience", "", "`aud` that its tokens must carry"),
@@ -61,6 +63,7 @@ class Settings:
     base_path: str  # "" or "/prefix", without a final slash
     trusted_proxies: tuple[Network, ...]
     values: Path | None
+    memory: str
     jwks: str
     jwt_issuer: str
     jwt_audience: str
@@ -83,6 +86,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         base_path=_base_path(text["base_path"]),
         trusted_proxies=_networks(text["trusted_proxies"]),
         values=Path(text["values"]) if text["values"] else None,
+        memory=_memory(text["memory"]),
         jwks=text["jwks"],
         jwt_issuer=text["jwt_issuer"],
         jwt_audience=text["jwt_audience"],
@@ -96,6 +100,12 @@ def _port(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > 65_535:
         raise BadInput(f"TRAFFIC_PORT is {text!r}; it must be a number from 0 to 65535.")
     return int(text)
+
+
+def _memory(text: str) -> str:
+    if not re.fullmatch(r"[1-9]\d{0,5} ?[MG]i?B", text):
+        raise BadInput(f"TRAFFIC_MEMORY is {text!r}; write it like 300MB or 4GB.")
+    return text
 
 
 def _base_path(text: str) -> str:

@@ -3,8 +3,19 @@ CREATE VIEW daily_devices AS
 SELECT
     day,
     device_type,
-    count(*) AS visits,
-    count(*) FILTER (is_human(bot_category)) AS human_clicks,
-    count(*) FILTER (is_ai(bot_category)) AS ai_visits,
-    count(DISTINCT visitor) AS unique_visitors
-FROM visits_in_scope GROUP BY day, device_type;
+    total(visits) AS visits,
+    total(human_clicks) AS human_clicks,
+    total(ai_visits) AS ai_visits,
+    count(visitor) AS unique_visitors
+FROM (
+    SELECT
+        day,
+        device_type,
+        visitor,
+        count(*) AS visits,
+        count(*) FILTER (is_human(bot_category)) AS human_clicks,
+        count(*) FILTER (is_ai(bot_category)) AS ai_visits
+    FROM visits_in_scope
+    GROUP BY day, device_type, visitor
+)
+GROUP BY day, device_type;

@@ -3,9 +3,21 @@ CREATE VIEW daily_domains AS
 SELECT
     day,
     domain,
-    count(*) AS visits,
-    count(*) FILTER (is_human(bot_category)) AS human_clicks,
-    count(*) FILTER (is_ai(bot_category)) AS ai_visits,
-    count(*) FILTER (is_other(bot_category)) AS other_visits,
-    count(DISTINCT visitor) AS unique_visitors
-FROM visits_in_scope GROUP BY day, domain;
+    total(visits) AS visits,
+    total(human_clicks) AS human_clicks,
+    total(ai_visits) AS ai_visits,
+    total(other_visits) AS other_visits,
+    count(visitor) AS unique_visitors
+FROM (
+    SELECT
+        day,
+        domain,
+        visitor,
+        count(*) AS visits,
+        count(*) FILTER (is_human(bot_category)) AS human_clicks,
+        count(*) FILTER (is_ai(bot_category)) AS ai_visits,
+        count(*) FILTER (is_other(bot_category)) AS other_visits
+    FROM visits_in_scope
+    GROUP BY day, domain, visitor
+)
+GROUP BY day, domain;

@@ -4,10 +4,24 @@ SELECT
     day,
     short_code,
     domain,
-    count(*) AS visits,
-    count(*) FILTER (is_human(bot_category)) AS human_clicks,
-    count(*) FILTER (is_ai(bot_category)) AS ai_visits,
-    count(*) FILTER (is_other(bot_category)) AS other_visits,
-    count(DISTINCT visitor) AS unique_visitors,
-    max(visited_at) AS last_visit
-FROM visits_in_scope GROUP BY day, short_code, domain;
+    total(visits) AS visits,
+    total(human_clicks) AS human_clicks,
+    total(ai_visits) AS ai_visits,
+    total(other_visits) AS other_visits,
+    count(visitor) AS unique_visitors,
+    max(last_visit) AS last_visit
+FROM (
+    SELECT
+        day,
+        short_code,
+        domain,
+        visitor,
+        count(*) AS visits,
+        count(*) FILTER (is_human(bot_category)) AS human_clicks,
+        count(*) FILTER (is_ai(bot_category)) AS ai_visits,
+        count(*) FILTER (is_other(bot_category)) AS other_visits,
+        max(visited_at) AS last_visit
+    FROM visits_in_scope
+    GROUP BY day, short_code, domain, visitor
+)
+GROUP BY day, short_code, domain;

@@ -2,10 +2,23 @@
 CREATE VIEW daily_tools AS
 SELECT
     day,
-    ai_source AS tool,
+    tool,
     operator,
-    count(*) AS visits,
-    count(DISTINCT visitor) AS unique_visitors,
-    min(visited_at) AS first_seen,
-    max(visited_at) AS last_seen
-FROM visits_in_scope WHERE bot_category = 'ai_coding_agent' GROUP BY day, ai_source, operator;
+    total(visits) AS visits,
+    count(visitor) AS unique_visitors,
+    min(first_seen) AS first_seen,
+    max(last_seen) AS last_seen
+FROM (
+    SELECT
+        day,
+        ai_source AS tool,
+        operator,
+        visitor,
+        count(*) AS visits,
+        min(visited_at) AS first_seen,
+        max(visited_at) AS last_seen
+    FROM visits_in_scope
+    WHERE bot_category = 'ai_coding_agent'
+    GROUP BY day, ai_source, operator, visitor
+)
+GROUP BY day, tool, operator;

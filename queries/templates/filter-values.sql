@@ -1,11 +1,14 @@
 -- What can be filtered for in the days in scope, whatever else is filtered for now: at most 1,000 values of each.
-WITH seen AS (
-    SELECT 'domain' AS filter, domain AS value FROM daily_values
-    UNION SELECT 'short_code', short_code FROM daily_values
-    UNION SELECT 'traffic_type', bot_category FROM daily_values
-    UNION SELECT 'ai_source', ai_source FROM daily_values
+WITH here AS (
+    SELECT domain, short_code, bot_category, ai_source FROM daily_values
+    GROUP BY domain, short_code, bot_category, ai_source
+), seen AS (
+    SELECT 'domain' AS filter, domain AS value FROM here
+    UNION SELECT 'short_code', short_code FROM here
+    UNION SELECT 'traffic_type', bot_category FROM here
+    UNION SELECT 'ai_source', ai_source FROM here
     UNION SELECT 'target_url', target_url
-    FROM links_in_scope JOIN daily_values USING (short_code) WHERE links_in_scope.domain IN ('', daily_values.domain)
+    FROM links_in_scope JOIN here USING (short_code) WHERE links_in_scope.domain IN ('', here.domain)
 ), numbered AS (
     SELECT filter, value, row_number() OVER (PARTITION BY filter ORDER BY value) AS position
     FROM seen WHERE value IS NOT NULL

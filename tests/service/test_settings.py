@@ -20,6 +20,7 @@ def test_without_any_variable_there_are_defaults():
         base_path="",
         trusted_proxies=(),
         values=None,
+        memory="300MB",
         jwks="",
         jwt_issuer="",
         jwt_audience="",
@@ -82,6 +83,7 @@ def test_a_base_path_begins_with_a_slash_and_ends_without(written, path):
             for value in ("x", "10.0.0.0/33", "10.0.0.1/8", "10.0.0.0/8 ::1", "10.0.0.0/8;::1", "::1/129", "*", "1.2.3")
         ),
         *(("TRAFFIC_JWT_ORGANIZATION", value) for value in ("_seed", "a b", "ä", "x" * 65, "../acme")),
+        *(("TRAFFIC_MEMORY", value) for value in ("x", "300", "0MB", "-1GB", "1e3MB", "300MB;")),
         ("TRAFFIC_JWKS", "https://login.example/keys"),
     ],
 )
