@@ -3,10 +3,8 @@
 Where lines come from and where visits go is not here. Client addresses live in this module only, in memory.
 """
 
-import gc
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -123,7 +121,7 @@ class BlockReader:
         identities: dict[tuple[Classification, str], int] = {}
         origins: dict[Origin, int] = {}
         answers = []
-        with _CLASSIFYING, without_collection():
+        with _CLASSIFYING:
             for number, *strings in asked:
                 request = Request(*strings)
                 identity = self._classifier.classify(request), readable_user_agent(request.user_agent)
@@ -136,18 +134,6 @@ class BlockReader:
             "identities": _table(_IDENTITIES, [(n, *who, agent or None) for (who, agent), n in identities.items()]),
             "origins": _table(_ORIGINS, [(n, host, kind, *utm) for (host, kind, utm), n in origins.items()]),
         }
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Hold the garbage collector off: it would look through hundreds of thousands of tuples again and again."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 @cache
