@@ -3,7 +3,6 @@
 Problem             {"error", "message"} and a status
 ├── BadParameter    400  a parameter has no readable value
 ├── Unauthorized    401  no valid token
-├── Forbidden       403  a viewer asked to write
 ├── NotFound        404  no such route
 ├── NotAllowed      405  the route does not know the method
 ├── RateLimited     429  too many requests from one source
@@ -46,12 +45,6 @@ class Unauthorized(Problem):
             "Send the header Authorization: Bearer <token> with an active API key or a valid identity token.",
             {"WWW-Authenticate": "Bearer"},
         )
-
-
-class Forbidden(Problem):
-    """The caller may not do this."""
-
-    status = 403
 
 
 class NotFound(Problem):
