@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -140,7 +140,7 @@ class Warehouse:
 
     def _check_shapes(self) -> None:
         """Every template must give exactly the columns that its entry declares."""
-        with self._cursor() as cursor:
+        with closing(self._engine.cursor()) as cursor:  # start-up takes the time it takes
             self._set(cursor, self._nothing())
             for entry in (leaf for answer in ANSWERS.values() for leaf in templates(answer)):
                 described = cursor.execute(f"DESCRIBE {template(entry.name)}").fetchall()
