@@ -78,7 +78,7 @@ class Importer:
         """
         with self._lake.writing():
             known = self._lake.manifest.batches(options.organization, options.domain)
-            content = identify(path, {size for batch in known for size in (batch.size, batch.whole_size)})
+            content = identify(path, {batch.size for batch in known})
             before = next((batch for batch in known if content.prefixes.get(batch.size) == batch.sha256), None)
             summary = Summary(cut_short=content.cut_short, continued=before is not None)
             if before and before.size == content.size:

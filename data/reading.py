@@ -25,7 +25,7 @@ Salts = Callable[[list[date]], dict[date, str]]
 """Gives the salt of each day."""
 
 _CLASSIFYING = threading.Lock()
-"""Two threads that classify at once hand the interpreter lock to and fro at every pattern: slower than one."""
+"""Two threads that classify at once hand the interpreter lock to and fro: every pattern then waits for it."""
 
 _NUMBERS = ("request", "identity", "origin")
 _IDENTITIES = ("identity", *Classification._fields, "user_agent")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
-from queries import ANSWERS, CATALOG, Entry, Scope, Warehouse
+from queries import ANSWERS, Entry, Scope, Warehouse
 from service.cache import AnswerCache, Slot
 from service.encoding import encode
 from service.errors import Overloaded
@@ -54,7 +54,7 @@ class Answers:
     async def body(self, entry: Entry, scope: Scope) -> bytes:
         """The answer of an entry as JSON. Raises Overloaded, and what the Warehouse raises."""
         turn = _Turn(self._warehouse, self._workers, scope)
-        shared = [(member, part) for member, part in entry.members if part in CATALOG]
+        shared = [(member, part) for member, part in entry.members if part.name in ANSWERS]
         if not shared:
             return await self._slot(entry, turn)
         is_hit = all(self._cache.held(Slot(part.name, scope)) is not None for _, part in shared)
