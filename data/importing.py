@@ -3,7 +3,7 @@
 import csv
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,14 +12,19 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
 
+import pyarrow.compute as pc
+
 from data.classify import Classifier
+from data.countries import Countries
 from data.errors import BadInput
+from data.iplists import Network, snapshots
 from data.lake import Lake, move_durably
 from data.landing import Landing
 from data.manifest import Batch
 from data.reading import BlockReader, Options, Part
 from data.salts import salts_of
 from data.source import Block, Content, blocks, identify
+from data.verifying import Verifier
 
 __all__ = ["Importer", "Options", "Summary"]
 
@@ -45,6 +50,7 @@ class Summary:
     first_day: date | None = None
     last_day: date | None = None
     categories: Counter[str] = field(default_factory=Counter)
+    contradicted: Counter[str] = field(default_factory=Counter)  # claimed agent
     rejects: list[tuple[int, str]] = field(default_factory=list)  # line number and reason
     rejects_file: Path | None = None
 
@@ -64,12 +70,23 @@ class _Log:
 
 
 class Importer:
-    """Imports logs into one lake. Loading the rules takes a moment, so one importer serves many files."""
+    """Imports logs into one lake. Loading the rules takes a moment, so one importer serves many files.
 
-    def __init__(self, lake: Lake, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    Addresses of `proxies` are not those of clients: they say nothing of an agent's claim.
+    """
+
+    def __init__(
+        self,
+        lake: Lake,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        proxies: Iterable[Network] = (),
+        countries: Countries | None = None,
+    ) -> None:
         self._lake = lake
         self._now = now
         self._classifier = Classifier()
+        self._verifier = Verifier(snapshots(lake), proxies)
+        self._countries = countries
 
     def run(self, path: Path, options: Options, dry_run: bool = False, progress: Progress | None = None) -> Summary:
         """Land what is new in a log; a content seen before changes nothing. All of it becomes visible at once.
@@ -135,7 +152,7 @@ class Importer:
     @contextmanager
     def _readers(self) -> Iterator[SimpleQueue[BlockReader]]:
         """The readers that are free at the moment."""
-        readers = [BlockReader(self._classifier, self._salts) for _ in range(READERS)]
+        readers = [BlockReader(self._classifier, self._salts, self._verifier, self._countries) for _ in range(READERS)]
         free: SimpleQueue[BlockReader] = SimpleQueue()
         for reader in readers:
             free.put(reader)
@@ -162,6 +179,8 @@ class Importer:
         summary.last_day = max(last, summary.last_day or last)
         for count in part.visits["bot_category"].value_counts().to_pylist():
             summary.categories[count["values"]] += count["counts"]
+        contradicted = part.visits.filter(pc.equal(part.visits["confidence"], "contradicted"))
+        summary.contradicted.update(contradicted["agent"].to_pylist())
 
     def _write_rejects(self, batch: Batch, summary: Summary) -> None:
         """Note every refused line by number and reason; not the line itself, for it may hold an address."""

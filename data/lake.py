@@ -48,7 +48,7 @@ class Lake:
         if not create and not (self.root / "manifest.sqlite").exists():
             raise BadInput(f"there is no lake at {root}; import a log first, or name another with TRAFFIC_LAKE.")
         try:
-            for folder in (self.staging, self.rejects):
+            for folder in (self.staging, self.rejects, self.ip_lists):
                 folder.mkdir(parents=True, exist_ok=True)
             self.seed_visits = self._seed("visits/organization=_seed/day=1970-01-01/seed.parquet", VISITS)
             self.seed_links = self._seed("links/organization=_seed/links.parquet", LINKS)
@@ -80,6 +80,11 @@ class Lake:
         return self.root / "rejects"
 
     @property
+    def ip_lists(self) -> Path:
+        """Where the addresses that operators publish for their agents are kept."""
+        return self.root / "ip-lists"
+
+    @property
     def salts(self) -> Path:
         """The file of the daily salts; the one file that a backup leaves out."""
         return self.root / "salts.sqlite"
@@ -94,14 +99,15 @@ class Lake:
         A file whose size, time of change or inode is not what the manifest says is hashed before it is used.
         """
         files = self.manifest.live_files(organization, start, end)
-        return [self.seed_visits, *(self._checked(file) for file in files)]
+        return [self.seed_visits, *(self.checked(file) for file in files)]
 
     def link_files(self, organization: str) -> list[str]:
         """The files of the links of one organization, the seed first."""
         path = self.links(organization)
         return [self.seed_links, str(path)] if path.exists() else [self.seed_links]
 
-    def _checked(self, file: LandedFile) -> str:
+    def checked(self, file: LandedFile) -> str:
+        """Where a live file lies, after a look at whether it is what was written. Raises LakeDamaged."""
         path = self.root / file.path
         try:
             stat = path.stat()
@@ -139,6 +145,13 @@ def move_durably(source: Path, target: Path) -> None:
     source.rename(target)
     for folder in (target.parent, *(folder.parent for folder in missing)):
         _sync(folder)
+
+
+def write_bytes_durably(body: bytes, staged: Path, target: Path) -> None:
+    """Replace `target` by bytes as a whole: readers see the old file or the new one."""
+    staged.write_bytes(body)
+    _sync(staged)
+    move_durably(staged, target)
 
 
 def write_durably(table: pa.Table, staged: Path, target: Path) -> None:

@@ -1,11 +1,12 @@
 """How classified visits become Parquet files of the lake: staged, synced, hashed, then registered as one batch."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +16,16 @@ from data.manifest import Batch, LandedFile
 from data.visits import VISITS
 
 
+class Staged(NamedTuple):
+    """A Parquet file of one organization's day, written and synced, but not yet where it will be read."""
+
+    path: Path
+    organization: str
+    day: date
+    visits: int
+    unfinished: bool
+
+
 class Landing:
     """The files of one batch on their way into the lake. Nothing of it is visible before `commit`."""
 
@@ -22,43 +33,58 @@ class Landing:
         self.visits = 0
         self._lake = lake
         self._organization = organization
-        self._staged: list[tuple[Path, date, int, bool]] = []
+        self._staged: list[Staged] = []
 
     def stage(self, visits: pa.Table, unfinished: bool = False) -> None:
         """Write visits, a table of `day` and the columns of VISITS sorted by day, one file for each day."""
         days = pc.run_end_encode(visits["day"].combine_chunks())
         bounds = [0, *days.run_ends.to_pylist()]
-        table = visits.select(VISITS.names).cast(VISITS)
-        parts = [table.slice(start, end - start) for start, end in pairwise(bounds)]
-        paths = [self._lake.staging / f"{uuid.uuid4()}.parquet" for _ in parts]
-        self._staged += [
-            (path, day, len(part), unfinished)
-            for path, day, part in zip(paths, days.values.to_pylist(), parts, strict=True)
+        parts = [visits.slice(start, end - start) for start, end in pairwise(bounds)]
+        new = [
+            Staged(new_path(self._lake), self._organization, day, len(part), unfinished)
+            for day, part in zip(days.values.to_pylist(), parts, strict=True)
         ]
+        self._staged += new
         with ThreadPoolExecutor(2) as pool:  # the writer leaves the interpreter lock alone
-            list(pool.map(write_parquet, parts, paths))
+            list(pool.map(write_visits, parts, [staged.path for staged in new]))
         self.visits += len(visits)
 
     def commit(self, batch: Batch, continues: Batch | None) -> None:
         """Make everything staged visible at once."""
-        hashes = [sha256_of(path) for path, *_ in self._staged]
-        self._lake.manifest.commit(batch, continues, lambda: self._place(hashes))
+        self._lake.manifest.commit(batch, continues, placing(self._lake, self._staged))
 
     def discard(self) -> None:
         """Remove what was staged."""
-        for path, *_ in self._staged:
-            path.unlink(missing_ok=True)
+        discard(self._staged)
 
-    def _place(self, hashes: Sequence[str]) -> list[LandedFile]:
-        return [
-            self._placed(path, day, visits, sha256, unfinished)
-            for (path, day, visits, unfinished), sha256 in zip(self._staged, hashes, strict=True)
-        ]
 
-    def _placed(self, path: Path, day: date, visits: int, sha256: str, unfinished: bool) -> LandedFile:
-        name = f"visits/organization={self._organization}/day={day}/{path.name}"
-        move_durably(path, self._lake.root / name)
-        stat = (self._lake.root / name).stat()
-        return LandedFile(
-            self._organization, day, name, visits, stat.st_size, sha256, stat.st_mtime_ns, stat.st_ino, unfinished
-        )
+def new_path(lake: Lake) -> Path:
+    """Where a file that does not count yet is written; its name is its own for good."""
+    return lake.staging / f"{uuid.uuid4()}.parquet"
+
+
+def write_visits(visits: pa.Table, path: Path) -> None:
+    """Write the visits of one organization's day, in the order they have, and wait until they are on the disk."""
+    write_parquet(visits.select(VISITS.names).cast(VISITS), path)
+
+
+def placing(lake: Lake, staged: Sequence[Staged]) -> Callable[[], list[LandedFile]]:
+    """Hash staged files; what is returned moves them to where they will be read, inside the manifest's transaction."""
+    hashes = [sha256_of(file.path) for file in staged]
+    return lambda: [_placed(lake, file, sha256) for file, sha256 in zip(staged, hashes, strict=True)]
+
+
+def discard(staged: Sequence[Staged]) -> None:
+    """Remove those of the files that were not placed."""
+    for file in staged:
+        file.path.unlink(missing_ok=True)
+
+
+def _placed(lake: Lake, staged: Staged, sha256: str) -> LandedFile:
+    name = f"visits/organization={staged.organization}/day={staged.day}/{staged.path.name}"
+    move_durably(staged.path, lake.root / name)
+    stat = (lake.root / name).stat()
+    return LandedFile(
+        staged.organization, staged.day, name, staged.visits, stat.st_size, sha256, stat.st_mtime_ns, stat.st_ino,
+        staged.unfinished,
+    )  # fmt: skip

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -44,6 +44,12 @@ MIGRATIONS: Final = (
     );
     CREATE INDEX live_files ON files (organization, day) WHERE dead_at IS NULL;
     """,
+    """
+    CREATE TABLE epochs (
+        organization TEXT PRIMARY KEY,
+        epoch INTEGER NOT NULL        -- how often what had landed was changed afterwards
+    ) WITHOUT ROWID;
+    """,
 )
 """Entry n takes a manifest from version n to n + 1. Entries are only ever added."""
 
@@ -79,6 +85,12 @@ class LandedFile:
 
 
 _FILE_COLUMNS = "organization, day, path, visits, bytes, sha256, mtime_ns, inode, unfinished"
+
+
+def _values(file: LandedFile) -> tuple[object, ...]:
+    """The values of _FILE_COLUMNS."""
+    _, day, *others = astuple(file)
+    return (file.organization, day.isoformat(), *others)
 
 
 class Manifest:
@@ -140,12 +152,32 @@ class Manifest:
                 )
             db.executemany(
                 f"INSERT INTO files (batch, {_FILE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (cursor.lastrowid, f.organization, f.day.isoformat(), f.path, f.visits, f.size, f.sha256,
-                     f.mtime_ns, f.inode, f.unfinished)
-                    for f in place()
-                ],
-            )  # fmt: skip
+                [(cursor.lastrowid, *_values(file)) for file in place()],
+            )
+
+    def replace(self, files: Sequence[LandedFile], place: Callable[[], list[LandedFile]], now: datetime) -> None:
+        """Put new files in the place of live ones of one organization, one for one, in one transaction.
+
+        `place` is called inside the transaction and moves the files to where they will be read.
+        The organization's epoch moves on: answers computed from the old files are no longer given.
+        """
+        with self.transaction() as db:
+            for old, new in zip(files, place(), strict=True):
+                db.execute(
+                    f"INSERT INTO files (batch, {_FILE_COLUMNS}) "
+                    "SELECT batch, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM files WHERE path = ?",
+                    [*_values(new), old.path],
+                )
+                db.execute("UPDATE files SET dead_at = ? WHERE path = ?", [now.isoformat(), old.path])
+            db.execute(
+                "INSERT INTO epochs VALUES (?, 1) ON CONFLICT (organization) DO UPDATE SET epoch = epoch + 1",
+                [files[0].organization],
+            )
+
+    def epoch(self, organization: str) -> int:
+        """How often visits of an organization that had landed were changed afterwards."""
+        rows = self._rows("SELECT epoch FROM epochs WHERE organization = ?", [organization])
+        return int(rows[0][0]) if rows else 0
 
     def live_files(self, organization: str, start: date, end: date) -> list[LandedFile]:
         """The files that hold the visits of one organization from `start` to `end`, both included."""

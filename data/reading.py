@@ -4,11 +4,9 @@ Where lines come from and where visits go is not here. Client addresses live in 
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
-from importlib import resources
 from typing import Any
 
 import duckdb
@@ -16,20 +14,20 @@ import pyarrow as pa
 import re2
 
 from data import readers
-from data.classify import UTM_FIELDS, Classifier, Origin, Request, readable_user_agent
+from data.answering import Answers, table_of
+from data.classify import Classifier, Request
+from data.countries import Countries
 from data.errors import BadInput
 from data.source import Block
-from data.visits import SHORT_CODE_PATTERN, Classification, check_organization
+from data.steps import step
+from data.verifying import Verifier
+from data.visits import SHORT_CODE_PATTERN, check_organization
 
 Salts = Callable[[list[date]], dict[date, str]]
 """Gives the salt of each day."""
 
 _CLASSIFYING = threading.Lock()
 """Two threads that classify at once hand the interpreter lock to and fro: every pattern then waits for it."""
-
-_NUMBERS = ("request", "identity", "origin")
-_IDENTITIES = ("identity", *Classification._fields, "user_agent")
-_ORIGINS = ("origin", "referrer", "referrer_type", *UTM_FIELDS)
 
 
 @dataclass(frozen=True)
@@ -68,9 +66,13 @@ class Part:
 class BlockReader:
     """Reads blocks, one at a time. Several readers may share a classifier and run side by side."""
 
-    def __init__(self, classifier: Classifier, salts: Salts) -> None:
+    def __init__(
+        self, classifier: Classifier, salts: Salts, verifier: Verifier, countries: Countries | None = None
+    ) -> None:
         self._classifier = classifier
         self._salts = salts
+        self._verifier = verifier
+        self._countries = countries
         self._engine = duckdb.connect()
         self._engine.execute("SET TimeZone = 'UTC'")
         self._engine.execute("SET temp_directory = ''")  # what is read holds addresses: nothing of it may spill to disk
@@ -97,16 +99,14 @@ class BlockReader:
         return Part(block, self._visits(options), len(lines), mended, nameless, rejects)
 
     def _visits(self, options: Options) -> pa.Table:
-        self._engine.execute(_step("facts"))
-        self._engine.execute(_step("asked"))
+        self._engine.execute(step("facts"))
+        self._engine.execute(step("asked"))
         asked = self._engine.execute("SELECT * FROM asked").fetchall()
-        days = self._engine.execute("SELECT DISTINCT CAST(visited_at AS DATE) FROM facts").fetchall()
-        salts = self._salts([day for (day,) in days])
-        salt_table = pa.table({"day": pa.array(salts, pa.date32()), "salt": pa.array(salts.values(), pa.string())})
-        for name, table in {"salts": salt_table, **self._answers(asked)}.items():
+        answers = self._answers(asked)
+        for name, table in self._tables(answers).items():
             self._engine.register(name, table)
         return self._engine.sql(
-            _step("visits"),
+            step("visits"),
             params={
                 "organization": options.organization,
                 "domain": options.domain or None,
@@ -116,34 +116,42 @@ class BlockReader:
             },
         ).to_arrow_table()
 
-    def _answers(self, asked: list[tuple[Any, ...]]) -> dict[str, pa.Table]:
-        """What the classifier says of every distinct (user agent, method, referrer, query), equal answers once."""
-        identities: dict[tuple[Classification, str], int] = {}
-        origins: dict[Origin, int] = {}
-        answers = []
+    def _answers(self, asked: list[tuple[Any, ...]]) -> Answers:
+        """What the classifier says of every distinct (user agent, method, referrer, query)."""
+        answers = Answers()
         with _CLASSIFYING:
             for number, *strings in asked:
-                request = Request(*strings)
-                identity = self._classifier.classify(request), readable_user_agent(request.user_agent)
-                origin = self._classifier.origin(request)
-                answers.append(
-                    (number, identities.setdefault(identity, len(identities)), origins.setdefault(origin, len(origins)))
-                )
-        return {
-            "answers": _table(("request", "identity", "origin"), answers),
-            "identities": _table(_IDENTITIES, [(n, *who, agent or None) for (who, agent), n in identities.items()]),
-            "origins": _table(_ORIGINS, [(n, host, kind, *utm) for (host, kind, utm), n in origins.items()]),
-        }
+                request = Request.logged(*strings)
+                says, origin = self._classifier.classify(request), self._classifier.origin(request)
+                answers.add(number, says, request.user_agent, origin)
+        return answers
 
+    def _tables(self, answers: Answers) -> dict[str, pa.Table]:
+        """Every table that the step from facts to visits joins."""
+        self._engine.register("answers", answers.tables()["answers"])
+        confirmed = table_of(("identity", "ip", "day", "confirmed"), self._confirmations(answers))
+        countries = table_of(("ip", "country"), self._countries_of_addresses())
+        return {**answers.tables(), "confirmations": confirmed, "countries": countries, "salts": self._salt_table()}
 
-@cache
-def _step(name: str) -> str:
-    """The SQL text of one step from requests to visits."""
-    return resources.files("data").joinpath("steps", f"{name}.sql").read_text("utf-8")
+    def _confirmations(self, answers: Answers) -> list[tuple[int, str, date, int]]:
+        """Where an address tells of an agent's claim: the identity, the address, the day, and the identity then."""
+        told = answers.identities()
+        claims = {number: (says, agent) for number, says, agent in told if self._verifier.can_tell(says)}
+        if not claims:
+            return []
+        seen = self._engine.execute(step("claims"), {"claims": list(claims)}).fetchall()
+        confirmed = self._verifier.confirmed
+        return [
+            (number, ip, day, answers.identity(confirmed(claims[number][0], ip, day), claims[number][1]))
+            for number, ip, day in seen
+        ]
 
+    def _countries_of_addresses(self) -> list[tuple[str, str | None]]:
+        if self._countries is None:
+            return []
+        addresses = self._engine.execute("SELECT DISTINCT ip FROM facts WHERE country = ''").fetchall()
+        return [(ip, self._countries.of(ip)) for (ip,) in addresses]
 
-def _table(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> pa.Table:
-    """Rows of numbers and texts as a table; what no answer says is null."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(names)
-    kinds = [pa.int64() if name in _NUMBERS else pa.string() for name in names]
-    return pa.table([pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)], list(names))
+    def _salt_table(self) -> pa.Table:
+        days = self._engine.execute("SELECT DISTINCT CAST(visited_at AS DATE) FROM facts").fetchall()
+        return table_of(("day", "salt"), list(self._salts([day for (day,) in days]).items()))

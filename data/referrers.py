@@ -1,11 +1,17 @@
-"""Where a person came from: the host of a referrer, and what kind of place that is."""
+"""Where a person came from: the host of a referrer, what kind of place that is, and the words of a campaign."""
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
+from urllib.parse import parse_qsl
 
-from data.reference import Referrer
+from data.reference import Campaign, Referrer, load
+from data.signs import Sign, referred
+
+LONGEST_UTM: Final = 256
+UTM_FIELDS: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
 
 _ADDRESS = re.compile(r"((?:(?:android-app|https?):)?//)?([^/?#\\]*)([^?#]*)", re.IGNORECASE)
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\s\[\]]+)(?::\d*)?", re.IGNORECASE)
@@ -45,6 +51,45 @@ class Places:
                 if not below or f"{path}/".startswith(f"/{below}/"):
                     return row
         return None
+
+    def path_of(self, host: str, ai_source: str | None) -> str:
+        """A path at which `host` is an AI product, or the one that is named; '' when it is at none."""
+        rows = (row for name in _names_above(host) for row in self._rows.get(name, ()))
+        for row in rows:
+            if row.referrer_type == "ai" and ai_source in (None, row.ai_source):
+                return "/" + row.host.removeprefix("android-app://").partition("/")[2]
+        return ""
+
+
+class Campaigns:
+    """By which utm_source AI products mark the people they send: words of a table, or hosts of AI products."""
+
+    def __init__(self, places: Places) -> None:
+        self._rows = {row.utm_source: row for row in load(Campaign, "campaigns")}
+        self._places = places
+
+    def sign(self, utm_source: str | None) -> Sign | None:
+        """The AI product that a utm_source names, exactly or as one of its hosts."""
+        source = (utm_source or "").strip().lower().removeprefix("www.")
+        row = self._rows.get(source)
+        if row:
+            says = referred(row.ai_source, row.confidence, "utm")
+            return Sign(f'campaigns.toml: "{row.utm_source}"', row.evidence, says)
+        address = host_and_path(source) if "." in source else None
+        place = self._places.find(*address) if address else None
+        if place is None or place.referrer_type != "ai":
+            return None
+        says = referred(place.ai_source, place.confidence, "utm")
+        return Sign(f'referrers.toml: "{place.host}" as utm_source', place.evidence, says)
+
+
+@lru_cache(1 << 14)
+def campaign_of(query: str) -> tuple[str | None, ...]:
+    """The values of utm_source, utm_medium, utm_campaign, utm_term and utm_content in a query string."""
+    if "utm_" not in query:
+        return (None,) * len(UTM_FIELDS)
+    values = dict(reversed(parse_qsl(query[:8192], errors="replace", max_num_fields=None)))  # the first of each wins
+    return tuple(values[name].strip()[:LONGEST_UTM] or None if name in values else None for name in UTM_FIELDS)
 
 
 def _names_above(host: str) -> Iterator[str]:

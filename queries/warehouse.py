@@ -67,6 +67,10 @@ class Warehouse:
             "traffic_values": self._values,
         }
 
+    def epoch(self, organization: str) -> int:
+        """How often visits that an organization's earlier answers rest on were changed."""
+        return self._lake.manifest.epoch(organization)
+
     def answer(self, entry: Entry, variables: Variables) -> Answer:
         """The answer of one entry of the catalogue. Raises QueryTimeout."""
         if entry.shape == "parts":

@@ -53,11 +53,11 @@ class Answers:
 
     async def body(self, entry: Entry, scope: Scope) -> bytes:
         """The answer of an entry as JSON. Raises Overloaded, and what the Warehouse raises."""
-        turn = _Turn(self._warehouse, self._workers, scope)
+        turn = _Turn(self._warehouse, self._workers, scope, self._warehouse.epoch(scope.organization))
         shared = [(member, part) for member, part in entry.members if part.name in ANSWERS]
         if not shared:
             return await self._slot(entry, turn)
-        is_hit = all(self._cache.held(Slot(part.name, scope)) is not None for _, part in shared)
+        is_hit = all(self._cache.held(turn.slot(part)) is not None for _, part in shared)
         self._cache.count(scope.organization, entry.name, "hits" if is_hit else "misses")
         bodies = await asyncio.gather(*(self._slot(part, turn) for _, part in shared))
         members = (b'"%s":%s' % (name.encode(), body) for (name, _), body in zip(shared, bodies, strict=True))
@@ -68,7 +68,7 @@ class Answers:
         return self._cache.statistics(organization, list(ANSWERS))
 
     async def _slot(self, entry: Entry, turn: "_Turn") -> bytes:
-        slot = Slot(entry.name, turn.scope)
+        slot = turn.slot(entry)
         body = self._cache.held(slot)
         self._cache.count(turn.scope.organization, entry.name, "misses" if body is None else "hits")
         if body is not None:
@@ -83,12 +83,17 @@ class Answers:
 class _Turn:
     """One request's place in the queue, and what all its computations see of the manifest."""
 
-    def __init__(self, warehouse: Warehouse, workers: Workers, scope: Scope) -> None:
+    def __init__(self, warehouse: Warehouse, workers: Workers, scope: Scope, epoch: int) -> None:
         self.scope = scope
+        self._epoch = epoch
         self._warehouse = warehouse
         self._workers = workers
         self._computations = 0
         self._variables: asyncio.Task[dict[str, Any]] | None = None
+
+    def slot(self, entry: Entry) -> Slot:
+        """Where the answer of an entry is held."""
+        return Slot(entry.name, self.scope, self._epoch)
 
     def begin(self) -> None:
         """Announce a computation; the first one takes a place. Raises Overloaded."""

@@ -17,10 +17,11 @@ _OVERHEAD_BYTES: Final = 512  # of a slot beside its body
 
 
 class Slot(NamedTuple):
-    """What an answer is held under: its entry's name and its scope with the days resolved."""
+    """What an answer is held under: its entry's name, its scope with the days resolved, the organization's epoch."""
 
     name: str
     scope: Scope
+    epoch: int = 0
 
 
 @dataclass(frozen=True)

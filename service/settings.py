@@ -38,6 +38,7 @@ SETTINGS: Final = (
     ),
     Setting("values", "", "file of what one visit of each kind is worth, like queries/traffic_values.toml"),
     Setting("memory", "300MB", "memory that queries may use before they spill to disk; big lakes want more"),
+    Setting("geoip", "", "database of countries in MaxMind's format; empty: countries only where a log names them"),
     Setting("jwks", "", "key set of the identity provider, a file or an https address; empty: API keys only"),
     Setting("jwt_issuer", "", "`iss` that its tokens must carry"),
     Setting("jwt_audience", "", "`aud` that its tokens must carry"),
@@ -64,6 +65,7 @@ class Settings:
     trusted_proxies: tuple[Network, ...]
     values: Path | None
     memory: str
+    geoip: Path | None
     jwks: str
     jwt_issuer: str
     jwt_audience: str
@@ -84,9 +86,10 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         host=text["host"],
         port=_port(text["port"]),
         base_path=_base_path(text["base_path"]),
-        trusted_proxies=_networks(text["trusted_proxies"]),
+        trusted_proxies=networks_of(text["trusted_proxies"]),
         values=Path(text["values"]) if text["values"] else None,
         memory=_memory(text["memory"]),
+        geoip=Path(text["geoip"]) if text["geoip"] else None,
         jwks=text["jwks"],
         jwt_issuer=text["jwt_issuer"],
         jwt_audience=text["jwt_audience"],
@@ -115,7 +118,8 @@ def _base_path(text: str) -> str:
     return path.rstrip("/")
 
 
-def _networks(text: str) -> tuple[Network, ...]:
+def networks_of(text: str) -> tuple[Network, ...]:
+    """The trusted proxies that a text names. Raises BadInput."""
     try:
         return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
     except ValueError as error:

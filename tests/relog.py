@@ -14,7 +14,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from data.classify import UTM_FIELDS, Classifier, Request, readable_user_agent
+from data.automata import readable_user_agent
+from data.classify import Classifier, Request
+from data.referrers import UTM_FIELDS
 
 SHORT_CODE = r"^/([A-Za-z0-9_-]{1,64})/?$"
 LONGEST_LINE = 65_536
@@ -99,7 +101,7 @@ def _visit(
     fields = match.groupdict(default="")
     method, path, query = _asked(fields["request"])
     logged, referrer = ("" if text == "-" else text for text in (fields.get("agent", ""), fields.get("referrer", "")))
-    request = Request(logged, method, referrer, query)
+    request = Request.logged(logged, method, referrer, query)
     classifier = _classifier()
     origin = classifier.origin(request)
     visited_at, user_agent, short = _moment(fields["time"]), readable_user_agent(logged) or None, code.search(path)

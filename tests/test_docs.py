@@ -50,7 +50,22 @@ def test_a_command_of_the_readme_is_understood(command):
     assert all(word.partition("=")[0] in out for word in words if word.startswith("--"))
 
 
-NAMES = {"demo", "serve", "import", "query", "views", "keys", "create", "list", "revoke", "links"}
+NAMES = {
+    "demo",
+    "serve",
+    "import",
+    "query",
+    "views",
+    "keys",
+    "create",
+    "list",
+    "revoke",
+    "links",
+    "classify",
+    "reclassify",
+    "agents",
+    "refresh",
+}
 
 
 def project() -> dict:

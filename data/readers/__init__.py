@@ -1,7 +1,7 @@
 """The log formats that can be read: one SQL file each, named like its format.
 
 A reader turns the relation `lines` (number, line) into the facts of requests: number, bytes, domain, ip,
-visited_at (UTC), request, status, referrer, user_agent, and whether the line is whole or was mended.
+visited_at (UTC), request, status, referrer, user_agent, country, and whether the line is whole or was mended.
 Missing text is ''. Classification and storage are not here.
 """
 

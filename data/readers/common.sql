@@ -9,6 +9,7 @@ SELECT
     status_after(parts[3]) AS status,
     '' AS referrer,
     '' AS user_agent,
+    '' AS country,
     len(parts) = 3 AND NOT names_a_host(parts[1]) AS is_whole,
     FALSE AS is_mended
 FROM (SELECT number, strlen(line) AS bytes, quoted_parts(line) AS parts FROM lines)

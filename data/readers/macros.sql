@@ -15,6 +15,9 @@ CREATE MACRO bracketed_time(head) AS
 
 CREATE MACRO status_after(part) AS CAST(nullif(regexp_extract(part, '^ ([1-9][0-9][0-9]) ', 1), '') AS SMALLINT);
 CREATE MACRO dash_as_empty(part) AS CASE WHEN part = '-' THEN '' ELSE part END;
+-- What a content delivery network says of the client's country, in a quoted field after the user agent.
+CREATE MACRO country_after(parts) AS CASE WHEN len(parts) > 8 THEN coalesce(
+    list_filter(parts[8:], lambda part : regexp_full_match(part, '[A-Z]{2}') AND part <> 'XX')[1], '') ELSE '' END;
 CREATE MACRO is_address(word) AS regexp_full_match(word, '[0-9A-Fa-f:.]*[.:][0-9A-Fa-f:.]*');
 
 -- A virtual host's line names its host before the address; any other line has an identity there, mostly a dash.

@@ -1,10 +1,11 @@
 """The fact tables behind classification: TOML files in this folder, one row a fact, each with its evidence.
 
 A row that is malformed stops the program and names the file, the row and the field. How rows are
-applied is in classify.py and referrers.py.
+applied is in automata.py, referrers.py and verifying.py.
 """
 
 import hashlib
+import re
 import tomllib
 from collections.abc import Collection
 from dataclasses import MISSING, dataclass, fields
@@ -21,7 +22,9 @@ _ALLOWED: Final[dict[str, Collection[str]]] = {
     "confidence": CONFIDENCE_SCORES,
     "referrer_type": REFERRER_TYPES,
 }
+_RULE_TABLES: Final = ("agents", "notcrawlers", "heuristics", "referrers", "campaigns", "probes")
 _RULE_PACKAGES: Final = ("crawler-user-agents", "ua-parser-builtins")
+_WAY_TO_VERIFY: Final = re.compile(r"(ip|dns|signature):[a-z0-9.-]+")
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,31 @@ class Agent:
     example: str
     ai_source: str | None = None
     exact: bool = False  # the whole user agent must equal the token
+    verify: tuple[str, ...] = ()  # "ip:<row of ip_lists.toml>", "dns:<suffix>", "signature:<host>" (Web Bot Auth)
+    server_side: bool = False  # it comes from its list of addresses only: who claims its name elsewhere is not it
+
+
+@dataclass(frozen=True)
+class NotCrawler:
+    """A pattern of crawler-user-agents that also meets people, and is therefore left out."""
+
+    pattern: str
+    meets: str
+    evidence: str
+    checked: date
+    example: str  # a person's user agent that the pattern meets
+
+
+@dataclass(frozen=True)
+class Heuristic:
+    """A pattern (RE2, over the user agent in lower case) that automata show and browsers do not."""
+
+    name: str
+    pattern: str
+    agent_kind: str
+    evidence: str
+    checked: date
+    example: str
 
 
 @dataclass(frozen=True)
@@ -72,6 +100,28 @@ class Probe:
     checked: date
 
 
+@dataclass(frozen=True)
+class IpList:
+    """A list that an operator publishes of the addresses its agents come from."""
+
+    name: str
+    operator: str
+    url: str
+    format: str  # how it is written: see addresses.networks_in
+    evidence: str
+    checked: date
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A network from which a content delivery network speaks to origin servers: not the address of a client."""
+
+    network: str
+    operator: str
+    evidence: str
+    checked: date
+
+
 def load(row_type: type[Row], name: str) -> list[Row]:
     """The rows of `<name>.toml`, whose tables are called like the type. Raises ValueError naming row and field."""
     tables = tomllib.loads(_bytes_of(name).decode())
@@ -85,7 +135,7 @@ def load(row_type: type[Row], name: str) -> list[Row]:
 def rules_version() -> str:
     """Twelve hexadecimal digits that change whenever a fact table or a rule package does."""
     digest = hashlib.sha256()
-    for name in ("agents", "referrers", "campaigns", "probes"):
+    for name in _RULE_TABLES:
         digest.update(_bytes_of(name))
     for package in _RULE_PACKAGES:
         digest.update(f"{package}=={metadata.version(package)}".encode())
@@ -110,7 +160,7 @@ def _checked(row_type: type[Row], place: str, row: dict[str, object]) -> Row:
             raise ValueError(f"{place}: field {name!r} is {row[name]!r}, not one of {', '.join(_ALLOWED[name])}")
         elif name == "evidence" and not str(row[name]).startswith(("https://", "http://")):
             raise ValueError(f"{place}: field 'evidence' is no web address")
-    return row_type(**row)
+    return row_type(**{name: tuple(value) if isinstance(value, list) else value for name, value in row.items()})
 
 
 def _fits(declared: object, value: object) -> bool:
@@ -118,4 +168,6 @@ def _fits(declared: object, value: object) -> bool:
         return isinstance(value, date)
     if declared is bool:
         return isinstance(value, bool)
+    if declared == tuple[str, ...]:
+        return isinstance(value, list) and all(_WAY_TO_VERIFY.fullmatch(str(way)) for way in value)
     return isinstance(value, str) and value != ""

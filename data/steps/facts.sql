@@ -14,7 +14,7 @@ WITH split AS (
     FROM split
 )
 SELECT
-    number, visited_at, domain, ip, method, status, user_agent,
+    number, visited_at, domain, ip, country, method, status, user_agent,
     CASE WHEN starts_with(target, '/') THEN split_part(target, '?', 1) ELSE '' END AS path,
     split_part(split_part(referrer, '#', 1), '?', 1) AS referrer,
     CASE WHEN contains(target, 'utm_') THEN substr(target, instr(target, '?') + 1) ELSE '' END AS query

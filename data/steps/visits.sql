@@ -16,17 +16,20 @@ SELECT
     method,
     status,
     identities.* EXCLUDE (identity),
-    NULL AS country,
+    coalesce(nullif(facts.country, ''), countries.country) AS country,
     origins.* EXCLUDE (origin),
-    CASE WHEN ip NOT IN ('', '-') THEN CAST('0x' || left(sha256(
-        salt || chr(0) || $organization || chr(0) || ip || chr(0) || coalesce(user_agent, '')), 16) AS UBIGINT)
+    CASE WHEN facts.ip NOT IN ('', '-') THEN CAST('0x' || left(sha256(
+        salt || chr(0) || $organization || chr(0) || facts.ip || chr(0) || coalesce(user_agent, '')), 16) AS UBIGINT)
     END AS visitor,
     is_malicious,
     $rules_version AS rules_version
 FROM facts
 JOIN paths USING (path)
 JOIN answers USING (request)
-JOIN identities USING (identity)
+LEFT JOIN confirmations ON confirmations.identity = answers.identity AND confirmations.ip = facts.ip
+    AND confirmations.day = CAST(visited_at AS DATE)
+JOIN identities ON identities.identity = coalesce(confirmed, answers.identity)
 JOIN origins USING (origin)
+LEFT JOIN countries ON countries.ip = facts.ip
 JOIN salts ON salts.day = CAST(visited_at AS DATE)
 ORDER BY day, short_code, visited_at, number

@@ -5,7 +5,7 @@ import sys
 import typer
 
 from data import BadInput, TrafficError
-from service.commands import demo, importing, keys, links, query, serve
+from service.commands import agents, classify, demo, importing, keys, links, query, reclassify, serve
 from service.errors import BadParameter
 
 app = typer.Typer(
@@ -20,6 +20,9 @@ app.command("serve")(serve.serve)
 app.command("import")(importing.import_logs)
 app.command("query")(query.query)
 app.command("views")(query.views)
+app.command("classify")(classify.classify)
+app.command("reclassify")(reclassify.reclassify)
+app.add_typer(agents.app, name="agents")
 app.add_typer(keys.app, name="keys")
 app.add_typer(links.app, name="links")
 

@@ -10,10 +10,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from data import SHORT_CODE_PATTERN, Lake
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+from data import SHORT_CODE_PATTERN, BadInput, Lake
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
+from service.settings import networks_of, setting
 
 if TYPE_CHECKING:
+    from data.countries import Countries
     from data.importing import Importer, Options, Summary
 
 
@@ -25,6 +27,8 @@ def import_logs(
     short_code_pattern: Annotated[
         str, typer.Option(help="regular expression (RE2) that captures the short code of a path in its one group")
     ] = SHORT_CODE_PATTERN,
+    geoip: Annotated[str, flag("geoip")] = setting("geoip").default,
+    trusted_proxies: Annotated[str, flag("trusted_proxies")] = setting("trusted_proxies").default,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="read and classify, but change nothing")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
@@ -37,11 +41,23 @@ def import_logs(
     console = Console(stderr=True, highlight=False)
     options = Options(organization, domain.lower(), log_format, short_code_pattern)
     opened = Lake(lake, create=True)
-    importer = Importer(opened)
+    countries = _countries(console, geoip)
+    importer = Importer(opened, proxies=networks_of(trusted_proxies), countries=countries)
     console.print(f"Lake: {opened.root}", soft_wrap=True)
     summaries = [_import(console, importer, file, options, dry_run) for file in files]
     if any(summary.cut_short for summary in summaries):
         raise typer.Exit(1)
+
+
+def _countries(console: Console, geoip: str) -> "Countries | None":
+    """The database of countries, if there is one that can be read: visits count without countries too."""
+    from data.countries import Countries
+
+    try:
+        return Countries(Path(geoip)) if geoip else None
+    except BadInput as error:
+        console.print(f"traffic: {error}; countries stay unknown where the log names none.", soft_wrap=True)
+        return None
 
 
 def _import(console: Console, importer: "Importer", file: Path, options: "Options", dry_run: bool) -> "Summary":
@@ -70,6 +86,10 @@ def _report(say: Callable[[object], None], file: Path, summary: "Summary", dry_r
             table.add_row(f"  {category}", f"{count:,}", f"{100 * count / summary.visits:.1f} %", style=None)
         say(table)
         say(f"  days {summary.first_day} to {summary.last_day} (UTC)")
+    for agent, count in summary.contradicted.most_common():
+        say(f"  {count:,} visits claim to be {agent}, but not from its operator's addresses: other_bot, contradicted")
+    if summary.contradicted:
+        say("  (if these are addresses of a proxy of yours, name its networks in TRAFFIC_TRUSTED_PROXIES)")
     if summary.mended:
         say(f"  {summary.mended:,} mended: cut short inside the user agent")
     if summary.rejected:

@@ -4,8 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.classify import LONGEST_USER_AGENT, Classifier, Request, campaign_of, device_type_of, readable_user_agent
+from data.automata import LONGEST_USER_AGENT, readable_user_agent
+from data.classify import Classifier, Request
+from data.people import device_type_of
 from data.reference import Agent, load
+from data.referrers import campaign_of
 from data.visits import (
     AI_CATEGORIES,
     BOT_CATEGORIES,
@@ -44,7 +47,7 @@ def classifier():
 @pytest.fixture(scope="module")
 def told(classifier):
     def classified(user_agent=CHROME, method="GET", referrer="", query=""):
-        return classifier.classify(Request(user_agent, method, referrer, query))
+        return classifier.classify(Request.logged(user_agent, method, referrer, query))
 
     return classified
 
@@ -190,7 +193,7 @@ def test_a_referrer_that_only_looks_like_an_ai_product_sends_people(told, referr
     ],
 )
 def test_the_origin_names_the_host_and_what_it_is(classifier, referrer, expected):
-    origin = classifier.origin(Request(CHROME, "GET", referrer, ""))
+    origin = classifier.origin(Request.logged(CHROME, "GET", referrer, ""))
     assert (origin.referrer, origin.referrer_type) == expected
     assert origin.utm == (None,) * 5
 
@@ -514,7 +517,7 @@ QUERIES = st.text(max_size=60) | st.text(max_size=30).map(lambda value: f"utm_so
 @given(user_agent=USER_AGENTS, method=METHODS, referrer=REFERRERS, query=QUERIES)
 @settings(max_examples=400, deadline=None)
 def test_any_request_gets_a_classification_whose_values_fit(classifier, user_agent, method, referrer, query):
-    request = Request(user_agent, method, referrer, query)
+    request = Request.logged(user_agent, method, referrer, query)
     check(classifier.classify(request))
     assert classifier.classify(request) == classifier.classify(request)
     origin = classifier.origin(request)
@@ -527,7 +530,7 @@ def test_any_request_gets_a_classification_whose_values_fit(classifier, user_age
 def test_lone_surrogates_are_no_error(told, classifier, text):
     check(told(text))
     check(told(CHROME, "GET", f"https://{text}/", f"utm_source={text}"))
-    classifier.origin(Request(text, "GET", text, f"utm_source={text}"))
+    classifier.origin(Request.logged(text, "GET", text, f"utm_source={text}"))
 
 
 def test_the_order_of_questions_changes_no_answer(told):

@@ -14,7 +14,7 @@ AGENTS = load(Agent, "agents")
 REFERRERS = load(Referrer, "referrers")
 CAMPAIGNS = load(Campaign, "campaigns")
 AI_KINDS = {kind for kind, category in CATEGORY_OF_KIND.items() if category in AI_CATEGORIES}
-TABLES = ("agents", "referrers", "campaigns", "probes")
+TABLES = ("agents", "notcrawlers", "heuristics", "referrers", "campaigns", "probes")
 
 GOOD = {
     "token": '"GPTBot"',
@@ -52,8 +52,8 @@ def table(monkeypatch):
 @pytest.mark.parametrize("number", range(len(AGENTS)), ids=[row.token for row in AGENTS])
 def test_the_example_of_an_agent_is_matched_first_by_its_own_row(classifier, number):
     row = AGENTS[number]
-    assert min(classifier._agent_set.Match(row.example.lower()), default=None) == number
-    told = classifier.classify(Request(row.example, "GET", "", ""))
+    assert min(classifier._automata._agent_set.Match(row.example.lower()), default=None) == number
+    told = classifier.classify(Request.logged(row.example, "GET", "", ""))
     assert (told.agent, told.operator, told.agent_kind) == (row.agent, row.operator, row.agent_kind)
     assert (told.ai_source, told.confidence, told.detection_method) == (row.ai_source, row.confidence, "user_agent")
 

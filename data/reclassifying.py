@@ -1,0 +1,163 @@
+"""History under today's rules: visits whose rules have changed are classified anew, partition by partition.
+
+What needed a client's address, or a part of the request that was not kept, stays as it was.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from itertools import groupby
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import duckdb
+import pyarrow as pa
+
+from data.answering import Answers
+from data.classify import Classifier, Request
+from data.lake import Lake
+from data.landing import Staged, discard, new_path, placing, write_visits
+from data.manifest import LandedFile
+from data.steps import step
+from data.verifying import confirmed
+from data.visits import Classification
+
+Progress = Callable[[int, int], None]
+"""Called with the visits looked at so far and the visits there are."""
+
+
+class Partition(NamedTuple):
+    """The visits of one organization on one UTC day."""
+
+    organization: str
+    day: date
+
+
+class Move(NamedTuple):
+    """From which category to which visits go; equal when only their details change."""
+
+    before: str
+    after: str
+
+
+@dataclass
+class Changes:
+    """What the rules of today change."""
+
+    visits: int = 0  # looked at
+    rewritten: int = 0  # in files that hold visits of other rules
+    partitions: int = 0
+    moves: dict[Move, int] = field(default_factory=dict)
+    examples: dict[Move, str | None] = field(default_factory=dict)  # a user agent of each
+
+    def add(self, move: Move, visits: int, example: str | None) -> None:
+        """Count visits that go from one category to another."""
+        self.moves[move] = self.moves.get(move, 0) + visits
+        self.examples.setdefault(move, example)
+
+
+class Reclassifier:
+    """Reclassifies the visits of one lake."""
+
+    def __init__(self, lake: Lake, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._lake = lake
+        self._now = now
+        self._classifier = Classifier()
+
+    def run(self, organizations: list[str], dry_run: bool = False, progress: Progress | None = None) -> Changes:
+        """Rewrite every partition that holds visits of other rules; each changes as a whole or not at all.
+
+        Raises LakeDamaged for a file that is not what was written; partitions done before that stay done.
+        """
+        changes = Changes()
+        partitions = [found for name in organizations for found in self._partitions(name)]
+        total = sum(visits for _, visits in partitions)
+        with closing(self._open_engine()) as engine:
+            for partition, visits in partitions:
+                self._run(engine, partition, dry_run, changes)
+                changes.visits += visits
+                if progress:
+                    progress(changes.visits, total)
+        return changes
+
+    def _partitions(self, organization: str) -> Iterator[tuple[Partition, int]]:
+        """Every partition of an organization, and how many visits it holds."""
+        files = sorted(self._lake.manifest.live_files(organization, date.min, date.max), key=lambda file: file.day)
+        for day, of_day in groupby(files, lambda file: file.day):
+            yield Partition(organization, day), sum(file.visits for file in of_day)
+
+    def _open_engine(self) -> duckdb.DuckDBPyConnection:
+        engine = duckdb.connect()
+        engine.execute("SET TimeZone = 'UTC'")
+        engine.execute("SET temp_directory = $folder", {"folder": str(self._lake.staging / "engine")})
+        return engine
+
+    def _run(self, engine: duckdb.DuckDBPyConnection, partition: Partition, dry_run: bool, changes: Changes) -> None:
+        """Reclassify one partition while nothing else lands in the lake."""
+        staged: list[Staged] = []
+        try:
+            with self._lake.writing():
+                files = self._stale_files(engine, partition)
+                for file in files:
+                    visits = self._reclassified(engine, self._lake.checked(file), changes)
+                    changes.rewritten += file.visits
+                    if not dry_run:
+                        staged.append(Staged(new_path(self._lake), *partition, file.visits, file.unfinished))
+                        write_visits(visits, staged[-1].path)
+                changes.partitions += bool(files)
+                if staged:
+                    self._lake.manifest.replace(files, placing(self._lake, staged), self._now())
+        finally:
+            discard(staged)
+
+    def _stale_files(self, engine: duckdb.DuckDBPyConnection, partition: Partition) -> list[LandedFile]:
+        """The files of a partition that hold a visit of other rules."""
+        files = self._lake.manifest.live_files(partition.organization, partition.day, partition.day)
+        today = {"rules_version": self._classifier.rules_version}
+        return [
+            file
+            for file in files
+            if engine.execute(step("is_stale"), {"file": self._lake.checked(file), **today}).fetchall()[0][0]
+        ]
+
+    def _reclassified(self, engine: duckdb.DuckDBPyConnection, path: str, changes: Changes) -> pa.Table:
+        engine.execute(step("kept"), {"file": path})
+        asked = engine.execute(step("asked_again")).fetchall()
+        for name, table in self._answers(asked).tables().items():
+            engine.register(name, table)
+        for before, after, visits, example in engine.execute(step("changes")).fetchall():
+            changes.add(Move(before, after), visits, example)
+        rules = {
+            "probe_pattern": self._classifier.probe_pattern,
+            "rules_version": self._classifier.rules_version,
+        }
+        return engine.sql(step("reclassified"), params=rules).to_arrow_table()
+
+    def _answers(self, asked: list[tuple[Any, ...]]) -> Answers:
+        """What today's rules say of every distinct request that was kept."""
+        answers = Answers()
+        for number, user_agent, method, referrer, referrer_type, utm_source, *before in asked:
+            told = Classification(*before)
+            address = self._address(referrer, referrer_type == "ai", told.ai_source)
+            query = urlencode({"utm_source": utm_source}) if utm_source else ""
+            request = Request(user_agent, method, address, query)
+            says = _as_seen(told, self._classifier.classify(request))
+            answers.add(number, says, user_agent, self._classifier.origin(request))
+        return answers
+
+    def _address(self, host: str | None, was_ai: bool, ai_source: str | None) -> str:
+        """A Referer header that leads to the host again and, where only a path told the AI product, to that."""
+        if not host:
+            return ""
+        path = self._classifier.places.path_of(host, ai_source) if was_ai else "/"
+        return f"{host}{path}" if "://" in host else f"https://{host}{path}"
+
+
+def _as_seen(before: Classification, says: Classification) -> Classification:
+    """What today's rules say, with what an address said when the visit came."""
+    if before.detection_method != "ip_range":
+        return says
+    if before.confidence == "contradicted":
+        return before
+    return confirmed(says, True) if says.agent == before.agent else says

@@ -1,0 +1,137 @@
+"""`traffic classify`: who made a request, and why the answer is that."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+
+import orjson
+import typer
+from rich.table import Table
+
+from data import BadInput, Lake
+from service.commands.options import DEFAULT_LAKE, LakeOption
+from service.commands.printing import console
+
+if TYPE_CHECKING:
+    from data.classify import Classifier, Request
+    from data.verifying import Verifier
+    from data.visits import Classification
+
+KEYS: Final = ("user_agent", "referrer", "url", "ip")
+
+
+class _Rules(NamedTuple):
+    """What classifies: the rules, and the lists of addresses of the lake, if there is one."""
+
+    classifier: "Classifier"
+    verifier: "Verifier"
+
+
+def classify(
+    user_agent: Annotated[str, typer.Option(help="User-Agent header, as it was sent or as a log writes it")] = "",
+    referrer: Annotated[str, typer.Option(help="Referer header")] = "",
+    url: Annotated[str, typer.Option(help="what was asked for: a URL, or a path with its query")] = "",
+    ip: Annotated[str, typer.Option(help="the client's address; it is looked at and not kept")] = "",
+    jsonl: Annotated[
+        str, typer.Option(help="a file (- for stdin) of one JSON object a line with any of these as keys")
+    ] = "",
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Tell who made a GET request, and which rules say so; or, with --jsonl, one JSON object out for each line in.
+
+    An --ip is held against the lists that `traffic agents refresh` has put into the lake.
+
+    Example: traffic classify --user-agent "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
+    """
+    if jsonl:
+        _classify_lines(jsonl, _rules(lake))
+    else:
+        _explain(dict(zip(KEYS, (user_agent, referrer, url, ip), strict=True)), _rules(lake))
+
+
+def _rules(lake: Path) -> _Rules:
+    from data.classify import Classifier
+    from data.iplists import snapshots
+    from data.verifying import Verifier
+
+    kept = snapshots(Lake(lake)) if (lake / "manifest.sqlite").exists() else {}
+    return _Rules(Classifier(), Verifier(kept))
+
+
+def _request(words: dict[str, str]) -> "Request":
+    from data.classify import Request
+
+    query = words["url"].partition("#")[0].partition("?")[2]
+    return Request.logged(words["user_agent"], "GET", words["referrer"], query)
+
+
+def _classification(words: dict[str, str], rules: _Rules) -> "Classification":
+    says = rules.classifier.classify(_request(words))
+    return rules.verifier.confirmed(says, words["ip"], datetime.now(UTC).date()) if words["ip"] else says
+
+
+def _explain(words: dict[str, str], rules: _Rules) -> None:
+    """Print who it is, what the address says, and every rule that the request meets."""
+    says = _classification(words, rules)
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for name, value in says._asdict().items():
+        table.add_row(name, value or "")
+    table.add_row("", "")
+    decides, *others = rules.classifier.signs(_request(words))
+    table.add_row("decided by", f"{decides.rule}  {decides.evidence}".rstrip())
+    if words["ip"]:
+        table.add_row("address", rules.verifier.verdict(decides.says.agent, words["ip"], datetime.now(UTC).date()).why)
+    for way in rules.verifier.ways(decides.says.agent):
+        table.add_row("to verify", way)
+    for sign in others:
+        what = sign.says.agent or sign.says.ai_source or sign.says.agent_kind or ""
+        table.add_row("else", f"{sign.says.bot_category} {what}".rstrip() + f": {sign.rule}  {sign.evidence}".rstrip())
+    table.add_row("rules", rules.classifier.rules_version)
+    console().print(table)
+
+
+def _classify_lines(name: str, rules: _Rules) -> None:
+    """Answer every line in its order; one that is no request with an error. Raises BadInput when there was one."""
+    refused = 0
+    write = sys.stdout.buffer.write
+    with nullcontext(sys.stdin.buffer) if name == "-" else _opened(name) as file:
+        for number, answer in enumerate(_answers(file, rules), 1):
+            refused += "error" in answer
+            write(orjson.dumps({"line": number, **answer} if "error" in answer else answer) + b"\n")
+    sys.stdout.buffer.flush()
+    if refused:
+        raise BadInput(f"{name}: {refused:,} lines are no requests; each was answered with an error in its place.")
+
+
+def _opened(name: str) -> Any:  # noqa: ANN401  # a binary file
+    try:
+        return Path(name).open("rb")
+    except OSError as error:
+        raise BadInput(f"{name} cannot be read: {error.strerror}.") from error
+
+
+def _answers(lines: Iterable[bytes], rules: _Rules) -> Iterator[dict[str, Any]]:
+    for line in lines:
+        try:
+            yield _classification(_words(line), rules)._asdict()
+        except BadInput as error:
+            yield {"error": str(error)}
+
+
+def _words(line: bytes) -> dict[str, str]:
+    """The texts of one line; what is missing or null is ''. Raises BadInput."""
+    try:
+        found = json.loads(line)  # the standard library's, as it takes lone surrogates
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"it is no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise BadInput(f"it is no JSON object with any of the keys {', '.join(KEYS)}")
+    words = {key: found.get(key) or "" for key in KEYS}
+    wrong = next((key for key, value in words.items() if not isinstance(value, str)), None)
+    if wrong:
+        raise BadInput(f"its {wrong} is no text")
+    return words

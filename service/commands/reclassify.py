@@ -1,0 +1,52 @@
+"""`traffic reclassify`: history under today's rules."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from data import BadInput, Lake
+from service.commands.options import DEFAULT_LAKE, LakeOption
+from service.commands.printing import console
+
+
+def reclassify(
+    organization: Annotated[str, typer.Option("--org", help="only this organization; without it, all of them")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="show what would change, but change nothing")] = False,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Classify visits anew whose rules have changed since, day by day, and show what moved from where to where.
+
+    What needed the client's address stays as it was. Stopped half-way, it goes on where it stopped when run again.
+
+    Example: traffic reclassify --dry-run
+    """
+    from data.reclassifying import Reclassifier
+
+    opened = Lake(lake)
+    organizations = opened.manifest.organizations()
+    if organization and organization not in organizations:
+        raise BadInput(f"the lake at {lake} knows no organization {organization!r}.")
+    terminal = Console(stderr=True, highlight=False)
+    columns = (TextColumn("Reclassifying"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+        changes = Reclassifier(opened).run(
+            [organization] if organization else organizations,
+            dry_run,
+            lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    table = Table("from", "to", "visits", "most frequent user agent", box=None)
+    for move, visits in sorted(changes.moves.items(), key=lambda found: (-found[1], found[0])):
+        after = move.after if move.after != move.before else "(other details)"
+        table.add_row(move.before, after, f"{visits:,}", changes.examples[move] or "(none)")
+    if changes.moves:
+        console().print(table)
+    verb = "would be classified anew" if dry_run else "classified anew"
+    typer.echo(
+        f"{changes.rewritten:,} of {changes.visits:,} visits in {changes.partitions:,} days {verb}; "
+        f"{sum(changes.moves.values()):,} of them come out differently.",
+        err=True,
+    )
