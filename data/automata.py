@@ -4,14 +4,14 @@ What else a request may show (its method, referrer and campaign) is in classify.
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 from urllib.parse import unquote
 
 import crawleruseragents
 import re2
 
+from data.patterns import pattern_set
 from data.reference import Agent, Heuristic, NotCrawler, load
 from data.signs import Sign, automated
 
@@ -26,12 +26,8 @@ _KIND_OF_TAG: Final = {
     "http-library": "library",
     "scanner": "scanner",
 }
+_SEO = re.compile(r"\bseo\b|backlink|search engine optimi|link analysis", re.IGNORECASE)
 _ESCAPE = re.compile(r'((?:\\x[0-9a-fA-F]{2})+)|\\(["\\])')
-_BROWSERS: Final = re2.compile(
-    r"(?i)^(mozilla/|opera|dalvik/|ucweb|nokia|blackberry|samsung|sonyericsson|mot-|lg[-/]"
-    r"|lynx/|links |links/|w3m/|elinks|netsurf)"
-)
-"""How the user agents of browsers begin."""
 _NAMELESS = Sign("no user agent", "", automated("other"))
 
 
@@ -40,36 +36,42 @@ class Automata:
 
     def __init__(self) -> None:
         self._agents = load(Agent, "agents")
-        self._agent_set = _pattern_set(_agent_pattern(row) for row in self._agents)
+        self._agent_set = pattern_set(_agent_pattern(row) for row in self._agents)
+        tokens = "|".join(sorted(re2.escape(row.token.lower()) for row in self._agents))
+        self._any_agent = pattern_set([f"(?:^|[^a-z0-9])(?:{tokens})"])
+        self._our_tokens = {_literal(row.token) for row in self._agents if row.ai_source}
         people = {row.pattern for row in load(NotCrawler, "notcrawlers")}
         self._crawlers = [row for row in crawleruseragents.CRAWLER_USER_AGENTS_DATA if row["pattern"] not in people]
-        self._crawler_set = _pattern_set(row["pattern"] for row in self._crawlers)
+        self._crawler_set = pattern_set(row["pattern"] for row in self._crawlers)
         self._heuristics = load(Heuristic, "heuristics")
-        self._heuristic_set = _pattern_set(row.pattern for row in self._heuristics)
+        self._heuristic_set = pattern_set(row.pattern for row in self._heuristics)
 
     def signs(self, user_agent: str) -> Iterator[Sign]:
         """Every rule that a readable user agent meets, the one that decides first."""
         if not user_agent:
             yield _NAMELESS
+            return
         lower = user_agent.lower()
-        for number in sorted(self._agent_set.Match(lower) or ()):
-            yield _agent_sign(self._agents[number])
+        if self._any_agent.Match(lower):  # one pattern, as people meet none: it learns new strings far faster
+            for number in sorted(self._agent_set.Match(lower) or ()):
+                yield _agent_sign(self._agents[number])
         for number in sorted(self._crawler_set.Match(user_agent) or ()):
-            yield _crawler_sign(self._crawlers[number], user_agent)
+            row = self._crawlers[number]
+            yield _crawler_sign(row, user_agent, is_ours=_literal(row["pattern"]) in self._our_tokens)
         for number in sorted(self._heuristic_set.Match(lower) or ()):
-            yield _heuristic_sign(self._heuristics[number], user_agent)
-        if not _BROWSERS.search(user_agent):
-            yield Sign("does not begin as browsers do", "", automated("other", _first_product(user_agent)))
+            row = self._heuristics[number]
+            if row.unless is None or not re2.search(row.unless, lower):
+                yield _heuristic_sign(row, user_agent)
 
 
-@lru_cache(1 << 16)
 def readable_user_agent(logged: str) -> str:
     """A user agent as it was sent: escapes of servers undone, at most 1,024 characters, '' for none."""
     text = logged[: 4 * LONGEST_USER_AGENT]
     if "\\" in text:
         text = _ESCAPE.sub(lambda found: _bytes_as_text(found[1]) if found[1] else found[2], text)
-    if " " not in text and "%20" in text:
-        text = unquote(text, errors="replace")
+    for _ in range(2):  # old CloudFront encodes twice
+        if " " not in text and ("%20" in text or "%2520" in text):
+            text = unquote(text, errors="replace")
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()  # lone surrogates are no text
     text = text[:LONGEST_USER_AGENT].strip(" \t\"'")
@@ -89,11 +91,24 @@ def _agent_sign(row: Agent) -> Sign:
     return Sign(rule, row.evidence, says)
 
 
-def _crawler_sign(row: dict[str, str], user_agent: str) -> Sign:
-    kind = next((_KIND_OF_TAG[tag] for tag in row["tags"] if tag in _KIND_OF_TAG), "other")
-    agent = re2.search(row["pattern"], user_agent).group(0).strip(" /(;")
+def _crawler_sign(row: dict[str, Any], user_agent: str, is_ours: bool) -> Sign:
+    """What a known crawler is. One of our table that only here is met has its name within another's: it is not it."""
+    kind = _kind_of(row)
+    found = re2.search(row["pattern"], user_agent)
+    agent = found.group(0).strip(" /(;")
+    if is_ours:
+        kind, agent = "other", _word_around(user_agent, *found.span())
     rule = f'crawler-user-agents: "{row["pattern"]}"'
-    return Sign(rule, row.get("url") or _CRAWLER_LIST, automated(kind, agent, "medium", method="user_agent"))
+    url = row.get("url", "")
+    evidence = url if url.startswith("http") else _CRAWLER_LIST
+    return Sign(rule, evidence, automated(kind, agent, "medium", method="user_agent"))
+
+
+def _kind_of(row: dict[str, Any]) -> str:
+    """What a crawler does, by its tags. The list also tags as seo whatever it has no other word for."""
+    kind = next((_KIND_OF_TAG[tag] for tag in row["tags"] if tag in _KIND_OF_TAG), "other")
+    says_so = _SEO.search(f"{row['pattern']} {row.get('description', '')}")
+    return "other" if kind == "seo" and not says_so else kind
 
 
 def _heuristic_sign(row: Heuristic, user_agent: str) -> Sign:
@@ -105,22 +120,20 @@ def _first_product(user_agent: str) -> str | None:
     return found[0] if found and not found[0].lower().startswith("mozilla") else None
 
 
+def _literal(pattern: str) -> str:
+    return pattern.replace("\\", "").strip("/ (").lower()
+
+
+def _word_around(text: str, start: int, end: int) -> str:
+    before, after = re.search(r"[\w.-]*$", text[:start]), re.match(r"[\w.-]*", text[end:])
+    return text[start - len(before[0]) : end + len(after[0])].strip(" /(;")  # type: ignore[index]  # both match ""
+
+
 def _agent_pattern(row: Agent) -> str:
     token = re2.escape(row.token.lower())
     if row.exact:
         return f"^{token}$"
-    return f"(?:^|[^a-z0-9]){token}" + ("" if row.token[-1] in "/ (" else "(?:[^a-z0-9-]|$)")
-
-
-def _pattern_set(patterns: Iterable[str]) -> "re2.Set":
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = 64 << 20
-    found = re2.Set.SearchSet(options)
-    for pattern in patterns:
-        found.Add(pattern)
-    found.Compile()
-    return found
+    return f"(?:^|[^a-z0-9]){token}" + ("" if row.token[-1] in "/ (-" else "(?:[^a-z0-9-]|$)")
 
 
 def _bytes_as_text(escapes: str) -> str:

@@ -10,12 +10,13 @@ from functools import lru_cache
 from typing import Final, NamedTuple, Self
 
 from data.automata import Automata, readable_user_agent
-from data.people import Devices
+from data.people import People
 from data.reference import Probe, Referrer, load, rules_version
 from data.referrers import Campaigns, Places, campaign_of, host_and_path
 from data.signs import PERSON, Sign, automated, referred
 from data.visits import Classification
 
+LONGEST_REFERRER: Final = 1024
 BROWSING_METHODS: Final = ("GET", "POST")
 _NO_SIGN = Sign("no sign of automation or of an AI product", "", PERSON)
 
@@ -55,13 +56,13 @@ class Classifier:
         self._automata = Automata()
         self._campaigns = Campaigns(self.places)
         self._automaton = lru_cache(1 << 16)(self._automaton_uncached)
-        self._device = lru_cache(1 << 16)(Devices().of)
+        self._person = lru_cache(1 << 16)(People().person)
         self._place = lru_cache(1 << 14)(self._place_uncached)
 
     def classify(self, request: Request) -> Classification:
-        """Who made the request, how sure that is and why. Never raises, whatever the strings hold."""
+        """Who made the request, how sure that is and why. Raises nothing for a request that was logged."""
         says = self._automaton(request.user_agent) or next(self._signs_of_people(request)).says
-        return says if says.device_type == "bot" else says._replace(**self._device(request.user_agent)._asdict())
+        return says if says.device_type == "bot" else Classification(*says[:7], *self._person(request.user_agent))
 
     def signs(self, request: Request) -> Iterator[Sign]:
         """Every rule that the request meets; the first one decides what `classify` says."""
@@ -70,7 +71,7 @@ class Classifier:
 
     def origin(self, request: Request) -> Origin:
         """The referrer's host with its type, and the campaign's words, of one request."""
-        host, row = self._place(request.referrer)
+        host, row = self._place(request.referrer[:LONGEST_REFERRER])
         referrer_type = "direct" if host is None else row.referrer_type if row else "other"
         return Origin(host, referrer_type, campaign_of(request.query))
 
@@ -82,8 +83,8 @@ class Classifier:
 
     def _signs_of_referral(self, request: Request) -> Iterator[Sign]:
         """The AI product that sent a person, by campaign or referrer. Both together are surer than each."""
-        campaign = self._campaigns.sign(campaign_of(request.query)[0])
-        _, row = self._place(request.referrer)
+        campaign = self._campaigns.sign(request.query)
+        _, row = self._place(request.referrer[:LONGEST_REFERRER])
         referrer = None
         if row and row.referrer_type == "ai":
             says = referred(row.ai_source, row.confidence, "referrer")

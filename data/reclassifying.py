@@ -142,7 +142,10 @@ class Reclassifier:
             address = self._address(referrer, referrer_type == "ai", told.ai_source)
             query = urlencode({"utm_source": utm_source}) if utm_source else ""
             request = Request(user_agent, method, address, query)
-            says = _as_seen(told, self._classifier.classify(request))
+            says = self._classifier.classify(request)
+            if told.detection_method == "utm" and not utm_source and says.bot_category == "human":
+                says = Classification(*told[:7], *says[7:])  # by a word of the query that was not kept
+            says = _as_seen(told, says)
             answers.add(number, says, user_agent, self._classifier.origin(request))
         return answers
 

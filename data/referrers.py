@@ -10,12 +10,13 @@ from urllib.parse import parse_qsl
 from data.reference import Campaign, Referrer, load
 from data.signs import Sign, referred
 
+LONGEST_QUERY: Final = 8192
 LONGEST_UTM: Final = 256
 UTM_FIELDS: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
 
 _ADDRESS = re.compile(r"((?:(?:android-app|https?):)?//)?([^/?#\\]*)([^?#]*)", re.IGNORECASE)
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\s\[\]]+)(?::\d*)?", re.IGNORECASE)
-_BARE_HOST = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?", re.IGNORECASE)
+_BARE_HOST = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+\.?(?::\d+)?", re.IGNORECASE)
 _ANY_SUFFIX = re.compile(r"([^.]+)\.(?:com|[a-z]{2}|com?\.[a-z]{2})")
 LONGEST_HOST: Final = 253
 """RFC 1035: a longer name is no host."""
@@ -68,33 +69,51 @@ class Campaigns:
         self._rows = {row.utm_source: row for row in load(Campaign, "campaigns")}
         self._places = places
 
-    def sign(self, utm_source: str | None) -> Sign | None:
-        """The AI product that a utm_source names, exactly or as one of its hosts."""
-        source = (utm_source or "").strip().lower().removeprefix("www.")
+    def sign(self, query: str) -> Sign | None:
+        """The AI product that a query names: as its utm_source, or as Grok does, by a host in `referrer`."""
+        source = (campaign_of(query)[0] or "").lower().removeprefix("www.")
         row = self._rows.get(source)
         if row:
             says = referred(row.ai_source, row.confidence, "utm")
             return Sign(f'campaigns.toml: "{row.utm_source}"', row.evidence, says)
-        address = host_and_path(source) if "." in source else None
-        place = self._places.find(*address) if address else None
-        if place is None or place.referrer_type != "ai":
+        return self._sign_of_host(source, "utm_source") or self._sign_of_host(_referrer_in(query), "referrer")
+
+    def _sign_of_host(self, name: str, key: str) -> Sign | None:
+        address = host_and_path(name) if "." in name else None
+        row = self._places.find(*address) if address else None
+        if row is None or row.referrer_type != "ai":
             return None
-        says = referred(place.ai_source, place.confidence, "utm")
-        return Sign(f'referrers.toml: "{place.host}" as utm_source', place.evidence, says)
+        return Sign(
+            f'referrers.toml: "{row.host}" as {key}', row.evidence, referred(row.ai_source, row.confidence, "utm")
+        )
 
 
-@lru_cache(1 << 14)
 def campaign_of(query: str) -> tuple[str | None, ...]:
     """The values of utm_source, utm_medium, utm_campaign, utm_term and utm_content in a query string."""
     if "utm_" not in query:
         return (None,) * len(UTM_FIELDS)
-    values = dict(reversed(parse_qsl(query[:8192], errors="replace", max_num_fields=None)))  # the first of each wins
+    values = _values_in(query)
     return tuple(values[name].strip()[:LONGEST_UTM] or None if name in values else None for name in UTM_FIELDS)
 
 
+def _referrer_in(query: str) -> str:
+    return _values_in(query).get("referrer", "").strip().lower() if "referrer=" in query else ""
+
+
+def _values_in(query: str) -> dict[str, str]:
+    """The first value of each key near the beginning of a query."""
+    return _parsed(query[:LONGEST_QUERY])
+
+
+@lru_cache(1 << 12)
+def _parsed(query: str) -> dict[str, str]:
+    return dict(reversed(parse_qsl(query, errors="replace", max_num_fields=None)))
+
+
 def _names_above(host: str) -> Iterator[str]:
+    """The names under which rows can hold for a host: its own, and those of the domains above it."""
     yield host
-    while host:
+    while host and "://" not in host:  # an app has no domain above it
         any_suffix = _ANY_SUFFIX.fullmatch(host)
         if any_suffix:
             yield f"{any_suffix[1]}.*"

@@ -5,15 +5,18 @@ applied is in automata.py, referrers.py and verifying.py.
 """
 
 import hashlib
+import ipaddress
 import re
 import tomllib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import MISSING, dataclass, fields
 from datetime import date
 from importlib import metadata, resources
 from typing import Final, TypeVar
 
-from data.visits import CATEGORY_OF_KIND, CONFIDENCE_SCORES, REFERRER_TYPES
+import re2
+
+from data.visits import CATEGORY_OF_KIND, CONFIDENCE_SCORES, DEVICE_TYPES, REFERRER_TYPES
 
 Row = TypeVar("Row")
 
@@ -21,8 +24,9 @@ _ALLOWED: Final[dict[str, Collection[str]]] = {
     "agent_kind": CATEGORY_OF_KIND,
     "confidence": CONFIDENCE_SCORES,
     "referrer_type": REFERRER_TYPES,
+    "device_type": DEVICE_TYPES,
 }
-_RULE_TABLES: Final = ("agents", "notcrawlers", "heuristics", "referrers", "campaigns", "probes")
+_RULE_TABLES: Final = ("agents", "notcrawlers", "heuristics", "devices", "referrers", "campaigns", "probes")
 _RULE_PACKAGES: Final = ("crawler-user-agents", "ua-parser-builtins")
 _WAY_TO_VERIFY: Final = re.compile(r"(ip|dns|signature):[a-z0-9.-]+")
 
@@ -66,6 +70,7 @@ class Heuristic:
     evidence: str
     checked: date
     example: str
+    unless: str | None = None  # a pattern that people show who meet the first one too
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,19 @@ class Probe:
 
 
 @dataclass(frozen=True)
+class Device:
+    """A sign of a device in a person's user agent in lower case. The first row of the file that is met wins."""
+
+    name: str
+    device_type: str
+    pattern: str
+    evidence: str
+    checked: date
+    example: str
+    unless: str | None = None
+
+
+@dataclass(frozen=True)
 class IpList:
     """A list that an operator publishes of the addresses its agents come from."""
 
@@ -124,11 +142,14 @@ class Proxy:
 
 def load(row_type: type[Row], name: str) -> list[Row]:
     """The rows of `<name>.toml`, whose tables are called like the type. Raises ValueError naming row and field."""
-    tables = tomllib.loads(_bytes_of(name).decode())
+    try:
+        tables = tomllib.loads(_bytes_of(name).decode())
+    except ValueError as error:
+        raise ValueError(f"{name}.toml: {error}") from error
     key = row_type.__name__.lower()
-    if tables.keys() != {key}:
+    rows = tables.get(key)
+    if tables.keys() != {key} or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError(f"{name}.toml: every row must be a [[{key}]], not {', '.join(tables) or 'nothing'}")
-    rows = tables[key]
     return [_checked(row_type, f"{name}.toml, row {number}", row) for number, row in enumerate(rows, 1)]
 
 
@@ -158,14 +179,52 @@ def _checked(row_type: type[Row], place: str, row: dict[str, object]) -> Row:
             raise ValueError(f"{place}: field {name!r} cannot be {row[name]!r}")
         elif name in _ALLOWED and row[name] not in _ALLOWED[name]:
             raise ValueError(f"{place}: field {name!r} is {row[name]!r}, not one of {', '.join(_ALLOWED[name])}")
-        elif name == "evidence" and not str(row[name]).startswith(("https://", "http://")):
-            raise ValueError(f"{place}: field 'evidence' is no web address")
+        elif name in _CHECKS:
+            try:
+                _CHECKS[name](str(row[name]))
+            except ValueError as error:
+                raise ValueError(f"{place}: field {name!r} {error}") from error
     return row_type(**{name: tuple(value) if isinstance(value, list) else value for name, value in row.items()})
+
+
+def _check_evidence(text: str) -> None:
+    if not text.startswith(("https://", "http://")):
+        raise ValueError("is no web address")
+
+
+def _check_pattern(text: str) -> None:
+    try:
+        re2.compile(text)
+    except re2.error as error:
+        raise ValueError(f"is no pattern (RE2): {error}") from error
+
+
+def _check_format(text: str) -> None:
+    if text not in ("prefixes", "text", "geofeed") and not re.fullmatch("json:.+", text):
+        raise ValueError(f"is {text!r}, not one of prefixes, text, geofeed, json:<key>")
+
+
+def _check_network(text: str) -> None:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError as error:
+        raise ValueError(f"is no network: {error}") from error
+
+
+_CHECKS: Final[dict[str, Callable[[str], None]]] = {
+    "evidence": _check_evidence,
+    "format": _check_format,
+    "network": _check_network,
+    "path": _check_pattern,
+    "pattern": _check_pattern,
+    "unless": _check_pattern,
+}
+"""By the name of a field: raises ValueError for what the field cannot hold."""
 
 
 def _fits(declared: object, value: object) -> bool:
     if declared is date:
-        return isinstance(value, date)
+        return type(value) is date  # a point in time is a date to isinstance
     if declared is bool:
         return isinstance(value, bool)
     if declared == tuple[str, ...]:

@@ -17,5 +17,5 @@ SELECT
     number, visited_at, domain, ip, country, method, status, user_agent,
     CASE WHEN starts_with(target, '/') THEN split_part(target, '?', 1) ELSE '' END AS path,
     split_part(split_part(referrer, '#', 1), '?', 1) AS referrer,
-    CASE WHEN contains(target, 'utm_') THEN substr(target, instr(target, '?') + 1) ELSE '' END AS query
+    CASE WHEN contains(target, '?') AND (contains(target, 'utm_') OR contains(target, 'referrer=')) THEN substr(target, instr(target, '?') + 1) ELSE '' END AS query
 FROM aimed;

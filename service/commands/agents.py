@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from data import BadInput, Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import console
+from service.commands.printing import console, messages
 
 app = typer.Typer(help="Keep what operators publish of their agents up to date.", rich_markup_mode=None)
 
@@ -44,7 +43,7 @@ def refresh(
     if not rows:
         raise BadInput(f"--from: {folder} holds no file <list>.*, such as openai-gptbot.json.")
     opened = Lake(lake, create=True)
-    progress = Console(stderr=True)
+    progress = messages()
     found = refresh(opened, rows, fetch, datetime.now(UTC))
     outcomes = list(
         track(found, "Fetching lists", len(rows), console=progress, transient=True, disable=not progress.is_terminal)

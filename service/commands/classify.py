@@ -2,8 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
@@ -14,7 +13,7 @@ from rich.table import Table
 
 from data import BadInput, Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import console
+from service.commands.printing import console, printable
 
 if TYPE_CHECKING:
     from data.classify import Classifier, Request
@@ -32,7 +31,9 @@ class _Rules(NamedTuple):
 
 
 def classify(
-    user_agent: Annotated[str, typer.Option(help="User-Agent header, as it was sent or as a log writes it")] = "",
+    user_agent: Annotated[
+        str | None, typer.Option(help="User-Agent header, as it was sent or as a log writes it", show_default=False)
+    ] = None,
     referrer: Annotated[str, typer.Option(help="Referer header")] = "",
     url: Annotated[str, typer.Option(help="what was asked for: a URL, or a path with its query")] = "",
     ip: Annotated[str, typer.Option(help="the client's address; it is looked at and not kept")] = "",
@@ -47,10 +48,13 @@ def classify(
 
     Example: traffic classify --user-agent "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
     """
+    words = dict(zip(KEYS, (user_agent or "", referrer, url, ip), strict=True))
+    if bool(jsonl) is (user_agent is not None) or (jsonl and any(words.values())):
+        raise BadInput('give a request with --user-agent ("" for none), or many with --jsonl.')
     if jsonl:
         _classify_lines(jsonl, _rules(lake))
     else:
-        _explain(dict(zip(KEYS, (user_agent, referrer, url, ip), strict=True)), _rules(lake))
+        _explain(words, _rules(lake))
 
 
 def _rules(lake: Path) -> _Rules:
@@ -58,7 +62,11 @@ def _rules(lake: Path) -> _Rules:
     from data.iplists import snapshots
     from data.verifying import Verifier
 
-    kept = snapshots(Lake(lake)) if (lake / "manifest.sqlite").exists() else {}
+    kept = {}
+    if (lake / "manifest.sqlite").exists():
+        opened = Lake(lake)
+        kept = snapshots(opened)
+        opened.manifest.close()
     return _Rules(Classifier(), Verifier(kept))
 
 
@@ -79,12 +87,13 @@ def _explain(words: dict[str, str], rules: _Rules) -> None:
     says = _classification(words, rules)
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in says._asdict().items():
-        table.add_row(name, value or "")
+        table.add_row(name, printable(value or ""))
     table.add_row("", "")
     decides, *others = rules.classifier.signs(_request(words))
     table.add_row("decided by", f"{decides.rule}  {decides.evidence}".rstrip())
     if words["ip"]:
-        table.add_row("address", rules.verifier.verdict(decides.says.agent, words["ip"], datetime.now(UTC).date()).why)
+        verdict = rules.verifier.verdict(decides.says.agent, words["ip"], datetime.now(UTC).date())
+        table.add_row("address", printable(verdict.why))
     for way in rules.verifier.ways(decides.says.agent):
         table.add_row("to verify", way)
     for sign in others:
@@ -97,41 +106,52 @@ def _explain(words: dict[str, str], rules: _Rules) -> None:
 def _classify_lines(name: str, rules: _Rules) -> None:
     """Answer every line in its order; one that is no request with an error. Raises BadInput when there was one."""
     refused = 0
-    write = sys.stdout.buffer.write
-    with nullcontext(sys.stdin.buffer) if name == "-" else _opened(name) as file:
-        for number, answer in enumerate(_answers(file, rules), 1):
-            refused += "error" in answer
-            write(orjson.dumps({"line": number, **answer} if "error" in answer else answer) + b"\n")
-    sys.stdout.buffer.flush()
+    output = sys.stdout.buffer
+    for number, line in enumerate(_lines(name), 1):
+        answer = _answer(line, rules)
+        if "error" in answer:
+            refused += 1
+            answer = {"line": number, **answer}
+        output.write(orjson.dumps(answer) + b"\n")
+        if name == "-":
+            output.flush()  # whoever writes to us may wait for each answer
+    output.flush()
     if refused:
-        raise BadInput(f"{name}: {refused:,} lines are no requests; each was answered with an error in its place.")
+        raise BadInput(
+            f"lines of {name} that are no requests: {refused:,}; each was answered with an error in its place."
+        )
 
 
-def _opened(name: str) -> Any:  # noqa: ANN401  # a binary file
+def _lines(name: str) -> Iterator[bytes]:
     try:
-        return Path(name).open("rb")
+        if name == "-":
+            yield from sys.stdin.buffer if sys.stdin else ()
+        else:
+            with Path(name).open("rb") as file:
+                yield from file
     except OSError as error:
         raise BadInput(f"{name} cannot be read: {error.strerror}.") from error
 
 
-def _answers(lines: Iterable[bytes], rules: _Rules) -> Iterator[dict[str, Any]]:
-    for line in lines:
-        try:
-            yield _classification(_words(line), rules)._asdict()
-        except BadInput as error:
-            yield {"error": str(error)}
+def _answer(line: bytes, rules: _Rules) -> dict[str, Any]:
+    try:
+        return _classification(_words(line), rules)._asdict()
+    except BadInput as error:
+        return {"error": str(error)}
 
 
 def _words(line: bytes) -> dict[str, str]:
     """The texts of one line; what is missing or null is ''. Raises BadInput."""
     try:
-        found = json.loads(line)  # the standard library's, as it takes lone surrogates
+        found = json.loads(line.strip())  # the standard library's, as it takes lone surrogates
     except (ValueError, RecursionError) as error:
         raise BadInput(f"it is no JSON: {error}") from error
     if not isinstance(found, dict):
         raise BadInput(f"it is no JSON object with any of the keys {', '.join(KEYS)}")
-    words = {key: found.get(key) or "" for key in KEYS}
-    wrong = next((key for key, value in words.items() if not isinstance(value, str)), None)
-    if wrong:
-        raise BadInput(f"its {wrong} is no text")
-    return words
+    return {key: _text(key, found.get(key)) for key in KEYS}
+
+
+def _text(key: str, value: object) -> str:
+    if value is not None and not isinstance(value, str):
+        raise BadInput(f"its {key} is no text")
+    return value or ""

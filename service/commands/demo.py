@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from data import BadInput, Lake
+from service.commands.printing import messages
 from service.settings import read_settings, setting
 
 VISITS = 60_000
@@ -39,7 +40,7 @@ def _run(folder: Path, port: int, visits: int) -> None:
     from service.control import Control
     from service.server import listen, serve_on
 
-    console = Console(stderr=True, highlight=False)
+    console = messages()
     lake = Lake(folder / "lake", create=True)
     _fill(lake, folder, visits, console)
     key = Control(lake).create_key("demo", "demo")
@@ -52,7 +53,7 @@ def _run(folder: Path, port: int, visits: int) -> None:
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
 
     def ready() -> None:
-        console.print(f"Serving at {address}  (Ctrl-C stops and throws the sample away). Try:\n", soft_wrap=True)
+        console.print(f"Serving at {address}  (Ctrl-C stops and throws the sample away). Try:\n")
         print(f'curl -H "Authorization: Bearer {key}" "{address}/analytics/traffic-overview?range=30d"', flush=True)
 
     serve_on(create_app(settings), listener, ready)

@@ -1,7 +1,6 @@
 """`traffic import`: access logs into the lake."""
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +11,7 @@ from rich.table import Table
 
 from data import SHORT_CODE_PATTERN, BadInput, Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
+from service.commands.printing import messages
 from service.settings import networks_of, setting
 
 if TYPE_CHECKING:
@@ -38,12 +38,12 @@ def import_logs(
     """
     from data.importing import Importer, Options
 
-    console = Console(stderr=True, highlight=False)
+    console = messages()
     options = Options(organization, domain.lower(), log_format, short_code_pattern)
     opened = Lake(lake, create=True)
     countries = _countries(console, geoip)
     importer = Importer(opened, proxies=networks_of(trusted_proxies), countries=countries)
-    console.print(f"Lake: {opened.root}", soft_wrap=True)
+    console.print(f"Lake: {opened.root}")
     summaries = [_import(console, importer, file, options, dry_run) for file in files]
     if any(summary.cut_short for summary in summaries):
         raise typer.Exit(1)
@@ -56,7 +56,7 @@ def _countries(console: Console, geoip: str) -> "Countries | None":
     try:
         return Countries(Path(geoip)) if geoip else None
     except BadInput as error:
-        console.print(f"traffic: {error}; countries stay unknown where the log names none.", soft_wrap=True)
+        console.print(f"traffic: {error}; countries stay unknown where the log names none.")
         return None
 
 
@@ -68,7 +68,7 @@ def _import(console: Console, importer: "Importer", file: Path, options: "Option
         summary = importer.run(
             file, options, dry_run, lambda done, total: bar.update(task, completed=done, total=total)
         )
-    _report(partial(console.print, soft_wrap=True), file, summary, dry_run)
+    _report(console.print, file, summary, dry_run)
     return summary
 
 

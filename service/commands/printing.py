@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import sys
 from datetime import datetime
 from typing import Any, Final
@@ -16,6 +17,7 @@ from data import BadInput
 from queries import Answer
 from service.encoding import encode
 
+_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 FORMATS: Final = ("table", "json", "csv", "parquet")
 
 
@@ -46,7 +48,17 @@ def print_answer(answer: Answer, output: str) -> None:
 
 def console() -> Console:
     """Standard output for tables; what is piped is not cut to a terminal's width."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 10_000)
+    return Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 10_000)
+
+
+def messages() -> Console:
+    """Standard error, for what people read while a command runs."""
+    return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def printable(text: str) -> str:
+    """A visitor's words without the control characters that a terminal would obey."""
+    return _CONTROLS.sub("\ufffd", text)
 
 
 def _parts(answer: Answer) -> dict[str, Answer]:
@@ -81,12 +93,12 @@ def _text(value: object) -> str:
         case datetime():
             return value.strftime("%Y-%m-%dT%H:%M:%SZ")
         case list():
-            return " ".join(map(str, value))
+            return printable(" ".join(map(str, value)))
         case bool():
             return "yes" if value else "no"
         case int():
             return f"{value:,}"
-    return str(value)
+    return printable(str(value))
 
 
 def _csv(rows: list[dict[str, Any]]) -> bytes:

@@ -3,13 +3,12 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from data import BadInput, Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import console
+from service.commands.printing import console, messages, printable
 
 
 def reclassify(
@@ -29,7 +28,7 @@ def reclassify(
     organizations = opened.manifest.organizations()
     if organization and organization not in organizations:
         raise BadInput(f"the lake at {lake} knows no organization {organization!r}.")
-    terminal = Console(stderr=True, highlight=False)
+    terminal = messages()
     columns = (TextColumn("Reclassifying"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
         task = bar.add_task("", total=None)
@@ -41,7 +40,7 @@ def reclassify(
     table = Table("from", "to", "visits", "most frequent user agent", box=None)
     for move, visits in sorted(changes.moves.items(), key=lambda found: (-found[1], found[0])):
         after = move.after if move.after != move.before else "(other details)"
-        table.add_row(move.before, after, f"{visits:,}", changes.examples[move] or "(none)")
+        table.add_row(move.before, after, f"{visits:,}", printable(changes.examples[move] or "(none)"))
     if changes.moves:
         console().print(table)
     verb = "would be classified anew" if dry_run else "classified anew"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from data.automata import LONGEST_USER_AGENT, readable_user_agent
 from data.classify import Classifier, Request
-from data.people import device_type_of
+from data.people import People
 from data.reference import Agent, load
 from data.referrers import campaign_of
 from data.visits import (
@@ -367,6 +367,8 @@ def test_the_browser_inside_another_editor_is_a_person(told):
 
 # Devices
 
+PEOPLE = People()
+
 
 @pytest.mark.parametrize(
     ("user_agent", "device_type"),
@@ -406,7 +408,7 @@ def test_the_browser_inside_another_editor_is_a_person(told):
     ],
 )
 def test_devices_are_desktops_phones_or_tablets(user_agent, device_type):
-    assert device_type_of(user_agent) == device_type
+    assert PEOPLE.device_type(user_agent) == device_type
 
 
 # User agents as servers write them

@@ -14,7 +14,7 @@ AGENTS = load(Agent, "agents")
 REFERRERS = load(Referrer, "referrers")
 CAMPAIGNS = load(Campaign, "campaigns")
 AI_KINDS = {kind for kind, category in CATEGORY_OF_KIND.items() if category in AI_CATEGORIES}
-TABLES = ("agents", "notcrawlers", "heuristics", "referrers", "campaigns", "probes")
+TABLES = ("agents", "notcrawlers", "heuristics", "devices", "referrers", "campaigns", "probes")
 
 GOOD = {
     "token": '"GPTBot"',

@@ -454,7 +454,7 @@ def test_views_are_sql_text(program, filled):
 
 # The program as a whole
 
-COMMANDS = ["demo", "serve", "import", "query", "views"]
+COMMANDS = ["demo", "serve", "import", "query", "views", "classify", "reclassify", "agents refresh"]
 COMMANDS += [
     f"{group} {name}"
     for group, names in (("keys", "create list revoke"), ("links", "import list"))

@@ -1,0 +1,146 @@
+"""How well and how fast visits are told apart: `uv run python -m benchmarks.classification`.
+
+Over the labelled corpus of the tests, beside what people would pick instead. The peers answer less: neither knows
+referrals or kinds of AI agents, and ua-parser only that something is a spider. Each is held to what it answers.
+"""
+
+import json
+import re
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import crawleruseragents
+import typer
+from rich.console import Console
+from rich.table import Table
+from ua_parser import parse, parse_device
+
+from benchmarks.cases import RUNS, Figure
+from data.automata import Automata
+from data.classify import Classifier, Request
+from data.visits import AI_CATEGORIES, BOT_CATEGORIES
+from tests.corpus import NAMES, labelled, request_of
+
+AI_AGENTS: Final = frozenset(AI_CATEGORIES) - {"ai_referral"}
+_AI_CRAWLERS: Final = [
+    re.compile(row["pattern"]) for row in crawleruseragents.CRAWLER_USER_AGENTS_DATA if "ai-crawler" in row["tags"]
+]
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How often a question is answered rightly. Precision: of those found. Recall: of those labelled."""
+
+    question: str
+    who: str
+    labelled: int
+    precision: float
+    recall: float
+
+
+def quality(question: str, who: str, labels: Sequence[bool], found: Sequence[bool]) -> Quality:
+    """Compare what was found with the labels."""
+    right = sum(label and one for label, one in zip(labels, found, strict=True))
+    return Quality(question, who, sum(labels), right / max(1, sum(found)), right / max(1, sum(labels)))
+
+
+def qualities(rows: list[dict[str, Any]]) -> list[Quality]:
+    """Ours for each category, then the questions that peers answer too."""
+    classifier = Classifier()
+    told = [classifier.classify(request_of(row)).bot_category for row in rows]
+    labels = [row["bot_category"] for row in rows]
+    agents = [row.get("user_agent") or "" for row in rows]
+    automata = [label not in ("human", "ai_referral") for label in labels]
+    ai_agents = [label in AI_AGENTS for label in labels]
+    spiders = [_is_spider(agent) for agent in agents]
+    crawlers = [bool(crawleruseragents.is_crawler(agent)) for agent in agents]
+    ai_crawlers = [any(pattern.search(agent) for pattern in _AI_CRAWLERS) for agent in agents]
+    return [
+        *(
+            quality(category, "ours", [label == category for label in labels], [one == category for one in told])
+            for category in BOT_CATEGORIES
+        ),
+        quality("automaton?", "ours", automata, [one not in ("human", "ai_referral") for one in told]),
+        quality("automaton?", "crawler-user-agents", automata, crawlers),
+        quality("automaton?", "ua-parser", automata, spiders),
+        quality("AI agent?", "ours", ai_agents, [one in AI_AGENTS for one in told]),
+        quality("AI agent?", "crawler-user-agents", ai_agents, ai_crawlers),
+    ]
+
+
+def speeds(user_agents: list[str]) -> list[Figure]:
+    """Distinct user agents a second on one core, by its CPU time; ours and the peers in turn."""
+    ways: dict[str, Callable[[], Callable[[str], object]]] = {
+        "ours, with OS and browser": lambda: _whole(Classifier()),
+        "ours, automata only": lambda: _first_sign(Automata()),
+        "ua-parser": lambda: parse,
+        "crawler-user-agents": lambda: crawleruseragents.is_crawler,
+    }
+    runs: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(RUNS):
+        for name, make in ways.items():
+            classify = make()
+            classify(user_agents[0])  # whatever is compiled at the first call
+            begun = time.process_time()
+            for user_agent in user_agents:
+                classify(user_agent)
+            runs[name].append(len(user_agents) / (time.process_time() - begun))
+    return [
+        Figure(name, "user agents/s", statistics.median(found), min(found), max(found)) for name, found in runs.items()
+    ]
+
+
+def main(
+    output: Annotated[Path | None, typer.Option(help="write the figures as JSON to this file too")] = None,
+) -> None:
+    """Measure over the labelled corpus, and print two tables.
+
+    Example: uv run python -m benchmarks.classification --output classification.json
+    """
+    rows = list(chain.from_iterable(map(labelled, NAMES)))
+    found = qualities(rows)
+    fast = speeds(list(dict.fromkeys(row["user_agent"] for row in rows if row.get("user_agent"))))
+    _print(found, fast, len(rows))
+    if output:
+        figures = {"quality": [asdict(one) for one in found], "speed": [asdict(one) for one in fast]}
+        output.write_text(json.dumps(figures, indent=2), "utf-8")
+
+
+def _print(found: list[Quality], fast: list[Figure], rows: int) -> None:
+    console = Console(width=120)
+    table = Table(title=f"{rows:,} labelled requests", title_justify="left", box=None)
+    for column in ("question", "who", "labelled", "precision", "recall"):
+        table.add_column(column, justify="left" if column in ("question", "who") else "right")
+    for one in found:
+        table.add_row(one.question, one.who, f"{one.labelled:,}", f"{one.precision:.4f}", f"{one.recall:.4f}")
+    console.print(table)
+    table = Table(
+        "who", "unit", "median", "min", "max", title="Distinct user agents, one core", title_justify="left", box=None
+    )
+    for figure in fast:
+        table.add_row(
+            figure.case, figure.unit, *(f"{value:,.0f}" for value in (figure.median, figure.least, figure.most))
+        )
+    console.print(table)
+
+
+def _is_spider(user_agent: str) -> bool:
+    device = parse_device(user_agent)
+    return device is not None and device.family == "Spider"
+
+
+def _whole(classifier: Classifier) -> Callable[[str], object]:
+    return lambda user_agent: classifier.classify(Request.logged(user_agent))
+
+
+def _first_sign(automata: Automata) -> Callable[[str], object]:
+    return lambda user_agent: next(automata.signs(user_agent), None)
+
+
+if __name__ == "__main__":
+    typer.run(main)
