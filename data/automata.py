@@ -5,6 +5,7 @@ What else a request may show (its method, referrer and campaign) is in classify.
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -60,7 +61,7 @@ class Automata:
             yield _crawler_sign(row, user_agent, is_ours=_literal(row["pattern"]) in self._our_tokens)
         for number in sorted(self._heuristic_set.Match(lower) or ()):
             row = self._heuristics[number]
-            if row.unless is None or not re2.search(row.unless, lower):
+            if row.unless is None or not _compiled(row.unless).search(lower):
                 yield _heuristic_sign(row, user_agent)
 
 
@@ -94,7 +95,7 @@ def _agent_sign(row: Agent) -> Sign:
 def _crawler_sign(row: dict[str, Any], user_agent: str, is_ours: bool) -> Sign:
     """What a known crawler is. One of our table that only here is met has its name within another's: it is not it."""
     kind = _kind_of(row)
-    found = re2.search(row["pattern"], user_agent)
+    found = _compiled(row["pattern"]).search(user_agent)
     agent = found.group(0).strip(" /(;")
     if is_ours:
         kind, agent = "other", _word_around(user_agent, *found.span())
@@ -118,6 +119,11 @@ def _heuristic_sign(row: Heuristic, user_agent: str) -> Sign:
 def _first_product(user_agent: str) -> str | None:
     found = re.match(r"[\w.+-]{2,40}", user_agent)
     return found[0] if found and not found[0].lower().startswith("mozilla") else None
+
+
+@cache
+def _compiled(pattern: str) -> "re2._Regexp":
+    return re2.compile(pattern)  # re2 itself remembers 128 of them only
 
 
 def _literal(pattern: str) -> str:

@@ -1,11 +1,21 @@
 """From a client's address to its country, by a database in MaxMind's format that the operator may have."""
 
+import re
+import struct
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 import maxminddb
 
+from data.addresses import address_of
 from data.errors import BadInput
+
+_DAMAGES: Final = (
+    ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError, struct.error,
+    maxminddb.InvalidDatabaseError,
+)  # fmt: skip
+"""What the reader raises over a damaged file."""
 
 
 class Countries:
@@ -14,24 +24,25 @@ class Countries:
     def __init__(self, path: Path) -> None:
         """Open a database. Raises BadInput when it is none."""
         try:
-            self._reader = maxminddb.open_database(path)
-        except (OSError, ValueError, maxminddb.InvalidDatabaseError) as error:
+            # the reader in C would be faster, but a damaged file makes release 3.2.0 of it end the process
+            self._reader = maxminddb.open_database(path, maxminddb.MODE_MMAP)
+        except (OSError, *_DAMAGES) as error:
             raise BadInput(f"{path} is no database of countries in MaxMind's format: {error}") from error
         self.of = lru_cache(1 << 16)(self._of_uncached)
 
-    def _of_uncached(self, address: str) -> str | None:
+    def _of_uncached(self, text: str) -> str | None:
         """The ISO 3166-1 alpha-2 code of an address's country; None when it is not known."""
+        address = address_of(text)
         try:
-            record = self._reader.get(address)
-        except (ValueError, maxminddb.InvalidDatabaseError):
-            return None  # no address, or a damaged record: never a reason to fail
-        return _code_in(record)
+            return _code_in(self._reader.get(address)) if address else None
+        except _DAMAGES:
+            return None  # never a reason to fail
 
 
 def _code_in(record: object) -> str | None:
-    """The code in a record: {"country": {"iso_code": …}} of MaxMind and DB-IP, {"country": …} of IPinfo."""
+    """The code in a record: {"country": {"iso_code": …}} of MaxMind and DB-IP, or as IPinfo writes it."""
     if not isinstance(record, dict):
         return None
-    country = record.get("country", record.get("country_code"))
-    code = country.get("iso_code") if isinstance(country, dict) else country
-    return code if isinstance(code, str) and len(code) == 2 and code.isascii() and code.isupper() else None
+    country = record.get("country")
+    code = country.get("iso_code") if isinstance(country, dict) else record.get("country_code", country)
+    return code if isinstance(code, str) and re.fullmatch("[A-Z]{2}", code) and code != "XX" else None

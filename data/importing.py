@@ -14,10 +14,11 @@ from typing import Final
 
 import pyarrow.compute as pc
 
+from data.addresses import Network
 from data.classify import Classifier
 from data.countries import Countries
 from data.errors import BadInput
-from data.iplists import Network, snapshots
+from data.iplists import snapshots
 from data.lake import Lake, move_durably
 from data.landing import Landing
 from data.manifest import Batch

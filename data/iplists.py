@@ -14,11 +14,10 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from data.addresses import Network
 from data.errors import BadInput, LakeDamaged
 from data.lake import Lake, write_bytes_durably
 from data.reference import IpList
-
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 FETCH_SECONDS: Final = 20
 MOST_BYTES: Final = 4 << 20
@@ -57,9 +56,9 @@ def networks_in(body: bytes, form: str) -> list[Network]:
         raise BadInput(f"it is larger than {MOST_BYTES >> 20} MiB")
     try:
         entries = _entries(body.decode("utf-8-sig"), form)
-        networks = [ipaddress.ip_network(entry, strict=False) for entry in dict.fromkeys(entries)]
+        networks = [_network_of(entry) for entry in dict.fromkeys(entries)]
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise BadInput(f"it is not in the form {form!r}: {error}") from error
+        raise BadInput(f"it is not in the form {form!r}: {str(error)[:200]}") from error
     if form == "text":  # its examples may name private networks
         networks = [network for network in networks if network.is_global]
     if not 0 < len(networks) <= MOST_NETWORKS:
@@ -89,12 +88,15 @@ def refresh(lake: Lake, rows: Iterable[IpList], fetch: Callable[[IpList], bytes]
 
 def download(row: IpList) -> bytes:
     """What stands at a list's address. Raises BadInput when nothing can be had from there."""
-    request = urllib.request.Request(row.url, headers={"User-Agent": "traffic-analytics"})  # noqa: S310  # our own table
     try:
+        request = urllib.request.Request(row.url, headers={"User-Agent": "traffic-analytics"})  # noqa: S310  # our table
         with urllib.request.urlopen(request, timeout=FETCH_SECONDS) as response:  # noqa: S310
             body: bytes = response.read(MOST_BYTES + 1)
+            is_cut = len(body) <= MOST_BYTES and response.length  # what was announced and did not come
     except (OSError, HTTPException, ValueError) as error:
         raise BadInput(f"{row.url} cannot be fetched: {getattr(error, 'reason', None) or error}") from error
+    if is_cut:
+        raise BadInput(f"{row.url} cannot be fetched: it was cut short")
     return body
 
 
@@ -115,13 +117,32 @@ def from_folder(folder: Path) -> Callable[[IpList], bytes]:
 def _entries(text: str, form: str) -> list[str]:
     """The networks of a list as they are written there."""
     if form == "prefixes":
-        return [entry.get("ipv4Prefix") or entry["ipv6Prefix"] for entry in json.loads(text)["prefixes"]]
+        return [network for entry in json.loads(text)["prefixes"] for network in _prefixes_of(entry)]
     if form.startswith("json:"):
-        return [str(entry) for entry in json.loads(text)[form.removeprefix("json:")]]
+        return _list_of_texts(json.loads(text)[form.removeprefix("json:")])
     if form == "geofeed":
         lines = (line.partition("#")[0].strip() for line in text.splitlines())
         return [line.partition(",")[0].strip() for line in lines if line]
     return _IN_TEXT.findall(text)
+
+
+def _prefixes_of(entry: dict[str, str]) -> list[str]:
+    networks = [entry[key] for key in ("ipv4Prefix", "ipv6Prefix") if entry.get(key)]
+    if not networks:
+        raise LookupError(f"no prefix in {entry}")
+    return networks
+
+
+def _network_of(entry: object) -> Network:
+    if not isinstance(entry, str):
+        raise TypeError(f"{entry!r} is no network")
+    return ipaddress.ip_network(entry, strict=False)
+
+
+def _list_of_texts(value: object) -> list[str]:
+    if not isinstance(value, list):
+        raise TypeError("not a list")
+    return value
 
 
 def _read(path: Path) -> Snapshot:
@@ -129,7 +150,7 @@ def _read(path: Path) -> Snapshot:
         kept = json.loads(path.read_bytes())
         networks = [ipaddress.ip_network(network) for network in kept["networks"]]
         return Snapshot(path.stem, datetime.fromisoformat(kept["fetched_at"]), networks)
-    except (OSError, ValueError, TypeError, LookupError) as error:
+    except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
         raise LakeDamaged(f"{path} cannot be read; delete it, or run `traffic agents refresh`.") from error
 
 

@@ -54,8 +54,8 @@ class Landing:
         self._lake.manifest.commit(batch, continues, placing(self._lake, self._staged))
 
     def discard(self) -> None:
-        """Remove what was staged."""
-        discard(self._staged)
+        """Remove what was staged and did not come to count."""
+        discard(self._lake, self._staged)
 
 
 def new_path(lake: Lake) -> Path:
@@ -74,14 +74,21 @@ def placing(lake: Lake, staged: Sequence[Staged]) -> Callable[[], list[LandedFil
     return lambda: [_placed(lake, file, sha256) for file, sha256 in zip(staged, hashes, strict=True)]
 
 
-def discard(staged: Sequence[Staged]) -> None:
-    """Remove those of the files that were not placed."""
+def discard(lake: Lake, staged: Sequence[Staged]) -> None:
+    """Remove those of the files that the manifest does not hold, wherever they lie."""
     for file in staged:
         file.path.unlink(missing_ok=True)
+        name = _name(file)
+        if not lake.manifest.holds(name):
+            (lake.root / name).unlink(missing_ok=True)
+
+
+def _name(staged: Staged) -> str:
+    return f"visits/organization={staged.organization}/day={staged.day}/{staged.path.name}"
 
 
 def _placed(lake: Lake, staged: Staged, sha256: str) -> LandedFile:
-    name = f"visits/organization={staged.organization}/day={staged.day}/{staged.path.name}"
+    name = _name(staged)
     move_durably(staged.path, lake.root / name)
     stat = (lake.root / name).stat()
     return LandedFile(

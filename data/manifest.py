@@ -191,6 +191,10 @@ class Manifest:
             for name, day, path, visits, size, sha256, mtime_ns, inode, unfinished in rows
         ]
 
+    def holds(self, path: str) -> bool:
+        """Whether a file, live or dead, is registered."""
+        return bool(self._rows("SELECT 1 FROM files WHERE path = ?", [path]))
+
     def refresh_stat(self, file: LandedFile, mtime_ns: int, inode: int) -> None:
         """Remember where a file lies now that its bytes were found unchanged."""
         with self.transaction() as db:

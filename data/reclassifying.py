@@ -1,8 +1,10 @@
 """History under today's rules: visits whose rules have changed are classified anew, partition by partition.
 
-What needed a client's address, or a part of the request that was not kept, stays as it was.
+What needed a client's address, or a part of the request that was not kept, stays as it was. A campaign that
+was told by `?referrer=` beside a `utm_source` goes by the `utm_source`, which alone was kept.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ import pyarrow as pa
 
 from data.answering import Answers
 from data.classify import Classifier, Request
+from data.errors import LakeDamaged
 from data.lake import Lake
 from data.landing import Staged, discard, new_path, placing, write_visits
 from data.manifest import LandedFile
@@ -48,13 +51,13 @@ class Changes:
     visits: int = 0  # looked at
     rewritten: int = 0  # in files that hold visits of other rules
     partitions: int = 0
-    moves: dict[Move, int] = field(default_factory=dict)
-    examples: dict[Move, str | None] = field(default_factory=dict)  # a user agent of each
+    moves: defaultdict[Move, Counter[str | None]] = field(default_factory=lambda: defaultdict(Counter))
+    """How many visits of each user agent make each move."""
 
-    def add(self, move: Move, visits: int, example: str | None) -> None:
-        """Count visits that go from one category to another."""
-        self.moves[move] = self.moves.get(move, 0) + visits
-        self.examples.setdefault(move, example)
+    @property
+    def changed(self) -> int:
+        """How many visits come out differently."""
+        return sum(agents.total() for agents in self.moves.values())
 
 
 class Reclassifier:
@@ -108,8 +111,10 @@ class Reclassifier:
                 changes.partitions += bool(files)
                 if staged:
                     self._lake.manifest.replace(files, placing(self._lake, staged), self._now())
+        except duckdb.Error as error:
+            raise LakeDamaged(f"The visits of {partition.day} cannot be read: {error}") from error
         finally:
-            discard(staged)
+            discard(self._lake, staged)
 
     def _stale_files(self, engine: duckdb.DuckDBPyConnection, partition: Partition) -> list[LandedFile]:
         """The files of a partition that hold a visit of other rules."""
@@ -126,12 +131,10 @@ class Reclassifier:
         asked = engine.execute(step("asked_again")).fetchall()
         for name, table in self._answers(asked).tables().items():
             engine.register(name, table)
-        for before, after, visits, example in engine.execute(step("changes")).fetchall():
-            changes.add(Move(before, after), visits, example)
-        rules = {
-            "probe_pattern": self._classifier.probe_pattern,
-            "rules_version": self._classifier.rules_version,
-        }
+        probes = {"probe_pattern": self._classifier.probe_pattern}
+        for before, after, user_agent, visits in engine.execute(step("changes"), probes).fetchall():
+            changes.moves[Move(before, after)][user_agent] += visits
+        rules = {**probes, "rules_version": self._classifier.rules_version}
         return engine.sql(step("reclassified"), params=rules).to_arrow_table()
 
     def _answers(self, asked: list[tuple[Any, ...]]) -> Answers:
@@ -139,21 +142,21 @@ class Reclassifier:
         answers = Answers()
         for number, user_agent, method, referrer, referrer_type, utm_source, *before in asked:
             told = Classification(*before)
-            address = self._address(referrer, referrer_type == "ai", told.ai_source)
+            address = self._address(referrer, referrer_type)
             query = urlencode({"utm_source": utm_source}) if utm_source else ""
             request = Request(user_agent, method, address, query)
             says = self._classifier.classify(request)
-            if told.detection_method == "utm" and not utm_source and says.bot_category == "human":
+            if told.detection_method == "utm" and not utm_source and says.device_type != "bot":
                 says = Classification(*told[:7], *says[7:])  # by a word of the query that was not kept
             says = _as_seen(told, says)
             answers.add(number, says, user_agent, self._classifier.origin(request))
         return answers
 
-    def _address(self, host: str | None, was_ai: bool, ai_source: str | None) -> str:
-        """A Referer header that leads to the host again and, where only a path told the AI product, to that."""
+    def _address(self, host: str | None, referrer_type: str) -> str:
+        """A Referer header that leads to the host again and, where a path told what the host was, to such a path."""
         if not host:
             return ""
-        path = self._classifier.places.path_of(host, ai_source) if was_ai else "/"
+        path = self._classifier.places.path_of(host, referrer_type)
         return f"{host}{path}" if "://" in host else f"https://{host}{path}"
 
 

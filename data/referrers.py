@@ -53,13 +53,14 @@ class Places:
                     return row
         return None
 
-    def path_of(self, host: str, ai_source: str | None) -> str:
-        """A path at which `host` is an AI product, or the one that is named; '' when it is at none."""
-        rows = (row for name in _names_above(host) for row in self._rows.get(name, ()))
-        for row in rows:
-            if row.referrer_type == "ai" and ai_source in (None, row.ai_source):
-                return "/" + row.host.removeprefix("android-app://").partition("/")[2]
-        return ""
+    def path_of(self, host: str, referrer_type: str) -> str:
+        """A path at which `host` is a place of that type, its root if that will do: for when only the host is left."""
+        at_root = self.find(host, "/")
+        if at_root is None or at_root.referrer_type != referrer_type:
+            for row in (row for name in _names_above(host) for row in self._rows.get(name, ())):
+                if row.referrer_type == referrer_type:
+                    return "/" + row.host.removeprefix("android-app://").partition("/")[2]
+        return "/"
 
 
 class Campaigns:

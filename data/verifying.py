@@ -10,15 +10,14 @@ from datetime import date
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from data.iplists import Network, Snapshot
+from data.addresses import Address, Network, address_of
+from data.iplists import Snapshot
 from data.reference import Agent, Proxy, load
 from data.signs import automated
 from data.visits import Classification
 
 FRESH_DAYS: Final = 30
 """Operators change their addresses: further than this from the day of a visit, a list contradicts nobody."""
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Verdict(NamedTuple):
@@ -91,11 +90,9 @@ class Verifier:
 
     def _address_uncached(self, text: str) -> tuple[Address | None, str]:
         """The client's address, or why there is none."""
-        try:
-            address = ipaddress.ip_address(text)
-        except ValueError:
+        address = address_of(text)
+        if address is None:
             return None, "there is no address" if text in ("", "-") else f"{text!r} is no address"
-        address = getattr(address, "ipv4_mapped", None) or address
         if not address.is_global:
             return None, f"{address} is no address of the open internet"
         return (None, f"{address} is a proxy's") if address in self._proxies else (address, "")

@@ -43,6 +43,8 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()  # whoever read us has left
         code = 1
+    except OSError as error:  # a full or failing disk
+        code = _tell(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}.", 1)
     sys.exit(code)
 
 

@@ -38,14 +38,15 @@ def reclassify(
             lambda done, total: bar.update(task, completed=done, total=total),
         )
     table = Table("from", "to", "visits", "most frequent user agent", box=None)
-    for move, visits in sorted(changes.moves.items(), key=lambda found: (-found[1], found[0])):
+    for move, agents in sorted(changes.moves.items(), key=lambda found: (-found[1].total(), found[0])):
         after = move.after if move.after != move.before else "(other details)"
-        table.add_row(move.before, after, f"{visits:,}", printable(changes.examples[move] or "(none)"))
+        ((example, _),) = agents.most_common(1)
+        table.add_row(move.before, after, f"{agents.total():,}", printable(example or "(none)"))
     if changes.moves:
         console().print(table)
     verb = "would be classified anew" if dry_run else "classified anew"
     typer.echo(
         f"{changes.rewritten:,} of {changes.visits:,} visits in {changes.partitions:,} days {verb}; "
-        f"{sum(changes.moves.values()):,} of them come out differently.",
+        f"{changes.changed:,} of them come out differently.",
         err=True,
     )

@@ -263,7 +263,9 @@ def test_lines_that_are_no_requests_are_answered_with_an_error_at_their_place(cl
         assert list(answer) == ["line", "error"]
         assert answer["line"] == 1 + 2 * number
         assert re.fullmatch(r"it is no JSON.{5,}|its (user_agent|referrer|url|ip) is no text", answer["error"])
-    assert re.fullmatch(rf"traffic: [^\n]*requests\.jsonl that are no requests: {len(NO_REQUESTS)}; [^\n]+\.\n", found.err)
+    assert re.fullmatch(
+        rf"traffic: [^\n]*requests\.jsonl that are no requests: {len(NO_REQUESTS)}; [^\n]+\.\n", found.err
+    )
 
 
 def test_a_value_that_is_no_text_is_refused_even_if_it_is_nothing(classify):

@@ -1,0 +1,172 @@
+"""Answers over HTTP when history is classified anew: what rests on the old visits is never given again."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from collections import Counter
+from datetime import date, datetime
+from pathlib import Path
+
+import pytest
+
+from data.classify import Classifier
+from data.reclassifying import Reclassifier
+from queries import ANSWERS, Scope, Warehouse
+from service.answers import Answers, Workers
+from service.cache import AnswerCache
+from tests.visits import land, visit
+
+PROGRAM = Path(sys.executable).parent / "traffic"
+DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-08"}
+STALE = [
+    visit(user_agent=agent, visited_at=datetime(2026, 3, day, hour), short_code="sale", visitor=hour)
+    for day in (3, 4)
+    for hour, agent in enumerate(("GPTBot/1.2", "ChatGPT-User/1.0", "claude-code/2.1", "curl/8.9.1", None))
+]
+"""Visits of automata that rules of another version took for people."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def rules():
+    """The real rules, loaded once for all tests of this file."""
+    classifier = Classifier()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("data.reclassifying.Classifier", lambda: classifier)
+        yield
+
+
+def asked(client, name="traffic-overview"):
+    response = client.get(f"/analytics/{name}", params=DAYS)
+    assert response.status_code == 200, response.text
+    return response.content if name != "traffic-overview" else response.json()
+
+
+def counts(answer):
+    """People, AI-related and other visits."""
+    return answer["human_clicks"], answer["ai_visits"], answer["other_visits"]
+
+
+def hits(client):
+    """How many answers of the caller's organization came out of the cache."""
+    return client.get("/analytics/cache-stats").json()[0]["hits"]
+
+
+def test_a_held_answer_is_not_given_after_a_reclassification(lake, client):
+    land(lake, "acme", STALE)
+    assert counts(asked(client)) == counts(asked(client)) == (10, 0, 0)
+    assert hits(client) == 1
+    Reclassifier(lake).run(["acme"])
+    assert counts(asked(client)) == (0, 6, 4)
+    assert hits(client) == 1
+    assert counts(asked(client)) == (0, 6, 4)
+    assert hits(client) == 2
+
+
+def test_every_endpoint_answers_as_a_server_that_was_started_afterwards(lake, client, opened):
+    land(lake, "acme", STALE)
+    held = {name: asked(client, name) for name in ANSWERS}
+    Reclassifier(lake).run(["acme"])
+    told = {name: asked(client, name) for name in ANSWERS}
+    with opened(lake) as fresh:
+        assert told == {name: asked(fresh, name) for name in ANSWERS}
+    assert {name for name in ANSWERS if told[name] != held[name]} >= {"dashboard", "traffic-overview", "bot-traffic"}
+
+
+def test_a_reclassification_by_another_process_is_seen_at_once(lake, client):
+    land(lake, "acme", STALE)
+    assert counts(asked(client)) == (10, 0, 0)
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
+    subprocess.run([PROGRAM, "reclassify", "--lake", lake.root], capture_output=True, check=True, env=environ)
+    assert counts(asked(client)) == (0, 6, 4)
+
+
+def test_what_lands_waits_for_the_five_minutes_before_and_after_a_reclassification(lake, client):
+    land(lake, "acme", STALE)
+    for expected in ((10, 0, 0), (0, 7, 4)):
+        assert counts(asked(client)) == expected
+        land(lake, "acme", [visit(user_agent="GPTBot/1.2")])
+        assert counts(asked(client)) == expected
+        Reclassifier(lake).run(["acme"])
+    assert counts(asked(client)) == (0, 8, 4)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda lake: Reclassifier(lake).run(["acme"], dry_run=True),
+        lambda lake: Reclassifier(lake).run(["other"]),
+        lambda lake: Reclassifier(lake).run([]),
+    ],
+    ids=["dry", "other", "none"],
+)
+def test_an_answer_is_held_on_where_nothing_of_the_organization_changed(lake, client, run):
+    land(lake, "acme", STALE)
+    land(lake, "other", STALE)
+    first = asked(client)
+    land(lake, "acme", [visit()])
+    run(lake)
+    assert asked(client) == first
+    assert hits(client) == 1
+    assert lake.manifest.epoch("acme") == 0
+
+
+def test_the_answers_of_another_organization_are_held_on(lake, opened):
+    for name in ("acme", "other"):
+        land(lake, name, STALE)
+    with opened(lake) as mine, opened(lake, "other") as theirs:
+        before = {client: asked(client) for client in (mine, theirs)}
+        land(lake, "other", [visit()])
+        Reclassifier(lake).run(["acme"])
+        assert counts(asked(mine)) == (0, 6, 4)
+        assert asked(theirs) == before[theirs]
+        assert (hits(mine), hits(theirs)) == (0, 1)
+
+
+def test_history_under_todays_rules_already_keeps_what_is_held(lake, client):
+    land(lake, "acme", STALE)
+    Reclassifier(lake).run(["acme"])
+    first = asked(client)
+    Reclassifier(lake).run(["acme"])
+    assert asked(client) == first
+    assert hits(client) == 1
+
+
+class HeldBack(Warehouse):
+    """A real warehouse whose answers wait at a gate, after they have seen the manifest."""
+
+    def __init__(self, lake):
+        self.gate = threading.Event()
+        self.computed = Counter()
+        super().__init__(lake)
+
+    def answer(self, entry, variables):
+        self.computed[entry.name] += 1
+        assert self.gate.wait(60)
+        return super().answer(entry, variables)
+
+
+@pytest.mark.parametrize("name", ["traffic-overview", "dashboard"])
+def test_an_answer_under_way_during_a_reclassification_is_given_to_who_asked_before_only(lake, name):
+    land(lake, "acme", STALE)
+    warehouse, workers = HeldBack(lake), Workers()
+    answers = Answers(warehouse, AnswerCache(), workers)
+    scope = Scope("acme", date(2026, 3, 2), date(2026, 3, 8))
+
+    async def ask():
+        before = asyncio.create_task(answers.body(ANSWERS[name], scope))
+        while not warehouse.computed:
+            await asyncio.sleep(0.001)
+        Reclassifier(lake).run(["acme"])
+        after = asyncio.create_task(answers.body(ANSWERS[name], scope))
+        await asyncio.sleep(0)
+        warehouse.gate.set()
+        return await before, await after, await answers.body(ANSWERS[name], scope)
+
+    before, after, later = asyncio.run(ask())
+    workers.close()
+    warehouse.close()
+    assert b'"human_clicks":10,' in before
+    assert b'"human_clicks":0,"ai_visits":6,' in after
+    assert later == after
