@@ -2,7 +2,8 @@
 
 TrafficError
 ├── BadInput     what the caller gave cannot be used; nothing was changed
-└── LakeDamaged  what lies on disk cannot be trusted; nothing was served
+├── LakeDamaged  what lies on disk cannot be trusted; nothing was served
+└── Outdated     somebody else changed the same files; nothing was changed, try again
 """
 
 
@@ -16,3 +17,7 @@ class BadInput(TrafficError):
 
 class LakeDamaged(TrafficError):
     """A file of the lake is missing, changed, or of a version this program does not know."""
+
+
+class Outdated(TrafficError):
+    """Somebody else changed the same files at the same time."""

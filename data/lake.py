@@ -3,9 +3,10 @@
 import fcntl
 import hashlib
 import os
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import date
+from contextlib import contextmanager, suppress
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
@@ -58,16 +59,21 @@ class Lake:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Wait for other processes that land visits, and keep them waiting.
+        """Wait for other processes that land logs, and keep them waiting.
 
         What is inside sees everything they landed: two imports of one growing log come one after the other.
         """
-        handle = os.open(self.root, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        with _locked(self.root, wait=True):
             yield
-        finally:
-            os.close(handle)
+
+    @contextmanager
+    def rewriting(self, wait: bool = True) -> Iterator[bool]:
+        """Whether this process alone replaces live files now; without `wait` it may not come to that.
+
+        Who needs both asks for `writing` first.
+        """
+        with _locked(self.root / "visits", wait) as is_held:
+            yield is_held
 
     @property
     def staging(self) -> Path:
@@ -99,6 +105,8 @@ class Lake:
         A file whose size, time of change or inode is not what the manifest says is hashed before it is used.
         """
         files = self.manifest.live_files(organization, start, end)
+        if not all((self.root / file.path).exists() for file in files):  # erased since: the manifest knows by now
+            files = self.manifest.live_files(organization, start, end)
         return [self.seed_visits, *(self.checked(file) for file in files)]
 
     def link_files(self, organization: str) -> list[str]:
@@ -113,17 +121,41 @@ class Lake:
             stat = path.stat()
         except OSError as error:
             raise LakeDamaged(f"{path} is missing; restore it from a backup.") from error
-        if (stat.st_size, stat.st_mtime_ns, stat.st_ino) != (file.size, file.mtime_ns, file.inode):
-            if sha256_of(path) != file.sha256:
-                raise LakeDamaged(f"{path} is not what was written (its SHA-256 differs); restore it from a backup.")
-            self.manifest.refresh_stat(file, stat.st_mtime_ns, stat.st_ino)
+        if (stat.st_size, stat.st_ctime_ns, stat.st_ino) != (file.size, file.changed_ns, file.inode):
+            self.recheck(file)
         return str(path)
+
+    def recheck(self, file: LandedFile) -> None:
+        """Hash a live file, and remember that it is what was written. Raises LakeDamaged; then it stays suspect."""
+        path = self.root / file.path
+        stat = path.stat()
+        is_sound = sha256_of(path) == file.sha256
+        if is_sound or stat.st_ctime_ns == file.changed_ns:  # else it is suspect already
+            with suppress(sqlite3.OperationalError):  # on a full disk the next one looks again
+                self.manifest.refresh_stat(file, stat.st_ctime_ns if is_sound else 0, stat.st_ino, datetime.now(UTC))
+        if not is_sound:
+            raise LakeDamaged(f"{path} is not what was written (its SHA-256 differs); restore it from a backup.")
 
     def _seed(self, name: str, schema: pa.Schema) -> str:
         path = self.root / name
         if not path.exists():
             write_durably(schema.empty_table(), self.staging / f"seed-{os.getpid()}.parquet", path)
         return str(path)
+
+
+@contextmanager
+def _locked(folder: Path, wait: bool) -> Iterator[bool]:
+    """Whether this process holds the lock of a folder, which ends with it."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_held = True
+    except BlockingIOError:
+        is_held = False
+    try:
+        yield is_held
+    finally:
+        os.close(handle)
 
 
 def sha256_of(path: Path) -> str:

@@ -1,9 +1,11 @@
 """How classified visits become Parquet files of the lake: staged, synced, hashed, then registered as one batch."""
 
+import secrets
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date
+from dataclasses import replace
+from datetime import UTC, date, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.lake import Lake, move_durably, sha256_of, write_parquet
-from data.manifest import Batch, LandedFile
+from data.manifest import Batch, LandedFile, Place
 from data.visits import VISITS
 
 
@@ -23,7 +25,7 @@ class Staged(NamedTuple):
     organization: str
     day: date
     visits: int
-    unfinished: bool
+    unfinished_of: int | None = None  # the batch whose last line, without its newline, it holds
 
 
 class Landing:
@@ -31,6 +33,8 @@ class Landing:
 
     def __init__(self, lake: Lake, organization: str) -> None:
         self.visits = 0
+        self.batch = secrets.randbits(62)
+        """The number that the batch will have; known before it lands."""
         self._lake = lake
         self._organization = organization
         self._staged: list[Staged] = []
@@ -41,7 +45,7 @@ class Landing:
         bounds = [0, *days.run_ends.to_pylist()]
         parts = [visits.slice(start, end - start) for start, end in pairwise(bounds)]
         new = [
-            Staged(new_path(self._lake), self._organization, day, len(part), unfinished)
+            Staged(new_path(self._lake), self._organization, day, len(part), self.batch if unfinished else None)
             for day, part in zip(days.values.to_pylist(), parts, strict=True)
         ]
         self._staged += new
@@ -50,8 +54,8 @@ class Landing:
         self.visits += len(visits)
 
     def commit(self, batch: Batch, continues: Batch | None) -> None:
-        """Make everything staged visible at once."""
-        self._lake.manifest.commit(batch, continues, placing(self._lake, self._staged))
+        """Make everything staged visible at once, as a batch of the number `self.batch`."""
+        self._lake.manifest.commit(replace(batch, id=self.batch), continues, placing(self._lake, self._staged))
 
     def discard(self) -> None:
         """Remove what was staged and did not come to count."""
@@ -68,7 +72,7 @@ def write_visits(visits: pa.Table, path: Path) -> None:
     write_parquet(visits.select(VISITS.names).cast(VISITS), path)
 
 
-def placing(lake: Lake, staged: Sequence[Staged]) -> Callable[[], list[LandedFile]]:
+def placing(lake: Lake, staged: Sequence[Staged]) -> Place:
     """Hash staged files; what is returned moves them to where they will be read, inside the manifest's transaction."""
     hashes = [sha256_of(file.path) for file in staged]
     return lambda: [_placed(lake, file, sha256) for file, sha256 in zip(staged, hashes, strict=True)]
@@ -92,6 +96,6 @@ def _placed(lake: Lake, staged: Staged, sha256: str) -> LandedFile:
     move_durably(staged.path, lake.root / name)
     stat = (lake.root / name).stat()
     return LandedFile(
-        staged.organization, staged.day, name, staged.visits, stat.st_size, sha256, stat.st_mtime_ns, stat.st_ino,
-        staged.unfinished,
+        staged.organization, staged.day, name, staged.visits, stat.st_size, sha256, stat.st_ctime_ns, stat.st_ino,
+        datetime.now(UTC), staged.unfinished_of,
     )  # fmt: skip

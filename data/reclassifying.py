@@ -21,7 +21,7 @@ from data.classify import Classifier, Request
 from data.errors import LakeDamaged
 from data.lake import Lake
 from data.landing import Staged, discard, new_path, placing, write_visits
-from data.manifest import LandedFile
+from data.manifest import READERS_GRACE, Exchange, LandedFile
 from data.steps import step
 from data.verifying import confirmed
 from data.visits import Classification
@@ -86,7 +86,7 @@ class Reclassifier:
 
     def _partitions(self, organization: str) -> Iterator[tuple[Partition, int]]:
         """Every partition of an organization, and how many visits it holds."""
-        files = sorted(self._lake.manifest.live_files(organization, date.min, date.max), key=lambda file: file.day)
+        files = sorted(self._lake.manifest.live_files(organization), key=lambda file: file.day)
         for day, of_day in groupby(files, lambda file: file.day):
             yield Partition(organization, day), sum(file.visits for file in of_day)
 
@@ -100,17 +100,18 @@ class Reclassifier:
         """Reclassify one partition while nothing else lands in the lake."""
         staged: list[Staged] = []
         try:
-            with self._lake.writing():
+            with self._lake.writing(), self._lake.rewriting():
                 files = self._stale_files(engine, partition)
                 for file in files:
                     visits = self._reclassified(engine, self._lake.checked(file), changes)
                     changes.rewritten += file.visits
                     if not dry_run:
-                        staged.append(Staged(new_path(self._lake), *partition, file.visits, file.unfinished))
+                        staged.append(Staged(new_path(self._lake), *partition, file.visits, file.unfinished_of))
                         write_visits(visits, staged[-1].path)
                 changes.partitions += bool(files)
                 if staged:
-                    self._lake.manifest.replace(files, placing(self._lake, staged), self._now())
+                    exchange = Exchange(files, self._now() + READERS_GRACE, changes_answers=True)
+                    self._lake.manifest.exchange(exchange, placing(self._lake, staged))
         except duckdb.Error as error:
             raise LakeDamaged(f"The visits of {partition.day} cannot be read: {error}") from error
         finally:

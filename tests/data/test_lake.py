@@ -190,7 +190,9 @@ def test_a_file_that_was_only_touched_is_fine_and_remembered(lake, landed):
     (before,) = lake.manifest.live_files("acme", DAY, DAY)
     os.utime(landed, ns=(5, 7_000))
     assert lake.visit_files("acme", DAY, DAY) == [lake.seed_visits, str(landed)]
-    assert lake.manifest.live_files("acme", DAY, DAY) == [replace(before, mtime_ns=7_000)]
+    (after,) = lake.manifest.live_files("acme", DAY, DAY)
+    assert after == replace(before, changed_ns=landed.stat().st_ctime_ns, checked_at=after.checked_at)
+    assert (after.changed_ns, after.checked_at) > (before.changed_ns, before.checked_at)
 
 
 def test_a_file_restored_from_a_copy_is_fine_and_remembered(lake, landed):

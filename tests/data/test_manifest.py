@@ -13,7 +13,7 @@ from data.manifest import MIGRATIONS, Batch, LandedFile, Manifest
 DAY = date(2026, 3, 1)
 NOW = datetime(2026, 3, 2, 8, 30, tzinfo=UTC)
 BATCH = Batch("acme", "", "aa" * 32, 1000, 990, 7, NOW)
-FILE = LandedFile("acme", DAY, "visits/organization=acme/day=2026-03-01/1.parquet", 7, 4096, "bb" * 32, 11, 22, False)
+FILE = LandedFile("acme", DAY, "visits/organization=acme/day=2026-03-01/1.parquet", 7, 4096, "bb" * 32, 11, 22, NOW)
 NEWEST = len(MIGRATIONS)
 
 
@@ -180,8 +180,8 @@ def test_live_files_are_those_of_one_organization(manifest):
 
 
 def test_a_continuation_replaces_the_file_of_the_unfinished_line(manifest):
-    unfinished = file_of(name="2", unfinished=True)
-    (first,) = land(manifest, files=[FILE, unfinished])
+    unfinished = file_of(name="2", unfinished_of=5)
+    (first,) = land(manifest, replace(BATCH, id=5), files=[FILE, unfinished])
     assert live(manifest) == [FILE, unfinished]
     finished = file_of(name="3")
     land(manifest, replace(BATCH, sha256="cc" * 32, size=2000), [finished], continues=first)
@@ -189,9 +189,9 @@ def test_a_continuation_replaces_the_file_of_the_unfinished_line(manifest):
 
 
 def test_a_continuation_leaves_the_unfinished_lines_of_others(manifest):
-    first, second = replace(BATCH, sha256="1", size=1), replace(BATCH, sha256="2", size=2)
-    land(manifest, first, [file_of(name="1", unfinished=True)])
-    land(manifest, second, [file_of(name="2", unfinished=True)])
+    first, second = replace(BATCH, id=1, sha256="1", size=1), replace(BATCH, id=2, sha256="2", size=2)
+    land(manifest, first, [file_of(name="1", unfinished_of=1)])
+    land(manifest, second, [file_of(name="2", unfinished_of=2)])
     known = {batch.sha256: batch for batch in manifest.batches("acme", "")}
     land(manifest, replace(BATCH, sha256="3"), [], continues=known["1"])
     assert [file.path[-9:] for file in live(manifest)] == ["2.parquet"]
@@ -199,8 +199,9 @@ def test_a_continuation_leaves_the_unfinished_lines_of_others(manifest):
 
 def test_a_new_place_of_a_file_is_remembered(manifest):
     land(manifest)
-    manifest.refresh_stat(FILE, 33, 44)
-    assert live(manifest) == [replace(FILE, mtime_ns=33, inode=44)]
+    later = datetime(2026, 3, 3, tzinfo=UTC)
+    manifest.refresh_stat(FILE, 33, 44, later)
+    assert live(manifest) == [replace(FILE, changed_ns=33, inode=44, checked_at=later)]
 
 
 def test_two_open_manifests_see_each_other(tmp_path, manifest):

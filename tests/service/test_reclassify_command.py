@@ -320,7 +320,7 @@ def test_imports_beside_a_reclassification_lose_and_double_nothing(lake, forks, 
     Importer(lake).run(grown, Options("acme"))
     before = Counter((day, row["path"]) for day, row in visits(lake))
     with lake.manifest.transaction() as db:
-        assert db.execute("SELECT count(*) FROM files WHERE unfinished").fetchone() == (1,)
+        assert db.execute("SELECT count(*) FROM files WHERE unfinished_of IS NOT NULL").fetchone() == (1,)
     grown.write_text(log_of("grown", 100))
     other.write_text(log_of("other", 500))
     imports = [["import", log, "--org", "acme", "--lake", lake.root] for log in (grown, other)]
