@@ -4,7 +4,7 @@ import fcntl
 import hashlib
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -164,9 +164,11 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_parquet(table: pa.Table, path: Path) -> None:
-    """Write a table and wait until it is on the disk."""
-    pq.write_table(table, path, compression="zstd", row_group_size=20_000)
+def write_parquet(parts: Iterable[pa.Table], schema: pa.Schema, path: Path) -> None:
+    """Write tables of one schema one after the other, and wait until they are on the disk."""
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for part in parts:
+            writer.write_table(part, row_group_size=20_000)
     _sync(path)
 
 
@@ -188,7 +190,7 @@ def write_bytes_durably(body: bytes, staged: Path, target: Path) -> None:
 
 def write_durably(table: pa.Table, staged: Path, target: Path) -> None:
     """Replace `target` by a table as a whole: readers see the old file or the new one."""
-    write_parquet(table, staged)
+    write_parquet([table], table.schema, staged)
     move_durably(staged, target)
 
 

@@ -67,9 +67,14 @@ def new_path(lake: Lake) -> Path:
     return lake.staging / f"{uuid.uuid4()}.parquet"
 
 
-def write_visits(visits: pa.Table, path: Path) -> None:
+def write_visits(visits: pa.Table | pa.RecordBatchReader, path: Path) -> None:
     """Write the visits of one organization's day, in the order they have, and wait until they are on the disk."""
-    write_parquet(visits.select(VISITS.names).cast(VISITS), path)
+    parts = [visits] if isinstance(visits, pa.Table) else map(_table_of, visits)
+    write_parquet((part.select(VISITS.names).cast(VISITS) for part in parts), VISITS, path)
+
+
+def _table_of(batch: pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([batch])
 
 
 def placing(lake: Lake, staged: Sequence[Staged]) -> Place:

@@ -5,11 +5,9 @@ was told by `?referrer=` beside a `utm_source` goes by the `utm_source`, which a
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
-from itertools import groupby
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -18,23 +16,16 @@ import pyarrow as pa
 
 from data.answering import Answers
 from data.classify import Classifier, Request
-from data.errors import LakeDamaged
 from data.lake import Lake
 from data.landing import Staged, discard, new_path, placing, write_visits
 from data.manifest import READERS_GRACE, Exchange, LandedFile
+from data.rewriting import Partition, partitions, rewriting_engine
 from data.steps import step
 from data.verifying import confirmed
 from data.visits import Classification
 
 Progress = Callable[[int, int], None]
 """Called with the visits looked at so far and the visits there are."""
-
-
-class Partition(NamedTuple):
-    """The visits of one organization on one UTC day."""
-
-    organization: str
-    day: date
 
 
 class Move(NamedTuple):
@@ -74,27 +65,15 @@ class Reclassifier:
         Raises LakeDamaged for a file that is not what was written; partitions done before that stay done.
         """
         changes = Changes()
-        partitions = [found for name in organizations for found in self._partitions(name)]
-        total = sum(visits for _, visits in partitions)
-        with closing(self._open_engine()) as engine:
-            for partition, visits in partitions:
+        work = [found for name in organizations for found in partitions(self._lake, name)]
+        total = sum(file.visits for _, files in work for file in files)
+        with rewriting_engine(self._lake) as engine:
+            for partition, files in work:
                 self._run(engine, partition, dry_run, changes)
-                changes.visits += visits
+                changes.visits += sum(file.visits for file in files)
                 if progress:
                     progress(changes.visits, total)
         return changes
-
-    def _partitions(self, organization: str) -> Iterator[tuple[Partition, int]]:
-        """Every partition of an organization, and how many visits it holds."""
-        files = sorted(self._lake.manifest.live_files(organization), key=lambda file: file.day)
-        for day, of_day in groupby(files, lambda file: file.day):
-            yield Partition(organization, day), sum(file.visits for file in of_day)
-
-    def _open_engine(self) -> duckdb.DuckDBPyConnection:
-        engine = duckdb.connect()
-        engine.execute("SET TimeZone = 'UTC'")
-        engine.execute("SET temp_directory = $folder", {"folder": str(self._lake.staging / "engine")})
-        return engine
 
     def _run(self, engine: duckdb.DuckDBPyConnection, partition: Partition, dry_run: bool, changes: Changes) -> None:
         """Reclassify one partition while nothing else lands in the lake."""
@@ -112,8 +91,6 @@ class Reclassifier:
                 if staged:
                     exchange = Exchange(files, self._now() + READERS_GRACE, changes_answers=True)
                     self._lake.manifest.exchange(exchange, placing(self._lake, staged))
-        except duckdb.Error as error:
-            raise LakeDamaged(f"The visits of {partition.day} cannot be read: {error}") from error
         finally:
             discard(self._lake, staged)
 

@@ -1,0 +1,124 @@
+"""Few files: those of a past day become one, those of today a handful. What is deleted at last is swept here too.
+
+An answer is the same before and after: no epoch moves, and no reader waits.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from data.errors import Outdated
+from data.lake import Lake
+from data.landing import Staged, discard, new_path, placing, write_visits
+from data.manifest import READERS_GRACE, Exchange, LandedFile
+from data.rewriting import Partition, partitions, rewriting_engine
+from data.steps import step
+
+MOST_OPEN_FILES: Final = 16
+"""Files of a day that is not over. Past it the smaller half is merged: a visit is written a few times, not hundreds."""
+ABANDONED: Final = timedelta(hours=24)
+"""A staged file older than this belongs to nobody who is still at work."""
+
+Progress = Callable[[int, int], None]
+"""Called with the partitions done so far and the partitions to do."""
+
+
+@dataclass
+class Compacted:
+    """What a compaction did."""
+
+    partitions: int = 0
+    files_before: int = 0
+    files_after: int = 0
+    visits: int = 0
+
+
+class Compactor:
+    """Merges the files of one lake."""
+
+    def __init__(self, lake: Lake, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._lake = lake
+        self._now = now
+
+    def run(self, wait: bool = True, rest: float = 0, progress: Progress | None = None) -> Compacted:
+        """Merge whatever is to be merged, partition by partition; each changes as a whole or not at all.
+
+        Without `wait`, nothing happens while somebody else rewrites. After each partition it rests for `rest`
+        times as long as that took. Raises LakeDamaged for a file that is not what was written.
+        """
+        done = Compacted()
+        work = self._work()
+        for number, (partition, files) in enumerate(work, 1):
+            begun = time.monotonic()
+            with self._lake.rewriting(wait) as is_held, suppress(Outdated):  # then the next run does it
+                if is_held:
+                    self._merge(partition, files, done)
+            if progress:
+                progress(number, len(work))
+            time.sleep(rest * (time.monotonic() - begun))
+        return done
+
+    def sweep(self) -> int:
+        """Delete dead files that nobody reads any more and what a crash left behind; how many files that were."""
+        dead = self._lake.manifest.deletable_files(self._now())
+        for path in dead:
+            (self._lake.root / path).unlink(missing_ok=True)
+        self._lake.manifest.forget(dead)
+        return len(dead) + sum(map(_deleted, [*self._orphans(), *self._abandoned()]))
+
+    def _work(self) -> list[tuple[Partition, list[LandedFile]]]:
+        """The partitions that have too many files, each with those to merge."""
+        today = self._now().date()
+        work = []
+        for organization in self._lake.manifest.organizations():
+            for partition, files in partitions(self._lake, organization):
+                chosen = _to_merge([file for file in files if file.unfinished_of is None], partition.day < today)
+                if chosen:
+                    work.append((partition, chosen))
+        return work
+
+    def _merge(self, partition: Partition, files: list[LandedFile], done: Compacted) -> None:
+        paths = [self._lake.checked(file) for file in files]
+        staged = [Staged(new_path(self._lake), *partition, sum(file.visits for file in files))]
+        try:
+            with rewriting_engine(self._lake) as engine:
+                engine.execute("SET threads = 1")  # queries want the other cores
+                write_visits(
+                    engine.sql(step("merged"), params={"files": paths}).to_arrow_reader(100_000), staged[0].path
+                )
+            exchange = Exchange(files, self._now() + READERS_GRACE, changes_answers=False)
+            self._lake.manifest.exchange(exchange, placing(self._lake, staged))
+        finally:
+            discard(self._lake, staged)
+        done.partitions += 1
+        done.files_before += len(files)
+        done.files_after += 1
+        done.visits += staged[0].visits
+
+    def _orphans(self) -> list[Path]:
+        """Visit files that no manifest knows: placed by somebody who died before it was told."""
+        with self._lake.manifest.transaction():  # nobody is placing files now
+            there = (self._lake.root / "visits").glob("organization=[!_]*/day=*/*.parquet")
+            return [path for path in there if not self._lake.manifest.holds(str(path.relative_to(self._lake.root)))]
+
+    def _abandoned(self) -> list[Path]:
+        """Staged files whose writer died."""
+        latest = (self._now() - ABANDONED).timestamp()
+        return [path for path in self._lake.staging.rglob("*") if path.is_file() and path.stat().st_mtime < latest]
+
+
+def _to_merge(files: list[LandedFile], is_past: bool) -> list[LandedFile]:
+    if is_past:
+        return files if len(files) > 1 else []
+    if len(files) <= MOST_OPEN_FILES:
+        return []
+    return sorted(files, key=lambda file: file.visits)[: len(files) - MOST_OPEN_FILES // 2]
+
+
+def _deleted(path: Path) -> bool:
+    path.unlink(missing_ok=True)
+    return True
