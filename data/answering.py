@@ -24,12 +24,15 @@ class Answers:
 
     def add(self, request: int, says: Classification, user_agent: str, origin: Origin) -> None:
         """Note the answer to the request of a number."""
-        place = self._origins.setdefault(origin, len(self._origins))
-        self._answers.append((request, self.identity(says, user_agent), place))
+        self._answers.append((request, self.identity(says, user_agent), self.origin(origin)))
 
     def identity(self, says: Classification, user_agent: str) -> int:
         """The number of a classification of a user agent."""
         return self._identities.setdefault((says, user_agent), len(self._identities))
+
+    def origin(self, origin: Origin) -> int:
+        """The number of an origin."""
+        return self._origins.setdefault(origin, len(self._origins))
 
     def identities(self) -> list[tuple[int, Classification, str]]:
         """Every identity with its number and user agent."""

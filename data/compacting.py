@@ -3,7 +3,6 @@
 An answer is the same before and after: no epoch moves, and no reader waits.
 """
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +10,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from data.errors import Outdated
+import duckdb
+
+from data.errors import LakeDamaged, Outdated
 from data.lake import Lake
 from data.landing import Staged, discard, new_path, placing, write_visits
 from data.manifest import READERS_GRACE, Exchange, LandedFile
@@ -43,24 +44,35 @@ class Compactor:
     def __init__(self, lake: Lake, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._lake = lake
         self._now = now
+        self._engine: duckdb.DuckDBPyConnection | None = None
 
-    def run(self, wait: bool = True, rest: float = 0, progress: Progress | None = None) -> Compacted:
-        """Merge whatever is to be merged, partition by partition; each changes as a whole or not at all.
+    def run(self, wait: bool = True, most: int | None = None, progress: Progress | None = None) -> Compacted:
+        """Merge what is to be merged, at most so many partitions; each changes as a whole or not at all.
 
-        Without `wait`, nothing happens while somebody else rewrites. After each partition it rests for `rest`
-        times as long as that took. Raises LakeDamaged for a file that is not what was written.
+        Without `wait`, nothing happens while somebody else rewrites. A partition with a file that is not what was
+        written is left as it is; once the others are done, LakeDamaged is raised for the first one of these.
         """
-        done = Compacted()
+        done, damage = Compacted(), None
         work = self._work()
         for number, (partition, files) in enumerate(work, 1):
-            begun = time.monotonic()
-            with self._lake.rewriting(wait) as is_held, suppress(Outdated):  # then the next run does it
-                if is_held:
-                    self._merge(partition, files, done)
+            try:
+                with self._lake.rewriting(wait) as is_held, suppress(Outdated):  # then the next run does it
+                    if is_held:
+                        self._merge(partition, files, done)
+            except LakeDamaged as error:
+                damage = damage or error
             if progress:
                 progress(number, len(work))
-            time.sleep(rest * (time.monotonic() - begun))
+            if done.partitions == most:
+                return done
+        if damage:
+            raise damage
         return done
+
+    def interrupt(self) -> None:
+        """End a merge that is under way in another thread; nothing of it counts."""
+        if self._engine:
+            self._engine.interrupt()
 
     def sweep(self) -> int:
         """Delete dead files that nobody reads any more and what a crash left behind; how many files that were."""
@@ -86,6 +98,7 @@ class Compactor:
         staged = [Staged(new_path(self._lake), *partition, sum(file.visits for file in files))]
         try:
             with rewriting_engine(self._lake) as engine:
+                self._engine = engine
                 engine.execute("SET threads = 1")  # queries want the other cores
                 write_visits(
                     engine.sql(step("merged"), params={"files": paths}).to_arrow_reader(100_000), staged[0].path
@@ -93,6 +106,7 @@ class Compactor:
             exchange = Exchange(files, self._now() + READERS_GRACE, changes_answers=False)
             self._lake.manifest.exchange(exchange, placing(self._lake, staged))
         finally:
+            self._engine = None
             discard(self._lake, staged)
         done.partitions += 1
         done.files_before += len(files)

@@ -53,9 +53,13 @@ class Landing:
             list(pool.map(write_visits, parts, [staged.path for staged in new]))
         self.visits += len(visits)
 
+    def placing(self) -> Place:
+        """Hash what is staged; what is returned moves it to where it will be read."""
+        return placing(self._lake, self._staged)
+
     def commit(self, batch: Batch, continues: Batch | None) -> None:
         """Make everything staged visible at once, as a batch of the number `self.batch`."""
-        self._lake.manifest.commit(replace(batch, id=self.batch), continues, placing(self._lake, self._staged))
+        self._lake.manifest.commit(replace(batch, id=self.batch), continues, self.placing())
 
     def discard(self) -> None:
         """Remove what was staged and did not come to count."""

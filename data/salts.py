@@ -5,6 +5,7 @@ out of backups. A salt is deleted 48 hours after it was made: from then on nobod
 hashes to addresses, and a day imported once more counts its visitors anew.
 """
 
+import hashlib
 import os
 import secrets
 import sqlite3
@@ -32,6 +33,12 @@ def salts_of(path: Path, days: Iterable[date], now: datetime) -> dict[date, str]
         rows = dict(db.execute("SELECT day, salt FROM salts").fetchall())
         db.execute("COMMIT")
     return {date.fromisoformat(day): rows[day] for day in wanted}
+
+
+def visitor_of(salt: str, organization: str, address: str, user_agent: str) -> int:
+    """The hash that stands for a visitor: the first 64 bits of SHA-256, as steps/visits.sql computes them."""
+    digest = hashlib.sha256("\0".join((salt, organization, address, user_agent)).encode()).digest()
+    return int.from_bytes(digest[:8])
 
 
 def forget_old_salts(path: Path, now: datetime) -> None:

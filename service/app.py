@@ -1,8 +1,8 @@
 """The one assembly of the service: settings and a lake in, an ASGI application out."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 import orjson
 from starlette.applications import Starlette
@@ -13,8 +13,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from data import Lake
+from data.countries import Countries
 from data.links import Targets
-from data.salts import forget_old_salts
 from queries import CATALOG, QueryTimeout, Warehouse, load_values
 from service import endpoints, openapi
 from service.access import Gate, RequireCaller
@@ -25,10 +25,13 @@ from service.endpoints import Clock, utc_now
 from service.errors import Failed, NotAllowed, NotFound, Problem
 from service.jwks import KeySet
 from service.limits import Limiter
+from service.receiving import Receiver
 from service.responses import render
 from service.settings import Settings
+from service.upkeep import Upkeep
 
-FORGET_SECONDS = 900
+if TYPE_CHECKING:
+    from data.intake import Intake
 
 
 def create_app(settings: Settings, clock: Clock = utc_now) -> Limiter:
@@ -40,6 +43,8 @@ def create_app(settings: Settings, clock: Clock = utc_now) -> Limiter:
     answers = Answers(warehouse, AnswerCache(), workers)
     gate = Gate(settings, control, KeySet(settings.jwks) if settings.jwks else None)
     targets = Targets(lake)
+    receiver = Receiver(lambda: _intake(lake, settings, clock))
+    upkeep = Upkeep(lake, clock)
     base = settings.base_path
     public = {
         f"{base}/healthz": endpoints.health(lambda: workers.run(warehouse.probe)),
@@ -51,14 +56,16 @@ def create_app(settings: Settings, clock: Clock = utc_now) -> Limiter:
             for entry in CATALOG
         ),
         Route(f"{base}/jobs", endpoints.jobs(control)),
+        Route(f"{base}/visits", endpoints.visits(receiver), methods=["POST"]),
         *(Route(path, endpoint) for path, endpoint in public.items()),
     ]
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        forgetting = asyncio.create_task(_forget_salts(lake, clock))
+        upkeep.begin()
         yield
-        forgetting.cancel()
+        await receiver.close()
+        await upkeep.end()
         workers.close()
         for part in (warehouse, control, lake.manifest):
             part.close()
@@ -78,11 +85,11 @@ def create_app(settings: Settings, clock: Clock = utc_now) -> Limiter:
     return Limiter(app, settings.trusted_proxies)
 
 
-async def _forget_salts(lake: Lake, clock: Clock) -> None:
-    """Delete old salts while nothing is imported; an import deletes them itself."""
-    while True:
-        await asyncio.to_thread(forget_old_salts, lake.salts, clock())
-        await asyncio.sleep(FORGET_SECONDS)
+def _intake(lake: Lake, settings: Settings, clock: Clock) -> "Intake":
+    from data.intake import Intake  # noqa: PLC0415  # its rules take a moment to load
+
+    countries = Countries(settings.geoip) if settings.geoip else None
+    return Intake(lake, settings.trusted_proxies, countries, clock)
 
 
 async def _http_error(_: Request, error: Exception) -> Response:

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
+import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -11,7 +12,9 @@ from queries import CACHE_STATS, Entry
 from service.answers import Answers
 from service.control import Control
 from service.encoding import encode
+from service.errors import Forbidden
 from service.parameters import read_query, scope_of
+from service.receiving import Receiver
 from service.responses import json_response
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -42,6 +45,20 @@ def jobs(control: Control) -> Endpoint:
 
     async def endpoint(request: Request) -> Response:
         return json_response(encode(control.jobs(request.scope["caller"].organization)))
+
+    return endpoint
+
+
+def visits(receiver: Receiver) -> Endpoint:
+    """Take the visits that an editor's program reports."""
+
+    async def endpoint(request: Request) -> Response:
+        caller = request.scope["caller"]
+        if not caller.may_write:
+            raise Forbidden
+        landed = await receiver.take(request, caller.organization)
+        counts = {"accepted": len(landed.visits), "refused": len(landed.refused)}
+        return json_response(orjson.dumps({**counts, "errors": landed.refused}), 202)
 
     return endpoint
 

@@ -2,12 +2,16 @@
 
 Problem             {"error", "message"} and a status
 ├── BadParameter    400  a parameter has no readable value
+├── BadBody         400  a body that cannot be read
 ├── Unauthorized    401  no valid token
+├── Forbidden       403  the token's role may not do this
 ├── NotFound        404  no such route
 ├── NotAllowed      405  the route does not know the method
+├── TooLarge        413  a body with more than may come at once
 ├── RateLimited     429  too many requests from one source
 ├── Failed          500  the service could not answer
-└── Overloaded      503  too many requests are being computed
+├── Overloaded      503  too many requests are being computed
+└── Unwritable      503  the disk takes nothing
 """
 
 from collections.abc import Mapping
@@ -34,6 +38,15 @@ class BadParameter(Problem):
         super().__init__(f"The parameter {name} {trouble}.", remedy)
 
 
+class BadBody(Problem):
+    """A body that cannot be read."""
+
+    status = 400
+
+    def __init__(self, trouble: str, remedy: str) -> None:
+        super().__init__(f"The body {trouble}.", remedy)
+
+
 class Unauthorized(Problem):
     """The request carries no token that is valid now. Why it is not is nobody's business."""
 
@@ -45,6 +58,15 @@ class Unauthorized(Problem):
             "Send the header Authorization: Bearer <token> with an active API key or a valid identity token.",
             {"WWW-Authenticate": "Bearer"},
         )
+
+
+class Forbidden(Problem):
+    """The caller is known and may not do this."""
+
+    status = 403
+
+    def __init__(self) -> None:
+        super().__init__("Viewers cannot write.", "Use an API key, or an identity token of another role.")
 
 
 class NotFound(Problem):
@@ -62,7 +84,17 @@ class NotAllowed(Problem):
     status = 405
 
     def __init__(self, headers: Mapping[str, str]) -> None:
-        super().__init__("This path does not know this method.", "Use GET.", headers)
+        allowed = headers.get("allow", headers.get("Allow", "GET")).replace("HEAD, ", "").replace(", HEAD", "")
+        super().__init__("This path does not know this method.", f"Use {allowed}.", headers)
+
+
+class TooLarge(Problem):
+    """More than may come at once."""
+
+    status = 413
+
+    def __init__(self, trouble: str) -> None:
+        super().__init__(trouble, "Send it in several requests.")
 
 
 class RateLimited(Problem):
@@ -94,3 +126,14 @@ class Overloaded(Problem):
 
     def __init__(self) -> None:
         super().__init__("The service is overloaded.", "Try again in a second.", {"Retry-After": "1"})
+
+
+class Unwritable(Problem):
+    """The disk is full or fails: nothing of the request was kept."""
+
+    status = 503
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Nothing was kept: the disk is full or fails.", "Send the same visits again later.", {"Retry-After": "5"}
+        )

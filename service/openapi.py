@@ -2,15 +2,21 @@
 
 from typing import Any, Final
 
+from data.facts import SCHEMA
 from queries import CATALOG, JOBS, Entry, Field
 from service.parameters import DEFAULT_RANGE, RANGES, TRAFFIC_TYPES
+from service.receiving import MOST_VISITS
 
 _ERRORS: Final = {
-    "400": "A parameter cannot be understood.",
+    "400": "A parameter or the body cannot be understood.",
     "401": "No valid token.",
     "429": "Too many requests from this source address.",
     "500": "The request failed.",
-    "503": "The service is overloaded.",
+    "503": "The service is overloaded, or its disk takes nothing.",
+}
+_WRITE_ERRORS: Final = {
+    "403": "The token's role may not write.",
+    "413": "More than may come at once.",
 }
 _HEADERS: Final = {
     "X-RateLimit-Limit": "requests answered per minute for one source address",
@@ -49,6 +55,7 @@ def document(base_path: str) -> dict[str, Any]:
         "paths": {
             **routes,
             "/jobs": _route(JOBS, []),
+            "/visits": _visits(),
             "/healthz": _public("health", "Whether the service can answer queries."),
             "/openapi.json": _public("openapi", "This document."),
         },
@@ -64,11 +71,25 @@ def document(base_path: str) -> dict[str, Any]:
                 name: {"description": meaning, "schema": {"type": "integer"}} for name, meaning in _HEADERS.items()
             },
             "schemas": {"Error": _ERROR_SCHEMA},
-            "responses": {name: _response(_ref("schemas", "Error"), text) for name, text in _ERRORS.items()},
+            "responses": {
+                name: _response(_ref("schemas", "Error"), text) for name, text in (_ERRORS | _WRITE_ERRORS).items()
+            },
         },
     }
 
 
+_REFUSED: Final = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["index", "error"],
+        "additionalProperties": False,
+        "properties": {
+            "index": {"type": "integer", "description": "place in what was sent, from 0"},
+            "error": {"type": "string", "description": "why it was refused"},
+        },
+    },
+}
 _ERROR_SCHEMA: Final = {
     "type": "object",
     "required": ["error"],
@@ -99,6 +120,26 @@ def _route(entry: Entry, parameters: list[str]) -> dict[str, Any]:
             "responses": {
                 "200": _response(schema_of(entry), "The answer."),
                 **{status: _ref("responses", status) for status in _ERRORS},
+            },
+        }
+    }
+
+
+def _visits() -> dict[str, Any]:
+    """The route that takes visits."""
+    counts = _object({"accepted": {"type": "integer"}, "refused": {"type": "integer"}, "errors": _REFUSED})
+    rows = {"type": "array", "items": {"type": "object", **SCHEMA, "title": "Visit"}, "maxItems": MOST_VISITS}
+    body = {"application/json": {"schema": rows}, "application/x-ndjson": {"schema": {"type": "string"}}}
+    return {
+        "post": {
+            "operationId": "visits",
+            "summary": "Take visits while they happen: durable when answered, in answers within 12 seconds.",
+            "description": "A refused visit is named by its place, the others are kept. The same visits sent twice "
+            "count twice: of a request that timed out nobody knows whether it was kept.",
+            "requestBody": {"required": True, "content": body},
+            "responses": {
+                "202": _response(counts, "What was taken and what was refused."),
+                **{status: _ref("responses", status) for status in (*_ERRORS, *_WRITE_ERRORS)},
             },
         }
     }

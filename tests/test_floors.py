@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 FLOORS = ("data", "queries", "service")
 ROOF = ("tests", "benchmarks")
 LIBRARIES = {
-    "data": {"cachetools", "crawleruseragents", "duckdb", "maxminddb", "pyarrow", "re2", "ua_parser"},
+    "data": {"cachetools", "crawleruseragents", "duckdb", "maxminddb", "msgspec", "pyarrow", "re2", "ua_parser"},
     "queries": {"duckdb"},
     "service": {"cachetools", "jwt", "orjson", "pyarrow", "rich", "starlette", "typer", "uvicorn", "uvloop"},
 }

@@ -5,7 +5,7 @@ import sys
 import typer
 
 from data import BadInput, TrafficError
-from service.commands import agents, classify, demo, importing, keys, links, query, reclassify, serve
+from service.commands import agents, classify, compact, demo, importing, keys, links, query, reclassify, serve
 from service.errors import BadParameter
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app.command("query")(query.query)
 app.command("views")(query.views)
 app.command("classify")(classify.classify)
 app.command("reclassify")(reclassify.reclassify)
+app.command("compact")(compact.compact)
 app.add_typer(agents.app, name="agents")
 app.add_typer(keys.app, name="keys")
 app.add_typer(links.app, name="links")

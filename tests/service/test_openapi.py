@@ -53,11 +53,22 @@ def document(asked):
 
 
 def schema(document, path, status="200"):
-    response = document["paths"][path]["get"]["responses"][status]
+    response = operation(document["paths"][path])["responses"][status]
     while "$ref" in response:
         response = document["components"]["responses"][response["$ref"].rpartition("/")[2]]
     found = response["content"]["application/json"]["schema"]
     return found | {"components": document["components"]}
+
+
+def operation(item):
+    """What one path does, by its only method."""
+    (found,) = item.values()
+    return found
+
+
+def readable(document):
+    """The paths that answer a GET."""
+    return [path for path, item in document["paths"].items() if "get" in item]
 
 
 def complaints(found, answer):
@@ -73,13 +84,15 @@ def test_the_document_is_valid_openapi_3_1(document):
 def test_it_names_every_route_and_no_other(document):
     names = [f"/analytics/{entry.name}" for entry in CATALOG]
     assert len(names) == 27
-    assert list(document["paths"]) == [*names, "/jobs", "/healthz", "/openapi.json"]
-    assert all(list(path) == ["get"] for path in document["paths"].values())
+    assert list(document["paths"]) == [*names, "/jobs", "/visits", "/healthz", "/openapi.json"]
+    methods = {name: list(path) for name, path in document["paths"].items()}
+    assert methods.pop("/visits") == ["post"]
+    assert all(path == ["get"] for path in methods.values())
 
 
 def test_it_names_the_parameters_of_every_route(document):
     for path, item in document["paths"].items():
-        given = [parameter["$ref"].rpartition("/")[2] for parameter in item["get"].get("parameters", [])]
+        given = [parameter["$ref"].rpartition("/")[2] for parameter in operation(item).get("parameters", [])]
         expected = list(COMMON) if path.startswith("/analytics/") else []
         assert given == ([*expected, "traffic_type"] if path == "/analytics/bot-traffic" else expected), path
     ranges = document["components"]["parameters"]["range"]["schema"]
@@ -87,17 +100,17 @@ def test_it_names_the_parameters_of_every_route(document):
 
 
 def test_every_route_is_described_and_told_apart(document):
-    routes = [item["get"] for item in document["paths"].values()]
+    routes = [operation(item) for item in document["paths"].values()]
     assert len({route["operationId"] for route in routes}) == len(routes)
     assert all(len(route["summary"]) > 10 for route in routes)
-    public = [path for path, item in document["paths"].items() if item["get"].get("security") == []]
+    public = [path for path, item in document["paths"].items() if operation(item).get("security") == []]
     assert public == ["/healthz", "/openapi.json"]
     assert document["security"] == [{"bearer": []}]
 
 
 def test_every_response_has_the_four_headers(document):
     four = {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After"}
-    responses = [answer for item in document["paths"].values() for answer in item["get"]["responses"].values()]
+    responses = [answer for item in document["paths"].values() for answer in operation(item)["responses"].values()]
     responses = [answer for answer in responses if "$ref" not in answer]
     responses += document["components"]["responses"].values()
     assert all(set(answer["headers"]) == four for answer in responses)
@@ -105,11 +118,11 @@ def test_every_response_has_the_four_headers(document):
 
 @pytest.mark.parametrize("query", ["", "range=7d", "start_date=2026-03-04&end_date=2026-03-04", "short_code=nobody"])
 def test_every_answer_is_what_the_document_says(asked, document, query):
-    for path in document["paths"]:
+    for path in readable(document):
         answer = asked.get(f"{path}?{query}")
         assert answer.status_code == 200
         assert complaints(schema(document, path), answer.json()) == [], path
-    assert all(asked.get(f"{path}").json() for path in document["paths"])
+    assert all(asked.get(path).json() for path in readable(document))
 
 
 def test_every_error_is_what_the_document_says(asked, document):
@@ -127,19 +140,34 @@ def test_every_error_is_what_the_document_says(asked, document):
                 assert complaints(schema(document, path, status), answer.json()) == []
 
 
+def test_what_is_said_of_sent_visits_is_what_the_document_says(asked, document):
+    sent = [{"url": "https://go.example/a", "time": 1_780_000_000}, {"nonsense": 1}]
+    answer = asked.post("/visits", json=sent)
+    assert answer.status_code == 202
+    assert complaints(schema(document, "/visits", "202"), answer.json()) == []
+    (rows,) = [
+        found["schema"] for kind, found in operation(document["paths"]["/visits"])["requestBody"]["content"].items()
+        if kind == "application/json"
+    ]  # fmt: skip
+    assert complaints(rows, sent[:1]) == []
+    assert complaints(rows, sent)
+
+
 def test_an_answer_with_a_field_too_many_or_too_few_is_not_what_the_document_says(asked, document):
     for path, item in document["paths"].items():
+        if "get" not in item:
+            continue
         answer = asked.get(path).json()
         if path.startswith("/analytics/") and isinstance(answer, list):
             found = schema(document, path)
             first = answer[0]
             assert complaints(found, [first | {"more": 1}])
             assert all(complaints(found, [{key: first[key] for key in first if key != name}]) for name in first)
-            assert item["get"]["responses"]["200"]["content"]["application/json"]["schema"]["type"] == "array"
+            assert operation(item)["responses"]["200"]["content"]["application/json"]["schema"]["type"] == "array"
 
 
 def test_the_contract_types_only_these_answers_as_objects(document):
-    objects = [path for path in document["paths"] if schema(document, path)["type"] == "object"]
+    objects = [path for path in readable(document) if schema(document, path)["type"] == "object"]
     names = ["dashboard", "traffic-overview", "weekly-trend"]
     assert objects == [*(f"/analytics/{name}" for name in names), "/healthz", "/openapi.json"]
 

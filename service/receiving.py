@@ -1,0 +1,115 @@
+"""Visits that are sent in: gathered while the ones before become durable, and acknowledged only when they are."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from starlette.requests import ClientDisconnect, Request
+
+from data import BadInput
+from data.facts import Row, rows_of
+from service.errors import BadBody, Overloaded, TooLarge, Unwritable
+
+if TYPE_CHECKING:
+    from data.intake import Intake, Received
+
+MOST_BYTES: Final = 4 << 20
+MOST_VISITS: Final = 10_000
+MOST_WAITING: Final = 64 << 20
+"""Bytes of requests that wait for their turn; more are told to come again."""
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """What one request brought, and where its sender waits."""
+
+    organization: str
+    rows: Sequence[Row]
+    size: int
+    landed: "asyncio.Future[Received]"
+
+
+class Receiver:
+    """Lands what many senders bring in common commits, for one event loop."""
+
+    def __init__(self, make_intake: "Callable[[], Intake]") -> None:
+        self._make_intake = make_intake  # its rules take a moment to load: not before they are needed
+        self._intake: Intake | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="intake")
+        self._waiting: list[_Sent] = []
+        self._work: asyncio.Task[None] | None = None
+
+    async def take(self, request: Request, organization: str) -> "Received":
+        """Land the visits of one request. Raises BadBody, TooLarge, Overloaded, and Unwritable when the disk fails."""
+        body = await _body_of(request)
+        if sum(sent.size for sent in self._waiting) + len(body) > MOST_WAITING:
+            raise Overloaded
+        sent = _Sent(organization, _rows_in(body), len(body), asyncio.get_running_loop().create_future())
+        self._waiting.append(sent)
+        if self._work is None or self._work.done():
+            self._work = asyncio.create_task(self._land_waiting())
+        return await sent.landed
+
+    async def close(self) -> None:
+        """Wait for what is under way."""
+        if self._work:
+            await self._work
+        self._thread.shutdown()
+
+    async def _land_waiting(self) -> None:
+        while self._waiting:
+            group, self._waiting = self._waiting, []
+            try:
+                landed = await asyncio.get_running_loop().run_in_executor(self._thread, self._land, group)
+            except Exception as error:  # noqa: BLE001  # told to every sender whose visits were not kept
+                _tell(group, [_as_problem(error)] * len(group))
+            else:
+                _tell(group, landed)
+
+    def _land(self, group: list[_Sent]) -> "list[Received]":
+        self._intake = self._intake or self._make_intake()
+        received = [self._intake.read(sent.rows, sent.organization) for sent in group]
+        self._intake.keep(received)
+        return received
+
+
+def _tell(group: list[_Sent], outcomes: "Sequence[Received | Exception]") -> None:
+    for sent, outcome in zip(group, outcomes, strict=True):
+        if sent.landed.cancelled():
+            continue  # whoever left has no answer to wait for
+        if isinstance(outcome, Exception):
+            sent.landed.set_exception(outcome)
+        else:
+            sent.landed.set_result(outcome)
+
+
+def _as_problem(error: Exception) -> Exception:
+    return Unwritable() if isinstance(error, OSError | sqlite3.OperationalError) else error
+
+
+async def _body_of(request: Request) -> bytes:
+    """The body of a request, never more of it in memory than may be sent. Raises TooLarge or BadBody."""
+    if request.headers.get("content-encoding", "identity") != "identity":
+        raise BadBody("is encoded", "Send it as it is, without Content-Encoding.")
+    body = bytearray()
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MOST_BYTES:
+                raise TooLarge(f"The body is larger than {MOST_BYTES >> 20} MiB.")
+    except ClientDisconnect as error:
+        raise BadBody("did not come whole", "Send as many bytes as Content-Length says.") from error
+    return bytes(body)
+
+
+def _rows_in(body: bytes) -> Sequence[Row]:
+    try:
+        rows = rows_of(body)
+    except BadInput as error:
+        raise BadBody("is no JSON array", "Send an array of objects, or one object on each line.") from error
+    if len(rows) > MOST_VISITS:
+        raise TooLarge(f"The body holds {len(rows):,} visits; {MOST_VISITS:,} may come at once.")
+    return rows

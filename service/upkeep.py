@@ -1,0 +1,114 @@
+"""What a server does to its lake meanwhile, in threads of its own: when, and how much of it at once.
+
+Visits get their files, files stay few, what is to be deleted goes, what was written is looked at again.
+How each of these is done is known on the data floor.
+"""
+
+import asyncio
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Final
+
+from data import Lake, TrafficError
+from data.compacting import Compactor
+from data.pending import flush_all, waiting
+from data.salts import forget_old_salts
+from service.endpoints import Clock
+
+FLUSH_AFTER: Final = timedelta(seconds=10)
+FLUSH_VISITS: Final = 50_000
+CHECK_AFTER: Final = timedelta(hours=24)
+"""How long a file is believed to be what was written while nothing tells otherwise."""
+
+START_SECONDS: Final = 1.0
+"""The first answers come before the first chores."""
+
+Chore = Callable[[], bool]
+"""Does a piece of work, and says whether there is more of it."""
+
+
+class Upkeep:
+    """The background work on one lake, for one event loop."""
+
+    def __init__(self, lake: Lake, clock: Clock) -> None:
+        self._lake = lake
+        self._clock = clock
+        self._compactor = Compactor(lake, clock)
+        self._rounds: dict[float, Sequence[Chore]] = {
+            1: [self._flush_if_due],
+            30: [self._compact, self._look_again],
+            900: [self._forget_salts, self._sweep],
+        }
+        """Seconds between two rounds of some chores."""
+        self._threads = ThreadPoolExecutor(len(self._rounds), thread_name_prefix="upkeep")
+        self._tasks: list[asyncio.Task[None]] = []
+        self._troubles: dict[Chore, str] = {}
+
+    def begin(self) -> None:
+        """Start working."""
+        self._tasks = [asyncio.create_task(self._repeat(*one)) for one in self._rounds.items()]
+
+    async def end(self) -> None:
+        """Stop working; what waits for its file still gets it."""
+        for task in self._tasks:
+            task.cancel()
+        self._compactor.interrupt()
+        await self._do(self._flush)
+        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+
+    async def _repeat(self, seconds: float, chores: Sequence[Chore]) -> None:
+        await asyncio.sleep(START_SECONDS)
+        while True:
+            for chore in chores:
+                while await self._do(chore):
+                    pass
+            await asyncio.sleep(seconds)
+
+    async def _do(self, chore: Chore) -> bool:
+        """Do a piece of a chore, then rest as long as it took: queries want the machine, too."""
+        begun = time.monotonic()
+        try:
+            is_more = await asyncio.get_running_loop().run_in_executor(self._threads, chore)
+        except (TrafficError, OSError, sqlite3.Error) as error:
+            self._tell(chore, str(error))
+            return False
+        self._troubles.pop(chore, None)
+        await asyncio.sleep(time.monotonic() - begun)
+        return is_more
+
+    def _tell(self, chore: Chore, trouble: str) -> None:
+        """Tell the operator of a trouble once, however often it comes again."""
+        if self._troubles.get(chore) != trouble:
+            self._troubles[chore] = trouble
+            sys.stderr.write(f"traffic: {trouble}\n")
+
+    def _flush_if_due(self) -> bool:
+        visits, oldest = waiting(self._lake.manifest)
+        if oldest and (visits >= FLUSH_VISITS or self._clock() - oldest >= FLUSH_AFTER):
+            self._flush()
+        return False
+
+    def _flush(self) -> bool:
+        flush_all(self._lake)
+        return False
+
+    def _compact(self) -> bool:
+        return self._compactor.run(wait=False, most=1).partitions > 0
+
+    def _look_again(self) -> bool:
+        for file in self._lake.manifest.unchecked_files(self._clock() - CHECK_AFTER)[:1]:
+            self._lake.recheck(file)
+            return True
+        return False
+
+    def _forget_salts(self) -> bool:
+        forget_old_salts(self._lake.salts, self._clock())
+        return False
+
+    def _sweep(self) -> bool:
+        self._compactor.sweep()
+        return False
