@@ -16,13 +16,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import cases
+from benchmarks import cases, live
 from benchmarks.cases import Figure
 from data import Lake
 from data.importing import Importer, Options
 
 KEPT = Path(__file__).parent / "data"
-CASES = ("import", "cold", "serve")
+CASES = ("import", "cold", "serve", "intake", "manifest")
 
 
 def main(
@@ -63,8 +63,10 @@ def _measure(log: Path, visits: int, only: list[str], scratch: Path, console: Co
         "import": lambda: cases.importing(log, fresh, visits),
         "cold": lambda: cases.cold(lake),
         "serve": lambda: cases.serving(lake, scratch),
+        "intake": lambda: live.intake(log, scratch),
+        "manifest": lambda: live.manifest(log, scratch),
     }
-    if "import" not in only:
+    if "import" not in only and {"cold", "serve"} & set(only):
         Importer(Lake(lake, create=True)).run(log, Options(cases.ORGANIZATION))
     for name in only:
         if name not in steps:

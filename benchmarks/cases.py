@@ -1,17 +1,8 @@
 """The cases: each returns figures it measured now, on this machine, over the same made-up visits."""
 
-import json
-import os
-import re
-import signal
-import socket
 import statistics
-import subprocess
-import sys
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -19,6 +10,7 @@ from typing import Any, Final
 
 import duckdb
 
+from benchmarks.servers import bare, get, key_of, load, resident_mb, server
 from data import Lake
 from data.importing import Importer, Options
 from data.sample import Sample
@@ -29,8 +21,6 @@ LAST_DAY: Final = date(2026, 10, 31)
 DAYS: Final = 90
 RUNS: Final = 5
 CACHED_REQUESTS: Final = 40_000
-CONNECTIONS: Final = 32
-TRAFFIC: Final = Path(sys.executable).parent / "traffic"
 
 
 @dataclass(frozen=True)
@@ -67,8 +57,8 @@ def importing(log: Path, lakes: Callable[[], Path], visits: int) -> list[Figure]
     mine, theirs = [], []
     for _ in range(RUNS if visits <= 1_000_000 else 1):
         importer = Importer(Lake(lakes(), create=True))
-        mine.append(visits / _seconds(lambda: importer.run(log, Options(ORGANIZATION))))  # noqa: B023  # called at once
-        theirs.append(visits / _seconds(lambda: _split_lines(log)))
+        mine.append(visits / seconds(lambda: importer.run(log, Options(ORGANIZATION))))  # noqa: B023  # called at once
+        theirs.append(visits / seconds(lambda: _split_lines(log)))
     return [figure("import", "lines/s", mine, "DuckDB splitting the lines only", theirs)]
 
 
@@ -84,8 +74,8 @@ def cold(lake: Path) -> list[Figure]:
         mine, theirs = [], []
         for run in range(RUNS + 1):
             pair = (
-                _seconds(lambda: warehouse.answer(entry, warehouse.variables(scope))),  # noqa: B023  # called at once
-                _seconds(lambda: raw.execute(count, {"files": files}).fetchall()),
+                seconds(lambda: warehouse.answer(entry, warehouse.variables(scope))),  # noqa: B023  # called at once
+                seconds(lambda: raw.execute(count, {"files": files}).fetchall()),
             )
             if run:  # the first one warms up
                 mine.append(1000 * pair[0])
@@ -96,90 +86,36 @@ def cold(lake: Path) -> list[Figure]:
 
 def serving(lake: Path, scratch: Path) -> list[Figure]:
     """Start-up, a cold dashboard over HTTP, cached answers per second, and the server's memory afterwards."""
-    key = subprocess.run(
-        [TRAFFIC, "keys", "create", "--org", ORGANIZATION, "--name", "bench", "--lake", lake],
-        check=True, capture_output=True, text=True,
-    ).stdout.strip()  # fmt: skip
+    key = key_of(lake, ORGANIZATION)
     days = f"start_date={LAST_DAY - timedelta(days=DAYS - 1)}&end_date={LAST_DAY}"
     starts, dashboards = [], []
     for _ in range(RUNS):
         begun = time.perf_counter()
-        with _server(lake) as (port, _):
-            _get(port, "/healthz", key)
+        with server(lake) as (port, _):
+            get(port, "/healthz", key)
             starts.append(time.perf_counter() - begun)
-            dashboards.append(1000 * _seconds(lambda: _get(port, f"/analytics/dashboard?{days}", key)))
-    with _server(lake) as (port, process):
+            dashboards.append(1000 * seconds(lambda: get(port, f"/analytics/dashboard?{days}", key)))
+    with server(lake) as (port, process):
         figures = [figure("exec to first 200", "s", starts), figure("cold dashboard over HTTP", "ms", dashboards)]
         for name in ("traffic-overview", "dashboard"):
             path = f"/analytics/{name}?{days}"
             body = scratch / "body.json"
-            body.write_bytes(_get(port, path, key))
+            body.write_bytes(get(port, path, key))
             figures += _cached(name, port, path, key, body)
-        figures.append(figure("server memory afterwards", "MB", [_resident_mb(process.pid)]))
+        figures.append(figure("server memory afterwards", "MB", [resident_mb(process.pid)]))
     return figures
 
 
 def _cached(name: str, port: int, path: str, key: str, body: Path) -> list[Figure]:
     mine, theirs = [], []
     requests = CACHED_REQUESTS if body.stat().st_size < 10_000 else CACHED_REQUESTS // 4
-    with _bare(body) as bare_port:
+    with bare(body) as bare_port:
         for run in range(RUNS + 1):
-            pair = _load(port, path, key, requests), _load(bare_port, path, key, requests)
+            pair = load(port, path, key, requests), load(bare_port, path, key, requests)
             if run:  # the first one warms up
                 mine.append(pair[0]["requests_per_second"])
                 theirs.append(pair[1]["requests_per_second"])
     return [figure(f"cached {name}", "requests/s", mine, "bare Starlette route, same bytes", theirs)]
-
-
-def _load(port: int, path: str, key: str, requests: int) -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.load", str(port), path, key, str(requests), str(CONNECTIONS)]
-    figures: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    return figures
-
-
-@contextmanager
-def _server(lake: Path) -> Iterator[tuple[int, subprocess.Popen[str]]]:
-    environ = {**os.environ, "TRAFFIC_TRUSTED_PROXIES": "127.0.0.1", "TRAFFIC_LAKE": str(lake)}
-    with _process([str(TRAFFIC), "serve", "--port", "0"], environ) as process:
-        assert process.stderr is not None
-        line = process.stderr.readline()
-        found = re.search(r":(\d+)/", line)
-        if not found:
-            raise SystemExit(f"the server did not start: {line}")
-        yield int(found[1]), process
-
-
-@contextmanager
-def _bare(body: Path) -> Iterator[int]:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    with _process([sys.executable, "-m", "benchmarks.bare", str(port), str(body)], dict(os.environ)):
-        for _ in range(100):
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                time.sleep(0.05)
-        yield port
-
-
-@contextmanager
-def _process(command: list[str], environ: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True)
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait()
-        if process.stderr:
-            process.stderr.close()
-
-
-def _get(port: int, path: str, key: str) -> bytes:
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers={"Authorization": f"Bearer {key}"})
-    with urllib.request.urlopen(request) as response:
-        body: bytes = response.read()
-    return body
 
 
 def _split_lines(log: Path) -> None:
@@ -190,12 +126,8 @@ def _split_lines(log: Path) -> None:
     ).fetchall()
 
 
-def _resident_mb(pid: int) -> float:
-    status = Path(f"/proc/{pid}/status").read_text("ascii")
-    return int(status.partition("VmRSS:")[2].split()[0]) / 1000
-
-
-def _seconds(work: Callable[[], Any]) -> float:
+def seconds(work: Callable[[], Any]) -> float:
+    """How long something takes."""
     started = time.perf_counter()
     work()
     return time.perf_counter() - started

@@ -1,6 +1,7 @@
 """A load driver: keep-alive connections that ask again as soon as they are answered, in a process of their own.
 
-Every request comes from another source address, through X-Forwarded-For, and every answer must be 200.
+Every request comes from another source address, through X-Forwarded-For, and every answer must be 200; with a file
+of bodies, parted by NUL, they are posted one after the other, and every answer must be 202 and refuse none.
 """
 
 import asyncio
@@ -8,6 +9,7 @@ import json
 import random
 import sys
 import time
+from pathlib import Path
 from typing import cast
 
 import uvloop
@@ -33,7 +35,7 @@ class _Client(asyncio.Protocol):
         length = int(self._buffer[at + 16 : self._buffer.find(b"\r\n", at)])
         if len(self._buffer) < head + 4 + length:
             return
-        self._run.answered(bytes(self._buffer[9:12]), time.perf_counter() - self._asked_at)
+        self._run.answered(bytes(self._buffer), time.perf_counter() - self._asked_at)
         self._buffer.clear()
         self._ask()
 
@@ -51,9 +53,14 @@ class _Client(asyncio.Protocol):
 
 
 class _Run:
-    def __init__(self, path: str, token: str, requests: int) -> None:
+    def __init__(self, path: str, token: str, requests: int, bodies: list[bytes]) -> None:
         self._left = requests
-        self._head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\nX-Forwarded-For: 10."
+        method = "POST" if bodies else "GET"
+        self._head = (
+            f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\nX-Forwarded-For: 10."
+        )
+        self._bodies = [b"Content-Length: %d\r\n\r\n%s" % (len(body), body) for body in bodies] or [b"\r\n"]
+        self._status = b"202" if bodies else b"200"
         self._random = random.Random(1)
         self.seconds: list[float] = []
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -65,12 +72,14 @@ class _Run:
 
     def request(self) -> bytes:
         number = self._random.getrandbits(24)
-        return f"{self._head}{number >> 16}.{number >> 8 & 255}.{number & 255}\r\n\r\n".encode()
+        source = f"{self._head}{number >> 16}.{number >> 8 & 255}.{number & 255}\r\n".encode()
+        return source + self._bodies[self._left % len(self._bodies)]
 
-    def answered(self, status: bytes, seconds: float) -> None:
+    def answered(self, answer: bytes, seconds: float) -> None:
         self.seconds.append(seconds)
-        if status != b"200":
-            self.fail(f"answer {len(self.seconds)} was {status.decode()}, not 200")
+        status = answer[9:12]
+        if status != self._status or (self._status == b"202" and b'"refused":0' not in answer):
+            self.fail(f"answer {len(self.seconds)} was {answer[-200:]!r}, not {self._status.decode()}")
         elif len(self.seconds) == self.expected and not self.done.done():
             self.done.set_result(None)
 
@@ -79,8 +88,8 @@ class _Run:
             self.done.set_exception(RuntimeError(why))
 
 
-async def _main(port: int, path: str, token: str, requests: int, connections: int) -> None:
-    run = _Run(path, token, requests)
+async def _main(port: int, path: str, token: str, requests: int, connections: int, bodies: list[bytes]) -> None:
+    run = _Run(path, token, requests, bodies)
     loop = asyncio.get_running_loop()
     started = time.perf_counter()
     for _ in range(connections):
@@ -93,6 +102,7 @@ async def _main(port: int, path: str, token: str, requests: int, connections: in
 
 
 if __name__ == "__main__":
-    port, path, token, requests, connections = sys.argv[1:]
+    port, path, token, requests, connections, *file = sys.argv[1:]
+    bodies = Path(file[0]).read_bytes().split(b"\0") if file else []
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_main(int(port), path, token, int(requests), int(connections)))
+        runner.run(_main(int(port), path, token, int(requests), int(connections), bodies))

@@ -13,6 +13,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from data.disks import network_file_system
 from data.errors import BadInput, LakeDamaged
 from data.manifest import LandedFile, Manifest
 from data.visits import VISITS
@@ -53,8 +54,14 @@ class Lake:
                 folder.mkdir(parents=True, exist_ok=True)
             self.seed_visits = self._seed("visits/organization=_seed/day=1970-01-01/seed.parquet", VISITS)
             self.seed_links = self._seed("links/organization=_seed/links.parquet", LINKS)
+            network = network_file_system(self.root)
         except OSError as error:
             raise BadInput(f"the lake at {root} cannot be written: {error.strerror}.") from error
+        if network:
+            raise BadInput(
+                f"the lake cannot lie at {root}: {network} is a network file system, on which a crash may lose "
+                "what was acknowledged; choose a local disk."
+            )
         self.manifest = Manifest(self.root / "manifest.sqlite")
 
     @contextmanager

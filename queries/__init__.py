@@ -5,7 +5,7 @@ from queries.fields import Field
 from queries.scope import Scope
 from queries.shell import script
 from queries.traffic_values import TrafficValue, load_values
-from queries.warehouse import Answer, QueryFailed, QueryTimeout, Warehouse
+from queries.warehouse import Answer, FilesGone, QueryFailed, QueryTimeout, Warehouse
 
 __all__ = [
     "ANSWERS",
@@ -15,6 +15,7 @@ __all__ = [
     "Answer",
     "Entry",
     "Field",
+    "FilesGone",
     "QueryFailed",
     "QueryTimeout",
     "Scope",

@@ -31,6 +31,10 @@ class QueryFailed(TrafficError):
     """A query that the engine refused or could not finish."""
 
 
+class FilesGone(QueryFailed):
+    """A file was deleted while it was read; with the files of a moment later the same query works."""
+
+
 class Warehouse:
     """Answers of one lake. Safe to use from several threads: every query has a cursor of its own."""
 
@@ -72,7 +76,7 @@ class Warehouse:
         return self._lake.manifest.epoch(organization)
 
     def answer(self, entry: Entry, variables: Variables) -> Answer:
-        """The answer of one entry of the catalogue. Raises QueryTimeout."""
+        """The answer of one entry of the catalogue. Raises QueryTimeout, QueryFailed or FilesGone."""
         if entry.shape == "parts":
             return {member: self.answer(part, variables) for member, part in entry.members}
         names = [field.name for field in entry.fields]
@@ -118,6 +122,8 @@ class Warehouse:
             yield cursor
         except duckdb.InterruptException as error:
             raise QueryTimeout(f"the query ran longer than {self._seconds:g} seconds and was stopped.") from error
+        except duckdb.IOException as error:
+            raise FilesGone(" ".join(str(error).split())) from error
         except duckdb.Error as error:
             raise QueryFailed(" ".join(str(error).split())) from error
         finally:

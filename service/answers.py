@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
-from queries import ANSWERS, Entry, Scope, Warehouse
+from queries import ANSWERS, Entry, FilesGone, Scope, Warehouse
 from service.cache import AnswerCache, Slot
 from service.encoding import encode
 from service.errors import Overloaded
@@ -101,13 +101,20 @@ class _Turn:
             self._workers.admit()
         self._computations += 1
 
+    async def _answer(self, entry: Entry) -> bytes:
+        if self._variables is None:
+            self._variables = asyncio.create_task(self._workers.run(lambda: self._warehouse.variables(self.scope)))
+        variables = await self._variables
+        return await self._workers.run(lambda: encode(self._warehouse.answer(entry, variables)))
+
     async def answer(self, entry: Entry) -> bytes:
         """Compute an announced answer; the last one gives the place back."""
         try:
-            if self._variables is None:
-                self._variables = asyncio.create_task(self._workers.run(lambda: self._warehouse.variables(self.scope)))
-            variables = await self._variables
-            return await self._workers.run(lambda: encode(self._warehouse.answer(entry, variables)))
+            try:
+                return await self._answer(entry)
+            except FilesGone:
+                self._variables = None
+                return await self._answer(entry)
         finally:
             self._computations -= 1
             if not self._computations:

@@ -1,0 +1,91 @@
+"""Servers in processes of their own, and those who ask them."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+TRAFFIC: Final = Path(sys.executable).parent / "traffic"
+CONNECTIONS: Final = 32
+
+
+def key_of(lake: Path, organization: str) -> str:
+    """A new API key."""
+    command = [str(TRAFFIC), "keys", "create", "--org", organization, "--name", "bench", "--lake", str(lake)]
+    done: subprocess.CompletedProcess[str] = subprocess.run(command, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def load(
+    port: int, path: str, key: str, requests: int, connections: int = CONNECTIONS, bodies: Path | None = None
+) -> dict[str, float]:
+    """Requests per second and the 99th percentile in ms, of GETs or of POSTs of bodies that a file holds."""
+    command = [sys.executable, "-m", "benchmarks.load", str(port), path, key, str(requests), str(connections)]
+    command += [str(bodies)] if bodies else []
+    figures: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return figures
+
+
+@contextmanager
+def server(lake: Path) -> Iterator[tuple[int, subprocess.Popen[str]]]:
+    """The real server over a lake, its port and its process."""
+    environ = {**os.environ, "TRAFFIC_TRUSTED_PROXIES": "127.0.0.1", "TRAFFIC_LAKE": str(lake)}
+    with _process([str(TRAFFIC), "serve", "--port", "0"], environ) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        found = re.search(r":(\d+)/", line)
+        if not found:
+            raise SystemExit(f"the server did not start: {line}")
+        yield int(found[1]), process
+
+
+@contextmanager
+def bare(body: Path) -> Iterator[int]:
+    """A bare Starlette route that returns these bytes, and its port."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    with _process([sys.executable, "-m", "benchmarks.bare", str(port), str(body)], dict(os.environ)):
+        for _ in range(100):
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        yield port
+
+
+@contextmanager
+def _process(command: list[str], environ: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+        if process.stderr:
+            process.stderr.close()
+
+
+def get(port: int, path: str, key: str) -> bytes:
+    """One answer; raises for any status but 200."""
+    source = f"10.{time.time_ns() // 1000 % 250}.{time.time_ns() // 250_000 % 250}.1"
+    headers = {"Authorization": f"Bearer {key}", "X-Forwarded-For": source}
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
+    with urllib.request.urlopen(request) as response:
+        body: bytes = response.read()
+    return body
+
+
+def resident_mb(pid: int) -> float:
+    """The memory that a process holds."""
+    status = Path(f"/proc/{pid}/status").read_text("ascii")
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1000
