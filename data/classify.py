@@ -58,33 +58,42 @@ class Classifier:
         self._automaton = lru_cache(1 << 16)(self._automaton_uncached)
         self._person = lru_cache(1 << 16)(People().person)
         self._place = lru_cache(1 << 14)(self._place_uncached)
+        self._origin = lru_cache(1 << 14)(self._origin_uncached)
+        self._arrival = lru_cache(1 << 14)(self._arrival_uncached)
 
     def classify(self, request: Request) -> Classification:
         """Who made the request, how sure that is and why. Raises nothing for a request that was logged."""
-        says = self._automaton(request.user_agent) or next(self._signs_of_people(request)).says
+        says = self._automaton(request.user_agent) or self._arrival(request.method, request.referrer, request.query)
         return says if says.device_type == "bot" else Classification(*says[:7], *self._person(request.user_agent))
 
     def signs(self, request: Request) -> Iterator[Sign]:
         """Every rule that the request meets; the first one decides what `classify` says."""
         yield from self._automata.signs(request.user_agent)
-        yield from self._signs_of_people(request)
+        yield from self._signs_of_people(request.method, request.referrer, request.query)
 
     def origin(self, request: Request) -> Origin:
         """The referrer's host with its type, and the campaign's words, of one request."""
-        host, row = self._place(request.referrer[:LONGEST_REFERRER])
-        referrer_type = "direct" if host is None else row.referrer_type if row else "other"
-        return Origin(host, referrer_type, campaign_of(request.query))
+        return self._origin(request.referrer, request.query)
 
-    def _signs_of_people(self, request: Request) -> Iterator[Sign]:
-        if request.method not in BROWSING_METHODS:
-            yield Sign(f"the method {request.method!r}, by which no browser opens a page", "", automated("other"))
-        yield from self._signs_of_referral(request)
+    def _origin_uncached(self, referrer: str, query: str) -> Origin:
+        host, row = self._place(referrer[:LONGEST_REFERRER])
+        referrer_type = "direct" if host is None else row.referrer_type if row else "other"
+        return Origin(host, referrer_type, campaign_of(query))
+
+    def _arrival_uncached(self, method: str, referrer: str, query: str) -> Classification:
+        """What is said of a request whose user agent is no automaton's, but for its device."""
+        return next(self._signs_of_people(method, referrer, query)).says
+
+    def _signs_of_people(self, method: str, referrer: str, query: str) -> Iterator[Sign]:
+        if method not in BROWSING_METHODS:
+            yield Sign(f"the method {method!r}, by which no browser opens a page", "", automated("other"))
+        yield from self._signs_of_referral(referrer, query)
         yield _NO_SIGN
 
-    def _signs_of_referral(self, request: Request) -> Iterator[Sign]:
+    def _signs_of_referral(self, from_address: str, query: str) -> Iterator[Sign]:
         """The AI product that sent a person, by campaign or referrer. Both together are surer than each."""
-        campaign = self._campaigns.sign(request.query)
-        _, row = self._place(request.referrer[:LONGEST_REFERRER])
+        campaign = self._campaigns.sign(query)
+        _, row = self._place(from_address[:LONGEST_REFERRER])
         referrer = None
         if row and row.referrer_type == "ai":
             says = referred(row.ai_source, row.confidence, "referrer")

@@ -46,6 +46,13 @@ Row = bytes | msgspec.Raw
 """One JSON object, not yet read."""
 
 
+class Sent(NamedTuple):
+    """What one sender reports at once."""
+
+    organization: str
+    rows: Sequence[Row]
+
+
 class Target(NamedTuple):
     """What was asked for."""
 
@@ -90,7 +97,7 @@ def rows_of(body: bytes) -> Sequence[Row]:
 def facts_of(row: Row, now: datetime) -> Facts:
     """The facts that one JSON object reports.
 
-    Without `time` it came `now`, without `method` it was a GET, without `status` it went well.
+    Without `time` it came `now` (naive, UTC), without `method` it was a GET, without `status` it went well.
     Raises BadInput with a reason that completes "this visit was refused: …".
     """
     if len(row) > LONGEST:
@@ -104,14 +111,14 @@ def facts_of(row: Row, now: datetime) -> Facts:
     if told.status is not None and not 100 <= told.status <= 999:
         raise BadInput("status is no number from 100 to 999")
     return Facts(
-        visited_at=now.replace(tzinfo=None) if told.time is None else _time(told.time, now),
-        ip=_ip(told.ip or ""),
-        target=_target(told.url or "", told.domain or "", told.path or ""),
-        method=_method(told.method or "GET"),
-        status=told.status or 200,
-        user_agent=_clean(told.user_agent or ""),
-        referrer=_clean(told.referrer or "").partition("#")[0].partition("?")[0],
-        country=_country(told.country or ""),
+        now if told.time is None else _time(told.time, now),
+        _ip(told.ip or ""),
+        _target(told.url or "", told.domain or "", told.path or ""),
+        _method(told.method or "GET"),
+        told.status or 200,
+        _clean(told.user_agent or ""),
+        _clean(told.referrer or "").partition("#")[0].partition("?")[0],
+        _country(told.country or ""),
     )
 
 
@@ -122,12 +129,12 @@ def _clean(text: str) -> str:
 def _time(value: datetime | float, now: datetime) -> datetime:
     try:
         moment = value if isinstance(value, datetime) else _moment(value)
-        moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        moment = moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
     except (ValueError, OverflowError, OSError) as error:
         raise BadInput("time is no readable time; write it like 2026-03-04T12:30:00Z") from error
     if moment.year < 1970 or moment > now + MOST_AHEAD:
         raise BadInput("time is before 1970 or more than a day ahead")
-    return moment.replace(tzinfo=None)
+    return moment
 
 
 def _moment(value: float) -> datetime:
@@ -162,6 +169,7 @@ def _target(url: str, domain: str, path: str) -> Target:
     return Target(_PORT.sub("", _clean(domain)).lower(), path, query)
 
 
+@lru_cache(1 << 8)
 def _method(text: str) -> str:
     method = text.upper()
     if not _METHOD.fullmatch(method):
@@ -169,6 +177,7 @@ def _method(text: str) -> str:
     return method
 
 
+@lru_cache(1 << 10)
 def _country(text: str) -> str:
     country = text.upper()
     if country in _UNKNOWN_COUNTRIES:

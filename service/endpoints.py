@@ -57,7 +57,7 @@ def visits(receiver: Receiver) -> Endpoint:
         if not caller.may_write:
             raise Forbidden
         landed = await receiver.take(request, caller.organization)
-        counts = {"accepted": len(landed.visits), "refused": len(landed.refused)}
+        counts = {"accepted": landed.accepted, "refused": len(landed.refused)}
         return json_response(orjson.dumps({**counts, "errors": landed.refused}), 202)
 
     return endpoint

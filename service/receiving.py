@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 from starlette.requests import ClientDisconnect, Request
 
 from data import BadInput
-from data.facts import Row, rows_of
+from data.facts import Row, Sent, rows_of
 from service.errors import BadBody, Overloaded, TooLarge, Unwritable
 
 if TYPE_CHECKING:
-    from data.intake import Intake, Received
+    from data.intake import Intake, Landed
 
 MOST_BYTES: Final = 4 << 20
 MOST_VISITS: Final = 10_000
@@ -23,13 +23,12 @@ MOST_WAITING: Final = 64 << 20
 
 
 @dataclass(frozen=True)
-class _Sent:
-    """What one request brought, and where its sender waits."""
+class _Waiting:
+    """What one request brought, how many bytes that is, and where its sender waits."""
 
-    organization: str
-    rows: Sequence[Row]
+    sent: Sent
     size: int
-    landed: "asyncio.Future[Received]"
+    landed: "asyncio.Future[Landed]"
 
 
 class Receiver:
@@ -39,19 +38,20 @@ class Receiver:
         self._make_intake = make_intake  # its rules take a moment to load: not before they are needed
         self._intake: Intake | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="intake")
-        self._waiting: list[_Sent] = []
+        self._waiting: list[_Waiting] = []
         self._work: asyncio.Task[None] | None = None
 
-    async def take(self, request: Request, organization: str) -> "Received":
+    async def take(self, request: Request, organization: str) -> "Landed":
         """Land the visits of one request. Raises BadBody, TooLarge, Overloaded, and Unwritable when the disk fails."""
         body = await _body_of(request)
-        if sum(sent.size for sent in self._waiting) + len(body) > MOST_WAITING:
+        if sum(waiting.size for waiting in self._waiting) + len(body) > MOST_WAITING:
             raise Overloaded
-        sent = _Sent(organization, _rows_in(body), len(body), asyncio.get_running_loop().create_future())
-        self._waiting.append(sent)
+        sent = Sent(organization, _rows_in(body))
+        waiting = _Waiting(sent, len(body), asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
         if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._land_waiting())
-        return await sent.landed
+        return await waiting.landed
 
     async def close(self) -> None:
         """Wait for what is under way."""
@@ -69,21 +69,19 @@ class Receiver:
             else:
                 _tell(group, landed)
 
-    def _land(self, group: list[_Sent]) -> "list[Received]":
+    def _land(self, group: list[_Waiting]) -> "list[Landed]":
         self._intake = self._intake or self._make_intake()
-        received = [self._intake.read(sent.rows, sent.organization) for sent in group]
-        self._intake.keep(received)
-        return received
+        return self._intake.land([waiting.sent for waiting in group])
 
 
-def _tell(group: list[_Sent], outcomes: "Sequence[Received | Exception]") -> None:
-    for sent, outcome in zip(group, outcomes, strict=True):
-        if sent.landed.cancelled():
+def _tell(group: list[_Waiting], outcomes: "Sequence[Landed | Exception]") -> None:
+    for waiting, outcome in zip(group, outcomes, strict=True):
+        if waiting.landed.cancelled():
             continue  # whoever left has no answer to wait for
         if isinstance(outcome, Exception):
-            sent.landed.set_exception(outcome)
+            waiting.landed.set_exception(outcome)
         else:
-            sent.landed.set_result(outcome)
+            waiting.landed.set_result(outcome)
 
 
 def _as_problem(error: Exception) -> Exception:
