@@ -124,10 +124,7 @@ class Lake:
     def checked(self, file: LandedFile) -> str:
         """Where a live file lies, after a look at whether it is what was written. Raises LakeDamaged."""
         path = self.root / file.path
-        try:
-            stat = path.stat()
-        except OSError as error:
-            raise LakeDamaged(f"{path} is missing; restore it from a backup.") from error
+        stat = _stat(path)
         if (stat.st_size, stat.st_ctime_ns, stat.st_ino) != (file.size, file.changed_ns, file.inode):
             self.recheck(file)
         return str(path)
@@ -135,7 +132,7 @@ class Lake:
     def recheck(self, file: LandedFile) -> None:
         """Hash a live file, and remember that it is what was written. Raises LakeDamaged; then it stays suspect."""
         path = self.root / file.path
-        stat = path.stat()
+        stat = _stat(path)
         is_sound = sha256_of(path) == file.sha256
         if is_sound or stat.st_ctime_ns == file.changed_ns:  # else it is suspect already
             with suppress(sqlite3.OperationalError):  # on a full disk the next one looks again
@@ -148,6 +145,13 @@ class Lake:
         if not path.exists():
             write_durably(schema.empty_table(), self.staging / f"seed-{os.getpid()}.parquet", path)
         return str(path)
+
+
+def _stat(path: Path) -> os.stat_result:
+    try:
+        return path.stat()
+    except OSError as error:
+        raise LakeDamaged(f"{path} is missing; restore it from a backup.") from error
 
 
 @contextmanager

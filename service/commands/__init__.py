@@ -5,7 +5,21 @@ import sys
 import typer
 
 from data import BadInput, TrafficError
-from service.commands import agents, classify, compact, demo, importing, keys, links, query, reclassify, serve
+from service.commands import (
+    agents,
+    backup,
+    classify,
+    compact,
+    demo,
+    importing,
+    keys,
+    links,
+    query,
+    reclassify,
+    serve,
+    status,
+    verify,
+)
 from service.errors import BadParameter
 
 app = typer.Typer(
@@ -23,6 +37,9 @@ app.command("views")(query.views)
 app.command("classify")(classify.classify)
 app.command("reclassify")(reclassify.reclassify)
 app.command("compact")(compact.compact)
+app.command("verify")(verify.verify)
+app.command("backup")(backup.backup)
+app.command("status")(status.status)
 app.add_typer(agents.app, name="agents")
 app.add_typer(keys.app, name="keys")
 app.add_typer(links.app, name="links")

@@ -1,0 +1,54 @@
+"""`traffic backup`: a copy of a lake that can take its place."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.filesize import decimal
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from data import Lake
+from service.commands.options import DEFAULT_LAKE, LakeOption
+from service.commands.printing import messages
+
+if TYPE_CHECKING:
+    from data.backup import Copied
+
+
+def backup(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="a folder that does not exist yet; it appears when it is complete")
+    ],
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Copy the lake as it is at one moment, while imports, compaction and queries go on.
+
+    Every file is compared with what was written while it is copied. Visits, links, keys, lists of addresses and
+    notes of rejected lines are in the copy; the salts of visitor hashes never are. Erasing does not reach into
+    backups: delete those that still hold what was erased.
+
+    To restore a lake: stop the server, move the damaged lake away, copy the backup to where it was
+    (cp -a DIR data/lake), run `traffic verify`, start the server. To restore a single file that `traffic verify`
+    names: copy the file of the same path from a backup that has it.
+
+    Example: traffic backup /backups/2026-11-21
+    """
+    opened = Lake(lake)
+    with closing(opened.manifest):
+        copied = _copied(opened, folder)
+    pending = f" and {copied.pending:,} that wait for a file" if copied.pending else ""
+    typer.echo(
+        f"{folder}: {copied.files:,} files with {copied.visits:,} visits{pending} ({decimal(copied.size)}).", err=True
+    )
+
+
+def _copied(lake: Lake, folder: Path) -> "Copied":
+    """Copy under a progress bar."""
+    from data.backup import back_up
+
+    terminal = messages()
+    columns = (TextColumn("Copying"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+        return back_up(lake, folder, lambda done, total: bar.update(task, completed=done, total=total))

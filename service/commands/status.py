@@ -1,0 +1,97 @@
+"""`traffic status`: what a lake holds and how it is kept."""
+
+from contextlib import closing
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.filesize import decimal
+from rich.table import Table
+
+from data import BadInput, Lake
+from service.commands.options import DEFAULT_LAKE, LakeOption
+from service.commands.printing import console, printable
+
+if TYPE_CHECKING:
+    from data.status import Holding, Status
+
+_FORMATS: Final = ("table", "json")
+_UNITS: Final = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
+
+
+def status(
+    output: Annotated[str, typer.Option("--format", help="table or json")] = "table",
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Print what each organization has in the lake, what waits, and when files were last looked at.
+
+    Example: traffic status --format json
+    """
+    from data.status import status_of
+
+    if output not in _FORMATS:
+        raise BadInput(f"{output!r} is no output format; use {' or '.join(_FORMATS)}.")
+    opened, now = Lake(lake), datetime.now(UTC)
+    with closing(opened.manifest):
+        found = status_of(opened, now)
+    if output == "json":
+        _print_json(opened, found)
+    else:
+        _print_holdings(found, now)
+        _print_lake(opened, found, now)
+
+
+def _print_json(lake: Lake, status: "Status") -> None:
+    from service.encoding import encode
+
+    organizations = [{"organization": name, **asdict(one)} for name, one in status.organizations.items()]
+    typer.echo(encode({"lake": str(lake.root), **asdict(status), "organizations": organizations}))
+
+
+def _print_holdings(status: "Status", now: datetime) -> None:
+    """One line for each organization and one for all of them."""
+    names = ("organization", "files", "visits", "bytes", "first visit", "last visit", "open", "unmerged", "pending")
+    table = Table(box=None)
+    for name in names:
+        table.add_column(name, justify="right" if name in names[1:4] + names[6:] else "left")
+    for name, one in (*status.organizations.items(), ("(total)", status.total)):
+        table.add_row(
+            printable(name), f"{one.files:,}", f"{one.visits:,}", decimal(one.bytes),
+            _moment(one.first_visit_at, one.first_day), _moment(one.last_visit_at, one.last_day),
+            f"{one.open_files:,}", f"{one.unmerged_days:,}", _pending(one, now),
+        )  # fmt: skip
+    console().print(table)
+
+
+def _print_lake(lake: Lake, status: "Status", now: datetime) -> None:
+    unseen = status.never_checked_files
+    table = Table(box=None, show_header=False)
+    for row in (
+        ("lake", printable(str(lake.root))),
+        ("manifest", f"version {status.manifest_version}"),
+        ("to be deleted", f"{status.dead_files:,} files ({decimal(status.dead_bytes)})"),
+        ("oldest check of a file", _age(status.oldest_check_at, now) + (f"; {unseen:,} never" if unseen else "")),
+        ("oldest salt", _age(status.oldest_salt_at, now) if status.oldest_salt_at else "none"),
+        ("agents refreshed", _age(status.agents_refreshed_at, now)),
+    ):
+        table.add_row(*row)
+    console().print(table)
+
+
+def _moment(moment: datetime | None, day: object) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}" if moment else str(day or "")
+
+
+def _pending(holding: "Holding", now: datetime) -> str:
+    since = f" ({_age(holding.oldest_pending_at, now)})" if holding.oldest_pending_at else ""
+    return f"{holding.pending_visits:,}{since}"
+
+
+def _age(moment: datetime | None, now: datetime) -> str:
+    """How long ago something was, in the largest unit of which it was two or more."""
+    if moment is None:
+        return "never"
+    seconds = max(0, int((now - moment).total_seconds()))
+    size, unit = next((found for found in _UNITS if seconds >= 2 * found[0]), _UNITS[-1])
+    return f"{seconds // size} {unit} ago"

@@ -1,0 +1,80 @@
+"""`traffic verify`: whether a lake is still what was written."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.filesize import decimal
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from data import BadInput, Lake, LakeDamaged, is_organization
+from service.commands.options import DEFAULT_LAKE, LakeOption
+from service.commands.printing import messages, printable
+
+if TYPE_CHECKING:
+    from data.checking import Checked
+
+
+def verify(
+    organization: Annotated[str, typer.Option("--org", help="only this organization; without it, all of them")] = "",
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Read every file that counts and compare it with what was written; look at links and databases, too.
+
+    Each damaged file is named on a line of its own, with what is wrong; then the exit code is 1. Imports and
+    queries may go on meanwhile.
+
+    Example: traffic verify --org acme
+    """
+    opened = _open(lake)
+    with closing(opened.manifest):
+        if organization and not _is_known(opened, organization):
+            raise BadInput(f"the lake at {lake} knows no organization {organization!r}.")
+        found = _checked(opened, organization)
+    for path, reason in found.troubles:
+        typer.echo(printable(f"{path}: {reason}"))
+    _tell(found)
+    if found.troubles:
+        raise typer.Exit(1)
+
+
+def _open(lake: Path) -> Lake:
+    """Open the lake; a manifest that cannot be opened is named like any damaged file."""
+    try:
+        return Lake(lake)
+    except LakeDamaged as error:
+        typer.echo(printable(str(error)))
+        raise LakeDamaged("without its manifest nothing can be checked; restore the lake from a backup.") from error
+
+
+def _is_known(lake: Lake, organization: str) -> bool:
+    return is_organization(organization) and (
+        organization in lake.manifest.organizations() or lake.links(organization).exists()
+    )
+
+
+def _checked(lake: Lake, organization: str) -> "Checked":
+    """Check under a progress bar."""
+    from data.checking import check
+
+    terminal = messages()
+    columns = (TextColumn("Verifying"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+        return check(lake, organization, lambda done, total: bar.update(task, completed=done, total=total))
+
+
+def _tell(found: "Checked") -> None:
+    """Sum up for people."""
+    whole = f"{found.files:,} files with {found.visits:,} visits ({decimal(found.size)}) were checked"
+    if found.is_manifest_damaged:
+        typer.echo(f"{whole}; without its manifest a lake is not whole: restore all of it from a backup.", err=True)
+    elif found.troubles:
+        remedy = "restore what is named above from a backup, each file at the same path"
+        typer.echo(f"{whole}; {len(found.troubles):,} are damaged: {remedy}.", err=True)
+    else:
+        typer.echo(f"{whole}: every one is what was written, links and databases are sound.", err=True)
+    if found.orphans:
+        remedy = "nobody reads them, `traffic compact` deletes them"
+        typer.echo(f"{found.orphans:,} more files are known to no manifest: {remedy}.", err=True)

@@ -1,0 +1,123 @@
+"""`traffic verify`: every culprit a line on stdout, one sentence for people, and the exit code."""
+
+import re
+import shutil
+import sys
+from datetime import datetime
+
+import pytest
+
+from service.commands import main
+from tests.visits import land, links, visit
+
+
+@pytest.fixture
+def verify(monkeypatch, capsys, lake):
+    """Runs `traffic verify` over the lake of a test: its exit code, what it printed and what it told."""
+
+    def verify(*flags, root=lake.root):
+        monkeypatch.setattr(sys, "argv", ["traffic", "verify", *flags, "--lake", str(root)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main()
+        return (end.value.code, *capsys.readouterr())
+
+    return verify
+
+
+@pytest.fixture
+def files(lake):
+    """The three live files of acme, by day."""
+    land(lake, "acme", [visit(visited_at=datetime(2026, 3, day)) for day in (1, 2, 2, 3)])
+    return [lake.root / file.path for file in sorted(lake.manifest.live_files("acme"), key=lambda file: file.day)]
+
+
+def with_flipped_bit(path):
+    content = path.read_bytes()
+    path.write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
+
+
+def test_a_sound_lake_ends_with_0_and_a_summary(lake, files, verify):
+    code, out, err = verify()
+    assert (code, out) == (0, "")
+    assert re.fullmatch(
+        r"3 files with 4 visits \([\d.]+ kB\) were checked: every one is what was written, links and databases are "
+        r"sound\.\n",
+        err,
+    )
+
+
+def test_every_damaged_file_is_a_line_and_the_code_is_1(lake, files, verify):
+    with_flipped_bit(files[0])
+    files[2].unlink()
+    code, out, err = verify()
+    first, last = (path.relative_to(lake.root) for path in (files[0], files[2]))
+    assert sorted(out.splitlines()) == sorted(
+        [f"{first}: is not what was written: its SHA-256 differs", f"{last}: is missing"]
+    )
+    assert code == 1
+    assert re.fullmatch(r"3 files with 4 visits .* 2 are damaged: restore .* from a backup, each .* same path\.\n", err)
+
+
+def test_a_restored_file_is_sound_again(lake, files, verify, tmp_path):
+    shutil.copy(files[1], tmp_path / "copy")
+    with_flipped_bit(files[1])
+    assert verify()[0] == 1
+    shutil.copy(tmp_path / "copy", files[1])
+    assert verify()[:2] == (0, "")
+
+
+def test_one_organization_is_checked_alone(lake, files, verify):
+    land(lake, "other", [visit()])
+    links(lake, "new", [{"short_code": "sale", "target_url": "https://new.example"}])
+    with_flipped_bit(files[0])
+    assert [verify("--org", name)[0] for name in ("acme", "other", "new")] == [1, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["nobody", "_seed", "a/b", "[a]*"])
+def test_an_unknown_organization_is_refused(files, verify, name):
+    code, out, err = verify("--org", name)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(rf"traffic: [^\n]*{re.escape(repr(name))}\.\n", err)
+
+
+def test_a_lake_that_is_not_there_is_refused_and_not_made(verify, tmp_path):
+    code, out, err = verify(root=tmp_path / "nothing")
+    assert (code, out) == (2, "")
+    assert "there is no lake" in err
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_orphans_are_told_and_no_damage(lake, files, verify):
+    shutil.copy(files[0], files[0].with_name("orphan.parquet"))
+    code, out, err = verify()
+    assert (code, out) == (0, "")
+    assert err.splitlines()[1].startswith("1 more files are known to no manifest")
+
+
+def test_a_name_cannot_steer_the_terminal(lake, files, verify):
+    with lake.manifest.transaction() as db:
+        db.execute(
+            "UPDATE files SET path = ? WHERE path = ?", ["visits/\x1b]0;x", str(files[0].relative_to(lake.root))]
+        )
+    code, out, _ = verify()
+    assert (code, out) == (1, "visits/\ufffd]0;x: is missing\n")
+
+
+def test_a_damaged_manifest_asks_for_the_whole_lake(lake, files, verify):
+    with lake.manifest.transaction() as db:
+        db.execute("DROP TABLE files")
+    code, out, err = verify()
+    assert (code, out) == (1, "manifest.sqlite: cannot be used: no such table: files\n")
+    assert err.endswith("restore all of it from a backup.\n")
+    lake.manifest.close()
+    (lake.root / "manifest.sqlite").write_bytes(b"no database" * 99)
+    code, out, err = verify()
+    assert (code, out) == (1, f"{lake.root}/manifest.sqlite cannot be used: file is not a database.\n")
+    assert err == "traffic: without its manifest nothing can be checked; restore the lake from a backup.\n"
+
+
+def test_help_shows_an_example(verify):
+    code, out, err = verify("--help")
+    assert (code, err) == (0, "")
+    assert "Example: traffic verify --org acme" in out
