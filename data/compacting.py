@@ -94,6 +94,9 @@ class Compactor:
         return work
 
     def _merge(self, partition: Partition, files: list[LandedFile], done: Compacted) -> None:
+        live = {file.path for file in self._lake.manifest.live_files(*partition, partition.day)}
+        if not live.issuperset(file.path for file in files):
+            raise Outdated(f"visits of {partition.day} were erased or merged meanwhile; try again.")
         paths = [self._lake.checked(file) for file in files]
         staged = [Staged(new_path(self._lake), *partition, sum(file.visits for file in files))]
         try:

@@ -20,6 +20,7 @@ def open_database(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
         if mode != "wal":
             raise LakeDamaged(f"{path} cannot keep a write-ahead log here; put the lake on a local disk.")
         db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA secure_delete = ON")  # what is deleted leaves the file, too: visits may wait here
         _migrate(db, path, migrations)
     except (sqlite3.DatabaseError, LakeDamaged) as error:
         if db:

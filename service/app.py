@@ -44,7 +44,7 @@ def create_app(settings: Settings, clock: Clock = utc_now) -> Limiter:
     gate = Gate(settings, control, KeySet(settings.jwks) if settings.jwks else None)
     targets = Targets(lake)
     receiver = Receiver(lambda: _intake(lake, settings, clock))
-    upkeep = Upkeep(lake, clock)
+    upkeep = Upkeep(lake, clock, settings.retention_days)
     base = settings.base_path
     public = {
         f"{base}/healthz": endpoints.health(lambda: workers.run(warehouse.probe)),

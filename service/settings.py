@@ -38,6 +38,7 @@ SETTINGS: Final = (
     ),
     Setting("values", "", "file of what one visit of each kind is worth, like queries/traffic_values.toml"),
     Setting("memory", "300MB", "memory that queries may use before they spill to disk; big lakes want more"),
+    Setting("retention_days", "", "days that visits are kept; empty: for ever"),
     Setting("geoip", "", "database of countries in MaxMind's format; empty: countries only where a log names them"),
     Setting("jwks", "", "key set of the identity provider, a file or an https address; empty: API keys only"),
     Setting("jwt_issuer", "", "`iss` that its tokens must carry"),
@@ -65,6 +66,7 @@ class Settings:
     trusted_proxies: tuple[Network, ...]
     values: Path | None
     memory: str
+    retention_days: int | None
     geoip: Path | None
     jwks: str
     jwt_issuer: str
@@ -89,6 +91,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         trusted_proxies=networks_of(text["trusted_proxies"]),
         values=Path(text["values"]) if text["values"] else None,
         memory=_memory(text["memory"]),
+        retention_days=retention_days_of(text["retention_days"]),
         geoip=Path(text["geoip"]) if text["geoip"] else None,
         jwks=text["jwks"],
         jwt_issuer=text["jwt_issuer"],
@@ -109,6 +112,15 @@ def _memory(text: str) -> str:
     if not re.fullmatch(r"[1-9]\d{0,5} ?[MG]i?B", text):
         raise BadInput(f"TRAFFIC_MEMORY is {text!r}; write it like 300MB or 4GB.")
     return text
+
+
+def retention_days_of(text: str) -> int | None:
+    """The days that a text says visits are kept; None: for ever. Raises BadInput."""
+    if not text:
+        return None
+    if not re.fullmatch(r"[1-9]\d{0,4}", text, re.ASCII):  # 0 may mean "keep nothing" or "keep all": it is neither
+        raise BadInput(f"TRAFFIC_RETENTION_DAYS or --days is {text!r}; it must be a number from 1 to 99999.")
+    return int(text)
 
 
 def _base_path(text: str) -> str:

@@ -16,6 +16,7 @@ from typing import Final
 from data import Lake, TrafficError
 from data.compacting import Compactor
 from data.pending import flush_all, waiting
+from data.retaining import retain
 from data.salts import forget_old_salts
 from service.endpoints import Clock
 
@@ -34,18 +35,20 @@ Chore = Callable[[], bool]
 class Upkeep:
     """The background work on one lake, for one event loop."""
 
-    def __init__(self, lake: Lake, clock: Clock) -> None:
+    def __init__(self, lake: Lake, clock: Clock, retention_days: int | None) -> None:
         self._lake = lake
         self._clock = clock
+        self._retention_days = retention_days
         self._compactor = Compactor(lake, clock)
         self._rounds: dict[float, Sequence[Chore]] = {
             1: [self._flush_if_due],
             30: [self._compact, self._look_again],
-            900: [self._forget_salts, self._sweep],
+            900: [self._forget_salts, self._retain, self._sweep],
         }
         """Seconds between two rounds of some chores."""
         self._threads = ThreadPoolExecutor(len(self._rounds), thread_name_prefix="upkeep")
         self._tasks: list[asyncio.Task[None]] = []
+        self._damaged: set[str] = set()
         self._troubles: dict[Chore, str] = {}
 
     def begin(self) -> None:
@@ -100,13 +103,22 @@ class Upkeep:
         return self._compactor.run(wait=False, most=1).partitions > 0
 
     def _look_again(self) -> bool:
-        for file in self._lake.manifest.unchecked_files(self._clock() - CHECK_AFTER)[:1]:
-            self._lake.recheck(file)
-            return True
+        """Hash one file that was not looked at for long; a damaged one is told of and let be until the next start."""
+        for file in self._lake.manifest.unchecked_files(self._clock() - CHECK_AFTER):
+            if file.path not in self._damaged:
+                self._damaged.add(file.path)
+                self._lake.recheck(file)
+                self._damaged.remove(file.path)
+                return True
         return False
 
     def _forget_salts(self) -> bool:
         forget_old_salts(self._lake.salts, self._clock())
+        return False
+
+    def _retain(self) -> bool:
+        if self._retention_days is not None:
+            retain(self._lake, self._retention_days, self._clock())
         return False
 
     def _sweep(self) -> bool:

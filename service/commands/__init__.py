@@ -11,11 +11,13 @@ from service.commands import (
     classify,
     compact,
     demo,
+    erase,
     importing,
     keys,
     links,
     query,
     reclassify,
+    retain,
     serve,
     status,
     verify,
@@ -37,6 +39,8 @@ app.command("views")(query.views)
 app.command("classify")(classify.classify)
 app.command("reclassify")(reclassify.reclassify)
 app.command("compact")(compact.compact)
+app.command("erase")(erase.erase)
+app.command("retain")(retain.retain)
 app.command("verify")(verify.verify)
 app.command("backup")(backup.backup)
 app.command("status")(status.status)

@@ -21,6 +21,7 @@ def test_without_any_variable_there_are_defaults():
         trusted_proxies=(),
         values=None,
         memory="300MB",
+        retention_days=None,
         geoip=None,
         jwks="",
         jwt_issuer="",
@@ -51,6 +52,7 @@ def test_every_setting_can_be_set():
             "TRAFFIC_PORT": "0",
             "TRAFFIC_TRUSTED_PROXIES": "10.0.0.0/8, ::1 ,192.0.2.7,",
             "TRAFFIC_VALUES": "values.toml",
+            "TRAFFIC_RETENTION_DAYS": " 90 ",
             "TRAFFIC_GEOIP": "countries.mmdb",
             "TRAFFIC_JWKS": "https://login.example/keys",
             "TRAFFIC_JWT_ORGANIZATION_CLAIM": "tenant",
@@ -64,7 +66,7 @@ def test_every_setting_can_be_set():
     assert found.trusted_proxies == tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "::1/128", "192.0.2.7/32")))
     assert (found.jwt_issuer, found.jwt_audience) == tuple(IDENTITY.values())
     assert (found.jwt_organization_claim, found.jwt_role_claim) == ("tenant", "permission")
-    assert found.jwt_organization == "house"
+    assert (found.jwt_organization, found.retention_days) == ("house", 90)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +88,7 @@ def test_a_base_path_begins_with_a_slash_and_ends_without(written, path):
         ),
         *(("TRAFFIC_JWT_ORGANIZATION", value) for value in ("_seed", "a b", "ä", "x" * 65, "../acme")),
         *(("TRAFFIC_MEMORY", value) for value in ("x", "300", "0MB", "-1GB", "1e3MB", "300MB;")),
+        *(("TRAFFIC_RETENTION_DAYS", value) for value in ("x", "0", "-1", "090", "1.5", "100000", "9 0", "٩", "1e3")),
         ("TRAFFIC_JWKS", "https://login.example/keys"),
     ],
 )

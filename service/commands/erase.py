@@ -1,0 +1,189 @@
+"""`traffic erase`: visits of one organization, for good."""
+
+import re
+import sys
+import time
+from collections.abc import Collection
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import orjson
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from data import BadInput, Lake, check_organization
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+from service.commands.printing import messages
+from service.control import Control
+
+if TYPE_CHECKING:
+    from data.erasing import Criteria, Erased, Eraser
+    from data.manifest import LandedFile
+
+NOT_REACHED: Final = (
+    "This covers the lake's folder. Not reached are backups and snapshots of it, the logs that servers keep "
+    "themselves, log files that were imported, and answers that were given before."
+)
+PATIENCE_SECONDS: Final = 600
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_VISITOR: Final = re.compile(r"0x[0-9a-f]{1,16}|\d{1,20}", re.ASCII | re.IGNORECASE)
+
+
+def erase(
+    organization: OrganizationOption,
+    short_code: Annotated[str | None, typer.Option(help="only visits to this short code")] = None,
+    domain: Annotated[str | None, typer.Option(help="only visits to this domain")] = None,
+    before: Annotated[str | None, typer.Option(help="only visits of UTC days before this one, YYYY-MM-DD")] = None,
+    visitor: Annotated[str | None, typer.Option(help="only visits with this hash, decimal or 0x…")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="every visit of the organization")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="tell what would go, but change nothing")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Delete the visits that meet every criterion given, and print a receipt as JSON.
+
+    They stop counting at once, in a running server too; some seconds later nothing of them is left in the lake.
+    The logs they came from stay imported: they do not come back.
+
+    Example: traffic erase --org acme --domain old.example --before 2026-01-01 --dry-run
+    """
+    from data.erasing import Eraser
+
+    criteria = _criteria(short_code, domain, before, visitor, everything)
+    if not (dry_run or yes or _can_ask()):
+        raise BadInput("there is nobody to ask here: add --yes to delete, or --dry-run to see what would go.")
+    opened = _open(lake, organization)
+    terminal = messages()
+    eraser = Eraser(opened)
+    if dry_run:
+        _print_receipt(_run(terminal, eraser, organization, criteria, dry_run=True), None)
+        return
+    if not yes:
+        _ask(_run(terminal, eraser, organization, criteria, dry_run=True))
+    erased = _run(terminal, eraser, organization, criteria)
+    terminal.print(f"{_told(erased)} no longer counted.")
+    finish(terminal, opened, erased.dead, erased.ended_at)
+    _print_receipt(erased, datetime.now(UTC))
+
+
+def finish(terminal: Console, lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
+    """Delete what ended, once nobody can be reading it. Raises StillRead."""
+    from data.erasing import GRACE, StillRead, delete, empty_log
+
+    if dead:
+        _wait(terminal, round(GRACE.total_seconds()))
+    delete(lake, dead, ended_at)
+    for second in range(PATIENCE_SECONDS):
+        if empty_log(lake):
+            return
+        if not second:
+            terminal.print(
+                "The files are deleted; waiting for somebody who reads in manifest.sqlite, as a backup does."
+            )
+        time.sleep(1)
+    raise StillRead("the files are deleted, but somebody reads in manifest.sqlite; end that and run this again.")
+
+
+def _wait(terminal: Console, seconds: int) -> None:
+    terminal.print(f"Deleting the files in {seconds} s, when no query reads them any more.")
+    columns = (TextColumn("Waiting"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
+        for _ in bar.track(range(seconds)):
+            time.sleep(1)
+
+
+def _criteria(
+    short_code: str | None, domain: str | None, before: str | None, visitor: str | None, everything: bool
+) -> "Criteria":
+    """What the flags say is to go. Raises BadInput."""
+    from data.erasing import Criteria
+
+    flags = {"--short-code": short_code, "--domain": domain, "--before": before, "--visitor": visitor}
+    given = [name for name, value in flags.items() if value is not None]
+    for name in given:
+        if not flags[name]:  # a variable that was not set would widen what goes
+            raise BadInput(f"{name} is empty.")
+    if everything and given:
+        raise BadInput(f"--all means every visit; leave out --all or {' and '.join(given)}.")
+    if not everything and not given:
+        raise BadInput(f"say what is to be deleted: {', '.join(flags)}, or --all.")
+    return Criteria(
+        short_code, domain, None if visitor is None else _visitor(visitor), None if before is None else _day(before)
+    )
+
+
+def _visitor(text: str) -> int:
+    number = int(text, 16 if text[:2] in ("0x", "0X") else 10) if _VISITOR.fullmatch(text) else 1 << 64
+    if number >= 1 << 64:
+        raise BadInput(f"--visitor is {text!r}; it must be a number of 64 bits, like 42 or 0x2a.")
+    return number
+
+
+def _day(text: str) -> date:
+    try:
+        if _DAY.fullmatch(text):
+            return date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise BadInput(f"--before is {text!r}; write a date like 2026-11-20.")
+
+
+def _can_ask() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _open(lake: Path, organization: str) -> Lake:
+    check_organization(organization)
+    opened = Lake(lake)
+    if organization not in {*opened.manifest.organizations(), *Control(opened).organizations()}:
+        raise BadInput(f"the lake at {lake} knows no organization {organization!r}.")
+    return opened
+
+
+def _run(
+    terminal: Console, eraser: "Eraser", organization: str, criteria: "Criteria", dry_run: bool = False
+) -> "Erased":
+    columns = (TextColumn("Looking" if dry_run else "Erasing"), BarColumn(), TaskProgressColumn())
+    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+        return eraser.run(
+            organization, criteria, dry_run, lambda done, total: bar.update(task, completed=done, total=total)
+        )
+
+
+def _told(erased: "Erased") -> str:
+    return f"{erased.visits:,} visits of {erased.organization} on {erased.partitions:,} days"
+
+
+def _ask(planned: "Erased") -> None:
+    typer.echo(f"{_told(planned)} would be deleted, in {len(planned.before):,} files. There is no way back.", err=True)
+    typer.echo("Delete them? [y/N] ", nl=False, err=True)  # typer's own question would leave a space on stdout
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise typer.Abort
+
+
+def _print_receipt(erased: "Erased", erased_at: datetime | None) -> None:
+    receipt = {
+        "organization": erased.organization,
+        "criteria": _criteria_of(erased.criteria),
+        "dry_run": erased_at is None,
+        "erased_at": erased_at and erased_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "visits": erased.visits,
+        "partitions": erased.partitions,
+        "files": {"before": _files_of(erased.before), "after": _files_of(erased.after)},
+        "not_reached": NOT_REACHED,
+    }
+    typer.echo(orjson.dumps(receipt))
+
+
+def _criteria_of(criteria: "Criteria") -> dict[str, Any]:
+    given = {name: value for name, value in criteria._asdict().items() if value is not None}
+    if "visitor" in given:
+        given["visitor"] = str(given["visitor"])  # a number of 64 bits is more than JSON's readers hold
+    return given or {"all": True}
+
+
+def _files_of(files: list["LandedFile"]) -> list[dict[str, Any]]:
+    return [{"path": file.path, "sha256": file.sha256, "visits": file.visits} for file in files]

@@ -1,0 +1,48 @@
+"""`traffic retain`: the days that are too old to be kept, of every organization."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from data import BadInput, Lake
+from service.commands.erase import finish
+from service.commands.options import DEFAULT_LAKE, LakeOption
+from service.commands.printing import console, messages
+from service.settings import retention_days_of, setting
+
+_DAYS = setting("retention_days")
+
+
+def retain(
+    days: Annotated[str, typer.Option(envvar=_DAYS.variable, help="days that visits are kept")] = _DAYS.default,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="show what would go, but change nothing")] = False,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Delete the visits of every organization that are older than some days, day by day (UTC).
+
+    A server whose TRAFFIC_RETENTION_DAYS is set does this itself.
+
+    Example: traffic retain --days 400 --dry-run
+    """
+    from data.retaining import retain as end_old_days
+
+    kept = retention_days_of(days.strip())
+    if kept is None:
+        raise BadInput(f"say how many days visits are kept: --days, or {_DAYS.variable}.")
+    opened = Lake(lake)
+    retained = end_old_days(opened, kept, datetime.now(UTC), dry_run)
+    ended_at = datetime.now(UTC)
+    table = Table("organization", "days", "visits", "files", box=None)
+    for ended in retained.ended:
+        table.add_row(ended.organization, *(f"{number:,}" for number in ended[1:]))
+    if retained.ended:
+        console().print(table)
+    if not dry_run:
+        finish(messages(), opened, retained.dead, ended_at)
+    typer.echo(
+        f"{sum(ended.visits for ended in retained.ended):,} visits of {len(retained.ended):,} organizations, "
+        f"all before {retained.before}, {'would be' if dry_run else 'are'} deleted.",
+        err=True,
+    )
