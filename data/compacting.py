@@ -3,6 +3,7 @@
 An answer is the same before and after: no epoch moves, and no reader waits.
 """
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -71,8 +72,9 @@ class Compactor:
 
     def interrupt(self) -> None:
         """End a merge that is under way in another thread; nothing of it counts."""
-        if self._engine:
-            self._engine.interrupt()
+        with suppress(duckdb.Error):  # it may just have ended
+            if engine := self._engine:
+                engine.interrupt()
 
     def sweep(self) -> int:
         """Delete dead files that nobody reads any more and what a crash left behind; how many files that were."""
@@ -125,7 +127,7 @@ class Compactor:
     def _abandoned(self) -> list[Path]:
         """Staged files whose writer died."""
         latest = (self._now() - ABANDONED).timestamp()
-        return [path for path in self._lake.staging.rglob("*") if path.is_file() and path.stat().st_mtime < latest]
+        return [path for path in self._lake.staging.rglob("*") if path.is_file() and _changed_at(path) < latest]
 
 
 def _to_merge(files: list[LandedFile], is_past: bool) -> list[LandedFile]:
@@ -134,6 +136,14 @@ def _to_merge(files: list[LandedFile], is_past: bool) -> list[LandedFile]:
     if len(files) <= MOST_OPEN_FILES:
         return []
     return sorted(files, key=lambda file: file.visits)[: len(files) - MOST_OPEN_FILES // 2]
+
+
+def _changed_at(path: Path) -> float:
+    """When a file was last written; one that was moved since it was found is nobody's leftover."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return math.inf
 
 
 def _deleted(path: Path) -> bool:

@@ -3,6 +3,7 @@
 Who made it and how it lands is not here. A reason never repeats a value: it may be an address.
 """
 
+import codecs
 import re
 import socket
 from collections.abc import Sequence
@@ -34,7 +35,9 @@ class Reported(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     domain: Annotated[str | None, Meta(description="where url does not name it")] = None
     path: Annotated[str | None, Meta(description="instead of url")] = None
     status: Annotated[int | None, Meta(description="of the answer, 100 to 999; default: 200")] = None
-    user_agent: Annotated[str | None, Meta(description="the User-Agent header; without it the visit is a bot's")] = None
+    user_agent: Annotated[
+        str | None, Meta(description="the User-Agent header, as sent or as a log writes it; without it: a bot")
+    ] = None
     referrer: Annotated[str | None, Meta(description="the Referer header; of it only the host is kept")] = None
     country: Annotated[str | None, Meta(description="ISO 3166-1 alpha-2, where your server knows it")] = None
 
@@ -77,7 +80,7 @@ class Facts(NamedTuple):
 _DECODER: Final = msgspec.json.Decoder(Reported)
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _PLACE: Final = re.compile(r" - at `\$\.?(.*)`$")
-_METHOD: Final = re.compile(r"[A-Z]{2,20}")
+_METHOD: Final = re.compile(r"[A-Za-z]{2,20}")
 _PORT: Final = re.compile(r":\d*$")
 _COUNTRY: Final = re.compile(r"[A-Za-z]{2}")
 _UNKNOWN_COUNTRIES: Final = ("", "-", "XX", "T1")
@@ -86,11 +89,12 @@ _UNKNOWN_COUNTRIES: Final = ("", "-", "XX", "T1")
 
 def rows_of(body: bytes) -> Sequence[Row]:
     """The objects of a JSON array, or of lines of JSON, each still to be read. Raises BadInput for neither."""
+    body = body.removeprefix(codecs.BOM_UTF8)
     if body.lstrip()[:1] != b"[":
         return [line for line in body.split(b"\n") if line.strip()]
     try:
         return _ARRAY.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(f"it is no JSON array: {error}") from error
 
 
@@ -106,7 +110,7 @@ def facts_of(row: Row, now: datetime) -> Facts:
         told = _DECODER.decode(row)
     except msgspec.ValidationError as error:
         raise BadInput(_PLACE.sub(r": \1", str(error)).rstrip(": ")) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput("it is no JSON object") from error
     if told.status is not None and not 100 <= told.status <= 999:
         raise BadInput("status is no number from 100 to 999")
@@ -159,7 +163,7 @@ def _target(url: str, domain: str, path: str) -> Target:
     if url and path:
         raise BadInput("it has both url and path; send one of them")
     address = _clean(url or path)
-    if address.startswith(("http://", "https://")):
+    if address[:8].lower().startswith(("http://", "https://")):
         rest = address.partition("://")[2]
         end = min((place for mark in "/?#" if (place := rest.find(mark)) >= 0), default=len(rest))
         domain, address = rest[:end].rpartition("@")[2], "/" + rest[end:].removeprefix("/")
@@ -171,17 +175,15 @@ def _target(url: str, domain: str, path: str) -> Target:
 
 @lru_cache(1 << 8)
 def _method(text: str) -> str:
-    method = text.upper()
-    if not _METHOD.fullmatch(method):
+    if not _METHOD.fullmatch(text):
         raise BadInput("method is no HTTP method")
-    return method
+    return text.upper()
 
 
 @lru_cache(1 << 10)
 def _country(text: str) -> str:
-    country = text.upper()
-    if country in _UNKNOWN_COUNTRIES:
+    if text.upper() in _UNKNOWN_COUNTRIES:
         return ""
-    if not _COUNTRY.fullmatch(country):
+    if not _COUNTRY.fullmatch(text):
         raise BadInput("country is no two-letter code of ISO 3166-1")
-    return country
+    return text.upper()

@@ -51,7 +51,7 @@ class Lake:
             raise BadInput(f"there is no lake at {root}; import a log first, or name another with TRAFFIC_LAKE.")
         try:
             for folder in (self.staging, self.rejects, self.ip_lists):
-                folder.mkdir(parents=True, exist_ok=True)
+                _make_durably(folder)
             self.seed_visits = self._seed("visits/organization=_seed/day=1970-01-01/seed.parquet", VISITS)
             self.seed_links = self._seed("links/organization=_seed/links.parquet", LINKS)
             network = network_file_system(self.root)
@@ -185,11 +185,17 @@ def write_parquet(parts: Iterable[pa.Table], schema: pa.Schema, path: Path) -> N
 
 def move_durably(source: Path, target: Path) -> None:
     """Rename a file and wait until its new name, and every folder made for it, is on the disk."""
-    missing = [folder for folder in target.parents if not folder.exists()]
-    target.parent.mkdir(parents=True, exist_ok=True)
+    _make_durably(target.parent)
     source.rename(target)
-    for folder in (target.parent, *(folder.parent for folder in missing)):
-        _sync(folder)
+    _sync(target.parent)
+
+
+def _make_durably(folder: Path) -> None:
+    """Make a folder, and those above it, and wait until their names are on the disk."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in missing:
+        _sync(one.parent)
 
 
 def write_bytes_durably(body: bytes, staged: Path, target: Path) -> None:

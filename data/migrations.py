@@ -60,7 +60,7 @@ MIGRATIONS: Final = (
     ALTER TABLE landed_files RENAME TO files;
     CREATE INDEX live_files ON files (organization, day) WHERE deletable_at IS NULL;
     CREATE TABLE pending (            -- acknowledged, not yet in a Parquet file
-        id INTEGER PRIMARY KEY,
+        id INTEGER PRIMARY KEY AUTOINCREMENT,  -- never twice: whoever moved it would take another for it
         organization TEXT NOT NULL,
         visits INTEGER NOT NULL,
         received_at TEXT NOT NULL,

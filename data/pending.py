@@ -37,20 +37,23 @@ def waiting(manifest: Manifest) -> Waiting:
 
 
 def flush_all(lake: Lake) -> int:
-    """Move every visit that waits into Parquet files; how many they were."""
+    """Move every visit that waits now into Parquet files; how many they were."""
+    ((latest,),) = lake.manifest.rows("SELECT max(id) FROM pending")
     total = 0
-    while moved := _flush(lake):
+    while moved := _flush(lake, latest):
         total += moved
     return total
 
 
-def _flush(lake: Lake) -> int:
+def _flush(lake: Lake, latest: int | None) -> int:
     """Move the visits that have waited longest; 0 when none does, or when somebody else moves them."""
     rows = lake.manifest.rows(
         "SELECT id, organization, visits, body FROM (SELECT *, sum(visits) OVER (ORDER BY id) AS so_far FROM pending) "
-        "WHERE so_far - visits < ? ORDER BY id",
-        [MOST_AT_ONCE],
+        "WHERE id <= ? AND so_far - visits < ? ORDER BY id",
+        [latest, MOST_AT_ONCE],
     )
+    if not rows:
+        return 0
     tables = defaultdict(list)
     for _, organization, _, body in rows:
         tables[organization].append(pa.ipc.open_stream(body).read_all())

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
@@ -60,8 +61,8 @@ class Upkeep:
         for task in self._tasks:
             task.cancel()
         self._compactor.interrupt()
-        await self._do(self._flush)
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+        await asyncio.to_thread(self._tried, self._flush)
 
     async def _repeat(self, seconds: float, chores: Sequence[Chore]) -> None:
         await asyncio.sleep(START_SECONDS)
@@ -74,20 +75,29 @@ class Upkeep:
     async def _do(self, chore: Chore) -> bool:
         """Do a piece of a chore, then rest as long as it took: queries want the machine, too."""
         begun = time.monotonic()
-        try:
-            is_more = await asyncio.get_running_loop().run_in_executor(self._threads, chore)
-        except (TrafficError, OSError, sqlite3.Error) as error:
-            self._tell(chore, str(error))
-            return False
-        self._troubles.pop(chore, None)
+        is_more = await asyncio.get_running_loop().run_in_executor(self._threads, self._tried, chore)
         await asyncio.sleep(time.monotonic() - begun)
         return is_more
+
+    def _tried(self, chore: Chore) -> bool:
+        """Do a piece of a chore. Whatever goes wrong is told: the next round may go well."""
+        try:
+            is_more = chore()
+        except (TrafficError, OSError, sqlite3.Error) as error:
+            self._tell(chore, str(error))
+        except Exception as error:  # noqa: BLE001  # a mistake of ours ends no chore for good
+            self._tell(chore, f"background work failed: {type(error).__name__}: {error}")
+        else:
+            self._troubles.pop(chore, None)
+            return is_more
+        return False
 
     def _tell(self, chore: Chore, trouble: str) -> None:
         """Tell the operator of a trouble once, however often it comes again."""
         if self._troubles.get(chore) != trouble:
             self._troubles[chore] = trouble
-            sys.stderr.write(f"traffic: {trouble}\n")
+            with suppress(OSError):  # to a log on the same full disk
+                sys.stderr.write(f"traffic: {trouble}\n")
 
     def _flush_if_due(self) -> bool:
         visits, oldest = waiting(self._lake.manifest)

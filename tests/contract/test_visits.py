@@ -1,0 +1,794 @@
+"""POST /visits: visits in, exact JSON out, and what was acknowledged is kept, on every disk and at any end."""
+
+import gzip
+import itertools
+import json
+import re
+import resource
+import socket
+import sqlite3
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import httpx2
+import jwt
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from jwt.algorithms import ECAlgorithm
+
+from data import pending
+from data.classify import Classifier
+from data.lake import Lake
+from service import receiving
+from service.upkeep import FLUSH_AFTER
+
+ISSUER, AUDIENCE = "https://login.example/", "traffic"
+KEY = ec.generate_private_key(ec.SECP256R1())
+KEYS = json.dumps({"keys": [ECAlgorithm(ECAlgorithm.SHA256).to_jwk(KEY.public_key(), as_dict=True) | {"kid": "ec"}]})
+UNAIMED = "it has neither a url (https://…, or a path) nor a path that begins with /"
+FOUR = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"}
+NAMES = itertools.count(1)
+SOURCES = itertools.count(1)
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def rules():
+    """The real rules, loaded once for all applications of this file."""
+    classifier = Classifier()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("data.intake.Classifier", lambda: classifier)
+        yield
+
+
+def token(**claims):
+    now = int(time.time())
+    usual = {"iss": ISSUER, "aud": AUDIENCE, "sub": "someone", "iat": now, "exp": now + 600, "org_id": "acme"}
+    return jwt.encode(usual | claims, KEY, "ES256", {"kid": "ec"})
+
+
+def bearer(text):
+    return {"Authorization": f"Bearer {text}"}
+
+
+@pytest.fixture(scope="module")
+def asked(shared_lake, opened):
+    """The application, asked by acme, with an identity provider's keys."""
+    keys = shared_lake.root.parent / "keys.json"
+    keys.write_text(KEYS)
+    with opened(shared_lake, jwks=keys, jwt_issuer=ISSUER, jwt_audience=AUDIENCE) as client:
+        yield client
+
+
+def name():
+    """A path that no other test sends."""
+    return f"/{next(NAMES)}-path"
+
+
+def row(path, **fields):
+    return json.dumps({"path": path} | fields)
+
+
+def send(client, *rows, **how):
+    """Send rows that are written out, one on each line."""
+    return client.post("/visits", content="\n".join(rows), **how)
+
+
+def body(accepted, *errors):
+    """What is answered, to the byte."""
+    told = [f'{{"index":{index},"error":"{error}"}}' for index, error in errors]
+    return f'{{"accepted":{accepted},"refused":{len(errors)},"errors":[{",".join(told)}]}}'
+
+
+def kept(lake, organization="acme"):
+    """The path of every visit of an organization that was kept, whether it has its file yet or waits."""
+    with closing(Lake(lake.root).manifest) as manifest:
+        bodies = manifest.rows("SELECT body FROM pending WHERE organization = ?", [organization])
+        files = [lake.root / file.path for file in manifest.live_files(organization)]
+    told = Counter(path for (kept,) in bodies for path in pa.ipc.open_stream(kept).read_all()["path"].to_pylist())
+    return told + Counter(path for file in files for path in pq.ParquetFile(file).read()["path"].to_pylist())
+
+
+# What is answered
+
+
+def test_lines_are_taken(asked, shared_lake):
+    one, two = name(), name()
+    response = send(asked, row(one), row(two), row(one))
+    assert (response.status_code, response.text) == (202, body(3))
+    assert response.headers["content-type"] == "application/json"
+    assert set(response.headers) >= FOUR
+    assert response.headers["x-ratelimit-limit"] == "60"
+    found = kept(shared_lake)
+    assert (found[one], found[two]) == (2, 1)
+
+
+def test_an_array_is_taken(asked, shared_lake):
+    one, two = name(), name()
+    response = asked.post("/visits", json=[{"path": one}, {"url": f"https://go.example{two}"}])
+    assert (response.status_code, response.text) == (202, body(2))
+    assert kept(shared_lake) & Counter([one, two]) == Counter([one, two])
+
+
+def test_bad_rows_are_refused_by_place_and_the_good_ones_stay(asked, shared_lake):
+    one, two = name(), name()
+    rows = [row("x"), row(one), "nonsense", "{}", row(two), row("/", ip="203.0.113"), row("/", status="200"), "[]"]
+    errors = [
+        (0, UNAIMED),
+        (2, "it is no JSON object"),
+        (3, UNAIMED),
+        (5, "ip is no address"),
+        (6, "Expected `int | null`, got `str`: status"),
+        (7, "Expected `object`, got `array`"),
+    ]
+    response = send(asked, *rows)
+    assert (response.status_code, response.text) == (202, body(2, *errors))
+    response = asked.post("/visits", content=f"[{','.join(rows).replace('nonsense', '7')}]")
+    errors[1] = (2, "Expected `object`, got `int`")
+    assert (response.status_code, response.text) == (202, body(2, *errors))
+    assert {path: kept(shared_lake)[path] for path in (one, two, "/", "x")} == {one: 2, two: 2, "/": 0, "x": 0}
+
+
+@pytest.mark.parametrize("content", ["", "\n", "[]", " [ ] ", "\r\n\r\n"])
+def test_nothing_is_taken_as_nothing(asked, content):
+    response = asked.post("/visits", content=content)
+    assert (response.status_code, response.text) == (202, body(0))
+
+
+def test_a_place_counts_rows_and_not_empty_lines(asked):
+    response = asked.post("/visits", content=f"\n\n{row(name())}\r\n\r\nx\n\n{row(name())}\n{{}}\n")
+    assert response.text == body(2, (1, "it is no JSON object"), (3, UNAIMED))
+
+
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/json", "application/x-ndjson", "nonsense"])
+def test_what_a_body_is_said_to_be_does_not_matter(asked, kind):
+    headers = {"Content-Type": kind} if kind else {}
+    for content in (row(name()), f"[{row(name())}]"):
+        assert asked.post("/visits", content=content, headers=headers).text == body(1)
+
+
+def test_parameters_have_no_meaning(asked):
+    assert asked.post("/visits?organization=other&range=x&range=y", content=row(name())).text == body(1)
+
+
+def test_a_body_may_come_in_chunks(asked):
+    whole = "\n".join(row(name()) for _ in range(3)).encode()
+    response = asked.post("/visits", content=(whole[place : place + 7] for place in range(0, len(whole), 7)))
+    assert (response.status_code, response.text) == (202, body(3))
+
+
+def test_no_answer_repeats_what_was_sent(asked):
+    canary = "canary-198-51-100-23"
+    fields = ("time", "ip", "method", "url", "domain", "path", "status", "user_agent", "referrer", "country")
+    rows = [json.dumps({field: value}) for field in fields for value in (canary, [canary], {canary: canary})]
+    response = send(asked, *rows, canary, f'{{"path": "{canary}', f'"{canary}"')
+    assert response.status_code == 202
+    assert response.json()["refused"] == len(rows) + 3
+    assert "canary" not in response.text
+    assert "198" not in response.text
+
+
+def test_the_document_knows_every_status_and_field(asked):
+    route = asked.get("/openapi.json").json()["paths"]["/visits"]["post"]
+    assert set(route["responses"]) == {"202", "400", "401", "403", "413", "429", "500", "503"}
+    item = route["requestBody"]["content"]["application/json"]["schema"]["items"]
+    assert set(item["properties"]) == {
+        "time", "ip", "method", "url", "domain", "path", "status", "user_agent", "referrer", "country",
+    }  # fmt: skip
+    assert item["additionalProperties"] is False
+
+
+# What is refused
+
+NOT_JSON = {
+    "error": "The body is no JSON array.",
+    "message": "Send an array of objects, or one object on each line.",
+}
+ENCODED = {"error": "The body is encoded.", "message": "Send it as it is, without Content-Encoding."}
+VIEWER = {
+    "error": "Viewers cannot write.",
+    "message": "Use an API key, or an identity token of another role.",
+}
+NOT_ALLOWED = {"error": "This path does not know this method.", "message": "Use POST."}
+
+
+@pytest.mark.parametrize(
+    "content", ["[", "[{]", '[{"path":"/a"}', '[{"path":"/a"},]', '[{"path":"/a"}]\n{"path":"/b"}']
+)
+def test_what_begins_like_an_array_and_is_none_is_refused(asked, content):
+    response = asked.post("/visits", content=content)
+    assert (response.status_code, response.json()) == (400, NOT_JSON)
+    assert set(response.headers) >= FOUR
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, f"[{row('/good')},{'[' * 100_000}{']' * 100_000}]"])
+def test_an_array_of_brackets_is_refused(asked, content):
+    response = asked.post("/visits", content=content)
+    assert (response.status_code, response.json()) == (400, NOT_JSON)
+
+
+@pytest.mark.parametrize("start", ["{" * 100_000, '{"path":' * 100_000, '{"x":[' + "[" * 100_000])
+def test_a_line_of_brackets_is_refused_like_any_other(asked, start):
+    response = send(asked, row(name()), start, row(name()))
+    assert (response.status_code, response.text) == (202, body(2, (1, "it is longer than 16,384 bytes")))
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "deflate", "gzip, identity", "GZIP", "x"])
+def test_a_body_that_is_encoded_is_refused(asked, encoding):
+    response = asked.post("/visits", content=gzip.compress(row("/").encode()), headers={"Content-Encoding": encoding})
+    assert (response.status_code, response.json()) == (400, ENCODED)
+
+
+def test_a_body_that_is_said_to_be_itself_is_taken(asked):
+    headers = {"Content-Encoding": "identity"}
+    assert asked.post("/visits", content=row(name()), headers=headers).text == body(1)
+
+
+def test_ten_thousand_visits_may_come_at_once(asked, shared_lake):
+    path = name()
+    for rows in ([row(path)] * 10_000, ["x"] * 10_000):
+        response = send(asked, *rows)
+        assert response.status_code == 202
+        assert response.json()["accepted"] + response.json()["refused"] == 10_000
+    for content in ("\n".join([row(path)] * 10_001), f"[{','.join(['1'] * 10_001)}]"):
+        response = asked.post("/visits", content=content)
+        assert (response.status_code, response.json()) == (
+            413,
+            {
+                "error": "The body holds 10,001 visits; 10,000 may come at once.",
+                "message": "Send it in several requests.",
+            },
+        )
+    assert kept(shared_lake)[path] == 10_000
+
+
+def test_four_mebibytes_may_come_at_once(asked):
+    path, most = name(), 4 << 20
+    whole = row(path).encode() + b"\n" * (most - len(row(path)))
+    assert asked.post("/visits", content=whole).text == body(1)
+    for content in (whole + b"\n", (b"\n" * 65_536 for _ in range(65)), b"[" * (most + 1)):
+        response = asked.post("/visits", content=content)
+        assert (response.status_code, response.json()) == (
+            413,
+            {"error": "The body is larger than 4 MiB.", "message": "Send it in several requests."},
+        )
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"])
+def test_another_method_is_refused(asked, method):
+    response = asked.request(method, "/visits", content=row("/") if method in ("PUT", "PATCH") else None)
+    assert response.status_code == 405
+    assert response.headers["allow"] == "POST"
+    if method != "HEAD":
+        assert response.json() == NOT_ALLOWED
+
+
+@pytest.mark.parametrize("role", [{}, {"role": "viewer"}, {"role": "Viewer"}, {"role": None}])
+def test_a_viewer_may_not_write(asked, shared_lake, role):
+    path = name()
+    for content in (row(path), "[", "x" * 100_000):
+        response = asked.post("/visits", content=content, headers=bearer(token(**role)))
+        assert (response.status_code, response.json()) == (403, VIEWER)
+        assert set(response.headers) >= FOUR
+    assert kept(shared_lake)[path] == 0
+    assert asked.get("/jobs", headers=bearer(token(**role))).status_code == 200
+
+
+@pytest.mark.parametrize("role", ["editor", "admin", "owner"])
+def test_any_other_role_may_write(asked, shared_lake, role):
+    path = name()
+    assert send(asked, row(path), headers=bearer(token(role=role))).text == body(1)
+    assert kept(shared_lake)[path] == 1
+
+
+@pytest.mark.parametrize(
+    "header", [{"Authorization": ""}, bearer("x"), bearer("tak_x"), {"Authorization": "Basic eA=="}]
+)
+def test_without_a_token_nothing_is_taken(asked, shared_lake, header):
+    path = name()
+    response = send(asked, row(path), headers=header)
+    assert (response.status_code, response.headers["www-authenticate"]) == (401, "Bearer")
+    assert list(response.json()) == ["error", "message"]
+    assert kept(shared_lake)[path] == 0
+
+
+def test_of_several_troubles_the_first_in_order_is_told(asked, shared_lake):
+    source = {"X-Forwarded-For": "203.0.113.99"}
+    stranger, viewer = source | bearer("x"), source | bearer(token())
+    path = name()
+
+    def told(method, place, headers, content="["):
+        return asked.request(method, place, headers=headers, content=content).status_code
+
+    assert [told("PUT", "/visits/", stranger), told("PUT", "/visits", stranger)] == [401, 401]
+    assert [told("PUT", "/visits/", viewer), told("POST", "/visits/x", viewer)] == [404, 404]
+    assert [told("PUT", "/visits", viewer), told("GET", "/visits", viewer)] == [405, 405]
+    assert [told("POST", "/visits", viewer), told("POST", "/visits", source)] == [403, 400]
+    assert [told("POST", "/visits", source, row(path)) for _ in range(52)] == [202] * 52
+    assert [told("POST", "/visits", one, row(path)) for one in (source, viewer, stranger)] == [429] * 3
+    assert told("GET", "/jobs", source) == 429
+    assert kept(shared_lake)[path] == 52
+    refused = asked.post("/visits", headers=source, content=row(path)).json()
+    assert (refused["error"], refused["limit"], refused["remaining"]) == ("Rate limit exceeded.", 60, 0)
+
+
+def test_the_route_lies_under_the_base_path(shared_lake, opened):
+    with opened(shared_lake, base_path="/v1/api") as client:
+        assert client.post("/v1/api/visits", content=row(name())).text == body(1)
+        assert client.post("/visits", content=row(name())).status_code == 404
+
+
+# Whose visits
+
+
+def test_visits_belong_to_the_organization_of_the_token_alone(asked, shared_lake, key_of):
+    mine, yours, thirds = name(), name(), name()
+    assert send(asked, row(mine)).text == body(1)
+    assert send(asked, row(yours), headers=bearer(key_of(shared_lake, "other"))).text == body(1)
+    assert send(asked, row(thirds), headers=bearer(token(org_id="third", role="editor"))).text == body(1)
+    for organization, path in (("acme", mine), ("other", yours), ("third", thirds)):
+        found = kept(shared_lake, organization)
+        assert [found[one] for one in (mine, yours, thirds)] == [int(one == path) for one in (mine, yours, thirds)]
+
+
+def test_an_organization_cannot_be_told_in_a_row(asked):
+    response = send(asked, row("/", organization="other"))
+    assert response.text == body(0, (0, "Object contains unknown field `organization`"))
+
+
+def test_what_was_sent_is_answered_to_its_organization_and_to_nobody_else(lake, opened, key_of):
+    gptbot = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
+    person = {"user_agent": CHROME, "ip": "203.0.113.7"}
+    rows = [
+        row("/sale", time="2026-03-15T11:59:59Z", **person),
+        row("/sale", time="2026-03-15T11:00:00Z", **person, referrer="https://chatgpt.com/"),
+        row("/sale", time="2026-03-14T23:30:00-01:00", user_agent=gptbot, country="us"),
+        row("/sale", time=1_773_446_400, user_agent="curl/8.9.1", method="HEAD"),
+        row("/sale", user_agent="ChatGPT-User/1.0", status=404),
+        row("/sale", user_agent="claude-code/2.1"),
+    ]
+    other = bearer(key_of(lake, "other"))
+    with opened(lake) as client:
+        assert send(client, *rows).text == body(6)
+        assert send(client, row("/sale", **person), headers=other).text == body(1)
+        assert client.get("/analytics/traffic-overview").json()["total_visits"] == 0
+    with opened(lake) as client:
+        assert client.get("/analytics/traffic-overview", params={"range": "7d"}).json() == {
+            "total_visits": 6,
+            "human_clicks": 1,
+            "ai_visits": 4,
+            "ai_assistant_requests": 1,
+            "ai_training_requests": 1,
+            "ai_coding_agent_requests": 1,
+            "ai_referral_requests": 1,
+            "other_visits": 1,
+            "ai_percentage": 66.67,
+        }
+        assert client.get("/analytics/time-series", params={"range": "7d"}).json()[-3:] == [
+            {"date": f"2026-03-{day}", "total_visits": total, "human_clicks": human, "ai_visits": ai,
+             "mobile_visits": 0, "desktop_visits": desktop}
+            for day, total, human, ai, desktop in ((13, 0, 0, 0, 0), (14, 1, 0, 0, 0), (15, 5, 1, 4, 2))
+        ]  # fmt: skip
+        assert client.get("/analytics/traffic-overview", headers=other).json()["total_visits"] == 1
+
+
+# Common commits
+
+
+@pytest.fixture
+def gate(monkeypatch):
+    """Holds whoever lands visits until it is opened; told how many senders came in each group."""
+    land, gate = receiving.Receiver._land, threading.Event()
+    gate.groups = []
+
+    def held(receiver, group):
+        gate.groups.append(len(group))
+        assert gate.wait(60)
+        return land(receiver, group)
+
+    monkeypatch.setattr(receiving.Receiver, "_land", held)
+    yield gate
+    gate.set()
+
+
+def in_background(*works):
+    """Begin each work in a thread; the list that their results come into, and who ends when all are done."""
+    told = [None] * len(works)
+
+    def run(number, work):
+        told[number] = work()
+
+    threads = [threading.Thread(target=run, args=pair) for pair in enumerate(works)]
+    for thread in threads:
+        thread.start()
+
+    def joined():
+        for thread in threads:
+            thread.join()
+        return told
+
+    return told, joined
+
+
+def until(condition):
+    """Wait for something that comes by itself."""
+    while not condition():
+        time.sleep(0.005)
+
+
+def waiting_in(client):
+    """How many senders wait for their turn in an application."""
+    receivers = [cell.cell_contents for route in client.app._app.routes if route.path == "/visits"
+                 for cell in route.endpoint.__closure__]  # fmt: skip
+    return len(receivers[0]._waiting)
+
+
+def test_nobody_is_answered_before_visits_are_durable_and_who_waits_lands_together(client, lake, gate, monkeypatch):
+    transactions = []
+    monkeypatch.setattr(pending, "keep", lambda *args, keep=pending.keep: transactions.append(1) or keep(*args))
+    first, first_done = in_background(lambda: send(client, row("/first")))
+    until(lambda: gate.groups == [1])
+    others, others_done = in_background(*(lambda n=n: send(client, row(f"/{n}"), row("x")) for n in range(6)))
+    until(lambda: waiting_in(client) == 6)
+    assert client.get("/healthz").status_code == 200  # reads go on
+    assert (first, others, kept(lake)) == ([None], [None] * 6, {})
+    gate.set()
+    assert [response.text for response in first_done()] == [body(1)]
+    assert [response.text for response in others_done()] == [body(1, (1, UNAIMED))] * 6
+    assert gate.groups == [1, 6]
+    assert len(transactions) == 2
+    assert kept(lake) == {"/first": 1} | {f"/{n}": 1 for n in range(6)}
+
+
+def test_more_than_64_mebibytes_do_not_wait(client, lake, gate):
+    large = "\n" * (4 << 20)
+    _, first_done = in_background(lambda: send(client, row("/first")))
+    until(lambda: gate.groups == [1])
+    _, others_done = in_background(*(lambda n=n: client.post("/visits", content=f"{row(f'/{n}')}{large}"[: 4 << 20])
+                                     for n in range(16)))  # fmt: skip
+    until(lambda: waiting_in(client) == 16)
+    response = send(client, row("/too-many"))
+    assert (response.status_code, response.headers["retry-after"]) == (503, "1")
+    assert response.json() == {"error": "The service is overloaded.", "message": "Try again in a second."}
+    gate.set()
+    assert {response.status_code for response in [*first_done(), *others_done()]} == {202}
+    assert send(client, row("/again")).status_code == 202
+    assert kept(lake) == {"/first": 1, "/again": 1} | {f"/{n}": 1 for n in range(16)}
+
+
+FULL = {
+    "error": "Nothing was kept: the disk is full or fails.",
+    "message": "Send the same visits again later.",
+}
+
+
+@pytest.mark.parametrize("error", [sqlite3.OperationalError("database or disk is full"), OSError(28, "No space left")])
+@pytest.mark.parametrize("place", ["data.pending.keep", "data.intake.salts_of", "data.manifest.Manifest.transaction"])
+def test_where_the_disk_fails_nothing_is_acknowledged_and_reads_go_on(client, lake, monkeypatch, place, error):
+    assert send(client, row("/before")).status_code == 202
+
+    def failing(*_):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, failing)
+        for _ in range(3):
+            response = send(client, row("/lost", time="2026-03-01T00:00:00Z"))
+            assert (response.status_code, response.json()) == (503, FULL)
+            assert response.headers["retry-after"] == "5"
+            assert set(response.headers) >= FOUR
+            assert client.get("/analytics/traffic-overview").status_code == 200
+            assert client.get("/healthz").status_code == 200
+    assert send(client, row("/after", time="2026-03-01T00:00:00Z")).text == body(1)
+    assert kept(lake) == {"/before": 1, "/after": 1}
+
+
+def test_of_a_group_that_cannot_be_kept_nobody_is_acknowledged(client, lake, gate, monkeypatch):
+    _, first_done = in_background(lambda: send(client, row("/first")))
+    until(lambda: gate.groups == [1])
+    _, others_done = in_background(*(lambda n=n: send(client, row(f"/{n}")) for n in range(4)))
+    until(lambda: waiting_in(client) == 4)
+    turns = itertools.count(1)
+
+    def failing(*args, keep=pending.keep):
+        if next(turns) == 2:
+            raise sqlite3.OperationalError("database or disk is full")
+        keep(*args)
+
+    monkeypatch.setattr(pending, "keep", failing)
+    gate.set()
+    assert [response.status_code for response in [*first_done(), *others_done()]] == [202] + [503] * 4
+    assert send(client, row("/after")).status_code == 202
+    assert kept(lake) == {"/first": 1, "/after": 1}
+
+
+def test_a_failure_nobody_thought_of_is_a_500_and_the_next_visits_are_taken(client, lake, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("data.intake.pending.keep", lambda *_: 1 / 0)
+        response = send(client, row("/lost"))
+    assert (response.status_code, list(response.json())) == (500, ["error", "message"])
+    assert send(client, row("/kept")).status_code == 202
+    assert kept(lake) == {"/kept": 1}
+
+
+def test_rules_that_cannot_be_loaded_at_first_are_loaded_later(client, lake, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("data.intake.Classifier", lambda: 1 / 0)
+        assert send(client, row("/lost")).status_code == 500
+    assert send(client, row("/kept")).status_code == 202
+    assert kept(lake) == {"/kept": 1}
+
+
+# A real server
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory, serving, key_of):
+    """A running server, its lake, and a key of acme; a test chooses its source."""
+    lake = Lake(tmp_path_factory.mktemp("served") / "lake", create=True)
+    with closing(lake.manifest), serving(lake, trusted_proxies="127.0.0.1") as server:
+        yield server, lake, key_of(lake)
+
+
+def source():
+    """A source of its own."""
+    return {"X-Forwarded-For": f"2001:db8:0:{next(SOURCES):x}::1"}
+
+
+def calling(server, key):
+    headers = bearer(key) | source()
+    return httpx2.Client(base_url=server.address, headers=headers, trust_env=False, timeout=60)
+
+
+def head(key, *lines):
+    """The beginning of a request, up to its body."""
+    address = source()["X-Forwarded-For"]
+    lines = ("POST /visits HTTP/1.1", "Host: x", f"Authorization: Bearer {key}", f"X-Forwarded-For: {address}", *lines)
+    return "\r\n".join((*lines, "", "")).encode()
+
+
+def connected(server):
+    return socket.create_connection(("127.0.0.1", server.port), timeout=60)
+
+
+def answer_on(connection):
+    """The status and body of the one answer that comes on a connection."""
+    told = b""
+    while b"\r\n\r\n" not in told:
+        told += connection.recv(65_536)
+    top, _, rest = told.partition(b"\r\n\r\n")
+    length = int(re.search(rb"content-length: (\d+)", top.lower())[1])
+    while len(rest) < length:
+        rest += connection.recv(65_536)
+    return int(top.split()[1]), rest.decode()
+
+
+def chunk(text):
+    return b"%x\r\n%s\r\n" % (len(text), text.encode())
+
+
+def test_chunks_that_come_slowly_hold_up_nobody(served):
+    server, lake, key = served
+    one, two = name(), name()
+    with connected(server) as slow, calling(server, key) as client:
+        slow.sendall(head(key, "Transfer-Encoding: chunked"))
+        slow.sendall(chunk(row(one)[:7]))
+        assert send(client, row(two)).text == body(1)
+        slow.sendall(chunk(row(one)[7:]))
+        assert send(client, row(two)).text == body(1)
+        slow.sendall(chunk("\nx") + b"0\r\n\r\n")
+        assert answer_on(slow) == (202, body(1, (1, "it is no JSON object")))
+    assert {path: kept(lake)[path] for path in (one, two)} == {one: 1, two: 2}
+
+
+@pytest.mark.parametrize("how", ["Content-Length: 1000", "Transfer-Encoding: chunked"])
+def test_of_a_body_that_ends_early_nothing_is_taken(served, how):
+    server, lake, key = served
+    path = name()
+    with calling(server, key) as client:
+        for _ in range(3):
+            with connected(server) as connection:
+                whole = row(path) + "\n"
+                connection.sendall(head(key, how) + (chunk(whole) if "chunked" in how else whole.encode()))
+            assert send(client, row("/early")).text == body(1)
+    assert kept(lake)[path] == 0
+
+
+def test_what_is_too_large_is_answered_before_all_of_it_has_come(served):
+    server, _, key = served
+    with connected(server) as connection:
+        connection.sendall(head(key, f"Content-Length: {1 << 40}") + b" " * ((4 << 20) + 1))
+        status, told = answer_on(connection)
+    assert (status, json.loads(told)["error"]) == (413, "The body is larger than 4 MiB.")
+
+
+def test_bad_chunks_are_no_request(served):
+    server, lake, key = served
+    path = name()
+    with connected(server) as connection:
+        connection.sendall(head(key, "Transfer-Encoding: chunked") + chunk(row(path)) + b"zz\r\n")
+        told = connection.recv(65_536)
+    assert told.startswith(b"HTTP/1.1 400 "), told
+    with calling(server, key) as client:
+        assert send(client, row("/after-bad-chunks")).text == body(1)
+    assert kept(lake)[path] == 0
+
+
+def test_requests_on_one_connection_are_answered_in_order(served):
+    server, lake, key = served
+    paths = [name() for _ in range(5)]
+    with connected(server) as connection:
+        for path in paths:
+            connection.sendall(head(key, f"Content-Length: {len(row(path))}") + row(path).encode())
+        told = b""
+        while told.count(body(1).encode()) < 5:
+            told += connection.recv(65_536)
+    assert re.findall(rb"HTTP/1.1 (\d+)", told) == [b"202"] * 5
+    assert kept(lake) & Counter(paths) == Counter(paths)
+
+
+@pytest.mark.parametrize("size", [100, 200_000])
+def test_the_body_of_a_refused_request_is_not_taken_for_the_next_one(served, size):
+    server, lake, key = served
+    path, smuggled = name(), name()
+    inner = head(key, f"Content-Length: {len(row(smuggled))}") + row(smuggled).encode()
+    refused = head("tak_x", f"Content-Length: {len(inner) + size}") + inner + b" " * size
+    with connected(server) as connection:
+        connection.sendall(refused)
+        assert answer_on(connection)[0] == 401
+        connection.sendall(head(key, f"Content-Length: {len(row(path))}") + row(path).encode())
+        assert answer_on(connection) == (202, body(1))
+    found = kept(lake)
+    assert (found[path], found[smuggled]) == (1, 0)
+
+
+def test_who_leaves_while_waiting_harms_nobody(served):
+    server, lake, key = served
+    leavers, stayers = [name() for _ in range(20)], [name() for _ in range(20)]
+    with calling(server, key) as client:
+        for leaver, stayer in zip(leavers, stayers, strict=True):
+            with connected(server) as connection:
+                whole = row(leaver).encode()
+                connection.sendall(head(key, f"Content-Length: {len(whole)}") + whole)
+                if len(leaver) % 2:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # a reset
+            assert send(client, row(stayer)).text == body(1)
+    found = kept(lake)
+    assert [found[path] for path in stayers] == [1] * 20
+    assert max(found[path] for path in leavers) <= 1
+    assert server.process.poll() is None
+
+
+def test_many_senders_at_once_are_all_acknowledged_and_every_visit_is_answered_once(served, capsys):
+    server, lake, key = served
+    paths = {f"/many-{sender}-{turn}-{number}" for sender in range(50) for turn in range(4) for number in range(5)}
+    statuses, barrier = [], threading.Barrier(50)
+
+    def sender(number):
+        with calling(server, key) as client:
+            barrier.wait()
+            for turn in range(4):
+                rows = [
+                    row(f"/many-{number}-{turn}-{place}", user_agent=CHROME, domain="many.example")
+                    for place in range(5)
+                ]
+                statuses.append(send(client, *rows).text)
+
+    threads = [threading.Thread(target=sender, args=(number,)) for number in range(50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    acknowledged = time.monotonic()
+    assert statuses == [body(5)] * 200
+    assert {path: count for path, count in kept(lake).items() if path in paths} == dict.fromkeys(paths, 1)
+
+    def visible(days):
+        """The answer to a question that nobody asked before, and that no cache holds therefore."""
+        start = datetime.now(UTC).date() - timedelta(days=days)
+        scope = {"start_date": start, "end_date": "2999-01-01", "domain": "many.example"}
+        with calling(server, key) as client:
+            return client.get("/analytics/traffic-overview", params=scope).json()["total_visits"]
+
+    found = [visible(0)]
+    while found[-1] < len(paths):
+        time.sleep(0.1)
+        found.append(visible(len(found)))
+    with capsys.disabled():
+        sys.stdout.write(f"\nvisible {time.monotonic() - acknowledged:.1f} s after the acknowledgement\n")
+    assert found[-1] == len(paths)
+    assert {path: count for path, count in kept(lake).items() if path in paths} == dict.fromkeys(paths, 1)
+
+
+def test_on_a_full_disk_nothing_is_acknowledged_that_is_missing_and_intake_goes_on_by_itself(lake, serving, key_of):
+    key, sent = key_of(lake), []
+
+    def taken(client, number):
+        path = f"/{number}-{len(sent)}"
+        response = client.post("/visits", json=[{"path": path, "user_agent": "x" * 500}] * 5, headers=source())
+        sent.append((path, response.status_code))
+        if response.status_code == 503:
+            assert (response.json(), response.headers["retry-after"]) == (FULL, "5")
+        return response.status_code
+
+    with serving(lake, trusted_proxies="127.0.0.1") as server, calling(server, key) as client:
+        assert [taken(client, 0) for _ in range(3)] == [202] * 3
+        pid, (_, hard) = server.process.pid, resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+        size = (lake.root / "manifest.sqlite-wal").stat().st_size
+        for turn, room in enumerate((0, 1, 4_096, 10_000, 40_000), 1):
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (size + room, hard))
+            told = [taken(client, turn) for _ in range(15)]
+            assert set(told) <= {202, 503}
+            assert told[-1] == 503
+            for path in ("/healthz", "/analytics/traffic-overview", "/jobs"):
+                assert client.get(path, headers=source()).status_code == 200
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard, hard))
+            assert [taken(client, turn) for _ in range(2)] == [202] * 2
+            size = (lake.root / "manifest.sqlite-wal").stat().st_size
+        server.process.terminate()
+        assert server.process.wait(60) == 0
+    assert Counter(status for _, status in sent)[503] > 5
+    assert kept(lake) == {path: 5 for path, status in sent if status == 202}
+
+
+def test_a_disk_that_is_full_when_files_are_due_loses_nothing(lake, opened, monkeypatch, capsys):
+    clock = [datetime(2026, 3, 15, 12, tzinfo=UTC)]
+
+    def failing(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    with opened(lake, clock=lambda: clock[0]) as client:
+        assert send(client, row("/a")).status_code == 202
+        with monkeypatch.context() as patch:
+            patch.setattr("data.landing.write_parquet", failing)
+            clock[0] += FLUSH_AFTER
+            told = ""
+            while "No space left" not in told:
+                time.sleep(0.05)
+                told += capsys.readouterr().err
+            assert send(client, row("/b")).status_code == 202
+            assert client.get("/analytics/traffic-overview").status_code == 200
+    assert told.count("No space left") == 1
+    assert pending.waiting(lake.manifest).visits == 0
+    assert kept(lake) == {"/a": 1, "/b": 1}
+
+
+def test_visits_kept_by_a_server_that_was_killed_are_flushed_by_the_next(lake, serving, key_of):
+    key, acknowledged = key_of(lake), []
+    with serving(lake, trusted_proxies="127.0.0.1") as server:
+        senders = []
+
+        def sender(number):
+            with calling(server, key) as client:
+                for turn in itertools.count():
+                    path = f"/{number}-{turn}"
+                    try:
+                        response = client.post("/visits", json=[{"path": path}] * 3, headers=source())
+                    except httpx2.HTTPError:
+                        return
+                    acknowledged.append((path, response.status_code))
+
+        senders = [threading.Thread(target=sender, args=(number,)) for number in range(4)]
+        for thread in senders:
+            thread.start()
+        until(lambda: len(acknowledged) >= 40)
+        server.process.kill()
+        server.process.wait()
+        for thread in senders:
+            thread.join()
+    assert {status for _, status in acknowledged} == {202}
+    assert pending.waiting(lake.manifest).visits >= 3 * len(acknowledged)
+    with lake.manifest.transaction() as db:  # the next server starts a minute later
+        db.execute("UPDATE pending SET received_at = '2026-01-01T00:00:00.000000+00:00'")
+    with serving(lake):
+        until(lambda: pending.waiting(lake.manifest).visits == 0)
+        found = kept(lake)
+    assert {found[path] for path, _ in acknowledged} == {3}
+    assert set(found.values()) == {3}
+    assert len(found) <= len(acknowledged) + 4  # of what was under way nobody knows
