@@ -32,6 +32,7 @@ ISSUER, AUDIENCE = "https://login.example/", "traffic"
 KEY = ec.generate_private_key(ec.SECP256R1())
 KEYS = json.dumps({"keys": [ECAlgorithm(ECAlgorithm.SHA256).to_jwk(KEY.public_key(), as_dict=True) | {"kid": "ec"}]})
 UNAIMED = "it has neither a url (https://…, or a path) nor a path that begins with /"
+PATIENCE = 60  # seconds; what comes by itself comes in a dozen
 FOUR = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"}
 NAMES = itertools.count(1)
 SOURCES = itertools.count(1)
@@ -416,10 +417,12 @@ def in_background(*works):
     return told, joined
 
 
-def until(condition):
+def until(condition, pause=0.005):
     """Wait for something that comes by itself."""
+    given_up = time.monotonic() + PATIENCE
     while not condition():
-        time.sleep(0.005)
+        assert time.monotonic() < given_up
+        time.sleep(pause)
 
 
 def waiting_in(client):
@@ -534,6 +537,9 @@ def served(tmp_path_factory, serving, key_of):
     lake = Lake(tmp_path_factory.mktemp("served") / "lake", create=True)
     with closing(lake.manifest), serving(lake, trusted_proxies="127.0.0.1") as server:
         yield server, lake, key_of(lake)
+        server.process.terminate()
+        assert server.process.wait(60) == 0
+        assert set(server.process.stderr.read().splitlines()) <= {"WARNING:  Invalid HTTP request received."}
 
 
 def source():
@@ -696,13 +702,11 @@ def test_many_senders_at_once_are_all_acknowledged_and_every_visit_is_answered_o
         with calling(server, key) as client:
             return client.get("/analytics/traffic-overview", params=scope).json()["total_visits"]
 
-    found = [visible(0)]
-    while found[-1] < len(paths):
-        time.sleep(0.1)
-        found.append(visible(len(found)))
+    days = itertools.count()
+    until(lambda: visible(next(days)) >= len(paths), pause=0.1)
     with capsys.disabled():
         sys.stdout.write(f"\nvisible {time.monotonic() - acknowledged:.1f} s after the acknowledgement\n")
-    assert found[-1] == len(paths)
+    assert visible(next(days)) == len(paths)
     assert {path: count for path, count in kept(lake).items() if path in paths} == dict.fromkeys(paths, 1)
 
 
@@ -721,7 +725,7 @@ def test_on_a_full_disk_nothing_is_acknowledged_that_is_missing_and_intake_goes_
         assert [taken(client, 0) for _ in range(3)] == [202] * 3
         pid, (_, hard) = server.process.pid, resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
         size = (lake.root / "manifest.sqlite-wal").stat().st_size
-        for turn, room in enumerate((0, 1, 4_096, 10_000, 40_000), 1):
+        for turn, room in enumerate((0, 1, 10_000, 30_000, 70_000), 1):
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (size + room, hard))
             told = [taken(client, turn) for _ in range(15)]
             assert set(told) <= {202, 503}
@@ -748,13 +752,11 @@ def test_a_disk_that_is_full_when_files_are_due_loses_nothing(lake, opened, monk
         with monkeypatch.context() as patch:
             patch.setattr("data.landing.write_parquet", failing)
             clock[0] += FLUSH_AFTER
-            told = ""
-            while "No space left" not in told:
-                time.sleep(0.05)
-                told += capsys.readouterr().err
+            told = []
+            until(lambda: told.append(capsys.readouterr().err) or "No space left" in "".join(told), pause=0.05)
             assert send(client, row("/b")).status_code == 202
             assert client.get("/analytics/traffic-overview").status_code == 200
-    assert told.count("No space left") == 1
+    assert "".join(told).count("No space left") == 1
     assert pending.waiting(lake.manifest).visits == 0
     assert kept(lake) == {"/a": 1, "/b": 1}
 

@@ -28,6 +28,7 @@ from tests.visits import land, visit
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 TABLE = VISITS.insert(0, pa.field("day", pa.date32()))
+PATIENCE = 60  # seconds; what comes by itself comes in one or two
 
 
 class Clock:
@@ -74,9 +75,11 @@ def working(lake, clock, until, meanwhile=lambda: None):
         chores = Upkeep(lake, clock, None)
         chores.begin()
         meanwhile()
-        while not until():
+        given_up = time.monotonic() + PATIENCE
+        while not (has_come := until()) and time.monotonic() < given_up:
             await asyncio.sleep(0.005)
         await chores.end()
+        assert has_come
 
     asyncio.run(work())
 
@@ -498,6 +501,7 @@ def test_a_server_that_is_told_to_stop_under_load_has_every_visit_it_acknowledge
         for thread in senders:
             thread.start()
         while len(acknowledged) < 60 + 40 * turn:
+            assert any(thread.is_alive() for thread in senders)
             time.sleep(0.005)
         server.process.send_signal(signal.SIGTERM)
         for thread in senders:

@@ -1,0 +1,124 @@
+"""Who is at work in a lake at the same time, each in a process that may be killed at any moment.
+
+Batches are of one size. An importer imports the same log again until that is acknowledged, as its owner would; a sender
+that got no answer sends something else, as nobody can tell whether the first was kept.
+"""
+
+import os
+import time
+import uuid
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from data import Lake
+from data.compacting import Compactor
+from data.importing import Importer, Options
+from data.intake import Intake, Sent
+from data.pending import flush_all
+from data.reclassifying import Reclassifier
+from data.retaining import retain
+from queries import Scope, Warehouse
+from tests.faults.lakes import CHROME, GPTBOT, line
+
+BATCH = 10
+KEPT_DAYS = 30
+OLD = "old"
+"""Batches of this name are of days that are too old to be kept."""
+
+
+def days_ago(days):
+    return datetime.now(UTC) - timedelta(days)
+
+
+def acknowledge(name):
+    with Path("acknowledged").open("ab", buffering=0) as file:
+        file.write(f"{name}\n".encode())
+
+
+def acknowledged(folder):
+    return (folder / "acknowledged").read_text().split()
+
+
+def import_logs(name):
+    """Write logs and import each, going on where whoever was killed left off."""
+    Path("acknowledged").touch()
+    lake = Lake(Path("lake"))
+    importer = Importer(lake)
+    number = sum(told.startswith((f"{name}-", f"{OLD}{name}-")) for told in acknowledged(Path()))
+    while True:
+        batch = f"{OLD if number % 4 == 0 else ''}{name}-{number}"
+        path = Path(f"{batch}.log")
+        if not path.exists():
+            written = Path(f"{batch}.log.part")
+            written.write_text(log_of(batch))
+            written.rename(path)
+        importer.run(path, Options("acme"))
+        acknowledge(batch)
+        path.unlink()
+        number += 1
+
+
+def log_of(batch):
+    newest = 60 if batch.startswith(OLD) else 1
+    lines = [
+        line(f"/{batch}/{number}", agent=(CHROME, GPTBOT)[number % 2], when=days_ago(newest + number % 2))
+        for number in range(BATCH)
+    ]
+    return "".join(lines)
+
+
+def send():
+    """Send batches to an intake."""
+    lake = Lake(Path("lake"))
+    intake = Intake(lake)
+    while True:
+        batch = uuid.uuid4().hex
+        rows = [
+            f'{{"path": "/{batch}/{number}", "time": {days_ago(number % 2).timestamp()}}}'.encode()
+            for number in range(BATCH)
+        ]
+        intake.land([Sent("acme", rows)])
+        acknowledge(batch)
+
+
+def maintain():
+    """Give visits their files, merge files, delete what may go."""
+    lake = Lake(Path("lake"))
+    compactor = Compactor(lake)
+    while True:
+        flush_all(lake)
+        compactor.run(wait=False)
+        compactor.sweep()
+        time.sleep(0.05)
+
+
+def reclassify():
+    """Let the rules change again and again."""
+    lake = Lake(Path("lake"))
+    reclassifier = Reclassifier(lake)
+    while True:
+        reclassifier._classifier.rules_version = uuid.uuid4().hex[:8]
+        reclassifier.run(["acme"])
+        time.sleep(0.5)
+
+
+def forget():
+    """Let what is too old end."""
+    lake = Lake(Path("lake"))
+    while True:
+        retain(lake, KEPT_DAYS, datetime.now(UTC))
+        time.sleep(0.2)
+
+
+def read():
+    """Ask, as the server does, how many visits each batch has; tell of every answer, and of batches in part."""
+    lake = Lake(Path("lake"))
+    warehouse = Warehouse(lake)
+    scope = Scope("acme", days_ago(100).date(), days_ago(-1).date())
+    while True:
+        variables = warehouse.variables(scope)
+        sql = "SELECT split_part(path, '/', 2), count(*) FROM visits_in_scope GROUP BY 1"
+        found = Counter(dict(warehouse.rows(sql, variables)[1]))
+        broken = {name: visits for name, visits in found.items() if visits != BATCH}
+        os.write(1, f"read {len(found)} {broken or 'whole'}\n".encode())

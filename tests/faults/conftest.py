@@ -1,0 +1,56 @@
+"""The proofs of the lake: what the program promises when it is killed, when disks fail, when everybody is at work.
+
+All tests together try a sample. `TRAFFIC_FAULTS=10 uv run pytest tests/faults` tries ten times as much,
+`TRAFFIC_FAULTS=all uv run pytest tests/faults` every system call, and works for an hour or two. Figures come last.
+"""
+
+import sys
+
+import pytest
+
+from tests.faults.tracing import Program, why_not
+
+if sys.platform != "linux":
+    collect_ignore_glob = ["test_*.py"]
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory):
+    """Runs functions of workers.py in processes of their own."""
+    program = Program(tmp_path_factory.mktemp("told"))
+    yield program
+    program.close()
+
+
+@pytest.fixture(scope="session")
+def traceable(pytestconfig):
+    """Skips a test where system calls cannot be traced, and says so whatever else is shown."""
+    if why_not():
+        with pytestconfig.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+            sys.stderr.write(f"\nproofs of tests/faults are skipped: {why_not()}\n")
+        pytest.skip(why_not())
+
+
+@pytest.fixture
+def tell(record_property):
+    """Prints figures of a proof: at once, and all of them at the end of the run."""
+
+    def tell(**figures):
+        text = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in figures.items())
+        sys.stdout.write(f"{text}\n")
+        record_property("figures", text)
+
+    return tell
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print the figures of all proofs; where tests run in several processes, nothing else shows them."""
+    reports = [report for reports in terminalreporter.stats.values() for report in reports]
+    told = {
+        report.nodeid.partition("::")[2]: value
+        for report in reports
+        for name, value in getattr(report, "user_properties", ())
+        if name == "figures"
+    }
+    for name, value in sorted(told.items()):
+        terminalreporter.write_line(f"{name}: {value}")

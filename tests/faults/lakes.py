@@ -1,0 +1,179 @@
+"""What lies in a lake: its visits, whether it is sound, what has no business there, and every byte of it unpacked."""
+
+import hashlib
+import json
+import re
+from collections import defaultdict
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from data import Lake
+from data.checking import check
+from data.compacting import Compactor
+from data.intake import Sent
+from data.visits import VISITS
+
+GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
+ADDRESSES = ("198.51.100.213", "2001:db8:ca7a:1d::beef")
+"""Whose clients' visits are: nothing that is written may hold them, as text or as 16 bytes."""
+CANARIES = (b"198.51.100.213", b"2001:db8:ca7a:1d", bytes.fromhex("20010db8ca7a001d00000000"))
+PER_BATCH = 6
+"""Visits of a batch that is reported."""
+_FAR = timedelta(days=36_500)
+_ZSTD = b"\x28\xb5\x2f\xfd"
+
+
+def line(path, day=1, address=ADDRESSES[0], agent=GPTBOT, when=None):
+    """A line of an access log, of a day of January or of any other time."""
+    when = when or datetime(2026, 1, day, 10, 5, 3)
+    return f'{address} - - [{when:%d/%b/%Y:%H:%M:%S} +0000] "GET {path} HTTP/1.1" 200 5 "-" "{agent}"\n'
+
+
+def log(name, lines, days=2):
+    """An access log; every visit has a path of its own, every day visits of people and of an automaton."""
+    return "".join(
+        line(f"/{name}/{number}", 1 + number % days, ADDRESSES[number // 2 % 2], (GPTBOT, CHROME)[number // days % 2])
+        for number in range(lines)
+    )
+
+
+def reported(batch, visits=PER_BATCH):
+    """A batch of visits as somebody reports them, JSON objects."""
+    return [
+        json.dumps(
+            {"time": f"2026-01-0{1 + number % 2}T10:05:03Z", "path": f"/{batch}/{number}", "user_agent": CHROME,
+             "ip": ADDRESSES[number % 2]}
+        ).encode()
+        for number in range(visits)
+    ]  # fmt: skip
+
+
+def report(intake, *names):
+    """Let an intake keep batches of visits, each sent by somebody else."""
+    return intake.land([Sent("acme", reported(name)) for name in names])
+
+
+# What counts
+
+
+def visits(lake):
+    """Every visit of a lake, in a file or waiting for one, by organization and day, in an order of its own.
+
+    Of a visitor's hash only whether there is one: the salt of its day is random.
+    """
+    found = defaultdict(list)
+    for organization in organizations(lake):
+        for file in lake.manifest.live_files(organization):
+            table = pq.ParquetFile(lake.root / file.path).read()
+            found[organization, str(file.day)] += table.to_pylist()
+    for organization, body in lake.manifest.rows("SELECT organization, body FROM pending"):
+        for row in pa.ipc.open_stream(body).read_all().to_pylist():
+            found[organization, str(row.pop("day"))].append(row)
+    return {
+        place: sorted(({**row, "visitor": row["visitor"] is not None} for row in rows), key=lambda row: row["path"])
+        for place, rows in found.items()
+    }
+
+
+def organizations(lake):
+    waiting = lake.manifest.rows("SELECT DISTINCT organization FROM pending")
+    return sorted({*lake.manifest.organizations(), *(name for (name,) in waiting)})
+
+
+@contextmanager
+def opened(root):
+    """A lake, as long as a with block lasts."""
+    lake = Lake(root)
+    with closing(lake.manifest):
+        yield lake
+
+
+def batches(lake):
+    """How many visits each batch has, by the first part of their paths."""
+    found = defaultdict(int)
+    for rows in visits(lake).values():
+        for row in rows:
+            found[row["path"].split("/")[1]] += 1
+    return dict(found)
+
+
+# What must hold
+
+
+def assert_sound(lake):
+    """Every live file can be read and is what was written, and nothing else is wrong."""
+    for organization in lake.manifest.organizations():
+        for file in lake.manifest.live_files(organization):
+            content = (lake.root / file.path).read_bytes()
+            assert hashlib.sha256(content).hexdigest() == file.sha256, file.path
+            table = pq.read_table(pa.BufferReader(content))
+            assert (table.schema, len(table)) == (VISITS, file.visits), file.path
+    found = check(lake)
+    assert not found.troubles
+
+
+def sweep(lake):
+    """Delete what may go when nobody has been at work for long."""
+    Compactor(lake, lambda: datetime.now(UTC) + _FAR).sweep()
+
+
+def strays(lake):
+    """The files of a lake that nothing needs."""
+    files = {path.relative_to(lake.root).as_posix() for path in lake.root.rglob("*") if path.is_file()}
+    live = {file.path for name in lake.manifest.organizations() for file in lake.manifest.live_files(name)}
+    return {name for name in files - live if not _NEEDED.fullmatch(name)}
+
+
+_NEEDED = re.compile(
+    r"(manifest|control)\.sqlite(-wal|-shm)?|salts\.sqlite|links/organization=\w+/links\.parquet"
+    r"|visits/organization=_seed/day=1970-01-01/seed\.parquet|rejects/\w+-[0-9a-f]{16}\.csv|ip-lists/[\w-]+\.json"
+)
+
+
+# What may not be there
+
+
+def assert_no_address(folder, *texts):
+    """No byte in a folder, and none of some texts, tells a client's address."""
+    for path in folder.rglob("*"):
+        if path.is_file() and ".log" not in path.name:  # the log itself, which its owner keeps
+            for content in unpacked(path.read_bytes()):
+                assert not found_in(content, CANARIES), path
+    for text in texts:
+        assert not found_in(text.encode(), CANARIES), text
+
+
+def found_in(content, words):
+    return [word for word in words if word in content]
+
+
+def unpacked(content):
+    """Some bytes, and what each compressed part of them holds."""
+    yield content
+    start = content.find(_ZSTD)
+    while start >= 0:
+        with suppress(IndexError, OSError):  # it only looks like one, or was never written to its end
+            yield _inflated(content[start : start + _length_of(content[start:])])
+        start = content.find(_ZSTD, start + 4)
+
+
+def _inflated(frame):
+    with pa.CompressedInputStream(pa.BufferReader(frame), "zstd") as stream:
+        return stream.read()
+
+
+def _length_of(frame):
+    """How long a Zstandard frame is, by its headers (RFC 8878)."""
+    told = frame[4]
+    is_single = told >> 5 & 1
+    end = 6 - is_single + (0, 1, 2, 4)[told & 3] + (is_single, 2, 4, 8)[told >> 6]
+    is_last = 0
+    while not is_last:
+        block = frame[end] | frame[end + 1] << 8 | frame[end + 2] << 16
+        is_last = block & 1
+        end += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)
+    return end + 4 * (told >> 2 & 1)

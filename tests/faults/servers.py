@@ -1,0 +1,76 @@
+"""A running server over the lake of a folder, and requests to it. Each request comes from a source of its own."""
+
+import http.client
+import itertools
+import json
+import re
+import signal
+import time
+from contextlib import contextmanager
+from datetime import date, timedelta
+from typing import NamedTuple
+
+from service.control import Control
+from tests.faults.lakes import opened, reported
+from tests.faults.tracing import Child
+
+_sources, _days = itertools.count(1), itertools.count()
+
+
+class Answer(NamedTuple):
+    status: int
+    body: bytes
+
+
+class Server(NamedTuple):
+    """A server that runs in a process of a Program."""
+
+    child: Child
+    port: int
+    key: str
+
+    def ask(self, method, path, body=None, source=""):
+        """One request on a connection of its own. Raises OSError or HTTPException when there is no whole answer."""
+        number = next(_sources)
+        source = source or f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+        headers = {"Authorization": f"Bearer {self.key}", "X-Forwarded-For": source, "Connection": "close"}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.read())
+        finally:
+            connection.close()
+
+    def report(self, batch):
+        """Report a batch of visits."""
+        return self.ask("POST", "/visits", b"\n".join(reported(batch)))
+
+    def total(self):
+        """How many visits there are, by an answer that nobody has asked for before."""
+        start = date(1970, 1, 1) + timedelta(next(_days))
+        answer = self.ask("GET", f"/analytics/traffic-overview?start_date={start}&end_date=2026-12-31")
+        assert answer.status == 200, answer
+        return json.loads(answer.body)["total_visits"]
+
+
+@contextmanager
+def serving(program, folder, **settings):
+    """A server over folder/lake as long as a with block lasts; acme has a key."""
+    with opened(folder / "lake") as lake:
+        control = Control(lake)
+        key = control.create_key("acme", "test")
+        control.close()
+    settings = {
+        f"TRAFFIC_{name.upper()}": value for name, value in {"trusted_proxies": "127.0.0.1", **settings}.items()
+    }
+    child = program.start(folder, "serve", settings)
+    try:
+        while not (place := re.search(r"at http://127.0.0.1:(\d+)/", told := child.told.read_text())):
+            assert child.runs(), told
+            time.sleep(0.01)
+        yield Server(child, int(place[1]), key)
+    finally:
+        if child.process in program.running:
+            child.kill(signal.SIGTERM)
+            child.wait()

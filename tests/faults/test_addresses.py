@@ -1,0 +1,94 @@
+"""No client's address is written anywhere, and no salt outlives two days, whatever goes wrong.
+
+test_disturbed_commands.py looks for the same addresses after kills and failing calls.
+"""
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from data.importing import Importer, Options
+from data.salts import LIFETIME, forget_old_salts
+from tests.faults.lakes import ADDRESSES, assert_no_address, batches, found_in, line, log, opened, unpacked
+from tests.faults.servers import serving
+from tests.faults.trials import scaled
+from tests.faults.victims import nothing
+from tests.visits import land, visit
+
+V4, V6 = (address.encode() for address in ADDRESSES)
+SPOILT = (
+    b'{"path": "/a", "ip": "%s.1"}' % V4,
+    b'{"path": "/a", "ip": ["%s"]}' % V4,
+    b'{"path": "/a", "adress": "%s"}' % V6,
+    b'{"path": "/a", "ip": "%s", "time": "never"}' % V6,
+    b'[{"path": "/a", "ip": "%s"' % V4,
+    b"%s\xff\x00" % V4,
+)
+"""What is no report of a visit, with an address in it."""
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_the_search_finds_an_address_in_a_compressed_column_and_in_a_database(address, lake):
+    assert_no_address(lake.root)
+    with lake.manifest.transaction() as db:
+        db.execute("INSERT INTO epochs VALUES (?, 1)", [f"x{address}x"])
+    with pytest.raises(AssertionError, match="manifest"):
+        assert_no_address(lake.root)
+    paths = ["/#", "/z", *(f"/{address}/{number}" for number in range(300))]  # the footer names the first and last
+    land(lake, "acme", [visit(path=path) for path in paths])
+    (path,) = lake.root.glob("visits/organization=acme/*/*.parquet")
+    assert not found_in(path.read_bytes(), [address.encode()])
+    assert any(found_in(content, [address.encode()]) for content in unpacked(path.read_bytes()))
+
+
+def test_a_server_and_an_import_that_are_given_nonsense_leave_no_address(program, tell, tmp_path):
+    nothing(tmp_path)
+    spoilt = f"{ADDRESSES[0]} is no line\n{line('/a/x', address=ADDRESSES[1] + ':')}"
+    (tmp_path / "a.log").write_text(log("a", 60) + spoilt)
+    (tmp_path / "none.log").write_text("".join(f"{address}\n" for address in ADDRESSES))
+    told, requests = [], 0
+    with serving(program, tmp_path) as server:
+        for number in range(scaled(3, 30)):
+            for body in SPOILT:
+                answer = server.ask("POST", "/visits", body, source=ADDRESSES[number % 2])
+                assert answer.status in (202, 400)
+                told.append(answer.body.decode())
+            assert server.report(f"batch{number}").status == 202
+            paths = ("/nothing", "/analytics/devices?range=1", "/analytics/top-links?range=90d")
+            told += [server.ask("GET", path, source=ADDRESSES[1]).body.decode() for path in paths]
+            requests += len(SPOILT) + 4
+        words = ("traffic", "import", "a.log", "none.log", "--org", "acme", "--lake", "lake")
+        runs = [program.run(tmp_path, *words, *flags) for flags in ((), ("--dry-run",))]
+        assert [run.code for run in runs] == [2, 2]
+        server.child.kill()
+        told += [run.told for run in (server.child.wait(), *runs)]
+    assert_no_address(tmp_path, *told)
+    with opened(tmp_path / "lake") as lake:
+        assert batches(lake)["a"] >= 60
+    tell(requests=requests, imports=len(runs), addresses=0)
+
+
+def test_no_salt_is_left_two_days_after_it_was_made(lake, tmp_path, tell):
+    made, start, path = {}, datetime(2026, 1, 1, tzinfo=UTC), tmp_path / "a.log"
+    times = [start + timedelta(hours=hours) for hours in range(0, scaled(144, 1440), 12)]
+    importer = Importer(lake, now=lambda: now)
+    for now in times:
+        path.write_text(line(f"/{now:%d-%H}", when=now) + line(f"/{now:%d-%H}", when=now - timedelta(days=1)))
+        importer.run(path, Options("acme"))
+        made = dict.fromkeys(salts_in(lake), now) | made
+        assert_gone(lake, [salt for salt, at in made.items() if at < now - LIFETIME])
+    forget_old_salts(lake.salts, start + timedelta(days=400))
+    assert_gone(lake, made)
+    tell(salts=len(made), left=0)
+
+
+def salts_in(lake):
+    with closing(sqlite3.connect(lake.salts)) as db:
+        return [salt for (salt,) in db.execute("SELECT salt FROM salts")]
+
+
+def assert_gone(lake, salts):
+    for path in lake.root.rglob("*"):
+        assert not path.is_file() or not found_in(path.read_bytes(), [salt.encode() for salt in salts]), path

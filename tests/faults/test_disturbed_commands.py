@@ -1,0 +1,66 @@
+"""Killed at any system call, or told by it that the disk is full or fails, a command acknowledges nothing that is not
+there, doubles nothing and leaves a sound lake without a client's address; the next run finishes what it began.
+"""
+
+import itertools
+import shutil
+import signal
+
+import pytest
+
+from tests.faults.trials import IS_LONG, Trial, some
+from tests.faults.victims import VICTIMS, grown_log, two_logs
+
+KILLS, FAILURES = 6, 2
+"""System calls of each command that kill it, or fail; in the long form every one that changes the disk."""
+WAYS = ("error=ENOSPC:when={}+", "error=EIO:when={}", "error=ENOSPC:when={}", "error=EIO:when={}+")
+"""Once, or from then on."""
+
+
+@pytest.fixture(scope="module", params=VICTIMS, ids=lambda victim: victim.name)
+def trial(request, program, traceable, tmp_path_factory):
+    return Trial(request.param, program, tmp_path_factory.mktemp("trial"))
+
+
+def test_a_kill_loses_and_doubles_nothing_and_the_next_run_finishes(trial, tell):
+    codes = [
+        trial.inject(f"{call.name}:signal=KILL:when={call.number}").code
+        for call in some(trial.calls, KILLS, seed=trial.victim.name)
+    ]
+    assert set(codes) <= {0, -signal.SIGKILL}
+    tell(points=len(trial.calls), kills=codes.count(-signal.SIGKILL), lost=0, doubled=0)
+    assert codes.count(-signal.SIGKILL) > len(codes) // 2
+
+
+def test_a_call_that_fails_acknowledges_nothing_and_the_next_run_finishes(trial, tell):
+    calls = some(trial.calls, FAILURES, seed=trial.victim.name)
+    ways = itertools.cycle(WAYS)
+    codes = [trial.inject(f"{call.name}:{next(ways).format(call.number)}").code for call in calls]
+    tell(points=len(trial.calls), failures=len(codes), failed_runs=len(codes) - codes.count(0), false_acks=0)
+
+
+def test_files_that_cannot_grow_acknowledge_nothing_and_the_next_run_finishes(trial, tell):
+    codes = [trial.limit(1 << power).code for power in (range(20) if IS_LONG else [13])]
+    tell(limits=len(codes), failed_runs=len(codes) - codes.count(0), false_acks=0)
+    assert any(codes)
+
+
+def test_lines_that_could_not_be_read_are_noted_even_if_the_import_was_killed(program, traceable, tmp_path):
+    grown_log(tmp_path)
+    words = ("in_order", "traffic", "import", "a.log", "--org", "acme", "--lake", "lake")
+    shutil.copytree(tmp_path, tmp_path / "undisturbed")
+    calls = program.trace(tmp_path / "undisturbed", *words).calls
+    (noted,) = [call for call in calls if call.name == "rename" and "/rejects/" in call.text]
+    killed = program.trace(tmp_path, *words, options=("-e", f"inject=rename:signal=KILL:when={noted.number}"))
+    assert killed.code == -signal.SIGKILL
+    assert program.run(tmp_path, *words).code == 0
+    assert [*(tmp_path / "lake" / "rejects").iterdir()]
+
+
+def test_a_full_disk_is_told_in_one_line(program, traceable, tmp_path):
+    two_logs(tmp_path)
+    words = ("in_order", "traffic", "import", "a.log", "--org", "acme", "--lake", "lake")
+    run = program.trace(tmp_path, *words, options=("-e", "inject=fdatasync:error=ENOSPC"))
+    assert run.code == 1
+    assert run.told.splitlines()[-1].startswith("traffic: ")
+    assert "Traceback" not in run.told

@@ -1,0 +1,112 @@
+"""While its disk is full or fails, a server answers what it is asked and refuses what it is sent; then it goes on."""
+
+import asyncio
+import errno
+import resource
+import time
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from data.intake import Intake
+from service.upkeep import Upkeep
+from tests.faults.lakes import PER_BATCH, assert_no_address, assert_sound, batches, opened, report
+from tests.faults.servers import serving
+from tests.faults.tracing import Tracer
+from tests.faults.trials import scaled
+from tests.faults.victims import nothing
+
+REPORTS = scaled(5, 200)
+
+
+@contextmanager
+def limited(server, folder):
+    """No file may become larger than a page: what the server tells has room, what its databases hold has not."""
+    resource.prlimit(server.child.process, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+    yield
+    resource.prlimit(server.child.process, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+def failing(*injected):
+    """Some system calls fail."""
+
+    @contextmanager
+    def failing(server, folder):
+        expressions = [word for one in injected for word in ("-e", f"inject={one}")]
+        tracer = Tracer(server.child.process, folder / "trace", *expressions)
+        assert tracer.is_attached
+        yield
+        tracer.detach()
+
+    return failing
+
+
+WAYS = {
+    "no file may grow": (limited, {503}),
+    "no space for databases": (failing("pwrite64:error=ENOSPC"), {503}),
+    "databases are not synced": (failing("fdatasync:error=EIO"), {503}),
+    "files are not synced or moved": (failing("fsync,rename:error=EIO"), {202}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_server_reads_on_refuses_what_it_cannot_keep_and_resumes(way, program, traceable, tell, tmp_path):
+    disturbed, statuses = WAYS[way]
+    nothing(tmp_path)
+    answers = {}
+    with serving(program, tmp_path) as server:
+        answers["before"] = server.report("before").status
+        wait_until(lambda: server.total() == PER_BATCH)
+        answers["waiting"] = server.report("waiting").status  # for its file, if it has none yet
+        with disturbed(server, tmp_path):
+            for number in range(REPORTS):
+                answers[f"during{number}"] = server.report(f"during{number}").status
+                assert server.total() in (PER_BATCH, 2 * PER_BATCH)
+            time.sleep(2.5)  # its background work fails, too
+            assert server.total() in (PER_BATCH, 2 * PER_BATCH)
+        answers["after"] = server.report("after").status
+        taken = [name for name, status in answers.items() if status == 202]
+        wait_until(lambda: server.total() == len(taken) * PER_BATCH)
+    assert {answers[name] for name in ("before", "waiting", "after")} == {202}
+    assert {answers[f"during{number}"] for number in range(REPORTS)} == statuses
+    with opened(tmp_path / "lake") as lake:
+        found = batches(lake)
+        assert_sound(lake)
+    assert found == dict.fromkeys(taken, PER_BATCH)
+    assert_no_address(tmp_path, server.child.told.read_text())
+    tell(reports=len(answers), refused=len(answers) - len(taken), lost=0, doubled=0, failed_reads=0)
+
+
+def wait_until(holds):
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def test_background_work_goes_on_when_its_trouble_cannot_be_told(lake, monkeypatch):
+    flushes = []
+
+    def fail(_):
+        flushes.append(time.monotonic())
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    class Full:
+        def write(self, _):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def work():
+        upkeep.begin()
+        await asyncio.sleep(2.5)
+        for task in upkeep._tasks:
+            task.cancel()
+        await asyncio.gather(*upkeep._tasks, return_exceptions=True)
+
+    report(Intake(lake), "waiting")
+    monkeypatch.setattr("service.upkeep.START_SECONDS", 0.0)
+    monkeypatch.setattr("service.upkeep.flush_all", fail)
+    monkeypatch.setattr("sys.stderr", Full())
+    upkeep = Upkeep(lake, lambda: datetime.now(UTC) + timedelta(minutes=1), None)
+    asyncio.run(work())
+    assert len(flushes) > 1

@@ -1,0 +1,167 @@
+"""The program under strace: which system calls it makes, and what becomes of it when one of them kills it or fails."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+CALLS = ("openat", "write", "pwrite64", "fsync", "fdatasync", "rename", "unlink", "mkdir", "ftruncate")
+"""What this program changes a disk with. Of openat only those count that may make a file."""
+_LINE = re.compile(r"(\d+) +(\w+)\((.*)")
+_ENDED = re.compile(r"(\d+) +<\.\.\. \w+ resumed>(.*)")
+_PATH = re.compile(r'<(/[^>]*)>|"(/?[^"]*)"')
+
+
+class Call(NamedTuple):
+    """One system call of a trace."""
+
+    process: int
+    name: str
+    number: int  # among those of this name and process, from 1, as strace's `when=` counts them
+    text: str  # arguments and result
+
+    @property
+    def paths(self):
+        """The files and folders it names."""
+        return [inside or quoted for inside, quoted in _PATH.findall(self.text)]
+
+    @property
+    def kind(self):
+        """Calls of one kind do the same to the same sort of file."""
+        return self.name, *(re.sub(r"[0-9a-f]{8}-[0-9a-f-]+|\d+", "0", path) for path in self.paths[:1])
+
+
+class Run(NamedTuple):
+    """How a process ended, what it had to say, and the calls that were traced."""
+
+    code: int
+    told: str
+    calls: list[Call]
+
+
+class Child(NamedTuple):
+    """A process that a Program started."""
+
+    program: "Program"
+    process: int
+    told: Path
+
+    def release(self):
+        self.program.ask("release", self.process)
+
+    def runs(self):
+        return self.program.ask("runs", self.process)
+
+    def kill(self, number=signal.SIGKILL):
+        os.kill(self.process, number)
+
+    def wait(self):
+        code = self.program.ask("wait", self.process)
+        self.program.running.remove(self.process)
+        return Run(code, self.told.read_text(errors="replace"), [])
+
+
+class Program:
+    """Runs functions of workers.py in processes of their own. What they say is kept in a folder."""
+
+    def __init__(self, folder):
+        self._folder = folder
+        self._started = 0
+        self.running = set()
+        """The ids of those that were not waited for: nobody else has them."""
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.program"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environ,
+        )  # fmt: skip
+
+    def ask(self, *question):
+        self._process.stdin.write(json.dumps(question, default=str) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def start(self, folder, function, *words, held=False):
+        """Start a function with some words in a folder."""
+        self._started += 1
+        told = self._folder / f"told-{self._started}"
+        told.touch()
+        child = Child(self, self.ask("start", function, words, folder, told), told)
+        self.running.add(child.process)
+        if not held:
+            child.release()
+        return child
+
+    def run(self, folder, function, *words):
+        return self.start(folder, function, *words).wait()
+
+    def trace(self, folder, function, *words, calls=CALLS, options=("-y",)):
+        """Run a function with some words under strace."""
+        child = self.start(folder, function, *words, held=True)
+        trace = child.told.with_suffix(".trace")
+        tracer = Tracer(child.process, trace, "-e", f"trace={','.join(calls)}", *options)
+        assert tracer.is_attached, tracer.told
+        child.release()
+        run = child.wait()
+        tracer.wait()
+        return run._replace(calls=list(calls_of(trace.read_text(errors="replace"))))
+
+    def close(self):
+        for process in self.running:
+            os.kill(process, signal.SIGKILL)
+        self._process.communicate()
+
+
+class Tracer:
+    """strace, looking at a process that waits meanwhile, and at every thread it makes."""
+
+    def __init__(self, process, trace, *expressions):
+        command = ["strace", "-f", "-o", trace, "-p", str(process), *expressions]
+        self._strace = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.told = self._strace.stderr.readline()
+        self.is_attached = "attached" in self.told
+
+    def wait(self):
+        """Look on until the process has ended."""
+        self._strace.communicate()
+
+    def detach(self):
+        """Look away; the process goes on."""
+        self._strace.terminate()
+        self._strace.communicate()
+
+
+def calls_of(text):
+    """Every call of a trace that may change a disk: in the order in which they began, but syncs as they ended."""
+    numbers, begun = {}, {}
+    for line in text.splitlines():
+        found, ended = _LINE.match(line), _ENDED.match(line)
+        if found:
+            process, name, rest = int(found[1]), found[2], found[3]
+            number = numbers[process, name] = numbers.get((process, name), 0) + 1
+            call = Call(process, name, number, rest)
+            if name in ("fsync", "fdatasync") and rest.endswith("<unfinished ...>"):
+                begun[process] = call
+            elif name != "openat" or "O_CREAT" in rest:
+                yield call
+        elif ended and int(ended[1]) in begun:
+            call = begun.pop(int(ended[1]))
+            yield call._replace(text=call.text + ended[2])
+
+
+@cache
+def why_not():
+    """Why system calls cannot be traced here; '' where they can."""
+    if not shutil.which("strace"):
+        return "strace is missing: apt-get install strace (Debian package strace)"
+    with subprocess.Popen(["sleep", "60"]) as process:
+        tracer = Tracer(process.pid, os.devnull, "-e", "trace=none")
+        process.kill()
+        tracer.wait()
+    return "" if tracer.is_attached else f"strace (Debian package strace) may not trace here: {tracer.told}"

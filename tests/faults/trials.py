@@ -1,0 +1,120 @@
+"""A command that is disturbed at a system call: what must hold right afterwards, and when it is run again."""
+
+import itertools
+import os
+import random
+import shutil
+from contextlib import contextmanager
+
+from tests.faults.lakes import assert_no_address, assert_sound, found_in, opened, strays, sweep, unpacked
+
+SHARE = os.environ.get("TRAFFIC_FAULTS", "1")
+"""How much is tried: so many times what a run of all tests tries, or "all" that there is."""
+IS_LONG = SHARE == "all"
+
+
+def scaled(sampled, long):
+    """How often or how long something is tried."""
+    return long if IS_LONG else sampled * int(SHARE)
+
+
+def some(calls, sampled, seed):
+    """Calls of as many kinds as possible; in the long form every call."""
+    if IS_LONG:
+        return calls
+    kinds, choice = {}, random.Random(seed)
+    for call in choice.sample(calls, len(calls)):
+        kinds.setdefault(call.kind, []).append(call)
+    turns = itertools.zip_longest(*choice.sample([*kinds.values()], len(kinds)))
+    return [call for turn in turns for call in turn if call][: scaled(sampled, None)]
+
+
+class Trial:
+    """A victim; what it begins with, and what comes of it undisturbed."""
+
+    def __init__(self, victim, program, folder):
+        self.victim, self._program, self._folder = victim, program, folder
+        self._numbers = itertools.count()
+        self._begun = folder / "begun"
+        self._begun.mkdir()
+        victim.prepare(self._begun)
+        with self._copy_of(self._begun) as copy:
+            self.before = victim.state(copy)
+        with self._copy_of(self._begun) as copy:
+            run = self._trace(copy)
+            assert run.code == 0, run.told
+            self.calls = [call for call in run.calls if os.devnull not in call.text]
+            assert len({call.process for call in run.calls}) == 1
+            self._assert_finished(copy)
+            self.after, self._files = victim.state(copy), files_of_days(copy)
+        assert victim.acknowledged(run._replace(code=1), self.after) == set(self.after)
+
+    def inject(self, injected):
+        """Run the victim while strace lets a call kill it or fail, then again undisturbed; the first run."""
+        return self._disturb(lambda folder: self._trace(folder, ("-e", f"inject={injected}")))
+
+    def limit(self, size):
+        """Run the victim while no file may become larger than a size, then again undisturbed; the first run."""
+        function, words = self.victim.function, self.victim.words
+        return self._disturb(lambda folder: self._program.run(folder, "limited", size, function, *words))
+
+    def _disturb(self, disturbed):
+        with self._copy_of(self._begun) as copy:
+            run = disturbed(copy)
+            with self._copy_of(copy) as left:
+                state = self._assert_whole(left, run)
+            words = self.victim.again(self.victim, state)
+            if words:
+                again = self._program.run(copy, "in_order", self.victim.function, *words)
+                assert again.code == 0, again.told
+                assert_no_address(copy, again.told)
+            self._assert_finished(copy)
+            assert self.victim.state(copy) == self.after
+            if self.victim.function == "traffic":
+                assert files_of_days(copy) == self._files
+        return run
+
+    def _trace(self, folder, options=("-y",)):
+        return self._program.trace(folder, "in_order", self.victim.function, *self.victim.words, options=options)
+
+    @contextmanager
+    def _copy_of(self, folder):
+        copy = self._folder / str(next(self._numbers))  # what a failing test left stays
+        shutil.copytree(folder, copy)
+        yield copy
+        shutil.rmtree(copy)
+
+    def _assert_whole(self, folder, run):
+        """What was acknowledged is there, all else is there or is not, and nothing is broken; what is there."""
+        assert_no_address(folder, run.told)
+        state = self.victim.state(folder)
+        assert state.keys() <= self.before.keys() | self.after.keys()
+        acknowledged = self.victim.acknowledged(run, self.after)
+        for name in self.before.keys() | self.after.keys():
+            allowed = [self.after.get(name)] if name in acknowledged else [self.before.get(name), self.after.get(name)]
+            assert state.get(name) in allowed, f"{name} after {run.code}: {run.told}"
+        if (folder / "lake" / "manifest.sqlite").exists():
+            with opened(folder / "lake") as lake:
+                assert_sound(lake)
+        return state
+
+    def _assert_finished(self, folder):
+        """Nothing is left over, once nobody can need it; and what is to be gone is."""
+        with opened(folder / "lake") as lake:
+            assert_sound(lake)
+            for path in (folder / "lake").rglob("*") if self.victim.gone else ():
+                if path.is_file():
+                    assert not any(found_in(content, self.victim.gone) for content in unpacked(path.read_bytes())), path
+            sweep(lake)
+            assert strays(lake) == set()
+            assert_sound(lake)
+        known = {path.name for path in self._begun.iterdir()}
+        assert {path.name for path in folder.iterdir()} - known <= {"lake", "copy"}
+
+
+def files_of_days(folder):
+    """How many live files each day of an organization has."""
+    with opened(folder / "lake") as lake:
+        return lake.manifest.rows(
+            "SELECT organization, day, count(*) FROM files WHERE deletable_at IS NULL GROUP BY 1, 2 ORDER BY 1, 2"
+        )

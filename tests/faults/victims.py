@@ -1,0 +1,218 @@
+"""What is killed and what fails: every command that changes a lake, with what it begins with and what must come of it.
+
+To add a command: a function that prepares a folder, and an entry in VICTIMS.
+"""
+
+import re
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from data import Lake
+from data.importing import Importer, Options
+from data.intake import Intake
+from data.links import import_links, links_of
+from data.manifest import Exchange
+from data.salts import salts_of
+from service.control import Control
+from tests.faults.lakes import batches, line, log, opened, report, visits
+from tests.visits import land, visit
+
+OLD_SALT, OLD_SALT_AT = "ca5a" * 16, datetime(2026, 1, 5, tzinfo=UTC)
+
+
+def everything(folder):
+    """The visits of each organization and day."""
+    with opened(folder / "lake") as lake:
+        return visits(lake)
+
+
+def by_log(folder):
+    """How many visits of each log, or of each reported batch, there are."""
+    with opened(folder / "lake") as lake:
+        return batches(lake)
+
+
+@dataclass(frozen=True)
+class Victim:
+    """A command, killed or failing."""
+
+    name: str
+    prepare: Callable
+    """Fills an empty folder, in which the command then works."""
+    words: tuple[str, ...]
+    state: Callable = everything
+    """What is there, by what changes as a whole."""
+    told: str = r"$^"
+    """What it says when something is done: all of it, or what the pattern's group names."""
+    function: str = "traffic"
+    again: Callable = lambda victim, state: victim.words
+    """The words that finish the work, from what is there; none when there is nothing left to do."""
+    gone: tuple[bytes, ...] = ()
+    """What is nowhere on the disk once it is done."""
+
+    def acknowledged(self, run, state):
+        """What a run said that it has done, of what may be in a state."""
+        found = re.findall(self.told, run.told)
+        names = {name for name in found if name in state}
+        return set(state) if run.code == 0 or (found and not names) else names
+
+
+# What each begins with
+
+
+def nothing(folder):
+    Lake(folder / "lake", create=True).manifest.close()
+
+
+def two_logs(folder):
+    nothing(folder)
+    (folder / "a.log").write_text(log("a", 8))
+    (folder / "b.log").write_text(log("b", 4, days=1))
+
+
+def grown_log(folder):
+    """A log that was imported when its last line was half written; a salt that is too old; lines that are none."""
+    whole = log("a", 8)
+    with opened_new(folder) as lake:
+        salts_of(lake.salts, [date(2026, 1, 1)], OLD_SALT_AT)
+        with closing(sqlite3.connect(lake.salts)) as db, db:
+            db.execute("UPDATE salts SET salt = ?", [OLD_SALT])
+        (folder / "a.log").write_text(whole[:-20])
+        Importer(lake, now=lambda: OLD_SALT_AT + timedelta(hours=1)).run(folder / "a.log", Options("acme"))
+    (folder / "a.log").write_text(whole + line("/a/8") + line("/a/9") + "198.51.100.213 is no line of a log\n")
+
+
+def rotated_log(folder):
+    """A log that was followed, and then grew, was renamed, and began anew."""
+    with opened_new(folder) as lake:
+        (folder / "a.log").write_text(log("a", 4))
+        Importer(lake).run(folder / "a.log", Options("acme"))
+    (folder / "a.log").rename(folder / "a.log.1")
+    (folder / "a.log.1").write_text(log("a", 8))
+    (folder / "a.log").write_text(log("b", 6))
+
+
+def opened_new(folder):
+    nothing(folder)
+    return opened(folder / "lake")
+
+
+def of_day(day, path, **columns):
+    return visit(visited_at=datetime(2026, 1, day, 10), path=path, **columns)
+
+
+def many_files(folder):
+    """Two files on each of two days, visits that wait, and a file that may be deleted."""
+    with opened_new(folder) as lake:
+        for part in range(3):
+            land(lake, "acme", [of_day(day, f"/{part}/{day}") for day in (1, 2)])
+        dead = lake.manifest.live_files("acme", date(2026, 1, 1), date(2026, 1, 1))[:1]
+        lake.manifest.exchange(Exchange(dead, OLD_SALT_AT, changes_answers=False), list)
+        report(Intake(lake), "waiting")
+
+
+def other_rules(folder):
+    """Visits of two organizations that rules of another time classified."""
+    with opened_new(folder) as lake:
+        for name in ("acme", "other"):
+            land(lake, name, [of_day(day, f"/{day}", user_agent="GPTBot/1.2") for day in (1, 2)])
+
+
+def secrets_to_erase(folder):
+    """Two days with visits that go and one that stays, and visits that wait for a file."""
+    with opened_new(folder) as lake:
+        goes = {"domain": "gone.example", "user_agent": "canary-agent"}
+        land(lake, "acme", [of_day(1, "/canary-path", **goes), of_day(1, "/stays")])
+        land(lake, "acme", [of_day(2, "/canary-path", **goes)])
+        land(lake, "other", [of_day(1, "/other")])
+        report(Intake(lake), "waiting")
+
+
+def old_days(folder):
+    """Days of two organizations that are too old, and one that is not."""
+    with opened_new(folder) as lake:
+        for name in ("acme", "other"):
+            land(lake, name, [of_day(day, "/canary-path", user_agent="canary-agent") for day in (1, 2)])
+        land(lake, "acme", [visit(visited_at=datetime.now(UTC).replace(tzinfo=None), path="/stays")])
+
+
+def a_link(folder):
+    with opened(folder / "lake") as lake:
+        (folder / "links.csv").write_text("short_code,target_url\nold,https://old.example\n")
+        import_links(lake, "acme", folder / "links.csv", OLD_SALT_AT)
+
+
+def links_file(folder):
+    """Links, and a file of others."""
+    nothing(folder)
+    a_link(folder)
+    (folder / "links.csv").write_text("short_code,target_url\nnew,https://new.example\n")
+
+
+def something_to_copy(folder):
+    """Everything that a backup holds."""
+    many_files(folder)
+    a_link(folder)
+    with opened(folder / "lake") as lake, closing(Control(lake)) as control:
+        control.create_key("acme", "test")
+
+
+# What is there
+
+
+def names_of_keys(folder):
+    if not (folder / "lake" / "manifest.sqlite").exists():
+        return {}
+    with opened(folder / "lake") as lake, closing(Control(lake)) as control:
+        return {key.name: key.organization for key in control.all_keys()}
+
+
+def links_there(folder):
+    with opened(folder / "lake") as lake:
+        return {"links": [link.target_url for link in links_of(lake, "acme")]}
+
+
+def copied(folder):
+    """The copy, whole; and the lake itself, which stays."""
+    there = folder / "copy"
+    found = {"lake": everything(folder)}
+    if there.exists():
+        with opened(there) as lake:
+            found["copy"] = visits(lake)
+    return found
+
+
+def missing_batches(victim, state):
+    """A sender that was not answered sends again what is not there; nobody else can know."""
+    root, *names = victim.words
+    return [root, *(name for name in names if name not in state)]
+
+
+def unless_copied(victim, state):
+    """A backup never takes the place of one that is there, and the one that is there is whole."""
+    return () if "copy" in state else victim.words
+
+
+VICTIMS = (
+    Victim("import", two_logs, ("import", "a.log", "b.log", "--org", "acme", "--lake", "lake"), by_log,
+           r"(\w)\.log: \d+ visits landed"),
+    Victim("import of a grown log", grown_log, ("import", "a.log", "--org", "acme", "--lake", "lake"), by_log,
+           r"(\w)\.log: \d+ visits landed", gone=(OLD_SALT.encode(),)),
+    Victim("intake", nothing, ("lake", "x", "y", "z"), by_log, r"kept (\w)", "keep", missing_batches),
+    Victim("follow", rotated_log, ("lake", "a.log"), by_log, "followed", "follow"),
+    Victim("compact", many_files, ("compact", "--lake", "lake"), told="files that nobody"),
+    Victim("reclassify", other_rules, ("reclassify", "--lake", "lake"), told="classified anew"),
+    Victim("keys create", lambda folder: None, ("keys", "create", "--org", "acme", "--name", "test", "--lake", "lake"),
+           names_of_keys, "tak_"),
+    Victim("links import", links_file, ("links", "import", "links.csv", "--org", "acme", "--lake", "lake"),
+           links_there, "now has"),
+    Victim("erase", secrets_to_erase, ("erase", "--org", "acme", "--domain", "gone.example", "--yes", "--lake", "lake"),
+           told="erased_at", gone=(b"canary-path", b"canary-agent")),
+    Victim("retain", old_days, ("retain", "--days", "100", "--lake", "lake"), told="are deleted",
+           gone=(b"canary-path", b"canary-agent")),
+    Victim("backup", something_to_copy, ("backup", "copy", "--lake", "lake"), copied, "copy: ",
+           again=unless_copied),
+)  # fmt: skip

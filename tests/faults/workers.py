@@ -1,0 +1,152 @@
+"""What runs in the processes that tests trace and kill: the program from its entry point, and what a server does."""
+
+import functools
+import io
+import os
+import resource
+import sqlite3
+import sys
+import time
+import uuid
+from concurrent.futures import Future
+from contextlib import redirect_stdout, suppress
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import data.compacting
+import data.importing
+import data.intake
+import data.landing
+import data.reclassifying
+import data.verifying
+import service.commands.erase
+import service.upkeep
+from data import Lake
+from data.classify import Classifier
+from data.following import Follower
+from data.importing import Options
+from data.intake import Intake
+from data.pending import flush_all
+from queries import FilesGone, Warehouse
+from service.commands import main
+from tests.faults.lakes import report
+
+rules = functools.cache(Classifier)
+rules()
+for module in (data.importing, data.intake, data.reclassifying):
+    module.Classifier = rules
+data.verifying.load = functools.cache(data.verifying.load)
+
+
+with suppress(SystemExit), redirect_stdout(io.StringIO()):  # for what only a command's first run imports
+    sys.argv = ["traffic", "import", "--help"]
+    main()
+
+
+class InThisThread:
+    """A pool that does at once what it is given: every system call then comes in one order, and has one number."""
+
+    def __init__(self, *_):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def submit(self, work, *words):
+        future = Future()
+        future.set_result(work(*words))
+        return future
+
+    def map(self, work, *lists):
+        return [work(*words) for words in zip(*lists, strict=True)]
+
+
+def traffic(*words):
+    """The program, as it is."""
+    sys.argv = ["traffic", *words]
+    main()
+
+
+def serve(settings):
+    """The server, on a free port."""
+    os.environ.update(settings)
+    service.upkeep.FLUSH_AFTER = timedelta(seconds=1)
+    Warehouse.answer = told_of_files_gone(Warehouse.answer)
+    traffic("serve", "--port", "0", "--lake", "lake")
+
+
+def told_of_files_gone(answer):
+    """A warehouse's way to answer that also tells when a file was deleted under it."""
+
+    @functools.wraps(answer)
+    def answering(*words):
+        try:
+            return answer(*words)
+        except FilesGone:
+            say("files gone")
+            raise
+
+    return answering
+
+
+def churn(grace_seconds):
+    """Let files come, be merged and be deleted again and again."""
+    data.compacting.READERS_GRACE = timedelta(seconds=grace_seconds)
+    lake = Lake(Path("lake"))
+    intake, compactor = Intake(lake), data.compacting.Compactor(lake)
+    while True:
+        report(intake, uuid.uuid4().hex)
+        flush_all(lake)
+        compactor.run()
+        compactor.sweep()
+        say("churned")
+        time.sleep(0.2)
+
+
+def in_order(function, *words):
+    """One of these functions in a single thread, and without its waiting for queries to end."""
+    data.landing.ThreadPoolExecutor = data.importing.ThreadPoolExecutor = InThisThread
+    data.importing.READERS = 1
+    service.commands.erase.time = SimpleNamespace(sleep=lambda _: None)
+    globals()[function](*words)
+
+
+def limited(size, function, *words):
+    """One of these functions, while no file may become larger than a size."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    in_order(function, *words)
+
+
+def say(text):
+    os.write(1, f"{text}\n".encode())
+
+
+def follow(root, path):
+    """Land what is new in a log and in what it was renamed to."""
+    lake = Lake(Path(root))
+    follower = Follower(lake, data.importing.Importer(lake), Path(path), Options("acme"), tell=say)
+    follower.tick()
+    follower.close()
+    if follower._trouble:
+        sys.exit(1)
+    say(f"followed {follower.landed.visits}")
+
+
+def keep(root, *batches):
+    """Take batches of visits as the server does, one commit each, then give them their files."""
+    lake = Lake(Path(root))
+    intake, refused = Intake(lake), 0
+    for batch in batches:
+        try:
+            report(intake, batch)
+        except (OSError, sqlite3.OperationalError):
+            refused += 1
+        else:
+            say(f"kept {batch}")
+    flush_all(lake)
+    say("flushed")
+    sys.exit(refused > 0)
