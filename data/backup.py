@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from data.checking import DATABASES, is_live, trouble_of
+from data.checking import DATABASES, trouble_of
 from data.errors import BadInput, LakeDamaged, Outdated
 from data.lake import Lake, move_durably
 
@@ -165,7 +165,7 @@ class _Visits:
         try:
             opened = source.open("rb")
         except FileNotFoundError as error:
-            if is_live(self._lake, file.path):
+            if self._lake.manifest.is_live(file.path):
                 raise LakeDamaged(f"{source} is missing; restore it from an older backup.") from error
             return False
         with opened:

@@ -128,7 +128,7 @@ def _trouble_of_visits(lake: Lake, file: LandedFile) -> str:
         with pq.ParquetFile(lake.root / file.path) as parquet:
             schema, visits = parquet.schema_arrow, parquet.metadata.num_rows
     except FileNotFoundError:
-        return "is missing" if is_live(lake, file.path) else ""  # erased since it was listed
+        return "is missing" if lake.manifest.is_live(file.path) else ""  # erased since it was listed
     except LakeDamaged:
         return "is not what was written: its SHA-256 differs"
     except (OSError, pa.ArrowException) as error:
@@ -136,11 +136,6 @@ def _trouble_of_visits(lake: Lake, file: LandedFile) -> str:
     if not schema.equals(VISITS):
         return "has other columns than visits have"
     return "" if visits == file.visits else f"holds {visits:,} visits, the manifest says {file.visits:,}"
-
-
-def is_live(lake: Lake, path: str) -> bool:
-    """Whether a visit file is live at this moment."""
-    return bool(lake.manifest.rows("SELECT 1 FROM files WHERE path = ? AND deletable_at IS NULL", [path]))
 
 
 def _orphans(lake: Lake, organization: str) -> int:

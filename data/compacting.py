@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
@@ -20,8 +21,8 @@ from data.manifest import READERS_GRACE, Exchange, LandedFile
 from data.rewriting import Partition, partitions, rewriting_engine
 from data.steps import step
 
-MOST_OPEN_FILES: Final = 16
-"""Files of a day that is not over. Past it the smaller half is merged: a visit is written a few times, not hundreds."""
+MOST_OPEN_FILES: Final = 12
+"""Files of a day that is not over, or to which visits still come; with those that land meanwhile fewer than 16."""
 ABANDONED: Final = timedelta(hours=24)
 """A staged file older than this belongs to nobody who is still at work."""
 
@@ -42,9 +43,13 @@ class Compacted:
 class Compactor:
     """Merges the files of one lake."""
 
-    def __init__(self, lake: Lake, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(
+        self, lake: Lake, now: Callable[[], datetime] = lambda: datetime.now(UTC), patience: timedelta = timedelta(0)
+    ) -> None:
+        """A past day counts as past when nothing has landed in it for as long as `patience`."""
         self._lake = lake
         self._now = now
+        self._patience = patience
         self._engine: duckdb.DuckDBPyConnection | None = None
 
     def run(self, wait: bool = True, most: int | None = None, progress: Progress | None = None) -> Compacted:
@@ -86,11 +91,12 @@ class Compactor:
 
     def _work(self) -> list[tuple[Partition, list[LandedFile]]]:
         """The partitions that have too many files, each with those to merge."""
-        today = self._now().date()
+        today, latest = self._now().date(), datetime.now(UTC) - self._patience  # by the clock that files are dated by
         work = []
         for organization in self._lake.manifest.organizations():
             for partition, files in partitions(self._lake, organization):
-                chosen = _to_merge([file for file in files if file.unfinished_of is None], partition.day < today)
+                is_past = partition.day < today and all(file.checked_at <= latest for file in files)
+                chosen = _to_merge([file for file in files if file.unfinished_of is None], is_past)
                 if chosen:
                     work.append((partition, chosen))
         return work
@@ -133,9 +139,16 @@ class Compactor:
 def _to_merge(files: list[LandedFile], is_past: bool) -> list[LandedFile]:
     if is_past:
         return files if len(files) > 1 else []
-    if len(files) <= MOST_OPEN_FILES:
-        return []
-    return sorted(files, key=lambda file: file.visits)[: len(files) - MOST_OPEN_FILES // 2]
+    return _smallest(files) if len(files) > MOST_OPEN_FILES else []
+
+
+def _smallest(files: list[LandedFile]) -> list[LandedFile]:
+    """The smallest files, up to one that is larger than all of them: so a visit is written about four times a day."""
+    ascending = sorted(files, key=lambda file: file.visits)
+    for number, total in enumerate(accumulate(file.visits for file in ascending[:-1]), 1):
+        if number > 1 and ascending[number].visits >= 1.25 * total:
+            return ascending[:number]
+    return ascending
 
 
 def _changed_at(path: Path) -> float:

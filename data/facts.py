@@ -36,7 +36,7 @@ class Reported(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     path: Annotated[str | None, Meta(description="instead of url")] = None
     status: Annotated[int | None, Meta(description="of the answer, 100 to 999; default: 200")] = None
     user_agent: Annotated[
-        str | None, Meta(description="the User-Agent header, as sent or as a log writes it; without it: a bot")
+        str | None, Meta(description="the User-Agent header as it was sent; without it the visit is a bot's")
     ] = None
     referrer: Annotated[str | None, Meta(description="the Referer header; of it only the host is kept")] = None
     country: Annotated[str | None, Meta(description="ISO 3166-1 alpha-2, where your server knows it")] = None
@@ -72,7 +72,7 @@ class Facts(NamedTuple):
     target: Target
     method: str
     status: int
-    user_agent: str  # as it was sent
+    user_agent: str  # as a log writes it
     referrer: str  # without query and fragment
     country: str  # ISO 3166-1 alpha-2
 
@@ -120,7 +120,7 @@ def facts_of(row: Row, now: datetime) -> Facts:
         _target(told.url or "", told.domain or "", told.path or ""),
         _method(told.method or "GET"),
         told.status or 200,
-        _clean(told.user_agent or ""),
+        _clean(told.user_agent or "").replace("\\", r"\\"),
         _clean(told.referrer or "").partition("#")[0].partition("?")[0],
         _country(told.country or ""),
     )
@@ -157,7 +157,7 @@ def _ip(text: str) -> str:
     return text
 
 
-@lru_cache(1 << 14)
+@lru_cache(1 << 12)
 def _target(url: str, domain: str, path: str) -> Target:
     """What was asked for, from an absolute URL, or from a domain and a path with or without its query."""
     if url and path:

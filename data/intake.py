@@ -26,6 +26,8 @@ from data.salts import salts_of, visitor_of
 from data.verifying import Verifier
 from data.visits import SHORT_CODE_PATTERN, VISITS, Classification
 
+MOST_DAYS: Final = 366
+"""Days of the visits that one sender reports at once: each day becomes a file."""
 REFRESH_AFTER: Final = timedelta(minutes=1)
 _OWN: Final = ("visited_at", "domain", "short_code", "path", "method", "status", "country", "visitor", "is_malicious")
 """The columns that are a visit's own; the others are shared by all of one identity, or of one origin."""
@@ -72,7 +74,7 @@ class Intake:
         self._countries = countries
         self._classifier = Classifier()
         self._proxies = tuple(proxies)
-        self._place = lru_cache(1 << 14)(self._place_uncached)
+        self._place = lru_cache(1 << 12)(self._place_uncached)
         self._short_code = re2.compile(SHORT_CODE_PATTERN)
         self._probe = re2.compile(self._classifier.probe_pattern)
         self._salts: dict[date, str] = {}
@@ -155,12 +157,17 @@ class Intake:
 
 def _read(rows: Sequence[Row], now: datetime, facts: list[Facts]) -> Landed:
     """Add what can be read to `facts`, and tell what cannot."""
-    refused = []
+    refused, days = [], set[date]()
     for index, row in enumerate(rows):
         try:
-            facts.append(facts_of(row, now))
+            fact = facts_of(row, now)
+            if len(days) == MOST_DAYS and fact.visited_at.date() not in days:
+                raise BadInput(f"visits of {MOST_DAYS} other days came with it; send those of fewer days at once")
         except BadInput as error:
             refused.append(Refused(index, str(error)))
+        else:
+            facts.append(fact)
+            days.add(fact.visited_at.date())
     return Landed(len(rows) - len(refused), refused)
 
 

@@ -211,6 +211,10 @@ class Manifest:
         )
         return [_file_of(row) for row in rows]
 
+    def is_live(self, path: str) -> bool:
+        """Whether a file is live at this moment."""
+        return bool(self.rows("SELECT 1 FROM files WHERE path = ? AND deletable_at IS NULL", [path]))
+
     def holds(self, path: str) -> bool:
         """Whether a file, live or dead, is registered."""
         return bool(self.rows("SELECT 1 FROM files WHERE path = ?", [path]))

@@ -43,7 +43,8 @@ def create_app(settings: Settings, clock: Clock = utc_now) -> Limiter:
     answers = Answers(warehouse, AnswerCache(), workers)
     gate = Gate(settings, control, KeySet(settings.jwks) if settings.jwks else None)
     targets = Targets(lake)
-    receiver = Receiver(lambda: _intake(lake, settings, clock))
+    countries = Countries(settings.geoip) if settings.geoip else None
+    receiver = Receiver(lambda: _intake(lake, settings, countries, clock))
     upkeep = Upkeep(lake, clock, settings.retention_days)
     base = settings.base_path
     public = {
@@ -85,10 +86,9 @@ def create_app(settings: Settings, clock: Clock = utc_now) -> Limiter:
     return Limiter(app, settings.trusted_proxies)
 
 
-def _intake(lake: Lake, settings: Settings, clock: Clock) -> "Intake":
+def _intake(lake: Lake, settings: Settings, countries: Countries | None, clock: Clock) -> "Intake":
     from data.intake import Intake  # noqa: PLC0415  # its rules take a moment to load
 
-    countries = Countries(settings.geoip) if settings.geoip else None
     return Intake(lake, settings.trusted_proxies, countries, clock)
 
 

@@ -14,8 +14,9 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
-from data import Lake, TrafficError
+from data import Lake, LakeDamaged, TrafficError
 from data.compacting import Compactor
+from data.manifest import LandedFile
 from data.pending import flush_all, waiting
 from data.retaining import retain
 from data.salts import forget_old_salts
@@ -29,6 +30,8 @@ CHECK_AFTER: Final = timedelta(hours=24)
 START_SECONDS: Final = 1.0
 """The first answers come before the first chores."""
 
+PATIENCE: Final = timedelta(minutes=10)
+"""How long a past day waits for late visits before its files become one."""
 Chore = Callable[[], bool]
 """Does a piece of work, and says whether there is more of it."""
 
@@ -40,7 +43,7 @@ class Upkeep:
         self._lake = lake
         self._clock = clock
         self._retention_days = retention_days
-        self._compactor = Compactor(lake, clock)
+        self._compactor = Compactor(lake, clock, PATIENCE)
         self._rounds: dict[float, Sequence[Chore]] = {
             1: [self._flush_if_due],
             30: [self._compact, self._look_again],
@@ -50,6 +53,7 @@ class Upkeep:
         self._threads = ThreadPoolExecutor(len(self._rounds), thread_name_prefix="upkeep")
         self._tasks: list[asyncio.Task[None]] = []
         self._damaged: set[str] = set()
+        self._to_look_at: list[LandedFile] = []
         self._troubles: dict[Chore, str] = {}
 
     def begin(self) -> None:
@@ -114,13 +118,19 @@ class Upkeep:
 
     def _look_again(self) -> bool:
         """Hash one file that was not looked at for long; a damaged one is told of and let be until the next start."""
-        for file in self._lake.manifest.unchecked_files(self._clock() - CHECK_AFTER):
-            if file.path not in self._damaged:
+        if not self._to_look_at:
+            old = self._lake.manifest.unchecked_files(self._clock() - CHECK_AFTER)
+            self._to_look_at = [file for file in reversed(old) if file.path not in self._damaged]
+        if not self._to_look_at:
+            return False
+        file = self._to_look_at.pop()
+        try:
+            self._lake.recheck(file)
+        except LakeDamaged:
+            if self._lake.manifest.is_live(file.path):  # not replaced meanwhile
                 self._damaged.add(file.path)
-                self._lake.recheck(file)
-                self._damaged.remove(file.path)
-                return True
-        return False
+                raise
+        return True
 
     def _forget_salts(self) -> bool:
         forget_old_salts(self._lake.salts, self._clock())

@@ -24,7 +24,7 @@ from data.countries import Countries
 from data.errors import LakeDamaged
 from data.facts import Sent
 from data.importing import Importer, Options
-from data.intake import REFRESH_AFTER, Intake, Refused
+from data.intake import MOST_DAYS, REFRESH_AFTER, Intake, Refused
 from data.iplists import refresh
 from data.lake import Lake
 from data.reference import IpList
@@ -274,6 +274,23 @@ def test_the_requests_that_are_compared_hold_every_kind_of_answer(twins):
     assert told["utm_source"] >= {"News", "chatgpt.com", None}
     assert {"abc", None} < told["short_code"]
     assert len(told["visitor"]) > 50
+
+
+@pytest.mark.parametrize(
+    "user_agent", [r"Mozilla/5.0 \x41\x42", r"say \"hi\"", r"C:\\agents\\x", r"Mozilla\x2f5.0 GPTBot"]
+)
+def test_backslashes_of_a_user_agent_are_its_own(twins, user_agent):
+    request = EVERYTHING[0] | {"user_agent": user_agent}
+    assert_same(twins, [request], ["url"], "vhost-combined")
+
+
+def test_visits_of_more_days_than_files_are_wanted_are_refused(lake, intake):
+    days = [datetime(2020, 1, 1, 12) + timedelta(days=day) for day in range(MOST_DAYS + 2)]
+    rows = [json.dumps({"path": "/a", "time": day.isoformat()}) for day in (*days, days[0])]
+    (landed,) = intake.land([Sent("acme", [row.encode() for row in rows])])
+    assert landed.accepted == MOST_DAYS + 1
+    assert [refused.index for refused in landed.refused] == [MOST_DAYS, MOST_DAYS + 1]
+    assert landed.refused[0].error.startswith("visits of 366 other days came with it; ")
 
 
 # What becomes of a row

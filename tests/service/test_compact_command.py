@@ -99,10 +99,10 @@ def test_what_waits_gets_its_file_first(lake, compact):
 
 def test_of_today_a_handful_of_files_stays(lake, compact):
     now = datetime.now(UTC).replace(tzinfo=None)
-    for moment in [now] * 16 + [now - timedelta(days=1)] * 2:
+    for moment in [now] * 12 + [now - timedelta(days=1)] * 2:
         land(lake, "acme", [visit(visited_at=moment)])
     assert compact()[0] == 0
-    assert sorted(Counter(file.day for file in lake.manifest.live_files("acme")).values()) == [1, 16]
+    assert sorted(Counter(file.day for file in lake.manifest.live_files("acme")).values()) == [1, 12]
 
 
 def test_a_lake_that_is_not_there_is_one_line_and_not_made(tmp_path, compact):

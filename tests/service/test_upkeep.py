@@ -55,6 +55,12 @@ class Hasty:
         await asyncio.sleep(seconds / 1_000)
 
 
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    """A past day is merged at once."""
+    monkeypatch.setattr(upkeep, "PATIENCE", timedelta(0))
+
+
 @pytest.fixture
 def hasty(monkeypatch):
     monkeypatch.setattr(upkeep, "asyncio", Hasty())
