@@ -146,7 +146,8 @@ def _smallest(files: list[LandedFile]) -> list[LandedFile]:
     """The smallest files, up to one that is larger than all of them: so a visit is written about four times a day."""
     ascending = sorted(files, key=lambda file: file.visits)
     for number, total in enumerate(accumulate(file.visits for file in ascending[:-1]), 1):
-        if number > 1 and ascending[number].visits >= 1.25 * total:
+        are_few = len(files) - number < MOST_OPEN_FILES
+        if number > 1 and are_few and ascending[number].visits >= 1.25 * total:
             return ascending[:number]
     return ascending
 
