@@ -22,6 +22,7 @@ from data.iplists import snapshots
 from data.lake import Lake, move_durably
 from data.landing import Landing
 from data.manifest import Batch
+from data.readers import has_text
 from data.reading import BlockReader, Options, Part
 from data.salts import salts_of
 from data.source import Block, Content, blocks, identify
@@ -86,8 +87,17 @@ class Importer:
         self._lake = lake
         self._now = now
         self._classifier = Classifier()
-        self._verifier = Verifier(snapshots(lake), proxies)
+        self._proxies = tuple(proxies)
+        self._verifier = Verifier(snapshots(lake), self._proxies)
         self._countries = countries
+
+    def renew(self) -> None:
+        """Take up the lists of addresses as they are in the lake now."""
+        self._verifier = Verifier(snapshots(self._lake), self._proxies)
+
+    def reader(self) -> BlockReader:
+        """A reader by this importer's rules, salts, lists and countries; to be closed by whoever asked for it."""
+        return BlockReader(self._classifier, self._salts, self._verifier, self._countries)
 
     def run(self, path: Path, options: Options, dry_run: bool = False, progress: Progress | None = None) -> Summary:
         """Land what is new in a log; a content seen before changes nothing. All of it becomes visible at once.
@@ -111,16 +121,18 @@ class Importer:
         try:
             whole_size = self._stage(log, options, landing, summary, progress)
             if summary.rejected and not summary.visits and log.before is None:
+                line, reason = summary.rejects[0]
                 raise BadInput(
-                    f"{log.path}: none of its {summary.lines:,} lines is in the {summary.log_format} format."
+                    f"{log.path}: none of its {summary.lines:,} lines can be read as {summary.log_format}; "
+                    f"the first, line {line:,}: {reason}."
                 )
             if not dry_run:
                 batch = Batch(
                     options.organization, options.domain, log.content.sha256, log.content.size, whole_size,
                     landing.visits, self._now(), summary.log_format if whole_size else "auto",
                 )  # fmt: skip
+                self._write_rejects(batch, summary)  # first: who is killed in between notes them once more
                 landing.commit(batch, log.before)
-                self._write_rejects(batch, summary)
         finally:
             landing.discard()
 
@@ -136,14 +148,13 @@ class Importer:
 
     def _parts(self, log: _Log, start: int, options: Options, summary: Summary) -> Iterator[Part]:
         """The blocks of a log from byte `start`, read side by side and given out in their order."""
-        summary.log_format = options.log_format
-        if log.before and options.log_format == "auto":
-            summary.log_format = log.before.log_format
+        summary.log_format = format_before(log.path, log.before, options)
+        is_settled = log.before is not None and summary.log_format != "auto"
         under_way: deque[Future[Part]] = deque()
         with self._readers() as free, ThreadPoolExecutor(READERS) as pool:
             for block in blocks(log.path, log.content, start):
-                if summary.log_format == "auto" and block.text.strip():
-                    summary.log_format = _detected(free, log.path, block)
+                if not is_settled and has_text(block.text):
+                    summary.log_format, is_settled = _settled(free, log.path, block, summary.log_format, options), True
                 under_way.append(pool.submit(_read, free, block, summary.log_format, options))
                 if len(under_way) > READERS:
                     yield under_way.popleft().result()
@@ -153,7 +164,7 @@ class Importer:
     @contextmanager
     def _readers(self) -> Iterator[SimpleQueue[BlockReader]]:
         """The readers that are free at the moment."""
-        readers = [BlockReader(self._classifier, self._salts, self._verifier, self._countries) for _ in range(READERS)]
+        readers = [self.reader() for _ in range(READERS)]
         free: SimpleQueue[BlockReader] = SimpleQueue()
         for reader in readers:
             free.put(reader)
@@ -196,18 +207,27 @@ class Importer:
         move_durably(staged, summary.rejects_file)
 
 
+def format_before(path: Path, before: Batch | None, options: Options) -> str:
+    """The format to begin with: a log that has grown keeps that of its beginning."""
+    log_format = before.log_format if before and options.reader == "auto" else options.reader
+    flag = log_format.partition(" ")[2]
+    if flag not in ("", options.flag):
+        raise BadInput(f"{path} has grown since it was read with {flag}; give the same {flag} again.")
+    return log_format
+
+
 def _read(free: SimpleQueue[BlockReader], block: Block, log_format: str, options: Options) -> Part:
     reader = free.get()
     try:
-        return reader.read(block, "combined" if log_format == "auto" else log_format, options)  # auto: not a line in it
+        return reader.read(block, log_format, options)
     finally:
         free.put(reader)
 
 
-def _detected(free: SimpleQueue[BlockReader], path: Path, block: Block) -> str:
+def _settled(free: SimpleQueue[BlockReader], path: Path, block: Block, log_format: str, options: Options) -> str:
     reader = free.get()
     try:
-        return reader.detect(block)
+        return reader.settle(block, log_format, options)
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from error
     finally:

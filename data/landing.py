@@ -61,6 +61,13 @@ class Landing:
         """Make everything staged visible at once, as a batch of the number `self.batch`."""
         self._lake.manifest.commit(replace(batch, id=self.batch), continues, self.placing())
 
+    def advance(self, batch: Batch) -> None:
+        """Make everything staged visible at once, while the batch of `self.batch` comes to stand for more of its log.
+
+        Whoever means a batch that landed before sets `self.batch` to its number first.
+        """
+        self._lake.manifest.advance(replace(batch, id=self.batch), self.placing())
+
     def discard(self) -> None:
         """Remove what was staged and did not come to count."""
         discard(self._lake, self._staged)

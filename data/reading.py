@@ -5,7 +5,7 @@ Where lines come from and where visits go is not here. Client addresses live in 
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
@@ -38,17 +38,47 @@ class Options:
     domain: str = ""  # of lines that name none themselves
     log_format: str = "auto"
     short_code_pattern: str = SHORT_CODE_PATTERN
+    columns: readers.Columns = field(default_factory=readers.Columns)
+    notation: readers.Notation | None = None
 
     def __post_init__(self) -> None:
         check_organization(self.organization)
-        if self.log_format not in ("auto", *readers.FORMATS):
-            raise BadInput(f"{self.log_format!r} is no log format; known are auto, {', '.join(readers.FORMATS)}.")
+        self._check_format()
         try:
             groups = re2.compile(self.short_code_pattern).groups
         except re2.error as error:
             raise BadInput(f"{self.short_code_pattern!r} is no pattern (RE2 syntax): {error}.") from error
         if groups != 1:
             raise BadInput(f"{self.short_code_pattern!r} must capture the short code in exactly one (group).")
+
+    @property
+    def flag(self) -> str:
+        """The flag that says how to read the lines, and without which they cannot be read again; '' for none."""
+        if self.notation:
+            return "--log-format"
+        return "--columns" if self.columns.renamed else ""
+
+    @property
+    def reader(self) -> str:
+        """The format that lines are read in, and the flag that this needs; auto when the lines are to tell."""
+        log_format = readers.BY_NOTATION if self.notation else self.log_format
+        return log_format if log_format == "auto" else self.flagged(log_format)
+
+    def flagged(self, log_format: str) -> str:
+        """A format by its name, and the flag that it needs to be read again."""
+        return f"{log_format} {self.flag}".rstrip()
+
+    def _check_format(self) -> None:
+        known = ("auto", *readers.FORMATS)
+        if self.log_format not in known:
+            raise BadInput(
+                f"{self.log_format!r} is no log format; known are {', '.join(known)}. "
+                "A Parquet file is read as ndjson, a log of nginx's own format with --log-format."
+            )
+        if self.notation and (self.log_format != "auto" or self.columns.renamed):
+            raise BadInput("--log-format tells all of a line; leave out --format and --columns.")
+        if self.columns.renamed and self.log_format not in ("auto", *readers.BY_COLUMNS):
+            raise BadInput(f"--columns goes with {' and '.join(readers.BY_COLUMNS)}, not with {self.log_format}.")
 
 
 @dataclass(frozen=True)
@@ -82,21 +112,33 @@ class BlockReader:
         """Close the engine."""
         self._engine.close()
 
-    def detect(self, block: Block) -> str:
-        """The log format of a block. Raises BadInput when none explains it."""
-        return readers.detect(self._engine, readers.lines_of(block.text, block.first_line))
+    def settle(self, block: Block, log_format: str, options: Options) -> str:
+        """The format to read a log in, seen from this block if it is auto.
+
+        Raises BadInput when none explains the block, or when it lacks a column that the format needs.
+        """
+        lines, guide = readers.beginning_of(block.text, block.first_line), _guide(block, options)
+        if log_format == "auto":
+            log_format = options.flagged(readers.detect(self._engine, lines, guide))
+        readers.check(lines, log_format, guide)
+        return log_format
 
     def read(self, block: Block, log_format: str, options: Options) -> Part:
-        """The visits of a block's lines in a format, and which lines are none."""
+        """The visits of a block's lines in a format, and which lines are none.
+
+        While the format is auto there were no lines yet, directives at most.
+        """
+        log_format = "w3c" if log_format == "auto" else log_format
         lines = readers.lines_of(block.text, block.first_line)
-        readers.read(self._engine, lines, log_format)
-        mended, nameless = self._engine.execute(
-            "SELECT count(*) FILTER (is_mended), count(*) FILTER (user_agent = '') FROM requests WHERE reason IS NULL"
+        readers.read(self._engine, lines, log_format, _guide(block, options))
+        found, mended, nameless = self._engine.execute(
+            "SELECT count(*), count(*) FILTER (is_mended AND reason IS NULL), "
+            "count(*) FILTER (user_agent = '' AND reason IS NULL) FROM requests"
         ).fetchall()[0]
         rejects = self._engine.execute(
             "SELECT number, reason FROM requests WHERE reason IS NOT NULL ORDER BY number"
         ).fetchall()
-        return Part(block, self._visits(options), len(lines), mended, nameless, rejects)
+        return Part(block, self._visits(options), found, mended, nameless, rejects)
 
     def _visits(self, options: Options) -> pa.Table:
         self._engine.execute(step("facts"))
@@ -155,3 +197,7 @@ class BlockReader:
     def _salt_table(self) -> pa.Table:
         days = self._engine.execute("SELECT DISTINCT CAST(visited_at AS DATE) FROM facts").fetchall()
         return table_of(("day", "salt"), list(self._salts([day for (day,) in days]).items()))
+
+
+def _guide(block: Block, options: Options) -> readers.Guide:
+    return readers.Guide(block.header, block.fields, options.columns, options.notation)

@@ -1,13 +1,18 @@
-"""Reading a log file as decompressed bytes, plain, gzip or zstd, in bounded memory. What a line means is not here."""
+"""Reading a log file as decompressed bytes, in bounded memory: plain, gzip or zstd, or the rows of a Parquet file.
+
+What a line means is not here.
+"""
 
 import hashlib
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
+import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from data.errors import BadInput
 
@@ -16,7 +21,12 @@ BLOCK_BYTES = 32 << 20
 LONGEST_LINE = 1 << 16
 """A longer line is no log line; it is refused, and never held whole beyond one block."""
 
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+BOM: Final = b"\xef\xbb\xbf"
+"""The byte order mark that some programs of Windows write at a file's start; it is no text."""
+
+_GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+_ROWS: Final = 16_384
+"""Rows of a Parquet file that are turned into lines at once."""
 
 
 class CutShort(Exception):
@@ -41,6 +51,13 @@ class Block:
     text: bytes
     end: int  # the byte of the file after it
     finished: bool
+    header: bytes = b""  # the file's first line, which in some formats names the columns
+    fields: bytes = b""  # the last line before the block that begins with #Fields:
+
+
+def is_plain(beginning: bytes) -> bool:
+    """Whether a file that begins with these bytes holds its lines as they are, neither packed nor as Parquet."""
+    return not beginning.startswith((_GZIP, _ZSTD, _PARQUET))
 
 
 def identify(path: Path, lengths: Iterable[int]) -> Content:
@@ -67,11 +84,51 @@ def blocks(path: Path, content: Content, start: int = 0) -> Iterator[Block]:
 
     Raises BadInput when the file no longer begins with the bytes that `content` identified.
     """
+    passed = Passed()
+    for block in _cut(path, content, start, passed):
+        yield passed.told(block)
+        passed.add(block.text)
+
+
+class Passed:
+    """What the bytes before a block say about its lines."""
+
+    def __init__(self) -> None:
+        self._header: bytes | None = None
+        self._fields = b""
+        self._rest = b""  # of a line whose end is still to come
+
+    def add(self, text: bytes) -> None:
+        """Pass by the next bytes of the file."""
+        text = self._rest + text
+        end = text.rfind(b"\n") + 1
+        self._rest = text[end : end + LONGEST_LINE]
+        if not end:
+            return
+        if self._header is None:
+            self._header = _first_line(text)
+        at = text.rfind(b"\n#Fields:", 0, end) + 1
+        if at or text.startswith((b"#Fields:", BOM + b"#Fields:")):
+            self._fields = _first_line(text[at : at + LONGEST_LINE])
+
+    def told(self, block: Block) -> Block:
+        """A block, told what stood before it."""
+        header = _first_line(block.text) if self._header is None else self._header
+        return replace(block, header=header, fields=self._fields)
+
+
+def _first_line(text: bytes) -> bytes:
+    return text[:LONGEST_LINE].partition(b"\n")[0].rstrip(b"\r").removeprefix(BOM)
+
+
+def _cut(path: Path, content: Content, start: int, passed: Passed) -> Iterator[Block]:
     digest, size, line, kept, skipping = hashlib.sha256(), 0, 1, bytearray(), False
     for chunk in _readable(path, content.size):
         digest.update(chunk)
-        fresh = chunk[max(0, start - size) :]
-        line += chunk.count(b"\n", 0, len(chunk) - len(fresh))
+        old, fresh = chunk[: max(0, start - size)], chunk[max(0, start - size) :]
+        if old:
+            passed.add(old)
+        line += old.count(b"\n")
         size += len(chunk)
         if skipping:
             newline = fresh.find(b"\n")
@@ -117,6 +174,8 @@ def _chunks(path: Path) -> Iterator[bytes]:
                 yield from _gunzipped(file)
             elif magic == _ZSTD:
                 yield from _unzstd(path)
+            elif magic == _PARQUET:
+                yield from _rows_as_lines(path)
             else:
                 yield from iter(lambda: file.read(CHUNK_BYTES), b"")
     except OSError as error:
@@ -153,3 +212,17 @@ def _unzstd(path: Path) -> Iterator[bytes]:
             if not chunk:
                 return
             yield chunk
+
+
+def _rows_as_lines(path: Path) -> Iterator[bytes]:
+    """One line of JSON for each row of a Parquet file, all its columns by name; the same file gives the same lines."""
+    try:
+        with duckdb.connect() as engine, pq.ParquetFile(path) as file:
+            engine.execute("SET TimeZone = 'UTC'")
+            engine.execute("SET temp_directory = ''")  # rows hold addresses: nothing of them may spill to disk
+            for batch in file.iter_batches(_ROWS):
+                engine.register("batch", pa.table({"row": batch.to_struct_array()}))
+                lines = engine.sql("SELECT CAST(to_json(row) AS VARCHAR) AS line FROM batch").to_arrow_table()
+                yield "".join(f"{line}\n" for line in lines["line"].to_pylist()).encode()
+    except (pa.ArrowException, duckdb.Error) as error:
+        raise BadInput(f"{path} is damaged ({error}); nothing of it was imported.") from error

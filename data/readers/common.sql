@@ -11,5 +11,6 @@ SELECT
     '' AS user_agent,
     '' AS country,
     len(parts) = 3 AND NOT names_a_host(parts[1]) AS is_whole,
+    '' AS flaw,
     FALSE AS is_mended
 FROM (SELECT number, strlen(line) AS bytes, quoted_parts(line) AS parts FROM lines)

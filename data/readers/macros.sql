@@ -1,4 +1,4 @@
--- Words that readers of access logs share.
+-- Words that readers of access logs share. Those of formats whose fields have names are in fields.sql.
 
 -- \\ and \" are set aside before a line is split at its quotes, and put back afterwards.
 -- Apache writes an empty user as "", the only quotes that can stand before the request.

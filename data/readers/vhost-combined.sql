@@ -11,5 +11,6 @@ SELECT
     dash_as_empty(unshielded(parts[6])) AS user_agent,
     country_after(parts) AS country,
     len(parts) >= 6 AND names_a_host(parts[1]) AS is_whole,
+    '' AS flaw,
     len(parts) = 6 AS is_mended
 FROM (SELECT number, strlen(line) AS bytes, quoted_parts(line) AS parts FROM lines)

@@ -18,15 +18,43 @@ if TYPE_CHECKING:
     from data.countries import Countries
     from data.importing import Importer, Options, Summary
 
+DomainOption = Annotated[str, typer.Option(help="domain of the lines that name none")]
+FormatOption = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        help="auto, vhost-combined, combined, common, alb, cloudfront, w3c, caddy, cloudflare, nginx-json, "
+        "ndjson (Parquet too) or csv",
+    ),
+]
+NotationOption = Annotated[
+    str,
+    typer.Option(
+        "--log-format",
+        help="what nginx's log_format says: "
+        """'$remote_addr [$time_local] "$request" $status "$http_referer" "$http_user_agent"'""",
+    ),
+]
+ColumnsOption = Annotated[
+    str,
+    typer.Option(
+        help="what ndjson, csv and Parquet call ours (time, ip, method, url or domain and path, status, "
+        "user_agent, referrer, country): time=ts,ip=client.address"
+    ),
+]
+ShortCodeOption = Annotated[
+    str, typer.Option(help="regular expression (RE2) that captures the short code of a path in its one group")
+]
+
 
 def import_logs(
-    files: Annotated[list[Path], typer.Argument(help="access logs: plain, .gz or .zst")],
+    files: Annotated[list[Path], typer.Argument(help="access logs: plain, .gz or .zst; or .parquet")],
     organization: OrganizationOption,
-    domain: Annotated[str, typer.Option(help="domain of the lines that name none")] = "",
-    log_format: Annotated[str, typer.Option("--format", help="auto, combined, vhost-combined or common")] = "auto",
-    short_code_pattern: Annotated[
-        str, typer.Option(help="regular expression (RE2) that captures the short code of a path in its one group")
-    ] = SHORT_CODE_PATTERN,
+    domain: DomainOption = "",
+    log_format: FormatOption = "auto",
+    notation: NotationOption = "",
+    columns: ColumnsOption = "",
+    short_code_pattern: ShortCodeOption = SHORT_CODE_PATTERN,
     geoip: Annotated[str, flag("geoip")] = setting("geoip").default,
     trusted_proxies: Annotated[str, flag("trusted_proxies")] = setting("trusted_proxies").default,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="read and classify, but change nothing")] = False,
@@ -36,12 +64,12 @@ def import_logs(
 
     Example: traffic import /var/log/nginx/access.log* --org acme --domain go.example.com
     """
-    from data.importing import Importer, Options
+    from data.importing import Importer
 
     console = messages()
-    options = Options(organization, domain.lower(), log_format, short_code_pattern)
+    options = options_of(organization, domain, log_format, notation, columns, short_code_pattern)
     opened = Lake(lake, create=True)
-    countries = _countries(console, geoip)
+    countries = countries_of(console, geoip)
     importer = Importer(opened, proxies=networks_of(trusted_proxies), countries=countries)
     console.print(f"Lake: {opened.root}")
     summaries = [_import(console, importer, file, options, dry_run) for file in files]
@@ -49,7 +77,18 @@ def import_logs(
         raise typer.Exit(1)
 
 
-def _countries(console: Console, geoip: str) -> "Countries | None":
+def options_of(
+    organization: str, domain: str, log_format: str, notation: str, columns: str, short_code_pattern: str
+) -> "Options":
+    """How the flags say that lines are to be understood. Raises BadInput."""
+    from data.importing import Options
+    from data.readers import columns_from, notation_of
+
+    named, told = columns_from(columns), notation_of(notation) if notation else None
+    return Options(organization, domain.lower(), log_format, short_code_pattern, named, told)
+
+
+def countries_of(console: Console, geoip: str) -> "Countries | None":
     """The database of countries, if there is one that can be read: visits count without countries too."""
     from data.countries import Countries
 

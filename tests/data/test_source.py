@@ -227,7 +227,7 @@ def test_what_a_file_gained_since_it_was_identified_is_left_for_the_next_time(tm
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_blocks_put_together_are_the_content(tmp_path, lines, chunk, block, data):
     text = b"\n".join(lines)
-    assume(not text.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")))  # a plain log that begins like a packed one
+    assume(not text.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1")))  # a plain log that begins like another
     path = write(tmp_path, data.draw(st.sampled_from([bytes, gz]))(text))
     start = data.draw(st.integers(0, len(text)))
     with pytest.MonkeyPatch.context() as patch:
@@ -239,3 +239,42 @@ def test_blocks_put_together_are_the_content(tmp_path, lines, chunk, block, data
     assert all(part.text.endswith(b"\n") and part.finished for part in found[:-1])
     assert all(part.finished == part.text.endswith(b"\n") for part in found)
     assert [part.first_line for part in found] == first_lines(text, found, start)
+
+
+# What stood before a block
+
+
+def headings(path, start=0):
+    return [(block.text, block.header, block.fields) for block in blocks(path, identify(path, ()), start)]
+
+
+def test_every_block_knows_the_first_line_of_its_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "CHUNK_BYTES", 3)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 8)
+    path = write(tmp_path, b"\xef\xbb\xbfa,b\r\n1,2\r\n3,4\n5,6")
+    assert {header for _, header, _ in headings(path)} == {b"a,b"}
+    assert headings(path, start=13) == [(b"3,4\n", b"a,b", b""), (b"5,6", b"a,b", b"")]
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 7, 1000])
+@pytest.mark.parametrize("packed", [bytes, gz, zst], ids=["plain", "gzip", "zstd"])
+def test_every_block_knows_the_last_fields_before_it(tmp_path, monkeypatch, packed, chunk):
+    monkeypatch.setattr(source, "CHUNK_BYTES", chunk)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 16)
+    lines = [b"#Fields: a\n", b"1\n", b"no #Fields: x\n", b"#Fields: b\r\n", b"#Field\n", b"2\n", b"#Fields: c\n", b"3"]
+    path = write(tmp_path, packed(b"".join(lines)))
+    wanted = [b"", *[b"#Fields: a"] * 3, *[b"#Fields: b"] * 3, b"#Fields: c"]
+    for number, fields in enumerate(wanted):
+        (text, header, found), *_ = headings(path, start=len(b"".join(lines[:number])))
+        assert text.startswith(lines[number])
+        assert (header, found) == (b"#Fields: a", fields)
+
+
+def test_fields_are_known_behind_a_byte_order_mark_and_a_line_that_no_block_holds(tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "CHUNK_BYTES", 10_000)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 17)
+    path = write(tmp_path, b"\xef\xbb\xbf#Fields: a\n" + b"x" * 500_000 + b"\n#Fields: b\nlast")
+    told = headings(path)
+    assert told[0][1:] == (b"#Fields: a", b"")
+    assert told[-1] == (b"last", b"#Fields: a", b"#Fields: b")
+    assert headings(path, start=14)[0][2] == b"#Fields: a"

@@ -1,0 +1,72 @@
+"""`traffic import` of logs that must be told how they look."""
+
+import os
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from data.readers import FORMATS
+
+PROGRAM = Path(sys.executable).parent / "traffic"
+ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")} | {"COLUMNS": "400"}
+NOTATION = '$remote_addr [$time_local] "$request" $status "$http_user_agent" $host'
+NGINX = '203.0.113.7 [04/Mar/2026:10:05:03 +0000] "GET /abc HTTP/1.1" 302 "curl/8.5.0" go.example.com\n'
+CSV = "ts,link,client\n2026-03-04T10:05:03Z,https://go.example.com/abc,203.0.113.7\n"
+
+
+@pytest.fixture
+def run(lake, tmp_path):
+    """Runs `traffic import` on a text; what it told, and its exit code."""
+
+    def run(text, *flags):
+        path = tmp_path / "access.log"
+        path.write_text(text, "utf-8")
+        command = [PROGRAM, "import", path, "--org", "acme", "--lake", lake.root, *flags]
+        done = subprocess.run(command, capture_output=True, text=True, env=ENVIRON, check=False)
+        assert done.stdout == ""
+        return done.stderr, done.returncode
+
+    return run
+
+
+def paths(lake):
+    files = lake.visit_files("acme", date(2026, 1, 1), date(2026, 12, 31))
+    return [(visit["domain"], visit["path"]) for file in files for visit in pq.ParquetFile(file).read().to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("text", "flags"), [(NGINX, ("--log-format", NOTATION)), (CSV, ("--columns", "time=ts,url=link,ip=client"))]
+)
+def test_a_log_that_is_told_how_it_looks_lands(lake, run, text, flags):
+    told, code = run(text, *flags)
+    assert (code, "1 visits landed from 1 lines" in told) == (0, True)
+    assert paths(lake) == [("go.example.com", "/abc")]
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "told"),
+    [
+        (NGINX, (), "--log-format"),
+        (CSV, (), "--columns"),
+        (CSV, ("--format", "csv"), "it has no column 'time' for time; it has ts, link, client."),
+        (CSV, ("--columns", "when=ts"), "--columns: 'when' tells nothing of a visit; known are time, ip,"),
+        (NGINX, ("--log-format", "$remote_addr$request"), "--log-format has $remote_addr and $request side by side"),
+    ],
+)
+def test_what_cannot_be_read_ends_with_one_clear_line(lake, run, text, flags, told):
+    said, code = run(text, *flags)
+    assert code == 2
+    assert told in said
+    assert "Traceback" not in said
+    assert "203.0.113.7" not in said
+    assert paths(lake) == []
+
+
+def test_the_help_names_every_format_and_shows_how_logs_are_described():
+    done = subprocess.run([PROGRAM, "import", "--help"], capture_output=True, text=True, env=ENVIRON, check=True)
+    told = " ".join(done.stdout.split())
+    assert [name for name in (*FORMATS, "$remote_addr [$time_local]", "time=ts,ip=") if name not in told] == []
