@@ -1,5 +1,6 @@
 """The program `traffic`: one file for each group of commands. What programs read goes to stdout, all else to stderr."""
 
+import sqlite3
 import sys
 
 import typer
@@ -12,6 +13,7 @@ from service.commands import (
     compact,
     demo,
     erase,
+    follow,
     importing,
     keys,
     links,
@@ -34,6 +36,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("serve")(serve.serve)
 app.command("import")(importing.import_logs)
+app.command("follow")(follow.follow)
 app.command("query")(query.query)
 app.command("views")(query.views)
 app.command("classify")(classify.classify)
@@ -65,6 +68,8 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()  # whoever read us has left
         code = 1
+    except sqlite3.Error as error:
+        code = _tell(f"the lake's database cannot be used: {error}.", 1)
     except OSError as error:  # a full or failing disk
         code = _tell(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}.", 1)
     sys.exit(code)

@@ -1,0 +1,147 @@
+"""`traffic follow`: a log that grows, into the lake as it grows."""
+
+import os
+import select
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+from data import SHORT_CODE_PATTERN, Lake
+from service.commands.importing import (
+    ColumnsOption,
+    DomainOption,
+    FormatOption,
+    NotationOption,
+    ShortCodeOption,
+    countries_of,
+    options_of,
+)
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
+from service.commands.printing import messages
+from service.settings import networks_of, setting
+
+if TYPE_CHECKING:
+    from data.following import Follower, Landed
+
+LINE_SECONDS: Final = 60
+"""Where nobody looks at a terminal, so often at most a line says what landed."""
+
+
+def follow(
+    log: Annotated[Path, typer.Argument(help="log that a server writes to; not compressed")],
+    organization: OrganizationOption,
+    domain: DomainOption = "",
+    log_format: FormatOption = "auto",
+    notation: NotationOption = "",
+    columns: ColumnsOption = "",
+    short_code_pattern: ShortCodeOption = SHORT_CODE_PATTERN,
+    every: Annotated[float, typer.Option(min=0.01, help="seconds between two looks at the log")] = 10,
+    geoip: Annotated[str, flag("geoip")] = setting("geoip").default,
+    trusted_proxies: Annotated[str, flag("trusted_proxies")] = setting("trusted_proxies").default,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Import a log from its beginning, then line by line what is added to it, until Ctrl-C or SIGTERM.
+
+    Every finished line lands once, however often this is stopped, killed and started again, and whatever of the log
+    is imported beside. The log may be rotated: renamed, or copied and truncated. What was rotated since it was last
+    followed or imported, as access.log.1 or access.log.2.gz beside it, is caught up; older files are left alone. A
+    long log takes a while at first: a bar shows how far it is, and what has landed counts already.
+
+    Example: traffic follow /var/log/nginx/access.log --org acme --domain go.example.com
+    """
+    from data.following import Follower
+    from data.importing import Importer
+
+    console = messages()
+    options = options_of(organization, domain, log_format, notation, columns, short_code_pattern)
+    opened = Lake(lake, create=True)
+    importer = Importer(opened, proxies=networks_of(trusted_proxies), countries=countries_of(console, geoip))
+    console.print(f"Lake: {opened.root}")
+    status = _Status(console, log)
+    follower = Follower(
+        opened, importer, log, options, tell=console.print,
+        progress=lambda done, total: status.show(follower.landed, done, total),
+    )  # fmt: skip
+    with closing(follower), status.bar:
+        _follow(follower, status, every)
+    console.print(f"{log}: {_told(follower.landed)}")
+
+
+def _follow(follower: "Follower", status: "_Status", every: float) -> None:
+    """Let it tick until a signal comes; then once more, so that nothing finished is left for the next start."""
+    with _stopping(follower) as heard:
+        while True:
+            follower.tick()
+            status.show(follower.landed, follower.landed.position, follower.landed.size)
+            status.say(follower.landed)
+            if follower.is_stopping:
+                return
+            select.select([heard], [], [], every)
+
+
+@contextmanager
+def _stopping(follower: "Follower") -> Iterator[int]:
+    """Let SIGINT and SIGTERM stop a follower; the second one ends the process as ever.
+
+    What is given can be read from once a signal came.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)  # the interpreter insists
+
+    def stop(number: int, _: FrameType | None) -> None:
+        follower.is_stopping = True
+        signal.signal(number, before[signal.Signals(number)])
+
+    wakeup = signal.set_wakeup_fd(writer)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield reader
+    finally:
+        signal.set_wakeup_fd(wakeup)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(reader)
+        os.close(writer)
+
+
+class _Status:
+    """What a person is told while it runs: one line that stays, or a line now and then where it goes to a file."""
+
+    def __init__(self, console: Console, log: Path) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(20), DownloadColumn())
+        is_seen = console.is_terminal
+        self.bar = Progress(*columns, console=console, transient=True, auto_refresh=False, disable=not is_seen)
+        self._task = self.bar.add_task(log.name, total=None)
+        self._console = console
+        self._log = log
+        self._lines_told = 0
+        self._told_at = -float(LINE_SECONDS)
+
+    def show(self, landed: "Landed", done: int, total: int) -> None:
+        """Show on a terminal how far the log is read."""
+        last = f", last {landed.last_visit_at:%Y-%m-%d %H:%M:%S}" if landed.last_visit_at else ""
+        text = f"{self._log.name}: {landed.visits:,} visits{last}"
+        self.bar.update(self._task, completed=done, total=total, description=text, refresh=True)
+
+    def say(self, landed: "Landed") -> None:
+        """Say what landed where it is no terminal, when that has not been for a while."""
+        now = time.monotonic()
+        if not self._console.is_terminal and landed.lines > self._lines_told and now - self._told_at >= LINE_SECONDS:
+            self._lines_told, self._told_at = landed.lines, now
+            self._console.print(f"{self._log}: {_told(landed)}")
+
+
+def _told(landed: "Landed") -> str:
+    last = f", the last of {landed.last_visit_at:%Y-%m-%d %H:%M:%S} UTC" if landed.last_visit_at else ""
+    rejected = f"; {landed.rejected:,} lines not read, noted in {landed.rejects_file}" if landed.rejected else ""
+    return f"{landed.visits:,} visits landed{last}; the log is read to byte {landed.position:,}{rejected}."
