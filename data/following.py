@@ -211,15 +211,17 @@ class Follower:
 
     def _commit(self, tail: Tail, part: Part, batch: Batch) -> Batch:
         landing = Landing(self._lake, self._options.organization)
-        landing.batch = (tail.batch and tail.batch.id) or landing.batch
+        is_renamed = tail.deadline is not None  # then a packed copy may lack what comes now: it is to be known, too
+        before = None if is_renamed else tail.batch
+        landing.batch = (before and before.id) or landing.batch
         try:
             if len(part.visits):
                 landing.stage(part.visits, unfinished=not part.block.finished)
             tail.sync()
-            if tail.batch:
+            if before:
                 landing.advance(batch)
             else:
-                landing.commit(batch, None)
+                landing.commit(batch, tail.batch)
         finally:
             landing.discard()
         return replace(batch, id=landing.batch)

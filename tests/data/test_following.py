@@ -503,6 +503,23 @@ def test_a_log_renamed_and_packed_at_once_loses_nothing(site):
     assert site.paths() == once("/a", "/b", "/c", "/d")
 
 
+def test_a_log_packed_before_its_last_lines_came_counts_once(site):
+    for path in ("/a", "/b"):
+        site.write(lines(path))
+        site.tick()
+        site.rename()
+    with (site.folder / "access.log.1").open("a") as file:
+        site.pack()
+        site.tick()
+        file.write(lines("/in-no-file-any-more"))
+        file.flush()
+        site.tick()
+    site.kill()
+    assert site.load("access.log.1.gz").already_imported
+    site.tick()
+    assert site.paths() == once("/a", "/b", "/in-no-file-any-more")
+
+
 def test_two_rotations_between_two_ticks_lose_nothing(site):
     site.write(lines("/a"))
     site.tick()
@@ -1199,7 +1216,7 @@ EVENTS = st.one_of(
 
 
 @given(events=st.lists(EVENTS, max_size=14))
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 def test_whatever_happens_every_line_lands_once(shared, tmp_path_factory, monkeypatch, events):
     site = Chance(shared, tmp_path_factory.mktemp("site"), monkeypatch)
     for name, *arguments in events:
