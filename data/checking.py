@@ -127,10 +127,10 @@ def _trouble_of_visits(lake: Lake, file: LandedFile) -> str:
         lake.recheck(file)
         with pq.ParquetFile(lake.root / file.path) as parquet:
             schema, visits = parquet.schema_arrow, parquet.metadata.num_rows
-    except FileNotFoundError:
+    except (LakeDamaged, FileNotFoundError):
+        if (lake.root / file.path).exists():
+            return "is not what was written: its SHA-256 differs"
         return "is missing" if lake.manifest.is_live(file.path) else ""  # erased since it was listed
-    except LakeDamaged:
-        return "is not what was written: its SHA-256 differs"
     except (OSError, pa.ArrowException) as error:
         return _unreadable(error)
     if not schema.equals(VISITS):
