@@ -39,7 +39,7 @@ NOW = datetime(2026, 3, 6, 12, tzinfo=UTC)
 LATER = NOW + timedelta(days=30)
 TABLE = VISITS.insert(0, pa.field("day", pa.date32()))
 ACME = Options("acme")
-READERS = int(os.environ.get("TRAFFIC_READERS", "300"))
+READERS = int(os.environ.get("TRAFFIC_READERS", "1000"))
 
 
 @pytest.fixture(scope="module", autouse=True)
