@@ -133,7 +133,7 @@ def _visits() -> dict[str, Any]:
     return {
         "post": {
             "operationId": "visits",
-            "summary": "Take visits while they happen: durable when answered, seen by what is computed 12 seconds later.",
+            "summary": "Take visits while they happen: durable when answered, seen by answers computed 12 s later.",
             "description": "A refused visit is named by its place, the others are kept. The same visits sent twice "
             "count twice: of a request that timed out nobody knows whether it was kept.",
             "requestBody": {"required": True, "content": body},

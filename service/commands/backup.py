@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.filesize import decimal
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from data import Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import messages
+from service.commands.printing import messages, progress_bar
 
 if TYPE_CHECKING:
     from data.backup import Copied
@@ -47,8 +46,5 @@ def _copied(lake: Lake, folder: Path) -> "Copied":
     """Copy under a progress bar."""
     from data.backup import back_up
 
-    terminal = messages()
-    columns = (TextColumn("Copying"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
-        task = bar.add_task("", total=None)
-        return back_up(lake, folder, lambda done, total: bar.update(task, completed=done, total=total))
+    with progress_bar(messages(), "Copying", is_bytes=True) as progress:
+        return back_up(lake, folder, progress)

@@ -1,11 +1,10 @@
 """`traffic compact`: few files instead of many."""
 
 import typer
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from data import Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import messages
+from service.commands.printing import messages, progress_bar
 
 
 def compact(lake: LakeOption = DEFAULT_LAKE) -> None:
@@ -21,11 +20,8 @@ def compact(lake: LakeOption = DEFAULT_LAKE) -> None:
     opened = Lake(lake)
     flush_all(opened)
     compactor = Compactor(opened)
-    terminal = messages()
-    columns = (TextColumn("Compacting"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
-        task = bar.add_task("", total=None)
-        done = compactor.run(progress=lambda number, total: bar.update(task, completed=number, total=total))
+    with progress_bar(messages(), "Compacting") as progress:
+        done = compactor.run(progress=progress)
     swept = compactor.sweep()
     typer.echo(
         f"{done.files_before:,} files with {done.visits:,} visits became {done.files_after:,}, in {done.partitions:,} "

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import orjson
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from data import BadInput, Lake, check_organization
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
-from service.commands.printing import messages
+from service.commands.printing import messages, progress_bar
 from service.control import Control
 
 if TYPE_CHECKING:
@@ -88,10 +87,10 @@ def finish(terminal: Console, lake: Lake, dead: Collection[str], ended_at: datet
 
 def _wait(terminal: Console, seconds: int) -> None:
     terminal.print(f"Deleting the files in {seconds} s, when no query reads them any more.")
-    columns = (TextColumn("Waiting"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
-        for _ in bar.track(range(seconds)):
+    with progress_bar(terminal, "Waiting") as progress:
+        for second in range(seconds):
             time.sleep(1)
+            progress(second + 1, seconds)
 
 
 def _criteria(
@@ -145,12 +144,8 @@ def _open(lake: Path, organization: str) -> Lake:
 def _run(
     terminal: Console, eraser: "Eraser", organization: str, criteria: "Criteria", dry_run: bool = False
 ) -> "Erased":
-    columns = (TextColumn("Looking" if dry_run else "Erasing"), BarColumn(), TaskProgressColumn())
-    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
-        task = bar.add_task("", total=None)
-        return eraser.run(
-            organization, criteria, dry_run, lambda done, total: bar.update(task, completed=done, total=total)
-        )
+    with progress_bar(terminal, "Looking" if dry_run else "Erasing") as progress:
+        return eraser.run(organization, criteria, dry_run, progress)
 
 
 def _told(erased: "Erased") -> str:

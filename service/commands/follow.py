@@ -51,9 +51,10 @@ def follow(
     """Import a log from its beginning, then line by line what is added to it, until Ctrl-C or SIGTERM.
 
     Every finished line lands once, however often this is stopped, killed and started again, and whatever of the log
-    is imported beside; the README names the two ways of rotating of which that is not true. The log may be rotated: renamed, or copied and truncated. What was rotated since it was last
-    followed or imported, as access.log.1 or access.log.2.gz beside it, is caught up; older files are left alone. A
-    long log takes a while at first: a bar shows how far it is, and what has landed counts already.
+    is imported beside; the README names two ways of rotating of which that is not true. The log may be rotated:
+    renamed, or copied and truncated. What was rotated since it was last followed or imported, as access.log.1 or
+    access.log.2.gz beside it, is caught up; older files are left alone. A long log takes a while at first: a bar
+    shows how far it is, and what has landed counts already.
 
     Example: traffic follow /var/log/nginx/access.log --org acme --domain go.example.com
     """

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from data import SHORT_CODE_PATTERN, BadInput, Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
-from service.commands.printing import messages
+from service.commands.printing import messages, progress_bar
 from service.settings import networks_of, setting
 
 if TYPE_CHECKING:
@@ -101,12 +100,8 @@ def countries_of(console: Console, geoip: str) -> "Countries | None":
 
 def _import(console: Console, importer: "Importer", file: Path, options: "Options", dry_run: bool) -> "Summary":
     """Import one file under a progress bar and tell what that did."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(file.name, total=None)
-        summary = importer.run(
-            file, options, dry_run, lambda done, total: bar.update(task, completed=done, total=total)
-        )
+    with progress_bar(console, file.name) as progress:
+        summary = importer.run(file, options, dry_run, progress)
     _report(console.print, file, summary, dry_run)
     return summary
 

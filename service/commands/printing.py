@@ -4,6 +4,8 @@ import csv
 import io
 import re
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final
 
@@ -11,6 +13,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from data import BadInput
@@ -54,6 +57,19 @@ def console() -> Console:
 def messages() -> Console:
     """Standard error, for what people read while a command runs."""
     return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+@contextmanager
+def progress_bar(terminal: Console, text: str, is_bytes: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """A bar that is gone when the work is done; what is given is called with what is done so far and all there is.
+
+    Nothing is shown where the console is no terminal.
+    """
+    done = DownloadColumn() if is_bytes else TaskProgressColumn()
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), done, TimeRemainingColumn())
+    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
+        task = bar.add_task(text, total=None)
+        yield lambda completed, total: bar.update(task, completed=completed, total=total)
 
 
 def printable(text: str) -> str:

@@ -3,12 +3,11 @@
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from data import BadInput, Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import console, messages, printable
+from service.commands.printing import console, messages, printable, progress_bar
 
 
 def reclassify(
@@ -28,15 +27,9 @@ def reclassify(
     organizations = opened.manifest.organizations()
     if organization and organization not in organizations:
         raise BadInput(f"the lake at {lake} knows no organization {organization!r}.")
-    terminal = messages()
-    columns = (TextColumn("Reclassifying"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
-        task = bar.add_task("", total=None)
-        changes = Reclassifier(opened).run(
-            [organization] if organization else organizations,
-            dry_run,
-            lambda done, total: bar.update(task, completed=done, total=total),
-        )
+    chosen = [organization] if organization else organizations
+    with progress_bar(messages(), "Reclassifying") as progress:
+        changes = Reclassifier(opened).run(chosen, dry_run, progress)
     table = Table("from", "to", "visits", "most frequent user agent", box=None)
     for move, agents in sorted(changes.moves.items(), key=lambda found: (-found[1].total(), found[0])):
         after = move.after if move.after != move.before else "(other details)"

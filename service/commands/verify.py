@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.filesize import decimal
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from data import BadInput, Lake, LakeDamaged, is_organization
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import messages, printable
+from service.commands.printing import messages, printable, progress_bar
 
 if TYPE_CHECKING:
     from data.checking import Checked
@@ -58,11 +57,8 @@ def _checked(lake: Lake, organization: str) -> "Checked":
     """Check under a progress bar."""
     from data.checking import check
 
-    terminal = messages()
-    columns = (TextColumn("Verifying"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
-        task = bar.add_task("", total=None)
-        return check(lake, organization, lambda done, total: bar.update(task, completed=done, total=total))
+    with progress_bar(messages(), "Verifying", is_bytes=True) as progress:
+        return check(lake, organization, progress)
 
 
 def _tell(found: "Checked") -> None:
