@@ -80,10 +80,11 @@ def _follow(follower: "Follower", status: "_Status", every: float) -> None:
     """Let it tick until a signal comes; then once more, so that nothing finished is left for the next start."""
     with _stopping(follower) as heard:
         while True:
+            is_last = follower.is_stopping  # a signal during a tick ends that one early: another follows
             follower.tick()
             status.show(follower.landed, follower.landed.position, follower.landed.size)
             status.say(follower.landed)
-            if follower.is_stopping:
+            if is_last:
                 return
             select.select([heard], [], [], every)
 
