@@ -112,8 +112,8 @@ class Lake:
         A file whose size, time of change or inode is not what the manifest says is hashed before it is used.
         """
         files = self.manifest.live_files(organization, start, end)
-        if not all((self.root / file.path).exists() for file in files):  # erased since: the manifest knows by now
-            files = self.manifest.live_files(organization, start, end)
+        if not all(os.path.exists(f"{self.root}/{file.path}") for file in files):  # noqa: PTH110  # three times as fast
+            files = self.manifest.live_files(organization, start, end)  # some were erased since: it knows by now
         return [self.seed_visits, *(self.checked(file) for file in files)]
 
     def link_files(self, organization: str) -> list[str]:
@@ -123,11 +123,11 @@ class Lake:
 
     def checked(self, file: LandedFile) -> str:
         """Where a live file lies, after a look at whether it is what was written. Raises LakeDamaged."""
-        path = self.root / file.path
+        path = f"{self.root}/{file.path}"
         stat = _stat(path)
         if (stat.st_size, stat.st_ctime_ns, stat.st_ino) != (file.size, file.changed_ns, file.inode):
             self.recheck(file)
-        return str(path)
+        return path
 
     def recheck(self, file: LandedFile) -> None:
         """Hash a live file, and remember that it is what was written. Raises LakeDamaged; then it stays suspect."""
@@ -147,9 +147,9 @@ class Lake:
         return str(path)
 
 
-def _stat(path: Path) -> os.stat_result:
+def _stat(path: Path | str) -> os.stat_result:
     try:
-        return path.stat()
+        return os.stat(path)  # noqa: PTH116  # a Path takes three times as long, and each query asks for every file
     except OSError as error:
         raise LakeDamaged(f"{path} is missing; restore it from a backup.") from error
 
