@@ -18,7 +18,7 @@ from queries import ANSWERS, Scope, Warehouse
 SINGLE_REQUESTS: Final = 10_000
 SINGLE_CONNECTIONS: Final = 50
 BATCH: Final = 1_000
-BATCH_REQUESTS: Final = 300
+BATCH_REQUESTS: Final = 150
 BATCH_CONNECTIONS: Final = 8
 FILES: Final = (90, 1_000)
 _LINE: Final = re.compile(r'(\S+):\d+ (\S+) - - \[[^]]*\] "(\S+) (\S+) [^"]*" (\d+) \d+ "([^"]*)" "([^"]*)"')
@@ -26,10 +26,6 @@ _LINE: Final = re.compile(r'(\S+):\d+ (\S+) - - \[[^]]*\] "(\S+) (\S+) [^"]*" (\
 
 def intake(log: Path, scratch: Path) -> list[Figure]:
     """Visits acknowledged as durable, one by one and in batches, and how soon a query sees them."""
-    bodies = {
-        "single": _bodies(log, 1, SINGLE_REQUESTS, scratch),
-        "batch": _bodies(log, BATCH, BATCH_REQUESTS, scratch),
-    }
     empty = scratch / "empty"
     empty.write_bytes(b"\n")
     lake = scratch / "live"
@@ -37,12 +33,13 @@ def intake(log: Path, scratch: Path) -> list[Figure]:
     key = key_of(lake, ORGANIZATION)
     single, nothing, batches = [], [], []
     with server(lake) as (port, _):
+        ones, thousands = _bodies(log, 1, SINGLE_REQUESTS, scratch), _bodies(log, BATCH, BATCH_REQUESTS, scratch)
         for run in range(RUNS + 1):
             pair = [
                 load(port, "/visits", key, SINGLE_REQUESTS, SINGLE_CONNECTIONS, body)["requests_per_second"]
-                for body in (bodies["single"], empty)
+                for body in (next(ones), empty)
             ]
-            many = load(port, "/visits", key, BATCH_REQUESTS, BATCH_CONNECTIONS, bodies["batch"])
+            many = load(port, "/visits", key, BATCH_REQUESTS, BATCH_CONNECTIONS, next(thousands))
             if run:  # the first one warms up
                 single.append(pair[0])
                 nothing.append(pair[1])
@@ -88,14 +85,14 @@ def _through_the_manifest(lake: Lake) -> Figure:
     return figure(f"traffic-overview through the manifest, {files:,} files", "ms", mine, "plain list of files", theirs)
 
 
-def _bodies(log: Path, size: int, requests: int, scratch: Path) -> Path:
-    """A file of as many bodies, parted by NUL, each of `size` visits as lines of JSON."""
+def _bodies(log: Path, size: int, requests: int, scratch: Path) -> Iterator[Path]:
+    """Files of as many bodies, parted by NUL, each of `size` visits as lines of JSON; no visit comes twice."""
+    path = scratch / f"bodies-{size}"
     with log.open(encoding="utf-8") as lines:
         rows = (json.dumps(row) for row in _reported(lines))
-        bodies = ["\n".join(islice(rows, size)) for _ in range(requests)]
-    path = scratch / f"bodies-{size}"
-    path.write_text("\0".join(bodies), "utf-8")
-    return path
+        while bodies := [body for _ in range(requests) if (body := "\n".join(islice(rows, size)))]:
+            path.write_text("\0".join(bodies), "utf-8")
+            yield path
 
 
 def _reported(lines: Iterator[str]) -> Iterator[dict[str, Any]]:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from data.errors import LakeDamaged
 from data.lake import LINKS, Lake
 from data.manifest import LandedFile
+from data.pending import check_waiting
 from data.visits import VISITS
 
 DATABASES: Final = ("manifest.sqlite", "control.sqlite")
@@ -57,6 +58,7 @@ def check(lake: Lake, organization: str = "", progress: Progress | None = None) 
     try:
         _check_visits(lake, organization, found, progress)
         found.orphans = _orphans(lake, organization)
+        _check_waiting(lake, organization, found)
     except sqlite3.DatabaseError as error:
         if not found.is_manifest_damaged:
             _note(found, DATABASES[0], f"cannot be used: {error}")
@@ -136,6 +138,13 @@ def _trouble_of_visits(lake: Lake, file: LandedFile) -> str:
     if not schema.equals(VISITS):
         return "has other columns than visits have"
     return "" if visits == file.visits else f"holds {visits:,} visits, the manifest says {file.visits:,}"
+
+
+def _check_waiting(lake: Lake, organization: str, found: Checked) -> None:
+    try:
+        check_waiting(lake.manifest, organization)
+    except LakeDamaged as error:
+        _note(found, DATABASES[0], str(error))
 
 
 def _orphans(lake: Lake, organization: str) -> int:

@@ -55,34 +55,44 @@ class Classifier:
         self.places = Places(load(Referrer, "referrers"))
         self._automata = Automata()
         self._campaigns = Campaigns(self.places)
-        self._automaton = lru_cache(1 << 16)(self._automaton_uncached)
-        self._person = lru_cache(1 << 16)(People().person)
+        self._people = People()
         self._place = lru_cache(1 << 14)(self._place_uncached)
-        self._origin = lru_cache(1 << 14)(self._origin_uncached)
+        self._agent = lru_cache(1 << 16)(self._agent_uncached)
         self._arrival = lru_cache(1 << 14)(self._arrival_uncached)
+        self._origin = lru_cache(1 << 14)(self._origin_uncached)
 
     def classify(self, request: Request) -> Classification:
         """Who made the request, how sure that is and why. Raises nothing for a request that was logged."""
-        says = self._automaton(request.user_agent) or self._arrival(request.method, request.referrer, request.query)
-        return says if says.device_type == "bot" else Classification(*says[:7], *self._person(request.user_agent))
+        return together(self.agent(request.user_agent), self.arrival(request))
+
+    def agent(self, user_agent: str) -> Classification:
+        """What a readable user agent tells by itself: an automaton, or a person with a device."""
+        return self._agent(user_agent)
+
+    def arrival(self, request: Request) -> Classification:
+        """Who comes like that if the user agent is a person's, whose device is not known here."""
+        return self._arrival(request.method, request.referrer, request.query)
+
+    def origin(self, request: Request) -> Origin:
+        """The referrer's host with its type, and the campaign's words, of one request."""
+        return self._origin(request.referrer, request.query)
 
     def signs(self, request: Request) -> Iterator[Sign]:
         """Every rule that the request meets; the first one decides what `classify` says."""
         yield from self._automata.signs(request.user_agent)
         yield from self._signs_of_people(request.method, request.referrer, request.query)
 
-    def origin(self, request: Request) -> Origin:
-        """The referrer's host with its type, and the campaign's words, of one request."""
-        return self._origin(request.referrer, request.query)
+    def _agent_uncached(self, user_agent: str) -> Classification:
+        sign = next(self._automata.signs(user_agent), None)
+        return sign.says if sign else Classification(*PERSON[:7], *self._people.person(user_agent))
+
+    def _arrival_uncached(self, method: str, referrer: str, query: str) -> Classification:
+        return next(self._signs_of_people(method, referrer, query)).says
 
     def _origin_uncached(self, referrer: str, query: str) -> Origin:
         host, row = self._place(referrer[:LONGEST_REFERRER])
         referrer_type = "direct" if host is None else row.referrer_type if row else "other"
         return Origin(host, referrer_type, campaign_of(query))
-
-    def _arrival_uncached(self, method: str, referrer: str, query: str) -> Classification:
-        """What is said of a request whose user agent is no automaton's, but for its device."""
-        return next(self._signs_of_people(method, referrer, query)).says
 
     def _signs_of_people(self, method: str, referrer: str, query: str) -> Iterator[Sign]:
         if method not in BROWSING_METHODS:
@@ -104,10 +114,13 @@ class Classifier:
             )
         yield from (sign for sign in (campaign, referrer) if sign)
 
-    def _automaton_uncached(self, user_agent: str) -> Classification | None:
-        sign = next(self._automata.signs(user_agent), None)
-        return sign.says if sign else None
-
     def _place_uncached(self, referrer: str) -> tuple[str | None, Referrer | None]:
         address = host_and_path(referrer)
         return (address[0], self.places.find(*address)) if address else (None, None)
+
+
+def together(agent: Classification, arrived: Classification) -> Classification:
+    """What a user agent and the way it came tell together: an automaton by either, or who came, with the device."""
+    if agent.device_type == "bot":
+        return agent
+    return arrived if arrived.device_type == "bot" else Classification(*arrived[:7], *agent[7:])

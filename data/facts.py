@@ -64,7 +64,7 @@ class Target(NamedTuple):
     query: str
 
 
-class Facts(NamedTuple):
+class Facts(msgspec.Struct, frozen=True, gc=False):
     """The facts of one request; '' stands for what is missing."""
 
     visited_at: datetime  # naive, UTC
@@ -72,7 +72,7 @@ class Facts(NamedTuple):
     target: Target
     method: str
     status: int
-    user_agent: str  # as a log writes it
+    user_agent: str  # as it was sent
     referrer: str  # without query and fragment
     country: str  # ISO 3166-1 alpha-2
 
@@ -120,10 +120,14 @@ def facts_of(row: Row, now: datetime) -> Facts:
         _target(told.url or "", told.domain or "", told.path or ""),
         _method(told.method or "GET"),
         told.status or 200,
-        _clean(told.user_agent or "").replace("\\", r"\\"),
-        _clean(told.referrer or "").partition("#")[0].partition("?")[0],
+        told.user_agent or "",
+        _referrer(told.referrer) if told.referrer else "",
         _country(told.country or ""),
     )
+
+
+def _referrer(text: str) -> str:
+    return _clean(text).partition("#")[0].partition("?")[0]
 
 
 def _clean(text: str) -> str:
@@ -157,7 +161,7 @@ def _ip(text: str) -> str:
     return text
 
 
-@lru_cache(1 << 12)
+@lru_cache(1 << 14)
 def _target(url: str, domain: str, path: str) -> Target:
     """What was asked for, from an absolute URL, or from a domain and a path with or without its query."""
     if url and path:

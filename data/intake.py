@@ -3,6 +3,7 @@
 What a sender may report is in facts.py. Client addresses live here in memory only.
 """
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,28 +11,26 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-import pyarrow as pa
 import re2
 
 from data import pending
 from data.addresses import Network
-from data.answering import Answers
-from data.classify import Classifier, Request
+from data.automata import readable_user_agent
+from data.classify import Classifier, Request, together
 from data.countries import Countries
-from data.errors import BadInput
+from data.errors import BadInput, LakeDamaged
 from data.facts import Facts, Row, Sent, facts_of
 from data.iplists import snapshots
 from data.lake import Lake
+from data.packing import Packed, Shared, pack
 from data.salts import salts_of, visitor_of
 from data.verifying import Verifier
-from data.visits import SHORT_CODE_PATTERN, VISITS, Classification
+from data.visits import SHORT_CODE_PATTERN, Classification
 
 MOST_DAYS: Final = 366
 """Days of the visits that one sender reports at once: each day becomes a file."""
+_LOG: Final = logging.getLogger(__name__)
 REFRESH_AFTER: Final = timedelta(minutes=1)
-_OWN: Final = ("visited_at", "domain", "short_code", "path", "method", "status", "country", "visitor", "is_malicious")
-"""The columns that are a visit's own; the others are shared by all of one identity, or of one origin."""
-_TABLE: Final = VISITS.insert(0, pa.field("day", pa.date32()))
 
 
 @dataclass(frozen=True)
@@ -49,14 +48,16 @@ class Landed(NamedTuple):
     refused: list[Refused]
 
 
-class _Who(NamedTuple):
-    """Who made a request, and the numbers under which the tables of answers know that."""
+class _Agent(NamedTuple):
+    """What a user agent tells."""
 
-    says: Classification
     user_agent: str  # in readable form
+    says: Classification
     is_claim: bool  # which an address may confirm or contradict
-    identity: int
-    origin: int
+
+
+_Told = tuple[Classification, Classification, Shared]
+"""What an agent tells, what the way it came tells, and the columns of SHARED that follow the classification."""
 
 
 class Intake:
@@ -67,6 +68,7 @@ class Intake:
         lake: Lake,
         proxies: Iterable[Network] = (),
         countries: Countries | None = None,
+        short_code_pattern: str = SHORT_CODE_PATTERN,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._lake = lake
@@ -74,9 +76,12 @@ class Intake:
         self._countries = countries
         self._classifier = Classifier()
         self._proxies = tuple(proxies)
-        self._place = lru_cache(1 << 12)(self._place_uncached)
-        self._short_code = re2.compile(SHORT_CODE_PATTERN)
+        self._place = lru_cache(1 << 14)(self._place_uncached)
+        self._agent = lru_cache(1 << 16)(self._agent_uncached)
+        self._arrival = lru_cache(1 << 14)(self._arrival_uncached)
+        self._short_code = re2.compile(short_code_pattern)
         self._probe = re2.compile(self._classifier.probe_pattern)
+        self._verifier = Verifier({}, self._proxies)
         self._salts: dict[date, str] = {}
         self._refreshed_at = datetime.min.replace(tzinfo=UTC)
         self._lists_changed_at = 0
@@ -91,9 +96,9 @@ class Intake:
         self._refresh(now)
         facts: defaultdict[str, list[Facts]] = defaultdict(list)
         landed = [_read(one.rows, now.replace(tzinfo=None), facts[one.organization]) for one in sent]
-        tables = {organization: self._visits(told, organization) for organization, told in facts.items() if told}
-        if tables:
-            pending.keep(self._lake.manifest, tables, now)
+        visits = {organization: self._packed(told, organization) for organization, told in facts.items() if told}
+        if visits:
+            pending.keep(self._lake.manifest, visits, now)
         return landed
 
     def _refresh(self, now: datetime) -> None:
@@ -104,50 +109,52 @@ class Intake:
         lists_changed_at = self._lake.ip_lists.stat().st_mtime_ns  # of the folder: each list is replaced as a whole
         if lists_changed_at != self._lists_changed_at:
             self._lists_changed_at = lists_changed_at
-            self._verifier = Verifier(snapshots(self._lake), self._proxies)
+            try:
+                self._verifier = Verifier(snapshots(self._lake), self._proxies)
+            except LakeDamaged as error:  # no visit is worth less than what a list adds to it
+                _LOG.warning("traffic: %s Until then the lists that were read last count.", error)
+            self._agent.cache_clear()
 
-    def _visits(self, facts: list[Facts], organization: str) -> pa.Table:
-        """A table of `day` and the columns of VISITS."""
-        answers, known = Answers(), dict[tuple[str, ...], _Who]()
+    def _packed(self, facts: list[Facts], organization: str) -> Packed:
         salts = self._salts_of({fact.visited_at.date() for fact in facts})
-        rows = [self._row(fact, organization, salts, answers, known) for fact in facts]
-        *own, identities, origins = zip(*rows, strict=True)
-        tables = answers.tables()
-        columns = {name: pa.array(values, _TABLE.field(name).type) for name, values in zip(_OWN, own, strict=True)}
-        columns |= _taken(tables["identities"], identities) | _taken(tables["origins"], origins)
-        columns["day"] = columns["visited_at"].cast(pa.date32())
-        columns["rules_version"] = pa.repeat(self._classifier.rules_version, len(facts))
-        return pa.table([columns[name] for name in _TABLE.names], schema=_TABLE)
+        told: dict[_Told, int] = {}
+        rows = [self._row(fact, organization, salts, told) for fact in facts]
+        return pack(rows, [together(says, arrived) + origin for says, arrived, origin in told])
 
     def _salts_of(self, days: set[date]) -> dict[date, str]:
         if days - self._salts.keys():
             self._salts |= salts_of(self._lake.salts, days, self._now())
         return self._salts
 
-    def _row(
-        self, fact: Facts, organization: str, salts: dict[date, str], answers: Answers,
-        known: dict[tuple[str, ...], _Who],
-    ) -> tuple[Any, ...]:  # fmt: skip
-        """The values of _OWN, then the numbers of identity and origin."""
-        visited_at, ip, (domain, path, query), method, status, user_agent, referrer, country = fact
-        request = user_agent, method, referrer, query
-        who = known.get(request) or known.setdefault(request, self._who(request, answers))
-        identity, visitor = who.identity, None
+    def _row(self, fact: Facts, organization: str, salts: dict[date, str], told: dict[_Told, int]) -> tuple[Any, ...]:
+        """The values of OWN, then the number of what is told of the visit, which this call may add to `told`."""
+        domain, path, query = fact.target
+        user_agent, says, is_claim = self._agent(fact.user_agent)
+        arrived, origin = self._arrival(fact.method, fact.referrer, query)
+        ip, country, visitor = fact.ip, fact.country, None
         if ip:
-            day = visited_at.date()
-            visitor = visitor_of(salts[day], organization, ip, who.user_agent)
+            day = fact.visited_at.date()
+            visitor = visitor_of(salts[day], organization, ip, user_agent)
             country = country or (self._countries.of(ip) or "" if self._countries else "")
-            if who.is_claim:
-                identity = answers.identity(self._verifier.confirmed(who.says, ip, day), who.user_agent)
+            if is_claim:
+                says = self._verifier.confirmed(says, ip, day)
+        number = told.setdefault((says, arrived, origin), len(told))
         short_code, is_malicious = self._place(path)
-        own = visited_at, domain or None, short_code, path, method, status, country or None, visitor, is_malicious
-        return (*own, identity, who.origin)
+        return (
+            fact.visited_at, domain or None, short_code, path, fact.method, fact.status, country or None,
+            visitor, is_malicious, user_agent or None, number,
+        )  # fmt: skip
 
-    def _who(self, facts: tuple[str, ...], answers: Answers) -> _Who:
-        request = Request.logged(*facts)
-        says, origin = self._classifier.classify(request), self._classifier.origin(request)
-        numbers = answers.identity(says, request.user_agent), answers.origin(origin)
-        return _Who(says, request.user_agent, self._verifier.can_tell(says), *numbers)
+    def _agent_uncached(self, sent: str) -> _Agent:
+        user_agent = readable_user_agent(sent.replace("\0", "\ufffd").replace("\\", r"\\"))  # as a log writes it
+        says = self._classifier.agent(user_agent)
+        return _Agent(user_agent, says, self._verifier.can_tell(says))
+
+    def _arrival_uncached(self, method: str, referrer: str, query: str) -> tuple[Classification, Shared]:
+        """What is said of a person who came like that; and the columns of SHARED that follow the classification."""
+        request = Request("", method, referrer, query)
+        host, kind, utm = self._classifier.origin(request)
+        return self._classifier.arrival(request), (host, kind, *utm, self._classifier.rules_version)
 
     def _place_uncached(self, path: str) -> tuple[str | None, bool]:
         """The short code of a path, if it is one, and whether only probes ask for it."""
@@ -169,9 +176,3 @@ def _read(rows: Sequence[Row], now: datetime, facts: list[Facts]) -> Landed:
             facts.append(fact)
             days.add(fact.visited_at.date())
     return Landed(len(rows) - len(refused), refused)
-
-
-def _taken(table: pa.Table, numbers: Sequence[int]) -> dict[str, pa.ChunkedArray]:
-    """The columns of a table, but the first, for each of these rows of it."""
-    taken = table.take(pa.array(numbers, pa.int64()))
-    return {name: taken[name] for name in table.column_names[1:]}

@@ -1,8 +1,21 @@
-"""Many patterns asked at once, in time that grows with the text only."""
+"""Patterns whose time grows with the text only: many asked at once, and those that users give."""
 
 from collections.abc import Iterable
 
 import re2
+
+from data.errors import BadInput
+
+
+def check_short_code_pattern(pattern: str) -> str:
+    """Return a pattern (RE2) that captures the short code of a path; raise BadInput when it cannot."""
+    try:
+        groups = re2.compile(pattern).groups
+    except re2.error as error:
+        raise BadInput(f"{pattern!r} is no pattern (RE2 syntax): {error}.") from error
+    if groups != 1:
+        raise BadInput(f"{pattern!r} must capture the short code in exactly one (group).")
+    return pattern
 
 
 def pattern_set(patterns: Iterable[str]) -> "re2.Set":

@@ -5,14 +5,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
-import pyarrow as pa
-
-from data.errors import Outdated
+from data.errors import LakeDamaged, Outdated
 from data.lake import Lake
 from data.landing import Landing
 from data.manifest import Manifest, insert_files, time_text
+from data.packing import Packed, Unpacked, table_of, unpack
 
-MOST_AT_ONCE: Final = 500_000
+MOST_AT_ONCE: Final = 100_000
 """Visits that one transaction moves: what is held in memory meanwhile."""
 
 
@@ -23,9 +22,16 @@ class Waiting(NamedTuple):
     oldest: datetime | None
 
 
-def keep(manifest: Manifest, visits: Mapping[str, pa.Table], now: datetime) -> None:
-    """Keep the visits of each organization, tables of `day` and the columns of VISITS. Durable on return."""
-    rows = [(name, len(table), time_text(now), _bytes_of(table)) for name, table in visits.items()]
+class _Kept(NamedTuple):
+    id: int
+    organization: str
+    visits: int
+    body: bytes
+
+
+def keep(manifest: Manifest, visits: Mapping[str, Packed], now: datetime) -> None:
+    """Keep the visits of each organization. Durable on return."""
+    rows = [(organization, packed.visits, time_text(now), packed.body) for organization, packed in visits.items()]
     with manifest.transaction() as db:
         db.executemany("INSERT INTO pending (organization, visits, received_at, body) VALUES (?, ?, ?, ?)", rows)
 
@@ -37,38 +43,76 @@ def waiting(manifest: Manifest) -> Waiting:
 
 
 def flush_all(lake: Lake) -> int:
-    """Move every visit that waits now into Parquet files; how many they were."""
+    """Move every visit that waits now into Parquet files; how many they were.
+
+    Raises LakeDamaged when some cannot be read, after all others were moved: those go on waiting.
+    """
     ((latest,),) = lake.manifest.rows("SELECT max(id) FROM pending")
-    total = 0
-    while moved := _flush(lake, latest):
-        total += moved
-    return total
+    moved, last, damaged = 0, 0, list[_Kept]()
+    while kept := _oldest(lake.manifest, last, latest):
+        last = kept[-1].id
+        readable = [(one, part) for one in kept if (part := _read(one, damaged))]
+        try:
+            _land(lake, readable)
+        except Outdated:
+            break  # somebody else moves them
+        moved += sum(one.visits for one, _ in readable)
+    _raise_for(damaged)
+    return moved
 
 
-def _flush(lake: Lake, latest: int | None) -> int:
-    """Move the visits that have waited longest; 0 when none does, or when somebody else moves them."""
-    rows = lake.manifest.rows(
-        "SELECT id, organization, visits, body FROM (SELECT *, sum(visits) OVER (ORDER BY id) AS so_far FROM pending) "
-        "WHERE id <= ? AND so_far - visits < ? ORDER BY id",
-        [latest, MOST_AT_ONCE],
+def check_waiting(manifest: Manifest, organization: str = "") -> None:
+    """Raises LakeDamaged when some of what waits, of one organization or of any, cannot be read."""
+    rows = manifest.rows(
+        "SELECT id, organization, visits, body FROM pending WHERE ? IN ('', organization)", [organization]
     )
-    if not rows:
-        return 0
-    tables = defaultdict(list)
-    for _, organization, _, body in rows:
-        tables[organization].append(pa.ipc.open_stream(body).read_all())
-    landings = [Landing(lake, organization) for organization in tables]
+    damaged = list[_Kept]()
+    for row in rows:
+        _read(_Kept(*row), damaged)
+    _raise_for(damaged)
+
+
+def _raise_for(damaged: list[_Kept]) -> None:
+    if damaged:
+        visits, places = sum(one.visits for one in damaged), ", ".join(str(one.id) for one in damaged[:5])
+        raise LakeDamaged(
+            f"{visits:,} visits of {damaged[0].organization} that wait for their file cannot be read (in the "
+            f"manifest's table pending: {places}); restore the lake from a backup."
+        )
+
+
+def _oldest(manifest: Manifest, last: int, latest: int | None) -> list[_Kept]:
+    """What has waited longest, after number `last` and up to `latest`: as much as one transaction moves."""
+    rows = manifest.rows(
+        "SELECT id, organization, visits, body FROM "
+        "(SELECT *, sum(visits) OVER (ORDER BY id) AS so_far FROM pending WHERE id > ? AND id <= ?) "
+        "WHERE so_far - visits < ? ORDER BY id",
+        [last, latest, MOST_AT_ONCE],
+    )
+    return [_Kept(*row) for row in rows]
+
+
+def _read(kept: _Kept, damaged: list[_Kept]) -> Unpacked | None:
     try:
-        for landing, parts in zip(landings, tables.values(), strict=True):
+        return unpack(kept.body)
+    except LakeDamaged:
+        damaged.append(kept)
+        return None
+
+
+def _land(lake: Lake, readable: list[tuple[_Kept, Unpacked]]) -> None:
+    parts = defaultdict[str, list[Unpacked]](list)
+    for kept, part in readable:
+        parts[kept.organization].append(part)
+    landings = [Landing(lake, organization) for organization in parts]
+    try:
+        for landing, some in zip(landings, parts.values(), strict=True):
             order = [(name, "ascending") for name in ("day", "short_code", "visited_at")]
-            landing.stage(pa.concat_tables(parts).sort_by(order))
-        _move(lake.manifest, [key for key, *_ in rows], landings)
-    except Outdated:
-        return 0
+            landing.stage(table_of(some).sort_by(order))
+        _move(lake.manifest, [kept.id for kept, _ in readable], landings)
     finally:
         for landing in landings:
             landing.discard()
-    return sum(visits for _, _, visits, _ in rows)
 
 
 def _move(manifest: Manifest, keys: list[int], landings: list[Landing]) -> None:
@@ -78,10 +122,3 @@ def _move(manifest: Manifest, keys: list[int], landings: list[Landing]) -> None:
             if db.execute("DELETE FROM pending WHERE id = ?", [key]).rowcount != 1:
                 raise Outdated("somebody else moves these visits; try again.")
         insert_files(db, [file for place in places for file in place()])
-
-
-def _bytes_of(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return bytes(sink.getvalue())

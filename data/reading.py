@@ -11,13 +11,13 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import re2
 
 from data import readers
 from data.answering import Answers, table_of
 from data.classify import Classifier, Request
 from data.countries import Countries
 from data.errors import BadInput
+from data.patterns import check_short_code_pattern
 from data.source import Block
 from data.steps import step
 from data.verifying import Verifier
@@ -44,12 +44,7 @@ class Options:
     def __post_init__(self) -> None:
         check_organization(self.organization)
         self._check_format()
-        try:
-            groups = re2.compile(self.short_code_pattern).groups
-        except re2.error as error:
-            raise BadInput(f"{self.short_code_pattern!r} is no pattern (RE2 syntax): {error}.") from error
-        if groups != 1:
-            raise BadInput(f"{self.short_code_pattern!r} must capture the short code in exactly one (group).")
+        check_short_code_pattern(self.short_code_pattern)
 
     @property
     def flag(self) -> str:

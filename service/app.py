@@ -89,7 +89,7 @@ def create_app(settings: Settings, clock: Clock = utc_now) -> Limiter:
 def _intake(lake: Lake, settings: Settings, countries: Countries | None, clock: Clock) -> "Intake":
     from data.intake import Intake  # noqa: PLC0415  # its rules take a moment to load
 
-    return Intake(lake, settings.trusted_proxies, countries, clock)
+    return Intake(lake, settings.trusted_proxies, countries, settings.short_code_pattern, clock)
 
 
 async def _http_error(_: Request, error: Exception) -> Response:

@@ -18,16 +18,15 @@ if TYPE_CHECKING:
 
 MOST_BYTES: Final = 4 << 20
 MOST_VISITS: Final = 10_000
-MOST_WAITING: Final = 64 << 20
-"""Bytes of requests that wait for their turn; more are told to come again."""
+MOST_HELD: Final = 64 << 20
+"""Bytes of requests that are under way or wait for their turn; more are told to come again."""
 
 
 @dataclass(frozen=True)
 class _Waiting:
-    """What one request brought, how many bytes that is, and where its sender waits."""
+    """What one request brought, and where its sender waits."""
 
     sent: Sent
-    size: int
     landed: "asyncio.Future[Landed]"
 
 
@@ -39,15 +38,35 @@ class Receiver:
         self._intake: Intake | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="intake")
         self._waiting: list[_Waiting] = []
+        self._bytes_held = 0
         self._work: asyncio.Task[None] | None = None
 
     async def take(self, request: Request, organization: str) -> "Landed":
         """Land the visits of one request. Raises BadBody, TooLarge, Overloaded, and Unwritable when the disk fails."""
-        body = await _body_of(request)
-        if sum(waiting.size for waiting in self._waiting) + len(body) > MOST_WAITING:
-            raise Overloaded
-        sent = Sent(organization, _rows_in(body))
-        waiting = _Waiting(sent, len(body), asyncio.get_running_loop().create_future())
+        if request.headers.get("content-encoding", "identity") != "identity":
+            raise BadBody("is encoded", "Send it as it is, without Content-Encoding.")
+        body = bytearray()
+        try:
+            await self._fill(body, request)
+            return await self._landed(Sent(organization, _rows_in(bytes(body))))
+        finally:
+            self._bytes_held -= len(body)
+
+    async def _fill(self, body: bytearray, request: Request) -> None:
+        """Let a request's body come, never more of it than may be sent."""
+        try:
+            async for chunk in request.stream():
+                self._bytes_held += len(chunk)
+                body += chunk
+                if self._bytes_held > MOST_HELD:
+                    raise Overloaded
+                if len(body) > MOST_BYTES:
+                    raise TooLarge(f"The body is larger than {MOST_BYTES >> 20} MiB.")
+        except ClientDisconnect as error:
+            raise BadBody("did not come whole", "Send as many bytes as Content-Length says.") from error
+
+    async def _landed(self, sent: Sent) -> "Landed":
+        waiting = _Waiting(sent, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._land_waiting())
@@ -86,21 +105,6 @@ def _tell(group: list[_Waiting], outcomes: "Sequence[Landed | Exception]") -> No
 
 def _as_problem(error: Exception) -> Exception:
     return Unwritable() if isinstance(error, OSError | sqlite3.OperationalError) else error
-
-
-async def _body_of(request: Request) -> bytes:
-    """The body of a request, never more of it in memory than may be sent. Raises TooLarge or BadBody."""
-    if request.headers.get("content-encoding", "identity") != "identity":
-        raise BadBody("is encoded", "Send it as it is, without Content-Encoding.")
-    body = bytearray()
-    try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MOST_BYTES:
-                raise TooLarge(f"The body is larger than {MOST_BYTES >> 20} MiB.")
-    except ClientDisconnect as error:
-        raise BadBody("did not come whole", "Send as many bytes as Content-Length says.") from error
-    return bytes(body)
 
 
 def _rows_in(body: bytes) -> Sequence[Row]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from data import BadInput, is_organization
+from data import SHORT_CODE_PATTERN, BadInput, is_organization
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -39,6 +39,9 @@ SETTINGS: Final = (
     Setting("values", "", "file of what one visit of each kind is worth, like queries/traffic_values.toml"),
     Setting("memory", "300MB", "memory that queries may use before they spill to disk; big lakes want more"),
     Setting("retention_days", "", "days that visits are kept; empty: for ever"),
+    Setting(
+        "short_code_pattern", SHORT_CODE_PATTERN, "pattern (RE2) whose one group captures the short code in a path"
+    ),
     Setting("geoip", "", "database of countries in MaxMind's format; empty: countries only where a log names them"),
     Setting("jwks", "", "key set of the identity provider, a file or an https address; empty: API keys only"),
     Setting("jwt_issuer", "", "`iss` that its tokens must carry"),
@@ -67,6 +70,7 @@ class Settings:
     values: Path | None
     memory: str
     retention_days: int | None
+    short_code_pattern: str
     geoip: Path | None
     jwks: str
     jwt_issuer: str
@@ -92,6 +96,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         values=Path(text["values"]) if text["values"] else None,
         memory=_memory(text["memory"]),
         retention_days=retention_days_of(text["retention_days"]),
+        short_code_pattern=_short_code_pattern(text["short_code_pattern"]),
         geoip=Path(text["geoip"]) if text["geoip"] else None,
         jwks=text["jwks"],
         jwt_issuer=text["jwt_issuer"],
@@ -121,6 +126,17 @@ def retention_days_of(text: str) -> int | None:
     if not re.fullmatch(r"[1-9]\d{0,4}", text, re.ASCII):  # 0 may mean "keep nothing" or "keep all": it is neither
         raise BadInput(f"TRAFFIC_RETENTION_DAYS or --days is {text!r}; it must be a number from 1 to 99999.")
     return int(text)
+
+
+def _short_code_pattern(text: str) -> str:
+    if text == SHORT_CODE_PATTERN:
+        return text
+    from data.patterns import check_short_code_pattern  # noqa: PLC0415  # few need it
+
+    try:
+        return check_short_code_pattern(text)
+    except BadInput as error:
+        raise BadInput(f"TRAFFIC_SHORT_CODE_PATTERN: {error}") from error
 
 
 def _base_path(text: str) -> str:

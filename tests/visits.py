@@ -10,6 +10,7 @@ import pyarrow as pa
 from data.lake import LINKS, Lake, write_durably
 from data.landing import Landing
 from data.manifest import Batch
+from data.packing import OWN, SHARED, Packed, pack, table_of, unpack
 from data.visits import VISITS
 
 Visit = dict[str, Any]
@@ -77,3 +78,17 @@ def links(lake: Lake, organization: str, rows: Iterable[Mapping[str, Any]]) -> N
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
     code = row["short_code"]
     return row["day"], code is None, code or "", row["visited_at"]
+
+
+def packed(visits: Iterable[Visit]) -> Packed:
+    """Visits as they wait for their file."""
+    rows = list(visits)
+    return pack(
+        [(*(row[name] for name in OWN), number) for number, row in enumerate(rows)],
+        [tuple(row[name] for name in SHARED) for row in rows],
+    )
+
+
+def unpacked(bodies: Iterable[bytes]) -> list[Visit]:
+    """What waits in some bodies of the manifest's table `pending`."""
+    return [row for body in bodies for row in table_of([unpack(body)]).to_pylist()]

@@ -20,7 +20,6 @@ from service.commands.importing import (
     DomainOption,
     FormatOption,
     NotationOption,
-    ShortCodeOption,
     countries_of,
     options_of,
 )
@@ -42,7 +41,7 @@ def follow(
     log_format: FormatOption = "auto",
     notation: NotationOption = "",
     columns: ColumnsOption = "",
-    short_code_pattern: ShortCodeOption = SHORT_CODE_PATTERN,
+    short_code_pattern: Annotated[str, flag("short_code_pattern")] = SHORT_CODE_PATTERN,
     every: Annotated[float, typer.Option(min=0.01, help="seconds between two looks at the log")] = 10,
     geoip: Annotated[str, flag("geoip")] = setting("geoip").default,
     trusted_proxies: Annotated[str, flag("trusted_proxies")] = setting("trusted_proxies").default,

@@ -41,9 +41,6 @@ ColumnsOption = Annotated[
         "user_agent, referrer, country): time=ts,ip=client.address"
     ),
 ]
-ShortCodeOption = Annotated[
-    str, typer.Option(help="regular expression (RE2) that captures the short code of a path in its one group")
-]
 
 
 def import_logs(
@@ -53,7 +50,7 @@ def import_logs(
     log_format: FormatOption = "auto",
     notation: NotationOption = "",
     columns: ColumnsOption = "",
-    short_code_pattern: ShortCodeOption = SHORT_CODE_PATTERN,
+    short_code_pattern: Annotated[str, flag("short_code_pattern")] = SHORT_CODE_PATTERN,
     geoip: Annotated[str, flag("geoip")] = setting("geoip").default,
     trusted_proxies: Annotated[str, flag("trusted_proxies")] = setting("trusted_proxies").default,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="read and classify, but change nothing")] = False,

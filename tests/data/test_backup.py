@@ -15,7 +15,6 @@ from contextlib import closing, contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -28,16 +27,15 @@ from data.importing import Importer, Options
 from data.lake import Lake
 from data.manifest import Exchange
 from data.salts import salts_of
-from data.visits import VISITS
 from queries import ANSWERS, Scope, Warehouse
 from service.control import Control
-from tests.visits import land, links, visit
+from tests.visits import land, links, packed, visit
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
 CANARY = "203.0.113.77"
 SCOPE = Scope("acme", date(2026, 3, 1), date(2026, 3, 31))
-WAITING = pa.Table.from_pylist([visit(path="/waiting")] * 3, schema=VISITS.insert(0, pa.field("day", pa.date32())))
+WAITING = [visit(path="/waiting")] * 3
 
 
 def line(name, number, days):
@@ -63,7 +61,7 @@ def made(tmp_path_factory):
     log.write_text(log_of("autumn"))
     importer.run(log, Options("acme"))
     land(lake, "other", [visit()])
-    pending.keep(lake.manifest, {"acme": WAITING}, datetime.now(UTC))
+    pending.keep(lake.manifest, {"acme": packed(WAITING)}, datetime.now(UTC))
     links(lake, "acme", [{"short_code": "sale", "target_url": "https://acme.example/sale"}])
     (lake.ip_lists / "openai-gptbot.json").write_text('{"fetched_at": "2026-03-01T10:00:00Z", "networks": []}')
     control = Control(lake)
@@ -205,7 +203,9 @@ def test_neither_addresses_nor_salts_nor_dead_files_are_in_the_backup(lake, tmp_
 
 
 def test_what_was_struck_off_before_is_not_in_the_copied_manifest_either(lake, tmp_path):
-    pending.keep(lake.manifest, {"acme": pa.concat_tables([WAITING] * 2_000)}, datetime.now(UTC))
+    pending.keep(
+        lake.manifest, {"acme": packed([visit(path=f"/{random.random()}") for _ in range(40_000)])}, datetime.now(UTC)
+    )
     pending.flush_all(lake)
     back_up(lake, tmp_path / "copy")
     assert lake.manifest.rows("PRAGMA freelist_count")[0][0] > 100
@@ -493,17 +493,13 @@ MERGES = """
 import sys, time
 from datetime import *
 from pathlib import Path
-import pyarrow as pa
 from data import Lake, pending
 from data.compacting import Compactor
 from data.manifest import READERS_GRACE
-from data.visits import VISITS
-from tests.visits import visit
+from tests.visits import packed, visit
 lake, merged, number = Lake(Path(sys.argv[1])), 0, 0
-schema = VISITS.insert(0, pa.field("day", pa.date32()))
 while not Path(sys.argv[2]).exists():
-    visits = pa.Table.from_pylist([visit(path=f"/{number}")] * 10, schema=schema)
-    pending.keep(lake.manifest, {"live": visits}, datetime.now(UTC))
+    pending.keep(lake.manifest, {"live": packed([visit(path=f"/{number}")] * 10)}, datetime.now(UTC))
     number += 1
     if number % 7 == 0:
         pending.flush_all(lake)

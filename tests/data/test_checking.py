@@ -16,9 +16,10 @@ from data.checking import _orphans, check
 from data.errors import LakeDamaged
 from data.lake import LINKS, Lake, sha256_of
 from data.manifest import READERS_GRACE, Exchange, LandedFile
+from data.pending import keep
 from data.visits import VISITS
 from service.control import Control
-from tests.visits import land, links, visit
+from tests.visits import land, links, packed, visit
 
 DAYS = 3
 
@@ -343,3 +344,16 @@ def test_a_file_that_is_about_to_land_is_no_orphan(lake):
     other.manifest.close()
     assert orphans == 0
     assert check(lake).orphans == 0
+
+
+def test_visits_that_wait_and_cannot_be_read_are_told_of(lake):
+    keep(lake.manifest, {"acme": packed([visit()])}, datetime.now(UTC))
+    assert check(lake).troubles == []
+    with lake.manifest.transaction() as db:
+        db.execute("UPDATE pending SET body = x'00'")
+    ((path, reason),) = check(lake).troubles
+    assert (path, reason[:66]) == (
+        "manifest.sqlite",
+        "1 visits of acme that wait for their file cannot be read (in the m",
+    )
+    assert check(lake, "other").troubles == []

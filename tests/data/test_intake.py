@@ -21,7 +21,6 @@ from netaddr import IPSet
 from data import importing, pending
 from data.classify import Classifier
 from data.countries import Countries
-from data.errors import LakeDamaged
 from data.facts import Sent
 from data.importing import Importer, Options
 from data.intake import MOST_DAYS, REFRESH_AFTER, Intake, Refused
@@ -459,19 +458,26 @@ def test_lists_count_a_minute_after_they_came(lake):
     assert confidences == {"/0": "high", "/0.5": "high", "/1.1": "verified"}
 
 
-def test_a_list_that_is_damaged_meanwhile_keeps_no_visit_and_is_named(lake):
+def test_a_list_that_is_damaged_meanwhile_is_named_once_and_those_read_last_count(lake, caplog):
     clock = [FETCHED]
     fetch_lists(lake)
     intake = Intake(lake, now=lambda: clock[0])
     (lake.ip_lists / "broken.json").write_text("{")
-    send(intake, {"path": "/before"})
-    clock[0] += 2 * REFRESH_AFTER
-    with pytest.raises(LakeDamaged, match=r"broken\.json"):
-        send(intake, {"path": "/meanwhile"})
-    (lake.ip_lists / "broken.json").unlink()
-    clock[0] += 2 * REFRESH_AFTER
-    send(intake, {"path": "/after"})
-    assert sorted(visit["path"] for visit in landed(lake)) == ["/after", "/before"]
+    for name in ("before", "meanwhile", "later"):
+        send(intake, {"path": f"/{name}", "ip": "20.42.10.7", "user_agent": GPTBOT})
+        clock[0] += 2 * REFRESH_AFTER
+    (told,) = caplog.messages
+    assert "broken.json" in told
+    assert {visit["path"]: visit["confidence"] for visit in landed(lake)} == dict.fromkeys(
+        ("/before", "/meanwhile", "/later"), "verified"
+    )
+
+
+def test_a_list_that_was_damaged_from_the_beginning_keeps_no_visit_away(lake, caplog):
+    (lake.ip_lists / "broken.json").write_text("{")
+    send(Intake(lake), {"path": "/a", "ip": "20.42.10.7", "user_agent": GPTBOT})
+    assert only(lake)["confidence"] == "high"
+    assert "broken.json" in caplog.text
 
 
 def test_a_country_that_is_told_wins_over_the_database(lake, countries):
@@ -529,3 +535,11 @@ def test_whatever_is_told_lands_or_is_refused_and_stops_nobody_else(twins, rows)
     pending.flush_all(lake)
     files = lake.manifest.live_files(organization)
     assert sum(pq.ParquetFile(lake.checked(file)).metadata.num_rows for file in files) == told.accepted
+
+
+def test_the_pattern_of_short_codes_is_the_operators(lake):
+    intake = Intake(lake, short_code_pattern=r"^/go/(\w+)$", now=lambda: NOW)
+    send(intake, *({"path": path} for path in ("/go/sale", "/sale", "/go/a/b")))
+    assert {visit["path"]: visit["short_code"] for visit in landed(lake)} == {
+        "/go/sale": "sale", "/sale": None, "/go/a/b": None
+    }  # fmt: skip

@@ -23,18 +23,17 @@ from hypothesis import strategies as st
 
 from data import pending
 from data.compacting import ABANDONED, Compactor
-from data.errors import Outdated
+from data.errors import LakeDamaged, Outdated
 from data.facts import Sent
 from data.intake import Intake
 from data.lake import Lake
 from data.manifest import Manifest
 from data.migrations import MIGRATIONS
 from data.visits import VISITS
-from tests.visits import visit
+from tests.visits import packed, unpacked, visit
 
 ROOT = Path(__file__).parents[2]
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
-TABLE = VISITS.insert(0, pa.field("day", pa.date32()))
 KILLS = int(os.environ.get("TRAFFIC_KILLS", "3"))
 
 
@@ -52,13 +51,13 @@ def reopened(lake):
         other.manifest.close()
 
 
-def table(*paths, day=4, **columns):
+def some(*paths, day=4, **columns):
     moment = datetime(2026, 3, day, 12)
-    return pa.Table.from_pylist([visit(path=path, visited_at=moment, **columns) for path in paths], schema=TABLE)
+    return packed([visit(path=path, visited_at=moment, **columns) for path in paths])
 
 
 def keep(lake, *paths, organization="acme", at=NOW, **columns):
-    pending.keep(lake.manifest, {organization: table(*paths, **columns)}, at)
+    pending.keep(lake.manifest, {organization: some(*paths, **columns)}, at)
 
 
 def rows_of(lake, organization="acme"):
@@ -74,7 +73,7 @@ def paths(lake, organization="acme"):
 def waiting(lake):
     """The paths of what waits."""
     bodies = lake.manifest.rows("SELECT body FROM pending ORDER BY id")
-    return [path for (body,) in bodies for path in pa.ipc.open_stream(body).read_all()["path"].to_pylist()]
+    return [row["path"] for row in unpacked(body for (body,) in bodies)]
 
 
 def strays(lake):
@@ -136,7 +135,7 @@ def test_every_column_lands_as_it_was_kept(lake):
         }
     )
     rows = [whole, visit(path=""), visit(user_agent=None, method=None, status=None, is_malicious=None)]
-    pending.keep(lake.manifest, {"acme": pa.Table.from_pylist(rows, schema=TABLE)}, NOW)
+    pending.keep(lake.manifest, {"acme": packed(rows)}, NOW)
     pending.flush_all(lake)
     expected = [{name: row[name] for name in VISITS.names} for row in rows]
     assert sorted(rows_of(lake), key=str) == sorted(expected, key=str)
@@ -147,7 +146,7 @@ def test_every_column_lands_as_it_was_kept(lake):
 def test_visits_of_many_senders_lie_in_one_file_sorted_by_short_code_and_time(lake):
     for code, second in (("b", 3), (None, 0), ("a", 9), ("b", 1), ("a", 2)):
         row = visit(short_code=code, visited_at=datetime(2026, 3, 4, 0, 0, second))
-        pending.keep(lake.manifest, {"acme": pa.Table.from_pylist([row], schema=TABLE)}, NOW)
+        pending.keep(lake.manifest, {"acme": packed([row])}, NOW)
     pending.flush_all(lake)
     assert len(lake.manifest.live_files("acme")) == 1
     told = [(row["short_code"], row["visited_at"].second) for row in rows_of(lake)]
@@ -155,7 +154,7 @@ def test_visits_of_many_senders_lie_in_one_file_sorted_by_short_code_and_time(la
 
 
 def test_organizations_land_together_and_apart(lake):
-    pending.keep(lake.manifest, {"acme": table("/a"), "other": table("/b", "/c")}, NOW)
+    pending.keep(lake.manifest, {"acme": some("/a"), "other": some("/b", "/c")}, NOW)
     keep(lake, "/d", organization="third")
     keep(lake, "/e")
     assert pending.flush_all(lake) == 5
@@ -186,8 +185,10 @@ def test_what_one_commit_kept_is_moved_as_a_whole_however_much_it_is(lake, monke
     monkeypatch.setattr(pending, "MOST_AT_ONCE", 2)
     keep(lake, *(f"/{number}" for number in range(5)))
     keep(lake, "/more")
-    assert pending._flush(lake, latest=10) == 5
-    assert waiting(lake) == ["/more"]
+    fail_at(monkeypatch, "data.landing.sha256_of", 2)
+    with pytest.raises(OSError, match="No space left"):
+        pending.flush_all(lake)
+    assert (sum(paths(lake).values()), waiting(lake)) == (5, ["/more"])
 
 
 def test_what_fails_halfway_stays_done_and_the_rest_waits(lake, monkeypatch):
@@ -350,8 +351,24 @@ def test_what_cannot_be_kept_is_not_kept_and_the_next_visits_are(lake, monkeypat
 
 def test_of_several_organizations_all_are_kept_or_none(lake):
     with pytest.raises(sqlite3.Error):
-        pending.keep(lake.manifest, {"acme": table("/a"), None: table("/b")}, NOW)
+        pending.keep(lake.manifest, {"acme": some("/a"), None: some("/b")}, NOW)
     assert waiting(lake) == []
+
+
+def test_what_cannot_be_read_waits_on_and_holds_nothing_else_up(lake):
+    for path in ("/a", "/damaged", "/b", "/c"):
+        keep(lake, path)
+    keep(lake, "/d", organization="other")
+    with lake.manifest.transaction() as db:
+        db.execute("UPDATE pending SET body = x'00' WHERE id = 2")
+    for _ in range(2):
+        with pytest.raises(LakeDamaged, match=r"^1 visits of acme that wait .* \(in the manifest's table pending: 2\)"):
+            pending.flush_all(lake)
+        assert (paths(lake), paths(lake, "other")) == ({"/a": 1, "/b": 1, "/c": 1}, {"/d": 1})
+    assert pending.waiting(lake.manifest).visits == 1
+    with pytest.raises(LakeDamaged):
+        pending.check_waiting(lake.manifest, "acme")
+    pending.check_waiting(lake.manifest, "other")
 
 
 # Several at once
@@ -506,18 +523,14 @@ import sys
 from datetime import datetime, UTC
 from itertools import count
 from pathlib import Path
-import pyarrow as pa
 from data import pending
 from data.lake import Lake
-from data.visits import VISITS
+from tests.visits import packed, visit
 lake = Lake(Path(sys.argv[1]))
-schema = VISITS.insert(0, pa.field("day", pa.date32()))
-nothing = dict.fromkeys(schema.names)
 for number in count():
     moment = datetime(2026, 3, 1 + number % 3, 12)
     path = f"/{sys.argv[2]}-{number}"
-    row = nothing | {"day": moment.date(), "visited_at": moment, "path": path}
-    pending.keep(lake.manifest, {"acme": pa.Table.from_pylist([row] * 2, schema)}, datetime.now(UTC))
+    pending.keep(lake.manifest, {"acme": packed([visit(path=path, visited_at=moment)] * 2)}, datetime.now(UTC))
     print(path, flush=True)
     if number % 4 == 3:
         pending.flush_all(lake)
@@ -558,12 +571,14 @@ SECRETS = (
 
 
 def everything_in(folder):
-    """All bytes of all files, and all that Parquet files hold compressed."""
+    """All bytes of all files, and all that Parquet files and waiting visits hold compressed."""
     told = b""
     for path in folder.rglob("*"):
         told += path.read_bytes() if path.is_file() else b""
         if path.suffix == ".parquet":
             told += str(pq.ParquetFile(path).read().to_pylist()).encode()
+    with closing(sqlite3.connect(folder / "manifest.sqlite")) as db:
+        told += str(unpacked(body for (body,) in db.execute("SELECT body FROM pending"))).encode()
     return told.lower()
 
 
@@ -611,5 +626,5 @@ def test_an_older_manifest_has_a_place_for_what_waits(tmp_path):
                 db.executescript(script)
             db.execute(f"PRAGMA user_version = {version}")
         with closing(Manifest(path)) as manifest:
-            pending.keep(manifest, {"acme": table("/a")}, NOW)
+            pending.keep(manifest, {"acme": some("/a")}, NOW)
             assert pending.waiting(manifest) == (1, NOW)

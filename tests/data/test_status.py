@@ -6,7 +6,6 @@ from dataclasses import asdict, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from data import pending, status
@@ -17,8 +16,7 @@ from data.manifest import Exchange, LandedFile, insert_files
 from data.reference import IpList
 from data.salts import salts_of
 from data.status import Holding, status_of
-from data.visits import VISITS
-from tests.visits import land, visit
+from tests.visits import land, packed, visit
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 TODAY = NOW.replace(tzinfo=None)
@@ -43,8 +41,7 @@ def at(*days_ago, hour=1):
 
 
 def wait(lake, organization, visits, since):
-    table = pa.Table.from_pylist(visits, schema=VISITS.insert(0, pa.field("day", pa.date32())))
-    pending.keep(lake.manifest, {organization: table}, since)
+    pending.keep(lake.manifest, {organization: packed(visits)}, since)
 
 
 def test_a_new_lake_has_nothing(lake):

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import sqlite3
 from collections import defaultdict
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,7 @@ from data.checking import check
 from data.compacting import Compactor
 from data.intake import Sent
 from data.visits import VISITS
+from tests.visits import unpacked
 
 GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
@@ -71,7 +73,7 @@ def visits(lake):
             table = pq.ParquetFile(lake.root / file.path).read()
             found[organization, str(file.day)] += table.to_pylist()
     for organization, body in lake.manifest.rows("SELECT organization, body FROM pending"):
-        for row in pa.ipc.open_stream(body).read_all().to_pylist():
+        for row in unpacked([body]):
             found[organization, str(row.pop("day"))].append(row)
     return {
         place: sorted(({**row, "visitor": row["visitor"] is not None} for row in rows), key=lambda row: row["path"])
@@ -141,8 +143,12 @@ def assert_no_address(folder, *texts):
     """No byte in a folder, and none of some texts, tells a client's address."""
     for path in folder.rglob("*"):
         if path.is_file() and ".log" not in path.name:  # the log itself, which its owner keeps
-            for content in unpacked(path.read_bytes()):
+            for content in inflated(path.read_bytes()):
                 assert not found_in(content, CANARIES), path
+    for manifest in folder.glob("manifest.sqlite"):
+        with closing(sqlite3.connect(manifest)) as db:
+            waiting = unpacked(body for (body,) in db.execute("SELECT body FROM pending"))
+        assert not found_in(str(waiting).encode(), CANARIES)
     for text in texts:
         assert not found_in(text.encode(), CANARIES), text
 
@@ -151,7 +157,7 @@ def found_in(content, words):
     return [word for word in words if word in content]
 
 
-def unpacked(content):
+def inflated(content):
     """Some bytes, and what each compressed part of them holds."""
     yield content
     start = content.find(_ZSTD)

@@ -11,7 +11,7 @@ import pytest
 
 from data.importing import Importer, Options
 from data.salts import LIFETIME, forget_old_salts
-from tests.faults.lakes import ADDRESSES, assert_no_address, batches, found_in, line, log, opened, unpacked
+from tests.faults.lakes import ADDRESSES, assert_no_address, batches, found_in, inflated, line, log, opened
 from tests.faults.servers import serving
 from tests.faults.trials import scaled
 from tests.faults.victims import nothing
@@ -40,7 +40,7 @@ def test_the_search_finds_an_address_in_a_compressed_column_and_in_a_database(ad
     land(lake, "acme", [visit(path=path) for path in paths])
     (path,) = lake.root.glob("visits/organization=acme/*/*.parquet")
     assert not found_in(path.read_bytes(), [address.encode()])
-    assert any(found_in(content, [address.encode()]) for content in unpacked(path.read_bytes()))
+    assert any(found_in(content, [address.encode()]) for content in inflated(path.read_bytes()))
 
 
 def test_a_server_and_an_import_that_are_given_nonsense_leave_no_address(program, tell, tmp_path):

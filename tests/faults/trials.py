@@ -6,7 +6,7 @@ import random
 import shutil
 from contextlib import contextmanager
 
-from tests.faults.lakes import assert_no_address, assert_sound, found_in, opened, strays, sweep, unpacked
+from tests.faults.lakes import assert_no_address, assert_sound, found_in, inflated, opened, strays, sweep
 
 SHARE = os.environ.get("TRAFFIC_FAULTS", "1")
 """How much is tried: so many times what a run of all tests tries, or "all" that there is."""
@@ -104,7 +104,7 @@ class Trial:
             assert_sound(lake)
             for path in (folder / "lake").rglob("*") if self.victim.gone else ():
                 if path.is_file():
-                    assert not any(found_in(content, self.victim.gone) for content in unpacked(path.read_bytes())), path
+                    assert not any(found_in(content, self.victim.gone) for content in inflated(path.read_bytes())), path
             sweep(lake)
             assert strays(lake) == set()
             assert_sound(lake)

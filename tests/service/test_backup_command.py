@@ -4,13 +4,11 @@ import re
 import sys
 from datetime import UTC, datetime
 
-import pyarrow as pa
 import pytest
 
 from data import pending
-from data.visits import VISITS
 from service.commands import main
-from tests.visits import land, visit
+from tests.visits import land, packed, visit
 
 
 @pytest.fixture
@@ -28,7 +26,7 @@ def traffic(monkeypatch, capsys):
 
 
 def wait(lake, number):
-    table = pa.Table.from_pylist([visit()] * number, schema=VISITS.insert(0, pa.field("day", pa.date32())))
+    table = packed([visit()] * number)
     pending.keep(lake.manifest, {"acme": table}, datetime.now(UTC))
 
 

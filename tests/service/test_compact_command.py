@@ -9,20 +9,17 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from data import pending
 from data.compacting import ABANDONED, Compactor
 from data.manifest import READERS_GRACE
-from data.visits import VISITS
 from service.commands import main
-from tests.visits import land, visit
+from tests.visits import land, packed, visit
 
 PROGRAM = Path(sys.executable).parent / "traffic"
 ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
-TABLE = VISITS.insert(0, pa.field("day", pa.date32()))
 KILLS = int(os.environ.get("TRAFFIC_KILLS", "2"))
 
 
@@ -88,7 +85,7 @@ def test_numbers_are_written_with_commas_and_the_dead_are_swept(lake, compact):
 
 def test_what_waits_gets_its_file_first(lake, compact):
     for number in range(3):
-        rows = pa.Table.from_pylist([visit(path=f"/{number}")], schema=TABLE)
+        rows = packed([visit(path=f"/{number}")])
         pending.keep(lake.manifest, {"acme": rows}, datetime.now(UTC))
     land_files(lake, [4], 1)
     assert compact()[0] == 0

@@ -16,7 +16,6 @@ from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -24,13 +23,12 @@ from data import erasing
 from data.erasing import Criteria, Eraser
 from data.lake import Lake, sha256_of
 from data.pending import keep
-from data.visits import VISITS
 from queries import ANSWERS, Scope, Warehouse
 from service.answers import Answers, Workers
 from service.cache import AnswerCache
 from service.commands import erase as erase_command
 from service.commands import main
-from tests.visits import land, visit
+from tests.visits import land, packed, visit
 
 ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
 DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-08"}
@@ -200,7 +198,7 @@ def test_another_organization_is_left_alone(lake, erase):
 
 
 def test_what_a_server_has_acknowledged_goes_too(lake, erase):
-    table = pa.Table.from_pylist([visit(path="/sent")] * 3, schema=VISITS.insert(0, pa.field("day", pa.date32())))
+    table = packed([visit(path="/sent")] * 3)
     keep(lake.manifest, {"acme": table, "other": table}, datetime.now(UTC))
     assert erase("--all", "--yes").code == 2  # nobody ever heard of it: no key, no file
     fill(lake)

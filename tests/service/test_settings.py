@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from data import BadInput
+from data import SHORT_CODE_PATTERN, BadInput
 from service.settings import SETTINGS, Settings, read_settings, setting
 
 IDENTITY = {"TRAFFIC_JWT_ISSUER": "https://login.example/", "TRAFFIC_JWT_AUDIENCE": "traffic"}
@@ -22,6 +22,7 @@ def test_without_any_variable_there_are_defaults():
         values=None,
         memory="300MB",
         retention_days=None,
+        short_code_pattern=SHORT_CODE_PATTERN,
         geoip=None,
         jwks="",
         jwt_issuer="",
@@ -89,6 +90,7 @@ def test_a_base_path_begins_with_a_slash_and_ends_without(written, path):
         *(("TRAFFIC_JWT_ORGANIZATION", value) for value in ("_seed", "a b", "ä", "x" * 65, "../acme")),
         *(("TRAFFIC_MEMORY", value) for value in ("x", "300", "0MB", "-1GB", "1e3MB", "300MB;")),
         *(("TRAFFIC_RETENTION_DAYS", value) for value in ("x", "0", "-1", "090", "1.5", "100000", "9 0", "٩", "1e3")),
+        *(("TRAFFIC_SHORT_CODE_PATTERN", value) for value in ("(", "^/x$", "^/(a)(b)$", r"(a)\1")),
         ("TRAFFIC_JWKS", "https://login.example/keys"),
     ],
 )

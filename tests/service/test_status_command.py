@@ -5,16 +5,14 @@ import re
 import sys
 from datetime import UTC, date, datetime, timedelta
 
-import pyarrow as pa
 import pytest
 
 from data import pending
 from data.manifest import Exchange
 from data.salts import salts_of
-from data.visits import VISITS
 from service.commands import main
 from service.commands.status import _age
-from tests.visits import land, visit
+from tests.visits import land, packed, visit
 
 
 @pytest.fixture
@@ -39,7 +37,7 @@ def filled(lake):
     land(lake, "other", [visit(visited_at=datetime(2026, 2, 1)), visit(visited_at=datetime(2026, 3, 9))])
     dead = lake.manifest.live_files("other", date(2026, 3, 1))
     lake.manifest.exchange(Exchange(dead, datetime.now(UTC) + timedelta(1), changes_answers=True), list)
-    table = pa.Table.from_pylist([visit()] * 7, schema=VISITS.insert(0, pa.field("day", pa.date32())))
+    table = packed([visit()] * 7)
     pending.keep(lake.manifest, {"acme": table}, datetime.now(UTC) - timedelta(seconds=190))
     salts_of(lake.salts, [date(2026, 3, 9)], datetime.now(UTC) - timedelta(hours=30, minutes=5))
     return lake

@@ -21,13 +21,11 @@ from data import LakeDamaged, pending
 from data.compacting import Compactor
 from data.manifest import READERS_GRACE
 from data.salts import LIFETIME, salts_of
-from data.visits import VISITS
 from service import upkeep
 from service.upkeep import CHECK_AFTER, FLUSH_AFTER, FLUSH_VISITS, Upkeep
-from tests.visits import land, visit
+from tests.visits import land, packed, visit
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
-TABLE = VISITS.insert(0, pa.field("day", pa.date32()))
 PATIENCE = 60  # seconds; what comes by itself comes in one or two
 
 
@@ -93,7 +91,7 @@ def working(lake, clock, until, meanwhile=lambda: None):
 def keep(lake, *names, at=NOW, day=4):
     moment = datetime(2026, 3, day, 12)
     rows = [visit(path=name, visited_at=moment) for name in names]
-    pending.keep(lake.manifest, {"acme": pa.Table.from_pylist(rows, schema=TABLE)}, at)
+    pending.keep(lake.manifest, {"acme": packed(rows)}, at)
 
 
 def paths(lake, organization="acme"):
@@ -130,9 +128,7 @@ def test_visits_get_their_file_when_the_oldest_has_waited_ten_seconds(lake, cloc
 
 def test_visits_get_their_file_when_there_are_fifty_thousand(lake, chores):
     assert FLUSH_VISITS == 50_000
-    rows = pa.Table.from_pylist([visit(path="/a")] * 100, schema=TABLE)
-    most = pa.concat_tables([rows] * 499 + [rows.slice(1)])
-    pending.keep(lake.manifest, {"acme": most}, NOW)
+    pending.keep(lake.manifest, {"acme": packed([visit(path="/a")] * 49_999)}, NOW)
     chores._flush_if_due()
     assert waits(lake) == 49_999
     keep(lake, "/b")
