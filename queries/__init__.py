@@ -5,7 +5,7 @@ from queries.fields import Field
 from queries.scope import Scope
 from queries.shell import script
 from queries.traffic_values import TrafficValue, load_values
-from queries.warehouse import Answer, FilesGone, QueryFailed, QueryTimeout, Warehouse
+from queries.warehouse import Answer, EngineLost, FilesGone, QueryFailed, QueryTimeout, Warehouse
 
 __all__ = [
     "ANSWERS",
@@ -13,6 +13,7 @@ __all__ = [
     "CATALOG",
     "JOBS",
     "Answer",
+    "EngineLost",
     "Entry",
     "Field",
     "FilesGone",

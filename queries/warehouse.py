@@ -1,8 +1,10 @@
 """Runs templates over the lake: the only file that holds a DuckDB engine for answers. It knows no HTTP."""
 
+import re
 import threading
+import uuid
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -13,8 +15,11 @@ from queries.catalog import ANSWERS, Entry, template, templates
 from queries.prelude import prelude
 from queries.scope import Scope
 from queries.traffic_values import TrafficValue, load_values
+from queries.watchdog import Watchdog
 
 QUERY_SECONDS: Final = 10.0
+MOST_SPILLED: Final = "4GB"
+"""What queries may write to disk in all when memory is short: about as much as a disk takes in their time."""
 
 Variables = dict[str, Any]
 """The session variables that the prelude reads: scope, files, links and traffic_values."""
@@ -35,8 +40,15 @@ class FilesGone(QueryFailed):
     """A file was deleted while it was read; with the files of a moment later the same query works."""
 
 
+class EngineLost(QueryFailed):
+    """The engine ended under the query by no fault of its own; on the new one the same query works."""
+
+
 class Warehouse:
-    """Answers of one lake. Safe to use from several threads: every query has a cursor of its own."""
+    """Answers of one lake. Safe to use from several threads: every query has a cursor of its own.
+
+    The engine holds definitions and no data, so one that an error made useless is replaced on the spot.
+    """
 
     def __init__(
         self,
@@ -50,17 +62,13 @@ class Warehouse:
         `memory` is what queries may use in all, such as "300MB"; None leaves it to the engine.
         """
         self._lake = lake
+        self._memory = memory
         self._seconds = seconds
         self._values = [value._asdict() for value in (load_values() if values is None else values)]
-        self._engine = duckdb.connect(
-            config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
-        )
-        self._engine.execute("SET TimeZone = 'UTC'")
-        self._set(self._engine, self._nothing())
-        for statement in prelude():
-            self._engine.execute(statement)
-        self._lock_down(memory)
+        self._engine = self._new_engine()
+        self._replacing = threading.Lock()
         self._check_shapes()
+        self._watchdog = Watchdog(seconds)
 
     def variables(self, scope: Scope) -> Variables:
         """A snapshot of what the manifest holds for a scope now; answers from one snapshot agree with each other."""
@@ -75,83 +83,113 @@ class Warehouse:
         """How often visits that an organization's earlier answers rest on were changed."""
         return self._lake.manifest.epoch(organization)
 
-    def answer(self, entry: Entry, variables: Variables) -> Answer:
-        """The answer of one entry of the catalogue. Raises QueryTimeout, QueryFailed or FilesGone."""
+    def answer(self, entry: Entry, variables: Variables, unwanted: threading.Event | None = None) -> Answer:
+        """The answer of one entry of the catalogue. Raises QueryTimeout, QueryFailed, FilesGone or EngineLost.
+
+        Who waits for it no more sets `unwanted` and calls `stop`; then what is raised is for nobody.
+        """
         if entry.shape == "parts":
-            return {member: self.answer(part, variables) for member, part in entry.members}
+            return {member: self.answer(part, variables, unwanted) for member, part in entry.members}
         names = [field.name for field in entry.fields]
-        with self._cursor() as cursor:
-            rows = [
-                dict(zip(names, row, strict=True)) for row in self._fetched(cursor, template(entry.name), variables)[1]
-            ]
+        with self._cursor(variables, unwanted) as cursor:
+            found = _fetched(cursor, template(entry.name))[1]
+        rows = [dict(zip(names, row, strict=True)) for row in found]
         return rows[0] if entry.shape == "row" else rows
+
+    def stop(self, unwanted: threading.Event) -> None:
+        """Stop the queries of an answer that nobody waits for any more."""
+        unwanted.set()
+        self._watchdog.look()
 
     def rows(self, sql: str, variables: Variables) -> tuple[list[str], list[tuple[Any, ...]]]:
         """The column names and rows of somebody's own SELECT over the relations of the prelude.
 
-        Raises QueryTimeout, or QueryFailed for what is no single SELECT or what the engine refuses.
+        Raises QueryTimeout, or QueryFailed for what is no single SELECT, what writes or what the engine refuses.
         """
-        with self._cursor() as cursor:
-            statements = cursor.extract_statements(sql)
-            if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
-                raise QueryFailed("it must hold one SELECT and nothing else.")
-            return self._fetched(cursor, sql, variables)
-
-    def _fetched(
-        self, cursor: duckdb.DuckDBPyConnection, sql: str, variables: Variables
-    ) -> tuple[list[str], list[tuple[Any, ...]]]:
-        self._set(cursor, variables)
-        result = cursor.execute(sql)
-        return [column[0] for column in result.description or ()], result.fetchall()
+        with self._cursor(variables) as cursor:
+            _check(cursor, sql)
+            return _fetched(cursor, sql)
 
     def probe(self) -> None:
         """Run a real query over the seed file; raises what any query may raise."""
-        self.rows("SELECT count(*) FROM visits_in_scope", self._nothing())
+        with self._cursor(self._nothing()) as cursor:
+            _fetched(cursor, "SELECT count(*) FROM visits_in_scope")
 
     def close(self) -> None:
         """Close the engine."""
+        self._watchdog.close()
         self._engine.close()
 
     @contextmanager
-    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A private cursor that is interrupted when its time is over: shared, it would mix up two callers' scopes."""
-        cursor = self._engine.cursor()
-        watchdog = threading.Timer(self._seconds, cursor.interrupt)
-        watchdog.start()
+    def _cursor(
+        self, variables: Variables, unwanted: threading.Event | None = None
+    ) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A private cursor, watched until it is closed: shared, it would mix up two callers' scopes."""
+        unwanted = unwanted or threading.Event()
+        engine = self._engine
         try:
-            yield cursor
-        except duckdb.InterruptException as error:
-            raise QueryTimeout(f"the query ran longer than {self._seconds:g} seconds and was stopped.") from error
-        except duckdb.IOException as error:
-            raise FilesGone(" ".join(str(error).split())) from error
+            with closing(engine.cursor()) as cursor, self._watchdog.watching(cursor, unwanted):
+                if unwanted.is_set():
+                    raise QueryFailed("nobody waits for it any more.")
+                _set(cursor, variables)
+                yield cursor
         except duckdb.Error as error:
-            raise QueryFailed(" ".join(str(error).split())) from error
-        finally:
-            watchdog.cancel()
-            cursor.close()
+            if isinstance(error, duckdb.FatalException | duckdb.InternalException):
+                self._replace(engine)
+            raise self._failure(error, unwanted) from error
+
+    def _failure(self, error: duckdb.Error, unwanted: threading.Event) -> TrafficError:
+        """What an error of the engine means to who asked."""
+        told = " ".join(str(error).split())
+        match error:
+            case duckdb.InterruptException() if not unwanted.is_set():
+                return QueryTimeout(f"the query ran longer than {self._seconds:g} seconds and was stopped.")
+            case duckdb.IOException():
+                return FilesGone(told)
+            case duckdb.FatalException():
+                return EngineLost(told)
+        return QueryFailed(told)
 
     def _nothing(self) -> Variables:
         return {"files": [self._lake.seed_visits], "links": [self._lake.seed_links], "traffic_values": self._values}
 
-    @staticmethod
-    def _set(cursor: duckdb.DuckDBPyConnection, variables: Variables) -> None:
-        for name, value in variables.items():
-            cursor.execute(_SET[name], {"value": value})
+    def _new_engine(self) -> duckdb.DuckDBPyConnection:
+        engine = duckdb.connect(config=_WITHOUT)
+        engine.execute("SET TimeZone = 'UTC'")
+        _set(engine, self._nothing())
+        for statement in prelude():
+            engine.execute(statement)
+        self._lock_down(engine)
+        return engine
 
-    def _lock_down(self, memory: str | None) -> None:
-        """Let queries read the lake and nothing else, and let nobody change that."""
-        folder = str(self._lake.root) + "/"
-        if memory:
-            self._engine.execute("SET memory_limit = $memory", {"memory": memory})
-        self._engine.execute("SET temp_directory = $folder", {"folder": f"{folder}.staging/engine"})
-        self._engine.execute("SET allowed_directories = $folders", {"folders": [folder]})
-        self._engine.execute("SET enable_external_access = FALSE")
-        self._engine.execute("SET lock_configuration = TRUE")
+    def _replace(self, broken: duckdb.DuckDBPyConnection) -> None:
+        """Put a new engine in the place of one that answers no more, unless somebody has; queries on it may end."""
+        with self._replacing, suppress(duckdb.Error):  # where that fails, as without a lake, the next query tries again
+            if self._engine is broken:
+                self._engine = self._new_engine()
+
+    def _lock_down(self, engine: duckdb.DuckDBPyConnection) -> None:
+        """Let queries read visits and links and nothing else, within limits, and let nobody change that.
+
+        The rest of the lake is closed to them: keys, salts and the manifest lie there. Each engine spills into a
+        folder of its own, since DuckDB 1.5 mixes up the files of two; it may use that without being told.
+        """
+        if self._memory:
+            engine.execute("SET memory_limit = $memory", {"memory": self._memory})
+        spilled = self._lake.staging / f"engine-{uuid.uuid4().hex}"
+        engine.execute("SET temp_directory = $folder", {"folder": str(spilled)})
+        engine.execute("SET max_temp_directory_size = $most", {"most": MOST_SPILLED})
+        with suppress(duckdb.CatalogException):  # DuckDB 1.5 has no such setting; the watchdog does without it
+            engine.execute("SET GLOBAL max_execution_time = $most", {"most": max(1, round(self._seconds * 1000))})
+        folders = [f"{self._lake.root}/visits/", f"{self._lake.root}/links/"]
+        engine.execute("SET allowed_directories = $folders", {"folders": folders})
+        engine.execute("SET enable_external_access = FALSE")
+        engine.execute("SET lock_configuration = TRUE")
 
     def _check_shapes(self) -> None:
         """Every template must give exactly the columns that its entry declares."""
         with closing(self._engine.cursor()) as cursor:  # start-up takes the time it takes
-            self._set(cursor, self._nothing())
+            _set(cursor, self._nothing())
             for entry in (leaf for answer in ANSWERS.values() for leaf in templates(answer)):
                 described = cursor.execute(f"DESCRIBE {template(entry.name)}").fetchall()
                 found = [(name, kind) for name, kind, *_ in described]
@@ -159,6 +197,45 @@ class Warehouse:
                 if found != declared:
                     raise AssertionError(f"template {entry.name} gives {found}, the catalogue declares {declared}")
 
+
+def _set(cursor: duckdb.DuckDBPyConnection, variables: Variables) -> None:
+    for name, value in variables.items():
+        cursor.execute(_SET[name], {"value": value})
+
+
+def _fetched(cursor: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The column names and rows of a query; read whole, since they stream and belong to this thread."""
+    result = cursor.execute(sql)
+    return [column[0] for column in result.description or ()], result.fetchall()
+
+
+def _check(cursor: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """Let pass what is one SELECT that only reads. Raises QueryFailed, and what the engine raises.
+
+    A SELECT is no promise: since DuckDB 2.0 its WITH may hold a COPY, an INSERT, an UPDATE or a DELETE, though not
+    inside query(); and functions of 1.5 write logs and profiles wherever they are told, locked down or not.
+    """
+    if [statement.type for statement in cursor.extract_statements(sql)] != [duckdb.StatementType.SELECT]:
+        raise QueryFailed("it must hold one SELECT and nothing else.")
+    ((tree,),) = cursor.execute("SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()
+    refused = sorted({name.lower() for name in _CALLED.findall(tree)} & _REFUSED)
+    if refused:
+        raise QueryFailed(f"it may not call {refused[0]}.")
+    cursor.execute("DESCRIBE FROM query($sql)", {"sql": sql}).fetchall()
+
+
+_WITHOUT: Final[dict[str, str | bool | int | float | list[str]]] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "python_enable_replacements": False,  # else a name that is no table may read a variable of this program
+}
+
+_CALLED: Final = re.compile(r'"function_name":"([^"]*)"')
+_REFUSED: Final = frozenset(
+    ("enable_logging", "disable_logging", "enable_profiling", "disable_profiling", "truncate_duckdb_logs", "write_log",
+     "query", "query_table", "json_execute_serialized_sql")  # the last three read their SQL out of a text
+)  # fmt: skip
 
 _SET: Final = {
     "scope": "SET VARIABLE scope = CAST($value AS scope)",

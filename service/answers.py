@@ -1,15 +1,22 @@
-"""From a Scope to the bytes of an answer: out of the cache, or computed by the Warehouse in a worker thread."""
+"""From a Scope to the bytes of an answer: out of the cache, or computed by the Warehouse in a worker thread.
+
+A computation belongs to all who wait for it. Who leaves stops waiting; when the last one leaves, its query is stopped.
+"""
 
 import asyncio
 import os
-from collections.abc import Callable
+import threading
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
-from queries import ANSWERS, Entry, FilesGone, Scope, Warehouse
+from starlette.types import Receive
+
+from queries import ANSWERS, EngineLost, Entry, FilesGone, Scope, Warehouse
 from service.cache import AnswerCache, Slot
 from service.encoding import encode
-from service.errors import Overloaded
+from service.errors import ClientLeft, Overloaded
 
 Result = TypeVar("Result")
 
@@ -22,11 +29,16 @@ class Workers:
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor((os.cpu_count() or 1) + 1, thread_name_prefix="query")
+        self._aside = ThreadPoolExecutor(1, thread_name_prefix="aside")
         self._computing = 0
 
-    async def run(self, work: Callable[[], Result]) -> Result:
-        """Do blocking work in one of the threads."""
+    async def compute(self, work: Callable[[], Result]) -> Result:
+        """Do work for an answer, in its turn."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Do short blocking work at once, however many computations wait for their turn."""
+        return await asyncio.get_running_loop().run_in_executor(self._aside, work)
 
     def admit(self) -> None:
         """Take a place. Raises Overloaded when there is none."""
@@ -40,7 +52,8 @@ class Workers:
 
     def close(self) -> None:
         """Wait for the work under way and end the threads."""
-        self._threads.shutdown(cancel_futures=True)
+        for threads in (self._threads, self._aside):
+            threads.shutdown(cancel_futures=True)
 
 
 class Answers:
@@ -50,22 +63,43 @@ class Answers:
         self._warehouse = warehouse
         self._cache = cache
         self._workers = workers
+        self._waiting: Counter[asyncio.Task[bytes]] = Counter()
 
-    async def body(self, entry: Entry, scope: Scope) -> bytes:
-        """The answer of an entry as JSON. Raises Overloaded, and what the Warehouse raises."""
-        turn = _Turn(self._warehouse, self._workers, scope, self._warehouse.epoch(scope.organization))
-        shared = [(member, part) for member, part in entry.members if part.name in ANSWERS]
-        if not shared:
-            return await self._slot(entry, turn)
-        is_hit = all(self._cache.held(turn.slot(part)) is not None for _, part in shared)
-        self._cache.count(scope.organization, entry.name, "hits" if is_hit else "misses")
-        bodies = await asyncio.gather(*(self._slot(part, turn) for _, part in shared))
-        members = (b'"%s":%s' % (name.encode(), body) for (name, _), body in zip(shared, bodies, strict=True))
-        return b"{" + b",".join(members) + b"}"
+    async def body(self, entry: Entry, scope: Scope, receive: Receive | None = None) -> bytes:
+        """The answer of an entry as JSON. Raises Overloaded, and what the Warehouse raises.
+
+        With `receive`, where a server tells that the client left, also ClientLeft.
+        """
+        held = self.held(entry, scope)
+        if held is not None:
+            return held
+        computed = self._computed(entry, scope)
+        return await (_while_there(computed, receive) if receive else computed)
+
+    def held(self, entry: Entry, scope: Scope) -> bytes | None:
+        """The answer of an entry as JSON where nothing has to be computed for it, else None. Only then it counts."""
+        epoch = self._warehouse.epoch(scope.organization)
+        parts = [(member, part) for member, part in entry.members if part.name in ANSWERS]
+        asked = [part for _, part in parts] or [entry]
+        bodies = [body for part in asked if (body := self._cache.held(Slot(part.name, scope, epoch))) is not None]
+        if len(bodies) < len(asked):
+            return None
+        for name in {entry.name, *(part.name for _, part in parts)}:
+            self._cache.count(scope.organization, name, "hits")
+        return _joined([member for member, _ in parts], bodies) if parts else bodies[0]
 
     def statistics(self, organization: str) -> list[dict[str, Any]]:
         """The rows of cache-stats."""
         return self._cache.statistics(organization, list(ANSWERS))
+
+    async def _computed(self, entry: Entry, scope: Scope) -> bytes:
+        turn = _Turn(self._warehouse, self._workers, scope, self._warehouse.epoch(scope.organization))
+        shared = [(member, part) for member, part in entry.members if part.name in ANSWERS]
+        if not shared:
+            return await self._slot(entry, turn)
+        self._cache.count(scope.organization, entry.name, "misses")
+        bodies = await _together([self._slot(part, turn) for _, part in shared])
+        return _joined([member for member, _ in shared], bodies)
 
     async def _slot(self, entry: Entry, turn: "_Turn") -> bytes:
         slot = turn.slot(entry)
@@ -77,7 +111,53 @@ class Answers:
         if task is None:
             turn.begin()
             task = self._cache.compute(slot, lambda: turn.answer(entry))
-        return await asyncio.shield(task)
+            task.add_done_callback(lambda _: turn.end())
+        return await self._waited(task)
+
+    async def _waited(self, task: asyncio.Task[bytes]) -> bytes:
+        """What a computation gives. Who stops waiting for it as the last one ends it."""
+        self._waiting[task] += 1
+        try:
+            return await asyncio.shield(task)
+        finally:
+            self._waiting[task] -= 1
+            if not self._waiting[task]:
+                del self._waiting[task]
+                task.cancel()  # of one that is done this does nothing
+
+
+async def _while_there(answering: Coroutine[Any, Any, bytes], receive: Receive) -> bytes:
+    """An answer, unless the client leaves before: then nobody waits for it here. Raises ClientLeft."""
+    answer, departure = asyncio.ensure_future(answering), asyncio.ensure_future(_departure(receive))
+    try:
+        await asyncio.wait({answer, departure}, return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise ClientLeft
+        return answer.result()
+    finally:
+        answer.cancel()
+        departure.cancel()
+
+
+async def _departure(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass  # the rest of a request that was understood already
+
+
+async def _together(parts: Sequence[Coroutine[Any, Any, bytes]]) -> list[bytes]:
+    """All answers; once one has failed, nobody waits for the others here."""
+    tasks = [asyncio.ensure_future(part) for part in parts]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _joined(members: Sequence[str], bodies: Sequence[bytes]) -> bytes:
+    """An answer of several parts."""
+    told = (b'"%s":%s' % (name.encode(), body) for name, body in zip(members, bodies, strict=True))
+    return b"{" + b",".join(told) + b"}"
 
 
 class _Turn:
@@ -101,21 +181,27 @@ class _Turn:
             self._workers.admit()
         self._computations += 1
 
-    async def _answer(self, entry: Entry) -> bytes:
-        if self._variables is None:
-            self._variables = asyncio.create_task(self._workers.run(lambda: self._warehouse.variables(self.scope)))
-        variables = await self._variables
-        return await self._workers.run(lambda: encode(self._warehouse.answer(entry, variables)))
+    def end(self) -> None:
+        """Tell of the end of an announced computation; the last one gives the place back."""
+        self._computations -= 1
+        if not self._computations:
+            self._workers.release()
 
     async def answer(self, entry: Entry) -> bytes:
-        """Compute an announced answer; the last one gives the place back."""
+        """Compute an announced answer."""
         try:
-            try:
-                return await self._answer(entry)
-            except FilesGone:
-                self._variables = None
-                return await self._answer(entry)
-        finally:
-            self._computations -= 1
-            if not self._computations:
-                self._workers.release()
+            return await self._answer(entry)
+        except (FilesGone, EngineLost):
+            self._variables = None
+            return await self._answer(entry)
+
+    async def _answer(self, entry: Entry) -> bytes:
+        if self._variables is None:
+            self._variables = asyncio.create_task(self._workers.compute(lambda: self._warehouse.variables(self.scope)))
+        variables = await asyncio.shield(self._variables)  # others of this turn may need it still
+        unwanted = threading.Event()
+        try:
+            return await self._workers.compute(lambda: encode(self._warehouse.answer(entry, variables, unwanted)))
+        except asyncio.CancelledError:
+            self._warehouse.stop(unwanted)
+            raise

@@ -52,14 +52,19 @@ class AnswerCache:
         self._held = _Answers(clock, lambda slot: self.count(slot.scope.organization, slot.name, "evictions"))
         self._running: dict[Slot, asyncio.Task[bytes]] = {}
 
+    def __len__(self) -> int:
+        """How many answers are held, those that are too old perhaps included."""
+        return len(self._held)
+
     def held(self, slot: Slot) -> bytes | None:
         """The answer held in a slot, if it is still young enough."""
         held = self._held.get(slot)
         return held.body if held else None
 
     def computing(self, slot: Slot) -> asyncio.Task[bytes] | None:
-        """The computation of a slot that is under way, if there is one."""
-        return self._running.get(slot)
+        """The computation of a slot that is under way, if there is one that is not being ended."""
+        task = self._running.get(slot)
+        return None if task is None or task.cancelling() else task
 
     def compute(self, slot: Slot, computation: Callable[[], Awaitable[bytes]]) -> asyncio.Task[bytes]:
         """Start the computation of a slot; its answer is held when it succeeds."""
@@ -91,7 +96,8 @@ class AnswerCache:
         return [_row("total", [one for name in names for one in held[name]], counts, names, now), *of_each]
 
     def _finished(self, slot: Slot, done: asyncio.Task[bytes]) -> None:
-        del self._running[slot]
+        if self._running.get(slot) is done:  # else another one took its place when it was to end
+            del self._running[slot]
         if not done.cancelled():
             done.exception()  # seen here, so that a failure nobody waits for any more is no warning
 

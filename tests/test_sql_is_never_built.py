@@ -1,0 +1,148 @@
+"""SQL is text of ours: what a database is given was written by us, and values reach it as parameters only."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FILES = [path for floor in ("data", "queries", "service") for path in sorted((ROOT / floor).rglob("*.py"))]
+TAKING = {"execute", "executemany", "executescript", "sql", "query", "rows", "_rows", "extract_statements"}
+"""Functions whose first argument is SQL: of SQLite, of DuckDB, and ours that hand it on."""
+READING = {"step", "template", "text_of"}
+"""Functions that read a SQL file of the package, by its name."""
+ALLOWED = {
+    "data/database.py:_migrate": "statements and number of a table of ours, given by those who open a database",
+    "data/manifest.py:rows": "hands on what its callers give it, and they are looked at here",
+    "data/readers/__init__.py:read": "the name of a format of ours and the SQL file of that name",
+    "queries/warehouse.py:_fetched": "hands on a template of the catalogue, or what `rows` was given and has looked at",
+    "queries/warehouse.py:_check": "an operator's own SELECT, asked for by `traffic query` and never by HTTP",
+    "queries/warehouse.py:_new_engine": "the SQL files of the prelude",
+    "queries/warehouse.py:_check_shapes": "the templates of the catalogue",
+    "service/commands/query.py:_own_template": "an operator's own SELECT, read from his file",
+    "service/control.py:_rows": "hands on what its callers give it, and they are looked at here",
+    "service/control.py:jobs": "names that stand in the line above",
+}
+
+
+def is_ours(node, constants):
+    """Whether an expression is made of nothing but text that stands in our files."""
+    match node:
+        case ast.Constant():
+            return True
+        case ast.Name():
+            return node.id in constants
+        case ast.JoinedStr():
+            return all(is_ours(part, constants) for part in node.values)
+        case ast.FormattedValue():
+            return is_ours(node.value, constants)
+        case ast.BinOp():
+            return is_ours(node.left, constants) and is_ours(node.right, constants)
+        case ast.IfExp():
+            return is_ours(node.body, constants) and is_ours(node.orelse, constants)
+        case ast.Subscript():
+            return is_ours(node.value, constants)
+        case ast.Dict():
+            return all(is_ours(value, constants) for value in node.values)
+        case ast.Tuple() | ast.List():
+            return all(is_ours(element, constants) for element in node.elts)
+        case ast.Call(func=ast.Attribute(attr="join"), args=[parts]):
+            return is_ours(node.func.value, constants) and is_ours(parts, constants)
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[ast.Constant()]):
+            return name in READING
+    return False
+
+
+def constants_of(tree):
+    """The names that a module gives to text of ours, once and for all."""
+    constants = set()
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                if name.isupper() and node.value is not None and is_ours(node.value, constants):
+                    constants.add(name)
+    return constants
+
+
+def foreign_in(source):
+    """The SQL of a module that is not ours, as it is written there, by the function it stands in."""
+    tree = ast.parse(source)
+    constants = constants_of(tree)
+    holders = {
+        id(inner): node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for inner in ast.walk(node)
+    }
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    found = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[sql, *_]) if name in TAKING:
+                if not is_ours(sql, constants):
+                    found.append((holders.get(id(node), ""), ast.unparse(sql)))
+            case ast.Call(func=ast.Attribute(attr=name), args=[]) if name in TAKING and node.keywords:
+                found.append((holders.get(id(node), ""), ast.unparse(node)))
+            case ast.Attribute(attr=name) if name.startswith("execute") and id(node) not in called:
+                found.append((holders.get(id(node), ""), ast.unparse(node)))
+    return found
+
+
+def test_no_sql_is_built_of_anything_but_text_of_ours():
+    found = [
+        (f"{path.relative_to(ROOT)}:{holder}", sql)
+        for path in FILES
+        for holder, sql in foreign_in(path.read_text("utf-8"))
+    ]
+    assert [(place, sql) for place, sql in found if place not in ALLOWED] == []
+    assert {place for place, _ in found} == set(ALLOWED)  # what is allowed is there still
+    print(f"SQL: {len(FILES)} files, {len(found)} places that are no text of ours, each with its reason")
+
+
+PLANTED = """
+COLUMNS = "a, b"
+LATE = COLUMNS + name()
+def planted(db, name, names, engine):
+    db.execute({sql})
+"""
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "f'SELECT {name} FROM t'",
+        "f'SELECT {COLUMNS} FROM t WHERE a = {name!r}'",
+        "'SELECT ' + name",
+        "'SELECT %s' % name",
+        "'SELECT {}'.format(name)",
+        "', '.join(names)",
+        "'SELECT a' if name else name",
+        "name",
+        "names[0]",
+        "template(name)",
+        "LATE",
+        "open('query.sql').read()",
+        "'SELECT 1') or db.executemany(name, [()]",
+        "'SELECT 1') or engine.sql(f'FROM {name}'",
+        "'SELECT 1') or engine.sql(query=name",
+        "'SELECT 1') or map(db.execute, names",
+        "(name := names)",
+    ],
+)
+def test_sql_that_is_built_is_found(sql):
+    assert foreign_in(PLANTED.format(sql=sql))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "'SELECT 1'",
+        "f'SELECT {COLUMNS} FROM t WHERE a = ?', [name]",
+        "'SELECT ' + COLUMNS",
+        "template('devices')",
+        "COLUMNS",
+        "'SELECT 1 ' 'FROM t', {'name': f'{name}'}",
+    ],
+)
+def test_sql_of_ours_is_let_pass(sql):
+    assert not foreign_in(PLANTED.format(sql=sql))
