@@ -1,0 +1,648 @@
+"""Where the keys of identity tokens come from: a file, or a provider that is slow, down, hostile or changes them."""
+
+import asyncio
+import importlib.util
+import json
+import os
+import re
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, rsa
+from cryptography.x509.oid import NameOID
+
+from data import BadInput
+from service import jwks
+from service.access import Gate
+from service.control import Control
+from service.jwks import LONGEST_PAUSE_SECONDS, REFRESH_SECONDS, SPACING_SECONDS, STALE_SECONDS, KeySet
+from tests.tokens import (
+    EC,
+    ED,
+    HOUR,
+    IDENTITY,
+    KEYS,
+    NEXT,
+    RSA,
+    STRANGER,
+    Clock,
+    caller,
+    encoded,
+    entered,
+    fresh,
+    key_set,
+    published,
+    token,
+    token_of,
+)  # fmt: skip
+from tests.visits import land, visit
+
+NEW_KEYS = key_set(published(NEXT, "next")).encode()
+
+
+class Provider:
+    """An identity provider on a port of this machine: what it answers, and when it was asked."""
+
+    def __init__(self, clock, context=None):
+        self.clock, self._context = clock, context
+        self.status, self.headers, self.body, self.act = 200, {}, KEYS.encode(), None
+        self.asked, self.misled = [], []
+        self.released = threading.Event()
+        self._port, self._server = 0, None
+        self.start()
+        self.address = f"{'https' if context else 'http'}://localhost:{self._port}/keys"
+
+    def start(self):
+        self._server = ThreadingHTTPServer(("127.0.0.1", self._port), handler_of(self))
+        self._port = self._server.server_port
+        if self._context:
+            self._server.socket = self._context.wrap_socket(self._server.socket, server_side=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+
+    def stop(self):
+        self.released.set()
+        if self._server:
+            self._server.shutdown()
+            self._thread.join()
+            self._server.server_close()
+            self._server = None
+
+    def most_in_a_minute(self):
+        return max(sum(at <= other < at + 60 for other in self.asked) for at in self.asked)
+
+
+def handler_of(provider):
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            if self.path != "/keys":
+                provider.misled.append(self.path)
+            else:
+                provider.asked.append(provider.clock())
+                if provider.act:
+                    with suppress(OSError):
+                        provider.act(self.wfile, provider.released)
+                    return
+            self.send_response(provider.status)
+            for name, value in provider.headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(provider.body)))
+            self.end_headers()
+            self.wfile.write(provider.body)
+
+        def log_message(self, *_):
+            pass
+
+    return Handler
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def providers():
+    """Makes identity providers."""
+    made = []
+
+    def providers(clock=time.monotonic, context=None):
+        made.append(Provider(clock, context))
+        return made[-1]
+
+    yield providers
+    for provider in made:
+        provider.stop()
+
+
+@pytest.fixture
+def provider(providers, clock):
+    return providers(clock)
+
+
+@pytest.fixture
+def gates(lake, settings, clock):
+    """Makes gates over sources of keys, each with its key set."""
+    control = Control(lake)
+
+    def gates(source, clock=clock):
+        keys = KeySet(str(source), clock)
+        return Gate(settings(lake, jwks=source, **IDENTITY), control, keys, clock), keys
+
+    yield gates
+    control.close()
+
+
+async def settled(keys):
+    """Until nothing is being read any more."""
+    while not keys._reading.done():
+        await asyncio.sleep(0.001)
+
+
+def unknown(number):
+    """A token of a kid that nobody knows; no key of any set made its signature."""
+    return b".".join((encoded({"alg": "RS256", "kid": f"kid-{number}"}), b"e30", b"AAAA")).decode()
+
+
+# How often, and who waits
+
+
+def test_first_requests_share_one_reading_of_which_a_leaving_client_takes_nothing(gates, provider):
+    gate, _ = gates(provider.address)
+    provider.act = answer_when_released
+
+    async def together():
+        asking = [asyncio.create_task(entered(gate, fresh())) for _ in range(50)]
+        while not provider.asked:
+            await asyncio.sleep(0.001)
+        for leaving in asking[:25]:
+            leaving.cancel()
+        provider.released.set()
+        return await asyncio.gather(*asking, return_exceptions=True)
+
+    found = asyncio.run(together())
+    assert all(isinstance(one, asyncio.CancelledError) for one in found[:25])
+    assert all(one.organization == "acme" for one in found[25:])
+    assert len(provider.asked) == 1
+
+
+def answer_when_released(line, released):
+    released.wait(60)
+    line.write(b"HTTP/1.0 200 OK\r\n\r\n" + KEYS.encode())
+
+
+def test_nobody_waits_while_keys_are_held_and_new_keys_replace_them(gates, provider, clock):
+    gate, keys = gates(provider.address)
+
+    async def follow():
+        good = fresh()
+        assert await entered(gate, good)
+        clock.now += REFRESH_SECONDS - 1
+        assert await entered(gate, fresh())
+        assert len(provider.asked) == 1
+        provider.act = lambda line, released: (released.wait(60), line.write(b"HTTP/1.0 200 OK\r\n\r\n" + NEW_KEYS))
+        clock.now += 1
+        for _ in range(50):  # while the provider ponders
+            assert await entered(gate, fresh())
+            assert not keys._reading.done()
+        provider.released.set()
+        await settled(keys)
+        assert len(provider.asked) == 2
+        assert await entered(gate, fresh(key=NEXT, headers={"kid": "next"}))
+        assert await entered(gate, good) is None
+        assert await entered(gate, fresh()) is None
+
+    asyncio.run(follow())
+
+
+def test_keys_are_read_again_also_when_nobody_asks(gates, provider, monkeypatch):
+    monkeypatch.setattr(jwks, "REFRESH_SECONDS", -0.9)  # and a second later
+    monkeypatch.setattr(jwks, "SPACING_SECONDS", 0.05)
+    gate, _ = gates(provider.address, time.monotonic)
+
+    async def idle():
+        assert await entered(gate, fresh())
+        while len(provider.asked) < 2:
+            await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(idle(), 60))
+
+
+def test_new_keys_are_seen_within_35_seconds_whenever_they_come_and_whoever_else_asks(gates, providers):
+    waited, busiest = [], 0
+    for offset in (0, 1, 5, 12, 29, 30, 31, 44, 59):
+        clock = Clock()
+        provider = providers(clock)
+        gate, keys = gates(provider.address, clock)
+
+        async def follow(offset=offset, clock=clock, provider=provider, gate=gate, keys=keys):
+            assert await entered(gate, fresh())
+            for second in range(200):
+                await entered(gate, unknown(second))
+                if second == offset:
+                    provider.body = NEW_KEYS
+                if second > offset and await entered(gate, token(NEXT, headers={"kid": "next"})):
+                    return second - offset
+                await settled(keys)
+                clock.now += 1
+            return 200
+
+        waited.append(asyncio.run(follow()))
+        busiest = max(busiest, provider.most_in_a_minute())
+    print(f"rotation: seen after {min(waited)} to {max(waited)} s, at most {busiest} readings a minute")
+    assert max(waited) <= 35
+    assert busiest <= 2
+
+
+def test_ten_thousand_unknown_kids_neither_flood_the_provider_nor_stop_valid_tokens(gates, provider, clock):
+    gate, keys = gates(provider.address)
+
+    async def flood():
+        accepted = 0
+        for number in range(10_000):
+            clock.now += 0.012  # two minutes in all
+            assert await entered(gate, unknown(number)) is None
+            if number % 100 == 0:
+                accepted += bool(await entered(gate, fresh(key=EC, algorithm="ES256", headers={"kid": "ec"})))
+        await settled(keys)
+        return accepted
+
+    accepted = asyncio.run(flood())
+    print(
+        f"10,000 unknown kids: {len(provider.asked)} readings in two minutes, {accepted} of 100 valid tokens accepted"
+    )
+    assert accepted == 100
+    assert len(provider.asked) <= 5
+    assert provider.most_in_a_minute() <= 2
+
+
+def test_pauses_grow_while_a_provider_fails_and_the_first_answer_ends_them(gates, provider, clock):
+    gate, _ = gates(provider.address)
+    provider.status, began = 503, clock.now
+
+    async def knock(seconds):
+        for second in range(seconds):
+            assert await entered(gate, token_of("ec")) is None
+            assert await entered(gate, unknown(second)) is None
+            clock.now += 1
+
+    asyncio.run(knock(301))
+    assert [at - began for at in provider.asked] == [0, 5, 60, 80, 120, 180, 240, 300]
+    provider.status = 200
+    clock.now += LONGEST_PAUSE_SECONDS - 1
+    assert caller(gate, fresh())
+    clock.now += SPACING_SECONDS
+    assert caller(gate, unknown(0)) is None
+    assert len(provider.asked) == 10
+    assert provider.most_in_a_minute() <= 2
+
+
+# Trouble
+
+
+def test_a_provider_that_is_down_locks_nobody_out_for_a_day(gates, provider, clock):
+    gate, keys = gates(provider.address)
+
+    async def day():
+        asked = accepted = 0
+        begun = clock.now
+        while (age := clock.now - begun) <= STALE_SECONDS:
+            if age == 12 * HOUR:
+                provider.start()
+                provider.status = 503
+            asked += 1
+            accepted += bool(await entered(gate, fresh(key=EC, algorithm="ES256", headers={"kid": "ec"})))
+            assert await entered(gate, unknown(asked)) is None
+            await settled(keys)
+            if age == 0:
+                provider.stop()
+            clock.now += 60 if age < 12 * HOUR else 240
+        return asked, accepted
+
+    asked, accepted = asyncio.run(day())
+    print(f"24 h without a provider: {accepted} of {asked} valid tokens accepted")
+    assert accepted == asked >= 900
+    assert caller(gate, fresh()) is None
+    assert provider.most_in_a_minute() <= 2
+    provider.status = 200
+    clock.now += LONGEST_PAUSE_SECONDS
+    assert caller(gate, fresh())
+
+
+def raw(answer):
+    return {"act": lambda line, _: line.write(answer)}
+
+
+ELSEWHERE = {"Location": "/elsewhere"}
+
+
+def endless(line, released):
+    line.write(b"HTTP/1.0 200 OK\r\n\r\n")
+    while not released.is_set():
+        line.write(b" " * 65_536)
+
+
+TROUBLES = {
+    "HTML": {"body": b"<html>Bad gateway</html>"},
+    "empty": {"body": b""},
+    "no UTF-8": {"body": b"\xff\xfe\xff"},
+    "null": {"body": b"null"},
+    "a number": {"body": b"7"},
+    "a list": {"body": b"[]"},
+    "no keys": {"body": b"{}"},
+    "an error": {"body": b'{"error": "try later"}'},
+    "an empty set": {"body": b'{"keys": []}'},
+    "keys null": {"body": b'{"keys": null}'},
+    "keys an object": {"body": b'{"keys": {"rsa": {}}}'},
+    "keys of text": {"body": b'{"keys": ["rsa"]}'},
+    "keys without fields": {"body": b'{"keys": [{"kty": "RSA"}]}'},
+    "only keys of other kinds": {"body": b'{"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": "rsa"}]}'},
+    "too many keys": {"body": key_set(*[published(RSA, f"k{number}") for number in range(65)]).encode()},
+    "huge": {"body": (KEYS[:-1] + " " * 70_000 + "}").encode()},
+    "deep": {"body": b"[" * 50_000},
+    "cut": {"body": KEYS.encode()[:-30]},
+    "an endless answer": {"act": endless},
+    **{f"status {status}": {"status": status} for status in (400, 401, 403, 404, 410, 429, 500, 502, 503, 504)},
+    "status 204": {"status": 204, "body": b""},
+    **{f"redirect {status}": {"status": status, "headers": ELSEWHERE} for status in (301, 302, 303, 307, 308)},
+    "redirect to another host": {"status": 302, "headers": {"Location": "http://127.0.0.2:1/keys"}},
+    "redirect to a file": {"status": 302, "headers": {"Location": "file:///etc/hostname"}},
+    "nothing": raw(b""),
+    "TLS": raw(b"\x16\x03\x01"),
+    "no HTTP": raw(b"nonsense\r\n\r\n"),
+    "broken chunks": raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
+    "a promise unkept": raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n" + KEYS.encode()[:-1]),
+    "a long header": raw(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000 + b"\r\n\r\n" + KEYS.encode()),
+    "many headers": raw(b"HTTP/1.1 200 OK\r\n" + b"X: x\r\n" * 1_000 + b"\r\n" + KEYS.encode()),
+}  # fmt: skip
+
+
+@contextmanager
+def troubled(provider, trouble):
+    usual = {name: getattr(provider, name) for name in trouble}
+    vars(provider).update(trouble)
+    yield
+    vars(provider).update(usual)
+
+
+def test_no_bad_answer_opens_anything_or_replaces_good_keys(gates, provider, clock, caplog):
+    wrong, tokens = [], 0
+    for name, trouble in TROUBLES.items():
+        gate, keys = gates(provider.address)
+
+        async def follow(gate=gate, keys=keys, trouble=trouble):
+            with troubled(provider, trouble):
+                yield await entered(gate, fresh()) is None
+            clock.now += 5
+            yield await entered(gate, fresh()) is not None
+            with troubled(provider, trouble):
+                clock.now += REFRESH_SECONDS
+                yield await entered(gate, fresh()) is not None
+                await settled(keys)
+                yield await entered(gate, fresh()) is not None
+            yield keys._failures == 1
+
+        async def followed(follow=follow):
+            return [passed async for passed in follow()]
+
+        passed = asyncio.run(followed())
+        tokens += len(passed) - 1
+        clock.now += 60
+        wrong += [name] * (not all(passed))
+    assert wrong == []
+    assert provider.misled == []
+    assert len(provider.asked) == 3 * len(TROUBLES)
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 2 * len(TROUBLES)
+    assert all(text.startswith("The identity provider's keys cannot be read: ") for text in told)
+    print(f"bad answers: {len(TROUBLES)} kinds, {tokens} tokens, all as with the last good keys")
+
+
+def test_a_trouble_is_told_once_and_again_after_it_was_over(gates, provider, clock, caplog):
+    gate, _ = gates(provider.address)
+    for status in (503, 503, 404, 200, 404):
+        provider.status = status
+        clock.now += REFRESH_SECONDS
+        caller(gate, unknown(0))
+    told = [record.getMessage().partition(": ")[2] for record in caplog.records]
+    assert told == [
+        "HTTPError: HTTP Error 503: Service Unavailable",
+        "HTTPError: HTTP Error 404: Not Found",
+        "HTTPError: HTTP Error 404: Not Found",
+    ]
+
+
+def silent(line, released):
+    released.wait(60)
+
+
+def dripping(begin, drop):
+    def act(line, released):
+        line.write(begin)
+        while not released.wait(0.1):
+            line.write(drop)
+
+    return act
+
+
+SLOW = {
+    "nothing": silent,
+    "a header, byte by byte": dripping(b"HTTP/1.0 200 OK\r\nX: ", b"x"),
+    "headers, one by one": dripping(b"HTTP/1.0 200 OK\r\n", b"X: x\r\n"),
+    "a body, byte by byte": dripping(b"HTTP/1.0 200 OK\r\n\r\n", b" "),
+    "chunks, one by one": dripping(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+}
+
+
+def test_a_slow_provider_is_left_after_three_seconds_in_all(gates, providers, certified, caplog):
+    begun, ended = time.monotonic(), []
+
+    async def impatient(act, context):
+        provider = providers(context=context)
+        gate, keys = gates(provider.address, time.monotonic)
+        provider.act = act
+        assert await entered(gate, fresh()) is None
+        await settled(keys)
+        assert len(provider.asked) == 1
+        ended.append(time.monotonic() - begun)
+
+    async def together():
+        await asyncio.gather(*(impatient(act, context) for act in SLOW.values() for context in (None, certified)))
+
+    asyncio.run(together())
+    print(f"{len(ended)} slow providers: left after {min(ended):.1f} to {max(ended):.1f} s")
+    assert max(ended) < 30
+    assert {record.getMessage().partition(": ")[2] for record in caplog.records} == {"it took too long"}
+
+
+def test_a_stop_does_not_wait_for_a_provider(gates, providers):
+    provider = providers()
+    gate, keys = gates(provider.address, time.monotonic)
+    provider.act = silent
+
+    async def leave():
+        asking = asyncio.create_task(entered(gate, fresh()))
+        while not provider.asked:
+            await asyncio.sleep(0.001)
+        asking.cancel()
+
+    asyncio.run(leave())
+    assert not keys._reading.done()
+    provider.released.set()
+    asyncio.run(settled(keys))
+
+
+# Which keys, and from where
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory):
+    """TLS with a certificate of this machine, which is trusted as long as the tests of this file run."""
+    key, name = (
+        ec.generate_private_key(ec.SECP256R1()),
+        x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")]),
+    )
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    file = tmp_path_factory.mktemp("certificate") / "both.pem"
+    pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    file.write_bytes(certificate.public_bytes(pem) + key.private_bytes(pem, form, serialization.NoEncryption()))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", str(file))
+        yield context
+
+
+def test_an_https_address_is_believed_only_with_a_certificate_of_its_own(gates, providers, certified, monkeypatch):
+    provider = providers(context=certified)
+    assert provider.address.startswith("https:")
+    assert caller(gates(provider.address)[0], fresh())
+    other_name = provider.address.replace("localhost", "127.0.0.1")
+    assert caller(gates(other_name)[0], fresh()) is None
+    monkeypatch.delenv("SSL_CERT_FILE")
+    assert caller(gates(provider.address)[0], fresh()) is None
+    assert len(provider.asked) == 1
+
+
+def test_of_a_key_set_only_strong_public_keys_for_signatures_are_used(gates, tmp_path):
+    weak = rsa.generate_private_key(public_exponent=65_537, key_size=1_024)
+    wide = ec.generate_private_key(ec.SECP384R1())
+    private = {**published(STRANGER, "private"), "d": "AQAB"}
+    odd = [
+        published(STRANGER, "enc", use="enc"), published(STRANGER, "ps", alg="PS256"),
+        published(STRANGER, "hs", alg="HS256"),
+        published(STRANGER, "none", alg="none"), published(STRANGER, "ops", key_ops=["encrypt"]), private,
+        published(STRANGER, "list", alg=["RS256"]), published(STRANGER, "crv", crv="P-256"), published(weak, "weak"),
+        published(wide, "wide"), published(wide, "narrow", alg="ES256"), published(wide, "lie", crv="P-256"),
+        published(ed448.Ed448PrivateKey.generate(), "ed448"), published(ED, "x25519", crv="X25519"),
+        published(ED, "short", x="AAAA"), published(EC, "off", x="AQAB"), published(EC, "rsa-alg", alg="RS256"),
+        published(RSA, 7), published(RSA, "k" * 129), published(RSA, "two\nlines"), published(RSA, "schlüssel"),
+        published(RSA, ["list"]),
+        {"kty": "oct", "k": "c2VjcmV0", "kid": "oct"}, {"kty": ["RSA"]}, {"kid": "bare"}, {}, [], None, 7, "rsa",
+    ]  # fmt: skip
+    good = [
+        published(RSA, "rsa", alg="RS256", use="sig", key_ops=["verify"], x5c=["MIIB"], x5u="http://127.0.0.1:9/"),
+        published(EC, "ec", alg="ES256"), published(ED, "k" * 128, alg="EdDSA"),
+    ]  # fmt: skip
+    file = tmp_path / "keys.json"
+    file.write_text(key_set(*odd, *good, *odd))
+    gate, keys = gates(file)
+    assert caller(gate, token())
+    assert caller(gate, token_of("ec"))
+    assert caller(gate, token(ED, "EdDSA", {"kid": "k" * 128}))
+    assert sorted(keys._keys) == ["ec", "k" * 128, "rsa"]
+    for key in odd:
+        if isinstance(key, dict) and isinstance(key.get("kid"), str):
+            assert caller(gate, token(STRANGER, headers={"kid": key["kid"]})) is None
+
+
+def test_keys_of_this_machine_are_asked_of_no_proxy(gates, provider, monkeypatch):
+    for name in ("http_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert caller(gates(provider.address)[0], fresh())
+
+
+def test_a_file_of_keys_is_read_again(gates, tmp_path, clock):
+    file = tmp_path / "keys.json"
+    file.write_text(KEYS)
+    gate, keys = gates(file)
+    assert caller(gate, fresh())
+    file.unlink()
+    clock.now += STALE_SECONDS
+    assert caller(gate, fresh())
+    clock.now += 1
+    assert caller(gate, fresh()) is None
+    file.write_bytes(NEW_KEYS)
+    clock.now += 60
+    assert caller(gate, fresh(key=NEXT, headers={"kid": "next"}))
+    assert keys.generation == 2
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "http://login.example/keys", "ftp://login.example/keys", "file:///keys.json", "no-such-file.json",
+        "http://localhost.example/keys", "http://127.0.0.1.example/keys", "http://localhost@login.example/keys",
+    ],
+)  # fmt: skip
+def test_keys_come_from_a_file_or_safely(source):
+    with pytest.raises(BadInput, match="TRAFFIC_JWKS"):
+        KeySet(source)
+
+
+# A provider that others wrote
+
+OVERVIEW = "/analytics/traffic-overview?start_date=2020-01-01&end_date=2099-01-01"
+
+
+@pytest.fixture
+def real_provider():
+    """A whole OpenID Connect provider, in a process of its own."""
+    if importlib.util.find_spec("oidc_provider_mock") is None:
+        pytest.skip("the package oidc-provider-mock is not installed")
+    people = {"alice": {"org_id": "acme", "role": "editor"}, "bob": {"org_id": "other"}, "eve": {}}
+    words = [word for sub, said in people.items() for word in ("--user-claims", json.dumps({"sub": sub, **said}))]
+    command = [sys.executable, "-W", "ignore", "-m", "oidc_provider_mock", "--port", "0", *words]
+    environ = os.environ | {"NO_COLOR": "1"}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environ) as process:
+        told = ""
+        while not (place := re.search(r"running on http://127\.0\.0\.1:(\d+)", told)):
+            line = process.stderr.readline()
+            assert line, f"the provider ended: {told}"
+            told += line
+        reader = threading.Thread(target=process.stderr.read)
+        reader.start()
+        try:
+            yield f"http://localhost:{place[1]}"
+        finally:
+            process.terminate()
+            reader.join()
+
+
+def logged_in(client, discovered, person, audience):
+    """The tokens that the provider gives a person who logs in."""
+    callback = "http://localhost/callback"
+    query = {"client_id": audience, "redirect_uri": callback, "response_type": "code", "scope": "openid", "state": "x"}
+    sent_back = client.post(discovered["authorization_endpoint"], params=query, data={"sub": person})
+    code = parse_qs(urlsplit(sent_back.headers["location"]).query)["code"][0]
+    form = {"grant_type": "authorization_code", "code": code, "redirect_uri": callback}
+    return client.post(discovered["token_endpoint"], data=form, auth=(audience, "secret")).json()
+
+
+def test_people_log_in_at_a_real_provider_and_the_server_lets_them_in(real_provider, lake, serving):
+    land(lake, "acme", [visit()])
+    land(lake, "other", [visit(), visit()])
+    with httpx2.Client(trust_env=False, timeout=60) as client:
+        discovered = client.get(f"{real_provider}/.well-known/openid-configuration").json()
+        given = {name: logged_in(client, discovered, name, "traffic") for name in ("alice", "bob", "eve")}
+        elsewhere = logged_in(client, discovered, "alice", "another-service")
+        identity = {"jwt_issuer": discovered["issuer"], "jwt_audience": "traffic"}
+        with serving(lake, jwks=discovered["jwks_uri"], **identity) as server:
+
+            def answer(token, method="GET", path=OVERVIEW):
+                return client.request(method, server.address + path, headers={"Authorization": f"Bearer {token}"})
+
+            seen = {name: answer(tokens["id_token"]) for name, tokens in given.items()}
+            assert (seen["alice"].json()["total_visits"], seen["bob"].json()["total_visits"]) == (1, 2)
+            assert seen["eve"].status_code == 401  # of no organization
+            assert answer(elsewhere["id_token"]).status_code == 401
+            assert answer(given["alice"]["access_token"]).status_code == 401  # this provider's is no JWT
+            assert answer(given["alice"]["id_token"], "POST", "/visits").status_code == 202
+            assert answer(given["bob"]["id_token"], "POST", "/visits").status_code == 403
