@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import duckdb
 
-from benchmarks.servers import bare, get, key_of, load, resident_mb, server
+from benchmarks.servers import bare, get, key_of, most, resident_mb, server
 from data import Lake
 from data.importing import Importer, Options
 from data.sample import Sample
@@ -111,7 +111,7 @@ def _cached(name: str, port: int, path: str, key: str, body: Path) -> list[Figur
     requests = CACHED_REQUESTS if body.stat().st_size < 10_000 else CACHED_REQUESTS // 4
     with bare(body) as bare_port:
         for run in range(RUNS + 1):
-            pair = load(port, path, key, requests), load(bare_port, path, key, requests)
+            pair = most(port, path, key, requests), most(bare_port, path, key, requests)
             if run:  # the first one warms up
                 mine.append(pair[0]["requests_per_second"])
                 theirs.append(pair[1]["requests_per_second"])

@@ -112,7 +112,7 @@ class Intake:
             try:
                 self._verifier = Verifier(snapshots(self._lake), self._proxies)
             except LakeDamaged as error:  # no visit is worth less than what a list adds to it
-                _LOG.warning("traffic: %s Until then the lists that were read last count.", error)
+                _LOG.warning("%s Until then the lists that were read last count.", error)
             self._agent.cache_clear()
 
     def _packed(self, facts: list[Facts], organization: str) -> Packed:

@@ -6,6 +6,7 @@ import string
 import threading
 import zlib
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +36,12 @@ MIGRATIONS: Final = (
     );
     CREATE INDEX jobs_newest_first ON jobs (organization, created_at DESC, id DESC);
     """,
+    """
+    -- the identity provider's name of who made it by HTTP, null for the command line
+    ALTER TABLE keys ADD COLUMN created_by TEXT;
+    -- to the hour
+    ALTER TABLE keys ADD COLUMN last_used_at TEXT;
+    """,
 )
 """Entry n takes the database from version n to n + 1. Entries are only ever added."""
 
@@ -55,6 +62,8 @@ class Key:
     name: str
     created_at: str
     revoked_at: str | None
+    created_by: str | None  # the `sub` of who made it by HTTP
+    last_used_at: str | None  # to the hour
 
 
 class Control:
@@ -64,10 +73,12 @@ class Control:
         path: Path = lake.root / "control.sqlite"
         self._lock = threading.Lock()
         self._db = open_database(path, MIGRATIONS)
+        self._used: dict[str, str] = {}
+        self._uses = ThreadPoolExecutor(1, thread_name_prefix="keys")
         path.chmod(0o600)
 
-    def create_key(self, organization: str, name: str) -> str:
-        """Make a key of an organization and return it: it cannot be shown again."""
+    def create_key(self, organization: str, name: str, created_by: str | None = None) -> str:
+        """Make a key of an organization and return it: it cannot be shown again. Raises BadInput for a bad name."""
         check_organization(organization)
         if not 1 <= len(name) <= 100 or not name.isprintable():
             raise BadInput("a key's name has 1 to 100 printable characters.")
@@ -75,21 +86,34 @@ class Control:
         key = f"{KEY_PREFIX}{secret}{_checksum(secret)}"
         now = datetime.now(UTC).isoformat(timespec="seconds")
         self._rows(
-            "INSERT INTO keys (id, sha256, organization, name, created_at) VALUES (?, ?, ?, ?, ?)",
-            [key[:_ID_LENGTH], _sha256(key), organization, name, now],
+            "INSERT INTO keys (id, sha256, organization, name, created_at, created_by) VALUES (?, ?, ?, ?, ?, ?)",
+            [id_of(key), _sha256(key), organization, name, now, created_by],
         )
         return key
 
     def all_keys(self) -> list[Key]:
         """Every key, oldest first."""
-        rows = self._rows("SELECT id, organization, name, created_at, revoked_at FROM keys ORDER BY created_at, id")
-        return [Key(*row) for row in rows]
+        return self._keys()
 
-    def revoke_key(self, key_id: str) -> None:
-        """Stop a key from opening anything. Raises BadInput when there is no active key of that id."""
+    def keys_of(self, organization: str) -> list[Key]:
+        """Every key of an organization, oldest first."""
+        return self._keys(organization=organization)
+
+    def key(self, key_id: str) -> Key:
+        """The key of an id."""
+        (key,) = self._keys(key_id=key_id)
+        return key
+
+    def revoke_key(self, key_id: str, organization: str = "") -> None:
+        """Stop a key from opening anything. Raises BadInput when there is no active key of that id.
+
+        With an organization only a key of that one is found.
+        """
         now = datetime.now(UTC).isoformat(timespec="seconds")
         revoked = self._rows(
-            "UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL RETURNING id", [now, key_id]
+            "UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL AND ? IN ('', organization) "
+            "RETURNING id",
+            [now, key_id, organization],
         )
         if not revoked:
             raise BadInput(f"there is no active key {key_id!r}; `traffic keys list` shows them.")
@@ -100,6 +124,13 @@ class Control:
             return None
         rows = self._rows("SELECT organization FROM keys WHERE sha256 = ? AND revoked_at IS NULL", [_sha256(key)])
         return rows[0][0] if rows else None
+
+    def note_use(self, key: str) -> None:
+        """Have it written down, meanwhile, that a key was used this hour. Nobody waits for it, nothing rests on it."""
+        key_id, hour = id_of(key), datetime.now(UTC).replace(minute=0).isoformat(timespec="minutes")
+        if self._used.get(key_id) != hour:
+            self._used[key_id] = hour
+            self._uses.submit(self._rows, "UPDATE keys SET last_used_at = ? WHERE id = ?", [hour, key_id])
 
     def organizations(self) -> set[str]:
         """Every organization that has ever had a key."""
@@ -116,11 +147,25 @@ class Control:
 
     def close(self) -> None:
         """Close the database."""
+        self._uses.shutdown()
         self._db.close()
+
+    def _keys(self, organization: str = "", key_id: str = "") -> list[Key]:
+        rows = self._rows(
+            "SELECT id, organization, name, created_at, revoked_at, created_by, last_used_at FROM keys "
+            "WHERE ? IN ('', organization) AND ? IN ('', id) ORDER BY created_at, id",
+            [organization, key_id],
+        )
+        return [Key(*row) for row in rows]
 
     def _rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         with self._lock:
             return self._db.execute(sql, parameters).fetchall()
+
+
+def id_of(key: str) -> str:
+    """The first characters of a key, by which it is called once it cannot be shown any more."""
+    return key[:_ID_LENGTH]
 
 
 def looks_like_key(text: str) -> bool:

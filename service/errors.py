@@ -1,14 +1,19 @@
 """What can go wrong with a request, as one tree. Rendering is in responses.py.
 
 Problem             {"error", "message"} and a status
+├── Malformed       400  bytes that are no HTTP request
 ├── BadParameter    400  a parameter has no readable value
 ├── BadBody         400  a body that cannot be read
 ├── Unauthorized    401  no valid token
 ├── Forbidden       403  the token's role may not do this
 ├── NotFound        404  no such route
 ├── NotAllowed      405  the route does not know the method
+├── TimedOut        408  a request that does not come whole in time
 ├── TooLarge        413  a body with more than may come at once
+├── UrlTooLong      414  an address longer than any of ours
 ├── RateLimited     429  too many requests from one source
+├── HeadersTooLarge 431  more headers than a request needs
+├── ClientLeft      499  nobody waits for the answer
 ├── Failed          500  the service could not answer
 ├── Overloaded      503  too many requests are being computed
 └── Unwritable      503  the disk takes nothing
@@ -27,6 +32,17 @@ class Problem(Exception):
         super().__init__(f"{error} {message}")
         self.headers = dict(headers or {})
         self.body = {"error": error, "message": message, **more}
+
+
+class Malformed(Problem):
+    """Bytes that are no HTTP request."""
+
+    status = 400
+
+    def __init__(
+        self, error: str = "This is no HTTP request.", message: str = "Send a well-formed HTTP/1.1 request."
+    ) -> None:
+        super().__init__(error, message)
 
 
 class BadParameter(Problem):
@@ -65,8 +81,12 @@ class Forbidden(Problem):
 
     status = 403
 
-    def __init__(self) -> None:
-        super().__init__("Viewers cannot write.", "Use an API key, or an identity token of another role.")
+    def __init__(
+        self,
+        error: str = "Viewers cannot write.",
+        message: str = "Use an API key, or an identity token of another role.",
+    ) -> None:
+        super().__init__(error, message)
 
 
 class NotFound(Problem):
@@ -88,6 +108,15 @@ class NotAllowed(Problem):
         super().__init__("This path does not know this method.", f"Use {allowed}.", headers)
 
 
+class TimedOut(Problem):
+    """Part of a request that does not come in time."""
+
+    status = 408
+
+    def __init__(self, part: str) -> None:
+        super().__init__(f"The {part} of the request did not come in time.", "Send it without pauses.")
+
+
 class TooLarge(Problem):
     """More than may come at once."""
 
@@ -95,6 +124,15 @@ class TooLarge(Problem):
 
     def __init__(self, trouble: str) -> None:
         super().__init__(trouble, "Send it in several requests.")
+
+
+class UrlTooLong(Problem):
+    """An address longer than any of ours."""
+
+    status = 414
+
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__(f"The address is longer than {most_bytes >> 10} KiB.", "Ask with shorter parameters.")
 
 
 class RateLimited(Problem):
@@ -110,6 +148,24 @@ class RateLimited(Problem):
             limit=limit,
             remaining=0,
         )
+
+
+class HeadersTooLarge(Problem):
+    """More headers than a request needs."""
+
+    status = 431
+
+    def __init__(self) -> None:
+        super().__init__("The headers are too many or too large.", "Send fewer than 100, of less than 64 KiB together.")
+
+
+class ClientLeft(Problem):
+    """The client did not wait for its answer; nobody reads this one, but the log tells it from a failure."""
+
+    status = 499
+
+    def __init__(self) -> None:
+        super().__init__("The client left.", "Wait for the answer.")
 
 
 class Failed(Problem):

@@ -1,26 +1,28 @@
-"""At most 60 requests in any 60 seconds for each source address, as an ASGI wrapper of the finished application.
+"""At most 60 requests in any 60 seconds for each source address: what is counted, and what a source is told.
 
-It stands before authentication and before routing, so that its four headers are on every response.
+It is asked in front.py, before authentication and before routing.
 """
 
 import ipaddress
 import math
+import socket
 import time
-from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 
 from service.errors import RateLimited
-from service.responses import render
 from service.settings import Network
 
 LIMIT: Final = 60
 WINDOW_SECONDS: Final = 60.0
 MOST_SOURCES: Final = 65_536
 """Past it the source that was silent longest is forgotten: memory is bounded whoever asks."""
+_MAPPED: Final = bytes(10) + b"\xff\xff"
+"""What an IPv4 address within IPv6 begins with (RFC 4291, 2.5.5.2)."""
 
 
 class Verdict(NamedTuple):
@@ -36,7 +38,11 @@ class SlidingLog:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._times: OrderedDict[str, deque[float]] = OrderedDict()
+        self._times: OrderedDict[str, list[float]] = OrderedDict()
+
+    def __len__(self) -> int:
+        """How many sources are remembered."""
+        return len(self._times)
 
     def hit(self, source: str) -> Verdict:
         """Count a request unless its source has used up its window. A refused request is not counted."""
@@ -45,11 +51,11 @@ class SlidingLog:
         if times is None:
             if len(self._times) >= MOST_SOURCES:
                 self._times.popitem(last=False)
-            times = self._times[source] = deque()
+            times = self._times[source] = []  # a tenth of a deque: most sources come once
         else:
             self._times.move_to_end(source)
         while times and now - times[0] >= WINDOW_SECONDS:
-            times.popleft()
+            del times[0]
         accepted = len(times) < LIMIT
         if accepted:
             times.append(now)
@@ -57,42 +63,21 @@ class SlidingLog:
 
 
 class Limiter:
-    """Wraps the finished application."""
+    """Counts every request for its source, and says what the source is told."""
 
     def __init__(
         self,
-        app: ASGIApp,
-        trusted_proxies: Sequence[Network] = (),
+        trusted_proxies: Iterable[Network] = (),
         log: SlidingLog | None = None,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        self._app = app
-        self._trusted = tuple(trusted_proxies)
-        self._log = log or SlidingLog()
+        self.sources = Sources(trusted_proxies)
+        self._log = SlidingLog() if log is None else log
         self._wall_clock = wall_clock
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 429, or let the application answer; either way with the four headers."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        verdict = self.verdict_of(scope)
-        headers = self.headers(verdict)
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                given = {name for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(pair for pair in headers if pair[0] not in given)]
-            await send(message)
-
-        if verdict.accepted:
-            await self._app(scope, receive, send_with_headers)
-        else:
-            await render(self.refusal(verdict))(scope, receive, send_with_headers)
 
     def verdict_of(self, scope: Scope) -> Verdict:
         """Count one request, known by its `client` and `headers`."""
-        return self._log.hit(source_of(scope, self._trusted))
+        return self._log.hit(self.sources.of(scope))
 
     def refusal(self, verdict: Verdict) -> RateLimited:
         """What a source is told that sent too much."""
@@ -108,52 +93,64 @@ class Limiter:
             (b"retry-after", b"%d" % wait),
         ]
 
+    def __len__(self) -> int:
+        """How many sources are remembered."""
+        return len(self._log)
+
 
 def _milliseconds(verdict: Verdict) -> int:
     return max(1, math.ceil(verdict.wait_seconds * 1000))
 
 
-def source_of(scope: Scope, trusted: Sequence[Network]) -> str:
-    """The source a request counts for: an IPv4 address or the /64 of an IPv6 address.
-
-    X-Forwarded-For is believed only from a trusted peer, and read from the right as far as trust reaches.
-    """
-    peer = scope["client"][0] if scope.get("client") else ""
-    if not trusted or not _is_trusted(peer, tuple(trusted)):
-        return _source(peer)
-    lines = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
-    nearest = peer
-    for hop in reversed(",".join(lines).split(",")):
-        address = _without_port(hop.strip())
-        if _address(address) is None:
-            break
-        nearest = address
-        if not _is_trusted(address, tuple(trusted)):
-            break
-    return _source(nearest)
+class _Hop(NamedTuple):
+    source: str
+    is_trusted: bool
 
 
-@lru_cache(4_096)
-def _source(text: str) -> str:
-    address = _address(text)
-    if isinstance(address, ipaddress.IPv6Address):
-        return str(ipaddress.ip_network((int(address) >> 64 << 64, 64)))
-    return str(address) if address else text
+class Sources:
+    """Tells the source that a request counts for: an IPv4 address or the /64 of an IPv6 address."""
 
+    def __init__(self, trusted_proxies: Iterable[Network] = ()) -> None:
+        self._trusted = [(net.version, int(net.netmask), int(net.network_address)) for net in trusted_proxies]
+        self._hop = lru_cache(4_096)(self._hop_uncached)
 
-@lru_cache(4_096)
-def _is_trusted(text: str, trusted: tuple[Network, ...]) -> bool:
-    address = _address(text)
-    return address is not None and any(address in network for network in trusted)
+    def of(self, scope: Scope) -> str:
+        """The source of a request.
 
+        X-Forwarded-For is believed only from a trusted peer, and read from the right as far as trust reaches.
+        """
+        peer = scope["client"][0] if scope.get("client") else ""
+        nearest = self._hop(peer)
+        if nearest is None or not nearest.is_trusted:
+            return nearest.source if nearest else peer
+        lines = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
+        for written in reversed(",".join(lines).split(",")):
+            hop = self._hop(_without_port(written.strip()))
+            if hop is None:
+                break
+            nearest = hop
+            if not hop.is_trusted:
+                break
+        return nearest.source
 
-@lru_cache(4_096)
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        address = ipaddress.ip_address(text.partition("%")[0])
-    except ValueError:
-        return None
-    return address.ipv4_mapped or address if isinstance(address, ipaddress.IPv6Address) else address
+    def is_trusted(self, peer: str) -> bool:
+        """Whether an address is a trusted proxy's."""
+        hop = self._hop(peer)
+        return hop is not None and hop.is_trusted
+
+    def _hop_uncached(self, text: str) -> _Hop | None:
+        """What an address counts as; None for what is no address."""
+        try:
+            packed = socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text.partition("%")[0])
+        except (OSError, ValueError):
+            return None
+        if packed[:12] == _MAPPED:
+            packed = packed[12:]
+        version, number = 4 if len(packed) == 4 else 6, int.from_bytes(packed)
+        is_trusted = any(version == one and number & mask == network for one, mask, network in self._trusted)
+        if version == 4:
+            return _Hop(socket.inet_ntop(socket.AF_INET, packed), is_trusted)
+        return _Hop(str(ipaddress.ip_network((number >> 64 << 64, 64))), is_trusted)
 
 
 def _without_port(hop: str) -> str:

@@ -18,7 +18,9 @@ _WRITE_ERRORS: Final = {
     "403": "The token's role may not write.",
     "413": "More than may come at once.",
 }
+_MISSING: Final = {"404": "There is no such thing."}
 _HEADERS: Final = {
+    "X-Request-Id": "names this request in the server's log",
     "X-RateLimit-Limit": "requests answered per minute for one source address",
     "X-RateLimit-Remaining": "requests left in the current window",
     "X-RateLimit-Reset": "Unix time in seconds when the oldest counted request leaves the window",
@@ -56,6 +58,8 @@ def document(base_path: str) -> dict[str, Any]:
             **routes,
             "/jobs": _route(JOBS, []),
             "/visits": _visits(),
+            "/settings/api-keys": _api_keys(),
+            "/settings/api-keys/{id}": _api_key(),
             "/healthz": _public("health", "Whether the service can answer queries."),
             "/openapi.json": _public("openapi", "This document."),
         },
@@ -68,11 +72,13 @@ def document(base_path: str) -> dict[str, Any]:
                 for name, (schema, meaning) in _PARAMETERS.items()
             },
             "headers": {
-                name: {"description": meaning, "schema": {"type": "integer"}} for name, meaning in _HEADERS.items()
+                name: {"description": meaning, "schema": {"type": "string" if name == "X-Request-Id" else "integer"}}
+                for name, meaning in _HEADERS.items()
             },
             "schemas": {"Error": _ERROR_SCHEMA},
             "responses": {
-                name: _response(_ref("schemas", "Error"), text) for name, text in (_ERRORS | _WRITE_ERRORS).items()
+                name: _response(_ref("schemas", "Error"), text)
+                for name, text in (_ERRORS | _WRITE_ERRORS | _MISSING).items()
             },
         },
     }
@@ -141,6 +147,54 @@ def _visits() -> dict[str, Any]:
                 "202": _response(counts, "What was taken and what was refused."),
                 **{status: _ref("responses", status) for status in (*_ERRORS, *_WRITE_ERRORS)},
             },
+        }
+    }
+
+
+_KEY: Final = {
+    "id": {"type": "string", "description": "the first characters of the key"},
+    "name": {"type": "string"},
+    "created_by": {"type": ["string", "null"], "description": "the identity token's `sub`; null for the command line"},
+    "created_at": {"type": "string", "format": "date-time"},
+    "last_used_at": {"type": ["string", "null"], "format": "date-time", "description": "to the hour"},
+    "revoked_at": {"type": ["string", "null"], "format": "date-time"},
+}
+_NEW_KEY: Final = {
+    "type": "object",
+    "required": ["name"],
+    "properties": {"name": {"type": "string", "minLength": 1, "maxLength": 100}},
+}
+
+
+def _api_keys() -> dict[str, Any]:
+    """The routes that list keys and make them."""
+    errors = {status: _ref("responses", status) for status in (*_ERRORS, *_WRITE_ERRORS)}
+    made = _object({**_KEY, "key": {"type": "string", "description": "shown this once"}})
+    return {
+        "get": {
+            "operationId": "list-api-keys",
+            "summary": "Every API key of the organization, oldest first. Identity tokens of roles that may write only.",
+            "responses": {"200": _response({"type": "array", "items": _object(_KEY)}, "The keys."), **errors},
+        },
+        "post": {
+            "operationId": "create-api-key",
+            "summary": "Make an API key. Identity tokens of roles that may write only.",
+            "requestBody": {"required": True, "content": {"application/json": {"schema": _NEW_KEY}}},
+            "responses": {"201": _response(made, "The key, shown this once."), **errors},
+        },
+    }
+
+
+def _api_key() -> dict[str, Any]:
+    """The route that revokes a key."""
+    errors = {status: _ref("responses", status) for status in (*_ERRORS, *_WRITE_ERRORS, "404")}
+    identity = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+    return {
+        "delete": {
+            "operationId": "revoke-api-key",
+            "summary": "Revoke an API key; a running server refuses it within 5 s.",
+            "parameters": [identity],
+            "responses": {"200": _response(_object(_KEY), "The revoked key."), **errors},
         }
     }
 

@@ -39,6 +39,8 @@ class Receiver:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="intake")
         self._waiting: list[_Waiting] = []
         self._bytes_held = 0
+        self.accepted = 0
+        """Visits that became durable, since the start."""
         self._work: asyncio.Task[None] | None = None
 
     async def take(self, request: Request, organization: str) -> "Landed":
@@ -48,7 +50,9 @@ class Receiver:
         body = bytearray()
         try:
             await self._fill(body, request)
-            return await self._landed(Sent(organization, _rows_in(bytes(body))))
+            landed = await self._landed(Sent(organization, _rows_in(bytes(body))))
+            self.accepted += landed.accepted
+            return landed
         finally:
             self._bytes_held -= len(body)
 

@@ -14,6 +14,11 @@ from data import SHORT_CODE_PATTERN, BadInput, is_organization
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
+JWT_ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")
+"""All there are to choose from. A secret that signs (HS256) would have to be shared: it is none of them."""
+LONGEST_LIFETIME: Final = 720
+"""Hours of a token that nobody can revoke."""
+
 
 class Setting(NamedTuple):
     """One setting; its environment variable is TRAFFIC_<NAME>."""
@@ -32,6 +37,8 @@ SETTINGS: Final = (
     Setting("lake", "data/lake", "folder that holds visits, manifest, links, keys and jobs"),
     Setting("host", "127.0.0.1", "address to serve on"),
     Setting("port", "8000", "port to serve on; 0 takes a free one"),
+    Setting("monitor_port", "", "port of 127.0.0.1 for `/healthz` and `/metrics`, without token or limit; empty: none"),
+    Setting("cors_origins", "", "origins whose pages may ask, separated by commas (`https://a.example`); empty: none"),
     Setting("base_path", "/", "path prefix that all routes share"),
     Setting(
         "trusted_proxies", "", "networks, separated by commas, whose X-Forwarded-For is believed (`10.0.0.0/8,::1`)"
@@ -46,6 +53,8 @@ SETTINGS: Final = (
     Setting("jwks", "", "key set of the identity provider, a file or an https address; empty: API keys only"),
     Setting("jwt_issuer", "", "`iss` that its tokens must carry"),
     Setting("jwt_audience", "", "`aud` that its tokens must carry"),
+    Setting("jwt_algorithms", ",".join(JWT_ALGORITHMS), "signatures that they may have, separated by commas"),
+    Setting("jwt_lifetime", "24", "hours from `iat` to `exp` that they may live at most"),
     Setting("jwt_organization_claim", "org_id", "claim that names the caller's organization"),
     Setting("jwt_role_claim", "role", "claim that names the caller's role; without it the caller is a viewer"),
     Setting("jwt_organization", "", "organization of tokens that carry no such claim; empty: they are refused"),
@@ -65,6 +74,8 @@ class Settings:
     lake: Path
     host: str
     port: int
+    monitor_port: int | None
+    cors_origins: tuple[str, ...]
     base_path: str  # "" or "/prefix", without a final slash
     trusted_proxies: tuple[Network, ...]
     values: Path | None
@@ -75,6 +86,8 @@ class Settings:
     jwks: str
     jwt_issuer: str
     jwt_audience: str
+    jwt_algorithms: tuple[str, ...]
+    jwt_lifetime: int  # hours
     jwt_organization_claim: str
     jwt_role_claim: str
     jwt_organization: str
@@ -90,7 +103,9 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
     return Settings(
         lake=Path(text["lake"]),
         host=text["host"],
-        port=_port(text["port"]),
+        port=_port("port", text["port"]),
+        monitor_port=_port("monitor_port", text["monitor_port"]) if text["monitor_port"] else None,
+        cors_origins=_origins(text["cors_origins"]),
         base_path=_base_path(text["base_path"]),
         trusted_proxies=networks_of(text["trusted_proxies"]),
         values=Path(text["values"]) if text["values"] else None,
@@ -101,15 +116,40 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         jwks=text["jwks"],
         jwt_issuer=text["jwt_issuer"],
         jwt_audience=text["jwt_audience"],
+        jwt_algorithms=_algorithms(text["jwt_algorithms"]),
+        jwt_lifetime=_lifetime(text["jwt_lifetime"]),
         jwt_organization_claim=text["jwt_organization_claim"],
         jwt_role_claim=text["jwt_role_claim"],
         jwt_organization=text["jwt_organization"],
     )
 
 
-def _port(text: str) -> int:
+def _port(name: str, text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > 65_535:
-        raise BadInput(f"TRAFFIC_PORT is {text!r}; it must be a number from 0 to 65535.")
+        raise BadInput(f"{setting(name).variable} is {text!r}; it must be a number from 0 to 65535.")
+    return int(text)
+
+
+def _origins(text: str) -> tuple[str, ...]:
+    origins = tuple(part.strip() for part in text.split(",") if part.strip())
+    for origin in origins:
+        if not re.fullmatch(r"https?://[a-z0-9.-]+(:\d{1,5})?", origin):
+            raise BadInput(f"TRAFFIC_CORS_ORIGINS: {origin!r} is no origin; write it like https://app.example.")
+    return origins
+
+
+def _algorithms(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    unknown = [name for name in names if name not in JWT_ALGORITHMS]
+    if unknown or not names:
+        told = f"names {unknown[0]!r}" if unknown else "names nothing"
+        raise BadInput(f"TRAFFIC_JWT_ALGORITHMS {told}; there are {', '.join(JWT_ALGORITHMS)} and no others.")
+    return names
+
+
+def _lifetime(text: str) -> int:
+    if not re.fullmatch(r"[1-9]\d{0,2}", text, re.ASCII) or int(text) > LONGEST_LIFETIME:
+        raise BadInput(f"TRAFFIC_JWT_LIFETIME is {text!r}; it must be hours, from 1 to {LONGEST_LIFETIME}.")
     return int(text)
 
 

@@ -5,12 +5,11 @@ How each of these is done is known on the data floor.
 """
 
 import asyncio
+import logging
 import sqlite3
-import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
@@ -22,6 +21,7 @@ from data.retaining import retain
 from data.salts import forget_old_salts
 from service.endpoints import Clock
 
+_LOG: Final = logging.getLogger(__name__)
 FLUSH_AFTER: Final = timedelta(seconds=10)
 FLUSH_VISITS: Final = 50_000
 CHECK_AFTER: Final = timedelta(hours=24)
@@ -100,8 +100,7 @@ class Upkeep:
         """Tell the operator of a trouble once, however often it comes again."""
         if self._troubles.get(chore) != trouble:
             self._troubles[chore] = trouble
-            with suppress(OSError):  # to a log on the same full disk
-                sys.stderr.write(f"traffic: {trouble}\n")
+            _LOG.warning(trouble)
 
     def _flush_if_due(self) -> bool:
         visits, oldest = waiting(self._lake.manifest)

@@ -104,6 +104,7 @@ class Server(NamedTuple):
 
     address: str  # with the base path, without a final slash
     process: subprocess.Popen[str]
+    monitor: str | None = None  # where it tells of its health
 
     @property
     def port(self) -> int:
@@ -126,7 +127,8 @@ def serving():
                 line = process.stderr.readline()
                 assert line, f"the server ended: {told}"
                 told += line
-            yield Server(place[1], process)
+            monitor = re.search(r"Health and metrics at (http://\S+)/\n", told)
+            yield Server(place[1], process, monitor and monitor[1])
         finally:
             if process.poll() is None:
                 process.terminate()
@@ -152,3 +154,28 @@ def caller(key_of, lake, server):
     headers = {"Authorization": f"Bearer {key_of(lake)}"}
     with httpx2.Client(base_url=server.address, headers=headers, trust_env=False, timeout=60) as caller:
         yield caller
+
+
+@pytest.fixture
+def tell(record_property):
+    """Prints figures of a proof: at once, and all of them at the end of the run."""
+
+    def tell(**figures):
+        text = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in figures.items())
+        sys.stdout.write(f"{text}\n")
+        record_property("figures", text)
+
+    return tell
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print the figures of all proofs; where tests run in several processes, nothing else shows them."""
+    reports = [report for reports in terminalreporter.stats.values() for report in reports]
+    told = {
+        report.nodeid.partition("::")[2]: value
+        for report in reports
+        for name, value in getattr(report, "user_properties", ())
+        if name == "figures"
+    }
+    for name, value in sorted(told.items()):
+        terminalreporter.write_line(f"{name}: {value}")

@@ -15,7 +15,19 @@ ROOF = ("tests", "benchmarks")
 LIBRARIES = {
     "data": {"cachetools", "crawleruseragents", "duckdb", "maxminddb", "msgspec", "pyarrow", "re2", "ua_parser"},
     "queries": {"duckdb"},
-    "service": {"cachetools", "jwt", "orjson", "pyarrow", "rich", "starlette", "typer", "uvicorn", "uvloop"},
+    "service": {
+        "cachetools",
+        "httptools",
+        "jwt",
+        "orjson",
+        "prometheus_client",
+        "pyarrow",
+        "rich",
+        "starlette",
+        "typer",
+        "uvicorn",
+        "uvloop",
+    },
 }
 FILES = [path for floor in FLOORS for path in sorted((ROOT / floor).rglob("*.py"))]
 

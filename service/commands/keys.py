@@ -7,7 +7,7 @@ from rich.table import Table
 
 from data import Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
-from service.commands.printing import console
+from service.commands.printing import console, printable
 from service.control import Control
 
 app = typer.Typer(help="Make, list and revoke API keys.", rich_markup_mode=None)
@@ -34,9 +34,11 @@ def list_keys(lake: LakeOption = DEFAULT_LAKE) -> None:
 
     Example: traffic keys list
     """
-    table = Table("id", "organization", "name", "created at", "revoked at", box=None)
+    table = Table("id", "organization", "name", "created at", "created by", "last used at", "revoked at", box=None)
     for key in Control(Lake(lake, create=True)).all_keys():
-        table.add_row(key.id, key.organization, key.name, key.created_at, key.revoked_at or "")
+        created_by = printable(key.created_by or "")
+        cells = (key.id, key.organization, key.name, key.created_at, created_by, key.last_used_at, key.revoked_at)
+        table.add_row(*(cell or "" for cell in cells))
     console().print(table)
 
 
@@ -45,7 +47,7 @@ def revoke(
     key_id: Annotated[str, typer.Argument(help="the key's id, as `traffic keys list` shows it")],
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Revoke a key: a running server refuses it from the next request on.
+    """Revoke a key: a running server refuses it within five seconds.
 
     Example: traffic keys revoke tak_3fJ9xQ2b
     """

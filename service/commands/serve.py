@@ -1,5 +1,6 @@
 """`traffic serve`: the API over a lake."""
 
+import logging
 import os
 import sys
 from typing import Annotated
@@ -16,17 +17,32 @@ def serve(
 ) -> None:
     """Serve the API. The other settings are environment variables; the README lists them.
 
+    The log, a JSON object for each request and each trouble, goes to stdout.
+
     Example: TRAFFIC_TRUSTED_PROXIES=127.0.0.1 traffic serve --port 8080 --base-path /v1
     """
     flags = {"host": host, "port": port, "base_path": base_path, "lake": str(lake)}
     settings = read_settings({**os.environ, **{setting(name).variable: value for name, value in flags.items()}})
     from service.app import create_app
+    from service.logs import Log, LogHandler
     from service.server import listen, serve_on
 
     listener = listen(settings.host, settings.port)
-    app = create_app(settings)
+    log = Log(sys.stdout.buffer)
+    logging.getLogger().addHandler(LogHandler(log))
+    app = create_app(settings, log=log)
     name = f"[{settings.host}]" if ":" in settings.host else settings.host
     place = f"http://{name}:{listener.getsockname()[1]}{settings.base_path}/"
-    serve_on(
-        app, listener, lambda: print(f"Serving {settings.lake} at {place}  (Ctrl-C stops)", file=sys.stderr, flush=True)
-    )
+    monitor = None
+    if settings.monitor_port is not None:
+        monitor = app.monitor, listen("127.0.0.1", settings.monitor_port)
+        print(f"Health and metrics at http://127.0.0.1:{monitor[1].getsockname()[1]}/", file=sys.stderr)
+    try:
+        serve_on(
+            app,
+            listener,
+            lambda: print(f"Serving {settings.lake} at {place}  (Ctrl-C stops)", file=sys.stderr, flush=True),
+            monitor,
+        )
+    finally:
+        log.close()

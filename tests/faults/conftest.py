@@ -29,28 +29,3 @@ def traceable(pytestconfig):
         with pytestconfig.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
             sys.stderr.write(f"\nproofs of tests/faults are skipped: {why_not()}\n")
         pytest.skip(why_not())
-
-
-@pytest.fixture
-def tell(record_property):
-    """Prints figures of a proof: at once, and all of them at the end of the run."""
-
-    def tell(**figures):
-        text = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in figures.items())
-        sys.stdout.write(f"{text}\n")
-        record_property("figures", text)
-
-    return tell
-
-
-def pytest_terminal_summary(terminalreporter):
-    """Print the figures of all proofs; where tests run in several processes, nothing else shows them."""
-    reports = [report for reports in terminalreporter.stats.values() for report in reports]
-    told = {
-        report.nodeid.partition("::")[2]: value
-        for report in reports
-        for name, value in getattr(report, "user_properties", ())
-        if name == "figures"
-    }
-    for name, value in sorted(told.items()):
-        terminalreporter.write_line(f"{name}: {value}")

@@ -76,11 +76,11 @@ def read(answer):
         b"GET http:// HTTP/1.1\r\nHost: x\r\n\r\n",
         b"GET /healthz HTTP/1.1\r\nHost x\r\n\r\n",
         b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
-        b"GET /healthz HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         b"GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\nabc",
         b"get /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
         b"\x00" * 100,
-        b"OPTIONS * HTTP/1.1\r\nConnection: close\r\n\r\n",
+        b"OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
         b"CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n",
     ],
     ids=lambda sent: repr(sent[:30]),
@@ -99,7 +99,9 @@ def test_garbage_counts_for_its_source(lake, serving):
         assert [status for status, *_ in answers] == [400] * 60 + [429] * 2
         assert [int(headers[b"x-ratelimit-remaining"]) for _, headers, _ in answers[:60]] == [*range(59, -1, -1)]
         assert json.loads(answers[-1][2])["limit"] == 60
-        status, headers, _ = read(exchange(server.port, b"GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n"))
+        status, headers, _ = read(
+            exchange(server.port, b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        )
         assert (status, headers[b"content-type"]) == (429, b"application/json")
 
 
@@ -146,8 +148,8 @@ def test_a_websocket_is_answered_as_the_request_it_is(shared, ask):
 def test_requests_in_one_packet_are_answered_in_order(shared):
     paths = (b"/healthz", b"/nothing", b"/openapi.json")
     source = b"X-Forwarded-For: 203.0.113.78\r\n"
-    sent = b"".join(b"GET %s HTTP/1.1\r\n%s\r\n" % (path, source) for path in paths[:-1])
-    sent += b"GET %s HTTP/1.1\r\n%sConnection: close\r\n\r\n" % (paths[-1], source)
+    sent = b"".join(b"GET %s HTTP/1.1\r\nHost: x\r\n%s\r\n" % (path, source) for path in paths[:-1])
+    sent += b"GET %s HTTP/1.1\r\nHost: x\r\n%sConnection: close\r\n\r\n" % (paths[-1], source)
     answer = exchange(shared[0].port, sent)
     assert re.findall(rb"HTTP/1.1 (\d+)", answer) == [b"200", b"401", b"200"]
 
@@ -175,12 +177,13 @@ def test_a_signal_lets_the_request_under_way_be_answered_and_ends_with_0(lake, s
         assert server.address.endswith(f":{server.port}{base}")
         with connected(server.port) as connection:
             for each in (idle, connection):
-                each.sendall(b"GET %s/healthz HTTP/1.1\r\n\r\n" % base.encode())
+                each.sendall(b"GET %s/healthz HTTP/1.1\r\nHost: x\r\n\r\n" % base.encode())
                 assert each.recv(65_536).startswith(b"HTTP/1.1 200")
             path = f"{base}{SLOW}".encode()
-            connection.sendall(b"GET %s HTTP/1.1\r\nAuthorization: Bearer %s\r\n\r\n" % (path, key))
+            connection.sendall(b"GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n" % (path, key))
             time.sleep(0.03)
-            server.process.send_signal(number)
+            for _ in range(2):  # as a supervisor and a launcher send it
+                server.process.send_signal(number)
             status, _, body = read(received(connection))
         assert status == 200
         assert len(json.loads(body)["timeSeries"]) == 36_526
@@ -188,6 +191,48 @@ def test_a_signal_lets_the_request_under_way_be_answered_and_ends_with_0(lake, s
         assert "Traceback" not in server.process.stderr.read()
         with pytest.raises(ConnectionRefusedError):
             connected(server.port)
+
+
+def half_a_report(key):
+    head = b"POST /visits HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 14\r\n\r\n"
+    return head % key.encode() + b"{"
+
+
+def test_a_second_signal_ends_at_once_whoever_waits(lake, serving, key_of):
+    with serving(lake) as server, connected(server.port) as connection:
+        connection.sendall(half_a_report(key_of(lake)))
+        time.sleep(0.2)
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(1.2)
+        assert server.process.poll() is None
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(5) == -signal.SIGTERM
+
+
+def test_a_second_port_answers_as_long_as_the_first_and_a_little_longer(lake, serving, key_of):
+    head = b"GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        monitor = free.getsockname()[1]
+    with serving(lake, monitor_port=monitor) as server:
+        with connected(server.port) as slow, connected(monitor) as idle:
+            for port in (server.port, monitor):
+                assert read(exchange(port, head % b"/healthz"))[0] == 200
+            slow.sendall(half_a_report(key_of(lake)))
+            time.sleep(0.3)
+            server.process.send_signal(signal.SIGTERM)
+            time.sleep(0.5)
+            with pytest.raises(ConnectionRefusedError):
+                connected(server.port)
+            assert exchange(monitor, head % b"/metrics").startswith(b"HTTP/1.1 200")
+            assert server.process.poll() is None
+            slow.sendall(b'"path": "/x"}')
+            status, headers, body = read(received(slow))
+            assert (status, headers[b"connection"], json.loads(body)["accepted"]) == (202, b"close", 1)
+            assert received(idle) == b""
+        assert server.process.wait(10) == 0
+        assert "Traceback" not in server.process.stderr.read()
+        with pytest.raises(ConnectionRefusedError):
+            connected(monitor)
 
 
 def test_many_callers_at_once_are_all_answered(shared):

@@ -17,6 +17,8 @@ def test_without_any_variable_there_are_defaults():
         lake=Path("data/lake"),
         host="127.0.0.1",
         port=8000,
+        monitor_port=None,
+        cors_origins=(),
         base_path="",
         trusted_proxies=(),
         values=None,
@@ -27,6 +29,8 @@ def test_without_any_variable_there_are_defaults():
         jwks="",
         jwt_issuer="",
         jwt_audience="",
+        jwt_algorithms=("RS256", "ES256", "EdDSA"),
+        jwt_lifetime=24,
         jwt_organization_claim="org_id",
         jwt_role_claim="role",
         jwt_organization="",
@@ -56,6 +60,8 @@ def test_every_setting_can_be_set():
             "TRAFFIC_RETENTION_DAYS": " 90 ",
             "TRAFFIC_GEOIP": "countries.mmdb",
             "TRAFFIC_JWKS": "https://login.example/keys",
+            "TRAFFIC_JWT_ALGORITHMS": "EdDSA, RS256,,EdDSA",
+            "TRAFFIC_JWT_LIFETIME": "1",
             "TRAFFIC_JWT_ORGANIZATION_CLAIM": "tenant",
             "TRAFFIC_JWT_ROLE_CLAIM": "permission",
             "TRAFFIC_JWT_ORGANIZATION": "house",
@@ -66,6 +72,7 @@ def test_every_setting_can_be_set():
     assert (found.lake, found.values, found.host, found.port) == (Path("/srv/lake"), Path("values.toml"), "::", 0)
     assert found.trusted_proxies == tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "::1/128", "192.0.2.7/32")))
     assert (found.jwt_issuer, found.jwt_audience) == tuple(IDENTITY.values())
+    assert (found.jwt_algorithms, found.jwt_lifetime) == (("EdDSA", "RS256"), 1)
     assert (found.jwt_organization_claim, found.jwt_role_claim) == ("tenant", "permission")
     assert (found.jwt_organization, found.retention_days) == ("house", 90)
 
@@ -82,12 +89,33 @@ def test_a_base_path_begins_with_a_slash_and_ends_without(written, path):
     ("variable", "value"),
     [
         *(("TRAFFIC_PORT", value) for value in ("x", "-1", "65536", "80.0", "0x50", "8 0", "٨٠", "²", "9" * 30)),
+        *(("TRAFFIC_MONITOR_PORT", value) for value in ("x", "-1", "65536")),
+        *(("TRAFFIC_CORS_ORIGINS", value) for value in ("*", "app.example", "https://app.example/", "https://a b")),
         *(("TRAFFIC_BASE_PATH", value) for value in ("/a b", "/a?b", "/a#b", "/a//b", "/{a}", "/a}")),
         *(
             ("TRAFFIC_TRUSTED_PROXIES", value)
             for value in ("x", "10.0.0.0/33", "10.0.0.1/8", "10.0.0.0/8 ::1", "10.0.0.0/8;::1", "::1/129", "*", "1.2.3")
         ),
         *(("TRAFFIC_JWT_ORGANIZATION", value) for value in ("_seed", "a b", "ä", "x" * 65, "../acme")),
+        *(
+            ("TRAFFIC_JWT_ALGORITHMS", value)
+            for value in (
+                "HS256",
+                "RS256,HS256",
+                "none",
+                "rs256",
+                "RS512",
+                "RS256;ES256",
+                ",",
+                "Ed25519",
+                "*",
+                "RS256 ES256",
+            )
+        ),
+        *(
+            ("TRAFFIC_JWT_LIFETIME", value)
+            for value in ("x", "0", "-1", "721", "1000", "024", "1.5", "24h", "٢", "1e2")
+        ),
         *(("TRAFFIC_MEMORY", value) for value in ("x", "300", "0MB", "-1GB", "1e3MB", "300MB;")),
         *(("TRAFFIC_RETENTION_DAYS", value) for value in ("x", "0", "-1", "090", "1.5", "100000", "9 0", "٩", "1e3")),
         *(("TRAFFIC_SHORT_CODE_PATTERN", value) for value in ("(", "^/x$", "^/(a)(b)$", r"(a)\1")),

@@ -173,7 +173,7 @@ def flip(lake, file, checked_at, is_silent=True):
         )  # fmt: skip
 
 
-def test_everything_that_is_due_is_done(lake, clock, hasty, capsys):
+def test_everything_that_is_due_is_done(lake, clock, hasty, caplog):
     clock.now = datetime.now(UTC)
     for _ in range(3):
         land(lake, "acme", [visit(path="/merged", visited_at=datetime(2026, 3, 3))])
@@ -195,13 +195,13 @@ def test_everything_that_is_due_is_done(lake, clock, hasty, capsys):
         return left
 
     def all_done():
-        told.append(capsys.readouterr().err)
+        told[:] = caplog.messages
         files = Counter(file.day.day for file in lake.manifest.live_files("acme"))
         return files == {3: 1, 4: 1} and "".join(told) and not salts_left() and not orphan.exists()
 
     working(lake, clock, all_done)
     assert paths(lake) == {"/merged": 3, "/waiting": 1}
-    assert "".join(told).count("\n") == 1
+    assert len(told) == 1
     assert f"{broken.path} is not what was written" in "".join(told)
 
 
@@ -333,7 +333,7 @@ KNOWN = [
 @pytest.mark.parametrize("error", KNOWN, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("place", ["data.compacting.Compactor.run", "data.compacting.Compactor.sweep",
                                    "service.upkeep.forget_old_salts", "service.upkeep.waiting"])  # fmt: skip
-def test_a_failing_chore_is_told_once_and_stops_no_other(lake, clock, hasty, monkeypatch, capsys, place, error):
+def test_a_failing_chore_is_told_once_and_stops_no_other(lake, clock, hasty, monkeypatch, caplog, place, error):
     clock.now = datetime.now(UTC)
     land(lake, "other", [visit()])
     (broken,) = lake.manifest.live_files("other")
@@ -343,13 +343,13 @@ def test_a_failing_chore_is_told_once_and_stops_no_other(lake, clock, hasty, mon
     told = []
 
     def others_done():
-        told.append(capsys.readouterr().err)
+        told[:] = caplog.messages
         return len(turns) > 1 and not waits(lake) and str(broken.path) in "".join(told)
 
     with failing(monkeypatch, place, error) as turns:
         working(lake, clock, others_done)
     damage = f"{lake.root}/{broken.path} is not what was written (its SHA-256 differs); restore it from a backup."
-    assert sorted("".join(told).splitlines()) == sorted([f"traffic: {error}", f"traffic: {damage}"])
+    assert sorted(told) == sorted([str(error), damage])
 
 
 @pytest.mark.parametrize(
@@ -364,7 +364,7 @@ def test_a_failure_nobody_thought_of_stops_no_chore(lake, clock, hasty, monkeypa
     assert len(turns) > 1
 
 
-def test_a_trouble_that_went_and_comes_again_is_told_again(lake, clock, hasty, monkeypatch, capsys):
+def test_a_trouble_that_went_and_comes_again_is_told_again(lake, clock, hasty, monkeypatch, caplog):
     keep(lake, "/a", at=NOW - FLUSH_AFTER)
     turns = itertools.count(1)
 
@@ -378,11 +378,11 @@ def test_a_trouble_that_went_and_comes_again_is_told_again(lake, clock, hasty, m
     flush_all = upkeep.flush_all
     monkeypatch.setattr(upkeep, "flush_all", flush)
     working(lake, clock, lambda: not waits(lake))
-    assert capsys.readouterr().err == "traffic: [Errno 28] No space left on device\n" * 2
+    assert caplog.messages == ["[Errno 28] No space left on device"] * 2
     assert paths(lake) == {"/a": 1}
 
 
-def test_a_flush_that_failed_is_tried_again_by_itself(lake, clock, hasty, monkeypatch, capsys):
+def test_a_flush_that_failed_is_tried_again_by_itself(lake, clock, hasty, monkeypatch, caplog):
     keep(lake, "/a", at=NOW - FLUSH_AFTER)
     move, turns = sys.modules["data.landing"].move_durably, itertools.count(1)
 
@@ -394,7 +394,7 @@ def test_a_flush_that_failed_is_tried_again_by_itself(lake, clock, hasty, monkey
     monkeypatch.setattr("data.landing.move_durably", full_at_first)
     working(lake, clock, lambda: not waits(lake))
     assert paths(lake) == {"/a": 1}
-    assert capsys.readouterr().err.count("No space left") == 1
+    assert caplog.text.count("No space left") == 1
     assert list(lake.staging.iterdir()) == []
 
 
@@ -435,10 +435,10 @@ def test_an_end_waits_for_a_flush_that_is_under_way_and_flushes_what_came_meanwh
     assert (waits(lake), paths(lake)) == (0, {"/a": 1, "/b": 1})
 
 
-def test_an_end_on_a_full_disk_comes_and_leaves_visits_waiting(lake, clock, monkeypatch, capsys):
+def test_an_end_on_a_full_disk_comes_and_leaves_visits_waiting(lake, clock, monkeypatch, caplog):
     with failing(monkeypatch, "data.landing.write_parquet", OSError(28, "No space left on device")):
         working(lake, clock, lambda: True, lambda: keep(lake, "/a"))
-    assert capsys.readouterr().err == "traffic: [Errno 28] No space left on device\n"
+    assert caplog.messages == ["[Errno 28] No space left on device"]
     assert (waits(lake), paths(lake)) == (1, {})
     pending.flush_all(lake)
     assert paths(lake) == {"/a": 1}

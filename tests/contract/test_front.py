@@ -1,0 +1,250 @@
+"""What every response carries, and what the log and the metrics hear of every request."""
+
+import json
+import logging
+import random
+import re
+import socket
+import sys
+from collections import Counter
+from io import BytesIO
+from urllib.parse import quote
+
+import pytest
+from starlette.testclient import TestClient
+
+from service.app import create_app
+from service.logs import Log, LogHandler
+from tests.visits import land, visit
+
+STANDING = {
+    "x-content-type-options": "nosniff",
+    "cache-control": "private, no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+}
+OVERVIEW = "/analytics/traffic-overview"
+
+
+@pytest.fixture
+def logged(lake, settings, key_of):
+    """An application whose log can be read: (client, lines)."""
+    stream = BytesIO()
+    log = Log(stream)
+    app = create_app(settings(lake), log=log)
+
+    def lines():
+        log.close()
+        return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+    headers = {"Authorization": f"Bearer {key_of(lake)}"}
+    with TestClient(app, raise_server_exceptions=False, client=("198.51.100.1", 1), headers=headers) as client:
+        yield client, lines
+
+
+# Headers
+
+
+def test_every_response_has_the_standing_headers_and_a_number_of_its_own(client):
+    asked = [("GET", OVERVIEW, 200), ("GET", OVERVIEW, 200), ("GET", "/nothing", 404), ("POST", OVERVIEW, 405),
+             ("GET", f"{OVERVIEW}?range=x", 400), ("GET", "/healthz", 200), ("POST", "/visits", 202)]  # fmt: skip
+    answers = [client.request(method, path) for method, path, _ in asked]
+    answers.append(client.get(OVERVIEW, headers={"Authorization": "x"}))
+    answers += [client.get("/healthz", headers={"X-Forwarded-For": "203.0.113.1"}) for _ in range(61)]
+    assert [answer.status_code for answer in answers] == [*(status for *_, status in asked), 401, *[200] * 60, 429]
+    for answer in answers:
+        assert {name: answer.headers.get_list(name) for name in STANDING} == {k: [v] for k, v in STANDING.items()}
+        assert "server" not in answer.headers
+    numbers = {answer.headers["x-request-id"] for answer in answers}
+    assert len(numbers) == len(answers)
+    assert all(re.fullmatch("[0-9a-f]{16}", number) for number in numbers)
+
+
+def test_an_answer_is_the_same_whether_it_was_held_or_not(client, lake):
+    land(lake, "acme", [visit()])
+    for path in (f"{OVERVIEW}?range=7d", "/analytics/dashboard", "/analytics/devices?domain=GO.example"):
+        first, second = client.get(path), client.get(path)
+        assert first.content == second.content
+        assert {*first.headers} == {*second.headers}
+        assert first.headers["content-type"] == second.headers["content-type"] == "application/json"
+
+
+def test_what_is_held_counts_as_a_hit(client):
+    for _ in range(3):
+        client.get(f"{OVERVIEW}?range=7d")
+        client.get("/analytics/dashboard")
+    rows = {row["scope"]: row for row in client.get("/analytics/cache-stats").json()}
+    assert (rows["traffic-overview"]["hits"], rows["traffic-overview"]["misses"]) == (4, 2)
+    assert (rows["dashboard"]["hits"], rows["dashboard"]["misses"]) == (2, 1)
+
+
+def test_a_held_answer_goes_to_its_own_organization_only(client, lake, key_of):
+    land(lake, "acme", [visit()])
+    land(lake, "other", [visit(), visit()])
+    other = {"Authorization": f"Bearer {key_of(lake, 'other')}"}
+    path = f"{OVERVIEW}?start_date=2026-03-04&end_date=2026-03-04"
+    for _ in range(2):
+        assert client.get(path).json()["total_visits"] == 1
+        assert client.get(path, headers=other).json()["total_visits"] == 2
+
+
+@pytest.mark.parametrize("headers", [{"Content-Length": "3"}, {"Transfer-Encoding": "chunked"}])
+def test_a_question_with_a_body_is_refused_held_or_not(client, headers):
+    for _ in range(2):
+        client.get(OVERVIEW)
+        response = client.request("GET", OVERVIEW, content=b"abc")
+        assert response.status_code == 400
+        assert response.json()["error"] == "The body has no place here."
+
+
+# Pages of other sites
+
+
+def test_without_configuration_no_other_site_may_ask(client):
+    preflight = {"Origin": "https://app.example", "Access-Control-Request-Method": "GET"}
+    assert client.options(OVERVIEW, headers=preflight).status_code == 405
+    assert "access-control-allow-origin" not in client.get(OVERVIEW, headers={"Origin": "https://app.example"}).headers
+
+
+def test_a_configured_site_may_ask_and_no_other(lake, opened):
+    with opened(lake, cors_origins="https://app.example,http://localhost:3000") as client:
+        for origin, allowed in (("https://app.example", True), ("https://evil.example", False)):
+            for _ in range(2):  # computed, then held
+                response = client.get(OVERVIEW, headers={"Origin": origin})
+                assert response.status_code == 200
+                assert response.headers.get("access-control-allow-origin") == (origin if allowed else None)
+            wishes = {"Access-Control-Request-Method": "GET", "Access-Control-Request-Headers": "authorization"}
+            preflight = client.options(OVERVIEW, headers={"Origin": origin, **wishes, "Authorization": ""})
+            assert preflight.status_code == (200 if allowed else 400)
+            assert "access-control-allow-credentials" not in preflight.headers
+
+
+# The log
+
+
+def test_every_request_is_one_line_that_tells_nothing_a_client_wrote(logged, tell):
+    client, lines = logged
+    evil = ["\r\nx", "\0", "\x1b[2J", "\u2028", "\u202e", "é", "canary", "%0d%0aSet-Cookie:%20a", "x" * 8_000]
+    chance, sent = random.Random(1), 0
+    for _ in range(200):
+        word = chance.choice(evil)
+        told = "".join(letter for letter in word if letter.isprintable() and letter.isascii()) + "canary"
+        headers = {"User-Agent": told, "Referer": told, "X-Forwarded-For": "203.0.113.99"}
+        headers |= chance.choice([{}, {"Authorization": f"Bearer {told}"}])
+        path = chance.choice([OVERVIEW, "/" + quote(word), f"/settings/api-keys/{quote(word)}", "/visits"])
+        method = chance.choice(["GET", "POST", "DELETE", "BREW"])
+        client.request(method, path, params={"domain": word, word[:20]: "canary"}, headers=headers)
+        sent += 1
+    told = lines()
+    assert [line["event"] for line in told] == ["request"] * sent
+    assert len({line["id"] for line in told}) == sent
+    assert {line["route"] for line in told} <= {
+        OVERVIEW,
+        "",
+        "/settings/api-keys/{id}",
+        "/settings/api-keys",
+        "/visits",
+    }
+    assert {line["method"] for line in told} == {"GET", "POST", "DELETE", ""}
+    assert not re.search("canary|203.0.113|198.51.100|tak_", json.dumps(told))
+    tell(requests=sent, lines=len(told), words_of_clients=0)
+
+
+def test_a_line_says_what_was_asked_and_what_became_of_it(logged):
+    client, lines = logged
+    answers = [
+        client.get(OVERVIEW),
+        client.get(OVERVIEW),
+        client.get("/x"),
+        client.get("/healthz", headers={"Authorization": ""}),
+    ]
+    told = lines()
+    assert [list(line) for line in told] == [
+        ["at", "level", "event", "id", "method", "route", "status", "ms", "organization"]
+    ] * 4
+    assert [line["id"] for line in told] == [answer.headers["x-request-id"] for answer in answers]
+    assert [(line["route"], line["status"], line["organization"]) for line in told] == [
+        (OVERVIEW, 200, "acme"), (OVERVIEW, 200, "acme"), ("", 404, "acme"), ("/healthz", 200, None),
+    ]  # fmt: skip
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["at"]) for line in told)
+
+
+def test_an_error_nobody_foresaw_is_a_500_and_a_line_with_its_place_but_not_its_words(logged, monkeypatch):
+    client, lines = logged
+
+    def failing(*_):
+        raise ValueError("canary")
+
+    monkeypatch.setattr("queries.warehouse.Warehouse.answer", failing)
+    response = client.get(OVERVIEW)
+    assert (response.status_code, list(response.json())) == (500, ["error", "message"])
+    failure, request = lines()
+    assert (failure["event"], failure["id"], failure["error"]) == ("failure", request["id"], "ValueError")
+    assert failure["places"][-1].endswith(" failing")
+    assert "canary" not in json.dumps(failure)
+
+
+def test_warnings_of_the_floors_below_are_lines_too():
+    stream = BytesIO()
+    log = Log(stream)
+    handler = LogHandler(log)
+    logger = logging.getLogger("tests.of.the.log")
+    logger.addHandler(handler)
+    logger.warning("a %s", "warning")
+    try:
+        raise KeyError("canary")
+    except KeyError:
+        logger.exception("it failed")
+    log.close()
+    first, second = map(json.loads, stream.getvalue().splitlines())
+    assert (first["level"], first["event"], first["message"]) == ("warning", "tests.of.the.log", "a warning")
+    assert (second["message"], second["error"]) == ("it failed", "KeyError")
+    assert "canary" not in json.dumps(second)
+
+
+def test_a_reader_of_the_log_that_left_stops_nothing():
+    class Gone(BytesIO):
+        def write(self, _):
+            raise BrokenPipeError
+
+    log = Log(Gone())
+    for number in range(100):
+        log.line("info", "x", number=number)
+    log.close()
+    assert not log._thread.is_alive()
+
+
+def test_lines_that_wait_for_a_slow_reader_are_bounded_and_the_loss_is_told(monkeypatch):
+    monkeypatch.setattr("service.logs.MOST_WAITING", 10)
+    reader, writer = socket.socketpair()
+    writer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+    log = Log(writer.makefile("wb", buffering=0))
+    for number in range(500):
+        log.line("info", "x", number=number, padding="x" * 1_000)
+    reader.settimeout(10)
+    told = b""
+    log._is_closing.set()
+    while b"dropped" not in told:
+        told += reader.recv(1 << 16)
+    counts = Counter(json.loads(line)["event"] for line in told.splitlines() if line.endswith(b"}"))
+    assert counts["x"] < 500
+    reader.close()
+    writer.close()
+
+
+# The metrics
+
+
+def test_requests_are_counted_by_route_method_and_status(client):
+    for path in (OVERVIEW, OVERVIEW, "/nothing/canary", "/settings/api-keys/x"):
+        client.get(path)
+    text = client.app.metrics.text().decode()
+    assert f'traffic_requests_total{{method="GET",route="{OVERVIEW}",status="200"}} 2.0' in text
+    assert 'traffic_requests_total{method="GET",route="",status="404"} 1.0' in text
+    assert 'traffic_requests_total{method="GET",route="/settings/api-keys/{id}",status="405"} 1.0' in text
+    assert f'traffic_request_seconds_count{{route="{OVERVIEW}"}} 2.0' in text
+    assert f'traffic_request_seconds_bucket{{le="+Inf",route="{OVERVIEW}"}} 2.0' in text
+    if sys.platform == "linux":
+        assert "process_resident_memory_bytes" in text
+    assert "canary" not in text
+    assert "acme" not in text

@@ -1,0 +1,258 @@
+"""What the real server makes of the bytes of a connection: one answer, or one error in JSON and the end."""
+
+import itertools
+import json
+import re
+import socket
+import time
+
+import pytest
+
+from tests.visits import land, visit
+
+SOURCES = itertools.count(1)
+FOUR = {b"x-ratelimit-limit", b"x-ratelimit-remaining", b"x-ratelimit-reset", b"retry-after"}
+NO_REQUEST = "This is no HTTP request."
+NO_HOST = "There must be one header Host."
+BAD_HOST = "The header Host names no host."
+UPGRADED = "A body and the header Upgrade do not go together."
+TOO_LONG = "The address is longer than 8 KiB."
+TOO_MANY = "The headers are too many or too large."
+SLOW = b"/analytics/dashboard?start_date=1926-03-01&end_date=2026-03-%02d"
+CLOSE = b"Connection: close"
+CHUNKED = b"Transfer-Encoding: chunked"
+UPGRADE = (b"Connection: Upgrade", b"Upgrade: h2c")
+ROW = b'{"visited_at":"2026-03-01T12:00:00Z","path":"/x","user_agent":"Mozilla/5.0","address":"203.0.113.9"}\n'
+
+
+@pytest.fixture(scope="module")
+def place(shared_lake, serving, key_of):
+    """The port of a server and a key; it ends without having told of any trouble."""
+    land(shared_lake, "acme", [visit()])
+    with serving(shared_lake) as server:
+        yield server.port, key_of(shared_lake).encode()
+        server.process.terminate()
+        assert "Traceback" not in server.process.stderr.read()
+        assert server.process.wait(60) == 0
+
+
+@pytest.fixture
+def connected(place):
+    """Connects from a source of its own."""
+
+    def connected(address=""):
+        number = next(SOURCES)
+        address = address or f"127.7.{number >> 8}.{number & 255}"
+        return socket.create_connection(("127.0.0.1", place[0]), timeout=30, source_address=(address, 0))
+
+    return connected
+
+
+@pytest.fixture
+def told(connected):
+    """All answers to some bytes, each with status, headers and body; the server closes after them."""
+
+    def told(*sent, address=""):
+        with connected(address) as connection:
+            for piece in sent:
+                connection.sendall(piece)
+                time.sleep(0.03 if len(sent) > 1 else 0)
+            answer = b"".join(iter(lambda: connection.recv(1 << 20), b""))
+        return answers_in(answer)
+
+    return told
+
+
+@pytest.fixture
+def post(place):
+    """The bytes of a report of visits."""
+
+    def post(*lines, body=b""):
+        return request(b"/visits", b"Authorization: Bearer " + place[1], *lines, method=b"POST") + body
+
+    return post
+
+
+def request(path, *lines, method=b"GET", version=b"1.1", host=(b"Host: x",)):
+    return b"\r\n".join((b"%s %s HTTP/%s" % (method, path, version), *host, *lines, b"", b""))
+
+
+def answers_in(rest):
+    found = []
+    while rest:
+        head, _, rest = rest.partition(b"\r\n\r\n")
+        first, *lines = head.split(b"\r\n")
+        headers = dict(line.lower().split(b": ", 1) for line in lines)
+        status = int(re.fullmatch(rb"HTTP/1.1 (\d+) .*", first)[1])
+        length = int(headers.get(b"content-length", 0))
+        found.append((status, headers, rest[:length]))
+        rest = rest[length:]
+    return found
+
+
+def fields(count, size):
+    """So many headers with so many bytes in all, with Host and the four bytes that part each from the next."""
+    each = (size - len("host") - 1 - 4) // (count - 1) - len("a") - 4
+    last = size - len("host") - 1 - 4 - (count - 2) * (each + 5) - 5
+    return [b"a: " + b"b" * each] * (count - 2) + [b"a: " + b"b" * last]
+
+
+REFUSED = {
+    "an address of 8,193 bytes": (request(b"/" + b"a" * 8_192), 414, TOO_LONG),
+    "an address without end": (b"GET /" + b"a" * 100_000, 414, TOO_LONG),
+    "101 headers": (request(b"/", *[b"a: b"] * 100), 431, TOO_MANY),
+    "headers of 64 KiB and a byte": (request(b"/", *fields(90, 65_537)), 431, TOO_MANY),
+    "a header without end": (request(b"/")[:-2] + b"a: " + b"b" * 100_000, 431, TOO_MANY),
+    "headers without end": (request(b"/")[:-2] + b"a: b\r\n" * 1_000, 431, TOO_MANY),
+    "a header of 2 MB": (request(b"/", b"a: " + b"b" * 2_000_000), 431, TOO_MANY),
+    "no host": (request(b"/healthz", host=()), 400, NO_HOST),
+    "two hosts": (request(b"/healthz", b"Host: x"), 400, NO_HOST),
+    "two hosts in HTTP/1.0": (request(b"/healthz", b"Host: x", version=b"1.0"), 400, NO_HOST),
+    "a host that is none": (request(b"/healthz", host=(b"Host: a/b",)), 400, BAD_HOST),
+    "a body for another protocol": (request(b"/", *UPGRADE, b"Content-Length: 9", method=b"POST"), 400, UPGRADED),
+    "chunks for another protocol": (request(b"/", *UPGRADE, CHUNKED, method=b"POST"), 400, UPGRADED),
+    "length and chunks": (request(b"/", CHUNKED, b"Content-Length: 3") + b"0\r\n\r\n", 400, NO_REQUEST),
+    "chunks and length": (request(b"/", b"Content-Length: 3", CHUNKED) + b"0\r\n\r\n", 400, NO_REQUEST),
+    "two lengths": (request(b"/", b"Content-Length: 3", b"Content-Length: 3") + b"abc", 400, NO_REQUEST),
+    "a list of lengths": (request(b"/", b"Content-Length: 3, 3") + b"abc", 400, NO_REQUEST),
+    "a signed length": (request(b"/", b"Content-Length: +3") + b"abc", 400, NO_REQUEST),
+    "an endless length": (request(b"/", b"Content-Length: " + b"9" * 30), 400, NO_REQUEST),
+    "chunks that are packed last": (request(b"/", b"Transfer-Encoding: chunked, gzip"), 400, NO_REQUEST),
+    "chunks twice": (request(b"/", CHUNKED, CHUNKED) + b"0\r\n\r\n", 400, NO_REQUEST),
+    "a space before the colon": (request(b"/", b"Transfer-Encoding : chunked"), 400, NO_REQUEST),
+    "a folded header": (request(b"/", b"a: b", b" c"), 400, NO_REQUEST),
+    "a folded framing": (request(b"/", b"Transfer-Encoding:", b" chunked"), 400, NO_REQUEST),
+    "a line that ends in LF": (b"GET / HTTP/1.1\r\nHost: x\nA: b\r\n\r\n", 400, NO_REQUEST),
+    "a line that ends in CR": (b"GET / HTTP/1.1\r\nHost: x\rA: b\r\n\r\n", 400, NO_REQUEST),
+    "NUL in a value": (request(b"/", b"a: b\0c"), 400, NO_REQUEST),
+    "NUL in a name": (request(b"/", b"a\0: b"), 400, NO_REQUEST),
+    "NUL in the address": (request(b"/\0"), 400, NO_REQUEST),
+    "HTTP/1.2": (request(b"/", version=b"1.2"), 400, NO_REQUEST),
+    "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, NO_REQUEST),
+    "another protocol's bytes": (b"\x16\x03\x01\x02\x00\x01" * 50, 400, NO_REQUEST),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_too_much_or_ambiguous_is_refused_once_and_the_connection_ends(told, name):
+    sent, status, error = REFUSED[name]
+    [(found, headers, body)] = told(sent)
+    assert (found, json.loads(body)["error"]) == (status, error)
+    assert list(json.loads(body)) == ["error", "message"]
+    assert (headers[b"content-type"], headers[b"connection"]) == (b"application/json", b"close")
+    assert headers.keys() >= {*FOUR, b"date", b"x-request-id", b"x-content-type-options"}
+    assert headers[b"x-ratelimit-remaining"] == b"59"
+
+
+ANSWERED = {
+    "HTTP/1.0": (request(b"/healthz", version=b"1.0", host=()), [200]),
+    "HTTP/1.0 that would stay": (request(b"/healthz", b"Connection: keep-alive", version=b"1.0"), [200]),
+    "an empty host": (request(b"/healthz", CLOSE, host=(b"Host:",)), [200]),
+    "a host of IPv6": (request(b"/healthz", CLOSE, host=(b"Host: [::1]:8000",)), [200]),
+    "a whole address": (request(b"http://x/healthz", CLOSE), [200]),
+    "an address of 8,192 bytes": (request(b"/" + b"a" * 8_191, CLOSE), [401]),
+    "100 headers": (request(b"/healthz", CLOSE, *[b"a: b"] * 98), [200]),
+    "headers of 64 KiB": (request(b"/healthz", CLOSE, *fields(90, 65_536 - 19)), [200]),
+    "empty lines before": (b"\r\n\r\n" + request(b"/healthz", CLOSE), [200]),
+    "latin letters in a value": (request(b"/healthz", CLOSE, b"a: \xe4"), [200]),
+    "another protocol asked for": (request(b"/healthz", *UPGRADE) + request(b"/healthz", CLOSE), [200, 200]),
+    "more after the last": (request(b"/healthz", CLOSE) + request(b"/healthz"), [200]),
+    "sixty at once": (request(b"/healthz") * 59 + request(b"/healthz", CLOSE), [200] * 60),
+    "garbage after a request": (request(b"/healthz") + b"garbage\r\n\r\n", [200, 400]),
+    "too many at once": (request(b"/healthz") * 200, [200] * 60 + [429] * 6),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERED)
+def test_what_is_well_formed_is_answered_in_order(told, name):
+    sent, statuses = ANSWERED[name]
+    assert [status for status, *_ in told(sent)] == statuses
+
+
+BODIES = {
+    "in one piece": ((b"Content-Length: %d" % len(ROW),), [ROW], [202]),
+    "in chunks": ((CHUNKED,), [b"%x\r\n%s\r\n0\r\n\r\n" % (len(ROW), ROW)], [202]),
+    "with extensions": ((CHUNKED,), [b'%x;a="b"\r\n%s\r\n0;c\r\n\r\n' % (len(ROW), ROW)], [202]),
+    "with words after it": ((CHUNKED,), [b"%x\r\n%s\r\n0\r\nContent-Encoding: x\r\n\r\n" % (len(ROW), ROW)], [202]),
+    "after a permission": ((b"Expect: 100-continue", b"Content-Length: %d" % len(ROW)), [ROW], [100, 202]),
+    "unasked-for": ((b"Expect: 100-continue", b"Content-Length: %d" % (5 << 20)), [b" " * (5 << 20)], [100, 413]),
+    "after odd wishes": ((b"Expect: tea", b"Content-Length: %d" % len(ROW)), [ROW], [202]),
+    "with endless words after it": ((CHUNKED,), [b"0\r\na: ", b"b" * 200_000], [431]),
+    "with too many words after it": ((CHUNKED,), [b"0\r\n", b"a: b\r\n" * 30_000], [431]),
+    "in an encoding that is none": ((b"Transfer-Encoding: xchunked",), [ROW], [400]),
+    "in no encoding": ((b"Transfer-Encoding: identity",), [ROW], [400]),
+    "in chunks that end in LF": ((CHUNKED,), [b"%x\n%s\n0\n\n" % (len(ROW), ROW)], [400]),
+    "in an endless chunk": ((CHUNKED,), [b"f" * 17 + b"\r\n"], [400]),
+    "in a chunk longer than it says": ((CHUNKED,), [b"1\r\n%s\r\n0\r\n\r\n" % ROW], [400]),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_body_is_taken_whole_or_refused_with_one_error(told, post, name):
+    lines, pieces, statuses = BODIES[name]
+    answers = told(post(CLOSE, *lines), *pieces)
+    assert [status for status, *_ in answers] == statuses
+    status, headers, body = answers[-1]
+    assert headers[b"connection"] == b"close"
+    assert headers[b"x-ratelimit-remaining"] == b"59"  # counted once
+    assert list(json.loads(body))[:2] == (["accepted", "refused"] if status == 202 else ["error", "message"])
+
+
+def test_a_body_is_whole_though_garbage_follows_it(told, post):
+    sent = post(b"Content-Length: %d" % len(ROW), body=ROW)
+    assert [status for status, *_ in told(sent + b"garbage\r\n\r\n")] == [202, 400]
+
+
+def test_garbage_waits_for_the_answers_to_the_requests_before_it(told, place):
+    key = b"Authorization: Bearer " + place[1]
+    for number, (garbage, status) in enumerate([(b"garbage\r\n\r\n", 400), (request(b"/", *[b"a: b"] * 200), 431)], 1):
+        answers = told(request(SLOW % number, key), request(b"/healthz"), garbage)
+        assert [status for status, *_ in answers] == [200, 200, status]
+        assert len(json.loads(answers[0][2])["timeSeries"]) > 36_000
+
+
+def test_of_endless_requests_at_once_few_wait(connected, place):
+    """Where the first takes long, the others wait: so many as a source may ask, and no more."""
+    key = b"Authorization: Bearer " + place[1]
+    with connected() as connection:
+        connection.sendall(request(SLOW % 3, key) + request(b"/nothing") * 500)
+        answers = answers_in(b"".join(iter(lambda: connection.recv(1 << 20), b"")))
+    assert [status for status, *_ in answers] == [200] + [401] * 59 + [429] * 6
+    assert json.loads(answers[-1][2])["limit"] == 60
+
+
+def is_open(connection):
+    """Whether a connection is, though nothing was asked."""
+    connection.settimeout(0.05)
+    try:
+        return connection.recv(1) != b""
+    except TimeoutError:
+        return True
+    except ConnectionResetError:
+        return False
+
+
+def test_a_source_holds_64_connections_and_others_are_let_in(connected, told):
+    held = [connected("127.9.9.9") for _ in range(64)]
+    more = [connected("127.9.9.9") for _ in range(10)]
+    assert [is_open(connection) for connection in more] == [False] * 10
+    assert all(is_open(connection) for connection in held[:3] + held[-3:])
+    assert [status for status, *_ in told(request(b"/healthz", CLOSE))] == [200]
+    for connection in [*held[:10], *more]:
+        connection.close()
+    time.sleep(0.2)
+    again = [connected("127.9.9.9") for _ in range(11)]
+    assert [is_open(connection) for connection in again] == [True] * 10 + [False]
+    for connection in (*held, *again):
+        connection.close()
+    print("one source: 64 connections held, 10 of 10 more closed, 10 of 11 let in after 10 had left")
+
+
+def test_a_trusted_proxy_brings_as_many_connections_as_it_needs(lake, serving):
+    with serving(lake, trusted_proxies="127.0.0.1") as server:
+        held = [socket.create_connection(("127.0.0.1", server.port), timeout=30) for _ in range(100)]
+        for number, connection in enumerate(held):
+            connection.sendall(request(b"/healthz", b"X-Forwarded-For: 198.51.100.%d" % number))
+        assert all(connection.recv(65_536).startswith(b"HTTP/1.1 200") for connection in held)
+        for connection in held:
+            connection.close()

@@ -1,0 +1,60 @@
+"""Schemathesis asks what /openapi.json allows, and what it does not: no 5xx, and no answer of an undeclared shape."""
+
+import itertools
+import os
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from data import Lake
+from service import openapi
+from tests import identity
+from tests.visits import land, visit
+
+EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", "4"))
+SCHEMA = schemathesis.openapi.from_dict(openapi.document(""))
+OPERATIONS = {found.label: found for result in SCHEMA.get_all_operations() for found in [result.ok()]}
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+SOURCES = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory, serving):
+    """Sends a case to a real server, as an identity-provider user of acme from a source of its own."""
+    folder = tmp_path_factory.mktemp("schemathesis")
+    lake = Lake(folder / "lake", create=True)
+    land(lake, "acme", [visit(), visit(bot_category="ai_assistant", ai_source="ChatGPT")])
+    changes = identity.settings_of(folder) | {"trusted_proxies": "127.0.0.1"}
+    with serving(lake, **changes) as server:
+
+        def asked(case):
+            number = next(SOURCES)
+            source = f"198.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+            headers = {"Authorization": f"Bearer {identity.token()}", "X-Forwarded-For": source}
+            return case.call(base_url=server.address, headers=headers)
+
+        yield asked
+    lake.manifest.close()
+
+
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=lambda mode: mode.value)
+@pytest.mark.parametrize("label", OPERATIONS)
+def test_every_answer_is_declared_and_none_is_a_5xx(asked, label, mode):
+    operation = OPERATIONS[label]
+    if mode is GenerationMode.NEGATIVE and not (operation.query or operation.body or operation.path_parameters):
+        pytest.skip("there is nothing to be said wrongly")
+
+    @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=HealthCheck)
+    @given(operation.as_strategy(generation_mode=mode))
+    def ask(case):
+        case.validate_response(asked(case), checks=CHECKS)
+
+    ask()

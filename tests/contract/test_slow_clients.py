@@ -1,0 +1,357 @@
+"""Clients that are slow, on purpose or not: who means it is cut off in time, who does not is served, and others, too.
+
+All tests together try 300 slow connections; `TRAFFIC_FAULTS=all` tries 2,000, and readers at their true deadline.
+"""
+
+import json
+import os
+import re
+import resource
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+
+from service import guard
+from service.settings import setting
+from tests.visits import land, visit
+
+IS_LONG = os.environ.get("TRAFFIC_FAULTS") == "all"
+SLOW_CONNECTIONS = 2_000 if IS_LONG else 300
+UNREAD_SECONDS = guard.UNREAD_SECONDS if IS_LONG else 6.0
+BODY_PAUSE_SECONDS = guard.BODY_PAUSE_SECONDS if IS_LONG else 5.0
+HURRIED = {
+    "SWEEP_SECONDS": 0.05,
+    "IDLE_SECONDS": 0.5,
+    "HEADER_SECONDS": 0.5,
+    "BODY_PAUSE_SECONDS": 0.7,
+    "BODY_SECONDS": 1.5,
+    "UNREAD_SECONDS": 1.5,
+    "LINGER_SECONDS": 0.2,
+}
+LARGE = "/analytics/time-series?start_date=1926-03-01&end_date=2026-03-01"  # all of 36,526 days, with a line for each
+QUICK = "/analytics/devices"
+HONEST = 60
+OPEN_STATES = ("01", "08")  # ESTABLISHED and CLOSE_WAIT: the server has not closed
+ROW = b'{"path":"/x"}\n'
+
+
+@contextmanager
+def serving(lake, **constants):
+    """The port and process of a `traffic serve` with other deadlines; it ends without having told of any trouble."""
+    code = (
+        "import service.guard as guard, service.server as server, service.commands as commands\n"
+        "for module in (guard, server):\n"
+        f" vars(module).update({{name: value for name, value in {constants}.items() if name in vars(module)}})\n"
+        "commands.main()"
+    )
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
+    environ[setting("lake").variable] = str(lake.root)
+    command = [sys.executable, "-c", code, "serve", "--port", "0"]
+    log = (Path(lake.root).parent / "log").open("wb")
+    with log, subprocess.Popen(command, stderr=subprocess.PIPE, stdout=log, text=True, env=environ) as process:
+        try:
+            line = process.stderr.readline()
+            yield int(re.search(r":(\d+)/", line)[1]), process
+        finally:
+            process.terminate()
+            told = process.stderr.read()
+        assert "Traceback" not in told
+        assert process.wait(60) == 0
+
+
+@pytest.fixture
+def filled(lake, key_of):
+    """A lake with a visit of today, and the header that opens it."""
+    land(lake, "acme", [visit(visited_at=datetime.now(UTC).replace(tzinfo=None))])
+    return lake, f"Authorization: Bearer {key_of(lake)}"
+
+
+def connected(port, source, receive=0):
+    connection = socket.socket()
+    if receive:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
+    connection.settimeout(60)
+    connection.bind((source, 0))
+    connection.connect(("127.0.0.1", port))
+    return connection
+
+
+def request(path, *lines, method="GET"):
+    return "\r\n".join((f"{method} {path} HTTP/1.1", "Host: x", *lines, "", "")).encode()
+
+
+def answer_on(connection):
+    """Status and body of the one answer that comes next."""
+    told = b""
+    while b"\r\n\r\n" not in told:
+        told += (piece := connection.recv(65_536))
+        if not piece:
+            raise ConnectionResetError
+    head, _, body = told.partition(b"\r\n\r\n")
+    length = int(re.search(rb"content-length: (\d+)", head)[1])
+    while len(body) < length:
+        body += connection.recv(1 << 20)
+    return int(head.split()[1]), body
+
+
+def rest_on(connection):
+    return b"".join(iter(lambda: connection.recv(1 << 20), b""))
+
+
+class Honest(threading.Thread):
+    """Asks for a cached answer all the time, from 60 sources by turns, each on one connection that it keeps."""
+
+    def __init__(self, port, header):
+        super().__init__()
+        self._connections = [connected(port, f"127.5.0.{number}") for number in range(1, HONEST + 1)]
+        self._asked = request(QUICK, header)
+        self.seconds, self.strange = [], []
+        self.is_done = False
+
+    def run(self):
+        for connection in cycle(self._connections):
+            if self.is_done:
+                break
+            begun = time.perf_counter()
+            try:
+                connection.sendall(self._asked)
+                status, _ = answer_on(connection)
+                if status != 200:
+                    self.strange.append(status)
+            except OSError as error:
+                self.strange.append(error)
+            self.seconds.append(time.perf_counter() - begun)
+            time.sleep(max(0.0, 0.015 - self.seconds[-1]))
+        for connection in self._connections:
+            connection.close()
+
+    def p99(self, begin, end):
+        found = sorted(self.seconds[begin:end])
+        return 1000 * found[int(0.99 * len(found))]
+
+
+class Slow:
+    """Connections of one kind that say so much and then nothing, and read nothing."""
+
+    def __init__(self, port, said, promise, receive=0):
+        self._port, self._said, self._receive = port, said, receive
+        self.promise = promise
+        self.closed = []  # after how many seconds
+        self.open = {}  # with their beginnings, by their own addresses
+
+    def begin(self, source):
+        try:
+            connection = connected(self._port, source, self._receive)
+            connection.sendall(self._said)
+        except OSError:  # closed at once: nobody has promised it a place
+            self.closed.append(0.0)
+            return
+        self.open[connection.getsockname()] = connection, time.monotonic()
+
+    def look(self, held):
+        """Note which the server does not hold any more."""
+        for address in self.open.keys() - held:
+            connection, begun = self.open.pop(address)
+            connection.close()
+            self.closed.append(time.monotonic() - begun)
+
+
+def look(port, kinds):
+    """See what the system still keeps for the server: not every end is told to the client."""
+    with Path("/proc/net/tcp").open() as lines:
+        fields = [line.split()[1:4] for line in lines]
+    ends = [end for start, end, state in fields[1:] if start.endswith(f":{port:04X}") and state in OPEN_STATES]
+    held = {(socket.inet_ntoa(int(end[:8], 16).to_bytes(4, "little")), int(end[9:], 16)) for end in ends}
+    for slow in kinds:
+        slow.look(held)
+
+
+def test_slow_clients_are_cut_off_in_time_and_cost_others_nothing(filled):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4_096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    lake, header = filled
+    body = request("/visits", header, "Content-Length: 100", method="POST") + b"[" * 10
+    with serving(lake, UNREAD_SECONDS=UNREAD_SECONDS, BODY_PAUSE_SECONDS=BODY_PAUSE_SECONDS) as (port, _):
+        with connected(port, "127.5.1.1") as first:
+            for path in (LARGE, QUICK):
+                first.sendall(request(path, header))
+                assert answer_on(first)[0] == 200
+        honest = Honest(port, header)
+        honest.start()
+        time.sleep(2)
+        before = len(honest.seconds)
+        kinds = {
+            "idle": Slow(port, b"", guard.IDLE_SECONDS),
+            "half a header": Slow(port, request("/healthz")[:-2], guard.HEADER_SECONDS),
+            "half a body": Slow(port, body, BODY_PAUSE_SECONDS),
+            "unread": Slow(port, request(LARGE, header), UNREAD_SECONDS, receive=4_096),
+        }
+        for number, slow in zip(range(SLOW_CONNECTIONS), cycle(kinds.values()), strict=False):
+            slow.begin(f"127.6.0.{1 + number // 4 % 40}")
+            if number < SLOW_CONNECTIONS // 2:
+                slow.begin("127.6.1.1")
+            if number % 20 == 0:
+                look(port, kinds.values())
+        deadline = time.monotonic() + 3 * max(slow.promise for slow in kinds.values())
+        while any(slow.open for slow in kinds.values()) and time.monotonic() < deadline:
+            time.sleep(0.1)
+            look(port, kinds.values())
+        honest.is_done = True
+        honest.join()
+    p99 = honest.p99(0, before), honest.p99(before, None)
+    counts = f"{len(honest.seconds)} asked, {len(honest.strange)} refused"
+    print(f"honest: {counts}, p99 {p99[0]:.1f} ms, under attack {p99[1]:.1f} ms")
+    for kind, slow in kinds.items():
+        lasted = [seconds for seconds in slow.closed if seconds > slow.promise / 2]
+        counts = f"{len(slow.closed) - len(lasted)} closed at once, {len(lasted)} after"
+        print(f"{kind}: {counts} {min(lasted):.1f} to {max(lasted):.1f} s of {slow.promise:.0f}")
+        assert not slow.open
+        assert max(lasted) < 3 * slow.promise
+    assert honest.strange == []
+
+
+@pytest.fixture(scope="module")
+def hurried(shared_lake, key_of):
+    """A server whose deadlines are a tenth of the true ones, and the header that opens its lake."""
+    land(shared_lake, "acme", [visit(visited_at=datetime.now(UTC).replace(tzinfo=None))])
+    with serving(shared_lake, **HURRIED) as (port, _):
+        yield port, f"Authorization: Bearer {key_of(shared_lake)}"
+
+
+def trickled(connection, pieces, seconds):
+    """Send pieces with pauses until the server answers; what it answers."""
+    for piece in pieces:
+        try:
+            connection.sendall(piece)
+        except OSError:
+            break
+        if select.select([connection], [], [], seconds)[0]:
+            break
+    return rest_on(connection)
+
+
+def test_a_header_that_trickles_is_timed_out(hurried):
+    with connected(hurried[0], "127.4.0.1") as connection:
+        begun = time.monotonic()
+        told = trickled(connection, [bytes([byte]) for byte in request("/healthz", "a: " + "b" * 1_000)], 0.02)
+        assert 0.4 < time.monotonic() - begun < 5
+    head, _, body = told.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 408 ")
+    assert b"connection: close" in head
+    assert b"x-ratelimit-remaining: 59" in head
+    assert json.loads(body)["error"] == "The header of the request did not come in time."
+
+
+@pytest.mark.parametrize(("pause", "least"), [(0.1, 1.5), (60, 0.7)], ids=["trickles", "stops"])
+@pytest.mark.parametrize("framing", ["Content-Length: 1000", "Transfer-Encoding: chunked"])
+def test_a_body_that_trickles_or_stops_is_timed_out_and_counted_once(hurried, pause, least, framing):
+    port, header = hurried
+    with connected(port, f"127.4.{int(10 * least)}.{len(framing)}") as connection:
+        begun = time.monotonic()
+        pieces = [b"1\r\n[\r\n"] * 1_000
+        told = trickled(connection, [request("/visits", header, framing, method="POST"), *pieces], pause)
+        assert least - 0.2 < time.monotonic() - begun < 30
+    head, _, body = told.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 408 ")
+    assert b"connection: close" in head
+    assert b"x-ratelimit-remaining: 59" in head
+    assert json.loads(body)["error"] == "The body of the request did not come in time."
+
+
+def test_timed_out_headers_count_for_their_source(hurried):
+    with ExitStack() as stack:
+        held = [stack.enter_context(connected(hurried[0], "127.4.9.9")) for _ in range(62)]
+        for connection in held:
+            connection.sendall(b"GET /")
+        statuses = [int(rest_on(connection).split()[1]) for connection in held]
+    assert sorted(statuses) == [408] * 60 + [429] * 2
+
+
+def test_a_body_that_nobody_waits_for_any_more_ends_its_connection_in_silence(hurried):
+    with connected(hurried[0], "127.4.0.3") as connection:
+        connection.sendall(request("/visits", "Content-Length: 1000", method="POST"))
+        assert answer_on(connection)[0] == 401
+        assert rest_on(connection) == b""
+
+
+def test_who_is_idle_is_closed_in_silence_and_who_comes_again_in_time_is_not(hurried):
+    with connected(hurried[0], "127.4.0.4") as connection:
+        for _ in range(5):
+            connection.sendall(request("/healthz"))
+            assert answer_on(connection)[0] == 200
+            time.sleep(0.3)
+        assert rest_on(connection) == b""
+    with connected(hurried[0], "127.4.0.4") as connection:
+        connection.sendall(b"\r\n")
+        assert rest_on(connection) == b""
+
+
+def test_the_time_that_an_answer_takes_is_not_the_clients(hurried):
+    """Many long computations at once: each waits longer than any deadline of its client."""
+    port, header = hurried
+    dashboard = LARGE.replace("time-series", "dashboard")
+    paths = [dashboard.replace("1926", f"{1926 + number}") for number in range(12)]
+    begun, took = time.monotonic(), []
+    with ExitStack() as stack:
+        held = [stack.enter_context(connected(port, f"127.4.8.{number}")) for number in range(1, 13)]
+        for connection, path in zip(held, paths, strict=True):
+            connection.sendall(request(path, header))
+        for connection in held:
+            assert answer_on(connection)[0] == 200
+            took.append(time.monotonic() - begun)
+            connection.sendall(request("/healthz", "Connection: close"))
+            assert answer_on(connection)[0] == 200
+    print(f"answered after {took[0]:.1f} to {took[-1]:.1f} s, where 0.5 s of silence end a connection")
+    assert took[-1] > HURRIED["IDLE_SECONDS"] + 2 * HURRIED["SWEEP_SECONDS"]
+
+
+def test_a_large_answer_is_read_slowly_and_whole(hurried):
+    """At 400 KB a second the answer of 4 MB takes longer than the time that an answer may lie unread."""
+    port, header = hurried
+    with connected(port, "127.4.0.5", receive=65_536) as connection:
+        connection.sendall(request(LARGE, header, "Connection: close"))
+        told, begun = b"", time.monotonic()
+        while piece := connection.recv(20_000):
+            told += piece
+            time.sleep(0.05 if len(told) < 900_000 else 0)
+        took = time.monotonic() - begun
+    length = int(re.search(rb"content-length: (\d+)", told)[1])
+    print(f"{length:,} bytes in {took:.1f} s")
+    assert took > HURRIED["UNREAD_SECONDS"]
+    assert len(told.partition(b"\r\n\r\n")[2]) == length
+
+
+def test_slow_clients_do_not_hold_up_the_end(filled):
+    lake, header = filled
+    half = request("/visits", header, "Content-Length: 100", method="POST") + b"[" * 10
+    with serving(lake, ANSWER_SECONDS=1) as (port, process), ExitStack() as stack:
+        begun = (b"", b"GET /", half, request("/healthz")[:-2], request(LARGE, header))
+        for number, said in enumerate(begun, 1):
+            stack.enter_context(connected(port, f"127.4.7.{number}", receive=4_096)).sendall(said)
+        time.sleep(1)
+        told_at = time.monotonic()
+        process.terminate()
+        assert process.wait(20) == 0
+        print(f"ended {time.monotonic() - told_at:.1f} s after the signal, of which 1 s for who is slow")
+
+
+def test_a_large_body_comes_over_a_slow_line(filled, serving):
+    lake, header = filled
+    body = ROW + b" " * ((4 << 20) - len(ROW))
+    with serving(lake) as server, connected(server.port, "127.4.0.6") as connection:
+        connection.sendall(request("/visits", header, f"Content-Length: {len(body)}", method="POST"))
+        begun = time.monotonic()
+        for start in range(0, len(body), len(body) // 16):
+            connection.sendall(body[start : start + len(body) // 16])
+            time.sleep(0.18)
+        status, told = answer_on(connection)
+        print(f"4 MiB in {time.monotonic() - begun:.1f} s: {status}")
+    assert (status, json.loads(told)["accepted"]) == (202, 1)

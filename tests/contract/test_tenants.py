@@ -1,0 +1,134 @@
+"""No tenant sees another: canaries in every field of one organization, hostile words in the questions of another."""
+
+import json
+import os
+import random
+from datetime import datetime
+from itertools import product
+
+import pytest
+
+from queries import CATALOG
+from service.parameters import COMMON
+from tests import identity
+from tests.visits import land, links, visit
+
+SHARE = os.environ.get("TRAFFIC_FAULTS", "1")
+CANARY = "canary"
+PATHS = [*(f"/analytics/{entry.name}" for entry in CATALOG), "/jobs", "/settings/api-keys", "/openapi.json", "/healthz"]
+PARAMETERS = [*COMMON, "traffic_type", "organization", "org_id", "files", "scope"]
+
+_QUOTED = [f"{mark}{end}" for mark in ("'", '"', "`", "$$", "\\'", "''", "%27") for end in ("", ";", " --", "/*", ")")]
+_LOGIC = [
+    "1=1",
+    "true",
+    "organization='other'",
+    "1=1)",
+    "(SELECT 1)",
+    "domain IS NOT NULL",
+    "''=''",
+    "1 UNION SELECT 2",
+]
+_CALLS = [
+    "read_parquet('{}')", "glob('{}')", "read_text('{}')", "getvariable('files')", "getenv('HOME')",
+    "(SELECT * FROM visits)", "current_setting('temp_directory')", "duckdb_settings()", "sqlite_master",
+]  # fmt: skip
+_FILES = [
+    "../organization=other",
+    "organization=other",
+    "visits/**/*.parquet",
+    "/etc/passwd",
+    "file:///",
+    "*",
+    "%",
+    "_",
+    "[a-z]*",
+]
+_NAMES = [
+    "other",
+    "OTHER",
+    "acme,other",
+    "acme;other",
+    "acme\0other",
+    "acme/../other",
+    "acme%00",
+    "_seed",
+    "other ",
+    "ôther",
+]
+_WORDS = [
+    CANARY,
+    f"{CANARY}.example",
+    f"{CANARY}-code",
+    f"https://{CANARY}.example/",
+    "%63anary",
+    "\uff43anary",
+    "canary%",
+]
+_ODD = [
+    "\u202e", "\u2028", "\x1b[2J", "\ufeff", "é" * 50, "x" * 2_048, "-1", "1e999", "NaN", "null", "{}", "[]", "{{7*7}}",
+    "${7*7}", "<script>", "\r\nX: y", "0x41", "9" * 40, "1970-01-01", "9999-12-31", "0000-00-00", "-0001-01-01",
+]  # fmt: skip
+
+
+def hostile():
+    """More than 300 values that mean harm."""
+    values = [f"x{quote} OR {logic}" for quote, logic in product(_QUOTED, _LOGIC)]
+    values += [call.format(path) for call, path in product(_CALLS, _FILES)] + _FILES + _NAMES + _WORDS + _ODD
+    return list(dict.fromkeys(values))
+
+
+@pytest.fixture(scope="module")
+def lake(shared_lake):
+    """acme's visits, and the visits of another whose every word is a canary."""
+    words = {
+        name: f"{CANARY}-{name}"
+        for name in ("domain", "short_code", "path", "ai_source", "agent", "operator", "operating_system", "browser",
+                     "user_agent", "country", "referrer", "utm_source", "utm_medium", "utm_campaign")
+    }  # fmt: skip
+    for category in ("human", "ai_assistant", "ai_coding_agent", "ai_referral", "other_bot"):
+        land(shared_lake, "acme", [visit(bot_category=category, visited_at=datetime(2026, 3, 14, 1))])
+        land(shared_lake, "other", [visit(**words, bot_category=category, visited_at=datetime(2026, 3, 14, 1))])
+    links(shared_lake, "other", [{"short_code": f"{CANARY}-short_code", "target_url": f"https://{CANARY}.example/"}])
+    return shared_lake
+
+
+@pytest.fixture(scope="module")
+def client(lake, opened, tmp_path_factory):
+    with opened(lake, "", **identity.settings_of(tmp_path_factory.mktemp("identity"))) as client:
+        yield client
+
+
+def as_(organization):
+    return {"Authorization": f"Bearer {identity.token(organization)}"}
+
+
+def test_the_other_organization_would_be_seen_if_one_could_see_it(client):
+    client.post("/settings/api-keys", json={"name": CANARY}, headers=as_("other"))
+    told = {path: client.get(path, headers=as_("other")).text for path in PATHS}
+    blind = [path for path, text in told.items() if CANARY not in text]
+    assert len(blind) <= 14, blind  # counts by hour and the like hold no words
+
+
+def test_no_question_shows_a_word_of_another_organization(client, tell):
+    values, chance = hostile(), random.Random(int(SHARE) if SHARE.isdigit() else 0)
+    assert len(values) >= 300
+    asked = list(product(PATHS, PARAMETERS, values))
+    if SHARE != "all":
+        few = [(chance.choice(PATHS), chance.choice(PARAMETERS), value) for value in values]
+        asked = few + [(path, name, chance.choice(values)) for path, name in product(PATHS, PARAMETERS)]
+    statuses = set()
+    for path, name, value in asked:
+        answer = client.get(path, params={name: value}, headers=as_("acme"))
+        statuses.add(answer.status_code)
+        told = answer.text.replace(json.dumps(value)[1:-1], "")  # a refusal may name what it refuses
+        assert CANARY not in told, (path, name, value)
+    assert statuses <= {200, 400}
+    tell(questions=len(asked), hostile_values=len(values), canaries=0)
+
+
+def test_an_answer_without_a_filter_is_ones_own_whoever_asked_before(client):
+    for _ in range(2):
+        for organization, seen in (("other", True), ("acme", False)):
+            told = client.get("/analytics/dashboard", headers=as_(organization)).text
+            assert (CANARY in told) == seen
