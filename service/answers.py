@@ -22,6 +22,10 @@ Result = TypeVar("Result")
 
 MOST_COMPUTING: Final = 32
 """Requests whose answers are being computed or wait for their turn; a dashboard is one. More are refused."""
+_SHARED: Final = {
+    name: [(member, part) for member, part in entry.members if part.name in ANSWERS] for name, entry in ANSWERS.items()
+}
+"""The parts of each answer that are answers of their own, by the member that each is."""
 
 
 class Workers:
@@ -79,14 +83,17 @@ class Answers:
     def held(self, entry: Entry, scope: Scope) -> bytes | None:
         """The answer of an entry as JSON where nothing has to be computed for it, else None. Only then it counts."""
         epoch = self._warehouse.epoch(scope.organization)
-        parts = [(member, part) for member, part in entry.members if part.name in ANSWERS]
-        asked = [part for _, part in parts] or [entry]
-        bodies = [body for part in asked if (body := self._cache.held(Slot(part.name, scope, epoch))) is not None]
-        if len(bodies) < len(asked):
-            return None
-        for name in {entry.name, *(part.name for _, part in parts)}:
-            self._cache.count(scope.organization, name, "hits")
-        return _joined([member for member, _ in parts], bodies) if parts else bodies[0]
+        shared = _SHARED.get(entry.name, [])
+        asked = [part for _, part in shared] or [entry]
+        bodies = []
+        for part in asked:
+            body = self._cache.held(Slot(part.name, scope, epoch))
+            if body is None:
+                return None
+            bodies.append(body)
+        for counted in [*asked, entry] if shared else asked:
+            self._cache.count(scope.organization, counted.name, "hits")
+        return _joined([member for member, _ in shared], bodies) if shared else bodies[0]
 
     def statistics(self, organization: str) -> list[dict[str, Any]]:
         """The rows of cache-stats."""
@@ -94,7 +101,7 @@ class Answers:
 
     async def _computed(self, entry: Entry, scope: Scope) -> bytes:
         turn = _Turn(self._warehouse, self._workers, scope, self._warehouse.epoch(scope.organization))
-        shared = [(member, part) for member, part in entry.members if part.name in ANSWERS]
+        shared = _SHARED.get(entry.name, [])
         if not shared:
             return await self._slot(entry, turn)
         self._cache.count(scope.organization, entry.name, "misses")

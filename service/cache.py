@@ -58,8 +58,10 @@ class AnswerCache:
 
     def held(self, slot: Slot) -> bytes | None:
         """The answer held in a slot, if it is still young enough."""
-        held = self._held.get(slot)
-        return held.body if held else None
+        try:
+            return self._held[slot].body  # `get` would look twice
+        except KeyError:
+            return None
 
     def computing(self, slot: Slot) -> asyncio.Task[bytes] | None:
         """The computation of a slot that is under way, if there is one that is not being ended."""

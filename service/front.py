@@ -12,11 +12,13 @@ from typing import Final, NamedTuple
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import Failed, Problem
-from service.limits import Limiter, Verdict
+from service.limits import HEADERS, Limiter, Verdict
 from service.logs import Log, trouble_of
 from service.metrics import Metrics
-from service.responses import render
+from service.responses import json_response, render
 
+WHOLE: Final = "traffic.whole"
+"""The extension of a server that sends an answer at once: the lines of its header, then its body. It tells whether."""
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _STANDING: Final = (
     (b"x-content-type-options", b"nosniff"),
@@ -26,6 +28,10 @@ _STANDING: Final = (
 )
 """The headers of every response beside those of the limiter and X-Request-Id."""
 _JSON: Final = (b"content-type", b"application/json")
+
+_OF_EACH: Final = ((b"content-length", b"%d"), (b"x-request-id", b"%s"), *((name, b"%d") for name in HEADERS))
+_HELD: Final = b"".join(b"%s: %s\r\n" % pair for pair in (_JSON, *_STANDING, *_OF_EACH))
+"""The header of an answer that is held; its numbers are still to come."""
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -70,17 +76,27 @@ class Front:
             return
         begun = time.perf_counter()
         verdict = self.limiter.verdict_of(scope)
-        marks = self._marks(verdict)
+        number = f"{self._prefix}{next(self._numbers):08x}"
         body = self._held_or_none(scope) if verdict.accepted else None
+        status = 200
+        if body is None or not self._is_sent_whole(scope, number, verdict, body):
+            app = self._answering(verdict, body)
+            status = await self._answered(app, scope, receive, send, self._marks(number, verdict))
+        self._note(number, scope, status, time.perf_counter() - begun)
+
+    def _answering(self, verdict: Verdict, body: bytes | None) -> ASGIApp:
+        """Who answers: what is held, the application, or the refusal."""
         if body is not None:
-            status = 200
-            head = [_JSON, (b"content-length", b"%d" % len(body)), *marks.headers]
-            await send({"type": "http.response.start", "status": status, "headers": head})
-            await send({"type": "http.response.body", "body": body})
-        else:
-            app = self._app if verdict.accepted else render(self.limiter.refusal(verdict))
-            status = await self._answered(app, scope, receive, send, marks)
-        self._note(marks.number, scope, status, time.perf_counter() - begun)
+            return json_response(body)
+        return self._app if verdict.accepted else render(self.limiter.refusal(verdict))
+
+    def _is_sent_whole(self, scope: Scope, number: str, verdict: Verdict, body: bytes) -> bool:
+        """Send what is held at once, where the server can; tell whether."""
+        whole = scope.get("extensions", {}).get(WHOLE)
+        if whole is None:
+            return False
+        is_sent: bool = whole(_HELD % (len(body), number.encode(), *self.limiter.values(verdict)), body)
+        return is_sent
 
     def _held_or_none(self, scope: Scope) -> bytes | None:
         try:
@@ -92,13 +108,12 @@ class Front:
         """Count and note what never became a request; what is answered, and with which headers."""
         scope: Scope = {"client": client, "headers": [], "method": "", "path": ""}
         verdict = self.limiter.verdict_of(scope)
-        marks = self._marks(verdict)
+        marks = self._marks(f"{self._prefix}{next(self._numbers):08x}", verdict)
         told = problem if verdict.accepted else self.limiter.refusal(verdict)
         self._note(marks.number, scope, told.status, 0.0)
         return told, [_JSON, *marks.headers]
 
-    def _marks(self, verdict: Verdict) -> _Marks:
-        number = f"{self._prefix}{next(self._numbers):08x}"
+    def _marks(self, number: str, verdict: Verdict) -> _Marks:
         return _Marks(number, [(b"x-request-id", number.encode()), *_STANDING, *self.limiter.headers(verdict)])
 
     async def _answered(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send, marks: _Marks) -> int:

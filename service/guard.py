@@ -7,19 +7,20 @@ Time in which the service works, or lets a client wait, counts for nobody.
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Iterable
+from collections.abc import Iterable
 from enum import Enum
+from functools import partial
 from typing import Final, cast
 
 import httptools
 import orjson
-from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGIReceiveEvent, ASGISendCallable, Scope
+from uvicorn._types import ASGIReceiveEvent
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from service.errors import HeadersTooLarge, Malformed, Problem, TimedOut, UrlTooLong
-from service.front import Front
+from service.front import WHOLE, Front
 from service.places import Places
-from service.sockets import reset_when_closed, unread_bytes
+from service.sockets import Lingering, reset_when_closed, unread_bytes
 
 SWEEP_SECONDS: Final = 0.5
 """Between two looks at the connections; deadlines are kept as exactly as that."""
@@ -34,6 +35,8 @@ BODY_SECONDS: Final = 60.0
 UNREAD_SECONDS: Final = 30.0
 """In which a client takes 64 KiB of an answer that waits for it, or all of it."""
 LEAST_READ: Final = 65_536
+MOST_JOINED_BYTES: Final = 65_536
+"""Of an answer that is copied to go out in one piece; of a large one, all who wait for it share what is held."""
 LINGER_SECONDS: Final = 2.0
 """In which what a client still sends is thrown away after its request was refused: it is to read the refusal."""
 
@@ -97,6 +100,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._since = self._moved = self._unread_since = self.guard.now
         self._unread = self._untold_bytes = 0
         self._refusal: Problem | None = None
+        self._extensions = {WHOLE: self._send_whole}
         self._source = self.guard.places.take(self.client)
         if self._source is None:
             transport.close()
@@ -119,7 +123,10 @@ class GuardedProtocol(HttpToolsProtocol):
             self._refuse(found if isinstance(found, Problem) else Malformed())
         self._moved = self.guard.now
         if self._awaited is not _Awaited.REQUEST and self.cycle is not None:
-            self.cycle.transport = _Lingering(self)  # its answer may come while the client still sends
+            self.cycle.transport = Lingering(
+                self.transport, self.linger
+            )  # its answer may come while the client still sends
+            self.cycle.receive = partial(self._receive, self.cycle)  # type: ignore[method-assign]
 
     def _feed(self, data: bytes) -> None:
         self._untold_bytes += len(data)
@@ -166,7 +173,9 @@ class GuardedProtocol(HttpToolsProtocol):
             raise Malformed("A body and the header Upgrade do not go together.", "Send it without Upgrade.")
         if len(self.pipeline) >= MOST_WAITING:
             raise Malformed("Too many requests wait on this connection.", "Wait for answers before you send more.")
+        scope = self.scope
         super().on_headers_complete()
+        cast("dict[str, object]", scope)["extensions"] = self._extensions
         self.headers = []  # what follows a body does not change a request that is under way
         self._awaited = _Awaited.BODY
         self._since = self.guard.now
@@ -182,17 +191,12 @@ class GuardedProtocol(HttpToolsProtocol):
         self._awaited = _Awaited.REQUEST
         self._since = self.guard.now
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        async def receive() -> ASGIReceiveEvent:
-            event = await cycle.receive()
-            if self._refusal and cycle is self.cycle and cycle.more_body:
-                raise self._refusal
-            return event
-
-        def guarded(scope: Scope, _: ASGIReceiveCallable, send: ASGISendCallable) -> Awaitable[None]:
-            return app(scope, receive, send)
-
-        super()._start_asgi_task(cycle, guarded)
+    async def _receive(self, cycle: RequestResponseCycle) -> ASGIReceiveEvent:
+        """What an application gets of a body that has not come whole. Raises what is wrong with it."""
+        event = await RequestResponseCycle.receive(cycle)
+        if self._refusal and cycle.more_body:
+            raise self._refusal
+        return event
 
     def on_response_complete(self) -> None:
         """Turn to the next request; uvicorn would set a timer besides."""
@@ -207,6 +211,21 @@ class GuardedProtocol(HttpToolsProtocol):
             self._turn_away(self._refusal)
         elif self._awaited is _Awaited.REQUEST:
             self._since = self.guard.now
+
+    def _send_whole(self, head: bytes, body: bytes) -> bool:
+        """Send an answer of status 200 in one piece; False where something is special about it."""
+        cycle = self.cycle
+        is_plain = cycle.keep_alive and cycle.transport is self.transport and not (cycle.disconnected or self.pipeline)
+        if not is_plain:
+            return False
+        if self.flow.write_paused or len(body) > MOST_JOINED_BYTES:
+            return False
+        standing = [b"%s: %s\r\n" % pair for pair in cycle.default_headers]
+        self.transport.write(b"".join((STATUS_LINE[200], *standing, head, b"\r\n", body)))
+        cycle.response_started = cycle.response_complete = True
+        cycle.message_event.set()
+        cycle.on_response()
+        return True
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
@@ -278,23 +297,3 @@ class GuardedProtocol(HttpToolsProtocol):
             self._unread, self._unread_since = left, self.guard.now
         self._unread = max(self._unread, left)
         return self.guard.now - self._unread_since > UNREAD_SECONDS
-
-
-class _Lingering(asyncio.Transport):
-    """Where an answer goes while its request still comes: closed at once, it would be lost on its way."""
-
-    def __init__(self, protocol: GuardedProtocol) -> None:
-        super().__init__()
-        self._protocol = protocol
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send a piece of the answer."""
-        self._protocol.transport.write(data)
-
-    def is_closing(self) -> bool:
-        """Whether nothing can be sent any more."""
-        return self._protocol.transport.is_closing()
-
-    def close(self) -> None:
-        """End after the answer."""
-        self._protocol.linger()

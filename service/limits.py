@@ -21,6 +21,7 @@ LIMIT: Final = 60
 WINDOW_SECONDS: Final = 60.0
 MOST_SOURCES: Final = 65_536
 """Past it the source that was silent longest is forgotten: memory is bounded whoever asks."""
+HEADERS: Final = (b"x-ratelimit-limit", b"x-ratelimit-remaining", b"x-ratelimit-reset", b"retry-after")
 _MAPPED: Final = bytes(10) + b"\xff\xff"
 """What an IPv4 address within IPv6 begins with (RFC 4291, 2.5.5.2)."""
 
@@ -83,15 +84,14 @@ class Limiter:
         """What a source is told that sent too much."""
         return RateLimited(LIMIT, _milliseconds(verdict))
 
-    def headers(self, verdict: Verdict) -> list[tuple[bytes, bytes]]:
-        """The four headers of a response. Reset is Unix time in seconds, Retry-After seconds to wait."""
+    def values(self, verdict: Verdict) -> tuple[int, int, int, int]:
+        """The values of HEADERS. Reset is Unix time in seconds, Retry-After seconds to wait."""
         wait = 0 if verdict.remaining else math.ceil(_milliseconds(verdict) / 1000)
-        return [
-            (b"x-ratelimit-limit", b"%d" % LIMIT),
-            (b"x-ratelimit-remaining", b"%d" % verdict.remaining),
-            (b"x-ratelimit-reset", b"%d" % math.ceil(self._wall_clock() + verdict.wait_seconds)),
-            (b"retry-after", b"%d" % wait),
-        ]
+        return LIMIT, verdict.remaining, math.ceil(self._wall_clock() + verdict.wait_seconds), wait
+
+    def headers(self, verdict: Verdict) -> list[tuple[bytes, bytes]]:
+        """The four headers of a response."""
+        return [(name, b"%d" % value) for name, value in zip(HEADERS, self.values(verdict), strict=True)]
 
     def __len__(self) -> int:
         """How many sources are remembered."""
@@ -147,7 +147,9 @@ class Sources:
         if packed[:12] == _MAPPED:
             packed = packed[12:]
         version, number = 4 if len(packed) == 4 else 6, int.from_bytes(packed)
-        is_trusted = any(version == one and number & mask == network for one, mask, network in self._trusted)
+        is_trusted = False
+        for one, mask, network in self._trusted:
+            is_trusted = is_trusted or (version == one and number & mask == network)
         if version == 4:
             return _Hop(socket.inet_ntop(socket.AF_INET, packed), is_trusted)
         return _Hop(str(ipaddress.ip_network((number >> 64 << 64, 64))), is_trusted)

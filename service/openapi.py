@@ -10,7 +10,10 @@ from service.receiving import MOST_VISITS
 _ERRORS: Final = {
     "400": "A parameter or the body cannot be understood.",
     "401": "No valid token.",
+    "408": "The request did not come in time.",
+    "414": "The address is too long.",
     "429": "Too many requests from this source address.",
+    "431": "The headers are too many or too large.",
     "500": "The request failed.",
     "503": "The service is overloaded, or its disk takes nothing.",
 }

@@ -1,8 +1,10 @@
 """What the operating system knows and does of a connection, where it can be asked."""
 
+import asyncio
 import socket
 import struct
 import sys
+from collections.abc import Callable
 from typing import Final, Protocol
 
 _AT_ONCE: Final = struct.pack("ii", 1, 0)
@@ -37,3 +39,24 @@ def unread_bytes(connection: AnySocket) -> int:
     import termios  # noqa: PLC0415
 
     return int.from_bytes(fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+
+
+class Lingering(asyncio.Transport):
+    """A transport that is not closed at once, but by a way of its own: what it sent last would be lost."""
+
+    def __init__(self, transport: asyncio.Transport, end: Callable[[], None]) -> None:
+        super().__init__()
+        self._transport = transport
+        self._end = end
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Send a piece."""
+        self._transport.write(data)
+
+    def is_closing(self) -> bool:
+        """Whether nothing can be sent any more."""
+        return self._transport.is_closing()
+
+    def close(self) -> None:
+        """End."""
+        self._end()

@@ -2,6 +2,7 @@
 
 import threading
 from datetime import date, datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -536,12 +537,12 @@ def test_visits_that_were_tampered_with_are_500_and_not_served(lake, client):
     assert client.get("/analytics/devices").json()[0]["visits"] == 1
 
 
-def test_a_query_that_runs_too_long_is_500_with_advice(client, monkeypatch):
+def test_a_query_that_runs_too_long_is_500_with_advice(lake, opened, monkeypatch):
     endless = "SELECT count(*) FROM range(1000000000000) AS a, range(1000000) AS b WHERE a.range * b.range = 7"
-    monkeypatch.setattr(warehouse, "template", lambda _: endless)
-    timer = threading.Timer
-    monkeypatch.setattr(threading, "Timer", lambda _, stop: timer(0.05, stop))
-    response = client.get("/analytics/devices")
+    monkeypatch.setattr("service.app.Warehouse", partial(warehouse.Warehouse, seconds=0.2))
+    with opened(lake) as client:
+        monkeypatch.setattr(warehouse, "template", lambda _: endless)
+        response = client.get("/analytics/devices")
     assert response.status_code == 500
     assert "too long" in problem(response)["message"]
 
