@@ -102,7 +102,7 @@ class Manifest:
         self._writer, self._writing = open_database(path, MIGRATIONS), threading.Lock()
         self._reader, self._reading = open_database(path, MIGRATIONS), threading.Lock()  # waits for no writer
         self._commits = Commits(path)
-        self._epochs: tuple[bytes, dict[str, int]] = b"", {}
+        self._epochs: tuple[tuple[int, int, int] | None, dict[str, int]] = None, {}
         """What was read of epochs since the last commit."""
 
     @contextmanager
@@ -195,7 +195,7 @@ class Manifest:
     def epoch(self, organization: str) -> int:
         """How often visits of an organization that had landed were changed afterwards."""
         state = self._commits.state()
-        if state != self._epochs[0] or not state:
+        if state != self._epochs[0] or state is None:
             self._epochs = state, {}
         known = self._epochs[1]  # whoever replaces it meanwhile leaves this one alone
         if organization not in known:
@@ -263,6 +263,5 @@ class Manifest:
 
     def close(self) -> None:
         """Close the database."""
-        self._commits.close()
         self._writer.close()
         self._reader.close()

@@ -102,9 +102,8 @@ def _milliseconds(verdict: Verdict) -> int:
     return max(1, math.ceil(verdict.wait_seconds * 1000))
 
 
-class _Hop(NamedTuple):
-    source: str
-    is_trusted: bool
+_Hop = tuple[str, bool]
+"""What an address counts as, and whether it is a trusted proxy's."""
 
 
 class Sources:
@@ -120,23 +119,23 @@ class Sources:
         X-Forwarded-For is believed only from a trusted peer, and read from the right as far as trust reaches.
         """
         peer = scope["client"][0] if scope.get("client") else ""
-        nearest = self._hop(peer)
-        if nearest is None or not nearest.is_trusted:
-            return nearest.source if nearest else peer
+        source, is_trusted = self._hop(peer) or (peer, False)
+        if not is_trusted:
+            return source
         lines = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
         for written in reversed(",".join(lines).split(",")):
             hop = self._hop(_without_port(written.strip()))
             if hop is None:
                 break
-            nearest = hop
-            if not hop.is_trusted:
+            source, is_trusted = hop
+            if not is_trusted:
                 break
-        return nearest.source
+        return source
 
     def is_trusted(self, peer: str) -> bool:
         """Whether an address is a trusted proxy's."""
         hop = self._hop(peer)
-        return hop is not None and hop.is_trusted
+        return hop is not None and hop[1]
 
     def _hop_uncached(self, text: str) -> _Hop | None:
         """What an address counts as; None for what is no address."""
@@ -151,8 +150,8 @@ class Sources:
         for one, mask, network in self._trusted:
             is_trusted = is_trusted or (version == one and number & mask == network)
         if version == 4:
-            return _Hop(socket.inet_ntop(socket.AF_INET, packed), is_trusted)
-        return _Hop(str(ipaddress.ip_network((number >> 64 << 64, 64))), is_trusted)
+            return (socket.inet_ntop(socket.AF_INET, packed) if ":" in text else text), is_trusted
+        return str(ipaddress.ip_network((number >> 64 << 64, 64))), is_trusted
 
 
 def _without_port(hop: str) -> str:

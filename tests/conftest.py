@@ -179,3 +179,8 @@ def pytest_terminal_summary(terminalreporter):
     }
     for name, value in sorted(told.items()):
         terminalreporter.write_line(f"{name}: {value}")
+
+
+def pytest_xdist_auto_num_workers():
+    """One process more than cores: many a test waits for a process of its own rather than works."""
+    return (os.cpu_count() or 1) + 1
