@@ -2,14 +2,15 @@
 
 import re
 import shlex
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from queries import CATALOG
+from service.commands import app
 from service.settings import SETTINGS
 from tests.docs import README, rendered
 
@@ -45,9 +46,9 @@ def test_a_command_of_the_readme_is_understood(command):
         assert (Path(sys.executable).parent / words[0]).exists()
         return
     names = [word for word in words[1:3] if word in NAMES]
-    program = Path(sys.executable).parent / "traffic"
-    out = subprocess.run([program, *names, "--help"], capture_output=True, text=True, check=True).stdout
-    assert all(word.partition("=")[0] in out for word in words if word.startswith("--"))
+    run = CliRunner().invoke(app, [*names, "--help"])
+    assert run.exit_code == 0
+    assert all(word.partition("=")[0] in run.output for word in words if word.startswith("--"))
 
 
 NAMES = {

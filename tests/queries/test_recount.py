@@ -19,7 +19,7 @@ from queries import ANSWERS, Scope, TrafficValue, Warehouse
 from tests.recount import recount
 from tests.visits import Visit, land, links, visit
 
-EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", "30"))
 thorough, brief = (
     settings(
         max_examples=examples,
