@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -82,14 +83,15 @@ def bare(body: Path) -> Iterator[int]:
 
 @contextmanager
 def _process(command: list[str], environ: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True)
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait()
-        if process.stderr:
-            process.stderr.close()
+    with tempfile.TemporaryFile() as log:  # where an operator's log goes, too
+        process = subprocess.Popen(command, env=environ, stdout=log, stderr=subprocess.PIPE, text=True)
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+            if process.stderr:
+                process.stderr.close()
 
 
 def get(port: int, path: str, key: str) -> bytes:

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from data.database import Commits, open_database
+from data.database import open_database
 from data.errors import Outdated
 from data.migrations import MIGRATIONS
 
@@ -101,9 +101,6 @@ class Manifest:
         """Open or create the manifest. Raises LakeDamaged when a newer program wrote it."""
         self._writer, self._writing = open_database(path, MIGRATIONS), threading.Lock()
         self._reader, self._reading = open_database(path, MIGRATIONS), threading.Lock()  # waits for no writer
-        self._commits = Commits(path)
-        self._epochs: tuple[tuple[int, int, int] | None, dict[str, int]] = None, {}
-        """What was read of epochs since the last commit."""
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -194,14 +191,8 @@ class Manifest:
 
     def epoch(self, organization: str) -> int:
         """How often visits of an organization that had landed were changed afterwards."""
-        state = self._commits.state()
-        if state != self._epochs[0] or state is None:
-            self._epochs = state, {}
-        known = self._epochs[1]  # whoever replaces it meanwhile leaves this one alone
-        if organization not in known:
-            rows = self.rows("SELECT epoch FROM epochs WHERE organization = ?", [organization])
-            known[organization] = int(rows[0][0]) if rows else 0
-        return known[organization]
+        rows = self.rows("SELECT epoch FROM epochs WHERE organization = ?", [organization])
+        return int(rows[0][0]) if rows else 0
 
     def live_files(self, organization: str, start: date = date.min, end: date = date.max) -> list[LandedFile]:
         """The files that hold the visits of one organization from `start` to `end`, both included, by path."""

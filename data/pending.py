@@ -75,8 +75,9 @@ def check_waiting(manifest: Manifest, organization: str = "") -> None:
 def _raise_for(damaged: list[_Kept]) -> None:
     if damaged:
         visits, places = sum(one.visits for one in damaged), ", ".join(str(one.id) for one in damaged[:5])
+        organizations = ", ".join(sorted({one.organization for one in damaged}))
         raise LakeDamaged(
-            f"{visits:,} visits of {damaged[0].organization} that wait for their file cannot be read (in the "
+            f"{visits:,} visits of {organizations} that wait for their file cannot be read (in the "
             f"manifest's table pending: {places}); restore the lake from a backup."
         )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from typing import Final
 
 import orjson
 from starlette.requests import Request
@@ -22,7 +23,7 @@ from service.responses import json_response
 Endpoint = Callable[[Request], Awaitable[Response]]
 Clock = Callable[[], datetime]
 
-MOST_NAME_BYTES = 4_096
+MOST_NAME_BYTES: Final = 4_096
 
 
 def utc_now() -> datetime:

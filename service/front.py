@@ -19,7 +19,7 @@ from service.responses import json_response, render
 
 WHOLE: Final = "traffic.whole"
 """The extension of a server that sends an answer at once: the lines of its header, then its body. It tells whether."""
-METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _STANDING: Final = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"private, no-store"),
@@ -138,7 +138,7 @@ class Front:
         return status
 
     def _note(self, number: str, scope: Mapping[str, object], status: int, seconds: float) -> None:
-        method = str(scope["method"]) if scope["method"] in METHODS else ""
+        method = str(scope["method"]) if scope["method"] in _METHODS else ""
         route = self._routes(str(scope["path"]))
         self.metrics.count(route, method, status, seconds)
         if self._log:

@@ -24,7 +24,7 @@ class Reading(NamedTuple):
 class Metrics:
     """Counts requests; counting is a matter of nanoseconds, and all the rest waits until somebody looks."""
 
-    def __init__(self, readings: Iterable[Reading] = ()) -> None:
+    def __init__(self, readings: Iterable[Reading]) -> None:
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._buckets: defaultdict[str, list[int]] = defaultdict(lambda: [0] * (len(BUCKETS) + 1))

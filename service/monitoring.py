@@ -1,5 +1,6 @@
 """What the operator's own tools ask, on a port that only this machine reaches: is it well, and what has it done."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -24,17 +25,22 @@ class Health:
         self._clock = clock
         self._is_well = False
         self._asked_at = float("-inf")
+        self._asking = asyncio.Lock()
 
     async def is_well(self) -> bool:
-        """Ask, or remember."""
-        if self._clock() - self._asked_at >= HEALTH_SECONDS:
-            self._asked_at = self._clock()
-            try:
-                await self._probe()
-                self._is_well = True
-            except Exception:  # noqa: BLE001  # whatever it is, it is not well
-                self._is_well = False
-        return self._is_well
+        """Ask, or remember. Who comes while it is found out waits for that."""
+        async with self._asking:
+            if self._clock() - self._asked_at >= HEALTH_SECONDS:
+                self._asked_at = self._clock()
+                self._is_well = await self._is_answered()
+            return self._is_well
+
+    async def _is_answered(self) -> bool:
+        try:
+            await self._probe()
+        except Exception:  # noqa: BLE001  # whatever it is, it is not well
+            return False
+        return True
 
 
 def monitor(health: Health, metrics: Metrics) -> Starlette:

@@ -369,6 +369,11 @@ def test_what_cannot_be_read_waits_on_and_holds_nothing_else_up(lake):
     with pytest.raises(LakeDamaged):
         pending.check_waiting(lake.manifest, "acme")
     pending.check_waiting(lake.manifest, "other")
+    keep(lake, "/e", organization="other")
+    with lake.manifest.transaction() as db:
+        db.execute("UPDATE pending SET body = x'00'")
+    with pytest.raises(LakeDamaged, match=r"^2 visits of acme, other that wait"):
+        pending.check_waiting(lake.manifest)
 
 
 # Several at once

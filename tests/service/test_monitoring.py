@@ -61,3 +61,14 @@ def test_health_is_found_out_at_most_once_a_second_and_never_believed_longer():
     now[0] += HEALTH_SECONDS
     assert ask()
     assert len(probes) == 3
+
+
+def test_who_asks_while_health_is_found_out_is_told_what_is_found():
+    async def probe():
+        await asyncio.sleep(0.01)
+
+    async def ask():
+        health = Health(probe)
+        return await asyncio.gather(*(health.is_well() for _ in range(5)))
+
+    assert asyncio.run(ask()) == [True] * 5
