@@ -111,6 +111,7 @@ def _fill(lake: Lake, partial: Path, progress: Progress | None) -> Copied:
     with _Visits(lake, partial, progress).copied() as (manifest, files):
         ((pending,),) = manifest.execute("SELECT coalesce(sum(visits), 0) FROM pending")
         manifest.execute("DELETE FROM files WHERE deletable_at IS NOT NULL")  # they are not in the backup
+        manifest.execute("DELETE FROM cubes")  # nor are these: visits are counted again
         manifest.execute("VACUUM")
         _write_database(manifest, partial / _MANIFEST)
     shutil.copymode(lake.root / _MANIFEST, partial / _MANIFEST)

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from data.cubes import unsound
 from data.errors import LakeDamaged
 from data.lake import LINKS, Lake
 from data.manifest import LandedFile
@@ -57,6 +58,10 @@ def check(lake: Lake, organization: str = "", progress: Progress | None = None) 
     _check_tables(lake, organization, found)
     try:
         _check_visits(lake, organization, found, progress)
+        for path in unsound(lake, organization):
+            _note(
+                found, path, "is not what was written: its SHA-256 differs; `traffic compact` counts its visits again"
+            )
         found.orphans = _orphans(lake, organization)
         _check_waiting(lake, organization, found)
     except sqlite3.DatabaseError as error:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Final
 
@@ -125,9 +125,12 @@ class Compactor:
         done.visits += staged[0].visits
 
     def _orphans(self) -> list[Path]:
-        """Visit files that no manifest knows: placed by somebody who died before it was told."""
+        """Files that no manifest knows: placed by somebody who died before it was told."""
         with self._lake.manifest.transaction():  # nobody is placing files now
-            there = (self._lake.root / "visits").glob("organization=[!_]*/day=*/*.parquet")
+            there = chain(
+                (self._lake.root / "visits").glob("organization=[!_]*/day=*/*.parquet"),
+                (self._lake.root / "cubes").glob("organization=[!_]*/month=*/*.parquet"),
+            )
             return [path for path in there if not self._lake.manifest.holds(str(path.relative_to(self._lake.root)))]
 
     def _abandoned(self) -> list[Path]:

@@ -6,7 +6,7 @@ a file in pending.py; how files are written is in landing.py.
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -115,7 +115,7 @@ class Manifest:
                     self._writer.execute("ROLLBACK")
                 raise
 
-    def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[tuple[Any, ...]]:
         """What a SELECT finds among what is committed."""
         with self._reading:
             return self._reader.execute(sql, parameters).fetchall()
@@ -188,6 +188,16 @@ class Manifest:
                     "INSERT INTO epochs VALUES (?, 1) ON CONFLICT (organization) DO UPDATE SET epoch = epoch + 1",
                     [exchange.files[0].organization],
                 )
+                self._end_cubes(db, exchange)
+
+    @staticmethod
+    def _end_cubes(db: sqlite3.Connection, exchange: Exchange) -> None:
+        """Let what was counted from visits end with them."""
+        months = {(file.organization, file.day.replace(day=1).isoformat()) for file in exchange.files}
+        db.executemany(
+            "UPDATE cubes SET deletable_at = ? WHERE organization = ? AND month = ? AND deletable_at IS NULL",
+            [(time_text(exchange.deletable_at), *month) for month in sorted(months)],
+        )
 
     def epoch(self, organization: str) -> int:
         """How often visits of an organization that had landed were changed afterwards."""
@@ -217,7 +227,8 @@ class Manifest:
 
     def holds(self, path: str) -> bool:
         """Whether a file, live or dead, is registered."""
-        return bool(self.rows("SELECT 1 FROM files WHERE path = ?", [path]))
+        return bool(self.rows("SELECT 1 FROM files WHERE path = :path UNION ALL "
+                              "SELECT 1 FROM cubes WHERE path = :path", {"path": path}))  # fmt: skip
 
     def refresh_stat(self, file: LandedFile, changed_ns: int, inode: int, now: datetime) -> None:
         """Remember how a file lies on disk now that its bytes were looked at; `changed_ns` 0 asks for another look."""
@@ -229,22 +240,32 @@ class Manifest:
 
     def deletable_files(self, now: datetime) -> list[str]:
         """The paths of dead files that nobody reads any more."""
-        return [path for (path,) in self.rows("SELECT path FROM files WHERE deletable_at <= ?", [time_text(now)])]
+        rows = self.rows("SELECT path FROM files WHERE deletable_at <= :now UNION ALL "
+                         "SELECT path FROM cubes WHERE deletable_at <= :now", {"now": time_text(now)})  # fmt: skip
+        return [path for (path,) in rows]
 
     def hasten(self, organization: str, before: date | None, deletable_at: datetime) -> list[str]:
         """Let every dead file of an organization's days before a date, or of all, go by a moment; their paths."""
+        which = {"by": time_text(deletable_at), "organization": organization, "before": before and before.isoformat()}
         with self.transaction() as db:
             rows = db.execute(
                 "UPDATE files SET deletable_at = min(deletable_at, :by) WHERE organization = :organization "
                 "AND deletable_at IS NOT NULL AND (:before IS NULL OR day < :before) RETURNING path",
-                {"by": time_text(deletable_at), "organization": organization, "before": before and before.isoformat()},
+                which,
+            ).fetchall()
+            rows += db.execute(
+                "UPDATE cubes SET deletable_at = min(deletable_at, :by) WHERE organization = :organization "
+                "AND deletable_at IS NOT NULL AND (:before IS NULL OR month < :before) RETURNING path",
+                which,
             ).fetchall()
         return sorted(path for (path,) in rows)
 
     def forget(self, paths: Iterable[str]) -> None:
         """Strike dead files off, once they are deleted."""
         with self.transaction() as db:
-            db.executemany("DELETE FROM files WHERE path = ? AND deletable_at IS NOT NULL", [(path,) for path in paths])
+            for path in paths:
+                db.execute("DELETE FROM files WHERE path = ? AND deletable_at IS NOT NULL", [path])
+                db.execute("DELETE FROM cubes WHERE path = ? AND deletable_at IS NOT NULL", [path])
 
     def organizations(self) -> list[str]:
         """Every organization of which a visit has landed."""

@@ -67,5 +67,22 @@ MIGRATIONS: Final = (
         body BLOB NOT NULL            -- an Arrow stream of `day` and the columns of VISITS
     );
     """,
+    """
+    CREATE TABLE cubes (
+        id INTEGER PRIMARY KEY,
+        organization TEXT NOT NULL,
+        month TEXT NOT NULL,          -- its first day
+        version TEXT NOT NULL,        -- of how it was counted
+        path TEXT NOT NULL UNIQUE,    -- relative to the lake
+        bytes INTEGER NOT NULL,
+        sha256 TEXT NOT NULL,
+        changed_ns INTEGER NOT NULL,  -- st_ctime_ns when the bytes were last found to be what was written
+        inode INTEGER NOT NULL,
+        checked_at TEXT NOT NULL,     -- and when that was
+        sources TEXT NOT NULL,        -- the paths of the visit files of each day, as JSON
+        deletable_at TEXT             -- null: live; otherwise when nobody can be reading it any more
+    );
+    CREATE UNIQUE INDEX live_cubes ON cubes (organization, month) WHERE deletable_at IS NULL;
+    """,
 )
 """Entry n takes a manifest from version n to n + 1. Entries are only ever added."""

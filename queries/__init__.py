@@ -1,6 +1,7 @@
 """Floor 1: SQL over visits and scopes. These are its public names."""
 
 from queries.catalog import ANSWERS, CACHE_STATS, CATALOG, JOBS, Entry, template, templates
+from queries.cubes import Cubes
 from queries.fields import Field
 from queries.scope import Scope
 from queries.shell import script
@@ -13,6 +14,7 @@ __all__ = [
     "CATALOG",
     "JOBS",
     "Answer",
+    "Cubes",
     "EngineLost",
     "Entry",
     "Field",

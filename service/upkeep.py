@@ -1,6 +1,7 @@
 """What a server does to its lake meanwhile, in threads of its own: when, and how much of it at once.
 
-Visits get their files, files stay few, what is to be deleted goes, what was written is looked at again.
+Visits get their files, files stay few, closed days are counted ahead, what is to be deleted goes, what was written is
+looked at again.
 How each of these is done is known on the data floor.
 """
 
@@ -15,10 +16,12 @@ from typing import Final
 
 from data import Lake, LakeDamaged, TrafficError
 from data.compacting import Compactor
+from data.cubes import unsound
 from data.manifest import LandedFile
 from data.pending import flush_all, waiting
 from data.retaining import retain
 from data.salts import forget_old_salts
+from queries import Cubes
 from service.endpoints import Clock
 
 _LOG: Final = logging.getLogger(__name__)
@@ -44,9 +47,10 @@ class Upkeep:
         self._clock = clock
         self._retention_days = retention_days
         self._compactor = Compactor(lake, clock, PATIENCE)
+        self._cubes = Cubes(lake, clock, PATIENCE)
         self._rounds: dict[float, Sequence[Chore]] = {
             1: [self._flush_if_due],
-            30: [self._compact, self._look_again],
+            30: [self._compact, self._count, self._look_again, self._look_at_cube],
             900: [self._forget_salts, self._retain, self._sweep],
         }
         """Seconds between two rounds of some chores."""
@@ -65,6 +69,7 @@ class Upkeep:
         for task in self._tasks:
             task.cancel()
         self._compactor.interrupt()
+        self._cubes.interrupt()
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
         await asyncio.to_thread(self._tried, self._flush)
 
@@ -97,10 +102,10 @@ class Upkeep:
         return False
 
     def _tell(self, chore: Chore, trouble: str) -> None:
-        """Tell the operator of a trouble once, however often it comes again."""
-        if self._troubles.get(chore) != trouble:
-            self._troubles[chore] = trouble
+        """Tell the operator of a trouble once, however often it comes again, and whichever chore meets it."""
+        if trouble not in self._troubles.values():
             _LOG.warning(trouble)
+        self._troubles[chore] = trouble
 
     def _flush_if_due(self) -> bool:
         visits, oldest = waiting(self._lake.manifest)
@@ -114,6 +119,15 @@ class Upkeep:
 
     def _compact(self) -> bool:
         return self._compactor.run(wait=False, most=1).partitions > 0
+
+    def _count(self) -> bool:
+        return self._cubes.run(wait=False, most=1) > 0
+
+    def _look_at_cube(self) -> bool:
+        """Hash the cubes that were not looked at for long; a damaged one is told of, and made anew."""
+        for path in unsound(self._lake, before=self._clock() - CHECK_AFTER):
+            raise LakeDamaged(f"{self._lake.root / path} was not what was written; its visits are counted again.")
+        return False
 
     def _look_again(self) -> bool:
         """Hash one file that was not looked at for long; a damaged one is told of and let be until the next start."""

@@ -1,19 +1,16 @@
 -- Visits and visitors of each day by browser; people only, referred by AI or not.
-CREATE VIEW daily_browsers AS
+CREATE VIEW raw_browsers AS
 SELECT
-    day,
-    browser,
-    total(visits) AS visits,
-    total(human_clicks) AS human_clicks,
+    for_domain, day, browser, total(visits) AS visits, total(human_clicks) AS human_clicks,
     count(visitor) AS unique_visitors
 FROM (
     SELECT
-        day,
-        browser,
-        visitor,
-        count(*) AS visits,
+        for_domain, day, browser, visitor, count(*) AS visits,
         count(*) FILTER (is_human(bot_category)) AS human_clicks
-    FROM people_in_scope
-    GROUP BY day, browser, visitor
+    FROM raw_visits WHERE is_person(bot_category) GROUP BY ALL
 )
-GROUP BY day, browser;
+GROUP BY ALL;
+
+CREATE VIEW daily_browsers AS
+SELECT day, browser, visits, human_clicks, unique_visitors
+FROM counted('browsers');

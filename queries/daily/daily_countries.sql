@@ -1,21 +1,17 @@
 -- Visits and visitors of each day by country.
-CREATE VIEW daily_countries AS
+CREATE VIEW raw_countries AS
 SELECT
-    day,
-    country,
-    total(visits) AS visits,
-    total(human_clicks) AS human_clicks,
-    total(ai_visits) AS ai_visits,
-    count(visitor) AS unique_visitors
+    for_domain, day, country, total(visits) AS visits, total(human_clicks) AS human_clicks,
+    total(ai_visits) AS ai_visits, count(visitor) AS unique_visitors
 FROM (
     SELECT
-        day,
-        country,
-        visitor,
-        count(*) AS visits,
+        for_domain, day, country, visitor, count(*) AS visits,
         count(*) FILTER (is_human(bot_category)) AS human_clicks,
         count(*) FILTER (is_ai(bot_category)) AS ai_visits
-    FROM visits_in_scope
-    GROUP BY day, country, visitor
+    FROM raw_visits GROUP BY ALL
 )
-GROUP BY day, country;
+GROUP BY ALL;
+
+CREATE VIEW daily_countries AS
+SELECT day, country, visits, human_clicks, ai_visits, unique_visitors
+FROM counted('countries');

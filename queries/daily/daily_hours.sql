@@ -1,4 +1,8 @@
 -- Visits of each day by hour and category.
+CREATE VIEW raw_hours AS
+SELECT for_domain, day, hour_of(visited_at) AS hour, bot_category, count(*) AS visits
+FROM raw_visits GROUP BY ALL;
+
 CREATE VIEW daily_hours AS
-SELECT day, hour_of(visited_at) AS hour, bot_category, count(*) AS visits
-FROM visits_in_scope GROUP BY day, hour_of(visited_at), bot_category;
+SELECT day, hour, bot_category, visits
+FROM counted('hours');

@@ -1,27 +1,19 @@
 -- Visits and visitors of each day by link; a visit to no link has no short code.
-CREATE VIEW daily_links AS
+CREATE VIEW raw_links AS
 SELECT
-    day,
-    short_code,
-    domain,
-    total(visits) AS visits,
-    total(human_clicks) AS human_clicks,
-    total(ai_visits) AS ai_visits,
-    total(other_visits) AS other_visits,
-    count(visitor) AS unique_visitors,
+    for_domain, day, short_code, domain, total(visits) AS visits, total(human_clicks) AS human_clicks,
+    total(ai_visits) AS ai_visits, total(other_visits) AS other_visits, count(visitor) AS unique_visitors,
     max(last_visit) AS last_visit
 FROM (
     SELECT
-        day,
-        short_code,
-        domain,
-        visitor,
-        count(*) AS visits,
+        for_domain, day, short_code, domain, visitor, count(*) AS visits,
         count(*) FILTER (is_human(bot_category)) AS human_clicks,
         count(*) FILTER (is_ai(bot_category)) AS ai_visits,
-        count(*) FILTER (is_other(bot_category)) AS other_visits,
-        max(visited_at) AS last_visit
-    FROM visits_in_scope
-    GROUP BY day, short_code, domain, visitor
+        count(*) FILTER (is_other(bot_category)) AS other_visits, max(visited_at) AS last_visit
+    FROM raw_visits GROUP BY ALL
 )
-GROUP BY day, short_code, domain;
+GROUP BY ALL;
+
+CREATE VIEW daily_links AS
+SELECT day, short_code, domain, visits, human_clicks, ai_visits, other_visits, unique_visitors, last_visit
+FROM counted('links');

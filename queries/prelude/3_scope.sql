@@ -7,30 +7,21 @@ CREATE TYPE scope AS STRUCT(
 
 CREATE VIEW scope AS SELECT unnest(CAST(getvariable('scope') AS scope)) WHERE getvariable('scope') IS NOT NULL;
 
-CREATE VIEW visits_in_days AS
+CREATE MACRO visits_of(visit_files) AS TABLE
 SELECT * FROM read_parquet(
-    getvariable('files'), hive_partitioning = TRUE, hive_types = {'organization': VARCHAR, 'day': DATE}
+    visit_files, hive_partitioning = TRUE, hive_types = {'organization': VARCHAR, 'day': DATE}
 )
 WHERE organization = getvariable('scope').organization
     AND day BETWEEN getvariable('scope').start_date AND getvariable('scope').end_date;
 
-CREATE VIEW visits_in_scope AS
-SELECT * FROM visits_in_days
-WHERE (getvariable('scope').short_code IS NULL OR short_code = getvariable('scope').short_code)
+CREATE MACRO is_in_scope(short_code, domain, bot_category) AS
+    (getvariable('scope').short_code IS NULL OR short_code = getvariable('scope').short_code)
     AND (getvariable('scope').domain IS NULL OR domain = getvariable('scope').domain)
-    AND CASE getvariable('scope').traffic_type
-        WHEN 'ai' THEN is_ai(bot_category)
-        WHEN 'other' THEN is_other(bot_category)
-        ELSE coalesce(getvariable('scope').traffic_type, bot_category) = bot_category
-    END;
+    AND is_of_type(bot_category, getvariable('scope').traffic_type);
 
-CREATE VIEW people_in_scope AS SELECT * FROM visits_in_scope WHERE is_person(bot_category);
+CREATE VIEW visits_in_days AS FROM visits_of(getvariable('files'));
 
--- People whom an AI product referred are no automata; they are seen here only when the caller asks for them.
-CREATE VIEW automated_in_scope AS
-SELECT * FROM visits_in_scope
-WHERE NOT is_human(bot_category)
-    AND (NOT is_referral(bot_category) OR getvariable('scope').traffic_type IS NOT NULL);
+CREATE VIEW visits_in_scope AS FROM visits_in_days WHERE is_in_scope(short_code, domain, bot_category);
 
 CREATE VIEW links_in_scope AS
 SELECT * FROM read_parquet(getvariable('links'), hive_partitioning = FALSE)

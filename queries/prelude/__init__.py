@@ -4,7 +4,13 @@ A daily relation with visitors groups by visitor first and counts the groups: in
 smaller than counting distinct visitors in every group.
 """
 
+import hashlib
+from functools import cache
 from importlib import resources
+from typing import Final
+
+KINDS: Final = ("daily", "monthly")
+"""Of relations: counts of each day, and things that are seen, once for each month."""
 
 
 def prelude() -> list[str]:
@@ -12,7 +18,19 @@ def prelude() -> list[str]:
     folder = resources.files("queries")
     return [
         file.read_text("utf-8")
-        for part in ("prelude", "daily")
+        for part in ("prelude", *KINDS)
         for file in sorted(folder.joinpath(part).iterdir(), key=lambda file: file.name)
         if file.name.endswith(".sql")
     ]
+
+
+def relations(kind: str) -> list[str]:
+    """The names of the relations of a kind, without it, in order."""
+    files = (file.name for file in resources.files("queries").joinpath(kind).iterdir())
+    return sorted(name.removeprefix(f"{kind}_").removesuffix(".sql") for name in files if name.endswith(".sql"))
+
+
+@cache
+def version() -> str:
+    """What tells cubes of these definitions from those of others."""
+    return hashlib.sha256("".join(prelude()).encode()).hexdigest()[:16]

@@ -1,6 +1,6 @@
 -- Requests of AI assistants by platform, without probes for weaknesses. Access to a page does not prove a citation.
 WITH pages AS (
-    SELECT ai_source, count(DISTINCT path) AS pages_accessed FROM daily_assistant_pages GROUP BY ai_source
+    SELECT ai_source, count(DISTINCT path) AS pages_accessed FROM monthly_assistant_pages GROUP BY ai_source
 ), platforms AS (
     SELECT ai_source, total(visits) AS visits, total(unique_visitors) AS unique_visitors
     FROM daily_assistants GROUP BY ai_source

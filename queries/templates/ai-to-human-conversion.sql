@@ -1,12 +1,26 @@
 -- For each AI source: what its agents fetched and whom it sent. Two counts side by side, not a proven path.
+WITH seen AS (
+    SELECT
+        coalesce(ai_source, 'unknown') AS ai_source,
+        bool_or(NOT is_referral(bot_category)) AS is_fetched,
+        bool_or(is_referral(bot_category)) AS is_referred
+    FROM monthly_link_sources WHERE is_ai(bot_category) AND short_code IS NOT NULL
+    GROUP BY coalesce(ai_source, 'unknown'), domain, short_code
+), links AS (
+    SELECT ai_source, count(*) FILTER (is_fetched) AS links_fetched, count(*) FILTER (is_referred) AS links_referred
+    FROM seen GROUP BY ai_source
+), sources AS (
+    SELECT
+        coalesce(ai_source, 'unknown') AS ai_source,
+        total_if(visits, NOT is_referral(bot_category)) AS agent_fetches,
+        total_if(visits, is_referral(bot_category)) AS ai_referrals
+    FROM daily_categories WHERE is_ai(bot_category)
+    GROUP BY coalesce(ai_source, 'unknown')
+)
 SELECT
-    coalesce(ai_source, 'unknown') AS ai_source,
-    total(agent_fetches) AS agent_fetches,
-    total(ai_referrals) AS ai_referrals,
-    share(total(ai_referrals), total(agent_fetches)) AS conversion_rate,
-    rate(total(agent_fetches), total(ai_referrals)) AS fetches_per_referral,
-    count(DISTINCT (domain, short_code)) FILTER (short_code IS NOT NULL AND agent_fetches > 0) AS links_fetched,
-    count(DISTINCT (domain, short_code)) FILTER (short_code IS NOT NULL AND ai_referrals > 0) AS links_referred
-FROM daily_link_sources
-GROUP BY coalesce(ai_source, 'unknown')
+    ai_source, agent_fetches, ai_referrals,
+    share(ai_referrals, agent_fetches) AS conversion_rate,
+    rate(agent_fetches, ai_referrals) AS fetches_per_referral,
+    coalesce(links_fetched, 0) AS links_fetched, coalesce(links_referred, 0) AS links_referred
+FROM sources LEFT JOIN links USING (ai_source)
 ORDER BY agent_fetches DESC, ai_source;

@@ -1,7 +1,7 @@
 -- Every automaton that came, by name: who runs it, what it is, how sure that is, and what it met.
 WITH pages AS (
     SELECT agent, operator, agent_kind, bot_category, confidence, count(DISTINCT path) AS pages_accessed
-    FROM daily_agent_pages GROUP BY ALL
+    FROM monthly_agent_pages GROUP BY ALL
 ), agents AS (
     SELECT
         agent, operator, agent_kind, bot_category, confidence,

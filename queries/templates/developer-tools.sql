@@ -1,6 +1,6 @@
 -- Requests of coding agents by tool. Many tools look like browsers or libraries: these counts are a lower bound.
 WITH pages AS (
-    SELECT tool, operator, count(DISTINCT path) AS pages_accessed FROM daily_tool_pages GROUP BY tool, operator
+    SELECT tool, operator, count(DISTINCT path) AS pages_accessed FROM monthly_tool_pages GROUP BY tool, operator
 ), tools AS (
     SELECT
         tool,

@@ -1,6 +1,6 @@
 -- Requests by domain, and how many short codes were asked for on each.
 WITH codes AS (
-    SELECT domain, count(DISTINCT short_code) AS short_codes FROM daily_links GROUP BY domain
+    SELECT domain, count(DISTINCT short_code) AS short_codes FROM monthly_link_sources GROUP BY domain
 ), domains AS (
     SELECT
         domain,

@@ -1,12 +1,13 @@
 -- What can be filtered for in the days in scope, whatever else is filtered for now: at most 1,000 values of each.
 WITH here AS (
-    SELECT domain, short_code, bot_category, ai_source FROM daily_values
-    GROUP BY domain, short_code, bot_category, ai_source
+    SELECT domain, short_code FROM values_in_days GROUP BY domain, short_code
+), kinds AS (
+    SELECT bot_category, ai_source FROM values_in_days GROUP BY bot_category, ai_source
 ), seen AS (
     SELECT 'domain' AS filter, domain AS value FROM here
     UNION SELECT 'short_code', short_code FROM here
-    UNION SELECT 'traffic_type', bot_category FROM here
-    UNION SELECT 'ai_source', ai_source FROM here
+    UNION SELECT 'traffic_type', bot_category FROM kinds
+    UNION SELECT 'ai_source', ai_source FROM kinds
     UNION SELECT 'target_url', target_url
     FROM links_in_scope JOIN here USING (short_code) WHERE links_in_scope.domain IN ('', here.domain)
 ), numbered AS (

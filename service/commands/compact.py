@@ -8,23 +8,27 @@ from service.commands.printing import messages, progress_bar
 
 
 def compact(lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Merge the files of each past day into one, and those of today when they are many. Answers stay the same.
+    """Merge the files of each past day into one, those of today when they are many, and count past days ahead.
 
-    A running server does this by itself. What was replaced is deleted a day later, when nobody reads it any more.
+    Answers stay the same, and come faster. A running server does this by itself. What was replaced is deleted a day
+    later, when nobody reads it any more.
 
     Example: traffic compact
     """
     from data.compacting import Compactor
     from data.pending import flush_all
+    from queries import Cubes
 
     opened = Lake(lake)
     flush_all(opened)
     compactor = Compactor(opened)
     with progress_bar(messages(), "Compacting") as progress:
         done = compactor.run(progress=progress)
+    with progress_bar(messages(), "Counting") as progress:
+        months = Cubes(opened).run(progress=progress)
     swept = compactor.sweep()
     typer.echo(
         f"{done.files_before:,} files with {done.visits:,} visits became {done.files_after:,}, in {done.partitions:,} "
-        f"days; {swept:,} files that nobody reads any more were deleted.",
+        f"days; {months:,} months were counted ahead; {swept:,} files that nobody reads any more were deleted.",
         err=True,
     )

@@ -3,10 +3,10 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -47,29 +47,38 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
     lake.manifest.close()
 
 
+class Prepared(NamedTuple):
+    """One scope: the variables that an analyst's script was made from, and what the shell says of every template."""
+
+    variables: dict[str, Any]
+    in_shell: dict[str, list[dict[str, Any]]]
+
+
 @pytest.fixture(scope="module", params=SCOPES)
-def prepared(request, warehouse: Warehouse, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """A script for one scope, and the variables it was made from."""
+def prepared(request, warehouse: Warehouse, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     variables = warehouse.variables(SCOPES[request.param])
     file = tmp_path_factory.mktemp("script") / "prelude.sql"
     file.write_text(script(variables), "utf-8")
-    return file, variables
+    return Prepared(variables, dict(zip(LEAVES, in_shell(file, map(template, LEAVES)), strict=True)))
 
 
 @pytest.mark.parametrize("name", LEAVES)
 def test_the_shell_gives_the_same_rows(warehouse, prepared, name):
-    file, variables = prepared
-    answer = warehouse.answer(LEAVES[name], variables)
+    answer = warehouse.answer(LEAVES[name], prepared.variables)
     rows = [answer] if isinstance(answer, dict) else answer
-    assert in_shell(file, template(name)) == [{field: shown(value) for field, value in row.items()} for row in rows]
+    assert prepared.in_shell[name] == [{field: shown(value) for field, value in row.items()} for row in rows]
 
 
-def in_shell(file: Path, sql: str) -> list[dict[str, Any]]:
-    """The rows of a template in the shell, which starts from a script."""
-    command = [SHELL, "-bail", "-init", file, "-json", "-c", sql]
+def in_shell(file: Path, statements: Iterable[str]) -> Iterator[list[dict[str, Any]]]:
+    """The rows of each template in one shell, which starts from a script."""
+    command = [SHELL, "-bail", "-init", file, "-json", "-c", "\n".join(statements)]
     ran = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, check=False)
     assert ran.returncode == 0, ran.stderr
-    return json.loads(ran.stdout)
+    left = ran.stdout.strip()
+    while left:
+        rows, end = json.JSONDecoder().raw_decode(left)
+        yield rows
+        left = left[end:].strip()
 
 
 def shown(value: Any) -> Any:
