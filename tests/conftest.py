@@ -1,5 +1,6 @@
 """What the tests of the service share: a lake, the application asked in process, and the program on a real socket."""
 
+import functools
 import itertools
 import os
 import re
@@ -15,13 +16,34 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
+import data.classify
+import data.importing
+import data.intake
+import data.reclassifying
 from data import Lake
+from data.classify import Classifier
 from service.app import create_app
 from service.control import Control
 from service.settings import read_settings, setting
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)  # a Sunday
 PROXY = "10.0.0.1"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def rules():
+    """The real rules, loaded once for all importers, intakes, reclassifiers and commands of this process."""
+    rules = functools.cache(Classifier)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (data.classify, data.importing, data.intake, data.reclassifying):
+            patch.setattr(module, "Classifier", rules)
+        yield rules
+
+
+@pytest.fixture(scope="session")
+def classifier(rules):
+    """The real rules."""
+    return rules()
 
 
 @pytest.fixture
@@ -179,6 +201,16 @@ def pytest_terminal_summary(terminalreporter):
     }
     for name, value in sorted(told.items()):
         terminalreporter.write_line(f"{name}: {value}")
+
+
+def pytest_configure(config):
+    """Keep what is compiled where the environment forbids it: a program that a test starts compiles for longer than it
+    runs, and so does each process of the tests at its beginning.
+    """
+    if sys.dont_write_bytecode:
+        sys.dont_write_bytecode, sys.pycache_prefix = False, str(config.rootpath / ".pytest_cache" / "compiled")
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 
 def pytest_xdist_auto_num_workers():

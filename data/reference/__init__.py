@@ -11,8 +11,9 @@ import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import MISSING, dataclass, fields
 from datetime import date
+from functools import cache
 from importlib import metadata, resources
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import re2
 
@@ -143,7 +144,7 @@ class Proxy:
 def load(row_type: type[Row], name: str) -> list[Row]:
     """The rows of `<name>.toml`, whose tables are called like the type. Raises ValueError naming row and field."""
     try:
-        tables = tomllib.loads(_bytes_of(name).decode())
+        tables = _parsed(_bytes_of(name))
     except ValueError as error:
         raise ValueError(f"{name}.toml: {error}") from error
     key = row_type.__name__.lower()
@@ -151,6 +152,12 @@ def load(row_type: type[Row], name: str) -> list[Row]:
     if tables.keys() != {key} or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError(f"{name}.toml: every row must be a [[{key}]], not {', '.join(tables) or 'nothing'}")
     return [_checked(row_type, f"{name}.toml, row {number}", row) for number, row in enumerate(rows, 1)]
+
+
+@cache
+def _parsed(content: bytes) -> dict[str, Any]:
+    """What a file holds, parsed once: who classifies and who verifies read the same one, and parsing takes a moment."""
+    return tomllib.loads(content.decode())
 
 
 def rules_version() -> str:

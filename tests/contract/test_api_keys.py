@@ -21,6 +21,13 @@ def client(lake, opened, tmp_path):
         yield client
 
 
+@pytest.fixture(scope="module")
+def keyless(shared_lake, opened, tmp_path_factory):
+    """An application in which no test makes a key."""
+    with opened(shared_lake, "", **identity.settings_of(tmp_path_factory.mktemp("identity"))) as client:
+        yield client
+
+
 def as_(role="editor", organization="acme", sub="anna@acme.example"):
     return {"Authorization": f"Bearer {identity.token(organization, role, sub)}"}
 
@@ -101,21 +108,21 @@ def test_viewers_and_keys_may_not_manage_keys(client, key_of, lake, who):
     [b"", b"{}", b"[]", b'"x"', b"x", b'{"name":1}', b'{"name":""}', b'{"name":null}', b'{"name":"a\\u0000b"}',
      b'{"name":"\\u202ex"}', b'{"name":"%s"}' % (b"x" * 101), b"\xff", b'{"name":' * 500],
 )  # fmt: skip
-def test_a_name_that_cannot_be_is_refused(client, body):
-    response = client.post(PATH, content=body, headers=as_())
+def test_a_name_that_cannot_be_is_refused(keyless, body):
+    response = keyless.post(PATH, content=body, headers=as_())
     assert response.status_code == 400
     assert list(response.json()) == ["error", "message"]
-    assert client.get(PATH, headers=as_()).json() == []
+    assert keyless.get(PATH, headers=as_()).json() == []
 
 
-def test_a_body_larger_than_any_name_is_refused(client):
-    assert client.post(PATH, content=b" " * 5_000, headers=as_()).status_code == 413
+def test_a_body_larger_than_any_name_is_refused(keyless):
+    assert keyless.post(PATH, content=b" " * 5_000, headers=as_()).status_code == 413
 
 
-def test_other_methods_are_not_known(client):
-    assert client.put(PATH, headers=as_()).status_code == 405
-    assert client.get(f"{PATH}/x", headers=as_()).status_code == 405
-    assert client.get(PATH).status_code == 401
+def test_other_methods_are_not_known(keyless):
+    assert keyless.put(PATH, headers=as_()).status_code == 405
+    assert keyless.get(f"{PATH}/x", headers=as_()).status_code == 405
+    assert keyless.get(PATH).status_code == 401
 
 
 def test_when_a_key_was_last_used_is_told_to_the_hour(client, lake, opened, tmp_path):

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from data.classify import Classifier
 from data.reclassifying import Reclassifier
 from queries import ANSWERS, Scope, Warehouse
 from service.answers import Answers, Workers
@@ -26,15 +25,6 @@ STALE = [
     for hour, agent in enumerate(("GPTBot/1.2", "ChatGPT-User/1.0", "claude-code/2.1", "curl/8.9.1", None))
 ]
 """Visits of automata that rules of another version took for people."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def rules():
-    """The real rules, loaded once for all tests of this file."""
-    classifier = Classifier()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("data.reclassifying.Classifier", lambda: classifier)
-        yield
 
 
 def asked(client, name="traffic-overview"):

@@ -50,13 +50,22 @@ class Asked:
         return tuple(int(response.headers[name]) for name in HEADERS)
 
 
-@pytest.fixture
-def asked(lake, settings, key_of):
-    clock = Clock(1_000.0)
-    app = create_app(settings(lake, trusted_proxies="10.0.0.0/8"), lambda: datetime(2026, 3, 15, tzinfo=UTC))
-    app.limiter = Limiter(map(ipaddress.ip_network, ["10.0.0.0/8"]), SlidingLog(clock), lambda: clock.now + Asked.ahead)
+@pytest.fixture(scope="module")
+def served(shared_lake, settings, key_of):
+    """The application in process, and a key."""
+    app = create_app(settings(shared_lake, trusted_proxies="10.0.0.0/8"), lambda: datetime(2026, 3, 15, tzinfo=UTC))
     with TestClient(app, raise_server_exceptions=False, client=("10.0.0.1", 1)) as client:
-        yield Asked(client, clock, key_of(lake))
+        yield client, key_of(shared_lake)
+
+
+@pytest.fixture
+def asked(served):
+    client, key = served
+    clock = Clock(1_000.0)
+    client.app.limiter = Limiter(
+        map(ipaddress.ip_network, ["10.0.0.0/8"]), SlidingLog(clock), lambda: clock.now + Asked.ahead
+    )
+    return Asked(client, clock, key)
 
 
 def test_sixty_requests_are_answered_and_the_next_is_429(asked):

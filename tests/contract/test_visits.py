@@ -22,7 +22,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
 
 from data import pending
-from data.classify import Classifier
 from data.lake import Lake
 from service import receiving
 from service.upkeep import FLUSH_AFTER
@@ -37,15 +36,6 @@ FOUR = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retr
 NAMES = itertools.count(1)
 SOURCES = itertools.count(1)
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def rules():
-    """The real rules, loaded once for all applications of this file."""
-    classifier = Classifier()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("data.intake.Classifier", lambda: classifier)
-        yield
 
 
 def token(**claims):

@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from data import compacting, importing, pending
-from data.classify import Classifier
 from data.compacting import ABANDONED, MOST_OPEN_FILES, Compacted, Compactor
 from data.errors import LakeDamaged, TrafficError
 from data.importing import Importer, Options
@@ -41,14 +40,11 @@ READERS = int(os.environ.get("TRAFFIC_READERS", "1000"))
 
 
 @pytest.fixture(scope="module", autouse=True)
-def rules():
-    """The real rules, loaded once for all tests of this file; one reader for each import, as these logs are short."""
-    classifier = Classifier()
+def one_reader():
+    """One reader for each import, as these logs are short."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("importing", "reclassifying"):
-            patch.setattr(f"data.{module}.Classifier", lambda: classifier)
         patch.setattr(importing, "READERS", 1)
-        yield classifier
+        yield
 
 
 @contextmanager
@@ -619,7 +615,9 @@ def test_visits_that_land_while_their_day_is_merged_are_left_to_the_next_run(two
     assert paths(lake) == told + Counter({"/4-99": 1})
 
 
-def test_flush_import_reclassification_and_compaction_at_once_lose_and_double_nothing(lake, reopened, tmp_path, rules):
+def test_flush_import_reclassification_and_compaction_at_once_lose_and_double_nothing(
+    lake, reopened, tmp_path, classifier
+):
     log, done, troubles = tmp_path / "access.log", threading.Event(), []
     turns, old = 12, "an older version"
 
@@ -679,7 +677,7 @@ def test_flush_import_reclassification_and_compaction_at_once_lose_and_double_no
     reclassify(lake)
     compact(lake)
     assert paths(lake) == sent + logged
-    assert {row["rules_version"] for rows in rows_of(lake).values() for row in rows} == {rules.rules_version}
+    assert {row["rules_version"] for rows in rows_of(lake).values() for row in rows} == {classifier.rules_version}
     assert {day: files for day, files in numbers(lake).items() if day < 6} == {4: 1, 5: 1}
     assert strays(lake) == ([], set())
 

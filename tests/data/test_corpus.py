@@ -2,7 +2,6 @@
 
 import pytest
 
-from data.classify import Classifier
 from data.visits import BOT_CATEGORIES, CATEGORY_OF_KIND, DEVICE_TYPES
 from tests.corpus import LABELS, NAMES, labelled, request_of
 
@@ -16,11 +15,6 @@ LEAST = {
     ("referrals", "ai_source"): 0.99,
     ("traps", "bot_category"): 0.99,
 }
-
-
-@pytest.fixture(scope="module")
-def classifier():
-    return Classifier()
 
 
 @pytest.mark.parametrize(("name", "label"), LEAST)

@@ -20,7 +20,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from data import erasing, importing
-from data.classify import Classifier
 from data.compacting import Compactor
 from data.erasing import Criteria, Eraser, delete, empty_log
 from data.errors import LakeDamaged
@@ -38,12 +37,9 @@ NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def rules():
-    """The rules, loaded once; and one reader for each import, as these logs are short."""
-    classifier = Classifier()
+def one_reader():
+    """One reader for each import, as these logs are short."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("importing", "reclassifying"):
-            patch.setattr(f"data.{module}.Classifier", lambda: classifier)
         patch.setattr(importing, "READERS", 1)
         yield
 

@@ -18,7 +18,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from data.classify import Classifier
 from data.errors import BadInput
 from data.following import Follower
 from data.importing import Importer, Options
@@ -35,15 +34,6 @@ def line(path, ip="203.0.113.7", agent=CHROME):
 
 def lines(*paths):
     return "".join(map(line, paths))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def rules():
-    """The real rules, loaded once for all importers of this file."""
-    classifier = Classifier()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("data.importing.Classifier", lambda: classifier)
-        yield
 
 
 @pytest.fixture(scope="module")

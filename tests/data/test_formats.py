@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from data import source
-from data.classify import Classifier
 from data.errors import BadInput
 from data.importing import Importer, Options
 from data.lake import Lake
@@ -26,15 +25,6 @@ LOGS = Path(__file__).parent / "logs"
 START, END = date(1, 1, 1), date(9999, 12, 31)
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 FACTS = ("visited_at", "domain", "path", "short_code", "method", "status", "referrer", "user_agent", "country")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def rules():
-    """The real rules, loaded once for all importers of this file."""
-    classifier = Classifier()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("data.importing.Classifier", lambda: classifier)
-        yield
 
 
 @pytest.fixture(scope="module")

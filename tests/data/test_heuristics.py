@@ -9,18 +9,13 @@ import re2
 
 from data import reference
 from data.automata import Automata
-from data.classify import Classifier, Request
+from data.classify import Request
 from data.reference import Agent, Heuristic, IpList, NotCrawler, Proxy, load
 from data.verifying import Verifier
 
 HEURISTICS, NOT_CRAWLERS = load(Heuristic, "heuristics"), load(NotCrawler, "notcrawlers")
 KNOWN_BY_NAME = {"a browser without a window", "a service of Google"}
 """Rows whose example is an agent of agents.toml too, which decides: one that is not would show more."""
-
-
-@pytest.fixture(scope="module")
-def classifier():
-    return Classifier()
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ import pytest
 from mmdb_writer import MMDBWriter
 from netaddr import IPSet
 
-from data.classify import Classifier
 from data.countries import Countries
 from data.errors import LakeDamaged
 from data.importing import Importer, Options
@@ -111,15 +110,6 @@ CHECKED = UNCHECKED | {
     "/roaming-inside": (*FETCHING[:5], "verified", "ip_range", "bot"),
 }
 PROXIES = [ip_network("5.6.7.0/24")]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def rules():
-    """The real rules, loaded once for all importers of this file."""
-    classifier = Classifier()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("data.importing.Classifier", lambda: classifier)
-        yield
 
 
 def fetch_lists(lake, lists=None, at=FETCHED):

@@ -19,7 +19,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from data import source
-from data.classify import Classifier
 from data.errors import BadInput
 from data.importing import Importer, Options
 from data.lake import Lake
@@ -62,15 +61,6 @@ GARBLED = [
     line("/five", at="20/May/2015:10:05:03 +0000").rstrip("\n") + "\r\n",
     line("/last", agent=r"He said \"hi\" (twice)"),
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def rules():
-    """The real rules, loaded once for all importers of this file."""
-    classifier = Classifier()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("data.importing.Classifier", lambda: classifier)
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,6 @@ from mmdb_writer import MMDBWriter
 from netaddr import IPSet
 
 from data import importing, pending
-from data.classify import Classifier
 from data.countries import Countries
 from data.facts import Sent
 from data.importing import Importer, Options
@@ -48,14 +47,11 @@ GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.
 
 
 @pytest.fixture(scope="module", autouse=True)
-def rules():
-    """The real rules, loaded once for all intakes and importers of this file; one reader, as these logs are short."""
-    classifier = Classifier()
+def one_reader():
+    """One reader for each import, as these logs are short."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("intake", "importing"):
-            patch.setattr(f"data.{module}.Classifier", lambda: classifier)
         patch.setattr(importing, "READERS", 1)
-        yield classifier
+        yield
 
 
 def fetch_lists(lake, lists=LISTS, at=FETCHED):
@@ -295,7 +291,7 @@ def test_visits_of_more_days_than_files_are_wanted_are_refused(lake, intake):
 # What becomes of a row
 
 
-def test_a_row_becomes_exactly_this_visit(lake, intake, rules):
+def test_a_row_becomes_exactly_this_visit(lake, intake, classifier):
     row = {
         "time": "2026-03-04T23:30:00-05:00",
         "ip": "203.0.113.7",
@@ -338,7 +334,7 @@ def test_a_row_becomes_exactly_this_visit(lake, intake, rules):
         "utm_content": None,
         "visitor": visitor_of(salt, "acme", "203.0.113.7", IPHONE),
         "is_malicious": False,
-        "rules_version": rules.rules_version,
+        "rules_version": classifier.rules_version,
     }
 
 

@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from data import reference
-from data.classify import Classifier, Request
+from data.classify import Request
 from data.reference import Agent, Campaign, Probe, Referrer, load, rules_version
 from data.visits import AI_CATEGORIES, CATEGORY_OF_KIND
 
@@ -27,11 +27,6 @@ GOOD = {
     "checked": "2026-11-20",
     "example": '"GPTBot/1.2"',
 }
-
-
-@pytest.fixture(scope="module")
-def classifier():
-    return Classifier()
 
 
 @pytest.fixture

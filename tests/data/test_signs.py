@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from data.automata import LONGEST_USER_AGENT
-from data.classify import Classifier, Request
+from data.classify import Request
 from data.people import People
 from data.reference import Agent, Campaign, Heuristic, NotCrawler, Referrer, load
 from data.signs import PERSON
@@ -44,11 +44,6 @@ ORDER = (
     "no sign of automation or of an AI product",
 )
 """How the rules of each kind begin, in the order in which they are believed."""
-
-
-@pytest.fixture(scope="module")
-def classifier():
-    return Classifier()
 
 
 @pytest.fixture(scope="module")

@@ -33,9 +33,11 @@ GPTBOT, PERSON = (
 )
 
 LOOP = """
-import io, json, os, sys, traceback
+import functools, io, json, os, sys, traceback
+import data.classify, data.importing
 from data import reference
 from service.commands import main
+data.classify.Classifier = data.importing.Classifier = functools.cache(data.classify.Classifier)
 asked, told, load = sys.stdin, sys.stdout, reference.load
 kept = dict(os.environ)
 for line in asked:

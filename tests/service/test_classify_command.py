@@ -14,7 +14,7 @@ import crawleruseragents
 import pyarrow.parquet as pq
 import pytest
 
-from data.classify import Classifier, Request
+from data.classify import Request
 from data.importing import Importer, Options
 from data.iplists import refresh
 from data.reference import IpList, load
@@ -87,11 +87,6 @@ def classify(tmp_path):
         return found
 
     return classify
-
-
-@pytest.fixture(scope="module")
-def classifier():
-    return Classifier()
 
 
 def lines_of(rows):

@@ -36,8 +36,10 @@ PERSON, GPTBOT = (
 )
 
 LOOP = """
-import io, json, sys, traceback
+import functools, io, json, sys, traceback
+import data.classify, data.importing
 from service.commands import main
+data.classify.Classifier = data.importing.Classifier = functools.cache(data.classify.Classifier)
 asked, told = sys.stdin, sys.stdout
 for line in asked:
     sys.argv = ["traffic", *json.loads(line)]

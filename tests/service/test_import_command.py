@@ -1,34 +1,43 @@
 """`traffic import` of logs that must be told how they look."""
 
-import os
-import subprocess
 import sys
 from datetime import date
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from data.readers import FORMATS
+from service.commands import main
 
-PROGRAM = Path(sys.executable).parent / "traffic"
-ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")} | {"COLUMNS": "400"}
 NOTATION = '$remote_addr [$time_local] "$request" $status "$http_user_agent" $host'
 NGINX = '203.0.113.7 [04/Mar/2026:10:05:03 +0000] "GET /abc HTTP/1.1" 302 "curl/8.5.0" go.example.com\n'
 CSV = "ts,link,client\n2026-03-04T10:05:03Z,https://go.example.com/abc,203.0.113.7\n"
 
 
 @pytest.fixture
-def run(lake, tmp_path):
+def traffic(monkeypatch, capsys):
+    """Runs `traffic import` with some arguments: its exit code, what it printed and what it told."""
+
+    def traffic(*arguments):
+        monkeypatch.setattr(sys, "argv", ["traffic", "import", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "400")
+        with pytest.raises(SystemExit) as end:
+            main()
+        return (end.value.code, *capsys.readouterr())
+
+    return traffic
+
+
+@pytest.fixture
+def run(lake, tmp_path, traffic):
     """Runs `traffic import` on a text; what it told, and its exit code."""
 
     def run(text, *flags):
         path = tmp_path / "access.log"
         path.write_text(text, "utf-8")
-        command = [PROGRAM, "import", path, "--org", "acme", "--lake", lake.root, *flags]
-        done = subprocess.run(command, capture_output=True, text=True, env=ENVIRON, check=False)
-        assert done.stdout == ""
-        return done.stderr, done.returncode
+        code, printed, told = traffic(path, "--org", "acme", "--lake", lake.root, *flags)
+        assert printed == ""
+        return told, code
 
     return run
 
@@ -66,7 +75,8 @@ def test_what_cannot_be_read_ends_with_one_clear_line(lake, run, text, flags, to
     assert paths(lake) == []
 
 
-def test_the_help_names_every_format_and_shows_how_logs_are_described():
-    done = subprocess.run([PROGRAM, "import", "--help"], capture_output=True, text=True, env=ENVIRON, check=True)
-    told = " ".join(done.stdout.split())
+def test_the_help_names_every_format_and_shows_how_logs_are_described(traffic):
+    code, printed, _ = traffic("--help")
+    assert code == 0
+    told = " ".join(printed.split())
     assert [name for name in (*FORMATS, "$remote_addr [$time_local]", "time=ts,ip=") if name not in told] == []
