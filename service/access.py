@@ -167,7 +167,10 @@ class RequireCaller:
         self._public = public
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 401, or pass the request on with its caller in the scope."""
+        """Answer 401, or what is to be told anyway, or pass the request on with its caller in the scope."""
+        if "refusal" in scope:
+            await render(scope["refusal"])(scope, receive, send)
+            return
         if scope["type"] == "http" and scope["path"] not in self._public:
             try:
                 scope["caller"] = await self._caller(scope["headers"])

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from starlette.types import Receive
 
 from queries import ANSWERS, EngineLost, Entry, FilesGone, Scope, Warehouse
-from service.cache import AnswerCache, Slot
+from service.cache import AnswerCache, Held, Slot
 from service.encoding import encode
 from service.errors import ClientLeft, Overloaded
 
@@ -65,7 +65,7 @@ class Answers:
 
     def __init__(self, warehouse: Warehouse, cache: AnswerCache, workers: Workers) -> None:
         self._warehouse = warehouse
-        self._cache = cache
+        self.cache = cache
         self._workers = workers
         self._waiting: Counter[asyncio.Task[bytes]] = Counter()
 
@@ -74,50 +74,59 @@ class Answers:
 
         With `receive`, where a server tells that the client left, also ClientLeft.
         """
-        held = self.held(entry, scope)
+        held = self.held(entry, scope, self.epoch(scope.organization))
         if held is not None:
-            return held
+            self.count_hit(entry, scope.organization)
+            return held.body
         computed = self._computed(entry, scope)
         return await (_while_there(computed, receive) if receive else computed)
 
-    def held(self, entry: Entry, scope: Scope) -> bytes | None:
-        """The answer of an entry as JSON where nothing has to be computed for it, else None. Only then it counts."""
-        epoch = self._warehouse.epoch(scope.organization)
+    def held(self, entry: Entry, scope: Scope, epoch: int) -> Held | None:
+        """The answer of an entry as JSON where nothing has to be computed for it, as old as the oldest of its parts."""
         shared = _SHARED.get(entry.name, [])
-        asked = [part for _, part in shared] or [entry]
-        bodies = []
-        for part in asked:
-            body = self._cache.held(Slot(part.name, scope, epoch))
-            if body is None:
+        found = []
+        for _, part in shared or [("", entry)]:
+            held = self.cache.found(Slot(part.name, scope, epoch))
+            if held is None:
                 return None
-            bodies.append(body)
-        for counted in [*asked, entry] if shared else asked:
-            self._cache.count(scope.organization, counted.name, "hits")
-        return _joined([member for member, _ in shared], bodies) if shared else bodies[0]
+            found.append(held)
+        if not shared:
+            return found[0]
+        body = _joined([member for member, _ in shared], [held.body for held in found])
+        return Held(body, min(held.stored_at for held in found))
+
+    def epoch(self, organization: str) -> int:
+        """What an answer must rest on to be given to who asks now."""
+        return self._warehouse.epoch(organization)
+
+    def count_hit(self, entry: Entry, organization: str) -> None:
+        """Count that an answer was given for which nothing was computed."""
+        self.cache.count(organization, entry.name, "hits")
 
     def statistics(self, organization: str) -> list[dict[str, Any]]:
         """The rows of cache-stats."""
-        return self._cache.statistics(organization, list(ANSWERS))
+        parts = {name: [part.name for _, part in shared] for name, shared in _SHARED.items()}
+        return self.cache.statistics(organization, list(ANSWERS), parts)
 
     async def _computed(self, entry: Entry, scope: Scope) -> bytes:
-        turn = _Turn(self._warehouse, self._workers, scope, self._warehouse.epoch(scope.organization))
+        turn = _Turn(self._warehouse, self._workers, scope, self.epoch(scope.organization))
         shared = _SHARED.get(entry.name, [])
         if not shared:
             return await self._slot(entry, turn)
-        self._cache.count(scope.organization, entry.name, "misses")
+        self.cache.count(scope.organization, entry.name, "misses")
         bodies = await _together([self._slot(part, turn) for _, part in shared])
         return _joined([member for member, _ in shared], bodies)
 
     async def _slot(self, entry: Entry, turn: "_Turn") -> bytes:
         slot = turn.slot(entry)
-        body = self._cache.held(slot)
-        self._cache.count(turn.scope.organization, entry.name, "misses" if body is None else "hits")
+        body = self.cache.held(slot)
+        self.cache.count(turn.scope.organization, entry.name, "misses" if body is None else "hits")
         if body is not None:
             return body
-        task = self._cache.computing(slot)
+        task = self.cache.computing(slot)
         if task is None:
             turn.begin()
-            task = self._cache.compute(slot, lambda: turn.answer(entry))
+            task = self.cache.compute(slot, lambda: turn.answer(entry))
             task.add_done_callback(lambda _: turn.end())
         return await self._waited(task)
 

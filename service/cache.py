@@ -3,8 +3,8 @@
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from cachetools import TTLCache
@@ -24,20 +24,21 @@ class Slot(NamedTuple):
     epoch: int = 0
 
 
-@dataclass(frozen=True)
-class _Held:
+class Held(NamedTuple):
+    """An answer, and when it was stored by the clock of its cache."""
+
     body: bytes
     stored_at: float
 
 
-class _Answers(TTLCache[Slot, _Held]):
+class _Answers(TTLCache[Slot, Held]):
     """A TTLCache that tells of what it drops for want of space."""
 
     def __init__(self, clock: Callable[[], float], dropped: Callable[[Slot], None]) -> None:
         super().__init__(MOST_BYTES, TTL_SECONDS, clock, lambda held: len(held.body) + _OVERHEAD_BYTES)
         self._dropped = dropped
 
-    def popitem(self) -> tuple[Slot, _Held]:
+    def popitem(self) -> tuple[Slot, Held]:
         slot, held = super().popitem()
         self._dropped(slot)
         return slot, held
@@ -47,7 +48,9 @@ class AnswerCache:
     """Belongs to one event loop; nothing in it blocks."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+        self.clock = clock
+        self.stored = 0
+        """How often an answer was stored; nothing leaves its slot in between but by its age."""
         self._counts: defaultdict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
         self._held = _Answers(clock, lambda slot: self.count(slot.scope.organization, slot.name, "evictions"))
         self._running: dict[Slot, asyncio.Task[bytes]] = {}
@@ -58,8 +61,13 @@ class AnswerCache:
 
     def held(self, slot: Slot) -> bytes | None:
         """The answer held in a slot, if it is still young enough."""
+        held = self.found(slot)
+        return None if held is None else held.body
+
+    def found(self, slot: Slot) -> Held | None:
+        """The same, and since when it is held."""
         try:
-            return self._held[slot].body  # `get` would look twice
+            return self._held[slot]  # `get` would look twice
         except KeyError:
             return None
 
@@ -74,7 +82,8 @@ class AnswerCache:
         async def run() -> bytes:
             body = await computation()
             if len(body) + _OVERHEAD_BYTES <= MOST_BYTES:
-                self._held[slot] = _Held(body, self._clock())
+                self._held[slot] = Held(body, self.clock())
+                self.stored += 1
             return body
 
         task = asyncio.create_task(run())
@@ -86,14 +95,21 @@ class AnswerCache:
         """Count a hit, a miss or an eviction of one entry."""
         self._counts[organization][name, what] += 1
 
-    def statistics(self, organization: str, names: list[str]) -> list[dict[str, Any]]:
-        """The rows of cache-stats: the total first, then each of `names`; of one organization only."""
-        now = self._clock()
-        held: defaultdict[str, list[_Held]] = defaultdict(list)
+    def statistics(
+        self, organization: str, names: list[str], parts: Mapping[str, list[str]] = MappingProxyType({})
+    ) -> list[dict[str, Any]]:
+        """The rows of cache-stats: the total first, then each of `names`; of one organization only.
+
+        A hit of an answer is one of each of its `parts`.
+        """
+        now = self.clock()
+        held: defaultdict[str, list[Held]] = defaultdict(list)
         for slot in list(self._held):
             if slot.scope.organization == organization:
                 held[slot.name].append(self._held[slot])
-        counts = self._counts.get(organization, Counter())
+        counts = self._counts.get(organization, Counter()).copy()
+        for name, hits in [(name, counts[name, "hits"]) for name in parts]:
+            counts.update({(part, "hits"): hits for part in parts[name]})
         of_each = [_row(name, held[name], counts, [name], now) for name in names]
         return [_row("total", [one for name in names for one in held[name]], counts, names, now), *of_each]
 
@@ -105,7 +121,7 @@ class AnswerCache:
 
 
 def _row(
-    scope: str, held: list[_Held], counts: Counter[tuple[str, str]], names: list[str], now: float
+    scope: str, held: list[Held], counts: Counter[tuple[str, str]], names: list[str], now: float
 ) -> dict[str, Any]:
     hits, misses, evictions = (sum(counts[name, what] for name in names) for what in ("hits", "misses", "evictions"))
     asked = hits + misses

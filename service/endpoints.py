@@ -17,7 +17,7 @@ from service.control import Control, Key, id_of
 from service.encoding import encode
 from service.errors import BadBody, Forbidden, NotFound, TooLarge
 from service.parameters import read_query, scope_of
-from service.receiving import Receiver
+from service.receiving import Receiver, pieces_of
 from service.responses import json_response
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -101,8 +101,8 @@ def _key_manager(request: Request) -> Caller:
 
 async def _name_in(request: Request) -> str:
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
+    async for piece in pieces_of(request):
+        body += piece
         if len(body) > MOST_NAME_BYTES:
             raise TooLarge("The body is larger than a name.")
     try:

@@ -7,18 +7,17 @@ import itertools
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import Failed, Problem
 from service.limits import HEADERS, Limiter, Verdict
-from service.logs import Log, trouble_of
+from service.logs import Log, Outcome, trouble_of
 from service.metrics import Metrics
 from service.responses import json_response, render
+from service.shortcut import Found, Shortcut
 
-WHOLE: Final = "traffic.whole"
-"""The extension of a server that sends an answer at once: the lines of its header, then its body. It tells whether."""
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _STANDING: Final = (
     (b"x-content-type-options", b"nosniff"),
@@ -29,8 +28,8 @@ _STANDING: Final = (
 """The headers of every response beside those of the limiter and X-Request-Id."""
 _JSON: Final = (b"content-type", b"application/json")
 
-_OF_EACH: Final = ((b"content-length", b"%d"), (b"x-request-id", b"%s"), *((name, b"%d") for name in HEADERS))
-_HELD: Final = b"".join(b"%s: %s\r\n" % pair for pair in (_JSON, *_STANDING, *_OF_EACH))
+_OF_ALL: Final = b"".join(b"%s: %s\r\n" % pair for pair in (_JSON, *_STANDING))
+_OF_EACH: Final = "content-length: %d\r\nx-request-id: %s\r\n" + "".join(f"{name.decode()}: %d\r\n" for name in HEADERS)
 """The header of an answer that is held; its numbers are still to come."""
 
 Headers = list[tuple[bytes, bytes]]
@@ -48,14 +47,14 @@ class Front:
         self,
         app: ASGIApp,
         limiter: Limiter,
-        held: Callable[[Scope], bytes | None],
+        shortcut: Shortcut,
         routes: Callable[[str], str],
         *,
         metrics: Metrics,
         monitor: ASGIApp,
         log: Log | None = None,
     ) -> None:
-        """`held` gives the answer to a request for which nothing has to be computed, `routes` a path's route.
+        """`shortcut` finds answers for which nothing has to be computed, `routes` gives a path's route.
 
         `monitor` is what the operator's own tools ask, on a port of its own.
         """
@@ -63,7 +62,7 @@ class Front:
         self.monitor = monitor
         self.metrics = metrics
         self._app = app
-        self._held = held
+        self._shortcut = shortcut
         self._routes = routes
         self._log = log
         self._numbers = itertools.count(1)
@@ -76,41 +75,59 @@ class Front:
             return
         begun = time.perf_counter()
         verdict = self.limiter.verdict_of(scope)
-        number = f"{self._prefix}{next(self._numbers):08x}"
-        body = self._held_or_none(scope) if verdict.accepted else None
-        status = 200
-        if body is None or not self._is_sent_whole(scope, number, verdict, body):
-            app = self._answering(verdict, body)
-            status = await self._answered(app, scope, receive, send, self._marks(number, verdict))
-        self._note(number, scope, status, time.perf_counter() - begun)
+        marks = self._marks(self._number(), verdict)
+        found = self._found(_address_of(scope), scope) if verdict.accepted and scope["method"] == "GET" else None
+        app = self._answering(scope, verdict, found)
+        status = await self._answered(app, scope, receive, send, marks)
+        organization = getattr(found or scope.get("caller"), "organization", None)
+        self._note(marks.number, self._outcome(scope, status, organization), time.perf_counter() - begun)
 
-    def _answering(self, verdict: Verdict, body: bytes | None) -> ASGIApp:
-        """Who answers: what is held, the application, or the refusal."""
-        if body is not None:
-            return json_response(body)
-        return self._app if verdict.accepted else render(self.limiter.refusal(verdict))
+    def at_once(self, address: bytes, scope: Scope, *, is_prompt: bool) -> tuple[bytes, bytes] | None:
+        """The answer to a GET, of status 200, if it is held: all of its header but the first line, and its body.
 
-    def _is_sent_whole(self, scope: Scope, number: str, verdict: Verdict, body: bytes) -> bool:
-        """Send what is held at once, where the server can; tell whether."""
-        whole = scope.get("extensions", {}).get(WHOLE)
-        if whole is None:
-            return False
-        is_sent: bool = whole(_HELD % (len(body), number.encode(), *self.limiter.values(verdict)), body)
-        return is_sent
+        Of the scope, `client` and `headers` are needed; `is_prompt` as Shortcut has it. With None nothing is counted.
+        """
+        begun = time.perf_counter()
+        found = self._found(address, scope, is_prompt)
+        if found is None:
+            return None
+        verdict = self.limiter.verdict_of(scope)
+        if not verdict.accepted:
+            return None
+        number = self._number()
+        self._shortcut.count(found)
+        self._note(number, Outcome("GET", found.path, 200, found.organization), time.perf_counter() - begun)
+        own = _OF_EACH % (len(found.body), number, *self.limiter.values(verdict))
+        return _OF_ALL + own.encode(), found.body
 
-    def _held_or_none(self, scope: Scope) -> bytes | None:
+    def _number(self) -> str:
+        return f"{self._prefix}{next(self._numbers):08x}"
+
+    def _found(self, address: bytes, scope: Mapping[str, Any], is_prompt: bool = False) -> Found | None:
         try:
-            return self._held(scope)
+            return self._shortcut.find(address, scope["headers"], is_prompt)
         except Exception:  # noqa: BLE001  # the application meets the same trouble and tells of it
             return None
+
+    def _answering(self, scope: Scope, verdict: Verdict, found: Found | None) -> ASGIApp:
+        """Who answers: what is held, the application, or the refusal."""
+        if found is not None:
+            self._shortcut.count(found)
+            return json_response(found.body)
+        if not verdict.accepted:
+            refusal = self.limiter.refusal(verdict)
+            if not _is_from_a_page(scope):
+                return render(refusal)
+            scope["refusal"] = refusal  # the application knows which pages may read it
+        return self._app
 
     def turned_away(self, client: tuple[str, int] | None, problem: Problem) -> tuple[Problem, Headers]:
         """Count and note what never became a request; what is answered, and with which headers."""
         scope: Scope = {"client": client, "headers": [], "method": "", "path": ""}
         verdict = self.limiter.verdict_of(scope)
-        marks = self._marks(f"{self._prefix}{next(self._numbers):08x}", verdict)
+        marks = self._marks(self._number(), verdict)
         told = problem if verdict.accepted else self.limiter.refusal(verdict)
-        self._note(marks.number, scope, told.status, 0.0)
+        self._note(marks.number, self._outcome(scope, told.status, None), 0.0)
         return told, [_JSON, *marks.headers]
 
     def _marks(self, number: str, verdict: Verdict) -> _Marks:
@@ -137,14 +154,21 @@ class Front:
                 await render(Failed())(scope, receive, send_with_headers)
         return status
 
-    def _note(self, number: str, scope: Mapping[str, object], status: int, seconds: float) -> None:
-        method = str(scope["method"]) if scope["method"] in _METHODS else ""
-        route = self._routes(str(scope["path"]))
-        self.metrics.count(route, method, status, seconds)
+    def _outcome(self, scope: Mapping[str, Any], status: int, organization: str | None) -> Outcome:
+        method = scope["method"] if scope["method"] in _METHODS else ""
+        return Outcome(method, self._routes(scope["path"]), status, organization)
+
+    def _note(self, number: str, outcome: Outcome, seconds: float) -> None:
+        self.metrics.count(outcome.route, outcome.method, outcome.status, seconds)
         if self._log:
-            caller = scope.get("caller")
-            organization = getattr(caller, "organization", None)
-            self._log.line(
-                "info", "request", id=number, method=method, route=route, status=status,
-                ms=round(1000 * seconds, 2), organization=organization,
-            )  # fmt: skip
+            self._log.request(number, outcome, seconds)
+
+
+def _address_of(scope: Scope) -> bytes:
+    """The address as it was written."""
+    return b"%s?%s" % (scope.get("raw_path", b""), scope["query_string"])
+
+
+def _is_from_a_page(scope: Scope) -> bool:
+    """Whether a page of another site may wait for the answer, which is not what a browser asks before."""
+    return scope["method"] != "OPTIONS" and any(name == b"origin" for name, _ in scope["headers"])

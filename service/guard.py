@@ -5,7 +5,6 @@ Time in which the service works, or lets a client wait, counts for nobody.
 """
 
 import asyncio
-import re
 import time
 from collections.abc import Iterable
 from enum import Enum
@@ -17,8 +16,9 @@ import orjson
 from uvicorn._types import ASGIReceiveEvent
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from service.errors import HeadersTooLarge, Malformed, Problem, TimedOut, UrlTooLong
-from service.front import WHOLE, Front
+from service.errors import HeadersTooLarge, Malformed, Problem, TimedOut
+from service.front import Front
+from service.headers import MOST_HEADER_BYTES, MOST_URL_BYTES, check_host, check_size, check_upgrade
 from service.places import Places
 from service.sockets import Lingering, reset_when_closed, unread_bytes
 
@@ -35,24 +35,19 @@ BODY_SECONDS: Final = 60.0
 UNREAD_SECONDS: Final = 30.0
 """In which a client takes 64 KiB of an answer that waits for it, or all of it."""
 LEAST_READ: Final = 65_536
-MOST_JOINED_BYTES: Final = 65_536
+MOST_JOINED_BYTES: Final = 16_384
 """Of an answer that is copied to go out in one piece; of a large one, all who wait for it share what is held."""
 LINGER_SECONDS: Final = 2.0
 """In which what a client still sends is thrown away after its request was refused: it is to read the refusal."""
 
-MOST_URL_BYTES: Final = 8_192
-MOST_HEADER_BYTES: Final = 65_536
-"""Of the names and values of a request's headers, each with the four bytes that part it from the next."""
-MOST_HEADERS: Final = 100
 PIECE_BYTES: Final = 16_384
 """Of what has come, for the parser at a time: so much may be beyond a limit before that is seen."""
 MOST_UNTOLD_BYTES: Final = MOST_URL_BYTES + MOST_HEADER_BYTES
 """Since the last beginning of a request or piece of a body: the parser tells of a header only when it has ended."""
 MOST_WAITING: Final = 64
 """Requests of one connection that wait for the one before them; a source has 60 answered in a minute."""
-
-_HOST: Final = re.compile(rb"[\w.~!$&'()*+,;=%:\[\]-]*", re.ASCII)
-_FRAMING: Final = (b"content-length", b"transfer-encoding")  # with Upgrade the parser sees no body
+CROWD: Final = 512
+"""Connections of which an event loop may, busy with some, find others ready that were not when it began."""
 
 
 class Guard:
@@ -100,7 +95,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._since = self._moved = self._unread_since = self.guard.now
         self._unread = self._untold_bytes = 0
         self._refusal: Problem | None = None
-        self._extensions = {WHOLE: self._send_whole}
+        self._was_short = True
         self._source = self.guard.places.take(self.client)
         if self._source is None:
             transport.close()
@@ -115,6 +110,8 @@ class GuardedProtocol(HttpToolsProtocol):
         """Read on. Whatever is wrong with the request ends the connection."""
         if self._awaited is _Awaited.END:
             return
+        self._is_prompt = self._was_short and len(self.connections) < CROWD
+        self._was_short = len(data) <= PIECE_BYTES  # else the loop reads on at once
         try:
             for begin in range(0, len(data), PIECE_BYTES):
                 self._feed(data[begin : begin + PIECE_BYTES])
@@ -122,10 +119,8 @@ class GuardedProtocol(HttpToolsProtocol):
             found = error if isinstance(error, Problem) else error.__context__
             self._refuse(found if isinstance(found, Problem) else Malformed())
         self._moved = self.guard.now
-        if self._awaited is not _Awaited.REQUEST and self.cycle is not None:
-            self.cycle.transport = Lingering(
-                self.transport, self.linger
-            )  # its answer may come while the client still sends
+        if self._awaited is not _Awaited.REQUEST and self.cycle is not None:  # an answer may come before its end
+            self.cycle.transport = Lingering(self.transport, self.linger)
             self.cycle.receive = partial(self._receive, self.cycle)  # type: ignore[method-assign]
 
     def _feed(self, data: bytes) -> None:
@@ -139,24 +134,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._untold_bytes > MOST_UNTOLD_BYTES:
             raise HeadersTooLarge
         if self._awaited is _Awaited.HEADER:
-            self._check_size()
-
-    def _check_size(self) -> None:
-        """Raises UrlTooLong or HeadersTooLarge."""
-        if len(self.url) > MOST_URL_BYTES:
-            raise UrlTooLong(MOST_URL_BYTES)
-        if len(self.headers) > MOST_HEADERS or (
-            self._untold_bytes > MOST_HEADER_BYTES - PIECE_BYTES  # else they cannot be too large
-            and sum(len(name) + len(value) + 4 for name, value in self.headers) > MOST_HEADER_BYTES
-        ):
-            raise HeadersTooLarge
-
-    def _check_host(self, hosts: list[bytes]) -> None:
-        """What RFC 9112, 3.2 demands of a request. Raises Malformed."""
-        if len(hosts) != 1 and (hosts or self.parser.get_http_version() == "1.1"):
-            raise Malformed("There must be one header Host.", "Send the name that you connect to, once.")
-        if hosts and not _HOST.fullmatch(hosts[0]):
-            raise Malformed("The header Host names no host.", "Send the name that you connect to, and its port.")
+            check_size(self.url, self.headers, self._untold_bytes + PIECE_BYTES)
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -167,15 +145,15 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """A request can be answered. Raises UrlTooLong, HeadersTooLarge or Malformed."""
-        self._check_size()
-        self._check_host([value for name, value in self.headers if name == b"host"])
-        if self.parser.should_upgrade() and any(name in _FRAMING for name, _ in self.headers):
-            raise Malformed("A body and the header Upgrade do not go together.", "Send it without Upgrade.")
+        check_size(self.url, self.headers, self._untold_bytes + PIECE_BYTES)
+        check_host(self.headers, self.parser.get_http_version())
+        if self.parser.should_upgrade():
+            check_upgrade(self.headers)
         if len(self.pipeline) >= MOST_WAITING:
             raise Malformed("Too many requests wait on this connection.", "Wait for answers before you send more.")
-        scope = self.scope
+        if self._is_answered_at_once():
+            return
         super().on_headers_complete()
-        cast("dict[str, object]", scope)["extensions"] = self._extensions
         self.headers = []  # what follows a body does not change a request that is under way
         self._awaited = _Awaited.BODY
         self._since = self.guard.now
@@ -187,7 +165,9 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """A request has come whole."""
-        super().on_message_complete()
+        if self.cycle is not None:
+            super().on_message_complete()
+        self._is_prompt = False
         self._awaited = _Awaited.REQUEST
         self._since = self.guard.now
 
@@ -212,19 +192,23 @@ class GuardedProtocol(HttpToolsProtocol):
         elif self._awaited is _Awaited.REQUEST:
             self._since = self.guard.now
 
-    def _send_whole(self, head: bytes, body: bytes) -> bool:
-        """Send an answer of status 200 in one piece; False where something is special about it."""
-        cycle = self.cycle
-        is_plain = cycle.keep_alive and cycle.transport is self.transport and not (cycle.disconnected or self.pipeline)
-        if not is_plain:
+    def _is_answered_at_once(self) -> bool:
+        """Answer what needs no application; False where something is special about it."""
+        is_free = not (self._is_answering() or self.flow.write_paused)
+        is_plain = self.parser.should_keep_alive() and self.parser.get_http_version() == "1.1"
+        if not is_free or not is_plain or self.parser.get_method() != b"GET":
             return False
-        if self.flow.write_paused or len(body) > MOST_JOINED_BYTES:
+        answer = self.guard.front.at_once(self.url, cast("dict[str, object]", self.scope), is_prompt=self._is_prompt)
+        if answer is None:
             return False
-        standing = [b"%s: %s\r\n" % pair for pair in cycle.default_headers]
-        self.transport.write(b"".join((STATUS_LINE[200], *standing, head, b"\r\n", body)))
-        cycle.response_started = cycle.response_complete = True
-        cycle.message_event.set()
-        cycle.on_response()
+        head, body = answer
+        standing = [b"%s: %s\r\n" % pair for pair in self.server_state.default_headers]
+        lines = b"".join((STATUS_LINE[200], *standing, head, b"\r\n"))
+        if len(body) > MOST_JOINED_BYTES:
+            self.transport.writelines((lines, body))
+        else:
+            self.transport.write(lines + body)
+        self.server_state.total_requests += 1
         return True
 
     def _is_answering(self) -> bool:

@@ -10,13 +10,24 @@ import traceback
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 import orjson
 
 PAUSE_SECONDS: Final = 0.1
 MOST_WAITING: Final = 100_000
 """Lines that wait for a slow reader; more are dropped, and how many is told."""
+
+_REQUEST: Final = '{"at":"%s.%03dZ","level":"info","event":"request","id":"%s",%s,"ms":%.2f,%s}\n'
+
+
+class Outcome(NamedTuple):
+    """What is told of a request, as of many others."""
+
+    method: str
+    route: str
+    status: int
+    organization: str | None
 
 
 class Log:
@@ -34,6 +45,16 @@ class Log:
         """Note what happened. Never waits and never raises."""
         if len(self._lines) < MOST_WAITING:
             self._lines.append(_line(level, event, facts))
+        else:
+            self._dropped += 1
+
+    def request(self, number: str, outcome: Outcome, seconds: float) -> None:
+        """Note a request, as `line` would: there are so many that their lines have a form of their own."""
+        if len(self._lines) < MOST_WAITING:
+            second, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
+            begin, end = _ends(outcome)
+            line = _REQUEST % (_second(second), nanoseconds // 1_000_000, number, begin, 1000 * seconds, end)
+            self._lines.append(line.encode())
         else:
             self._dropped += 1
 
@@ -80,6 +101,15 @@ def trouble_of(error: BaseException) -> dict[str, object]:
     frames = traceback.extract_tb(error.__traceback__)[-8:]
     places = [f"{frame.filename.rpartition('site-packages/')[2]}:{frame.lineno} {frame.name}" for frame in frames]
     return {"error": type(error).__name__, "places": places}
+
+
+@lru_cache(1_024)
+def _ends(outcome: Outcome) -> tuple[str, str]:
+    """What stands in a line before and after the time that it took."""
+    facts = outcome._asdict()
+    last = {"organization": facts.pop("organization")}
+    begin, end = (orjson.dumps(told).decode()[1:-1] for told in (facts, last))
+    return begin, end
 
 
 @lru_cache(1)

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -58,16 +58,13 @@ class Receiver:
 
     async def _fill(self, body: bytearray, request: Request) -> None:
         """Let a request's body come, never more of it than may be sent."""
-        try:
-            async for chunk in request.stream():
-                self._bytes_held += len(chunk)
-                body += chunk
-                if self._bytes_held > MOST_HELD:
-                    raise Overloaded
-                if len(body) > MOST_BYTES:
-                    raise TooLarge(f"The body is larger than {MOST_BYTES >> 20} MiB.")
-        except ClientDisconnect as error:
-            raise BadBody("did not come whole", "Send as many bytes as Content-Length says.") from error
+        async for piece in pieces_of(request):
+            self._bytes_held += len(piece)
+            body += piece
+            if self._bytes_held > MOST_HELD:
+                raise Overloaded
+            if len(body) > MOST_BYTES:
+                raise TooLarge(f"The body is larger than {MOST_BYTES >> 20} MiB.")
 
     async def _landed(self, sent: Sent) -> "Landed":
         waiting = _Waiting(sent, asyncio.get_running_loop().create_future())
@@ -95,6 +92,15 @@ class Receiver:
     def _land(self, group: list[_Waiting]) -> "list[Landed]":
         self._intake = self._intake or self._make_intake()
         return self._intake.land([waiting.sent for waiting in group])
+
+
+async def pieces_of(request: Request) -> AsyncIterator[bytes]:
+    """A request's body as it comes. Raises BadBody when its client leaves before the end."""
+    try:
+        async for piece in request.stream():
+            yield piece
+    except ClientDisconnect as error:
+        raise BadBody("did not come whole", "Send as many bytes as Content-Length says.") from error
 
 
 def _tell(group: list[_Waiting], outcomes: "Sequence[Landed | Exception]") -> None:

@@ -16,6 +16,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from data import BadInput
 from service.front import Front
 from service.guard import UNREAD_SECONDS, Guard, GuardedProtocol
+from service.metrics import Reading
 from service.places import MOST_OPEN, Places
 from service.sockets import give_up_after
 
@@ -133,7 +134,9 @@ async def _serve(
     ready: Callable[[], None],
     monitor: tuple[ASGIApp, socket.socket] | None,
 ) -> None:
-    guard = Guard(front, Places(front.limiter.sources, _room()))
+    places = Places(front.limiter.sources, _room())
+    front.metrics.add(Reading("traffic_connections", "Open connections.", lambda: len(places)))
+    guard = Guard(front, places)
     config = _config(front, guard.protocol(), "on", GRACE_SECONDS)
     async with _monitored(monitor):
         await _MainServer(config, ready, guard).serve([listener])

@@ -2,21 +2,36 @@
 
 from collections.abc import Callable, Mapping
 from datetime import date
-from typing import Final
-
-from starlette.types import Scope as Connection
+from typing import Final, NamedTuple
 
 from data.links import Targets
-from queries import Entry, Scope
+from queries import Entry
 from service.access import Gate
 from service.answers import Answers
+from service.cache import TTL_SECONDS
+from service.epochs import Epochs
 from service.errors import BadParameter
 from service.parameters import read_query, scope_of
 
 MOST_QUESTIONS: Final = 4_096
 LONGEST_QUESTION: Final = 512
+MOST_JOINED_BYTES: Final = 16 << 20
+"""Of remembered answers that are put together of several; what the others hold, the cache holds anyway."""
 _LONG_WAY: Final = frozenset({b"content-length", b"transfer-encoding", b"origin"})
 """Headers of requests that the application has more to do with: bodies, and pages of other sites."""
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class Found(NamedTuple):
+    """An answer that is held, to a question that was understood."""
+
+    body: bytes
+    entry: Entry
+    path: str
+    organization: str
+    epoch: int
+    until: float
 
 
 class Shortcut:
@@ -34,37 +49,66 @@ class Shortcut:
         self._entries = entries
         self._gate = gate
         self._answers = answers
+        self._cache = answers.cache
+        self._epochs = Epochs(answers.epoch)
         self._targets = targets
         self._today = today
-        self._questions: dict[tuple[str, str, bytes], Scope] = {}
+        self._found: dict[tuple[bytes, str], Found] = {}
+        """What was found since an answer was stored, by address and organization: until then it stays where it is."""
+        self._joined_bytes = 0
+        self._stored = 0
         self._day = today()
 
-    def __call__(self, connection: Connection) -> bytes | None:
-        """The answer, or None when it has to be computed or refused."""
-        entry = self._entries.get(connection["path"])
-        if entry is None or connection["method"] != "GET":
-            return None
-        headers = connection["headers"]
+    def find(self, address: bytes, headers: Headers, is_prompt: bool) -> Found | None:
+        """The answer to a GET, or None when it has to be computed or refused.
+
+        `is_prompt` says that the request was there when the event loop last looked for what came.
+        """
         caller = self._gate.known(headers)
         if caller is None or not _LONG_WAY.isdisjoint([name for name, _ in headers]):
             return None
-        connection["caller"] = caller
-        scope = self._scope(entry, caller.organization, connection["query_string"])
-        return self._answers.held(entry, scope) if scope else None
+        self._forget_what_may_have_changed()
+        found = self._found.get((address, caller.organization))
+        epoch = (self._epochs.of_turn if is_prompt else self._epochs.now)(caller.organization)
+        if found is not None and found.epoch == epoch and self._cache.clock() < found.until:
+            return found
+        return self._searched(address, caller.organization, epoch)
 
-    def _scope(self, entry: Entry, organization: str, query: bytes) -> Scope | None:
-        """What is asked for, remembered for this day; None when it cannot be understood."""
+    def count(self, found: Found) -> None:
+        """Count that what was found is given to who asked."""
+        self._answers.count_hit(found.entry, found.organization)
+
+    def _forget_what_may_have_changed(self) -> None:
         today = self._today()
-        if today != self._day or len(self._questions) >= MOST_QUESTIONS:
-            self._questions.clear()
-            self._day = today
-        question = entry.name, organization, query
-        scope = self._questions.get(question)
-        if scope is None:
-            try:
-                scope = scope_of(read_query(query, entry), organization, today, self._targets)
-            except BadParameter:
-                return None
-            if len(query) <= LONGEST_QUESTION and b"target" not in query:  # links may change
-                self._questions[question] = scope
-        return scope
+        if today != self._day or self._stored != self._cache.stored:
+            self._day, self._stored = today, self._cache.stored
+            self._forget()
+
+    def _forget(self) -> None:
+        self._found.clear()
+        self._joined_bytes = 0
+
+    def _searched(self, address: bytes, organization: str, epoch: int) -> Found | None:
+        path, _, query = address.partition(b"?")
+        entry = self._entries.get(path.decode("latin-1"))
+        if entry is None or b"#" in query:
+            return None
+        try:
+            asked = read_query(query, entry)
+            scope = scope_of(asked, organization, self._day, self._targets)
+        except BadParameter:
+            return None
+        held = self._answers.held(entry, scope, epoch)
+        if held is None:
+            return None
+        found = Found(held.body, entry, path.decode(), organization, epoch, held.stored_at + TTL_SECONDS)
+        if len(address) <= LONGEST_QUESTION and "target_url" not in asked:  # links may change
+            self._remember(address, found)
+        return found
+
+    def _remember(self, address: bytes, found: Found) -> None:
+        joined_bytes = len(found.body) if found.entry.shape == "parts" else 0
+        if len(self._found) >= MOST_QUESTIONS or self._joined_bytes + joined_bytes > MOST_JOINED_BYTES:
+            self._forget()
+        self._joined_bytes += joined_bytes
+        self._found[address, found.organization] = found

@@ -119,6 +119,20 @@ def test_a_configured_site_may_ask_and_no_other(lake, opened):
             assert "access-control-allow-credentials" not in preflight.headers
 
 
+def test_a_page_of_a_configured_site_may_read_that_it_asked_too_often(lake, opened):
+    with opened(lake, cors_origins="https://app.example") as client:
+        one = {"X-Forwarded-For": "203.0.113.1"}
+        for origin, allowed in (("https://app.example", True), ("https://evil.example", False)):
+            while (response := client.get(OVERVIEW, headers={**one, "Origin": origin})).status_code == 200:
+                pass
+            assert (response.status_code, response.json()["limit"]) == (429, 60)
+            assert response.headers.get("access-control-allow-origin") == (origin if allowed else None)
+            public = client.get("/healthz", headers={**one, "Origin": origin})
+            assert (public.status_code, public.json()["error"]) == (429, response.json()["error"])
+            wishes = {"Origin": origin, "Access-Control-Request-Method": "GET"}
+            assert client.options(OVERVIEW, headers={**one, **wishes}).status_code == 429
+
+
 # The log
 
 

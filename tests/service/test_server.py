@@ -223,7 +223,9 @@ def test_a_second_port_answers_as_long_as_the_first_and_a_little_longer(lake, se
             time.sleep(0.5)
             with pytest.raises(ConnectionRefusedError):
                 connected(server.port)
-            assert exchange(monitor, head % b"/metrics").startswith(b"HTTP/1.1 200")
+            numbers = exchange(monitor, head % b"/metrics")
+            assert numbers.startswith(b"HTTP/1.1 200")
+            assert b"\ntraffic_connections 1.0\n" in numbers
             assert server.process.poll() is None
             slow.sendall(b'"path": "/x"}')
             status, headers, body = read(received(slow))
