@@ -5,6 +5,7 @@ strings → a method no browser opens a page with → campaign and referrer of a
 Client addresses (verifying.py) and storage are not here.
 """
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple, Self
@@ -18,6 +19,8 @@ from data.visits import Classification
 
 LONGEST_REFERRER: Final = 1024
 BROWSING_METHODS: Final = ("GET", "POST")
+_BUILD: Final = re.compile(r"((?:Chrome|CriOS|Edg|EdgA|OPR)/\d+\.0)\.\d+\.\d+(?=[ ;)]|$)")
+"""The build of a browser's version, as in Chrome/145.0.3967.80: few versions come in many builds."""
 _NO_SIGN = Sign("no sign of automation or of an AI product", "", PERSON)
 
 
@@ -58,6 +61,7 @@ class Classifier:
         self._people = People()
         self._place = lru_cache(1 << 14)(self._place_uncached)
         self._agent = lru_cache(1 << 16)(self._agent_uncached)
+        self._alike = lru_cache(1 << 14)(self._told)
         self._arrival = lru_cache(1 << 14)(self._arrival_uncached)
         self._origin = lru_cache(1 << 14)(self._origin_uncached)
 
@@ -83,6 +87,11 @@ class Classifier:
         yield from self._signs_of_people(request.method, request.referrer, request.query)
 
     def _agent_uncached(self, user_agent: str) -> Classification:
+        """What its rules tell: of people's browsers once for all builds, as no rule looks at these."""
+        says = self._alike(_BUILD.sub(r"\1.0.0", user_agent))
+        return self._told(user_agent) if says.device_type == "bot" else says
+
+    def _told(self, user_agent: str) -> Classification:
         sign = next(self._automata.signs(user_agent), None)
         return sign.says if sign else Classification(*PERSON[:7], *self._people.person(user_agent))
 

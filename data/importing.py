@@ -5,11 +5,11 @@ import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Final
 
 import pyarrow.compute as pc
@@ -24,6 +24,7 @@ from data.landing import Landing
 from data.manifest import Batch
 from data.readers import has_text
 from data.reading import BlockReader, Options, Part
+from data.recognizing import Knowledge
 from data.salts import salts_of
 from data.source import Block, Content, blocks, identify
 from data.verifying import Verifier
@@ -34,7 +35,7 @@ Progress = Callable[[int, int], None]
 """Called with the bytes done so far and the bytes to do."""
 
 READERS: Final = 2
-"""Blocks read side by side: while one is classified in Python, DuckDB parses or joins another."""
+"""Blocks read side by side, each on a core of its own but for the moments in which Python looks at distinct values."""
 
 
 @dataclass
@@ -97,7 +98,7 @@ class Importer:
 
     def reader(self) -> BlockReader:
         """A reader by this importer's rules, salts, lists and countries; to be closed by whoever asked for it."""
-        return BlockReader(self._classifier, self._salts, self._verifier, self._countries)
+        return BlockReader(Knowledge(self._classifier, self._salts, self._verifier, self._countries))
 
     def run(self, path: Path, options: Options, dry_run: bool = False, progress: Progress | None = None) -> Summary:
         """Land what is new in a log; a content seen before changes nothing. All of it becomes visible at once.
@@ -151,28 +152,16 @@ class Importer:
         summary.log_format = format_before(log.path, log.before, options)
         is_settled = log.before is not None and summary.log_format != "auto"
         under_way: deque[Future[Part]] = deque()
-        with self._readers() as free, ThreadPoolExecutor(READERS) as pool:
+        with _Readers(self.reader) as readers, ThreadPoolExecutor(READERS) as pool:
             for block in blocks(log.path, log.content, start):
                 if not is_settled and has_text(block.text):
-                    summary.log_format, is_settled = _settled(free, log.path, block, summary.log_format, options), True
-                under_way.append(pool.submit(_read, free, block, summary.log_format, options))
+                    summary.log_format = _settled(readers, log.path, block, summary.log_format, options)
+                    is_settled = True
+                under_way.append(pool.submit(_read, readers, block, summary.log_format, options))
                 if len(under_way) > READERS:
                     yield under_way.popleft().result()
             while under_way:
                 yield under_way.popleft().result()
-
-    @contextmanager
-    def _readers(self) -> Iterator[SimpleQueue[BlockReader]]:
-        """The readers that are free at the moment."""
-        readers = [self.reader() for _ in range(READERS)]
-        free: SimpleQueue[BlockReader] = SimpleQueue()
-        for reader in readers:
-            free.put(reader)
-        try:
-            yield free
-        finally:
-            for reader in readers:
-                reader.close()
 
     def _salts(self, days: list[date]) -> dict[date, str]:
         return salts_of(self._lake.salts, days, self._now())
@@ -216,19 +205,34 @@ def format_before(path: Path, before: Batch | None, options: Options) -> str:
     return log_format
 
 
-def _read(free: SimpleQueue[BlockReader], block: Block, log_format: str, options: Options) -> Part:
-    reader = free.get()
-    try:
+class _Readers(ExitStack):
+    """Readers for the blocks of one log, opened as they are needed: most logs have one block only."""
+
+    def __init__(self, opened: Callable[[], BlockReader]) -> None:
+        super().__init__()
+        self._opened = opened
+        self._free: SimpleQueue[BlockReader] = SimpleQueue()
+
+    @contextmanager
+    def one(self) -> Iterator[BlockReader]:
+        """One that nobody else has meanwhile."""
+        try:
+            reader = self._free.get_nowait()
+        except Empty:
+            reader = self._opened()
+            self.callback(reader.close)
+        yield reader
+        self._free.put(reader)
+
+
+def _read(readers: _Readers, block: Block, log_format: str, options: Options) -> Part:
+    with readers.one() as reader:
         return reader.read(block, log_format, options)
-    finally:
-        free.put(reader)
 
 
-def _settled(free: SimpleQueue[BlockReader], path: Path, block: Block, log_format: str, options: Options) -> str:
-    reader = free.get()
+def _settled(readers: _Readers, path: Path, block: Block, log_format: str, options: Options) -> str:
     try:
-        return reader.settle(block, log_format, options)
+        with readers.one() as reader:
+            return reader.settle(block, log_format, options)
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from error
-    finally:
-        free.put(reader)

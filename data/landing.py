@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +16,9 @@ import pyarrow.compute as pc
 from data.lake import Lake, move_durably, sha256_of, write_parquet
 from data.manifest import Batch, LandedFile, Place
 from data.visits import VISITS
+
+MOVERS: Final = 8
+"""Files that are moved at once: each of them only waits for the disk."""
 
 
 class Staged(NamedTuple):
@@ -91,7 +94,12 @@ def _table_of(batch: pa.RecordBatch) -> pa.Table:
 def placing(lake: Lake, staged: Sequence[Staged]) -> Place:
     """Hash staged files; what is returned moves them to where they will be read, inside the manifest's transaction."""
     hashes = [sha256_of(file.path) for file in staged]
-    return lambda: [_placed(lake, file, sha256) for file, sha256 in zip(staged, hashes, strict=True)]
+    return lambda: _all_placed(lake, staged, hashes)
+
+
+def _all_placed(lake: Lake, staged: Sequence[Staged], hashes: Sequence[str]) -> list[LandedFile]:
+    with ThreadPoolExecutor(MOVERS) as pool:  # waits for the disk are shared
+        return list(pool.map(_placed, [lake] * len(staged), staged, hashes))
 
 
 def discard(lake: Lake, staged: Sequence[Staged]) -> None:

@@ -1,33 +1,20 @@
-"""From a block of log lines to classified visits: parsed and joined in DuckDB, classified once per distinct request.
+"""From a block of log lines to classified visits: the lines are read here, who made them is told in recognizing.py.
 
-Where lines come from and where visits go is not here. Client addresses live in this module only, in memory.
+Where lines come from and where visits go is not here. Client addresses live in these two modules only, in memory.
 """
 
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import date
-from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from data import readers
-from data.answering import Answers, table_of
-from data.classify import Classifier, Request
-from data.countries import Countries
 from data.errors import BadInput
 from data.patterns import check_short_code_pattern
+from data.recognizing import Knowledge, Owner, Recognizer
 from data.source import Block
-from data.steps import step
-from data.verifying import Verifier
 from data.visits import SHORT_CODE_PATTERN, check_organization
-
-Salts = Callable[[list[date]], dict[date, str]]
-"""Gives the salt of each day."""
-
-_CLASSIFYING = threading.Lock()
-"""Two threads that classify at once hand the interpreter lock to and fro: every pattern then waits for it."""
 
 
 @dataclass(frozen=True)
@@ -91,17 +78,13 @@ class Part:
 class BlockReader:
     """Reads blocks, one at a time. Several readers may share a classifier and run side by side."""
 
-    def __init__(
-        self, classifier: Classifier, salts: Salts, verifier: Verifier, countries: Countries | None = None
-    ) -> None:
-        self._classifier = classifier
-        self._salts = salts
-        self._verifier = verifier
-        self._countries = countries
+    def __init__(self, knowledge: Knowledge) -> None:
         self._engine = duckdb.connect()
+        self._engine.execute("SET threads = 1")  # blocks are read side by side: there is a reader for each core
         self._engine.execute("SET TimeZone = 'UTC'")
         self._engine.execute("SET temp_directory = ''")  # what is read holds addresses: nothing of it may spill to disk
         self._engine.execute(readers.text_of("macros"))
+        self._recognizer = Recognizer(self._engine, knowledge)
 
     def close(self) -> None:
         """Close the engine."""
@@ -125,73 +108,22 @@ class BlockReader:
         """
         log_format = "w3c" if log_format == "auto" else log_format
         lines = readers.lines_of(block.text, block.first_line)
-        readers.read(self._engine, lines, log_format, _guide(block, options))
-        found, mended, nameless = self._engine.execute(
-            "SELECT count(*), count(*) FILTER (is_mended AND reason IS NULL), "
-            "count(*) FILTER (user_agent = '' AND reason IS NULL) FROM requests"
-        ).fetchall()[0]
-        rejects = self._engine.execute(
-            "SELECT number, reason FROM requests WHERE reason IS NOT NULL ORDER BY number"
-        ).fetchall()
-        return Part(block, self._visits(options), found, mended, nameless, rejects)
+        requests = readers.read(self._engine, lines, log_format, _guide(block, options))
+        readable, rejects = _parted(requests)
+        mended = pc.sum(readable["is_mended"]).as_py() or 0
+        nameless = pc.sum(pc.equal(readable["user_agent"], "")).as_py() or 0
+        owner = Owner(options.organization, options.domain, options.short_code_pattern)
+        return Part(block, self._recognizer.visits(readable, owner), len(requests), mended, nameless, rejects)
 
-    def _visits(self, options: Options) -> pa.Table:
-        self._engine.execute(step("facts"))
-        self._engine.execute(step("asked"))
-        asked = self._engine.execute("SELECT * FROM asked").fetchall()
-        answers = self._answers(asked)
-        for name, table in self._tables(answers).items():
-            self._engine.register(name, table)
-        return self._engine.sql(
-            step("visits"),
-            params={
-                "organization": options.organization,
-                "domain": options.domain or None,
-                "short_code_pattern": options.short_code_pattern,
-                "probe_pattern": self._classifier.probe_pattern,
-                "rules_version": self._classifier.rules_version,
-            },
-        ).to_arrow_table()
 
-    def _answers(self, asked: list[tuple[Any, ...]]) -> Answers:
-        """What the classifier says of every distinct (user agent, method, referrer, query)."""
-        answers = Answers()
-        with _CLASSIFYING:
-            for number, *strings in asked:
-                request = Request.logged(*strings)
-                says, origin = self._classifier.classify(request), self._classifier.origin(request)
-                answers.add(number, says, request.user_agent, origin)
-        return answers
-
-    def _tables(self, answers: Answers) -> dict[str, pa.Table]:
-        """Every table that the step from facts to visits joins."""
-        self._engine.register("answers", answers.tables()["answers"])
-        confirmed = table_of(("identity", "ip", "day", "confirmed"), self._confirmations(answers))
-        countries = table_of(("ip", "country"), self._countries_of_addresses())
-        return {**answers.tables(), "confirmations": confirmed, "countries": countries, "salts": self._salt_table()}
-
-    def _confirmations(self, answers: Answers) -> list[tuple[int, str, date, int]]:
-        """Where an address tells of an agent's claim: the identity, the address, the day, and the identity then."""
-        told = answers.identities()
-        claims = {number: (says, agent) for number, says, agent in told if self._verifier.can_tell(says)}
-        if not claims:
-            return []
-        seen = self._engine.execute(step("claims"), {"claims": list(claims)}).fetchall()
-        confirmed = self._verifier.confirmed
-        return [
-            (number, ip, day, answers.identity(confirmed(claims[number][0], ip, day), claims[number][1]))
-            for number, ip, day in seen
-        ]
-
-    def _countries_of_addresses(self) -> list[tuple[str, str | None]]:
-        if self._countries is None:
-            return []
-        addresses = self._engine.execute("SELECT DISTINCT ip FROM facts WHERE country = ''").fetchall()
-        return [(ip, self._countries.of(ip)) for (ip,) in addresses]
-
-    def _salt_table(self) -> pa.Table:
-        days = self._engine.execute("SELECT DISTINCT CAST(visited_at AS DATE) FROM facts").fetchall()
-        return table_of(("day", "salt"), list(self._salts([day for (day,) in days]).items()))
+def _parted(requests: pa.Table) -> tuple[pa.Table, list[tuple[int, str]]]:
+    """The requests that could be read, and the numbers of the other lines with the reasons."""
+    reason = requests["reason"]
+    if reason.null_count == len(reason):
+        return requests, []
+    refused = requests.filter(reason.is_valid()).sort_by("number")
+    rejects = zip(refused["number"].to_pylist(), refused["reason"].to_pylist(), strict=True)
+    return requests.filter(reason.is_null()), list(rejects)
 
 
 def _guide(block: Block, options: Options) -> readers.Guide:

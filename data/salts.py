@@ -36,7 +36,7 @@ def salts_of(path: Path, days: Iterable[date], now: datetime) -> dict[date, str]
 
 
 def visitor_of(salt: str, organization: str, address: str, user_agent: str) -> int:
-    """The hash that stands for a visitor: the first 64 bits of SHA-256, as steps/visits.sql computes them."""
+    """The hash that stands for a visitor: the first 64 bits of SHA-256, as steps/visitors.sql computes them."""
     digest = hashlib.sha256("\0".join((salt, organization, address, user_agent)).encode()).digest()
     return int.from_bytes(digest[:8])
 

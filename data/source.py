@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from data.errors import BadInput
 
 CHUNK_BYTES = 1 << 20
-BLOCK_BYTES = 32 << 20
+BLOCK_BYTES = 16 << 20
 LONGEST_LINE = 1 << 16
 """A longer line is no log line; it is refused, and never held whole beyond one block."""
 
@@ -80,7 +80,7 @@ def identify(path: Path, lengths: Iterable[int]) -> Content:
 
 
 def blocks(path: Path, content: Content, start: int = 0) -> Iterator[Block]:
-    """Blocks of about 32 MiB of the bytes `start` to `content.size`, cut between lines.
+    """Blocks of about 16 MiB of the bytes `start` to `content.size`, cut between lines.
 
     Raises BadInput when the file no longer begins with the bytes that `content` identified.
     """
@@ -137,7 +137,7 @@ def _cut(path: Path, content: Content, start: int, passed: Passed) -> Iterator[B
         if len(kept) >= BLOCK_BYTES:
             cut = kept.rfind(b"\n") + 1
             if cut:
-                yield Block(line, bytes(kept[:cut]), size - len(kept) + cut, finished=True)
+                yield Block(line, _beginning(kept, cut), size - len(kept) + cut, finished=True)
                 line += kept.count(b"\n", 0, cut)
                 del kept[:cut]
             else:
@@ -147,10 +147,15 @@ def _cut(path: Path, content: Content, start: int, passed: Passed) -> Iterator[B
         raise BadInput(f"{path} changed while it was read; import it again.")
     cut = kept.rfind(b"\n") + 1
     if cut:
-        yield Block(line, bytes(kept[:cut]), size - len(kept) + cut, finished=True)
+        yield Block(line, _beginning(kept, cut), size - len(kept) + cut, finished=True)
         line += kept.count(b"\n", 0, cut)
     if kept[cut:]:
         yield Block(line, bytes(kept[cut:]), size, finished=False)
+
+
+def _beginning(kept: bytearray, end: int) -> bytes:
+    with memoryview(kept) as view:  # a slice of the bytes themselves would be a second copy
+        return bytes(view[:end])
 
 
 def _readable(path: Path, size: int) -> Iterator[bytes]:

@@ -17,7 +17,6 @@ ALLOWED = {
     "data/readers/__init__.py:read": "the name of a format of ours and the SQL file of that name",
     "queries/cubes.py:_counted": "three SQL files of the package",
     "queries/cubes.py:_prepare": "the SQL files of the prelude and of the package",
-    "queries/variables.py:set_variables": "one of the statements below it, by a name of ours",
     "queries/warehouse.py:_fetched": "hands on a template of the catalogue, or what `rows` was given and has looked at",
     "queries/warehouse.py:_check": "an operator's own SELECT, asked for by `traffic query` and never by HTTP",
     "queries/warehouse.py:_new_engine": "the SQL files of the prelude",

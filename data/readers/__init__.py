@@ -92,24 +92,37 @@ def beginning_of(text: bytes, first_line: int) -> pa.Table:
 
 def lines_of(text: bytes, first_line: int) -> pa.Table:
     """The non-empty lines of `text` as (number, line). Undecodable bytes and NULs become U+FFFD."""
-    whole = text.removeprefix(BOM) if first_line == 1 else text
-    decoded = whole.decode("utf-8", errors="replace").replace("\0", "\ufffd").removesuffix("\n")
-    lines = pc.split_pattern(pa.array([decoded], pa.large_string()), "\n").flatten()
-    if "\r" in decoded:
+    clean = _clean(text.removeprefix(BOM) if first_line == 1 else text)
+    lines = pc.split_pattern(_one_text(clean), "\n").flatten()
+    if clean.endswith(b"\n"):
+        lines = lines.slice(0, len(lines) - 1)
+    if b"\r" in clean:
         lines = pc.utf8_rtrim(lines, "\r")
     numbers = pa.arange(first_line, first_line + len(lines))
-    return pa.table({"number": numbers, "line": lines}).filter(pc.not_equal(lines, ""))
+    table = pa.table({"number": numbers, "line": lines})
+    return table if pc.min(pc.binary_length(lines)).as_py() else table.filter(pc.not_equal(lines, ""))
 
 
-def read(engine: duckdb.DuckDBPyConnection, lines: pa.Table, log_format: str, guide: Guide = _NO_GUIDE) -> None:
-    """Make the table `requests` of every line, with `reason` null where the line could be read."""
+def _clean(text: bytes) -> bytes:
+    if not text.isascii():
+        text = text.decode("utf-8", errors="replace").encode()
+    return text.replace(b"\0", "\ufffd".encode()) if b"\0" in text else text
+
+
+def _one_text(text: bytes) -> pa.LargeStringArray:
+    """One string that holds a text, which is not copied."""
+    ends = pa.array([0, len(text)], pa.int64())
+    return pa.LargeStringArray.from_buffers(1, ends.buffers()[1], pa.py_buffer(text))
+
+
+def read(engine: duckdb.DuckDBPyConnection, lines: pa.Table, log_format: str, guide: Guide = _NO_GUIDE) -> pa.Table:
+    """The requests of every line, with `reason` null where it could be read; in the engine they are `requests`."""
     log_format = _name_of(log_format)
     if log_format not in _BY_PLACE:
         _teach_fields(engine)
     engine.register("lines", lines)
-    engine.execute(
+    requests = engine.sql(
         f"""
-        CREATE OR REPLACE TEMP TABLE requests AS
         SELECT * EXCLUDE (flaw), CASE
             WHEN bytes > {LONGEST_LINE} THEN 'longer than {LONGEST_LINE} bytes'
             WHEN NOT is_whole THEN coalesce(nullif(flaw, ''), 'not in the {log_format} format')
@@ -118,9 +131,11 @@ def read(engine: duckdb.DuckDBPyConnection, lines: pa.Table, log_format: str, gu
         END AS reason
         FROM ({text_of(log_format)})
         """,
-        guide.parameters(log_format),
-    )
+        params=guide.parameters(log_format),
+    ).to_arrow_table()
     engine.unregister("lines")
+    engine.register("requests", requests)
+    return requests
 
 
 def detect(engine: duckdb.DuckDBPyConnection, lines: pa.Table, guide: Guide = _NO_GUIDE) -> str:

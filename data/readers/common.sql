@@ -3,7 +3,7 @@ SELECT
     number,
     bytes,
     '' AS domain,
-    rtrim(split_part(parts[1], ' ', 1), ',') AS ip,
+    first_address(parts[1]) AS ip,
     bracketed_time(parts[1]) AS visited_at,
     unshielded(parts[2]) AS request,
     status_after(parts[3]) AS status,

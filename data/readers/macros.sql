@@ -9,9 +9,13 @@ CREATE MACRO unshielded(part) AS CASE WHEN contains(part, chr(1)) OR contains(pa
     THEN replace(replace(part, chr(2), '\"'), chr(1), '\\') ELSE part END;
 CREATE MACRO quoted_parts(line) AS string_split(shielded(line), '"');
 
--- The 28 characters [17/May/2015:10:05:03 +0000] that end the part before the request.
-CREATE MACRO bracketed_time(head) AS
-    CAST(try_strptime(right(rtrim(head), 28), '[%d/%b/%Y:%H:%M:%S %z]') AS TIMESTAMP);
+-- The 28 characters [17/May/2015:10:05:03 +0000] that end the part before the request, and the space after them.
+CREATE MACRO bracketed_time(head) AS CAST(try_strptime(
+    right(CASE WHEN ends_with(head, '] ') THEN head ELSE rtrim(head) || ' ' END, 29), '[%d/%b/%Y:%H:%M:%S %z] '
+) AS TIMESTAMP);
+-- The first of the addresses of a client and its proxies.
+CREATE MACRO first_address(head) AS CASE WHEN contains(head, ',') THEN rtrim(split_part(head, ' ', 1), ',')
+    ELSE split_part(head, ' ', 1) END;
 
 CREATE MACRO status_after(part) AS CAST(nullif(regexp_extract(part, '^ ([1-9][0-9][0-9]) ', 1), '') AS SMALLINT);
 CREATE MACRO dash_as_empty(part) AS CASE WHEN part = '-' THEN '' ELSE part END;
@@ -22,5 +26,7 @@ CREATE MACRO is_address(word) AS regexp_full_match(word, '[0-9A-Fa-f:.]*[.:][0-9
 
 -- A virtual host's line names its host before the address; any other line has an identity there, mostly a dash.
 -- Two addresses are those of a client and its proxy, unless the first one ends in a port: then it is a host.
-CREATE MACRO names_a_host(head) AS is_address(split_part(head, ' ', 2)) AND (
-    NOT is_address(rtrim(split_part(head, ' ', 1), ',')) OR regexp_matches(head, '^[0-9.]+:[0-9]+ '));
+CREATE MACRO names_a_host(head) AS CASE WHEN split_part(head, ' ', 2) = '-' THEN FALSE
+    WHEN is_address(split_part(head, ' ', 2)) THEN
+        NOT is_address(first_address(head)) OR regexp_matches(head, '^[0-9.]+:[0-9]+ ')
+    ELSE FALSE END;

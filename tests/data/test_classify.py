@@ -1,14 +1,18 @@
 """Who made a request: the order in which signs are believed, and the traps on the way."""
 
+import re
+from itertools import chain
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.automata import LONGEST_USER_AGENT, readable_user_agent
+from data.automata import LONGEST_USER_AGENT, Automata, readable_user_agent
 from data.classify import Classifier, Request
 from data.people import People
 from data.reference import Agent, load
 from data.referrers import campaign_of
+from data.signs import PERSON
 from data.visits import (
     AI_CATEGORIES,
     BOT_CATEGORIES,
@@ -18,6 +22,7 @@ from data.visits import (
     REFERRER_TYPES,
     Classification,
 )
+from tests.corpus import NAMES, labelled
 
 CHROME = (
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
@@ -37,11 +42,6 @@ CHATGPT_USER = (
 GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 AI_REFERRER, AI_QUERY = "https://chatgpt.com/", "utm_source=chatgpt.com"
 HUMAN = ("human", None, None, None, None, None, None)
-
-
-@pytest.fixture(scope="module")
-def classifier():
-    return Classifier()
 
 
 @pytest.fixture(scope="module")
@@ -538,3 +538,23 @@ def test_lone_surrogates_are_no_error(told, classifier, text):
 def test_the_order_of_questions_changes_no_answer(told):
     agents = [GPTBOT, CHROME, GOOGLEBOT, "curl/8.5.0", CHATGPT_USER, SAFARI]
     assert [told(agent) for agent in agents] == [told(agent) for agent in reversed(agents)][::-1]
+
+
+# Builds of a version: rules look at none of them, so an answer for one stands for all
+
+
+BUILD = re.compile(r"((?:Chrome|CriOS|Edg|EdgA|OPR)/)\d+\.0\.\d+\.\d+")
+BUILDS = ("9.0.1.2", "18.0.1025.133", "120.0.6099.109", "145.0.360.11", "199.0.9999.999")
+FAMILIAR = list(
+    dict.fromkeys(row["user_agent"] for row in chain.from_iterable(map(labelled, NAMES)) if "user_agent" in row)
+)
+
+
+def test_a_build_that_was_never_seen_is_told_as_if_all_of_it_were_looked_at():
+    automata, people, classifier = Automata(), People(), Classifier()
+    made_up = {BUILD.sub(rf"\g<1>{build}", agent) for agent in FAMILIAR for build in BUILDS if BUILD.search(agent)}
+    assert len(made_up) > 1000
+    for agent in made_up | set(FAMILIAR):
+        sign = next(automata.signs(agent), None)
+        expected = sign.says if sign else Classification(*PERSON[:7], *people.person(agent))
+        assert classifier.agent(agent) == expected, agent

@@ -18,7 +18,7 @@ from data.intake import Intake, Sent
 from data.pending import flush_all
 from data.reclassifying import Reclassifier
 from data.retaining import retain
-from queries import Scope, Warehouse
+from queries import ANSWERS, Cubes, Scope, Warehouse
 from tests.faults.lakes import CHROME, GPTBOT, line
 
 BATCH = 10
@@ -83,12 +83,13 @@ def send():
 
 
 def maintain():
-    """Give visits their files, merge files, delete what may go."""
+    """Give visits their files, merge files, count closed days, delete what may go."""
     lake = Lake(Path("lake"))
-    compactor = Compactor(lake)
+    compactor, cubes = Compactor(lake), Cubes(lake)
     while True:
         flush_all(lake)
         compactor.run(wait=False)
+        cubes.run(wait=False)
         compactor.sweep()
         time.sleep(0.05)
 
@@ -120,5 +121,8 @@ def read():
         variables = warehouse.variables(scope)
         sql = "SELECT split_part(path, '/', 2), count(*) FROM visits_in_scope GROUP BY 1"
         found = Counter(dict(warehouse.rows(sql, variables)[1]))
+        counted = warehouse.answer(ANSWERS["traffic-overview"], variables)["total_visits"]
         broken = {name: visits for name, visits in found.items() if visits != BATCH}
+        if counted != found.total():
+            broken["counted"] = counted
         os.write(1, f"read {len(found)} {broken or 'whole'}\n".encode())

@@ -127,12 +127,14 @@ def strays(lake):
     """The files of a lake that nothing needs."""
     files = {path.relative_to(lake.root).as_posix() for path in lake.root.rglob("*") if path.is_file()}
     live = {file.path for name in lake.manifest.organizations() for file in lake.manifest.live_files(name)}
+    live |= {path for (path,) in lake.manifest.rows("SELECT path FROM cubes WHERE deletable_at IS NULL")}
     return {name for name in files - live if not _NEEDED.fullmatch(name)}
 
 
 _NEEDED = re.compile(
     r"(manifest|control)\.sqlite(-wal|-shm)?|salts\.sqlite|links/organization=\w+/links\.parquet"
     r"|visits/organization=_seed/day=1970-01-01/seed\.parquet|rejects/\w+-[0-9a-f]{16}\.csv|ip-lists/[\w-]+\.json"
+    r"|cubes/organization=_seed/month=1970-01-01/seed\.parquet"
 )
 
 

@@ -16,6 +16,7 @@ from data.intake import Intake
 from data.links import import_links, links_of
 from data.manifest import Exchange
 from data.salts import salts_of
+from queries import Cubes
 from service.control import Control
 from tests.faults.lakes import batches, line, log, opened, report, visits
 from tests.visits import land, visit
@@ -124,10 +125,11 @@ def other_rules(folder):
 def secrets_to_erase(folder):
     """Two days with visits that go and one that stays, and visits that wait for a file."""
     with opened_new(folder) as lake:
-        goes = {"domain": "gone.example", "user_agent": "canary-agent"}
+        goes = {"domain": "gone.example", "user_agent": "canary-agent", "bot_category": "other_bot"}
         land(lake, "acme", [of_day(1, "/canary-path", **goes), of_day(1, "/stays")])
         land(lake, "acme", [of_day(2, "/canary-path", **goes)])
         land(lake, "other", [of_day(1, "/other")])
+        Cubes(lake).run()
         report(Intake(lake), "waiting")
 
 
@@ -135,7 +137,9 @@ def old_days(folder):
     """Days of two organizations that are too old, and one that is not."""
     with opened_new(folder) as lake:
         for name in ("acme", "other"):
-            land(lake, name, [of_day(day, "/canary-path", user_agent="canary-agent") for day in (1, 2)])
+            goes = {"user_agent": "canary-agent", "bot_category": "other_bot"}
+            land(lake, name, [of_day(day, "/canary-path", **goes) for day in (1, 2)])
+        Cubes(lake).run()
         land(lake, "acme", [visit(visited_at=datetime.now(UTC).replace(tzinfo=None), path="/stays")])
 
 
