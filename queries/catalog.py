@@ -5,12 +5,11 @@ its template and one line here. What a template computes stands in its own first
 """
 
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from typing import Final, Literal
 
 from queries import fields as f
 from queries.fields import Field, or_null
+from queries.prelude import text_of
 
 
 @dataclass(frozen=True)
@@ -48,10 +47,9 @@ def parts(name: str, **members: Entry) -> Entry:
     return Entry(name, "parts", members=tuple(members.items()))
 
 
-@cache
 def template(name: str) -> str:
     """The SQL text of a template. Raises FileNotFoundError for a name that has none."""
-    return resources.files("queries").joinpath("templates", f"{name}.sql").read_text("utf-8")
+    return text_of(f"templates/{name}")
 
 
 _SPLIT = (

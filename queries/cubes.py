@@ -7,8 +7,6 @@ import calendar
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
-from functools import cache
-from importlib import resources
 from itertools import chain, groupby
 from typing import Final, NamedTuple
 
@@ -20,7 +18,7 @@ from data.errors import Outdated
 from data.landing import new_path
 from data.manifest import LandedFile
 from data.rewriting import rewriting_engine
-from queries.prelude import prelude, relations, version
+from queries.prelude import prelude, relations, text_of, version
 from queries.scope import Scope
 from queries.variables import Variables, nothing, of_scope, set_variables
 
@@ -156,7 +154,7 @@ def _prepare(engine: duckdb.DuckDBPyConnection, lake: Lake) -> None:
     """Define the relations, so that they count every visit for all domains and for its own."""
     set_variables(engine, nothing(lake))
     engine.execute("SET threads = 1")  # queries want the other cores
-    for statement in [*prelude(), _sql("raw")]:
+    for statement in [*prelude(), text_of("cube/raw")]:
         engine.execute(statement)
 
 
@@ -167,11 +165,11 @@ def _relations(engine: duckdb.DuckDBPyConnection, held: Variables, parts: Sequen
     """
     set_variables(engine, held)
     seed = held["files"][:1]
-    steps = [("held", seed)] if held["closed_days"] else []
+    steps = [("cube/held", seed)] if held["closed_days"] else []
     for name in relations("daily"):
-        yield _counted(engine, name, [*steps, *(("daily", [*seed, *part]) for part in parts)])
+        yield _counted(engine, name, [*steps, *(("cube/daily", [*seed, *part]) for part in parts)])
     for name in relations("monthly"):
-        yield _counted(engine, name, [("monthly", [*seed, *chain(*parts)])])
+        yield _counted(engine, name, [("cube/monthly", [*seed, *chain(*parts)])])
 
 
 def _counted(engine: duckdb.DuckDBPyConnection, relation: str, steps: Sequence[tuple[str, list[str]]]) -> Rows:
@@ -179,10 +177,5 @@ def _counted(engine: duckdb.DuckDBPyConnection, relation: str, steps: Sequence[t
     found = []
     for sql, files in steps:
         set_variables(engine, {"relation": relation, "open_files": files})
-        found.append(engine.sql(_sql(sql)).to_arrow_table())
+        found.append(engine.sql(text_of(sql)).to_arrow_table())
     return Rows(relation, found)
-
-
-@cache
-def _sql(name: str) -> str:
-    return resources.files("queries").joinpath("cube", f"{name}.sql").read_text("utf-8")

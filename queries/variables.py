@@ -7,11 +7,14 @@ import duckdb
 
 from data import Lake
 from data.cubes import cubes_of
-from queries.prelude import version
+from queries.prelude import text_of, version
 from queries.scope import Scope
 
 Variables = dict[str, Any]
-"""scope, files, links, open_files, cubes, closed_days and traffic_values."""
+"""scope, files, links, open_files, cubes, closed_days and traffic_values; for many answers on a link GATHERED too."""
+
+GATHERED: Final = "gathered_visits"
+"""The visits of a link in one table, which takes the place of its files."""
 
 
 def nothing(lake: Lake) -> Variables:
@@ -44,7 +47,11 @@ def of_scope(lake: Lake, scope: Scope) -> Variables:
 def set_variables(cursor: duckdb.DuckDBPyConnection, variables: Variables) -> None:
     """Set them for one cursor."""
     for name, value in variables.items():
-        cursor.execute(_SET[name], {"value": value})
+        if name == GATHERED:
+            cursor.register(GATHERED, value)
+            cursor.execute(text_of("link/gathered"))
+        else:
+            cursor.execute(_SET[name], {"value": value})
 
 
 _SET: Final = {

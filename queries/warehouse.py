@@ -11,13 +11,15 @@ import duckdb
 
 from data import Lake, TrafficError
 from queries.catalog import ANSWERS, Entry, template, templates
-from queries.prelude import prelude
+from queries.prelude import prelude, text_of
 from queries.scope import Scope
 from queries.traffic_values import TrafficValue, load_values
-from queries.variables import Variables, nothing, of_scope, set_variables
+from queries.variables import GATHERED, Variables, nothing, of_scope, set_variables
 from queries.watchdog import Watchdog
 
 QUERY_SECONDS: Final = 10.0
+MOST_GATHERED: Final = 50_000
+"""Visits of a link that are held for the answers of a dashboard; about 10 MB."""
 MOST_SPILLED: Final = "4GB"
 """What queries may write to disk in all when memory is short: about as much as a disk takes in their time."""
 
@@ -71,6 +73,17 @@ class Warehouse:
         """A snapshot of what the manifest holds for a scope now; answers from one snapshot agree with each other."""
         return {**of_scope(self._lake, scope), "traffic_values": self._values}
 
+    def gathered(self, variables: Variables) -> Variables:
+        """The same snapshot for many answers on one link: its visits lie in many files, and are read here once.
+
+        Where they are too many to be held, each answer reads them. Raises what `answer` raises.
+        """
+        if variables["scope"]["short_code"] is None or GATHERED in variables:
+            return variables
+        with self._cursor(variables) as cursor:
+            visits = cursor.sql(text_of("link/visits"), params={"most": MOST_GATHERED}).to_arrow_table()
+        return variables if len(visits) > MOST_GATHERED else {**variables, GATHERED: visits}
+
     def epoch(self, organization: str) -> int:
         """How often visits that an organization's earlier answers rest on were changed."""
         return self._lake.manifest.epoch(organization)
@@ -81,7 +94,8 @@ class Warehouse:
         Who waits for it no more sets `unwanted` and calls `stop`; then what is raised is for nobody.
         """
         if entry.shape == "parts":
-            return {member: self.answer(part, variables, unwanted) for member, part in entry.members}
+            gathered = self.gathered(variables)
+            return {member: self.answer(part, gathered, unwanted) for member, part in entry.members}
         names = [field.name for field in entry.fields]
         with self._cursor(variables, unwanted) as cursor:
             found = _fetched(cursor, template(entry.name))[1]

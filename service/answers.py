@@ -109,8 +109,8 @@ class Answers:
         return self.cache.statistics(organization, list(ANSWERS), parts)
 
     async def _computed(self, entry: Entry, scope: Scope) -> bytes:
-        turn = _Turn(self._warehouse, self._workers, scope, self.epoch(scope.organization))
         shared = _SHARED.get(entry.name, [])
+        turn = _Turn(self._warehouse, self._workers, scope, self.epoch(scope.organization), is_of_many=bool(shared))
         if not shared:
             return await self._slot(entry, turn)
         self.cache.count(scope.organization, entry.name, "misses")
@@ -179,8 +179,9 @@ def _joined(members: Sequence[str], bodies: Sequence[bytes]) -> bytes:
 class _Turn:
     """One request's place in the queue, and what all its computations see of the manifest."""
 
-    def __init__(self, warehouse: Warehouse, workers: Workers, scope: Scope, epoch: int) -> None:
+    def __init__(self, warehouse: Warehouse, workers: Workers, scope: Scope, epoch: int, is_of_many: bool) -> None:
         self.scope = scope
+        self._is_of_many = is_of_many
         self._epoch = epoch
         self._warehouse = warehouse
         self._workers = workers
@@ -213,7 +214,7 @@ class _Turn:
 
     async def _answer(self, entry: Entry) -> bytes:
         if self._variables is None:
-            self._variables = asyncio.create_task(self._workers.compute(lambda: self._warehouse.variables(self.scope)))
+            self._variables = asyncio.create_task(self._workers.compute(self._snapshot))
         variables = await asyncio.shield(self._variables)  # others of this turn may need it still
         unwanted = threading.Event()
         try:
@@ -221,3 +222,7 @@ class _Turn:
         except asyncio.CancelledError:
             self._warehouse.stop(unwanted)
             raise
+
+    def _snapshot(self) -> dict[str, Any]:
+        variables = self._warehouse.variables(self.scope)
+        return self._warehouse.gathered(variables) if self._is_of_many else variables

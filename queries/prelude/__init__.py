@@ -24,6 +24,12 @@ def prelude() -> list[str]:
     ]
 
 
+@cache
+def text_of(name: str) -> str:
+    """A SQL file of this floor, by its path without the ending."""
+    return resources.files("queries").joinpath(f"{name}.sql").read_text("utf-8")
+
+
 def relations(kind: str) -> list[str]:
     """The names of the relations of a kind, without it, in order."""
     files = (file.name for file in resources.files("queries").joinpath(kind).iterdir())

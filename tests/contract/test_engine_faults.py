@@ -251,7 +251,7 @@ def test_who_comes_while_the_one_before_leaves_is_answered(lake, first):
         after = asyncio.create_task(answers.body(ANSWERS["devices"], scope))
         for _ in range(20):
             await asyncio.sleep(0)
-        assert answers._cache.computing(Slot("devices", scope))  # to be shared by all who come
+        assert answers.cache.computing(Slot("devices", scope))  # to be shared by all who come
         warehouse.gate.set()
         found = {await staying for staying in (before, after) if staying}
         while workers._computing:

@@ -1,11 +1,13 @@
 """Cubes: closed days are counted ahead, and no answer is another for it; what changed since is counted again."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+import queries.warehouse
 from data import Lake
 from data import lake as lake_module
 from data.compacting import Compactor
@@ -14,6 +16,7 @@ from data.erasing import GRACE, Criteria, Eraser, delete
 from data.manifest import READERS_GRACE
 from data.retaining import retain
 from queries import ANSWERS, Cubes, Scope, Warehouse
+from queries.variables import GATHERED
 from tests.visits import land, visit
 
 DAYS = (date(2026, 1, 31), date(2026, 2, 28))
@@ -302,3 +305,30 @@ def test_answers_stay_the_same_while_days_are_counted_and_landed(lake, warehouse
     assert errors == []
     assert counts <= set(sizes)
     assert len(counts) > 1
+
+
+def test_another_tenants_cube_shows_nothing(lake, warehouse):
+    Cubes(lake).run()
+    variables = warehouse.variables(SHORT)
+    count = "SELECT count(*) > 0 FROM (FROM closed('categories') UNION ALL BY NAME FROM cubed('links'))"
+    assert warehouse.rows(count, variables)[1] == [(True,)]
+    variables["scope"] = warehouse.variables(SCOPES[-1])["scope"]
+    assert warehouse.rows(count, variables)[1] == [(False,)]
+
+
+@pytest.mark.parametrize("most", [queries.warehouse.MOST_GATHERED, 3])
+def test_a_dashboard_of_a_link_that_reads_its_visits_once_equals_its_parts(lake, warehouse, monkeypatch, most):
+    monkeypatch.setattr("queries.warehouse.MOST_GATHERED", most)
+    Cubes(lake).run()
+    link, everybody = SCOPES[3], SCOPES[0]
+    variables = warehouse.variables(link)
+    assert (GATHERED in warehouse.gathered(variables)) == (most > 3)
+    dashboard = ANSWERS["dashboard"]
+    with ThreadPoolExecutor(4) as pool:  # others, meanwhile, are shown nothing of what one has gathered
+        asked = [
+            pool.submit(warehouse.answer, dashboard, warehouse.variables(scope)) for scope in (link, everybody) * 2
+        ]
+        found = [answer.result() for answer in asked]
+    assert found[0] == found[2] == {name: warehouse.answer(part, variables) for name, part in dashboard.members}
+    assert found[1] == found[3] != found[0]
+    assert found[0]["overview"]["total_visits"] > 3
