@@ -1,92 +1,92 @@
-"""Measures the project on this machine and prints one table: `uv run python -m benchmarks --help`."""
+"""Measures the project beside its peers on this machine: `uv run --group bench python -m benchmarks --help`."""
 
 import json
+import os
 import platform
-import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
-import duckdb
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks import cases, live
-from benchmarks.cases import Figure
-from data import Lake
-from data.importing import Importer, Options
+from benchmarks import cold, importing, live, serving
+from benchmarks.bars import bar_of, missed
+from benchmarks.figures import Figure
+from benchmarks.printing import table_of
+from benchmarks.worlds import Setting
 
-KEPT = Path(__file__).parent / "data"
-CASES = ("import", "cold", "serve", "intake", "manifest")
+KEPT: Final = Path(__file__).parent / "data"
+CASES: Final[dict[str, Callable[[Setting], Iterator[Figure]]]] = {
+    "import": importing.importing,
+    "cold": cold.cold,
+    "serve": serving.serving,
+    "disk": cold.disk,
+    "intake": live.intake,
+    "manifest": live.manifest,
+}
 
 
 def main(
-    visits: Annotated[int, typer.Option(help="how many visits of 90 days to measure over")] = 1_000_000,
-    only: Annotated[str, typer.Option(help=f"cases to run, separated by commas: {', '.join(CASES)}")] = ",".join(CASES),
+    visits: Annotated[str, typer.Option(help="how many visits of 90 days; several sizes parted by commas")] = "1000000",
+    organizations: Annotated[int, typer.Option(help="organizations that they belong to; one is asked about")] = 1,
+    only: Annotated[str, typer.Option(help="cases to run, parted by commas")] = ",".join(CASES),
+    data: Annotated[Path, typer.Option(help="where lakes, logs and the peers' databases are kept")] = KEPT,
     output: Annotated[Path | None, typer.Option(help="write the figures as JSON to this file too")] = None,
 ) -> None:
-    """Measure, print a table and, if asked, write JSON. The sample is kept in benchmarks/data.
+    """Measure, print one table and, if asked, write JSON; ends with 1 when a bar is missed.
 
-    Example: uv run python -m benchmarks --visits 1000000 --only import,cold
+    Example: uv run --group bench python -m benchmarks --visits 1000000,20000000 --only cold,serve
     """
-    console = Console(stderr=True)
-    with console.status(f"Making up {visits:,} visits …"):
-        log = cases.make_log(KEPT, visits)
+    sizes = sorted({int(size) for size in visits.split(",")})
+    unknown = [name for name in only.split(",") if name not in CASES]
+    if unknown:
+        sys.exit(f"there is no case {unknown[0]!r}; known are {', '.join(CASES)}.")
     with tempfile.TemporaryDirectory(prefix="traffic-benchmark-") as scratch:
-        figures = _measure(log, visits, only.split(","), Path(scratch), console)
-    _print(figures, visits)
+        setting = Setting(sizes, organizations, data, Path(scratch))
+        figures = _measured(setting, only.split(","))
+    Console(width=200).print(table_of(figures))
     if output:
-        machine = {"python": platform.python_version(), "duckdb": duckdb.__version__, "machine": platform.machine()}
-        found = {
-            "at": datetime.now(UTC).isoformat(),
-            "visits": visits,
-            **machine,
-            "figures": [asdict(f) for f in figures],
-        }
-        output.write_text(json.dumps(found, indent=2), "utf-8")
+        output.write_text(json.dumps(_told(setting, figures), indent=2), "utf-8")
+    failed = missed(figures)
+    for found in failed:
+        print(f"missed: {found.case} at {found.visits:,} visits, {found.who}: {bar_of(found)}", file=sys.stderr)
+    sys.exit(1 if failed else 0)
 
 
-def _measure(log: Path, visits: int, only: list[str], scratch: Path, console: Console) -> list[Figure]:
-    lake = scratch / "lake"
-
-    def fresh() -> Path:
-        shutil.rmtree(lake, ignore_errors=True)
-        return lake
-
-    figures: list[Figure] = []
-    steps: dict[str, Callable[[], list[Figure]]] = {
-        "import": lambda: cases.importing(log, fresh, visits),
-        "cold": lambda: cases.cold(lake),
-        "serve": lambda: cases.serving(lake, scratch),
-        "intake": lambda: live.intake(log, scratch),
-        "manifest": lambda: live.manifest(log, scratch),
-    }
-    if "import" not in only and {"cold", "serve"} & set(only):
-        Importer(Lake(lake, create=True)).run(log, Options(cases.ORGANIZATION))
+def _measured(setting: Setting, only: list[str]) -> list[Figure]:
+    figures = []
+    console = Console(stderr=True)
     for name in only:
-        if name not in steps:
-            sys.exit(f"there is no case {name!r}; known are {', '.join(CASES)}.")
         with console.status(f"Measuring: {name} …"):
-            figures += steps[name]()
+            for found in CASES[name](setting):
+                console.print(f"{found.case} of {found.visits:,}, {found.who}: {found.median:,.2f} {found.unit}")
+                figures.append(found)
     return figures
 
 
-def _print(figures: list[Figure], visits: int) -> None:
-    table = Table(title=f"{visits:,} visits, 90 days, one organization", title_justify="left", box=None)
-    for column in ("case", "unit"):
-        table.add_column(column)
-    for column in ("median", "min", "max", "ratio"):
-        table.add_column(column, justify="right")
-    table.add_column("ratio to")
-    for f in figures:
-        numbers = [f"{value:,.2f}" if value < 10 else f"{value:,.0f}" for value in (f.median, f.least, f.most)]
-        table.add_row(f.case, f.unit, *numbers, "" if f.ratio is None else f"{f.ratio:.2f}", f.peer)
-    Console(width=140).print(table)
+def _told(setting: Setting, figures: list[Figure]) -> dict[str, Any]:
+    """Figures, with what they were measured on."""
+    return {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()},
+        "versions": {name: _version(name) for name in ("duckdb", "pyarrow", "starlette", "uvicorn", "chdb-core")},
+        "organizations": setting.organizations,
+        "visits": {world.visits: world.digest for world in setting.worlds},
+        "figures": [{**asdict(found), "bar": str(bar_of(found) or "")} for found in figures],
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 if __name__ == "__main__":

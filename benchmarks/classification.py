@@ -22,7 +22,8 @@ from ua_parser import Domain, parse_device
 from ua_parser.loaders import load_lazy_builtins
 from ua_parser.regex import Resolver
 
-from benchmarks.cases import DAYS, LAST_DAY, RUNS, Figure
+from benchmarks.figures import RUNS, Figure
+from benchmarks.made import DAYS, LAST_DAY
 from data.automata import Automata
 from data.classify import Classifier, Request
 from data.sample import Sample

@@ -9,11 +9,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.cases import DAYS, LAST_DAY, ORGANIZATION, RUNS, Figure, figure, seconds
+from benchmarks.figures import OURS, RUNS, Figure, beside, figure, in_turn, milliseconds
+from benchmarks.importing import LINES
+from benchmarks.made import DAYS, ORGANIZATION
 from benchmarks.servers import get, key_of, load, server
+from benchmarks.worlds import WHOLE, Setting
 from data import Lake
 from data.importing import Importer, Options
-from queries import ANSWERS, Scope, Warehouse
+from queries import ANSWERS, Warehouse
 
 SINGLE_REQUESTS: Final = 10_000
 SINGLE_CONNECTIONS: Final = 50
@@ -21,68 +24,58 @@ BATCH: Final = 1_000
 BATCH_REQUESTS: Final = 150
 BATCH_CONNECTIONS: Final = 8
 FILES: Final = (90, 1_000)
-_LINE: Final = re.compile(r'(\S+):\d+ (\S+) - - \[[^]]*\] "(\S+) (\S+) [^"]*" (\d+) \d+ "([^"]*)" "([^"]*)"')
+DOMAIN: Final = "go.example.com"
+_LINE: Final = re.compile(r'(\S+) - - \[[^]]*\] "(\S+) (\S+) [^"]*" (\d+) \d+ "([^"]*)" "([^"]*)"')
 
 
-def intake(log: Path, scratch: Path) -> list[Figure]:
+def intake(setting: Setting) -> Iterator[Figure]:
     """Visits acknowledged as durable, one by one and in batches, and how soon a query sees them."""
+    log, scratch = setting.log(LINES), setting.scratch
     empty = scratch / "empty"
     empty.write_bytes(b"\n")
     lake = scratch / "live"
     Lake(lake, create=True).manifest.close()
     key = key_of(lake, ORGANIZATION)
-    single, nothing, batches = [], [], []
     with server(lake) as (port, _):
         ones, thousands = _bodies(log, 1, SINGLE_REQUESTS, scratch), _bodies(log, BATCH, BATCH_REQUESTS, scratch)
-        for run in range(RUNS + 1):
-            pair = [
-                load(port, "/visits", key, SINGLE_REQUESTS, SINGLE_CONNECTIONS, body)["requests_per_second"]
-                for body in (next(ones), empty)
-            ]
+
+        def singles(bodies: Path) -> float:
+            return load(port, "/visits", key, SINGLE_REQUESTS, SINGLE_CONNECTIONS, bodies)["requests_per_second"]
+
+        def batches() -> float:
             many = load(port, "/visits", key, BATCH_REQUESTS, BATCH_CONNECTIONS, next(thousands))
-            if run:  # the first one warms up
-                single.append(pair[0])
-                nothing.append(pair[1])
-                batches.append(BATCH * many["requests_per_second"])
+            return BATCH * many["requests_per_second"]
+
+        found = in_turn({OURS: lambda: singles(next(ones)), "empty POST": lambda: singles(empty)})
+        yield from beside("single visits, durable", "requests/s", found)
+        yield from beside(f"visits in batches of {BATCH:,}, durable", "visits/s", in_turn({OURS: batches}))
         seen = [_seconds_until_seen(port, key, scratch) for _ in range(RUNS)]
-    return [
-        figure("single visits, durable", "requests/s", single, "empty POST", nothing),
-        figure(f"visits in batches of {BATCH:,}, durable", "visits/s", batches),
-        figure("acknowledged until seen by a cold query", "s", seen),
-    ]
+        yield figure("acknowledged until seen by a cold query", "s", seen)
 
 
-def manifest(log: Path, scratch: Path) -> list[Figure]:
+def manifest(setting: Setting) -> Iterator[Figure]:
     """A cold answer whose files the manifest names, beside the same answer over a list that is known."""
-    figures = []
     for files in FILES:
-        lake = Lake(scratch / f"files-{files}", create=True)
+        lake = Lake(setting.scratch / f"files-{files}", create=True)
         importer = Importer(lake)
-        with log.open(encoding="utf-8") as lines:
+        with setting.log(LINES).open(encoding="utf-8") as lines:
             for number in range(files // DAYS):
-                part = scratch / f"part-{files}-{number}.log"
-                part.write_text("".join(islice(lines, number, None, 1_000_000 // 20_000)), "utf-8")
-                importer.run(part, Options(ORGANIZATION))
+                part = setting.scratch / f"part-{files}-{number}.log"
+                part.write_text("".join(islice(lines, number, None, LINES // 20_000)), "utf-8")
+                importer.run(part, Options(ORGANIZATION, DOMAIN))
                 lines.seek(0)
-        figures.append(_through_the_manifest(lake))
-    return figures
+        yield from _through_the_manifest(lake)
 
 
-def _through_the_manifest(lake: Lake) -> Figure:
+def _through_the_manifest(lake: Lake) -> list[Figure]:
     warehouse = Warehouse(lake)
-    scope = Scope(ORGANIZATION, LAST_DAY - timedelta(days=DAYS - 1), LAST_DAY)
-    entry, known = ANSWERS["traffic-overview"], warehouse.variables(scope)
-    mine, theirs = [], []
-    for run in range(5 * RUNS + 1):
-        pair = (
-            seconds(lambda: warehouse.answer(entry, warehouse.variables(scope))),
-            seconds(lambda: warehouse.answer(entry, known)),
-        )
-        if run:  # the first one warms up
-            mine.append(1000 * pair[0])
-            theirs.append(1000 * pair[1])
+    entry, known = ANSWERS["traffic-overview"], warehouse.variables(WHOLE)
+    ways = {
+        OURS: lambda: milliseconds(lambda: warehouse.answer(entry, warehouse.variables(WHOLE))),
+        "plain list of files": lambda: milliseconds(lambda: warehouse.answer(entry, known)),
+    }
     files = len(known["files"]) - 1
-    return figure(f"traffic-overview through the manifest, {files:,} files", "ms", mine, "plain list of files", theirs)
+    return beside(f"traffic-overview through the manifest, {files:,} files", "ms", in_turn(ways, 5 * RUNS))
 
 
 def _bodies(log: Path, size: int, requests: int, scratch: Path) -> Iterator[Path]:
@@ -100,8 +93,8 @@ def _reported(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
     for line in lines:
         found = _LINE.match(line)
         if found:
-            domain, ip, method, url, status, referrer, user_agent = found.groups()
-            yield {"ip": ip, "method": method, "url": url, "domain": domain, "status": int(status),
+            ip, method, url, status, referrer, user_agent = found.groups()
+            yield {"ip": ip, "method": method, "url": url, "domain": DOMAIN, "status": int(status),
                    "referrer": referrer.removeprefix("-"), "user_agent": user_agent}  # fmt: skip
 
 

@@ -9,42 +9,42 @@ import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from random import Random
 from typing import Final
 
 DOMAINS: Final = ("go.example.com", "link.example.org", "try.example.net")
-_DOMAIN_WEIGHTS: Final = (70, 22, 8)
+DOMAIN_WEIGHTS: Final = (70, 22, 8)
 
-_HUMAN_HOURS: Final = (2, 1, 1, 1, 1, 2, 4, 7, 11, 14, 15, 15, 14, 15, 16, 16, 15, 14, 13, 13, 12, 10, 7, 4)
-_FLAT_HOURS: Final = (1,) * 24
+HUMAN_HOURS: Final = (2, 1, 1, 1, 1, 2, 4, 7, 11, 14, 15, 15, 14, 15, 16, 16, 15, 14, 13, 13, 12, 10, 7, 4)
+FLAT_HOURS: Final = (1,) * 24
 _WEEKDAY_WEIGHTS: Final = (1.0, 1.06, 1.08, 1.04, 0.95, 0.66, 0.62)
 _BURST_EVERY: Final = 11  # days
 
-_PLATFORMS: Final = (
+PLATFORMS: Final = (
     "Windows NT 10.0; Win64; x64", "Macintosh; Intel Mac OS X 10_15_7", "X11; Linux x86_64",
     "Linux; Android 10; K", "iPhone; CPU iPhone OS 18_6 like Mac OS X", "iPad; CPU OS 17_7 like Mac OS X",
 )  # fmt: skip
-_PLATFORM_WEIGHTS: Final = (34, 16, 4, 24, 20, 2)
+PLATFORM_WEIGHTS: Final = (34, 16, 4, 24, 20, 2)
 
-_REFERRERS: Final = (
+REFERRERS: Final = (
     ("-", 46), ("https://www.google.com/", 20), ("https://www.bing.com/", 3), ("https://duckduckgo.com/", 3),
     ("https://www.linkedin.com/", 6), ("https://t.co/", 5), ("https://www.reddit.com/", 4),
     ("https://news.ycombinator.com/", 3), ("https://www.facebook.com/", 3), ("https://mail.google.com/", 2),
     ("https://blog.example.com/why-short-links", 5),
 )  # fmt: skip
-_AI_REFERRERS: Final = (
+AI_REFERRERS: Final = (
     ("https://chatgpt.com/", "utm_source=chatgpt.com", 44), ("https://chatgpt.com/", "", 18),
     ("-", "utm_source=chatgpt.com", 10), ("https://www.perplexity.ai/", "", 11), ("https://claude.ai/", "", 8),
     ("https://gemini.google.com/", "", 5), ("https://copilot.microsoft.com/", "", 4),
 )  # fmt: skip
-_CAMPAIGNS: Final = (
+CAMPAIGNS: Final = (
     ("", 90), ("utm_source=newsletter&utm_medium=email&utm_campaign=autumn", 4),
     ("utm_source=linkedin&utm_medium=social&utm_campaign=launch", 4), ("utm_source=partner&utm_medium=referral", 2),
 )  # fmt: skip
 _WEBKIT: Final = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko"
-_ASSISTANTS: Final = (
+ASSISTANTS: Final = (
     (f"{_WEBKIT}); compatible; ChatGPT-User/1.0; +https://openai.com/bot", 40),
     (f"{_WEBKIT}); compatible; OAI-SearchBot/1.3; +https://openai.com/searchbot", 18),
     (f"{_WEBKIT}; compatible; Claude-User/1.0; +Claude-User@anthropic.com)", 14),
@@ -52,7 +52,7 @@ _ASSISTANTS: Final = (
     (f"{_WEBKIT}; compatible; Perplexity-User/1.0; +https://perplexity.ai/perplexity-user)", 9),
     ("Mozilla/5.0 (compatible; DuckAssistBot/1.2; +http://duckduckgo.com/duckassistbot.html)", 5),
 )  # fmt: skip
-_TRAINERS: Final = (
+TRAINERS: Final = (
     (f"{_WEBKIT}; compatible; GPTBot/1.3; +https://openai.com/gptbot)", 36),
     (f"{_WEBKIT}; compatible; ClaudeBot/1.0; +claudebot@anthropic.com)", 30),
     ("meta-externalagent/1.1 (+https://developers.facebook.com/docs/sharing/webmasters/crawler)", 14),
@@ -62,12 +62,12 @@ _TRAINERS: Final = (
     ),
     ("CCBot/2.0 (https://commoncrawl.org/faq/)", 10),
 )  # fmt: skip
-_CODERS: Final = (
+CODERS: Final = (
     ("Claude-User (claude-code/2.1.260; +https://support.anthropic.com/)", 62),
     ("Mozilla/5.0 (compatible; Google-Gemini-CLI/1.0; +https://github.com/google-gemini/gemini-cli)", 22),
     ("Mozilla/5.0 (compatible; Devin/1.0; +https://devin.ai)", 16),
 )  # fmt: skip
-_OTHERS: Final = (
+OTHERS: Final = (
     ("Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)", 26),
     ("Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)", 14),
     ("Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)", 5),
@@ -77,7 +77,7 @@ _OTHERS: Final = (
     ("facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)", 8),
     ("python-requests/2.32.3", 8), ("curl/8.9.1", 5), ("Go-http-client/1.1", 5),
 )  # fmt: skip
-_STRAYS: Final = (
+STRAYS: Final = (
     ("/", 8),
     ("/robots.txt", 6),
     ("/favicon.ico", 4),
@@ -86,8 +86,8 @@ _STRAYS: Final = (
     ("/sitemap.xml", 2),
 )
 
-_MIX: Final = (("people", 62), ("referred", 3), ("assistants", 6), ("trainers", 8), ("coders", 1), ("others", 20))
-_GROWTH: Final = {"referred": 1.8, "assistants": 1.9, "trainers": 1.3, "coders": 2.6}
+MIX: Final = (("people", 62), ("referred", 3), ("assistants", 6), ("trainers", 8), ("coders", 1), ("others", 20))
+GROWTH: Final = {"referred": 1.8, "assistants": 1.9, "trainers": 1.3, "coders": 2.6}
 """How many times as much of it there is at the end of the sample as at its beginning."""
 
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -105,13 +105,17 @@ class Sample:
 
     def lines(self) -> Iterator[str]:
         """Log lines without their newlines, in the order of time."""
+        for n, (day, visits) in enumerate(self.daily()):
+            yield from _Day(self, n, day).lines(visits)
+
+    def daily(self) -> list[tuple[date, int]]:
+        """Every day with its number of visits, the first day first."""
         first = self.last_day - timedelta(days=self.days - 1)
         days = [first + timedelta(days=n) for n in range(self.days)]
         weights = [_WEEKDAY_WEIGHTS[day.weekday()] * (1 + 0.3 * n / self.days) for n, day in enumerate(days)]
-        weights = [weight * (1.8 if _bursts(n) else 1) for n, weight in enumerate(weights)]
+        weights = [weight * (1.8 if bursts(n) else 1) for n, weight in enumerate(weights)]
         bounds = [round(self.visits * total / sum(weights)) for total in accumulate(weights, initial=0)]
-        for n, day in enumerate(days):
-            yield from _Day(self, n, day).lines(bounds[n + 1] - bounds[n])
+        return [(day, end - start) for day, (start, end) in zip(days, pairwise(bounds), strict=True)]
 
     def write(self, path: Path) -> None:
         """Write the lines as one log file."""
@@ -137,7 +141,13 @@ class Sample:
         return list(codes)
 
 
-def _bursts(number: int) -> bool:
+def link_weights(links: int) -> list[float]:
+    """How often each link is asked for, the hottest first."""
+    return [1 / (rank + 1) ** 0.9 for rank in range(links)]
+
+
+def bursts(number: int) -> bool:
+    """Whether a link is shared on the day of that number and draws a crowd."""
     return number % _BURST_EVERY == _BURST_EVERY - 3
 
 
@@ -152,13 +162,13 @@ class _Day:
         self._stamp = f"{day.day:02}/{_MONTHS[day.month - 1]}/{day.year}"
         self._codes = sample.codes()
         self._known: dict[int, tuple[str, str]] = {}
-        self._code_weights = list(accumulate(1 / (rank + 1) ** 0.9 for rank in range(len(self._codes))))
-        self._burst = self._random.choice(self._codes) if _bursts(number) else None
+        self._code_weights = list(accumulate(link_weights(len(self._codes))))
+        self._burst = self._random.choice(self._codes) if bursts(number) else None
 
     def lines(self, count: int) -> Iterator[str]:
         """`count` lines in the order of time."""
-        kinds = [kind for kind, _ in _MIX]
-        weights = [weight * (1 + (_GROWTH.get(kind, 1) - 1) * self._progress) for kind, weight in _MIX]
+        kinds = [kind for kind, _ in MIX]
+        weights = [weight * (1 + (GROWTH.get(kind, 1) - 1) * self._progress) for kind, weight in MIX]
         counts = dict.fromkeys(kinds, 0)
         for kind in self._random.choices(kinds, weights, k=count):
             counts[kind] += 1
@@ -169,29 +179,29 @@ class _Day:
             yield line.replace("@", f"{self._stamp}:{clock}", 1)
 
     def _people(self, count: int) -> Iterator[tuple[int, str]]:
-        referrers = self._weighted(_REFERRERS, count)
-        queries = self._weighted(_CAMPAIGNS, count)
+        referrers = self._weighted(REFERRERS, count)
+        queries = self._weighted(CAMPAIGNS, count)
         newcomers = self._number * (count // 8)  # a quarter of the people change from day to day
         people = self._random.choices(range(newcomers, newcomers + max(1, count // 2)), k=count)
-        return self._requests(_HUMAN_HOURS, map(self._person, people), referrers, queries, count)
+        return self._requests(HUMAN_HOURS, map(self._person, people), referrers, queries, count)
 
     def _referred(self, count: int) -> Iterator[tuple[int, str]]:
-        signs = self._random.choices(_AI_REFERRERS, [weight for *_, weight in _AI_REFERRERS], k=count)
+        signs = self._random.choices(AI_REFERRERS, [weight for *_, weight in AI_REFERRERS], k=count)
         people = self._random.choices(range(10**6, 10**6 + max(1, count)), k=count)
         referrers, queries = [sign[0] for sign in signs], [sign[1] for sign in signs]
-        return self._requests(_HUMAN_HOURS, map(self._person, people), referrers, queries, count)
+        return self._requests(HUMAN_HOURS, map(self._person, people), referrers, queries, count)
 
     def _assistants(self, count: int) -> Iterator[tuple[int, str]]:
-        return self._automata(_ASSISTANTS, count, _HUMAN_HOURS)
+        return self._automata(ASSISTANTS, count, HUMAN_HOURS)
 
     def _trainers(self, count: int) -> Iterator[tuple[int, str]]:
-        return self._automata(_TRAINERS, count, _FLAT_HOURS)
+        return self._automata(TRAINERS, count, FLAT_HOURS)
 
     def _coders(self, count: int) -> Iterator[tuple[int, str]]:
-        return self._automata(_CODERS, count, _HUMAN_HOURS)
+        return self._automata(CODERS, count, HUMAN_HOURS)
 
     def _others(self, count: int) -> Iterator[tuple[int, str]]:
-        return self._automata(_OTHERS, count, _FLAT_HOURS)
+        return self._automata(OTHERS, count, FLAT_HOURS)
 
     def _automata(
         self, agents: tuple[tuple[str, int], ...], count: int, hours: tuple[int, ...]
@@ -213,7 +223,7 @@ class _Day:
         random = self._random
         starts = random.choices(range(0, 86_400, 3_600), hours, k=count)
         seconds = random.choices(range(3_600), k=count)
-        domains = random.choices(DOMAINS, _DOMAIN_WEIGHTS, k=count)
+        domains = random.choices(DOMAINS, DOMAIN_WEIGHTS, k=count)
         paths = self._paths(count)
         for start, second, domain, path, (ip, agent), referrer, query in zip(
             starts, seconds, domains, paths, callers, referrers, queries, strict=True
@@ -229,7 +239,7 @@ class _Day:
         """Short codes marked with +, and now and then a path that is no link, marked with /."""
         codes = self._random.choices(self._codes, cum_weights=self._code_weights, k=count)
         chances = self._random.choices(range(100), k=count)
-        strays = self._weighted(_STRAYS, count)
+        strays = self._weighted(STRAYS, count)
         burst = self._burst
         return [
             stray if chance < 3 else f"+{burst}" if burst and chance < 45 else f"+{code}"
@@ -241,18 +251,19 @@ class _Day:
         if number in self._known:
             return self._known[number]
         random = Random(number * 1_000_003 + self._sample.seed)
-        platform = random.choices(_PLATFORMS, _PLATFORM_WEIGHTS)[0]
+        platform = random.choices(PLATFORMS, PLATFORM_WEIGHTS)[0]
         ip = f"198.19.{random.randrange(256)}.{random.randrange(256)}"
         if random.random() < 0.3:
             ip = f"2001:db8:{random.randrange(65_536):x}::{random.randrange(65_536):x}"
-        self._known[number] = ip, _browser(platform, random)
+        self._known[number] = ip, browser_of(platform, random)
         return self._known[number]
 
     def _weighted(self, table: tuple[tuple[str, int], ...], count: int) -> list[str]:
         return self._random.choices([value for value, _ in table], [weight for _, weight in table], k=count)
 
 
-def _browser(platform: str, random: Random) -> str:
+def browser_of(platform: str, random: Random) -> str:
+    """The user agent of some browser on a platform."""
     major, build = random.randrange(120, 157), f"{random.randrange(1_000, 7_000)}.{random.randrange(300)}"
     if platform.startswith(("iPhone", "iPad")):
         webkit = "AppleWebKit/605.1.15 (KHTML, like Gecko)"

@@ -1,0 +1,71 @@
+"""The bars: what must hold of a figure, in one table. A bar that is missed fails the program; an aim does not."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.figures import OURS, Figure
+
+MERGE_TREE: Final = "ClickHouse MergeTree"
+VIEWS: Final = "ClickHouse, materialised views"
+APPROXIMATE: Final = "ClickHouse, views, visitors about"
+REFRESHED: Final = "ClickHouse, views refreshed once a day"
+RAW: Final = "raw DuckDB, same files"
+SQLITE: Final = "SQLite with indexes"
+GOACCESS: Final = "GoAccess, same file"
+BARE: Final = "bare Starlette route, same bytes"
+ITSELF: Final = "itself at 1,000,000 visits"
+
+_LARGE: Final = 20_000_000
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What must hold from so many visits on: of our own figure, or of its ratio to a peer's."""
+
+    case: str
+    who: str = OURS
+    most: float | None = None
+    least: float | None = None
+    visits: int = 0
+    is_aim: bool = False
+
+    def __str__(self) -> str:
+        limit = f"≤ {self.most:g}" if self.most is not None else f"≥ {self.least:g}"
+        return f"aim {limit}" if self.is_aim else limit
+
+    def is_of(self, figure: Figure) -> bool:
+        """Whether it is said of this figure; a case that ends in * means all that begin alike."""
+        named = figure.case.startswith(self.case[:-1]) if self.case.endswith("*") else figure.case == self.case
+        return named and figure.who == self.who and figure.visits >= self.visits
+
+    def holds(self, figure: Figure) -> bool:
+        """Whether the figure keeps within it."""
+        value = figure.median if figure.ratio is None else figure.ratio
+        return (self.most is None or value <= self.most) and (self.least is None or value >= self.least)
+
+
+BARS: Final = (
+    Bar("cold dashboard", MERGE_TREE, most=1 / 20, visits=_LARGE),
+    Bar("cold dashboard", VIEWS, most=1 / 2, visits=_LARGE),
+    Bar("cold dashboard", ITSELF, most=1.5, visits=_LARGE),
+    Bar("cold dashboard", most=150, visits=_LARGE, is_aim=True),  # ms
+    Bar("cold dashboard of one link", MERGE_TREE, most=1, visits=_LARGE),
+    Bar("cold, one answer: *", most=60, visits=_LARGE, is_aim=True),  # ms
+    Bar("import", GOACCESS, most=1 / 4),
+    Bar("memory of an import", most=1_000),  # MB
+    Bar("cached traffic-overview", BARE, least=0.75),
+    Bar("cached dashboard", BARE, least=0.75),
+    Bar("server memory afterwards", most=400, visits=_LARGE),  # MB
+    Bar("exec to first 200", most=1, visits=_LARGE, is_aim=True),  # s
+)
+
+
+def bar_of(figure: Figure) -> Bar | None:
+    """The bar of a figure, if it has one."""
+    return next((bar for bar in BARS if bar.is_of(figure)), None)
+
+
+def missed(figures: Iterable[Figure]) -> list[Figure]:
+    """The figures that do not keep within their bars; aims do not count."""
+    return [found for found in figures if (bar := bar_of(found)) and not bar.is_aim and not bar.holds(found)]

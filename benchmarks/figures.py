@@ -1,0 +1,65 @@
+"""What is measured: runs in alternation, summed up in figures."""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+RUNS: Final = 5
+OURS: Final = "ours"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table: the median of some runs and their extremes, ours or a peer's."""
+
+    case: str
+    unit: str
+    median: float
+    least: float
+    most: float
+    who: str = OURS
+    ratio: float | None = None
+    """Of a peer: ours through theirs, the median of run against the run beside it."""
+    visits: int = 0
+    """Of how many visits, where that matters."""
+
+
+def figure(case: str, unit: str, values: list[float], visits: int = 0) -> Figure:
+    """Our own runs, summed up."""
+    return Figure(case, unit, statistics.median(values), min(values), max(values), visits=visits)
+
+
+def beside(case: str, unit: str, found: Mapping[str, list[float]], visits: int = 0) -> list[Figure]:
+    """Our own runs and those of each peer, summed up."""
+    ours = found[OURS]
+    figures = [figure(case, unit, ours, visits)]
+    for who, theirs in found.items():
+        if who != OURS:
+            ratio = statistics.median(mine / other for mine, other in zip(ours, theirs, strict=True))
+            figures.append(replace(figure(case, unit, theirs, visits), who=who, ratio=ratio))
+    return figures
+
+
+def in_turn(ways: Mapping[str, Callable[[], float]], runs: int = RUNS) -> dict[str, list[float]]:
+    """What each way measures, one after the other, so many times; before that once to warm up."""
+    found: dict[str, list[float]] = {name: [] for name in ways}
+    for run in range(runs + 1):
+        for name, way in ways.items():
+            value = way()
+            if run:
+                found[name].append(value)
+    return found
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """How long something takes."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def milliseconds(work: Callable[[], Any]) -> float:
+    """How long something takes, in thousandths."""
+    return 1000 * seconds(work)

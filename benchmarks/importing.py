@@ -1,0 +1,87 @@
+"""Import: from a log file to durable, classified, queryable visits, beside a tool that counts log files."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from benchmarks.bars import GOACCESS
+from benchmarks.figures import OURS, RUNS, Figure, beside, figure, seconds
+from benchmarks.made import ORGANIZATION
+from benchmarks.servers import TRAFFIC
+from benchmarks.worlds import WHOLE, Setting
+from data import Lake
+from queries import ANSWERS, Warehouse
+
+LINES: Final = 1_000_000
+MANY_LINES: Final = 10_000_000
+
+
+class Ran(NamedTuple):
+    """What a finished program took."""
+
+    seconds: float
+    megabytes: float  # at most at a time
+
+
+def importing(setting: Setting) -> Iterator[Figure]:
+    """A million lines; if there are as many visits, ten million lines once more, for their memory."""
+    if not shutil.which("goaccess"):
+        raise SystemExit("goaccess is missing: apt-get install goaccess, or name other cases with --only.")
+    log = setting.log(LINES)
+    ours, theirs = [], []
+    for run in range(RUNS + 1):
+        pair = _imported(log, setting.scratch / "lake", LINES), _counted(log, setting.scratch / "counted.json", LINES)
+        if run:  # the first one warms up
+            ours.append(pair[0])
+            theirs.append(pair[1])
+    found = {OURS: [ran.seconds for ran in ours], GOACCESS: [ran.seconds for ran in theirs]}
+    yield from beside("import", "s", found, LINES)
+    yield figure("memory of an import", "MB", [ran.megabytes for ran in ours], LINES)
+    if max(setting.sizes) >= MANY_LINES:
+        once = _imported(setting.log(MANY_LINES), setting.scratch / "lake", MANY_LINES)
+        yield figure("import", "s", [once.seconds], MANY_LINES)
+        yield figure("memory of an import", "MB", [once.megabytes], MANY_LINES)
+
+
+def _imported(log: Path, lake: Path, lines: int) -> Ran:
+    """Import into a fresh lake, and count what can be queried there."""
+    shutil.rmtree(lake, ignore_errors=True)
+    command = [str(TRAFFIC), "import", str(log), "--org", ORGANIZATION, "--domain", "go.example.com"]
+    ran = _run([*command, "--lake", str(lake)])
+    warehouse = Warehouse(Lake(lake), seconds=600)
+    answer = warehouse.answer(ANSWERS["traffic-overview"], warehouse.variables(WHOLE))
+    warehouse.close()
+    assert isinstance(answer, dict)
+    _check("traffic import", answer["total_visits"], lines)
+    return ran
+
+
+def _counted(log: Path, output: Path, lines: int) -> Ran:
+    command = ["goaccess", str(log), "--log-format=COMBINED", "--no-global-config", "--no-progress", "-o", str(output)]
+    ran = _run(command)
+    _check("goaccess", json.loads(output.read_text("utf-8"))["general"]["valid_requests"], lines)
+    return ran
+
+
+def _check(who: str, counted: int, lines: int) -> None:
+    if counted != lines:
+        raise SystemExit(f"{who} counted {counted:,} of {lines:,} lines.")
+
+
+def _run(command: list[str]) -> Ran:
+    peak = 0
+
+    def run() -> None:
+        nonlocal peak
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise SystemExit(f"{command[0]} ended with {process.returncode}")
+        peak = usage.ru_maxrss
+
+    return Ran(seconds(run), peak / 1000)

@@ -1,0 +1,84 @@
+"""Draws the visits of a sample some days at a time, so many that memory holds them."""
+
+import hashlib
+from collections.abc import Iterator
+from importlib import resources
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from benchmarks.made.draws import PAGES, Draws
+from data import SHORT_CODE_PATTERN
+from data.sample import Sample
+
+AT_ONCE: Final = 400_000
+"""Visits that are drawn at once, in whole days."""
+
+BROWSERS: Final = 50_000
+"""User agents of people that are drawn, some of them twice."""
+
+Days = list[dict[str, Any]]
+
+
+class Drawing:
+    """The visits of one organization. The same sample and name always give the same."""
+
+    def __init__(self, sample: Sample, organization: str, browsers: int = BROWSERS, skew: int = 3) -> None:
+        """`skew` says how much more often one browser comes than another; 1: all alike."""
+        self._draws = Draws(sample, browsers)
+        self._is_ready = False
+        self._organization = {"organization": organization}
+        self._chances = {
+            "seed": sample.seed,
+            "newcomers": sample.visits // sample.days // 8,
+            "browsers": browsers,
+            "pages": PAGES,
+            "skew": skew,
+        }
+        self._engine = duckdb.connect()
+        self._engine.execute("SET TimeZone = 'UTC'")
+        self._engine.execute("SET memory_limit = '4GB'")
+        self._engine.execute("SET enable_progress_bar = FALSE")
+        self._engine.execute("SET temp_directory = ''")  # what does not fit into memory is a mistake
+        self._engine.execute("SET disabled_optimizers = 'join_order'")  # each of few visits looks its words up, too
+
+    def parts(self) -> Iterator[Days]:
+        """Neighbouring days together as they are drawn at once."""
+        together: Days = []
+        for day in self._draws.days():
+            if together and sum(one["visits"] for one in (*together, day)) > AT_ONCE:
+                yield together
+                together = []
+            together.append(day)
+        yield together
+
+    def visits(self, days: Days) -> pa.Table:
+        """Their visits as a table of `day` and the columns of VISITS, in the order in which they land."""
+        self._draw(days)
+        rules = {**self._draws.rules, "short_code_pattern": SHORT_CODE_PATTERN}
+        return self._engine.sql(_text("visits"), params={**self._organization, **rules}).to_arrow_table()
+
+    def lines(self, days: Days) -> list[str]:
+        """Their visits as lines of a log in the combined format."""
+        self._draw(days)
+        lines: list[str] = self._engine.sql(_text("lines")).to_arrow_table()["line"].to_pylist()
+        return lines
+
+    def close(self) -> None:
+        """Close the engine."""
+        self._engine.close()
+
+    def _draw(self, days: Days) -> None:
+        if not self._is_ready:
+            for table, rows in self._draws.tables().items():
+                self._engine.register(table, rows)
+            self._is_ready = True
+        words = (self._chances["seed"], *self._organization.values())
+        salts = [hashlib.sha256(f"{words[0]} {words[1]} {day['day']}".encode()).hexdigest() for day in days]
+        self._engine.register("days", pa.Table.from_pylist(days).append_column("salt", pa.array(salts)))
+        self._engine.execute(_text("drawn"), {**self._organization, **self._chances})
+
+
+def _text(name: str) -> str:
+    return resources.files("benchmarks.made").joinpath(f"{name}.sql").read_text("utf-8")

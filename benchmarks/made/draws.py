@@ -1,0 +1,167 @@
+"""Tables by which a throw of dice becomes a visit: who comes, from where, when and for what.
+
+Each table has as many rows as its dice have faces, so that DuckDB draws by a join. The words are those of the
+project's own sample; what they say of a visit is the project's own classifier's.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import accumulate, pairwise
+from random import Random
+from typing import Any, Final
+
+import pyarrow as pa
+
+from data import sample as words
+from data.classify import Classifier, Request
+from data.referrers import UTM_FIELDS
+from data.sample import Sample
+from data.visits import Classification
+
+PAGES: Final = 500
+"""Pages that are no links; automata look at them."""
+
+_AUTOMATA: Final = {
+    "assistants": words.ASSISTANTS,
+    "trainers": words.TRAINERS,
+    "coders": words.CODERS,
+    "others": words.OTHERS,
+}
+_PEOPLE: Final = ("people", "referred")
+_STEADY: Final = ("trainers", "others")  # at any hour alike
+_COUNTRIES: Final = (
+    "US", "DE", "GB", "FR", "IN", "CA", "BR", "NL", "ES", "IT", "AU", "PL", "JP", "SE", "MX", "CH", "BE", "AT",
+    "ID", "TR", "PT", "NO", "DK", "FI", "IE", "CZ", "AR", "ZA", "KR", "SG", "RO", "HU", "GR", "UA", "IL", "PH",
+    "VN", "TH", "MY", "NZ", "CL", "CO", "PE", "EG", "NG", "KE", "PK", "BD", "MA", "SA", "AE", "HK", "TW", "SK",
+    "BG", "HR", "LT", "LV", "EE", "SI", "RS", "LU", "IS",
+)  # fmt: skip
+_CLOUDS: Final = (("US", 72), ("IE", 8), ("DE", 7), ("SG", 5), ("NL", 4), ("FR", 2), ("CN", 2))
+_GEOMETRY: Final = 0.93  # each country sends so many times as many people as the one before
+_BLOGS: Final = tuple((f"https://blog-{n}.example.org/", 6 / 200) for n in range(200))
+
+Weighted = Sequence[tuple[Any, float]]
+
+
+class Draws:
+    """The tables that `drawn.sql` and `visits.sql` join, for one sample."""
+
+    def __init__(self, sample: Sample, browsers: int) -> None:
+        self._sample = sample
+        self._browsers = browsers
+        self._classifier = _classifier()
+        self.rules = {
+            "probe_pattern": self._classifier.probe_pattern,
+            "rules_version": self._classifier.rules_version,
+        }
+        self._agents: list[tuple[Any, ...]] = []
+        self._origins: dict[tuple[str, str], int] = {}
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Every table by its name."""
+        random = Random(f"browsers {self._sample.seed}")
+        for _ in range(self._browsers):
+            self._agent(words.browser_of(random.choices(words.PLATFORMS, words.PLATFORM_WEIGHTS)[0], random))
+        people, automata = dict.fromkeys(_PEOPLE, _countries()), dict.fromkeys(_AUTOMATA, _CLOUDS)
+        domains = list(zip(words.DOMAINS, words.DOMAIN_WEIGHTS, strict=True))
+        return {
+            "kinds": self._kinds(),
+            "callers": _drawn(256, {kind: self._callers(agents) for kind, agents in _AUTOMATA.items()}, "agent"),
+            "arrivals": _drawn(65_536, {**self._arrivals(), **dict.fromkeys(_AUTOMATA, self._unreferred())}, "origin"),
+            "hours": _drawn(1_024, {kind: _hours(kind) for kind in (*_PEOPLE, *_AUTOMATA)}, "hour"),
+            "countries": _drawn(4_096, {**people, **automata}, "country"),
+            "links": self._links(),
+            "domains": _drawn(256, {"": domains}, "domain"),
+            "strays": _drawn(16, {"": words.STRAYS}, "path"),
+            "agents": _table(("number", *Classification._fields, "user_agent"), self._agents),
+            "origins": self._told_origins(),
+        }
+
+    def days(self) -> list[dict[str, Any]]:
+        """Every day, its visits, and the link that is shared on it, if one is."""
+        codes = self._sample.codes()
+        days: list[dict[str, Any]] = []
+        for n, (day, visits) in enumerate(self._sample.daily()):
+            shared = Random(f"burst {self._sample.seed} {n}").choice(codes) if words.bursts(n) else None
+            days.append({"number": n, "day": day, "visits": visits, "burst": shared})
+        return days
+
+    def _kinds(self) -> pa.Table:
+        last = max(1, self._sample.days - 1)
+        by_day = {
+            n: [(kind, weight * (1 + (words.GROWTH.get(kind, 1) - 1) * n / last)) for kind, weight in words.MIX]
+            for n in range(self._sample.days)
+        }
+        return _drawn(1024, by_day, "kind", "number")
+
+    def _links(self) -> pa.Table:
+        codes = self._sample.codes()
+        return _drawn(65_536, {"": list(zip(codes, words.link_weights(len(codes)), strict=True))}, "short_code")
+
+    def _agent(self, user_agent: str) -> int:
+        says = self._classifier.agent(Request.logged(user_agent).user_agent)
+        self._agents.append((len(self._agents), *says, user_agent))
+        return len(self._agents) - 1
+
+    def _callers(self, agents: tuple[tuple[str, int], ...]) -> Weighted:
+        return [(self._agent(user_agent), weight) for user_agent, weight in agents]
+
+    def _arrivals(self) -> dict[str, Weighted]:
+        people = [
+            (self._origin(referrer, query), weight * share)
+            for referrer, weight in (*words.REFERRERS, *_BLOGS)
+            for query, share in words.CAMPAIGNS
+        ]
+        return {
+            "people": people,
+            "referred": [(self._origin(referrer, query), weight) for referrer, query, weight in words.AI_REFERRERS],
+        }
+
+    def _unreferred(self) -> Weighted:
+        return [(self._origin("-", ""), 1)]
+
+    def _origin(self, referrer: str, query: str) -> int:
+        return self._origins.setdefault((referrer, query), len(self._origins))
+
+    def _told_origins(self) -> pa.Table:
+        rows = []
+        for (referrer, query), number in self._origins.items():
+            request = Request.logged("", referrer=referrer, query=query)
+            origin = self._classifier.origin(request)
+            says = self._classifier.arrival(request)
+            rows.append((number, referrer, query, *says[:7], origin.referrer, origin.referrer_type, *origin.utm))
+        told = (*Classification._fields[:7], "referrer", "referrer_type", *UTM_FIELDS)
+        return _table(("number", "referer", "query", *told), rows)
+
+
+@cache
+def _classifier() -> Classifier:
+    """The rules, loaded once for all organizations."""
+    return Classifier()
+
+
+def _hours(kind: str) -> Weighted:
+    return list(enumerate(words.FLAT_HOURS if kind in _STEADY else words.HUMAN_HOURS))
+
+
+def _countries() -> Weighted:
+    return [(None, 0.3), *((country, _GEOMETRY**n) for n, country in enumerate(_COUNTRIES))]
+
+
+def _drawn(faces: int, choices: Mapping[Any, Weighted], value: str, key: str = "kind") -> pa.Table:
+    """For each key and face of the dice what is drawn, by its weight."""
+    rows = [
+        (name, face, drawn)
+        for name, weighted in choices.items()
+        for (drawn, _), (start, end) in zip(weighted, pairwise(_bounds(faces, weighted)), strict=True)
+        for face in range(start, end)
+    ]
+    return _table((key, "face", value), rows)
+
+
+def _bounds(faces: int, weighted: Weighted) -> list[int]:
+    total = sum(weight for _, weight in weighted)
+    return [round(faces * so_far / total) for so_far in accumulate((weight for _, weight in weighted), initial=0)]
+
+
+def _table(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> pa.Table:
+    return pa.table([pa.array(column) for column in zip(*rows, strict=True)], list(names))

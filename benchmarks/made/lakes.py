@@ -1,0 +1,84 @@
+"""Lakes of made-up visits: what an import would have landed, without writing the logs first.
+
+What is built is kept, and built on where it was left off.
+"""
+
+import hashlib
+import subprocess
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Final
+
+import duckdb
+import pyarrow as pa
+
+from benchmarks.made import DAYS, LAST_DAY, ORGANIZATION
+from benchmarks.made.drawing import BROWSERS, Days, Drawing
+from benchmarks.servers import TRAFFIC
+from data import Lake
+from data.landing import Landing
+from data.links import import_links
+from data.manifest import Batch
+from data.sample import Sample
+
+_THEN: Final = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+def build(root: Path, visits: int, organizations: int = 1) -> Lake:
+    """The lake of so many visits, compacted. Nothing is done twice."""
+    lake = Lake(root, create=True)
+    for name, share in shares(visits, organizations).items():
+        land_organization(lake, name, Sample(share, LAST_DAY, DAYS))
+    subprocess.run([str(TRAFFIC), "compact", "--lake", str(root)], check=True, capture_output=True)
+    return lake
+
+
+def shares(visits: int, organizations: int) -> dict[str, int]:
+    """How many visits each organization has: the one that is asked about an average share, the others more or less."""
+    mean = visits // organizations
+    others = [1 / (rank + 1) ** 0.8 for rank in range(organizations - 1)]
+    rest = {f"org-{n + 1}": round((visits - mean) * weight / sum(others)) for n, weight in enumerate(others)}
+    return {ORGANIZATION: mean, **rest}
+
+
+def digest(lake: Lake, organization: str = ORGANIZATION) -> str:
+    """What stands for all visits of an organization, in whatever order and files they lie."""
+    files = lake.visit_files(organization, date.min, date.max)
+    ((mixed,),) = duckdb.execute(
+        "SELECT bit_xor(md5_number_lower(concat_ws(chr(0), visited_at, domain, path, status, user_agent, "
+        "country, referrer, utm_source, visitor, bot_category))) FROM read_parquet($files)",
+        {"files": files},
+    ).fetchall()
+    return f"{mixed:016x}"
+
+
+def land_organization(lake: Lake, name: str, sample: Sample, browsers: int = BROWSERS) -> None:
+    """Land what is missing of an organization's visits, and its links."""
+    drawing = Drawing(sample, name, browsers)
+    known = {batch.sha256 for batch in lake.manifest.batches(name, "")}
+    for days in drawing.parts():
+        batch = _batch(name, sample, days)
+        if batch.sha256 not in known:
+            _land(lake, batch, drawing.visits(days))
+    drawing.close()
+    if not lake.links(name).exists():
+        links = lake.staging / "links.csv"
+        sample.write_links(links)
+        import_links(lake, name, links, _THEN)
+        links.unlink()
+
+
+def _batch(name: str, sample: Sample, days: Days) -> Batch:
+    """The batch that stands for some days: no log's content, but the numbers that they are drawn by."""
+    about = f"{sample} {name} {days[0]['day']} {days[-1]['day']}"
+    visits = sum(day["visits"] for day in days)
+    return Batch(name, "", hashlib.sha256(about.encode()).hexdigest(), len(about), len(about), visits, _THEN)
+
+
+def _land(lake: Lake, batch: Batch, visits: pa.Table) -> None:
+    landing = Landing(lake, batch.organization)
+    try:
+        landing.stage(visits)
+        landing.commit(batch, None)
+    finally:
+        landing.discard()

@@ -1,0 +1,25 @@
+"""Made-up visits as log files in the combined format."""
+
+from pathlib import Path
+from typing import Final
+
+from benchmarks.made import DAYS, LAST_DAY, ORGANIZATION
+from benchmarks.made.drawing import Drawing
+from data.sample import Sample
+
+_BROWSERS: Final = 94_000
+"""Of which a million lines show 50,000 different ones."""
+
+
+def write_log(path: Path, lines: int) -> Path:
+    """A log of so many lines, made once and kept; all of its 50,000 user agents come about as often."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        drawing = Drawing(Sample(lines, LAST_DAY, DAYS), ORGANIZATION, _BROWSERS, skew=1)
+        part = path.with_suffix(".part")
+        with part.open("w", encoding="ascii", newline="\n") as file:
+            for days in drawing.parts():
+                file.writelines(f"{line}\n" for line in drawing.lines(days))
+        drawing.close()
+        part.rename(path)
+    return path

@@ -1,0 +1,101 @@
+"""What people would use instead, each with the same visits and the same questions: the members of the dashboard.
+
+A peer answers with every number of our own answer, percentages too. Left to its application are what we do on top:
+rows of zeros for hours and days without visits, names of countries, and where links lead.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, Final, Protocol
+
+from data import Lake
+from queries import ANSWERS, Answer, Entry, Scope, Warehouse, templates
+from queries.fields import Field
+
+MEMBERS: Final = {entry.name: entry for entry in templates(ANSWERS["dashboard"])}
+"""The thirteen members of the dashboard; the weekly trend has two halves."""
+_LEFT_OUT: Final = ("country_name", "target_url")
+
+Rows = list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class World:
+    """The visits that all are asked about."""
+
+    lake: Lake
+    name: str
+    visits: int
+    digest: str
+
+
+class Peer(Protocol):
+    """One of them, loaded."""
+
+    def ask(self, member: str, scope: Scope) -> object:
+        """Answer a member, in whatever shape comes cheapest; this is what is timed."""
+
+    def rows(self, member: str, found: object) -> Rows:
+        """The rows of what `ask` returned."""
+
+
+def check(peer: Peer, name: str, warehouse: Warehouse, scope: Scope) -> None:
+    """End the program unless the peer's answers are ours: who answers another question is no peer."""
+    variables = warehouse.variables(scope)
+    for member, entry in MEMBERS.items():
+        ours = sorted(comparable(entry, rows_of(entry, warehouse.answer(entry, variables))))
+        theirs = sorted(comparable(entry, peer.rows(member, peer.ask(member, scope))))
+        if ours != theirs:
+            first = next((pair for pair in zip(ours, theirs, strict=False) if pair[0] != pair[1]), "their number")
+            raise SystemExit(f"{name} answers {member} otherwise: {len(ours)} and {len(theirs)} rows; {first}")
+
+
+def rows_of(entry: Entry, answer: Answer) -> Rows:
+    """Our own answer as a peer gives it."""
+    rows = [answer] if isinstance(answer, dict) else answer
+    kept = [field.name for field in fields_of(entry)]
+    return [tuple(row[name] for name in kept) for row in rows if entry.shape == "row" or _counted(row)]
+
+
+def fields_of(entry: Entry) -> list[Field]:
+    """The fields that a peer answers, in their order."""
+    return [field for field in entry.fields if field.name not in _LEFT_OUT]
+
+
+def comparable(entry: Entry, rows: Rows) -> list[tuple[str, ...]]:
+    """Rows with every value written in one way, by the kind of its field."""
+    write = [_WRITTEN.get(field.kind.sql, str) for field in fields_of(entry)]
+    return [tuple(how(value) for how, value in zip(write, row, strict=True)) for row in rows]
+
+
+def statements(file: str) -> dict[str, str]:
+    """The statements of one of this folder's SQL files by the names that comments like `-- name: devices` give them."""
+    text = resources.files("benchmarks.peers").joinpath(file).read_text("utf-8")
+    parts = (part.partition("\n") for part in text.split("-- name: ")[1:])
+    return {name.strip(): sql.strip().removesuffix(";") for name, _, sql in parts}
+
+
+def filled(text: str, holes: Mapping[str, str]) -> str:
+    """A statement with its holes, such as [scope], filled."""
+    for name, words in holes.items():
+        text = text.replace(f"[{name}]", words)
+    return text
+
+
+def condition(scope: Scope) -> str:
+    """The scope as its own application would write it; all its words are of our own making."""
+    link = f" AND short_code = '{scope.short_code}'" if scope.short_code else ""
+    return f"organization = '{scope.organization}' AND day BETWEEN '{scope.start_date}' AND '{scope.end_date}'{link}"
+
+
+def _counted(row: dict[str, Any]) -> bool:
+    return bool(row["visits"] if "visits" in row else row["total_visits"])
+
+
+_WRITTEN: Final[dict[str, Callable[[Any], str]]] = {
+    "BIGINT": lambda value: str(int(value)),
+    "DOUBLE": lambda value: f"{float(value):.2f}",
+    "DATE": lambda value: str(value)[:10],
+    "TIMESTAMP": lambda value: str(value)[:19],
+}

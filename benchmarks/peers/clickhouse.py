@@ -1,0 +1,100 @@
+"""ClickHouse in this process, by chdb: as a table alone, and with materialised views of its own."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from benchmarks.bars import APPROXIMATE, REFRESHED, VIEWS
+from benchmarks.peers import Rows, World, condition, filled, statements
+from queries import Scope
+
+_COUNTING: Final = {
+    VIEWS: {
+        "visitors of": "uniqExactState(visitor)", "visitors": "uniqExactMerge(visitors)",
+        "pages of": "uniqExactIfState(path, path != '')", "pages": "uniqExactIfMerge(pages)",
+    },
+    APPROXIMATE: {
+        "visitors of": "uniqState(visitor)", "visitors": "uniqMerge(visitors)",
+        "pages of": "uniqIfState(path, path != '')", "pages": "uniqIfMerge(pages)",
+    },
+    REFRESHED: {
+        "visitors of": "CAST(uniqExact(visitor), 'SimpleAggregateFunction(sum, UInt64)')", "visitors": "sum(visitors)",
+        "pages of": "uniqExactIfState(path, path != '')", "pages": "uniqExactIfMerge(pages)",
+    },
+}  # fmt: skip
+"""How visitors are kept by day. A view that grows with what lands must keep their hashes, exactly or about so; one
+that is refreshed when a day is over may keep their number alone, as visitors are another's on the next day."""
+
+
+class ClickHouse:
+    """One database for each world, in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from chdb.session import Session  # noqa: PLC0415  # half a gigabyte, which few cases need
+        except ImportError:
+            raise SystemExit("chdb is missing: use uv run --group bench, or name other cases with --only.") from None
+        self._session = Session(str(folder))
+
+    def table(self, world: World) -> "Table":
+        """The table alone, loaded."""
+        database = f"visits_{world.name}_{world.digest}".replace("-", "_")
+        texts = statements("clickhouse.sql")
+        files = f"{world.lake.root}/visits/organization=*/day=*/*.parquet"
+        load = filled(texts["load"], {"files": files})
+        self._build(database, [texts["visits"], load, "OPTIMIZE TABLE visits FINAL"])
+        return Table(self._told, database, texts)
+
+    def views(self, world: World, way: str) -> "Table":
+        """The same visits with views, filled."""
+        base = self.table(world).database
+        texts = {name: filled(text, _COUNTING[way]) for name, text in statements("clickhouse-views.sql").items()}
+        steps = []
+        for name in [name for name in texts if name.startswith("table ")]:
+            create, table = texts.pop(name).replace("FROM visits", f"FROM {base}.visits"), name.removeprefix("table ")
+            select = create.partition(" AS\n")[2]
+            steps += [create, f"OPTIMIZE TABLE {table} FINAL"]
+            steps += [] if way == REFRESHED else [f"CREATE MATERIALIZED VIEW {table}_grows TO {table} AS {select}"]
+        database = f"{base}_{list(_COUNTING).index(way)}"
+        self._build(database, steps)
+        return Table(self._told, database, texts)
+
+    def bytes_of(self, table: "Table") -> int:
+        """What its tables take on disk."""
+        sql = f"SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = '{table.database}'"
+        return int(self._told(sql))
+
+    def close(self) -> None:
+        """End the engine."""
+        self._session.close()
+
+    def _told(self, sql: str) -> bytes:
+        """What a statement finds, as tab-separated text."""
+        return bytes(self._session.query(sql, "TabSeparated").bytes())
+
+    def _build(self, database: str, steps: list[str]) -> None:
+        """Make a database by some statements, unless it is there whole."""
+        if self._told(f"EXISTS {database}.whole").strip() == b"1":
+            return
+        for step in (f"DROP DATABASE IF EXISTS {database}", f"CREATE DATABASE {database}", f"USE {database}", *steps):
+            self._session.query(step)
+        self._session.query("CREATE TABLE whole (nothing UInt8) ENGINE = TinyLog")
+
+
+class Table:
+    """One database, asked."""
+
+    def __init__(self, told: Callable[[str], bytes], database: str, texts: dict[str, str]) -> None:
+        self.database = database
+        self._told = told
+        self._texts = {name: re.sub(r"FROM (?=\w)", f"FROM {database}.", text) for name, text in texts.items()}
+
+    def ask(self, member: str, scope: Scope) -> bytes:
+        """The member as tab-separated text."""
+        return self._told(filled(self._texts[member], {"scope": condition(scope)}))
+
+    def rows(self, _: str, found: object) -> Rows:
+        """Its lines, split."""
+        assert isinstance(found, bytes)
+        return [tuple(line.split("\t")) for line in found.decode().splitlines()]

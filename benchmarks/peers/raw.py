@@ -1,0 +1,25 @@
+"""Raw DuckDB: the same Parquet files and nothing of ours."""
+
+import duckdb
+
+from benchmarks.peers import Rows, World, condition, filled, statements
+from queries import Scope
+
+
+class Raw:
+    """An analyst's connection, with a view of the files."""
+
+    def __init__(self, world: World, scope: Scope) -> None:
+        self._texts = statements("raw.sql")
+        self._engine = duckdb.connect()
+        files = world.lake.visit_files(scope.organization, scope.start_date, scope.end_date)
+        self._engine.read_parquet(files, hive_partitioning=True).create_view("visits")
+
+    def ask(self, member: str, scope: Scope) -> Rows:
+        """The member's rows."""
+        return self._engine.execute(filled(self._texts[member], {"scope": condition(scope)})).fetchall()
+
+    def rows(self, _: str, found: object) -> Rows:
+        """They are rows already."""
+        assert isinstance(found, list)
+        return found

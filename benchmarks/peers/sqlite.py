@@ -1,0 +1,61 @@
+"""SQLite, as small self-hosted tools use it."""
+
+import sqlite3
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from benchmarks.peers import Rows, World, condition, filled, statements
+from data.visits import VISITS
+from queries import Scope
+
+
+class SQLite:
+    """One database of one world's visits."""
+
+    def __init__(self, folder: Path, world: World) -> None:
+        self._texts = statements("sqlite.sql")
+        self.path = folder / f"sqlite-{world.name}-{world.digest}.db"
+        if not self.path.exists():
+            self._load(world, self.path.with_suffix(".part"))
+            self.path.with_suffix(".part").rename(self.path)
+        self._database = sqlite3.connect(self.path)
+        self._database.execute("PRAGMA cache_size = -1000000")  # 1 GB, so that nothing waits for the disk
+
+    def ask(self, member: str, scope: Scope) -> Rows:
+        """The member's rows."""
+        return self._database.execute(filled(self._texts[member], {"scope": condition(scope)})).fetchall()
+
+    def rows(self, _: str, found: object) -> Rows:
+        """They are rows already."""
+        assert isinstance(found, list)
+        return found
+
+    def _load(self, world: World, path: Path) -> None:
+        path.unlink(missing_ok=True)
+        database = sqlite3.connect(path)
+        database.execute("PRAGMA journal_mode = OFF")
+        database.execute(self._texts["visits"])
+        holes = ", ".join("?" * (len(VISITS) + 2))
+        manifest = world.lake.manifest
+        for file in (file for name in manifest.organizations() for file in manifest.live_files(name)):
+            table = pq.ParquetFile(world.lake.root / file.path).read()
+            rows = zip(*(_values(table[name]) for name in VISITS.names), strict=True)
+            head = (file.organization, file.day.isoformat())
+            database.executemany(f"INSERT INTO visits VALUES ({holes})", (head + row for row in rows))
+        database.executescript(self._texts["indexes"])
+        database.execute("ANALYZE")
+        database.commit()
+        database.close()
+
+
+def _values(column: pa.ChunkedArray) -> list[object]:
+    """What SQLite keeps: times in seconds, hashes with a sign, flags as numbers."""
+    if pa.types.is_timestamp(column.type):
+        column = pc.divide(column.cast(pa.int64()), 1_000_000)
+    elif pa.types.is_uint64(column.type):
+        column = pa.chunked_array([chunk.view(pa.int64()) for chunk in column.chunks])
+    values: list[object] = column.to_pylist()
+    return values

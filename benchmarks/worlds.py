@@ -1,0 +1,49 @@
+"""The worlds that are measured: lakes of so many made-up visits, built once and kept."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+
+from benchmarks.made import DAYS, LAST_DAY, ORGANIZATION
+from benchmarks.made.lakes import build, digest
+from benchmarks.made.logs import write_log
+from benchmarks.peers import World
+from queries import Scope, Warehouse
+
+WHOLE = Scope(ORGANIZATION, LAST_DAY - timedelta(days=DAYS - 1), LAST_DAY)
+"""All days of the organization that is asked about."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a run measures, where its data is kept, and a folder that is thrown away afterwards."""
+
+    sizes: list[int]
+    organizations: int
+    kept: Path
+    scratch: Path
+
+    @cached_property
+    def worlds(self) -> list[World]:
+        """The worlds of all sizes, smallest first."""
+        return [self._world(visits) for visits in self.sizes]
+
+    def log(self, lines: int) -> Path:
+        """A log of so many lines."""
+        return write_log(self.kept / f"combined-{lines}.log", lines)
+
+    def _world(self, visits: int) -> World:
+        name = f"{visits}" if self.organizations == 1 else f"{visits}-{self.organizations}"
+        lake = build(self.kept / f"lake-{name}", visits, self.organizations)
+        return World(lake, name, visits, digest(lake))
+
+
+def average_link(warehouse: Warehouse) -> Scope:
+    """The scope of the one link whose visits are closest to the average of all links."""
+    _, rows = warehouse.rows(
+        "SELECT short_code FROM visits_in_scope WHERE short_code IS NOT NULL GROUP BY short_code "
+        "ORDER BY abs(count(*) - sum(count(*)) OVER () / count(*) OVER ()), short_code LIMIT 1",
+        warehouse.variables(WHOLE),
+    )
+    return Scope(WHOLE.organization, WHOLE.start_date, WHOLE.end_date, rows[0][0])

@@ -1,0 +1,98 @@
+"""Peers answer the same question, or are none; bars are kept or missed."""
+
+import importlib.util
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from benchmarks.bars import BARS, GOACCESS, MERGE_TREE, REFRESHED, VIEWS, bar_of, missed
+from benchmarks.figures import OURS, beside, figure, in_turn
+from benchmarks.made.drawing import Drawing
+from benchmarks.peers import MEMBERS, World, check, statements
+from benchmarks.peers.clickhouse import ClickHouse
+from benchmarks.peers.raw import Raw
+from benchmarks.peers.sqlite import SQLite
+from benchmarks.printing import row_of
+from data import Lake
+from data.landing import Landing
+from data.manifest import insert_files
+from data.sample import Sample
+from queries import Scope, Warehouse
+
+SAMPLE = Sample(3_000, date(2026, 10, 31), days=12, links=40)
+WHOLE = Scope("acme", date(2026, 10, 18), SAMPLE.last_day)
+SCOPES = (WHOLE, replace(WHOLE, short_code=SAMPLE.codes()[30]), replace(WHOLE, end_date=date(2026, 10, 24)))
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    lake = Lake(tmp_path_factory.mktemp("world") / "lake", create=True)
+    drawing = Drawing(SAMPLE, "acme", browsers=300)
+    landing = Landing(lake, "acme")
+    (days,) = drawing.parts()
+    landing.stage(drawing.visits(days))
+    with lake.manifest.transaction() as db:
+        insert_files(db, landing.placing()())
+    drawing.close()
+    return World(lake, "small", SAMPLE.visits, "digest")
+
+
+@pytest.fixture(scope="module")
+def warehouse(world):
+    warehouse = Warehouse(world.lake)
+    yield warehouse
+    warehouse.close()
+
+
+def test_raw_duckdb_and_sqlite_give_every_number_that_we_give(world, warehouse, tmp_path):
+    sqlite = SQLite(tmp_path, world)
+    for scope in SCOPES:
+        check(Raw(world, WHOLE), "raw", warehouse, scope)
+        check(sqlite, "SQLite", warehouse, scope)
+    assert SQLite(tmp_path, world).path == sqlite.path  # loaded once
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("chdb"), reason="the group bench is not installed")
+def test_clickhouse_gives_every_number_that_we_give(world, warehouse, tmp_path):
+    clickhouse = ClickHouse(tmp_path / "clickhouse")
+    for scope in SCOPES:
+        check(clickhouse.table(world), "table", warehouse, scope)
+    for way in (VIEWS, REFRESHED):
+        check(clickhouse.views(world, way), way, warehouse, WHOLE)
+    assert clickhouse.bytes_of(clickhouse.table(world)) > SAMPLE.visits
+    clickhouse.close()
+
+
+def test_who_answers_another_question_is_no_peer(world, warehouse):
+    class Other(Raw):
+        def ask(self, member, scope):
+            return super().ask(member, replace(scope, end_date=date(2026, 10, 30)))
+
+    with pytest.raises(SystemExit, match="Other answers traffic-overview otherwise: 1 and 1 rows"):
+        check(Other(world, WHOLE), "Other", warehouse, WHOLE)
+
+
+@pytest.mark.parametrize("file", ["raw.sql", "sqlite.sql", "clickhouse.sql", "clickhouse-views.sql"])
+def test_every_peer_has_every_member(file):
+    assert set(MEMBERS) <= set(statements(file))
+
+
+def test_a_figure_keeps_within_its_bar_from_that_many_visits_on():
+    def told(ratio, visits):
+        return beside("cold dashboard", "ms", {OURS: [ratio] * 3, MERGE_TREE: [1.0] * 3}, visits)
+
+    kept, too_slow, small = told(0.04, 20_000_000), told(0.06, 20_000_000), told(0.06, 1_000_000)
+    assert missed([*kept, *too_slow, *small]) == [too_slow[1]]
+    assert row_of(too_slow[1])[-3:] == ("0.06", "≤ 0.05", "missed")
+    assert str(bar_of(kept[0])) == "aim ≤ 150"
+    assert missed([figure("cold dashboard", "ms", [1000.0], 20_000_000)]) == []  # an aim fails nobody
+    assert missed([figure("server memory afterwards", "MB", [401.0], 20_000_000)])
+    assert missed(beside("import", "s", {OURS: [1.0], GOACCESS: [2.0]}))
+    assert len({(bar.case, bar.who) for bar in BARS}) == len(BARS)
+
+
+def test_ways_are_measured_in_turn_after_a_first_round_to_warm_up():
+    asked = []
+    ways = {name: lambda name=name: asked.append(name) or float(len(asked)) for name in ("a", "b")}
+    assert in_turn(ways, 2) == {"a": [3.0, 5.0], "b": [4.0, 6.0]}
