@@ -1,10 +1,13 @@
 """What repeats among many rows is looked at once: here it is numbered, and the numbers become columns again."""
 
 from collections.abc import Hashable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+FEW: Final = 100
+"""So many distinct values at most stay numbered: every file that rows are spread over holds all of them."""
 
 Thing = TypeVar("Thing", bound=Hashable)
 
@@ -20,6 +23,14 @@ def words_of(column: pa.ChunkedArray) -> Words:
     """Number the distinct values of a column, from 0; null is one of them."""
     chunks = column.dictionary_encode("encode").chunks or [pa.array([], column.type).dictionary_encode()]
     return Words(pa.concat_arrays([chunk.indices for chunk in chunks]), chunks[-1].dictionary)  # all have the same one
+
+
+def rows_of(values: pa.Array, numbers: pa.Array) -> pa.Array:
+    """The values of rows by their numbers: few distinct texts as a dictionary, which is made and written faster."""
+    if not pa.types.is_string(values.type):
+        return values.take(numbers)
+    numbered = values.dictionary_encode()
+    return (numbered if len(numbered.dictionary) <= FEW else values).take(numbers)
 
 
 class Combined(NamedTuple):

@@ -180,8 +180,8 @@ class Importer:
         summary.last_day = max(last, summary.last_day or last)
         for count in part.visits["bot_category"].value_counts().to_pylist():
             summary.categories[count["values"]] += count["counts"]
-        contradicted = part.visits.filter(pc.equal(part.visits["confidence"], "contradicted"))
-        summary.contradicted.update(contradicted["agent"].to_pylist())
+        contradicted = part.visits["agent"].filter(pc.equal(part.visits["confidence"], "contradicted"))
+        summary.contradicted.update(contradicted.to_pylist())
 
     def _write_rejects(self, batch: Batch, summary: Summary) -> None:
         """Note every refused line by number and reason; not the line itself, for it may hold an address."""

@@ -84,7 +84,14 @@ def new_path(lake: Lake) -> Path:
 def write_visits(visits: pa.Table | pa.RecordBatchReader, path: Path) -> None:
     """Write the visits of one organization's day, in the order they have, and wait until they are on the disk."""
     parts = [visits] if isinstance(visits, pa.Table) else map(_table_of, visits)
-    write_parquet((part.select(VISITS.names).cast(VISITS) for part in parts), VISITS, path)
+    schema = pa.schema([_as_given(field, visits.schema.field(field.name).type) for field in VISITS])
+    write_parquet((part.select(VISITS.names).cast(schema) for part in parts), schema, path)
+
+
+def _as_given(field: pa.Field, given: pa.DataType) -> pa.Field:
+    """A field of VISITS; if its values are given as a dictionary they stay one, for that is written faster."""
+    is_numbered = pa.types.is_dictionary(given) and given.value_type == field.type
+    return field.with_type(given) if is_numbered else field
 
 
 def _table_of(batch: pa.RecordBatch) -> pa.Table:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from data.automata import readable_user_agent
 from data.classify import Classifier, Origin, Request, together
 from data.countries import Countries
-from data.distinct import Numbers, Words, combined, texts_of, words_of
+from data.distinct import Numbers, Words, combined, rows_of, texts_of, words_of
 from data.packing import TABLE
 from data.referrers import UTM_FIELDS
 from data.steps import step
@@ -62,7 +62,10 @@ class Recognizer:
         self._knows = knowledge
 
     def visits(self, requests: pa.Table, owner: Owner) -> pa.Table:
-        """The visits of readable requests: `day` and the columns of VISITS, sorted by day, short code and time."""
+        """The visits of readable requests: `day` and the columns of VISITS, sorted by day, short code and time.
+
+        Texts of which few are distinct are dictionaries.
+        """
         if not len(requests):
             return TABLE.empty_table()
         facts = requests.append_column("day", requests["visited_at"].cast(pa.date32()))
@@ -80,8 +83,9 @@ class Recognizer:
             *self._answers(words, aims),
         ]:
             rows = numbers.take(order)
-            columns |= {name: values.take(rows) for name, values in repeated.items()}
-        return pa.table({**columns, "rules_version": pa.repeat(self._knows.classifier.rules_version, len(order))})
+            columns |= {name: rows_of(values, rows) for name, values in repeated.items()}
+        rules = pa.array([self._knows.classifier.rules_version])
+        return pa.table({**columns, "rules_version": rows_of(rules, pa.repeat(0, len(order)))})
 
     def _aims(self, requests: pa.Array, owner: Owner) -> Columns:
         """What each distinct request line asked for."""
@@ -109,9 +113,9 @@ class Recognizer:
 
     def _countries(self, logged: Words, ips: Words) -> pa.Array:
         """The countries as they were logged, else those of the addresses."""
-        countries = _or_null(logged.words).take(logged.numbers)
         if self._knows.countries is None:
-            return countries
+            return rows_of(_or_null(logged.words), logged.numbers)
+        countries = _or_null(logged.words).take(logged.numbers)
         is_missing = countries.is_null()
         asked = combined(ips.numbers.filter(is_missing))
         found = [self._knows.countries.of(ip) for ip in ips.words.take(asked.parts[0]).to_pylist()]

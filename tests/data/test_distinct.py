@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.distinct import Numbers, combined, texts_of, words_of
+from data.distinct import FEW, Numbers, combined, rows_of, texts_of, words_of
 
 SMALL = st.integers(0, 4)
 
@@ -25,6 +25,17 @@ def test_days_are_words_too():
     days = [dt.date(2026, 3, 2), dt.date(2026, 3, 1), dt.date(2026, 3, 2)]
     numbers, words = words_of(pa.chunked_array([pa.array(days, pa.date32())]))
     assert (numbers.to_pylist(), words.to_pylist()) == ([0, 1, 0], days[:2])
+
+
+@pytest.mark.parametrize(("distinct", "is_numbered"), [(0, True), (FEW, True), (FEW + 1, False)])
+def test_rows_have_their_values_and_only_few_texts_stay_numbered(distinct, is_numbered):
+    """Many would all be written to every file, of which each holds a part of the rows."""
+    values = pa.array([*map(str, range(distinct)), None, *map(str, range(distinct))], pa.string())
+    numbers = pa.array([*range(len(values)), 0, 0][::-1], pa.int32())
+    rows = rows_of(values, numbers)
+    assert rows.to_pylist() == [values[number].as_py() for number in numbers.to_pylist()]
+    assert pa.types.is_dictionary(rows.type) == is_numbered
+    assert rows_of(pa.array([True, None]), pa.array([1, 0])).equals(pa.array([None, True]))
 
 
 @settings(deadline=None)

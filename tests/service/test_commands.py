@@ -35,6 +35,11 @@ PERSON, GPTBOT = (
     for agent in (CHROME, "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)")
 )
 
+COMMAND_FILES = {
+    "agents", "backup", "classify", "compact", "demo", "erase", "follow", "importing", "keys", "links", "query",
+    "reclassify", "retain", "serve", "status", "verify",
+}  # fmt: skip
+
 LOOP = """
 import functools, io, json, sys, traceback
 import data.classify, data.importing
@@ -306,6 +311,21 @@ def test_query_needs_no_web_server(filled):
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60, env=ENVIRON
     )
     assert not {"starlette", "uvicorn", "uvloop", "httptools", "jwt", "cryptography"} & set(ended.stderr.split())
+
+
+@pytest.mark.parametrize(("words", "loaded"), [(["keys", "list", "--help"], {"keys"}), (["--help"], COMMAND_FILES)])
+def test_a_command_loads_no_other_and_help_tells_of_all(words, loaded):
+    script = (
+        "import sys; from service.commands import app; "
+        f"app({words!r}, standalone_mode=False); "
+        "print(*sorted(sys.modules), file=sys.stderr)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60, env=ENVIRON
+    )
+    modules = set(ended.stderr.split())
+    assert {name for name in COMMAND_FILES if f"service.commands.{name}" in modules} == loaded
+    assert "Usage" in ended.stdout
 
 
 # traffic import
