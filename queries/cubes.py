@@ -154,6 +154,7 @@ def _prepare(engine: duckdb.DuckDBPyConnection, lake: Lake) -> None:
     """Define the relations, so that they count every visit for all domains and for its own."""
     set_variables(engine, nothing(lake))
     engine.execute("SET threads = 1")  # queries want the other cores
+    engine.execute("SET GLOBAL parquet_metadata_cache = TRUE")
     for statement in [*prelude(), text_of("cube/raw")]:
         engine.execute(statement)
 

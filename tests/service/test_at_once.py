@@ -224,6 +224,11 @@ def test_who_asks_after_a_commit_is_told_of_it_though_others_asked_in_the_same_t
         for connection in connections:
             people(server.ask(connection, OVERVIEW))
         ask, gate, stale = server.app._shortcut._epochs._ask, threading.Event(), []
+        is_held = threading.Event()
+
+        def hold():
+            is_held.set()
+            gate.wait(30)
 
         def ask_and_change(organization):
             epoch = ask(organization)
@@ -235,7 +240,8 @@ def test_who_asks_after_a_commit_is_told_of_it_though_others_asked_in_the_same_t
             return epoch
 
         server.app._shortcut._epochs._ask = ask_and_change
-        server.loop.call_soon_threadsafe(gate.wait, 30)
+        server.loop.call_soon_threadsafe(hold)
+        is_held.wait(30)
         one.sendall(server.request(OVERVIEW))
         other.sendall(server.request(OVERVIEW))
         gate.set()
