@@ -57,6 +57,7 @@ class Upkeep:
         self._threads = ThreadPoolExecutor(len(self._rounds), thread_name_prefix="upkeep")
         self._tasks: list[asyncio.Task[None]] = []
         self._damaged: set[str] = set()
+        self._damage: set[str] = set()
         self._to_look_at: list[LandedFile] = []
         self._troubles: dict[Chore, str] = {}
 
@@ -92,6 +93,8 @@ class Upkeep:
         """Do a piece of a chore. Whatever goes wrong is told: the next round may go well."""
         try:
             is_more = chore()
+        except LakeDamaged as error:
+            self._tell_of_damage(str(error))
         except (TrafficError, OSError, sqlite3.Error) as error:
             self._tell(chore, str(error))
         except Exception as error:  # noqa: BLE001  # a mistake of ours ends no chore for good
@@ -102,10 +105,16 @@ class Upkeep:
         return False
 
     def _tell(self, chore: Chore, trouble: str) -> None:
-        """Tell the operator of a trouble once, however often it comes again, and whichever chore meets it."""
-        if trouble not in self._troubles.values():
+        """Tell the operator of a trouble once, however often it comes again."""
+        if self._troubles.get(chore) != trouble:
+            self._troubles[chore] = trouble
             _LOG.warning(trouble)
-        self._troubles[chore] = trouble
+
+    def _tell_of_damage(self, damage: str) -> None:
+        """Tell of damage once, whichever chore meets it: it stays until somebody repairs it."""
+        if damage not in self._damage:
+            self._damage.add(damage)
+            _LOG.warning(damage)
 
     def _flush_if_due(self) -> bool:
         visits, oldest = waiting(self._lake.manifest)

@@ -29,6 +29,9 @@ SCOPES = [
     Scope("acme", *DAYS, traffic_type="ai_referral", domain="link.example"),
     Scope("bee", *DAYS),
 ]
+ALL = tuple(name for name, entry in ANSWERS.items() if entry.shape != "parts")
+MANY = ("traffic-overview", "devices", "top-links", "bot-traffic", "ai-platform-market-share", "ai-to-human-conversion",
+        "filter-values")  # fmt: skip
 SHORT = Scope("acme", date(2026, 2, 1), date(2026, 2, 28))
 
 
@@ -75,16 +78,16 @@ def warehouse(lake):
     warehouse.close()
 
 
-def answers(warehouse: Warehouse, scope: Scope) -> dict:
+def answers(warehouse: Warehouse, scope: Scope, names: tuple[str, ...] = MANY) -> dict:
     variables = warehouse.variables(scope)
-    return {name: warehouse.answer(entry, variables) for name, entry in ANSWERS.items() if entry.shape != "parts"}
+    return {name: warehouse.answer(ANSWERS[name], variables) for name in names}
 
 
 def recounted(warehouse: Warehouse, scope: Scope) -> dict:
     """The answers as the visits alone give them."""
     variables = warehouse.variables(scope)
     variables |= {"open_files": variables["files"], "cubes": variables["cubes"][:1], "closed_days": []}
-    return {name: warehouse.answer(entry, variables) for name, entry in ANSWERS.items() if entry.shape != "parts"}
+    return {name: warehouse.answer(ANSWERS[name], variables) for name in MANY}
 
 
 def closed(warehouse: Warehouse, scope: Scope = SHORT) -> int:
@@ -103,11 +106,11 @@ def damage(path: Path) -> None:
 
 
 def test_every_answer_is_the_same_from_cubes_as_from_visits(lake, warehouse):
-    before = [answers(warehouse, scope) for scope in SCOPES]
+    before = [answers(warehouse, scope, ALL) for scope in SCOPES]
     assert not any(closed(warehouse, scope) for scope in SCOPES)
     Cubes(lake).run()
     assert all(closed(warehouse, scope) for scope in SCOPES)
-    assert [answers(warehouse, scope) for scope in SCOPES] == before
+    assert [answers(warehouse, scope, ALL) for scope in SCOPES] == before
 
 
 def test_closed_days_are_answered_without_a_look_at_their_visits(lake, warehouse):
