@@ -59,19 +59,24 @@ class Cubes:
         Without `wait`, nothing happens while somebody else rewrites. A month with a file that is not what was
         written is left as it is; once the others are done, LakeDamaged is raised for the first one of these.
         """
-        work = self._work()[:most]
+        work = self._work()
         if not work:
             return 0
         with rewriting_engine(self._lake) as engine:
             try:
                 self._engine = engine
                 _prepare(engine, self._lake)
-                return self._made(engine, work, wait, progress)
+                return self._made(engine, work, wait, most, progress)
             finally:
                 self._engine = None
 
     def _made(
-        self, engine: duckdb.DuckDBPyConnection, work: Sequence[Month], wait: bool, progress: Progress | None
+        self,
+        engine: duckdb.DuckDBPyConnection,
+        work: Sequence[Month],
+        wait: bool,
+        most: int | None,
+        progress: Progress | None,
     ) -> int:
         done, damage = 0, None
         for number, month in enumerate(work, 1):
@@ -84,6 +89,8 @@ class Cubes:
                 damage = damage or error
             if progress:
                 progress(number, len(work))
+            if done == most:
+                return done
         if damage:
             raise damage
         return done

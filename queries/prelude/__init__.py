@@ -39,4 +39,5 @@ def relations(kind: str) -> list[str]:
 @cache
 def version() -> str:
     """What tells cubes of these definitions from those of others."""
-    return hashlib.sha256("".join(prelude()).encode()).hexdigest()[:16]
+    texts = [*prelude(), *(text_of(f"cube/{name}") for name in ("raw", "held", "daily", "monthly"))]
+    return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
