@@ -8,7 +8,7 @@ import json
 import os
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -107,10 +107,10 @@ def _is_sound(lake: Lake, kept: _Kept) -> bool:
     except OSError:
         return False
     looks = (stat.st_size, stat.st_ctime_ns, stat.st_ino)
-    return looks == (kept.size, kept.changed_ns, kept.inode) or is_sound(lake, kept.path, kept.sha256)
+    return looks == (kept.size, kept.changed_ns, kept.inode) or _is_as_written(lake, kept.path, kept.sha256)
 
 
-def is_sound(lake: Lake, path: str, sha256: str) -> bool:
+def _is_as_written(lake: Lake, path: str, sha256: str) -> bool:
     """Whether the bytes of a cube are those that were written, which is remembered. If not, it is live no more."""
     stat, now = _stat_of(lake.root / path, sha256), time_text(datetime.now(UTC))
     with suppress(sqlite3.OperationalError), lake.manifest.transaction() as db:  # on a full disk the next one looks
@@ -144,7 +144,7 @@ def unsound(lake: Lake, organization: str = "", before: datetime | None = None) 
         [organization, time_text(before) if before else "~"],
     )
     for path, sha256 in rows:
-        if not is_sound(lake, path, sha256):
+        if not _is_as_written(lake, path, sha256):
             yield path
 
 
@@ -165,7 +165,7 @@ def _as_cube(rows: Rows) -> pa.Table:
     return pa.table(columns, schema=CUBE).sort_by([("for_domain", "ascending"), ("day", "ascending")])
 
 
-def place(lake: Lake, cube: Cube, staged: Path, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+def place(lake: Lake, cube: Cube, staged: Path, now: datetime) -> None:
     """Let a staged file be the cube of its month from now on. Raises Outdated when a source is live no more."""
     sha256 = sha256_of(staged)
     name = f"cubes/organization={cube.organization}/month={cube.month}/{staged.name}"
@@ -174,7 +174,7 @@ def place(lake: Lake, cube: Cube, staged: Path, now: Callable[[], datetime] = la
         _check_live(db, [path for paths in sources.values() for path in paths])
         db.execute(
             "UPDATE cubes SET deletable_at = ? WHERE organization = ? AND month = ? AND deletable_at IS NULL",
-            [time_text(now() + READERS_GRACE), cube.organization, cube.month.isoformat()],
+            [time_text(now + READERS_GRACE), cube.organization, cube.month.isoformat()],
         )
         move_durably(staged, lake.root / name)
         stat = (lake.root / name).stat()
@@ -182,7 +182,7 @@ def place(lake: Lake, cube: Cube, staged: Path, now: Callable[[], datetime] = la
             "INSERT INTO cubes (organization, month, version, path, bytes, sha256, changed_ns, inode, checked_at, "
             "sources) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [cube.organization, cube.month.isoformat(), cube.version, name, stat.st_size, sha256, stat.st_ctime_ns,
-             stat.st_ino, time_text(now()), json.dumps(sources)],
+             stat.st_ino, time_text(now), json.dumps(sources)],
         )  # fmt: skip
 
 

@@ -103,11 +103,11 @@ class Cubes:
 
     def _work(self) -> list[Month]:
         """The months with a closed day that no cube holds."""
+        manifest = self._lake.manifest
         return [
             Month(organization, first)
-            for organization in self._lake.manifest.organizations()
-            for first, files in _by_month(self._lake.manifest.live_files(organization))
-            if self._to_count(organization, files)
+            for organization in manifest.organizations()
+            for first in _months(self._to_count(organization, manifest.live_files(organization)))
         ]
 
     def _to_count(self, organization: str, files: Sequence[LandedFile]) -> list[LandedFile]:
@@ -131,15 +131,13 @@ class Cubes:
         try:
             parts = [[f"{self._lake.root}/{file.path}" for file in part] for part in _parts(added)]
             write_cube(_relations(engine, held, parts), staged)
-            place(self._lake, cube, staged, self._now)
+            place(self._lake, cube, staged, self._now())
         finally:
             staged.unlink(missing_ok=True)
 
 
-def _by_month(files: Sequence[LandedFile]) -> Iterator[tuple[date, list[LandedFile]]]:
-    ordered = sorted(files, key=lambda file: file.day)
-    for first, of_month in groupby(ordered, lambda file: month_of(file.day)):
-        yield first, list(of_month)
+def _months(files: Sequence[LandedFile]) -> list[date]:
+    return sorted({month_of(file.day) for file in files})
 
 
 def _parts(files: Sequence[LandedFile]) -> list[list[LandedFile]]:
