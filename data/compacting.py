@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import accumulate, chain
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
@@ -82,7 +82,10 @@ class Compactor:
                 engine.interrupt()
 
     def sweep(self) -> int:
-        """Delete dead files that nobody reads any more and what a crash left behind; how many files that were."""
+        """Delete dead files that nobody reads any more and what a crash left behind; how many files that were.
+
+        A visit file that the manifest does not know stays: the manifest may be the one that was lost.
+        """
         dead = self._lake.manifest.deletable_files(self._now())
         for path in dead:
             (self._lake.root / path).unlink(missing_ok=True)
@@ -125,12 +128,9 @@ class Compactor:
         done.visits += staged[0].visits
 
     def _orphans(self) -> list[Path]:
-        """Files that no manifest knows: placed by somebody who died before it was told."""
+        """Cubes that no manifest knows; they are counted again from visits."""
         with self._lake.manifest.transaction():  # nobody is placing files now
-            there = chain(
-                (self._lake.root / "visits").glob("organization=[!_]*/day=*/*.parquet"),
-                (self._lake.root / "cubes").glob("organization=[!_]*/month=*/*.parquet"),
-            )
+            there = (self._lake.root / "cubes").glob("organization=[!_]*/month=*/*.parquet")
             return [path for path in there if not self._lake.manifest.holds(str(path.relative_to(self._lake.root)))]
 
     def _abandoned(self) -> list[Path]:

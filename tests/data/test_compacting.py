@@ -758,11 +758,10 @@ def test_a_sweep_deletes_what_is_dead_past_its_grace_orphaned_or_abandoned_and_n
     dead = {path for (path,) in lake.manifest.rows("SELECT path FROM files WHERE deletable_at IS NOT NULL")}
     expired = set(lake.manifest.deletable_files(NOW))
     assert (len(dead), len(expired)) == (6, 3)
+    put(lake, "visits/organization=acme/day=2026-03-04/unknown.parquet", 10 * ABANDONED)
     kept = listing(lake) - expired
     gone = {
-        put(lake, "visits/organization=acme/day=2026-03-04/orphan.parquet"),
-        put(lake, "visits/organization=acme/day=2026-02-01/orphan.parquet", 10 * ABANDONED),
-        put(lake, "visits/organization=nobody/day=2026-03-04/orphan.parquet"),
+        put(lake, "cubes/organization=acme/month=2026-03-01/orphan.parquet"),
         put(lake, ".staging/abandoned.parquet", ABANDONED + timedelta(seconds=1)),
         put(lake, ".staging/engine/abandoned.tmp", 9 * ABANDONED),
     }
@@ -773,6 +772,19 @@ def test_a_sweep_deletes_what_is_dead_past_its_grace_orphaned_or_abandoned_and_n
     )
     assert Compactor(lake, lambda: NOW).sweep() == 0
     assert sum(paths(lake).values()) == 6
+
+
+@pytest.mark.parametrize("lost", ["removed", "emptied"])
+def test_a_sweep_deletes_no_visit_after_the_manifest_was_lost(lake, lost):
+    land_files(lake, 4, 3)
+    land_files(lake, 5, 1, "other")
+    there = {name for name in listing(lake) if name.startswith("visits/organization=")}
+    lake.manifest.close()
+    for path in lake.root.glob("manifest.sqlite*"):
+        path.unlink() if lost == "removed" else path.write_bytes(b"")
+    with closing((again := Lake(lake.root, create=True)).manifest):
+        Compactor(again, lambda: NOW + timedelta(days=36_500)).sweep()
+    assert {name for name in listing(lake) if name.startswith("visits/organization=")} == there
 
 
 def test_a_dead_file_that_is_gone_already_is_struck_off(lake):
