@@ -24,8 +24,8 @@ from ua_parser.regex import Resolver
 
 from benchmarks.figures import RUNS, Figure
 from benchmarks.made import DAYS, LAST_DAY
-from data.automata import Automata
-from data.classify import Classifier, Request
+from data.rules.bots import Automata
+from data.rules.classifier import Classifier, Request
 from data.sample import Sample
 from data.visits import AI_CATEGORIES, BOT_CATEGORIES
 from tests.corpus import NAMES, labelled, request_of

@@ -15,7 +15,7 @@ from benchmarks.made import DAYS, ORGANIZATION
 from benchmarks.servers import get, key_of, load, server
 from benchmarks.worlds import WHOLE, Setting
 from data import Lake
-from data.importing import Importer, Options
+from data.ingest.importer import Importer, Options
 from queries import ANSWERS, Warehouse
 
 SINGLE_REQUESTS: Final = 10_000

@@ -4,7 +4,7 @@ The parts that import logs (importing, classify, sample) are asked for by module
 """
 
 from data.errors import BadInput, LakeDamaged, TrafficError
-from data.lake import Lake
+from data.store.lake import Lake
 from data.visits import BOT_CATEGORIES, SHORT_CODE_PATTERN, check_organization, is_organization
 
 __all__ = [

@@ -1,8 +1,8 @@
 """Floor 1: SQL over visits and scopes. These are its public names."""
 
 from queries.catalog import ANSWERS, CACHE_STATS, CATALOG, JOBS, Entry, template, templates
-from queries.cubes import Cubes
 from queries.fields import Field
+from queries.rollups import Cubes
 from queries.scope import Scope
 from queries.shell import script
 from queries.traffic_values import TrafficValue, load_values

@@ -6,7 +6,7 @@ from typing import Any, Final
 import duckdb
 
 from data import Lake
-from data.cubes import cubes_of
+from data.store.rollups import cubes_of
 from queries.prelude import text_of, version
 from queries.scope import Scope
 

@@ -15,31 +15,31 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from data import Lake
-from data.countries import Countries
-from data.links import Targets
-from data.pending import waiting
+from data.rules.geoip import Countries
+from data.store.links import Targets
+from data.store.pending import waiting
 from queries import CATALOG, QueryTimeout, Warehouse, load_values
-from service import endpoints, openapi
-from service.access import Gate, RequireCaller
-from service.answers import Answers, Workers
-from service.cache import AnswerCache
-from service.control import Control
-from service.endpoints import Clock, utc_now
-from service.errors import Failed, NotAllowed, NotFound, Problem
-from service.front import Front
-from service.jwks import KeySet
-from service.limits import HEADERS, Limiter
+from service.api_keys import Control
+from service.http import endpoints, openapi
+from service.http.answers import Answers, Workers
+from service.http.authentication import Gate, RequireCaller
+from service.http.cache import AnswerCache
+from service.http.endpoints import Clock, utc_now
+from service.http.errors import Failed, NotAllowed, NotFound, Problem
+from service.http.jwks import KeySet
+from service.http.live_visits import Receiver
+from service.http.middleware import Front
+from service.http.monitoring import Health, monitor
+from service.http.rate_limit import HEADERS, Limiter
+from service.http.responses import render
+from service.http.shortcut import Shortcut
 from service.logs import Log
+from service.maintenance import Upkeep
 from service.metrics import Metrics, Reading
-from service.monitoring import Health, monitor
-from service.receiving import Receiver
-from service.responses import render
 from service.settings import Settings
-from service.shortcut import Shortcut
-from service.upkeep import Upkeep
 
 if TYPE_CHECKING:
-    from data.intake import Intake
+    from data.ingest.live import Intake
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def _routes_of(routes: list[Route]) -> Callable[[str], str]:
 
 
 def _intake(lake: Lake, settings: Settings, countries: Countries | None, clock: Clock) -> "Intake":
-    from data.intake import Intake  # noqa: PLC0415  # its rules take a moment to load
+    from data.ingest.live import Intake  # noqa: PLC0415  # its rules take a moment to load
 
     return Intake(lake, settings.trusted_proxies, countries, settings.short_code_pattern, clock)
 

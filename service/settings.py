@@ -171,7 +171,7 @@ def retention_days_of(text: str) -> int | None:
 def _short_code_pattern(text: str) -> str:
     if text == SHORT_CODE_PATTERN:
         return text
-    from data.patterns import check_short_code_pattern  # noqa: PLC0415  # few need it
+    from data.rules.patterns import check_short_code_pattern  # noqa: PLC0415  # few need it
 
     try:
         return check_short_code_pattern(text)

@@ -16,14 +16,14 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-import data.classify
-import data.importing
-import data.intake
-import data.reclassifying
+import data.ingest.importer
+import data.ingest.live
+import data.maintenance.reclassification
+import data.rules.classifier
 from data import Lake
-from data.classify import Classifier
+from data.rules.classifier import Classifier
+from service.api_keys import Control
 from service.app import create_app
-from service.control import Control
 from service.settings import read_settings, setting
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)  # a Sunday
@@ -35,7 +35,12 @@ def rules():
     """The real rules, loaded once for all importers, intakes, reclassifiers and commands of this process."""
     rules = functools.cache(Classifier)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (data.classify, data.importing, data.intake, data.reclassifying):
+        for module in (
+            data.rules.classifier,
+            data.ingest.importer,
+            data.ingest.live,
+            data.maintenance.reclassification,
+        ):
             patch.setattr(module, "Classifier", rules)
         yield rules
 

@@ -5,9 +5,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from data.classify import Request
+from data.rules.classifier import Request
 
-FOLDER = Path(__file__).parent / "data" / "corpus"
+FOLDER = Path(__file__).parent / "data" / "rules" / "corpus"
 NAMES = ("people", "bots", "ai_agents", "referrals", "traps")
 LABELS = ("bot_category", "agent_kind", "ai_source", "device_type")
 

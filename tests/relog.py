@@ -14,9 +14,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from data.automata import readable_user_agent
-from data.classify import Classifier, Request
-from data.referrers import UTM_FIELDS
+from data.rules.bots import readable_user_agent
+from data.rules.classifier import Classifier, Request
+from data.rules.referrers import UTM_FIELDS
 
 SHORT_CODE = r"^/([A-Za-z0-9_-]{1,64})/?$"
 LONGEST_LINE = 65_536
@@ -134,5 +134,5 @@ def _classifier() -> Classifier:
 
 @cache
 def _probes() -> re.Pattern[str]:
-    table = tomllib.loads(resources.files("data.reference").joinpath("probes.toml").read_text("utf-8"))
+    table = tomllib.loads(resources.files("data.rules.tables").joinpath("probes.toml").read_text("utf-8"))
     return re.compile("|".join(f"(?:{row['path']})" for row in table["probe"]), re.IGNORECASE)

@@ -97,7 +97,7 @@ def test_every_package_of_the_environment_has_an_exact_version():
 
 
 def test_the_picture_counts_the_agents_of_the_table():
-    agents = tomllib.loads((ROOT / "data/reference/agents.toml").read_text("utf-8"))["agent"]
+    agents = tomllib.loads((ROOT / "data/rules/agents.toml").read_text("utf-8"))["agent"]
     assert f"{len(agents)} agents" in TEXT
 
 

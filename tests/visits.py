@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from data.lake import LINKS, Lake, write_durably
-from data.landing import Landing
-from data.manifest import Batch
-from data.packing import OWN, SHARED, Packed, pack, table_of, unpack
+from data.store.lake import LINKS, Lake, write_durably
+from data.store.landing import Landing
+from data.store.manifest import Batch
+from data.store.packing import OWN, SHARED, Packed, pack, table_of, unpack
 from data.visits import VISITS
 
 Visit = dict[str, Any]

@@ -13,8 +13,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from data import sample as words
-from data.classify import Classifier, Request
-from data.referrers import UTM_FIELDS
+from data.rules.classifier import Classifier, Request
+from data.rules.referrers import UTM_FIELDS
 from data.sample import Sample
 from data.visits import Classification
 

@@ -16,10 +16,10 @@ from benchmarks.made import DAYS, LAST_DAY, ORGANIZATION
 from benchmarks.made.drawing import BROWSERS, Days, Drawing
 from benchmarks.servers import TRAFFIC
 from data import Lake
-from data.landing import Landing
-from data.links import import_links
-from data.manifest import Batch
 from data.sample import Sample
+from data.store.landing import Landing
+from data.store.links import import_links
+from data.store.manifest import Batch
 
 _THEN: Final = datetime(2026, 11, 1, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from data import BadInput, TrafficError
-from service.errors import BadParameter
+from service.http.errors import BadParameter
 
 _COMMANDS: Final = {
     "demo": "demo.demo",

@@ -33,8 +33,8 @@ def refresh(
 
     Example: traffic agents refresh
     """
-    from data.iplists import download, from_folder, refresh, snapshots
-    from data.reference import IpList, load
+    from data.rules.ip_lists import download, from_folder, refresh, snapshots
+    from data.rules.tables import IpList, load
 
     rows = load(IpList, "ip_lists")
     fetch = from_folder(Path(folder)) if folder else download

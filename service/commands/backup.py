@@ -12,7 +12,7 @@ from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import messages, progress_bar
 
 if TYPE_CHECKING:
-    from data.backup import Copied
+    from data.maintenance.backup import Copied
 
 
 def backup(
@@ -44,7 +44,7 @@ def backup(
 
 def _copied(lake: Lake, folder: Path) -> "Copied":
     """Copy under a progress bar."""
-    from data.backup import back_up
+    from data.maintenance.backup import back_up
 
     with progress_bar(messages(), "Copying", is_bytes=True) as progress:
         return back_up(lake, folder, progress)

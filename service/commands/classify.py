@@ -16,8 +16,8 @@ from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import console, printable
 
 if TYPE_CHECKING:
-    from data.classify import Classifier, Request
-    from data.verifying import Verifier
+    from data.rules.classifier import Classifier, Request
+    from data.rules.ip_verification import Verifier
     from data.visits import Classification
 
 KEYS: Final = ("user_agent", "referrer", "url", "ip")
@@ -58,9 +58,9 @@ def classify(
 
 
 def _rules(lake: Path) -> _Rules:
-    from data.classify import Classifier
-    from data.iplists import snapshots
-    from data.verifying import Verifier
+    from data.rules.classifier import Classifier
+    from data.rules.ip_lists import snapshots
+    from data.rules.ip_verification import Verifier
 
     kept = {}
     if (lake / "manifest.sqlite").exists():
@@ -71,7 +71,7 @@ def _rules(lake: Path) -> _Rules:
 
 
 def _request(words: dict[str, str]) -> "Request":
-    from data.classify import Request
+    from data.rules.classifier import Request
 
     query = words["url"].partition("#")[0].partition("?")[2]
     return Request.logged(words["user_agent"], "GET", words["referrer"], query)

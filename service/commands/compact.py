@@ -15,8 +15,8 @@ def compact(lake: LakeOption = DEFAULT_LAKE) -> None:
 
     Example: traffic compact
     """
-    from data.compacting import Compactor
-    from data.pending import flush_all
+    from data.maintenance.compaction import Compactor
+    from data.store.pending import flush_all
     from queries import Cubes
 
     opened = Lake(lake)

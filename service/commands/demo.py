@@ -36,9 +36,9 @@ def demo(
 
 
 def _run(folder: Path, port: int, visits: int) -> None:
+    from service.api_keys import Control
     from service.app import create_app
-    from service.control import Control
-    from service.server import listen, serve_on
+    from service.server.run import listen, serve_on
 
     console = messages()
     lake = Lake(folder / "lake", create=True)
@@ -61,9 +61,9 @@ def _run(folder: Path, port: int, visits: int) -> None:
 
 
 def _fill(lake: Lake, folder: Path, visits: int, console: Console) -> None:
-    from data.importing import Importer, Options
-    from data.links import import_links
+    from data.ingest.importer import Importer, Options
     from data.sample import Sample
+    from data.store.links import import_links
 
     now = datetime.now(UTC)
     sample = Sample(visits, now.date() - timedelta(days=1), DAYS)  # nobody has come later today

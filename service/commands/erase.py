@@ -13,13 +13,13 @@ import typer
 from rich.console import Console
 
 from data import BadInput, Lake, check_organization
+from service.api_keys import Control
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 from service.commands.printing import messages, progress_bar
-from service.control import Control
 
 if TYPE_CHECKING:
-    from data.erasing import Criteria, Erased, Eraser
-    from data.manifest import LandedFile
+    from data.maintenance.erasure import Criteria, Erased, Eraser
+    from data.store.manifest import LandedFile
 
 NOT_REACHED: Final = (
     "This covers the lake's folder. Not reached are backups and snapshots of it, the logs that servers keep "
@@ -48,7 +48,7 @@ def erase(
 
     Example: traffic erase --org acme --domain old.example --before 2026-01-01 --dry-run
     """
-    from data.erasing import Eraser
+    from data.maintenance.erasure import Eraser
 
     criteria = _criteria(short_code, domain, before, visitor, everything)
     if not (dry_run or yes or _can_ask()):
@@ -69,7 +69,7 @@ def erase(
 
 def finish(terminal: Console, lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
     """Delete what ended, once nobody can be reading it. Raises StillRead."""
-    from data.erasing import GRACE, StillRead, delete, empty_log
+    from data.maintenance.erasure import GRACE, StillRead, delete, empty_log
 
     if dead:
         _wait(terminal, round(GRACE.total_seconds()))
@@ -97,7 +97,7 @@ def _criteria(
     short_code: str | None, domain: str | None, before: str | None, visitor: str | None, everything: bool
 ) -> "Criteria":
     """What the flags say is to go. Raises BadInput."""
-    from data.erasing import Criteria
+    from data.maintenance.erasure import Criteria
 
     flags = {"--short-code": short_code, "--domain": domain, "--before": before, "--visitor": visitor}
     given = [name for name, value in flags.items() if value is not None]

@@ -28,7 +28,7 @@ from service.commands.printing import messages
 from service.settings import networks_of, setting
 
 if TYPE_CHECKING:
-    from data.following import Follower, Landed
+    from data.ingest.follower import Follower, Landed
 
 LINE_SECONDS: Final = 60
 """Where nobody looks at a terminal, so often at most a line says what landed."""
@@ -57,8 +57,8 @@ def follow(
 
     Example: traffic follow /var/log/nginx/access.log --org acme --domain go.example.com
     """
-    from data.following import Follower
-    from data.importing import Importer
+    from data.ingest.follower import Follower
+    from data.ingest.importer import Importer
 
     console = messages()
     options = options_of(organization, domain, log_format, notation, columns, short_code_pattern)

@@ -14,8 +14,8 @@ from service.commands.printing import messages, progress_bar
 from service.settings import networks_of, setting
 
 if TYPE_CHECKING:
-    from data.countries import Countries
-    from data.importing import Importer, Options, Summary
+    from data.ingest.importer import Importer, Options, Summary
+    from data.rules.geoip import Countries
 
 DomainOption = Annotated[str, typer.Option(help="domain of the lines that name none")]
 FormatOption = Annotated[
@@ -60,7 +60,7 @@ def import_logs(
 
     Example: traffic import /var/log/nginx/access.log* --org acme --domain go.example.com
     """
-    from data.importing import Importer
+    from data.ingest.importer import Importer
 
     console = messages()
     options = options_of(organization, domain, log_format, notation, columns, short_code_pattern)
@@ -77,8 +77,8 @@ def options_of(
     organization: str, domain: str, log_format: str, notation: str, columns: str, short_code_pattern: str
 ) -> "Options":
     """How the flags say that lines are to be understood. Raises BadInput."""
-    from data.importing import Options
-    from data.readers import columns_from, notation_of
+    from data.ingest.importer import Options
+    from data.logs.formats import columns_from, notation_of
 
     named, told = columns_from(columns), notation_of(notation) if notation else None
     return Options(organization, domain.lower(), log_format, short_code_pattern, named, told)
@@ -86,7 +86,7 @@ def options_of(
 
 def countries_of(console: Console, geoip: str) -> "Countries | None":
     """The database of countries, if there is one that can be read: visits count without countries too."""
-    from data.countries import Countries
+    from data.rules.geoip import Countries
 
     try:
         return Countries(Path(geoip)) if geoip else None

@@ -6,9 +6,9 @@ import typer
 from rich.table import Table
 
 from data import Lake
+from service.api_keys import Control
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 from service.commands.printing import console, printable
-from service.control import Control
 
 app = typer.Typer(help="Make, list and revoke API keys.", rich_markup_mode=None)
 

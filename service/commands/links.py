@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from data import Lake, check_organization
-from data.links import COLUMNS, import_links, links_of
+from data.store.links import COLUMNS, import_links, links_of
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 
 app = typer.Typer(help="Say where short codes lead.", rich_markup_mode=None)

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from data import BadInput, Lake, check_organization
-from data.links import Targets
+from data.store.links import Targets
 from queries import ANSWERS, CACHE_STATS, Answer, Entry, QueryFailed, Scope, Warehouse, load_values, script
+from service.api_keys import Control
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
 from service.commands.printing import FORMATS, part_of, print_answer
-from service.control import Control
-from service.parameters import checked, scope_of
+from service.http.parameters import checked, scope_of
 from service.settings import setting
 
 RangeOption = Annotated[str, typer.Option("--range", help="7d, 30d or 90d, ending today")]

@@ -21,7 +21,7 @@ def reclassify(
 
     Example: traffic reclassify --dry-run
     """
-    from data.reclassifying import Reclassifier
+    from data.maintenance.reclassification import Reclassifier
 
     opened = Lake(lake)
     organizations = opened.manifest.organizations()

@@ -26,7 +26,7 @@ def retain(
 
     Example: traffic retain --days 400 --dry-run
     """
-    from data.retaining import retain as end_old_days
+    from data.maintenance.retention import retain as end_old_days
 
     kept = retention_days_of(days.strip())
     if kept is None:

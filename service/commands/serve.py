@@ -25,7 +25,7 @@ def serve(
     settings = read_settings({**os.environ, **{setting(name).variable: value for name, value in flags.items()}})
     from service.app import create_app
     from service.logs import Log, LogHandler
-    from service.server import listen, serve_on
+    from service.server.run import listen, serve_on
 
     listener = listen(settings.host, settings.port)
     log = Log(sys.stdout.buffer)

@@ -14,7 +14,7 @@ from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import console, printable
 
 if TYPE_CHECKING:
-    from data.status import Holding, Status
+    from data.maintenance.status import Holding, Status
 
 _FORMATS: Final = ("table", "json")
 _UNITS: Final = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
@@ -28,7 +28,7 @@ def status(
 
     Example: traffic status --format json
     """
-    from data.status import status_of
+    from data.maintenance.status import status_of
 
     if output not in _FORMATS:
         raise BadInput(f"{output!r} is no output format; use {' or '.join(_FORMATS)}.")

@@ -12,7 +12,7 @@ from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import messages, printable, progress_bar
 
 if TYPE_CHECKING:
-    from data.checking import Checked
+    from data.maintenance.verification import Checked
 
 
 def verify(
@@ -55,7 +55,7 @@ def _is_known(lake: Lake, organization: str) -> bool:
 
 def _checked(lake: Lake, organization: str) -> "Checked":
     """Check under a progress bar."""
-    from data.checking import check
+    from data.maintenance.verification import check
 
     with progress_bar(messages(), "Verifying", is_bytes=True) as progress:
         return check(lake, organization, progress)

@@ -9,7 +9,7 @@ from benchmarks.made import drawing as drawing_module
 from benchmarks.made.drawing import Drawing
 from benchmarks.made.lakes import digest, land_organization, shares
 from data import Lake
-from data.importing import Importer, Options
+from data.ingest.importer import Importer, Options
 from data.sample import Sample
 from data.visits import VISITS
 

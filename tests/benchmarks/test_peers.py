@@ -15,9 +15,9 @@ from benchmarks.peers.raw import Raw
 from benchmarks.peers.sqlite import SQLite
 from benchmarks.printing import row_of
 from data import Lake
-from data.landing import Landing
-from data.manifest import insert_files
 from data.sample import Sample
+from data.store.landing import Landing
+from data.store.manifest import insert_files
 from queries import Scope, Warehouse
 
 SAMPLE = Sample(3_000, date(2026, 10, 31), days=12, links=40)

@@ -12,9 +12,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
-from service.access import KEY_REMEMBERED_SECONDS, MOST_REMEMBERED, REMEMBERED_SECONDS, Caller, Gate
-from service.control import Control
-from service.jwks import SPACING_SECONDS, KeySet
+from service.api_keys import Control
+from service.http.authentication import KEY_REMEMBERED_SECONDS, MOST_REMEMBERED, REMEMBERED_SECONDS, Caller, Gate
+from service.http.jwks import SPACING_SECONDS, KeySet
 from tests.faults.trials import scaled
 from tests.tokens import (
     ABSENT,

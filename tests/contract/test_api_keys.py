@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from service.control import Control
+from service.api_keys import Control
 from tests import identity
 
 PATH = "/settings/api-keys"

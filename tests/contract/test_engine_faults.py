@@ -23,11 +23,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import queries.warehouse
-from data.lake import sha256_of
+from data.store.lake import sha256_of
 from queries import ANSWERS, EngineLost, FilesGone, QueryFailed, QueryTimeout, Scope, Warehouse
 from queries.watchdog import Watchdog
-from service.answers import MOST_COMPUTING, Answers, Workers
-from service.cache import AnswerCache, Slot
+from service.http.answers import MOST_COMPUTING, Answers, Workers
+from service.http.cache import AnswerCache, Slot
 from tests.faults.trials import scaled
 from tests.visits import land, visit
 

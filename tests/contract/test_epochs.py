@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from data.reclassifying import Reclassifier
+from data.maintenance.reclassification import Reclassifier
 from queries import ANSWERS, Scope, Warehouse
-from service.answers import Answers, Workers
-from service.cache import AnswerCache
+from service.http.answers import Answers, Workers
+from service.http.cache import AnswerCache
 from tests.visits import land, visit
 
 PROGRAM = Path(sys.executable).parent / "traffic"

@@ -23,10 +23,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed448, rsa
 from cryptography.x509.oid import NameOID
 
 from data import BadInput
-from service import jwks
-from service.access import Gate
-from service.control import Control
-from service.jwks import LONGEST_PAUSE_SECONDS, REFRESH_SECONDS, SPACING_SECONDS, STALE_SECONDS, KeySet
+from service.api_keys import Control
+from service.http import jwks
+from service.http.authentication import Gate
+from service.http.jwks import LONGEST_PAUSE_SECONDS, REFRESH_SECONDS, SPACING_SECONDS, STALE_SECONDS, KeySet
 from tests.tokens import (
     EC,
     ED,

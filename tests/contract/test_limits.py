@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from queries import warehouse
-from service import limits
 from service.app import create_app
-from service.limits import LIMIT, WINDOW_SECONDS, Limiter, SlidingLog, Sources
+from service.http import rate_limit as limits
+from service.http.rate_limit import LIMIT, WINDOW_SECONDS, Limiter, SlidingLog, Sources
 
 SHARE = os.environ.get("TRAFFIC_FAULTS", "1")
 HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after")

@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from data import Lake
-from service import openapi
+from service.http import openapi
 from tests import identity
 from tests.visits import land, visit
 

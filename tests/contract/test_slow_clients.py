@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from service import guard
+from service.server import connection as guard
 from service.settings import setting
 from tests.visits import land, visit
 
@@ -49,7 +49,7 @@ ROW = b'{"path":"/x"}\n'
 def serving(lake, **constants):
     """The port and process of a `traffic serve` with other deadlines; it ends without having told of any trouble."""
     code = (
-        "import service.guard as guard, service.server as server, service.commands as commands\n"
+        "import service.server.connection as guard, service.server.run as server, service.commands as commands\n"
         "for module in (guard, server):\n"
         f" vars(module).update({{name: value for name, value in {constants}.items() if name in vars(module)}})\n"
         "commands.main()"

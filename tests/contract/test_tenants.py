@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from queries import CATALOG
-from service.parameters import COMMON
+from service.http.parameters import COMMON
 from tests import identity
 from tests.visits import land, links, visit
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from data.compacting import Compactor
+from data.maintenance.compaction import Compactor
 from queries import Warehouse
 from tests.visits import land, visit
 

@@ -21,10 +21,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
 
-from data import pending
-from data.lake import Lake
-from service import receiving
-from service.upkeep import FLUSH_AFTER
+from data.store import pending
+from data.store.lake import Lake
+from service.http import live_visits as receiving
+from service.maintenance import FLUSH_AFTER
 from tests.visits import unpacked
 
 ISSUER, AUDIENCE = "https://login.example/", "traffic"
@@ -466,7 +466,9 @@ FULL = {
 
 
 @pytest.mark.parametrize("error", [sqlite3.OperationalError("database or disk is full"), OSError(28, "No space left")])
-@pytest.mark.parametrize("place", ["data.pending.keep", "data.intake.salts_of", "data.manifest.Manifest.transaction"])
+@pytest.mark.parametrize(
+    "place", ["data.store.pending.keep", "data.ingest.live.salts_of", "data.store.manifest.Manifest.transaction"]
+)
 def test_where_the_disk_fails_nothing_is_acknowledged_and_reads_go_on(client, lake, monkeypatch, place, error):
     assert send(client, row("/before")).status_code == 202
 
@@ -507,7 +509,7 @@ def test_of_a_group_that_cannot_be_kept_nobody_is_acknowledged(client, lake, gat
 
 def test_a_failure_nobody_thought_of_is_a_500_and_the_next_visits_are_taken(client, lake, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("data.intake.pending.keep", lambda *_: 1 / 0)
+        patch.setattr("data.ingest.live.pending.keep", lambda *_: 1 / 0)
         response = send(client, row("/lost"))
     assert (response.status_code, list(response.json())) == (500, ["error", "message"])
     assert send(client, row("/kept")).status_code == 202
@@ -516,7 +518,7 @@ def test_a_failure_nobody_thought_of_is_a_500_and_the_next_visits_are_taken(clie
 
 def test_rules_that_cannot_be_loaded_at_first_are_loaded_later(client, lake, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("data.intake.Classifier", lambda: 1 / 0)
+        patch.setattr("data.ingest.live.Classifier", lambda: 1 / 0)
         assert send(client, row("/lost")).status_code == 500
     assert send(client, row("/kept")).status_code == 202
     assert kept(lake) == {"/kept": 1}
@@ -744,7 +746,7 @@ def test_a_disk_that_is_full_when_files_are_due_loses_nothing(lake, opened, monk
     with opened(lake, clock=lambda: clock[0]) as client:
         assert send(client, row("/a")).status_code == 202
         with monkeypatch.context() as patch:
-            patch.setattr("data.landing.write_parquet", failing)
+            patch.setattr("data.store.landing.write_parquet", failing)
             clock[0] += FLUSH_AFTER
             until(lambda: "No space left" in caplog.text, pause=0.05)
             assert send(client, row("/b")).status_code == 202

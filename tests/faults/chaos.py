@@ -12,12 +12,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from data import Lake
-from data.compacting import Compactor
-from data.importing import Importer, Options
-from data.intake import Intake, Sent
-from data.pending import flush_all
-from data.reclassifying import Reclassifier
-from data.retaining import retain
+from data.ingest.importer import Importer, Options
+from data.ingest.live import Intake, Sent
+from data.maintenance.compaction import Compactor
+from data.maintenance.reclassification import Reclassifier
+from data.maintenance.retention import retain
+from data.store.pending import flush_all
 from queries import ANSWERS, Cubes, Scope, Warehouse
 from tests.faults.lakes import CHROME, GPTBOT, line
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data import Lake
-from data.checking import check
-from data.compacting import Compactor
-from data.intake import Sent
+from data.ingest.live import Sent
+from data.maintenance.compaction import Compactor
+from data.maintenance.verification import check
 from data.visits import VISITS
 from tests.visits import unpacked
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from service.control import Control
+from service.api_keys import Control
 from tests.faults.lakes import opened, reported
 from tests.faults.tracing import Child
 

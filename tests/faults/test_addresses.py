@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from data.importing import Importer, Options
-from data.salts import LIFETIME, forget_old_salts
+from data.ingest.importer import Importer, Options
+from data.ingest.visitor_ids import LIFETIME, forget_old_salts
 from tests.faults.lakes import ADDRESSES, assert_no_address, batches, found_in, inflated, line, log, opened
 from tests.faults.servers import serving
 from tests.faults.trials import scaled

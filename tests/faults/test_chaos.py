@@ -7,8 +7,8 @@ import re
 import signal
 import time
 
-from data.compacting import Compactor
-from data.pending import flush_all
+from data.maintenance.compaction import Compactor
+from data.store.pending import flush_all
 from tests.faults.chaos import BATCH, OLD, acknowledged
 from tests.faults.lakes import assert_no_address, assert_sound, batches, opened, strays, sweep
 from tests.faults.trials import scaled

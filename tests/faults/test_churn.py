@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from data.manifest import READERS_GRACE
+from data.store.manifest import READERS_GRACE
 from tests.faults.lakes import PER_BATCH
 from tests.faults.servers import serving
 from tests.faults.trials import scaled

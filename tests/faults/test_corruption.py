@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from data import LakeDamaged
-from data.checking import check
-from data.importing import Importer, Options
+from data.ingest.importer import Importer, Options
+from data.maintenance.verification import check
 from data.visits import VISITS
 from queries import ANSWERS, Scope, Warehouse
-from service.upkeep import Upkeep
+from service.maintenance import Upkeep
 from tests.faults.lakes import log
 from tests.faults.trials import IS_LONG, scaled
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from data.pending import flush_all
+from data.store.pending import flush_all
 from tests.faults.lakes import PER_BATCH, assert_no_address, assert_sound, batches, opened, strays, sweep
 from tests.faults.servers import serving
 from tests.faults.trials import scaled

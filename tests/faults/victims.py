@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from data import Lake
-from data.importing import Importer, Options
-from data.intake import Intake
-from data.links import import_links, links_of
-from data.manifest import Exchange
-from data.salts import salts_of
+from data.ingest.importer import Importer, Options
+from data.ingest.live import Intake
+from data.ingest.visitor_ids import salts_of
+from data.store.links import import_links, links_of
+from data.store.manifest import Exchange
 from queries import Cubes
-from service.control import Control
+from service.api_keys import Control
 from tests.faults.lakes import batches, line, log, opened, report, visits
 from tests.visits import land, visit
 

@@ -14,29 +14,29 @@ from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
-import data.compacting
-import data.importing
-import data.intake
-import data.landing
-import data.reclassifying
-import data.verifying
+import data.ingest.importer
+import data.ingest.live
+import data.maintenance.compaction
+import data.maintenance.reclassification
+import data.rules.ip_verification
+import data.store.landing
 import service.commands.erase
-import service.upkeep
+import service.maintenance
 from data import Lake
-from data.classify import Classifier
-from data.following import Follower
-from data.importing import Options
-from data.intake import Intake
-from data.pending import flush_all
+from data.ingest.follower import Follower
+from data.ingest.importer import Options
+from data.ingest.live import Intake
+from data.rules.classifier import Classifier
+from data.store.pending import flush_all
 from queries import FilesGone, Warehouse
 from service.commands import main
 from tests.faults.lakes import report
 
 rules = functools.cache(Classifier)
 rules()
-for module in (data.importing, data.intake, data.reclassifying):
+for module in (data.ingest.importer, data.ingest.live, data.maintenance.reclassification):
     module.Classifier = rules
-data.verifying.load = functools.cache(data.verifying.load)
+data.rules.ip_verification.load = functools.cache(data.rules.ip_verification.load)
 
 
 with suppress(SystemExit), redirect_stdout(io.StringIO()):  # for what only a command's first run imports
@@ -74,7 +74,7 @@ def traffic(*words):
 def serve(settings):
     """The server, on a free port."""
     os.environ.update(settings)
-    service.upkeep.FLUSH_AFTER = timedelta(seconds=1)
+    service.maintenance.FLUSH_AFTER = timedelta(seconds=1)
     Warehouse.answer = told_of_files_gone(Warehouse.answer)
     traffic("serve", "--port", "0", "--lake", "lake")
 
@@ -95,9 +95,9 @@ def told_of_files_gone(answer):
 
 def churn(grace_seconds):
     """Let files come, be merged and be deleted again and again."""
-    data.compacting.READERS_GRACE = timedelta(seconds=grace_seconds)
+    data.maintenance.compaction.READERS_GRACE = timedelta(seconds=grace_seconds)
     lake = Lake(Path("lake"))
-    intake, compactor = Intake(lake), data.compacting.Compactor(lake)
+    intake, compactor = Intake(lake), data.maintenance.compaction.Compactor(lake)
     while True:
         report(intake, uuid.uuid4().hex)
         flush_all(lake)
@@ -109,8 +109,8 @@ def churn(grace_seconds):
 
 def in_order(function, *words):
     """One of these functions in a single thread, and without its waiting for queries to end."""
-    data.landing.ThreadPoolExecutor = data.importing.ThreadPoolExecutor = InThisThread
-    data.importing.READERS = 1
+    data.store.landing.ThreadPoolExecutor = data.ingest.importer.ThreadPoolExecutor = InThisThread
+    data.ingest.importer.READERS = 1
     service.commands.erase.time = SimpleNamespace(sleep=lambda _: None)
     globals()[function](*words)
 
@@ -128,7 +128,7 @@ def say(text):
 def follow(root, path):
     """Land what is new in a log and in what it was renamed to."""
     lake = Lake(Path(root))
-    follower = Follower(lake, data.importing.Importer(lake), Path(path), Options("acme"), tell=say)
+    follower = Follower(lake, data.ingest.importer.Importer(lake), Path(path), Options("acme"), tell=say)
     follower.tick()
     follower.close()
     if follower._trouble:

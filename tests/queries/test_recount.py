@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from data import BOT_CATEGORIES, Lake
 from data.visits import CONFIDENCE_SCORES, DEVICE_TYPES, REFERRER_TYPES
 from queries import ANSWERS, Cubes, Scope, TrafficValue, Warehouse
-from queries.cubes import Month
+from queries.rollups import Month
 from tests.recount import recount
 from tests.visits import Visit, land, links, visit
 

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from data import BadInput
-from data.links import Link, Targets, import_links, links_of
+from data.store.links import Link, Targets, import_links, links_of
 from service.commands import app
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)

@@ -1,0 +1,1 @@
+"""Requests become visits: whole logs, growing logs and live visits, on their way to the store."""

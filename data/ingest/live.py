@@ -1,0 +1,178 @@
+"""Requests that are reported while they happen: classified like the lines of a log, and kept until their file is due.
+
+What a sender may report is in reported.py. Client addresses live here in memory only.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import re2
+
+from data.errors import BadInput, LakeDamaged
+from data.ingest.visitor_ids import salts_of, visitor_of
+from data.logs.reported import Facts, Row, Sent, facts_of
+from data.rules.addresses import Network
+from data.rules.bots import readable_user_agent
+from data.rules.classifier import Classifier, Request, together
+from data.rules.geoip import Countries
+from data.rules.ip_lists import snapshots
+from data.rules.ip_verification import Verifier
+from data.store import pending
+from data.store.lake import Lake
+from data.store.packing import Packed, Shared, pack
+from data.visits import SHORT_CODE_PATTERN, Classification
+
+MOST_DAYS: Final = 366
+"""Days of the visits that one sender reports at once: each day becomes a file."""
+_LOG: Final = logging.getLogger(__name__)
+REFRESH_AFTER: Final = timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A visit that cannot be taken, by its place in what was sent, from 0."""
+
+    index: int
+    error: str
+
+
+class Landed(NamedTuple):
+    """What became of what one sender reported."""
+
+    accepted: int
+    refused: list[Refused]
+
+
+class _Agent(NamedTuple):
+    """What a user agent tells."""
+
+    user_agent: str  # in readable form
+    says: Classification
+    is_claim: bool  # which an address may confirm or contradict
+
+
+_Told = tuple[Classification, Classification, Shared]
+"""What an agent tells, what the way it came tells, and the columns of SHARED that follow the classification."""
+
+
+class Intake:
+    """Takes visits into one lake. One thread at a time."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        proxies: Iterable[Network] = (),
+        countries: Countries | None = None,
+        short_code_pattern: str = SHORT_CODE_PATTERN,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._lake = lake
+        self._now = now
+        self._countries = countries
+        self._classifier = Classifier()
+        self._proxies = tuple(proxies)
+        self._place = lru_cache(1 << 14)(self._place_uncached)
+        self._agent = lru_cache(1 << 16)(self._agent_uncached)
+        self._arrival = lru_cache(1 << 14)(self._arrival_uncached)
+        self._short_code = re2.compile(short_code_pattern)
+        self._probe = re2.compile(self._classifier.probe_pattern)
+        self._verifier = Verifier({}, self._proxies)
+        self._salts: dict[date, str] = {}
+        self._refreshed_at = datetime.min.replace(tzinfo=UTC)
+        self._lists_changed_at = 0
+        self._refresh(now())
+
+    def land(self, sent: Sequence[Sent]) -> list[Landed]:
+        """Classify what was sent and make it durable, of all senders at once; what is wrong is refused row by row.
+
+        Raises sqlite3.OperationalError or OSError when the disk fails; then nothing was kept.
+        """
+        now = self._now()
+        self._refresh(now)
+        facts: defaultdict[str, list[Facts]] = defaultdict(list)
+        landed = [_read(one.rows, now.replace(tzinfo=None), facts[one.organization]) for one in sent]
+        visits = {organization: self._packed(told, organization) for organization, told in facts.items() if told}
+        if visits:
+            pending.keep(self._lake.manifest, visits, now)
+        return landed
+
+    def _refresh(self, now: datetime) -> None:
+        """Forget what may have changed on disk: salts that are deleted, lists of addresses that are newer."""
+        if now - self._refreshed_at < REFRESH_AFTER:
+            return
+        self._refreshed_at, self._salts = now, {}
+        lists_changed_at = self._lake.ip_lists.stat().st_mtime_ns  # of the folder: each list is replaced as a whole
+        if lists_changed_at != self._lists_changed_at:
+            self._lists_changed_at = lists_changed_at
+            try:
+                self._verifier = Verifier(snapshots(self._lake), self._proxies)
+            except LakeDamaged as error:  # no visit is worth less than what a list adds to it
+                _LOG.warning("%s Until then the lists that were read last count.", error)
+            self._agent.cache_clear()
+
+    def _packed(self, facts: list[Facts], organization: str) -> Packed:
+        salts = self._salts_of({fact.visited_at.date() for fact in facts})
+        told: dict[_Told, int] = {}
+        rows = [self._row(fact, organization, salts, told) for fact in facts]
+        return pack(rows, [together(says, arrived) + origin for says, arrived, origin in told])
+
+    def _salts_of(self, days: set[date]) -> dict[date, str]:
+        if days - self._salts.keys():
+            self._salts |= salts_of(self._lake.salts, days, self._now())
+        return self._salts
+
+    def _row(self, fact: Facts, organization: str, salts: dict[date, str], told: dict[_Told, int]) -> tuple[Any, ...]:
+        """The values of OWN, then the number of what is told of the visit, which this call may add to `told`."""
+        domain, path, query = fact.target
+        user_agent, says, is_claim = self._agent(fact.user_agent)
+        arrived, origin = self._arrival(fact.method, fact.referrer, query)
+        ip, country, visitor = fact.ip, fact.country, None
+        if ip:
+            day = fact.visited_at.date()
+            visitor = visitor_of(salts[day], organization, ip, user_agent)
+            country = country or (self._countries.of(ip) or "" if self._countries else "")
+            if is_claim:
+                says = self._verifier.confirmed(says, ip, day)
+        number = told.setdefault((says, arrived, origin), len(told))
+        short_code, is_malicious = self._place(path)
+        return (
+            fact.visited_at, domain or None, short_code, path, fact.method, fact.status, country or None,
+            visitor, is_malicious, user_agent or None, number,
+        )  # fmt: skip
+
+    def _agent_uncached(self, sent: str) -> _Agent:
+        user_agent = readable_user_agent(sent.replace("\0", "\ufffd").replace("\\", r"\\"))  # as a log writes it
+        says = self._classifier.agent(user_agent)
+        return _Agent(user_agent, says, self._verifier.can_tell(says))
+
+    def _arrival_uncached(self, method: str, referrer: str, query: str) -> tuple[Classification, Shared]:
+        """What is said of a person who came like that; and the columns of SHARED that follow the classification."""
+        request = Request("", method, referrer, query)
+        host, kind, utm = self._classifier.origin(request)
+        return self._classifier.arrival(request), (host, kind, *utm, self._classifier.rules_version)
+
+    def _place_uncached(self, path: str) -> tuple[str | None, bool]:
+        """The short code of a path, if it is one, and whether only probes ask for it."""
+        code = self._short_code.search(path)
+        return (code[1] or None if code else None), self._probe.search(path) is not None
+
+
+def _read(rows: Sequence[Row], now: datetime, facts: list[Facts]) -> Landed:
+    """Add what can be read to `facts`, and tell what cannot."""
+    refused, days = [], set[date]()
+    for index, row in enumerate(rows):
+        try:
+            fact = facts_of(row, now)
+            if len(days) == MOST_DAYS and fact.visited_at.date() not in days:
+                raise BadInput(f"visits of {MOST_DAYS} other days came with it; send those of fewer days at once")
+        except BadInput as error:
+            refused.append(Refused(index, str(error)))
+        else:
+            facts.append(fact)
+            days.add(fact.visited_at.date())
+    return Landed(len(rows) - len(refused), refused)

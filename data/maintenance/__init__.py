@@ -1,0 +1,1 @@
+"""A lake is kept in order: merged, reclassified, erased from, checked, backed up."""

@@ -1,0 +1,151 @@
+"""History under today's rules: visits whose rules have changed are classified anew, partition by partition.
+
+What needed a client's address, or a part of the request that was not kept, stays as it was. A campaign that
+was told by `?referrer=` beside a `utm_source` goes by the `utm_source`, which alone was kept.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import duckdb
+import pyarrow as pa
+
+from data.maintenance.answering import Answers
+from data.maintenance.rewriting import Partition, partitions, rewriting_engine
+from data.rules.classifier import Classifier, Request
+from data.rules.ip_verification import confirmed
+from data.sql import read_sql
+from data.store.lake import Lake
+from data.store.landing import Staged, discard, new_path, placing, write_visits
+from data.store.manifest import READERS_GRACE, Exchange, LandedFile
+from data.visits import Classification
+
+Progress = Callable[[int, int], None]
+"""Called with the visits looked at so far and the visits there are."""
+
+
+class Move(NamedTuple):
+    """From which category to which visits go; equal when only their details change."""
+
+    before: str
+    after: str
+
+
+@dataclass
+class Changes:
+    """What the rules of today change."""
+
+    visits: int = 0  # looked at
+    rewritten: int = 0  # in files that hold visits of other rules
+    partitions: int = 0
+    moves: defaultdict[Move, Counter[str | None]] = field(default_factory=lambda: defaultdict(Counter))
+    """How many visits of each user agent make each move."""
+
+    @property
+    def changed(self) -> int:
+        """How many visits come out differently."""
+        return sum(agents.total() for agents in self.moves.values())
+
+
+class Reclassifier:
+    """Reclassifies the visits of one lake."""
+
+    def __init__(self, lake: Lake, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._lake = lake
+        self._now = now
+        self._classifier = Classifier()
+
+    def run(self, organizations: list[str], dry_run: bool = False, progress: Progress | None = None) -> Changes:
+        """Rewrite every partition that holds visits of other rules; each changes as a whole or not at all.
+
+        Raises LakeDamaged for a file that is not what was written; partitions done before that stay done.
+        """
+        changes = Changes()
+        work = [found for name in organizations for found in partitions(self._lake, name)]
+        total = sum(file.visits for _, files in work for file in files)
+        with rewriting_engine(self._lake) as engine:
+            for partition, files in work:
+                self._run(engine, partition, dry_run, changes)
+                changes.visits += sum(file.visits for file in files)
+                if progress:
+                    progress(changes.visits, total)
+        return changes
+
+    def _run(self, engine: duckdb.DuckDBPyConnection, partition: Partition, dry_run: bool, changes: Changes) -> None:
+        """Reclassify one partition while nothing else lands in the lake."""
+        staged: list[Staged] = []
+        try:
+            with self._lake.writing(), self._lake.rewriting():
+                files = self._stale_files(engine, partition)
+                for file in files:
+                    visits = self._reclassified(engine, self._lake.checked(file), changes)
+                    changes.rewritten += file.visits
+                    if not dry_run:
+                        staged.append(Staged(new_path(self._lake), *partition, file.visits, file.unfinished_of))
+                        write_visits(visits, staged[-1].path)
+                changes.partitions += bool(files)
+                if staged:
+                    exchange = Exchange(files, self._now() + READERS_GRACE, changes_answers=True)
+                    self._lake.manifest.exchange(exchange, placing(self._lake, staged))
+        finally:
+            discard(self._lake, staged)
+
+    def _stale_files(self, engine: duckdb.DuckDBPyConnection, partition: Partition) -> list[LandedFile]:
+        """The files of a partition that hold a visit of other rules."""
+        files = self._lake.manifest.live_files(partition.organization, partition.day, partition.day)
+        today = {"rules_version": self._classifier.rules_version}
+        return [
+            file
+            for file in files
+            if engine.execute(
+                read_sql("data.maintenance", "sql/is_stale"), {"file": self._lake.checked(file), **today}
+            ).fetchall()[0][0]
+        ]
+
+    def _reclassified(self, engine: duckdb.DuckDBPyConnection, path: str, changes: Changes) -> pa.Table:
+        engine.execute(read_sql("data.maintenance", "sql/kept"), {"file": path})
+        asked = engine.execute(read_sql("data.maintenance", "sql/asked_again")).fetchall()
+        for name, table in self._answers(asked).tables().items():
+            engine.register(name, table)
+        probes = {"probe_pattern": self._classifier.probe_pattern}
+        for before, after, user_agent, visits in engine.execute(
+            read_sql("data.maintenance", "sql/changes"), probes
+        ).fetchall():
+            changes.moves[Move(before, after)][user_agent] += visits
+        rules = {**probes, "rules_version": self._classifier.rules_version}
+        return engine.sql(read_sql("data.maintenance", "sql/reclassified"), params=rules).to_arrow_table()
+
+    def _answers(self, asked: list[tuple[Any, ...]]) -> Answers:
+        """What today's rules say of every distinct request that was kept."""
+        answers = Answers()
+        for number, user_agent, method, referrer, referrer_type, utm_source, *before in asked:
+            told = Classification(*before)
+            address = self._address(referrer, referrer_type)
+            query = urlencode({"utm_source": utm_source}) if utm_source else ""
+            request = Request(user_agent, method, address, query)
+            says = self._classifier.classify(request)
+            if told.detection_method == "utm" and not utm_source and says.device_type != "bot":
+                says = Classification(*told[:7], *says[7:])  # by a word of the query that was not kept
+            says = _as_seen(told, says)
+            answers.add(number, says, user_agent, self._classifier.origin(request))
+        return answers
+
+    def _address(self, host: str | None, referrer_type: str) -> str:
+        """A Referer header that leads to the host again and, where a path told what the host was, to such a path."""
+        if not host:
+            return ""
+        path = self._classifier.places.path_of(host, referrer_type)
+        return f"{host}{path}" if "://" in host else f"https://{host}{path}"
+
+
+def _as_seen(before: Classification, says: Classification) -> Classification:
+    """What today's rules say, with what an address said when the visit came."""
+    if before.detection_method != "ip_range":
+        return says
+    if before.confidence == "contradicted":
+        return before
+    return confirmed(says, True) if says.agent == before.agent else says

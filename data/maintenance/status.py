@@ -1,0 +1,203 @@
+"""What a lake holds at the moment and how it is kept, from what its manifest says: no file of a visit is read.
+
+The exception are the footers of the first and the last day's files, where they are few.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from data.errors import LakeDamaged
+from data.store.lake import Lake
+from data.visits import VISITS
+
+MOST_FOOTERS: Final = 500
+"""Files whose footers are read, at some 0.2 ms each; where there are more, days have to do."""
+
+_ORGANIZATIONS: Final = """
+WITH days AS (
+    SELECT organization, day, count(*) AS files, sum(visits) AS visits, sum(bytes) AS bytes,
+        sum(unfinished_of IS NULL) AS finished
+    FROM files WHERE deletable_at IS NULL GROUP BY organization, day
+), landed AS (
+    SELECT organization, sum(files) AS files, sum(visits) AS visits, sum(bytes) AS bytes, min(day) AS first_day,
+        max(day) AS last_day, sum(iif(day >= ?, files, 0)) AS open_files,
+        sum(day < ? AND finished > 1) AS unmerged_days
+    FROM days GROUP BY organization
+), waiting AS (
+    SELECT organization, sum(visits) AS pending, min(received_at) AS oldest FROM pending GROUP BY organization
+), known AS (
+    SELECT organization FROM batches UNION SELECT organization FROM epochs
+    UNION SELECT organization FROM landed UNION SELECT organization FROM waiting
+)
+SELECT organization, coalesce(files, 0), coalesce(visits, 0), coalesce(bytes, 0), first_day, last_day,
+    coalesce(open_files, 0), coalesce(unmerged_days, 0), coalesce(pending, 0), oldest
+FROM known LEFT JOIN landed USING (organization) LEFT JOIN waiting USING (organization) ORDER BY organization
+"""
+"""One statement, so that a visit which is just being moved from pending into a file counts once."""
+
+_ENDS: Final = """
+SELECT organization, path FROM files JOIN (
+    SELECT organization, min(day) AS first_day, max(day) AS last_day FROM files
+    WHERE deletable_at IS NULL GROUP BY organization
+) USING (organization) WHERE deletable_at IS NULL AND day IN (first_day, last_day)
+"""
+
+_FILES: Final = """
+SELECT sum(deletable_at IS NOT NULL), sum(iif(deletable_at IS NULL, 0, bytes)),
+    min(iif(deletable_at IS NULL AND checked_at <> '', checked_at, NULL)), sum(deletable_at IS NULL AND checked_at = '')
+FROM files
+"""
+
+
+@dataclass
+class Holding:
+    """What one organization has in a lake, or all of them have."""
+
+    files: int = 0
+    visits: int = 0  # in files: the pending ones come on top
+    bytes: int = 0
+    first_day: date | None = None
+    last_day: date | None = None
+    first_visit_at: datetime | None = None  # none where too many files would have to be read, too
+    last_visit_at: datetime | None = None
+    open_files: int = 0  # of the day that is not over
+    unmerged_days: int = 0  # past days with several files, of which compaction will make one
+    pending_visits: int = 0  # acknowledged, not yet in a file
+    oldest_pending_at: datetime | None = None
+
+
+@dataclass
+class Status:
+    """What a lake holds and how it is kept. Times are UTC."""
+
+    manifest_version: int
+    organizations: dict[str, Holding]
+    total: Holding
+    dead_files: int
+    """Files that others took the place of, and that are deleted when nobody can be reading them any more."""
+    dead_bytes: int
+    oldest_check_at: datetime | None
+    """Of the live files, that whose bytes were looked at longest ago."""
+    never_checked_files: int
+    """Files that landed before this was remembered, and were not looked at since."""
+    oldest_salt_at: datetime | None
+    agents_refreshed_at: datetime | None
+
+
+def status_of(lake: Lake, now: datetime) -> Status:
+    """The status of a lake. Raises LakeDamaged when its manifest cannot be read."""
+    try:
+        organizations = _organizations(lake, now)
+        ((version,),) = lake.manifest.rows("PRAGMA user_version")
+        ((dead_files, dead_bytes, oldest_check, never_checked),) = lake.manifest.rows(_FILES)
+    except sqlite3.DatabaseError as error:
+        raise LakeDamaged(f"the manifest of {lake.root} cannot be read ({error}); restore the lake.") from error
+    return Status(
+        manifest_version=version,
+        organizations=organizations,
+        total=_total(organizations.values()),
+        dead_files=dead_files or 0,
+        dead_bytes=dead_bytes or 0,
+        oldest_check_at=_time(oldest_check),
+        never_checked_files=never_checked or 0,
+        oldest_salt_at=_oldest_salt(lake.salts),
+        agents_refreshed_at=_refreshed(lake.ip_lists),
+    )
+
+
+def _organizations(lake: Lake, now: datetime) -> dict[str, Holding]:
+    today = now.astimezone(UTC).date().isoformat()
+    found = {}
+    for name, files, visits, size, first, last, open_files, unmerged, waiting, oldest in lake.manifest.rows(
+        _ORGANIZATIONS, [today, today]
+    ):
+        found[name] = Holding(
+            files, visits, size, _day(first), _day(last), None, None, open_files, unmerged, waiting, _time(oldest)
+        )
+    _add_times(lake, found)
+    return found
+
+
+def _add_times(lake: Lake, holdings: dict[str, Holding]) -> None:
+    """Find out when the first and the last visit of each came, unless too many files would have to be asked."""
+    ends = lake.manifest.rows(_ENDS)
+    if len(ends) > MOST_FOOTERS:
+        return
+    for name, path in ends:
+        span = _span(lake.root / path)
+        if span and name in holdings:
+            holding, (first, last) = holdings[name], span
+            holding.first_visit_at = min(first, holding.first_visit_at or first)
+            holding.last_visit_at = max(last, holding.last_visit_at or last)
+
+
+def _span(path: Path) -> tuple[datetime, datetime] | None:
+    """When the first and the last visit of a file came, by its footer; None when that cannot be read."""
+    try:
+        footer = pq.read_metadata(path)
+    except (OSError, pa.ArrowException):
+        return None  # `traffic verify` says why
+    column = VISITS.get_field_index("visited_at")
+    groups = [footer.row_group(number).column(column).statistics for number in range(footer.num_row_groups)]
+    if not groups or not all(group is not None and group.has_min_max for group in groups):
+        return None
+    return min(group.min for group in groups).replace(tzinfo=UTC), max(group.max for group in groups).replace(
+        tzinfo=UTC
+    )
+
+
+def _total(holdings: Iterable[Holding]) -> Holding:
+    every = list(holdings)
+    return Holding(
+        files=sum(one.files for one in every),
+        visits=sum(one.visits for one in every),
+        bytes=sum(one.bytes for one in every),
+        first_day=min((one.first_day for one in every if one.first_day), default=None),
+        last_day=max((one.last_day for one in every if one.last_day), default=None),
+        first_visit_at=min((one.first_visit_at for one in every if one.first_visit_at), default=None),
+        last_visit_at=max((one.last_visit_at for one in every if one.last_visit_at), default=None),
+        open_files=sum(one.open_files for one in every),
+        unmerged_days=sum(one.unmerged_days for one in every),
+        pending_visits=sum(one.pending_visits for one in every),
+        oldest_pending_at=min((one.oldest_pending_at for one in every if one.oldest_pending_at), default=None),
+    )
+
+
+def _day(text: str | None) -> date | None:
+    return date.fromisoformat(text) if text else None
+
+
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text).astimezone(UTC) if text else None
+
+
+def _oldest_salt(path: Path) -> datetime | None:
+    """When the oldest salt was made. The salt itself is not read."""
+    if not path.exists():
+        return None
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=60)) as db:
+            ((created_at,),) = db.execute("SELECT min(created_at) FROM salts").fetchall()
+    except sqlite3.DatabaseError:  # just being made, or damaged: an import will say so
+        return None
+    return datetime.fromtimestamp(created_at, UTC) if created_at is not None else None
+
+
+def _refreshed(folder: Path) -> datetime | None:
+    """When a list of addresses was last fetched."""
+    times = []
+    for path in folder.glob("*.json"):
+        try:
+            times.append(datetime.fromisoformat(json.loads(path.read_bytes())["fetched_at"]))
+        except (OSError, ValueError, TypeError, LookupError):  # an import will say so
+            continue
+    return max(times, default=None)

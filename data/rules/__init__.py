@@ -1,0 +1,1 @@
+"""A request becomes a classification: fact tables with evidence, and how they are applied."""

@@ -1,0 +1,146 @@
+"""Which automata a user agent shows: agents of our table, crawlers of a public list, tell-tale strings.
+
+What else a request may show (its method, referrer and campaign) is in classifier.py.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+from urllib.parse import unquote
+
+import crawleruseragents
+import re2
+
+from data.rules.patterns import pattern_set
+from data.rules.signs import Sign, automated
+from data.rules.tables import Agent, Heuristic, NotCrawler, load
+
+LONGEST_USER_AGENT: Final = 1024
+_CRAWLER_LIST: Final = "https://github.com/monperrus/crawler-user-agents"
+_KIND_OF_TAG: Final = {
+    "search-engine": "search",
+    "seo": "seo",
+    "monitoring": "monitor",
+    "social-preview": "preview",
+    "feed-reader": "feed",
+    "http-library": "library",
+    "scanner": "scanner",
+}
+_SEO = re.compile(r"\bseo\b|backlink|search engine optimi|link analysis", re.IGNORECASE)
+_ESCAPE = re.compile(r'((?:\\x[0-9a-fA-F]{2})+)|\\(["\\])')
+_NAMELESS = Sign("no user agent", "", automated("other"))
+
+
+class Automata:
+    """The rules about user agents, compiled once."""
+
+    def __init__(self) -> None:
+        self._agents = load(Agent, "agents")
+        self._agent_set = pattern_set(_agent_pattern(row) for row in self._agents)
+        tokens = "|".join(sorted(re2.escape(row.token.lower()) for row in self._agents))
+        self._any_agent = pattern_set([f"(?:^|[^a-z0-9])(?:{tokens})"])
+        self._our_tokens = {_literal(row.token) for row in self._agents if row.ai_source}
+        people = {row.pattern for row in load(NotCrawler, "notcrawlers")}
+        self._crawlers = [row for row in crawleruseragents.CRAWLER_USER_AGENTS_DATA if row["pattern"] not in people]
+        self._crawler_set = pattern_set(row["pattern"] for row in self._crawlers)
+        self._heuristics = load(Heuristic, "heuristics")
+        self._heuristic_set = pattern_set(row.pattern for row in self._heuristics)
+
+    def signs(self, user_agent: str) -> Iterator[Sign]:
+        """Every rule that a readable user agent meets, the one that decides first."""
+        if not user_agent:
+            yield _NAMELESS
+            return
+        lower = user_agent.lower()
+        if self._any_agent.Match(lower):  # one pattern, as people meet none: it learns new strings far faster
+            for number in sorted(self._agent_set.Match(lower) or ()):
+                yield _agent_sign(self._agents[number])
+        for number in sorted(self._crawler_set.Match(user_agent) or ()):
+            row = self._crawlers[number]
+            yield _crawler_sign(row, user_agent, is_ours=_literal(row["pattern"]) in self._our_tokens)
+        for number in sorted(self._heuristic_set.Match(lower) or ()):
+            row = self._heuristics[number]
+            if row.unless is None or not _compiled(row.unless).search(lower):
+                yield _heuristic_sign(row, user_agent)
+
+
+def readable_user_agent(logged: str) -> str:
+    """A user agent as it was sent: escapes of servers undone, at most 1,024 characters, '' for none."""
+    text = logged[: 4 * LONGEST_USER_AGENT]
+    if "\\" in text:
+        text = _ESCAPE.sub(lambda found: _bytes_as_text(found[1]) if found[1] else found[2], text)
+    for _ in range(2):  # old CloudFront encodes twice
+        if " " not in text and ("%20" in text or "%2520" in text):
+            text = unquote(text, errors="replace")
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode()  # lone surrogates are no text
+    text = text[:LONGEST_USER_AGENT].strip(" \t\"'")
+    return "" if text == "-" else text
+
+
+def _agent_sign(row: Agent) -> Sign:
+    rule = f'agents.toml: {"exactly " if row.exact else ""}"{row.token}"'
+    says = automated(
+        row.agent_kind,
+        row.agent,
+        row.confidence,
+        method="user_agent",
+        operator=row.operator,
+        ai_source=row.ai_source,
+    )
+    return Sign(rule, row.evidence, says)
+
+
+def _crawler_sign(row: dict[str, Any], user_agent: str, is_ours: bool) -> Sign:
+    """What a known crawler is. One of our table that only here is met has its name within another's: it is not it."""
+    kind = _kind_of(row)
+    found = _compiled(row["pattern"]).search(user_agent)
+    agent = found.group(0).strip(" /(;")
+    if is_ours:
+        kind, agent = "other", _word_around(user_agent, *found.span())
+    rule = f'crawler-user-agents: "{row["pattern"]}"'
+    url = row.get("url", "")
+    evidence = url if url.startswith("http") else _CRAWLER_LIST
+    return Sign(rule, evidence, automated(kind, agent, "medium", method="user_agent"))
+
+
+def _kind_of(row: dict[str, Any]) -> str:
+    """What a crawler does, by its tags. The list also tags as seo whatever it has no other word for."""
+    kind = next((_KIND_OF_TAG[tag] for tag in row["tags"] if tag in _KIND_OF_TAG), "other")
+    says_so = _SEO.search(f"{row['pattern']} {row.get('description', '')}")
+    return "other" if kind == "seo" and not says_so else kind
+
+
+def _heuristic_sign(row: Heuristic, user_agent: str) -> Sign:
+    return Sign(f"heuristics.toml: {row.name}", row.evidence, automated(row.agent_kind, _first_product(user_agent)))
+
+
+def _first_product(user_agent: str) -> str | None:
+    found = re.match(r"[\w.+-]{2,40}", user_agent)
+    return found[0] if found and not found[0].lower().startswith("mozilla") else None
+
+
+@cache
+def _compiled(pattern: str) -> "re2._Regexp":
+    return re2.compile(pattern)  # re2 itself remembers 128 of them only
+
+
+def _literal(pattern: str) -> str:
+    return pattern.replace("\\", "").strip("/ (").lower()
+
+
+def _word_around(text: str, start: int, end: int) -> str:
+    before, after = re.search(r"[\w.-]*$", text[:start]), re.match(r"[\w.-]*", text[end:])
+    return text[start - len(before[0]) : end + len(after[0])].strip(" /(;")  # type: ignore[index]  # both match ""
+
+
+def _agent_pattern(row: Agent) -> str:
+    token = re2.escape(row.token.lower())
+    if row.exact:
+        return f"^{token}$"
+    return f"(?:^|[^a-z0-9]){token}" + ("" if row.token[-1] in "/ (-" else "(?:[^a-z0-9-]|$)")
+
+
+def _bytes_as_text(escapes: str) -> str:
+    return bytes.fromhex(escapes.replace("\\x", "")).decode("utf-8", "replace")

@@ -1,0 +1,48 @@
+"""From a client's address to its country, by a database in MaxMind's format that the operator may have."""
+
+import re
+import struct
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import maxminddb
+
+from data.errors import BadInput
+from data.rules.addresses import address_of
+
+_DAMAGES: Final = (
+    ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError, struct.error,
+    maxminddb.InvalidDatabaseError,
+)  # fmt: skip
+"""What the reader raises over a damaged file."""
+
+
+class Countries:
+    """An open database of addresses, of MaxMind, DB-IP or IPinfo."""
+
+    def __init__(self, path: Path) -> None:
+        """Open a database. Raises BadInput when it is none."""
+        try:
+            # the reader in C would be faster, but a damaged file makes release 3.2.0 of it end the process
+            self._reader = maxminddb.open_database(path, maxminddb.MODE_MMAP)
+        except (OSError, *_DAMAGES) as error:
+            raise BadInput(f"{path} is no database of countries in MaxMind's format: {error}") from error
+        self.of = lru_cache(1 << 16)(self._of_uncached)
+
+    def _of_uncached(self, text: str) -> str | None:
+        """The ISO 3166-1 alpha-2 code of an address's country; None when it is not known."""
+        address = address_of(text)
+        try:
+            return _code_in(self._reader.get(address)) if address else None
+        except _DAMAGES:
+            return None  # never a reason to fail
+
+
+def _code_in(record: object) -> str | None:
+    """The code in a record: {"country": {"iso_code": …}} of MaxMind and DB-IP, or as IPinfo writes it."""
+    if not isinstance(record, dict):
+        return None
+    country = record.get("country")
+    code = country.get("iso_code") if isinstance(country, dict) else record.get("country_code", country)
+    return code if isinstance(code, str) and re.fullmatch("[A-Z]{2}", code) and code != "XX" else None

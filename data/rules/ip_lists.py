@@ -1,0 +1,164 @@
+"""The addresses that operators publish for their agents: read from what they publish, kept in the lake.
+
+One file a list, `ip-lists/<name>.json`, replaced as a whole; a list that cannot be had or believed leaves
+the one before it in place. What follows from an address is in ip_verification.py.
+"""
+
+import ipaddress
+import json
+import re
+import urllib.request
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from http.client import HTTPException
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from data.errors import BadInput, LakeDamaged
+from data.rules.addresses import Network
+from data.rules.tables import IpList
+from data.store.lake import Lake, write_bytes_durably
+
+FETCH_SECONDS: Final = 20
+MOST_BYTES: Final = 4 << 20
+MOST_NETWORKS: Final = 50_000
+_WIDEST: Final = {4: 8, 6: 19}
+"""No operator has more than one such network; a list that claims it would believe everybody."""
+_IN_TEXT: Final = re.compile(
+    r"(?<![\w.:/-])(?:\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?|[0-9a-f:]*::?[0-9a-f:]*/\d{1,3})(?![\w/-]|\.\w)",
+    re.IGNORECASE,
+)
+
+
+class Snapshot(NamedTuple):
+    """What a list said when it was fetched."""
+
+    name: str
+    fetched_at: datetime
+    networks: list[Network]
+
+
+class Refreshed(NamedTuple):
+    """What became of one list: its new snapshot, or why there is none."""
+
+    row: IpList
+    snapshot: Snapshot | None
+    trouble: str
+
+
+def networks_in(body: bytes, form: str) -> list[Network]:
+    """The networks that a published list holds. Raises BadInput for what is no such list.
+
+    Forms: "prefixes", JSON as Google and most others write it; "json:<key>", JSON with texts under a key;
+    "geofeed", RFC 8805; "text", any text with networks in it.
+    """
+    if len(body) > MOST_BYTES:
+        raise BadInput(f"it is larger than {MOST_BYTES >> 20} MiB")
+    try:
+        entries = _entries(body.decode("utf-8-sig"), form)
+        networks = [_network_of(entry) for entry in dict.fromkeys(entries)]
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise BadInput(f"it is not in the form {form!r}: {str(error)[:200]}") from error
+    if form == "text":  # its examples may name private networks
+        networks = [network for network in networks if network.is_global]
+    if not 0 < len(networks) <= MOST_NETWORKS:
+        raise BadInput(f"it holds {len(networks):,} networks")
+    for network in networks:
+        if network.prefixlen < _WIDEST[network.version] or not network.is_global:
+            raise BadInput(f"it claims the network {network}, which no operator has")
+    return networks
+
+
+def snapshots(lake: Lake) -> dict[str, Snapshot]:
+    """The newest snapshot of every list that was ever fetched, by name. Raises LakeDamaged."""
+    return {path.stem: _read(path) for path in sorted(lake.ip_lists.glob("*.json"))}
+
+
+def refresh(lake: Lake, rows: Iterable[IpList], fetch: Callable[[IpList], bytes], now: datetime) -> Iterable[Refreshed]:
+    """Fetch each list into the lake, telling of one after the other. A list that fails keeps its old snapshot."""
+    for row in rows:
+        try:
+            snapshot = Snapshot(row.name, now, networks_in(fetch(row), row.format))
+        except BadInput as error:
+            yield Refreshed(row, None, str(error))
+        else:
+            _write(lake, row, snapshot)
+            yield Refreshed(row, snapshot, "")
+
+
+def download(row: IpList) -> bytes:
+    """What stands at a list's address. Raises BadInput when nothing can be had from there."""
+    try:
+        request = urllib.request.Request(row.url, headers={"User-Agent": "traffic-analytics"})  # noqa: S310  # our table
+        with urllib.request.urlopen(request, timeout=FETCH_SECONDS) as response:  # noqa: S310
+            body: bytes = response.read(MOST_BYTES + 1)
+            is_cut = len(body) <= MOST_BYTES and response.length  # what was announced and did not come
+    except (OSError, HTTPException, ValueError) as error:
+        raise BadInput(f"{row.url} cannot be fetched: {getattr(error, 'reason', None) or error}") from error
+    if is_cut:
+        raise BadInput(f"{row.url} cannot be fetched: it was cut short")
+    return body
+
+
+def from_folder(folder: Path) -> Callable[[IpList], bytes]:
+    """Reads a list from a file of its name, with whatever suffix, where somebody has put it."""
+
+    def read(row: IpList) -> bytes:
+        try:
+            return next(iter(sorted(folder.glob(f"{row.name}.*")))).read_bytes()
+        except StopIteration:
+            raise BadInput(f"there is no {row.name}.* in {folder}") from None
+        except OSError as error:
+            raise BadInput(f"{error.filename} cannot be read: {error.strerror}") from error
+
+    return read
+
+
+def _entries(text: str, form: str) -> list[str]:
+    """The networks of a list as they are written there."""
+    if form == "prefixes":
+        return [network for entry in json.loads(text)["prefixes"] for network in _prefixes_of(entry)]
+    if form.startswith("json:"):
+        return _list_of_texts(json.loads(text)[form.removeprefix("json:")])
+    if form == "geofeed":
+        lines = (line.partition("#")[0].strip() for line in text.splitlines())
+        return [line.partition(",")[0].strip() for line in lines if line]
+    return _IN_TEXT.findall(text)
+
+
+def _prefixes_of(entry: dict[str, str]) -> list[str]:
+    networks = [entry[key] for key in ("ipv4Prefix", "ipv6Prefix") if entry.get(key)]
+    if not networks:
+        raise LookupError(f"no prefix in {entry}")
+    return networks
+
+
+def _network_of(entry: object) -> Network:
+    if not isinstance(entry, str):
+        raise TypeError(f"{entry!r} is no network")
+    return ipaddress.ip_network(entry, strict=False)
+
+
+def _list_of_texts(value: object) -> list[str]:
+    if not isinstance(value, list):
+        raise TypeError("not a list")
+    return value
+
+
+def _read(path: Path) -> Snapshot:
+    try:
+        kept = json.loads(path.read_bytes())
+        networks = [ipaddress.ip_network(network) for network in kept["networks"]]
+        return Snapshot(path.stem, datetime.fromisoformat(kept["fetched_at"]), networks)
+    except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
+        raise LakeDamaged(f"{path} cannot be read; delete it, or run `traffic agents refresh`.") from error
+
+
+def _write(lake: Lake, row: IpList, snapshot: Snapshot) -> None:
+    kept = {
+        "url": row.url,
+        "fetched_at": snapshot.fetched_at.astimezone(UTC).isoformat(timespec="seconds"),
+        "networks": [str(network) for network in snapshot.networks],
+    }
+    target = lake.ip_lists / f"{row.name}.json"
+    write_bytes_durably(json.dumps(kept, indent=1).encode(), lake.staging / f"{row.name}-{id(snapshot)}.json", target)

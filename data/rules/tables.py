@@ -1,0 +1,239 @@
+"""The fact tables behind classification: TOML files in this folder, one row a fact, each with its evidence.
+
+A row that is malformed stops the program and names the file, the row and the field. How rows are
+applied is in bots.py, referrers.py and ip_verification.py.
+"""
+
+import hashlib
+import ipaddress
+import re
+import tomllib
+from collections.abc import Callable, Collection
+from dataclasses import MISSING, dataclass, fields
+from datetime import date
+from functools import cache
+from importlib import metadata, resources
+from typing import Any, Final, TypeVar
+
+import re2
+
+from data.visits import CATEGORY_OF_KIND, CONFIDENCE_SCORES, DEVICE_TYPES, REFERRER_TYPES
+
+Row = TypeVar("Row")
+
+_ALLOWED: Final[dict[str, Collection[str]]] = {
+    "agent_kind": CATEGORY_OF_KIND,
+    "confidence": CONFIDENCE_SCORES,
+    "referrer_type": REFERRER_TYPES,
+    "device_type": DEVICE_TYPES,
+}
+_RULE_TABLES: Final = ("agents", "notcrawlers", "heuristics", "devices", "referrers", "campaigns", "probes")
+_RULE_PACKAGES: Final = ("crawler-user-agents", "ua-parser-builtins")
+_WAY_TO_VERIFY: Final = re.compile(r"(ip|dns|signature):[a-z0-9.-]+")
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A product token in user agents, and who is behind it. The first row of the file that matches wins."""
+
+    token: str  # literal, compared without case, on boundaries
+    agent: str
+    operator: str
+    agent_kind: str
+    confidence: str
+    evidence: str
+    checked: date
+    example: str
+    ai_source: str | None = None
+    exact: bool = False  # the whole user agent must equal the token
+    verify: tuple[str, ...] = ()  # "ip:<row of ip_lists.toml>", "dns:<suffix>", "signature:<host>" (Web Bot Auth)
+    server_side: bool = False  # it comes from its list of addresses only: who claims its name elsewhere is not it
+
+
+@dataclass(frozen=True)
+class NotCrawler:
+    """A pattern of crawler-user-agents that also meets people, and is therefore left out."""
+
+    pattern: str
+    meets: str
+    evidence: str
+    checked: date
+    example: str  # a person's user agent that the pattern meets
+
+
+@dataclass(frozen=True)
+class Heuristic:
+    """A pattern (RE2, over the user agent in lower case) that automata show and browsers do not."""
+
+    name: str
+    pattern: str
+    agent_kind: str
+    evidence: str
+    checked: date
+    example: str
+    unless: str | None = None  # a pattern that people show who meet the first one too
+
+
+@dataclass(frozen=True)
+class Referrer:
+    """A host that sends people. It stands for its sub-domains too; the longest host that fits wins."""
+
+    host: str  # "name.*": under any country's suffix; "host/path": only below that path
+    referrer_type: str
+    evidence: str
+    checked: date
+    ai_source: str | None = None
+    confidence: str | None = None
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A utm_source value by which an AI product marks the people it sends."""
+
+    utm_source: str
+    ai_source: str
+    confidence: str
+    evidence: str
+    checked: date
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A path that only those ask for who look for weaknesses, as a regular expression (RE2)."""
+
+    path: str
+    evidence: str
+    checked: date
+
+
+@dataclass(frozen=True)
+class Device:
+    """A sign of a device in a person's user agent in lower case. The first row of the file that is met wins."""
+
+    name: str
+    device_type: str
+    pattern: str
+    evidence: str
+    checked: date
+    example: str
+    unless: str | None = None
+
+
+@dataclass(frozen=True)
+class IpList:
+    """A list that an operator publishes of the addresses its agents come from."""
+
+    name: str
+    operator: str
+    url: str
+    format: str  # how it is written: see addresses.networks_in
+    evidence: str
+    checked: date
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A network from which a content delivery network speaks to origin servers: not the address of a client."""
+
+    network: str
+    operator: str
+    evidence: str
+    checked: date
+
+
+def load(row_type: type[Row], name: str) -> list[Row]:
+    """The rows of `<name>.toml`, whose tables are called like the type. Raises ValueError naming row and field."""
+    try:
+        tables = _parsed(_bytes_of(name))
+    except ValueError as error:
+        raise ValueError(f"{name}.toml: {error}") from error
+    key = row_type.__name__.lower()
+    rows = tables.get(key)
+    if tables.keys() != {key} or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError(f"{name}.toml: every row must be a [[{key}]], not {', '.join(tables) or 'nothing'}")
+    return [_checked(row_type, f"{name}.toml, row {number}", row) for number, row in enumerate(rows, 1)]
+
+
+@cache
+def _parsed(content: bytes) -> dict[str, Any]:
+    """What a file holds, parsed once: who classifies and who verifies read the same one, and parsing takes a moment."""
+    return tomllib.loads(content.decode())
+
+
+def rules_version() -> str:
+    """Twelve hexadecimal digits that change whenever a fact table or a rule package does."""
+    digest = hashlib.sha256()
+    for name in _RULE_TABLES:
+        digest.update(_bytes_of(name))
+    for package in _RULE_PACKAGES:
+        digest.update(f"{package}=={metadata.version(package)}".encode())
+    return digest.hexdigest()[:12]
+
+
+def _bytes_of(name: str) -> bytes:
+    return resources.files("data.rules").joinpath(f"{name}.toml").read_bytes()
+
+
+def _checked(row_type: type[Row], place: str, row: dict[str, object]) -> Row:
+    declared = {field.name: field for field in fields(row_type)}  # type: ignore[arg-type]  # always a dataclass
+    for name in row.keys() - declared.keys():
+        raise ValueError(f"{place}: there is no field {name!r}")
+    for name, field in declared.items():
+        if name not in row:
+            if field.default is MISSING:
+                raise ValueError(f"{place}: field {name!r} is missing")
+        elif not _fits(field.type, row[name]):
+            raise ValueError(f"{place}: field {name!r} cannot be {row[name]!r}")
+        elif name in _ALLOWED and row[name] not in _ALLOWED[name]:
+            raise ValueError(f"{place}: field {name!r} is {row[name]!r}, not one of {', '.join(_ALLOWED[name])}")
+        elif name in _CHECKS:
+            try:
+                _CHECKS[name](str(row[name]))
+            except ValueError as error:
+                raise ValueError(f"{place}: field {name!r} {error}") from error
+    return row_type(**{name: tuple(value) if isinstance(value, list) else value for name, value in row.items()})
+
+
+def _check_evidence(text: str) -> None:
+    if not text.startswith(("https://", "http://")):
+        raise ValueError("is no web address")
+
+
+def _check_pattern(text: str) -> None:
+    try:
+        re2.compile(text)
+    except re2.error as error:
+        raise ValueError(f"is no pattern (RE2): {error}") from error
+
+
+def _check_format(text: str) -> None:
+    if text not in ("prefixes", "text", "geofeed") and not re.fullmatch("json:.+", text):
+        raise ValueError(f"is {text!r}, not one of prefixes, text, geofeed, json:<key>")
+
+
+def _check_network(text: str) -> None:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError as error:
+        raise ValueError(f"is no network: {error}") from error
+
+
+_CHECKS: Final[dict[str, Callable[[str], None]]] = {
+    "evidence": _check_evidence,
+    "format": _check_format,
+    "network": _check_network,
+    "path": _check_pattern,
+    "pattern": _check_pattern,
+    "unless": _check_pattern,
+}
+"""By the name of a field: raises ValueError for what the field cannot hold."""
+
+
+def _fits(declared: object, value: object) -> bool:
+    if declared is date:
+        return type(value) is date  # a point in time is a date to isinstance
+    if declared is bool:
+        return isinstance(value, bool)
+    if declared == tuple[str, ...]:
+        return isinstance(value, list) and all(_WAY_TO_VERIFY.fullmatch(str(way)) for way in value)
+    return isinstance(value, str) and value != ""

@@ -1,0 +1,10 @@
+"""The SQL files of this floor, each beside the code that runs it."""
+
+from functools import cache
+from importlib import resources
+
+
+@cache
+def read_sql(package: str, path: str) -> str:
+    """The text of `<path>.sql` inside a package, such as `read_sql("data.maintenance", "sql/merged")`."""
+    return resources.files(package).joinpath(f"{path}.sql").read_text("utf-8")

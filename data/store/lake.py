@@ -1,0 +1,278 @@
+"""The lake: one folder that holds everything the service remembers. Who may read what is not decided here."""
+
+import fcntl
+import hashlib
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from data.errors import BadInput, LakeDamaged
+from data.store.disks import network_file_system
+from data.store.manifest import LandedFile, Manifest
+from data.visits import VISITS
+
+LINKS: Final = pa.schema(
+    [
+        ("organization", pa.string()),
+        ("short_code", pa.string()),
+        ("domain", pa.string()),  # "": the link works on every domain
+        ("target_url", pa.string()),
+        ("created_at", pa.timestamp("us")),  # UTC
+    ]
+)
+"""The columns of one organization's links.parquet."""
+
+CUBE: Final = pa.schema(
+    [
+        ("relation", pa.string()),  # whose row it is; columns that this relation has not are null
+        ("for_domain", pa.string()),  # null: for all domains together
+        ("days", pa.int32()),  # of the month, a bit for each
+        ("day", pa.date32()),  # when it is of one
+        ("hour", pa.int64()),
+        ("domain", pa.string()),
+        ("short_code", pa.string()),
+        ("path", pa.string()),
+        ("bot_category", pa.string()),
+        ("agent_kind", pa.string()),
+        ("ai_source", pa.string()),
+        ("tool", pa.string()),
+        ("agent", pa.string()),
+        ("operator", pa.string()),
+        ("confidence", pa.string()),
+        ("detection_method", pa.string()),
+        ("device_type", pa.string()),
+        ("operating_system", pa.string()),
+        ("browser", pa.string()),
+        ("country", pa.string()),
+        ("referrer", pa.string()),
+        ("referrer_type", pa.string()),
+        ("utm_source", pa.string()),
+        ("utm_medium", pa.string()),
+        ("utm_campaign", pa.string()),
+        ("visits", pa.int64()),
+        ("human_clicks", pa.int64()),
+        ("ai_visits", pa.int64()),
+        ("ai_referrals", pa.int64()),
+        ("other_visits", pa.int64()),
+        ("unique_visitors", pa.int64()),
+        ("errors_4xx", pa.int64()),
+        ("errors_5xx", pa.int64()),
+        ("first_seen", pa.timestamp("us")),
+        ("last_seen", pa.timestamp("us")),
+        ("last_visit", pa.timestamp("us")),
+    ]
+)
+"""The columns of a cube, which holds the rows of all relations of one organization's month."""
+
+_CHOOSING: Final = {
+    "organization", "domain", "short_code", "visited_at", "bot_category", "rules_version", "relation", "for_domain",
+    "day", "days",
+}  # fmt: skip
+"""The columns by which queries leave out row groups, and the status reads footers: only they have statistics."""
+
+_MEANINGFUL: Final = "*?[]{}="
+"""DuckDB takes a path with these for a pattern, or for partitions."""
+
+
+class Lake:
+    """An open lake. Its manifest says which visit files are live; its seed files are empty and always there.
+
+    An empty file of each kind lets a query be planned, and its columns be described, with nothing imported yet.
+    """
+
+    def __init__(self, root: Path, create: bool = False) -> None:
+        """Open the lake at `root`, or make one there. Raises BadInput when there is none and `create` is off."""
+        self.root = root.absolute()
+        if any(character in str(self.root) for character in _MEANINGFUL):
+            raise BadInput(
+                f"the lake cannot lie at {self.root}: its path may not contain any of {' '.join(_MEANINGFUL)}"
+            )
+        if not create and not (self.root / "manifest.sqlite").exists():
+            raise BadInput(f"there is no lake at {root}; import a log first, or name another with TRAFFIC_LAKE.")
+        try:
+            for folder in (self.staging, self.rejects, self.ip_lists):
+                _make_durably(folder)
+            self.seed_visits = self._seed("visits/organization=_seed/day=1970-01-01/seed.parquet", VISITS)
+            self.seed_links = self._seed("links/organization=_seed/links.parquet", LINKS)
+            self.seed_cube = self._seed("cubes/organization=_seed/month=1970-01-01/seed.parquet", CUBE)
+            network = network_file_system(self.root)
+        except OSError as error:
+            raise BadInput(f"the lake at {root} cannot be written: {error.strerror}.") from error
+        if network:
+            raise BadInput(
+                f"the lake cannot lie at {root}: {network} is a network file system, on which a crash may lose "
+                "what was acknowledged; choose a local disk."
+            )
+        self.manifest = Manifest(self.root / "manifest.sqlite")
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Wait for other processes that land logs, and keep them waiting.
+
+        What is inside sees everything they landed: two imports of one growing log come one after the other.
+        """
+        with _locked(self.root, wait=True):
+            yield
+
+    @contextmanager
+    def rewriting(self, wait: bool = True) -> Iterator[bool]:
+        """Whether this process alone replaces live files now; without `wait` it may not come to that.
+
+        Who needs both asks for `writing` first.
+        """
+        with _locked(self.root / "visits", wait) as is_held:
+            yield is_held
+
+    @property
+    def staging(self) -> Path:
+        """Where files are written before they count."""
+        return self.root / ".staging"
+
+    @property
+    def rejects(self) -> Path:
+        """Where the lines that could not be read are noted, by number and reason."""
+        return self.root / "rejects"
+
+    @property
+    def ip_lists(self) -> Path:
+        """Where the addresses that operators publish for their agents are kept."""
+        return self.root / "ip-lists"
+
+    @property
+    def salts(self) -> Path:
+        """The file of the daily salts; the one file that a backup leaves out."""
+        return self.root / "salts.sqlite"
+
+    def links(self, organization: str) -> Path:
+        """Where the links of one organization lie, if it has any."""
+        return self.root / "links" / f"organization={organization}" / "links.parquet"
+
+    def visit_files(self, organization: str, start: date, end: date) -> list[str]:
+        """The live files of one organization and range of days, the seed first. Raises LakeDamaged.
+
+        A file whose size, time of change or inode is not what the manifest says is hashed before it is used.
+        """
+        return [self.seed_visits, *(self.checked(file) for file in self.live_files(organization, start, end))]
+
+    def live_files(self, organization: str, start: date, end: date) -> list[LandedFile]:
+        """The live files of one organization and range of days, not yet looked at."""
+        files = self.manifest.live_files(organization, start, end)
+        if not all(os.path.exists(f"{self.root}/{file.path}") for file in files):  # noqa: PTH110  # three times as fast
+            files = self.manifest.live_files(organization, start, end)  # some were erased since: it knows by now
+        return files
+
+    def link_files(self, organization: str) -> list[str]:
+        """The files of the links of one organization, the seed first."""
+        path = self.links(organization)
+        return [self.seed_links, str(path)] if path.exists() else [self.seed_links]
+
+    def checked(self, file: LandedFile) -> str:
+        """Where a live file lies, after a look at whether it is what was written. Raises LakeDamaged."""
+        path = f"{self.root}/{file.path}"
+        stat = _stat(path)
+        if (stat.st_size, stat.st_ctime_ns, stat.st_ino) != (file.size, file.changed_ns, file.inode):
+            self.recheck(file)
+        return path
+
+    def recheck(self, file: LandedFile) -> None:
+        """Hash a live file, and remember that it is what was written. Raises LakeDamaged; then it stays suspect."""
+        path = self.root / file.path
+        stat = _stat(path)
+        is_sound = sha256_of(path) == file.sha256
+        if is_sound or stat.st_ctime_ns == file.changed_ns:  # else it is suspect already
+            with suppress(sqlite3.OperationalError):  # on a full disk the next one looks again
+                self.manifest.refresh_stat(file, stat.st_ctime_ns if is_sound else 0, stat.st_ino, datetime.now(UTC))
+        if not is_sound:
+            raise LakeDamaged(f"{path} is not what was written (its SHA-256 differs); restore it from a backup.")
+
+    def _seed(self, name: str, schema: pa.Schema) -> str:
+        path = self.root / name
+        if not path.exists():
+            write_durably(schema.empty_table(), self.staging / f"seed-{os.getpid()}.parquet", path)
+        return str(path)
+
+
+def _stat(path: Path | str) -> os.stat_result:
+    try:
+        return os.stat(path)  # noqa: PTH116  # a Path takes three times as long, and each query asks for every file
+    except OSError as error:
+        raise LakeDamaged(f"{path} is missing; restore it from a backup.") from error
+
+
+@contextmanager
+def _locked(folder: Path, wait: bool) -> Iterator[bool]:
+    """Whether this process holds the lock of a folder, which ends with it."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_held = True
+    except BlockingIOError:
+        is_held = False
+    try:
+        yield is_held
+    finally:
+        os.close(handle)
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_parquet(parts: Iterable[pa.Table], schema: pa.Schema, path: Path, row_group: int = 20_000) -> None:
+    """Write tables of one schema one after the other, and wait until they are on the disk.
+
+    What is a dictionary in the schema is read as what it holds. Times hardly repeat: a dictionary only takes longer.
+    """
+    repeating = [name for name in schema.names if not pa.types.is_timestamp(schema.field(name).type)]
+    choosing = [name for name in schema.names if name in _CHOOSING]
+    with pq.ParquetWriter(
+        path, schema, compression="zstd", use_dictionary=repeating, write_statistics=choosing, store_schema=False
+    ) as writer:
+        for part in parts:
+            writer.write_table(part, row_group_size=row_group)
+    _sync(path)
+
+
+def move_durably(source: Path, target: Path) -> None:
+    """Rename a file and wait until its new name, and every folder made for it, is on the disk."""
+    _make_durably(target.parent)
+    source.rename(target)
+    _sync(target.parent)
+
+
+def _make_durably(folder: Path) -> None:
+    """Make a folder, and those above it, and wait until their names are on the disk."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in missing:
+        _sync(one.parent)
+
+
+def write_bytes_durably(body: bytes, staged: Path, target: Path) -> None:
+    """Replace `target` by bytes as a whole: readers see the old file or the new one."""
+    staged.write_bytes(body)
+    _sync(staged)
+    move_durably(staged, target)
+
+
+def write_durably(table: pa.Table, staged: Path, target: Path) -> None:
+    """Replace `target` by a table as a whole: readers see the old file or the new one."""
+    write_parquet([table], table.schema, staged)
+    move_durably(staged, target)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

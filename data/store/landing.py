@@ -1,0 +1,132 @@
+"""How classified visits become Parquet files of the lake: staged, synced, hashed, then registered as one batch."""
+
+import secrets
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from data.store.lake import Lake, move_durably, sha256_of, write_parquet
+from data.store.manifest import Batch, LandedFile, Place
+from data.visits import VISITS
+
+MOVERS: Final = 8
+"""Files that are moved at once: each of them only waits for the disk."""
+
+
+class Staged(NamedTuple):
+    """A Parquet file of one organization's day, written and synced, but not yet where it will be read."""
+
+    path: Path
+    organization: str
+    day: date
+    visits: int
+    unfinished_of: int | None = None  # the batch whose last line, without its newline, it holds
+
+
+class Landing:
+    """The files of one batch on their way into the lake. Nothing of it is visible before `commit`."""
+
+    def __init__(self, lake: Lake, organization: str) -> None:
+        self.visits = 0
+        self.batch = secrets.randbits(62)
+        """The number that the batch will have; known before it lands."""
+        self._lake = lake
+        self._organization = organization
+        self._staged: list[Staged] = []
+
+    def stage(self, visits: pa.Table, unfinished: bool = False) -> None:
+        """Write visits, a table of `day` and the columns of VISITS sorted by day, one file for each day."""
+        days = pc.run_end_encode(visits["day"].combine_chunks())
+        bounds = [0, *days.run_ends.to_pylist()]
+        parts = [visits.slice(start, end - start) for start, end in pairwise(bounds)]
+        new = [
+            Staged(new_path(self._lake), self._organization, day, len(part), self.batch if unfinished else None)
+            for day, part in zip(days.values.to_pylist(), parts, strict=True)
+        ]
+        self._staged += new
+        with ThreadPoolExecutor(2) as pool:  # the writer leaves the interpreter lock alone
+            list(pool.map(write_visits, parts, [staged.path for staged in new]))
+        self.visits += len(visits)
+
+    def placing(self) -> Place:
+        """Hash what is staged; what is returned moves it to where it will be read."""
+        return placing(self._lake, self._staged)
+
+    def commit(self, batch: Batch, continues: Batch | None) -> None:
+        """Make everything staged visible at once, as a batch of the number `self.batch`."""
+        self._lake.manifest.commit(replace(batch, id=self.batch), continues, self.placing())
+
+    def advance(self, batch: Batch) -> None:
+        """Make everything staged visible at once, while the batch of `self.batch` comes to stand for more of its log.
+
+        Whoever means a batch that landed before sets `self.batch` to its number first.
+        """
+        self._lake.manifest.advance(replace(batch, id=self.batch), self.placing())
+
+    def discard(self) -> None:
+        """Remove what was staged and did not come to count."""
+        discard(self._lake, self._staged)
+
+
+def new_path(lake: Lake) -> Path:
+    """Where a file that does not count yet is written; its name is its own for good."""
+    return lake.staging / f"{uuid.uuid4()}.parquet"
+
+
+def write_visits(visits: pa.Table | pa.RecordBatchReader, path: Path) -> None:
+    """Write the visits of one organization's day, in the order they have, and wait until they are on the disk."""
+    parts = [visits] if isinstance(visits, pa.Table) else map(_table_of, visits)
+    schema = pa.schema([_as_given(field, visits.schema.field(field.name).type) for field in VISITS])
+    write_parquet((part.select(VISITS.names).cast(schema) for part in parts), schema, path)
+
+
+def _as_given(field: pa.Field, given: pa.DataType) -> pa.Field:
+    """A field of VISITS; if its values are given as a dictionary they stay one, for that is written faster."""
+    is_numbered = pa.types.is_dictionary(given) and given.value_type == field.type
+    return field.with_type(given) if is_numbered else field
+
+
+def _table_of(batch: pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([batch])
+
+
+def placing(lake: Lake, staged: Sequence[Staged]) -> Place:
+    """Hash staged files; what is returned moves them to where they will be read, inside the manifest's transaction."""
+    hashes = [sha256_of(file.path) for file in staged]
+    return lambda: _all_placed(lake, staged, hashes)
+
+
+def _all_placed(lake: Lake, staged: Sequence[Staged], hashes: Sequence[str]) -> list[LandedFile]:
+    with ThreadPoolExecutor(MOVERS) as pool:  # waits for the disk are shared
+        return list(pool.map(_placed, [lake] * len(staged), staged, hashes))
+
+
+def discard(lake: Lake, staged: Sequence[Staged]) -> None:
+    """Remove those of the files that the manifest does not hold, wherever they lie."""
+    for file in staged:
+        file.path.unlink(missing_ok=True)
+        name = _name(file)
+        if not lake.manifest.holds(name):
+            (lake.root / name).unlink(missing_ok=True)
+
+
+def _name(staged: Staged) -> str:
+    return f"visits/organization={staged.organization}/day={staged.day}/{staged.path.name}"
+
+
+def _placed(lake: Lake, staged: Staged, sha256: str) -> LandedFile:
+    name = _name(staged)
+    move_durably(staged.path, lake.root / name)
+    stat = (lake.root / name).stat()
+    return LandedFile(
+        staged.organization, staged.day, name, staged.visits, stat.st_size, sha256, stat.st_ctime_ns, stat.st_ino,
+        datetime.now(UTC), staged.unfinished_of,
+    )  # fmt: skip

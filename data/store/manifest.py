@@ -1,0 +1,279 @@
+"""The manifest: the one authority on which Parquet files exist and which logs were imported.
+
+A SQLite database in write-ahead mode with full syncing. Its tables are in migrations.py, visits that wait for
+a file in pending.py; how files are written is in landing.py.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from data.errors import Outdated
+from data.store.database import open_database
+from data.store.migrations import MIGRATIONS
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One import of one log's content."""
+
+    organization: str
+    domain: str
+    sha256: str
+    size: int
+    whole_size: int
+    visits: int
+    imported_at: datetime
+    log_format: str = ""
+    id: int | None = None
+
+
+Place = Callable[[], "list[LandedFile]"]
+"""Moves staged files to where they will be read, and says where; called inside the transaction that makes them live."""
+
+READERS_GRACE: Final = timedelta(hours=24)
+"""How long a dead file stays for those who were given its name: a query, or an analyst's shell."""
+
+
+@dataclass(frozen=True)
+class LandedFile:
+    """One Parquet file of one organization and day, as it lies on disk."""
+
+    organization: str
+    day: date
+    path: str
+    visits: int
+    size: int
+    sha256: str
+    changed_ns: int  # st_ctime_ns, which moves with every change of bytes, even where the time of change is set back
+    inode: int
+    checked_at: datetime
+    unfinished_of: int | None = None  # the batch whose last line, without its newline, it holds
+
+
+_FILE_COLUMNS: Final = "organization, day, path, visits, bytes, sha256, changed_ns, inode, checked_at, unfinished_of"
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Live files of one organization that others take the place of."""
+
+    files: Sequence[LandedFile]
+    deletable_at: datetime
+    changes_answers: bool
+    """Whether answers computed from the old files may no longer be given."""
+
+
+def time_text(moment: datetime) -> str:
+    """A moment as the manifest keeps it: UTC, all of one length, so that texts compare as times do."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def insert_files(db: sqlite3.Connection, files: Iterable[LandedFile]) -> None:
+    """Make files live, inside a transaction."""
+    db.executemany(
+        f"INSERT INTO files ({_FILE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (file.organization, file.day.isoformat(), file.path, file.visits, file.size, file.sha256, file.changed_ns,
+             file.inode, time_text(file.checked_at), file.unfinished_of)
+            for file in files
+        ],
+    )  # fmt: skip
+
+
+def _file_of(row: tuple[Any, ...]) -> LandedFile:
+    organization, day, path, visits, size, sha256, changed_ns, inode, checked_at, unfinished_of = row
+    checked = datetime.fromisoformat(checked_at) if checked_at else datetime.min.replace(tzinfo=UTC)
+    return LandedFile(
+        organization, date.fromisoformat(day), path, visits, size, sha256, changed_ns, inode, checked, unfinished_of
+    )
+
+
+class Manifest:
+    """An open manifest. Safe to use from several threads; several processes may hold the same one."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create the manifest. Raises LakeDamaged when a newer program wrote it."""
+        self._writer, self._writing = open_database(path, MIGRATIONS), threading.Lock()
+        self._reader, self._reading = open_database(path, MIGRATIONS), threading.Lock()  # waits for no writer
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """The database inside one write transaction, committed at the end or rolled back on any error."""
+        with self._writing:
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._writer
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+
+    def rows(self, sql: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[tuple[Any, ...]]:
+        """What a SELECT finds among what is committed."""
+        with self._reading:
+            return self._reader.execute(sql, parameters).fetchall()
+
+    def batches(self, organization: str, domain: str) -> list[Batch]:
+        """Every import of this organization and domain, longest content first."""
+        rows = self.rows(
+            "SELECT sha256, bytes, whole_bytes, visits, imported_at, log_format, id FROM batches "
+            "WHERE organization = ? AND domain = ? ORDER BY bytes DESC",
+            [organization, domain],
+        )
+        return [
+            Batch(organization, domain, sha256, size, whole, visits, datetime.fromisoformat(at), log_format, key)
+            for sha256, size, whole, visits, at, log_format, key in rows
+        ]
+
+    def commit(self, batch: Batch, continues: Batch | None, place: Place) -> None:
+        """Register a batch and its files in one transaction.
+
+        The visit of an unfinished last line of `continues` is replaced by what this batch read of it.
+        Raises sqlite3.IntegrityError for a content that is registered already.
+        """
+        with self.transaction() as db:
+            db.execute(
+                "INSERT INTO batches (id, organization, domain, sha256, bytes, whole_bytes, visits, log_format, "
+                "imported_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [batch.id, batch.organization, batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits,
+                 batch.log_format, time_text(batch.imported_at)],
+            )  # fmt: skip
+            if continues is not None:
+                self._end_unfinished(db, continues, batch.imported_at)
+            insert_files(db, place())
+
+    def advance(self, batch: Batch, place: Place) -> None:
+        """Let a registered batch of `batch.id` stand for a longer content of the same log, whose new files are placed.
+
+        `batch.visits` are the new ones. The visit of its unfinished last line, if it had one, is replaced.
+        Raises sqlite3.IntegrityError for a content that is registered already.
+        """
+        with self.transaction() as db:
+            self._end_unfinished(db, batch, batch.imported_at)
+            db.execute(
+                "UPDATE batches SET sha256 = ?, bytes = ?, whole_bytes = ?, visits = visits + ?, imported_at = ?, "
+                "log_format = ? WHERE id = ?",
+                [batch.sha256, batch.size, batch.whole_size, batch.visits, time_text(batch.imported_at),
+                 batch.log_format, batch.id],
+            )  # fmt: skip
+            insert_files(db, place())
+
+    @staticmethod
+    def _end_unfinished(db: sqlite3.Connection, batch: Batch, now: datetime) -> None:
+        db.execute(
+            "UPDATE files SET deletable_at = ? WHERE unfinished_of = ? AND deletable_at IS NULL",
+            [time_text(now + READERS_GRACE), batch.id],
+        )
+
+    def exchange(self, exchange: Exchange, place: Place) -> None:
+        """Put files in the place of live ones of one organization, in one transaction. Raises Outdated."""
+        with self.transaction() as db:
+            for file in exchange.files:
+                ended = db.execute(
+                    "UPDATE files SET deletable_at = ? WHERE path = ? AND deletable_at IS NULL",
+                    [time_text(exchange.deletable_at), file.path],
+                )
+                if ended.rowcount != 1:
+                    raise Outdated(f"{file.path} was replaced by somebody else meanwhile; try again.")
+            insert_files(db, place())
+            if exchange.changes_answers:
+                db.execute(
+                    "INSERT INTO epochs VALUES (?, 1) ON CONFLICT (organization) DO UPDATE SET epoch = epoch + 1",
+                    [exchange.files[0].organization],
+                )
+                self._end_cubes(db, exchange)
+
+    @staticmethod
+    def _end_cubes(db: sqlite3.Connection, exchange: Exchange) -> None:
+        """Let what was counted from visits end with them."""
+        months = {(file.organization, file.day.replace(day=1).isoformat()) for file in exchange.files}
+        db.executemany(
+            "UPDATE cubes SET deletable_at = ? WHERE organization = ? AND month = ? AND deletable_at IS NULL",
+            [(time_text(exchange.deletable_at), *month) for month in sorted(months)],
+        )
+
+    def epoch(self, organization: str) -> int:
+        """How often visits of an organization that had landed were changed afterwards."""
+        rows = self.rows("SELECT epoch FROM epochs WHERE organization = ?", [organization])
+        return int(rows[0][0]) if rows else 0
+
+    def live_files(self, organization: str, start: date = date.min, end: date = date.max) -> list[LandedFile]:
+        """The files that hold the visits of one organization from `start` to `end`, both included, by path."""
+        rows = self.rows(
+            f"SELECT {_FILE_COLUMNS} FROM files "
+            "WHERE organization = ? AND day BETWEEN ? AND ? AND deletable_at IS NULL ORDER BY path",
+            [organization, start.isoformat(), end.isoformat()],
+        )
+        return [_file_of(row) for row in rows]
+
+    def unchecked_files(self, before: datetime) -> list[LandedFile]:
+        """The live files whose bytes were last looked at before a moment, longest ago first."""
+        rows = self.rows(
+            f"SELECT {_FILE_COLUMNS} FROM files WHERE deletable_at IS NULL AND checked_at < ? ORDER BY checked_at",
+            [time_text(before)],
+        )
+        return [_file_of(row) for row in rows]
+
+    def is_live(self, path: str) -> bool:
+        """Whether a file is live at this moment."""
+        return bool(self.rows("SELECT 1 FROM files WHERE path = ? AND deletable_at IS NULL", [path]))
+
+    def holds(self, path: str) -> bool:
+        """Whether a file, live or dead, is registered."""
+        return bool(self.rows("SELECT 1 FROM files WHERE path = :path UNION ALL "
+                              "SELECT 1 FROM cubes WHERE path = :path", {"path": path}))  # fmt: skip
+
+    def refresh_stat(self, file: LandedFile, changed_ns: int, inode: int, now: datetime) -> None:
+        """Remember how a file lies on disk now that its bytes were looked at; `changed_ns` 0 asks for another look."""
+        with self.transaction() as db:
+            db.execute(
+                "UPDATE files SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?",
+                [changed_ns, inode, time_text(now), file.path],
+            )
+
+    def deletable_files(self, now: datetime) -> list[str]:
+        """The paths of dead files that nobody reads any more."""
+        rows = self.rows("SELECT path FROM files WHERE deletable_at <= :now UNION ALL "
+                         "SELECT path FROM cubes WHERE deletable_at <= :now", {"now": time_text(now)})  # fmt: skip
+        return [path for (path,) in rows]
+
+    def hasten(self, organization: str, before: date | None, deletable_at: datetime) -> list[str]:
+        """Let every dead file of an organization's days before a date, or of all, go by a moment; their paths."""
+        which = {"by": time_text(deletable_at), "organization": organization, "before": before and before.isoformat()}
+        with self.transaction() as db:
+            rows = db.execute(
+                "UPDATE files SET deletable_at = min(deletable_at, :by) WHERE organization = :organization "
+                "AND deletable_at IS NOT NULL AND (:before IS NULL OR day < :before) RETURNING path",
+                which,
+            ).fetchall()
+            rows += db.execute(
+                "UPDATE cubes SET deletable_at = min(deletable_at, :by) WHERE organization = :organization "
+                "AND deletable_at IS NOT NULL AND (:before IS NULL OR month < :before) RETURNING path",
+                which,
+            ).fetchall()
+        return sorted(path for (path,) in rows)
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """Strike dead files off, once they are deleted."""
+        with self.transaction() as db:
+            for path in paths:
+                db.execute("DELETE FROM files WHERE path = ? AND deletable_at IS NOT NULL", [path])
+                db.execute("DELETE FROM cubes WHERE path = ? AND deletable_at IS NOT NULL", [path])
+
+    def organizations(self) -> list[str]:
+        """Every organization of which a visit has landed."""
+        rows = self.rows("SELECT organization FROM batches UNION SELECT organization FROM files "
+                         "UNION SELECT organization FROM epochs ORDER BY organization")  # fmt: skip
+        return [name for (name,) in rows]
+
+    def close(self) -> None:
+        """Close the database."""
+        self._writer.close()
+        self._reader.close()

@@ -1,0 +1,125 @@
+"""Visits that were acknowledged and wait for their Parquet file, in the manifest; one transaction moves them."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from data.errors import LakeDamaged, Outdated
+from data.store.lake import Lake
+from data.store.landing import Landing
+from data.store.manifest import Manifest, insert_files, time_text
+from data.store.packing import Packed, Unpacked, table_of, unpack
+
+MOST_AT_ONCE: Final = 100_000
+"""Visits that one transaction moves: what is held in memory meanwhile."""
+
+
+class Waiting(NamedTuple):
+    """What waits at the moment."""
+
+    visits: int
+    oldest: datetime | None
+
+
+class _Kept(NamedTuple):
+    id: int
+    organization: str
+    visits: int
+    body: bytes
+
+
+def keep(manifest: Manifest, visits: Mapping[str, Packed], now: datetime) -> None:
+    """Keep the visits of each organization. Durable on return."""
+    rows = [(organization, packed.visits, time_text(now), packed.body) for organization, packed in visits.items()]
+    with manifest.transaction() as db:
+        db.executemany("INSERT INTO pending (organization, visits, received_at, body) VALUES (?, ?, ?, ?)", rows)
+
+
+def waiting(manifest: Manifest) -> Waiting:
+    """How many visits wait, and since when the oldest does."""
+    ((visits, oldest),) = manifest.rows("SELECT coalesce(sum(visits), 0), min(received_at) FROM pending")
+    return Waiting(visits, datetime.fromisoformat(oldest) if oldest else None)
+
+
+def flush_all(lake: Lake) -> int:
+    """Move every visit that waits now into Parquet files; how many they were.
+
+    Raises LakeDamaged when some cannot be read, after all others were moved: those go on waiting.
+    """
+    ((latest,),) = lake.manifest.rows("SELECT max(id) FROM pending")
+    moved, last, damaged = 0, 0, list[_Kept]()
+    while kept := _oldest(lake.manifest, last, latest):
+        last = kept[-1].id
+        readable = [(one, part) for one in kept if (part := _read(one, damaged))]
+        try:
+            _land(lake, readable)
+        except Outdated:
+            break  # somebody else moves them
+        moved += sum(one.visits for one, _ in readable)
+    _raise_for(damaged)
+    return moved
+
+
+def check_waiting(manifest: Manifest, organization: str = "") -> None:
+    """Raises LakeDamaged when some of what waits, of one organization or of any, cannot be read."""
+    rows = manifest.rows(
+        "SELECT id, organization, visits, body FROM pending WHERE ? IN ('', organization)", [organization]
+    )
+    damaged = list[_Kept]()
+    for row in rows:
+        _read(_Kept(*row), damaged)
+    _raise_for(damaged)
+
+
+def _raise_for(damaged: list[_Kept]) -> None:
+    if damaged:
+        visits, places = sum(one.visits for one in damaged), ", ".join(str(one.id) for one in damaged[:5])
+        organizations = ", ".join(sorted({one.organization for one in damaged}))
+        raise LakeDamaged(
+            f"{visits:,} visits of {organizations} that wait for their file cannot be read (in the "
+            f"manifest's table pending: {places}); restore the lake from a backup."
+        )
+
+
+def _oldest(manifest: Manifest, last: int, latest: int | None) -> list[_Kept]:
+    """What has waited longest, after number `last` and up to `latest`: as much as one transaction moves."""
+    rows = manifest.rows(
+        "SELECT id, organization, visits, body FROM "
+        "(SELECT *, sum(visits) OVER (ORDER BY id) AS so_far FROM pending WHERE id > ? AND id <= ?) "
+        "WHERE so_far - visits < ? ORDER BY id",
+        [last, latest, MOST_AT_ONCE],
+    )
+    return [_Kept(*row) for row in rows]
+
+
+def _read(kept: _Kept, damaged: list[_Kept]) -> Unpacked | None:
+    try:
+        return unpack(kept.body)
+    except LakeDamaged:
+        damaged.append(kept)
+        return None
+
+
+def _land(lake: Lake, readable: list[tuple[_Kept, Unpacked]]) -> None:
+    parts = defaultdict[str, list[Unpacked]](list)
+    for kept, part in readable:
+        parts[kept.organization].append(part)
+    landings = [Landing(lake, organization) for organization in parts]
+    try:
+        for landing, some in zip(landings, parts.values(), strict=True):
+            order = [(name, "ascending") for name in ("day", "short_code", "visited_at")]
+            landing.stage(table_of(some).sort_by(order))
+        _move(lake.manifest, [kept.id for kept, _ in readable], landings)
+    finally:
+        for landing in landings:
+            landing.discard()
+
+
+def _move(manifest: Manifest, keys: list[int], landings: list[Landing]) -> None:
+    places = [landing.placing() for landing in landings]
+    with manifest.transaction() as db:
+        for key in keys:
+            if db.execute("DELETE FROM pending WHERE id = ?", [key]).rowcount != 1:
+                raise Outdated("somebody else moves these visits; try again.")
+        insert_files(db, [file for place in places for file in place()])

@@ -1,0 +1,207 @@
+"""Who is calling: one Authorization header, one token, one Caller or Unauthorized."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import jwt
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from data import is_organization
+from service.api_keys import KEY_PREFIX, Control, id_of
+from service.http.errors import Unauthorized
+from service.http.jwks import KeySet
+from service.http.responses import render
+from service.settings import Settings
+
+LONGEST_TOKEN: Final = 8_192
+LEEWAY_SECONDS: Final = 30
+REQUIRED_CLAIMS: Final = ("exp", "iat", "iss", "aud", "sub")
+TYPES: Final = ("jwt", "at+jwt", "application/at+jwt")
+LONGEST_WORD: Final = 255
+"""Characters of a claim that is kept: a subject, a role."""
+LAST_TIME: Final = 253_402_300_799
+"""The last second of the year 9999."""
+REMEMBERED_SECONDS: Final = 60
+"""How long an identity token that was found good is not verified again: that costs more than a cached answer."""
+KEY_REMEMBERED_SECONDS: Final = 2
+"""The same of an API key: how long one that was revoked, here or by another process, may still open."""
+MOST_REMEMBERED: Final = 4_096
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Whoever sent a valid token."""
+
+    organization: str
+    role: str
+    name: str  # for records: the `sub` of an identity token, the first characters of an API key
+    is_key: bool
+
+    @property
+    def may_write(self) -> bool:
+        """Whether write endpoints answer this caller."""
+        return self.role != "viewer"
+
+    @property
+    def may_manage_keys(self) -> bool:
+        """Whether this caller may make and revoke API keys: no key makes another."""
+        return self.may_write and not self.is_key
+
+
+class Gate:
+    """Turns Authorization headers into callers. Belongs to one event loop."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        control: Control,
+        keys: KeySet | None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._control = control
+        self._keys = keys
+        self._clock = clock
+        self._known: OrderedDict[bytes, tuple[Caller, float, float, int]] = OrderedDict()
+        """Headers that were found good: whose, until when by each of two clocks, and by which generation of keys."""
+
+    def known(self, headers: list[tuple[bytes, bytes]]) -> Caller | None:
+        """The caller whose header was found good a moment ago; None when it has to be looked at by `caller`."""
+        header = None
+        for name, value in headers:
+            if name == b"authorization":
+                if header is not None:
+                    return None
+                header = value
+        held = self._known.get(header) if header else None
+        if held is None:
+            return None
+        caller, until, expires_at, generation = held
+        if self._clock() >= until or time.time() >= expires_at or generation != self._generation():
+            return None
+        return caller
+
+    async def caller(self, headers: list[tuple[bytes, bytes]]) -> Caller:
+        """The caller whose token the request carries. Raises Unauthorized for anything but one valid Bearer token."""
+        known = self.known(headers)
+        if known is not None:
+            return known
+        header = _authorization(headers)
+        token = _bearer_token(header)
+        if token.startswith(KEY_PREFIX):
+            caller = self._key_holder(token)
+            self._remember(header, caller, KEY_REMEMBERED_SECONDS, float("inf"), self._generation())
+        else:
+            caller, expires_at, generation = await self._token_holder(token)
+            self._remember(header, caller, REMEMBERED_SECONDS, expires_at, generation)
+        return caller
+
+    def _generation(self) -> int:
+        return self._keys.generation if self._keys else 0
+
+    def _remember(self, header: bytes, caller: Caller, seconds: float, expires_at: float, generation: int) -> None:
+        now = self._clock()
+        self._known.pop(header, None)
+        while self._known and (len(self._known) >= MOST_REMEMBERED or next(iter(self._known.values()))[1] <= now):
+            self._known.popitem(last=False)
+        self._known[header] = caller, now + seconds, expires_at, generation
+
+    def _key_holder(self, key: str) -> Caller:
+        organization = self._control.organization_of(key)
+        if organization is None:
+            raise Unauthorized
+        self._control.note_use(key)
+        return Caller(organization, "editor", id_of(key), is_key=True)
+
+    async def _token_holder(self, token: str) -> tuple[Caller, float, int]:
+        if self._keys is None:
+            raise Unauthorized
+        try:
+            key, generation = await self._keys.key(jwt.get_unverified_header(token).get("kid"))
+            claims = self._claims(token, key)
+        except (jwt.PyJWTError, ValueError, TypeError, OverflowError) as error:
+            raise Unauthorized from error
+        return self._caller_of(claims), float(claims["exp"]), generation
+
+    def _claims(self, token: str, key: jwt.PyJWK) -> dict[str, Any]:
+        """Verify a token by RFC 8725. Raises PyJWTError, ValueError, TypeError or OverflowError."""
+        verified = jwt.decode_complete(
+            token,
+            key.key,
+            algorithms=[name for name in self._settings.jwt_algorithms if name == key.algorithm_name],
+            audience=self._settings.jwt_audience,
+            issuer=self._settings.jwt_issuer,
+            leeway=LEEWAY_SECONDS,
+            options={"require": list(REQUIRED_CLAIMS)},
+        )
+        claims: dict[str, Any] = verified["payload"]
+        if str(verified["header"].get("typ", "JWT")).lower() not in TYPES:
+            raise ValueError("a token of another type")
+        if not all(_is_time(claims[name]) for name in ("exp", "iat", "nbf") if name in claims):
+            raise ValueError("a time that is none")
+        if not 0 < claims["exp"] - claims["iat"] <= self._settings.jwt_lifetime * 3_600:
+            raise ValueError("a token that lives too long")
+        return claims
+
+    def _caller_of(self, claims: dict[str, Any]) -> Caller:
+        organization = claims.get(self._settings.jwt_organization_claim, self._settings.jwt_organization)
+        role = claims.get(self._settings.jwt_role_claim) or "viewer"
+        if not isinstance(organization, str) or not is_organization(organization):
+            raise Unauthorized
+        if not _is_word(role) or not _is_word(claims["sub"]):
+            raise Unauthorized
+        return Caller(organization, role.strip().lower() or "viewer", claims["sub"], is_key=False)
+
+
+class RequireCaller:
+    """Lets only callers pass, before any route is looked at; a few public paths excepted."""
+
+    def __init__(
+        self, app: ASGIApp, caller: Callable[[list[tuple[bytes, bytes]]], Any], public: frozenset[str]
+    ) -> None:
+        self._app = app
+        self._caller = caller
+        self._public = public
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 401, or what is to be told anyway, or pass the request on with its caller in the scope."""
+        if "refusal" in scope:
+            await render(scope["refusal"])(scope, receive, send)
+            return
+        if scope["type"] == "http" and scope["path"] not in self._public:
+            try:
+                scope["caller"] = await self._caller(scope["headers"])
+            except Unauthorized as refusal:
+                await render(refusal)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LAST_TIME
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= LONGEST_WORD and value.isprintable()
+
+
+def _authorization(headers: list[tuple[bytes, bytes]]) -> bytes:
+    values = [value for name, value in headers if name == b"authorization"]
+    if len(values) != 1:
+        raise Unauthorized
+    return values[0]
+
+
+def _bearer_token(header: bytes) -> str:
+    words = header.split(b" ")
+    if (
+        len(words) != 2
+        or words[0].lower() != b"bearer"
+        or not 0 < len(words[1]) <= LONGEST_TOKEN
+        or not words[1].isascii()
+    ):
+        raise Unauthorized
+    return words[1].decode("ascii")

@@ -1,0 +1,163 @@
+"""What each route does: a few lines each, between the caller's words and the bytes of the answer."""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Final
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from data import BadInput
+from data.store.links import Targets
+from queries import CACHE_STATS, Entry
+from service.api_keys import Control, Key, id_of
+from service.encoding import encode
+from service.http.answers import Answers
+from service.http.authentication import Caller
+from service.http.errors import BadBody, Forbidden, NotFound, TooLarge
+from service.http.live_visits import Receiver, pieces_of
+from service.http.parameters import read_query, scope_of
+from service.http.responses import json_response
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+Clock = Callable[[], datetime]
+
+MOST_NAME_BYTES: Final = 4_096
+
+
+def utc_now() -> datetime:
+    """The time in UTC."""
+    return datetime.now(UTC)
+
+
+def analytics(entry: Entry, answers: Answers, targets: Targets, clock: Clock) -> Endpoint:
+    """Answer an entry of the catalogue for the caller's organization."""
+
+    async def endpoint(request: Request) -> Response:
+        organization = request.scope["caller"].organization
+        _refuse_body(request)
+        query = read_query(request.scope["query_string"], entry)
+        scope = scope_of(query, organization, clock().date(), targets)
+        if entry is CACHE_STATS:
+            return json_response(encode(answers.statistics(organization)))
+        return json_response(await answers.body(entry, scope, request.receive))
+
+    return endpoint
+
+
+def jobs(control: Control) -> Endpoint:
+    """Answer the jobs of the caller's organization."""
+
+    async def endpoint(request: Request) -> Response:
+        _refuse_body(request)
+        return json_response(encode(control.jobs(request.scope["caller"].organization)))
+
+    return endpoint
+
+
+def api_keys(control: Control) -> Endpoint:
+    """List the keys of the caller's organization, or make one."""
+
+    async def endpoint(request: Request) -> Response:
+        caller = _key_manager(request)
+        if request.method == "GET":
+            _refuse_body(request)
+            return json_response(encode([_told(key) for key in control.keys_of(caller.organization)]))
+        name = await _name_in(request)
+        try:
+            key = control.create_key(caller.organization, name, caller.name)
+        except BadInput as error:
+            raise BadBody("has no usable name", str(error)) from error
+        return json_response(encode({**_told(control.key(id_of(key))), "key": key}), 201)
+
+    return endpoint
+
+
+def api_key(control: Control) -> Endpoint:
+    """Revoke a key of the caller's organization."""
+
+    async def endpoint(request: Request) -> Response:
+        caller = _key_manager(request)
+        key_id = request.path_params["id"]
+        try:
+            control.revoke_key(key_id, caller.organization)
+        except BadInput as error:
+            raise NotFound from error
+        return json_response(encode(_told(control.key(key_id))))
+
+    return endpoint
+
+
+def _key_manager(request: Request) -> Caller:
+    caller: Caller = request.scope["caller"]
+    if not caller.may_manage_keys:
+        raise Forbidden(
+            "This token may not manage API keys.",
+            "Use an identity token of a role that may write; or `traffic keys` on the server.",
+        )
+    return caller
+
+
+async def _name_in(request: Request) -> str:
+    body = bytearray()
+    async for piece in pieces_of(request):
+        body += piece
+        if len(body) > MOST_NAME_BYTES:
+            raise TooLarge("The body is larger than a name.")
+    try:
+        name = orjson.loads(body)["name"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise BadBody("names no key", 'Send {"name": "..."}.') from error
+    if not isinstance(name, str):
+        raise BadBody("names no key", 'Send {"name": "..."}.')
+    return name
+
+
+def _told(key: Key) -> dict[str, object]:
+    """What is told of a key: all but the key."""
+    times = {
+        name: datetime.fromisoformat(text) if (text := getattr(key, name)) else None
+        for name in ("created_at", "last_used_at", "revoked_at")
+    }
+    return {"id": key.id, "name": key.name, "created_by": key.created_by, **times}
+
+
+def _refuse_body(request: Request) -> None:
+    """Raises BadBody where a question brings a body: it would have no effect."""
+    headers = request.headers
+    if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
+        raise BadBody("has no place here", "Ask without a body; parameters stand in the address.")
+
+
+def visits(receiver: Receiver) -> Endpoint:
+    """Take the visits that an editor's program reports."""
+
+    async def endpoint(request: Request) -> Response:
+        caller = request.scope["caller"]
+        if not caller.may_write:
+            raise Forbidden
+        landed = await receiver.take(request, caller.organization)
+        counts = {"accepted": landed.accepted, "refused": len(landed.refused)}
+        return json_response(orjson.dumps({**counts, "errors": landed.refused}), 202)
+
+    return endpoint
+
+
+def health(probe: Callable[[], Awaitable[object]]) -> Endpoint:
+    """Answer whether a real query works; it fails as any other request does."""
+
+    async def endpoint(_: Request) -> Response:
+        await probe()
+        return json_response(b'{"status":"ok"}')
+
+    return endpoint
+
+
+def document(body: bytes) -> Endpoint:
+    """Answer a document that never changes."""
+
+    async def endpoint(_: Request) -> Response:
+        return json_response(body)
+
+    return endpoint

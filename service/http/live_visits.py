@@ -1,0 +1,127 @@
+"""Visits that are sent in: gathered while the ones before become durable, and acknowledged only when they are."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from starlette.requests import ClientDisconnect, Request
+
+from data import BadInput
+from data.logs.reported import Row, Sent, rows_of
+from service.http.errors import BadBody, Overloaded, TooLarge, Unwritable
+
+if TYPE_CHECKING:
+    from data.ingest.live import Intake, Landed
+
+MOST_BYTES: Final = 4 << 20
+MOST_VISITS: Final = 10_000
+MOST_HELD: Final = 64 << 20
+"""Bytes of requests that are under way or wait for their turn; more are told to come again."""
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """What one request brought, and where its sender waits."""
+
+    sent: Sent
+    landed: "asyncio.Future[Landed]"
+
+
+class Receiver:
+    """Lands what many senders bring in common commits, for one event loop."""
+
+    def __init__(self, make_intake: "Callable[[], Intake]") -> None:
+        self._make_intake = make_intake  # its rules take a moment to load: not before they are needed
+        self._intake: Intake | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="intake")
+        self._waiting: list[_Waiting] = []
+        self._bytes_held = 0
+        self.accepted = 0
+        """Visits that became durable, since the start."""
+        self._work: asyncio.Task[None] | None = None
+
+    async def take(self, request: Request, organization: str) -> "Landed":
+        """Land the visits of one request. Raises BadBody, TooLarge, Overloaded, and Unwritable when the disk fails."""
+        if request.headers.get("content-encoding", "identity") != "identity":
+            raise BadBody("is encoded", "Send it as it is, without Content-Encoding.")
+        body = bytearray()
+        try:
+            await self._fill(body, request)
+            landed = await self._landed(Sent(organization, _rows_in(bytes(body))))
+            self.accepted += landed.accepted
+            return landed
+        finally:
+            self._bytes_held -= len(body)
+
+    async def _fill(self, body: bytearray, request: Request) -> None:
+        """Let a request's body come, never more of it than may be sent."""
+        async for piece in pieces_of(request):
+            self._bytes_held += len(piece)
+            body += piece
+            if self._bytes_held > MOST_HELD:
+                raise Overloaded
+            if len(body) > MOST_BYTES:
+                raise TooLarge(f"The body is larger than {MOST_BYTES >> 20} MiB.")
+
+    async def _landed(self, sent: Sent) -> "Landed":
+        waiting = _Waiting(sent, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        if self._work is None or self._work.done():
+            self._work = asyncio.create_task(self._land_waiting())
+        return await waiting.landed
+
+    async def close(self) -> None:
+        """Wait for what is under way."""
+        if self._work:
+            await self._work
+        self._thread.shutdown()
+
+    async def _land_waiting(self) -> None:
+        while self._waiting:
+            group, self._waiting = self._waiting, []
+            try:
+                landed = await asyncio.get_running_loop().run_in_executor(self._thread, self._land, group)
+            except Exception as error:  # noqa: BLE001  # told to every sender whose visits were not kept
+                _tell(group, [_as_problem(error)] * len(group))
+            else:
+                _tell(group, landed)
+
+    def _land(self, group: list[_Waiting]) -> "list[Landed]":
+        self._intake = self._intake or self._make_intake()
+        return self._intake.land([waiting.sent for waiting in group])
+
+
+async def pieces_of(request: Request) -> AsyncIterator[bytes]:
+    """A request's body as it comes. Raises BadBody when its client leaves before the end."""
+    try:
+        async for piece in request.stream():
+            yield piece
+    except ClientDisconnect as error:
+        raise BadBody("did not come whole", "Send as many bytes as Content-Length says.") from error
+
+
+def _tell(group: list[_Waiting], outcomes: "Sequence[Landed | Exception]") -> None:
+    for waiting, outcome in zip(group, outcomes, strict=True):
+        if waiting.landed.cancelled():
+            continue  # whoever left has no answer to wait for
+        if isinstance(outcome, Exception):
+            waiting.landed.set_exception(outcome)
+        else:
+            waiting.landed.set_result(outcome)
+
+
+def _as_problem(error: Exception) -> Exception:
+    return Unwritable() if isinstance(error, OSError | sqlite3.OperationalError) else error
+
+
+def _rows_in(body: bytes) -> Sequence[Row]:
+    try:
+        rows = rows_of(body)
+    except BadInput as error:
+        raise BadBody("is no JSON array", "Send an array of objects, or one object on each line.") from error
+    if len(rows) > MOST_VISITS:
+        raise TooLarge(f"The body holds {len(rows):,} visits; {MOST_VISITS:,} may come at once.")
+    return rows

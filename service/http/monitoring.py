@@ -1,0 +1,56 @@
+"""What the operator's own tools ask, on a port that only this machine reaches: is it well, and what has it done."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from service.http.responses import json_response
+from service.metrics import Metrics
+
+HEALTH_SECONDS: Final = 1.0
+"""How long an answer about health is held: whoever asks more often costs nothing."""
+
+
+class Health:
+    """Whether a real query works, found out at most once a second."""
+
+    def __init__(self, probe: Callable[[], Awaitable[object]], clock: Callable[[], float] = time.monotonic) -> None:
+        self._probe = probe
+        self._clock = clock
+        self._is_well = False
+        self._asked_at = float("-inf")
+        self._asking = asyncio.Lock()
+
+    async def is_well(self) -> bool:
+        """Ask, or remember. Who comes while it is found out waits for that."""
+        async with self._asking:
+            if self._clock() - self._asked_at >= HEALTH_SECONDS:
+                self._asked_at = self._clock()
+                self._is_well = await self._is_answered()
+            return self._is_well
+
+    async def _is_answered(self) -> bool:
+        try:
+            await self._probe()
+        except Exception:  # noqa: BLE001  # whatever it is, it is not well
+            return False
+        return True
+
+
+def monitor(health: Health, metrics: Metrics) -> Starlette:
+    """The application of that port: /healthz and /metrics, without token and limit."""
+
+    async def healthz(_: Request) -> Response:
+        is_well = await health.is_well()
+        return json_response(b'{"status":"ok"}' if is_well else b'{"status":"failing"}', 200 if is_well else 503)
+
+    async def numbers(_: Request) -> Response:
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
+
+    return Starlette(routes=[Route("/healthz", healthz), Route("/metrics", numbers)])

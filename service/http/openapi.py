@@ -1,0 +1,229 @@
+"""The machine-readable contract, made from the catalogue."""
+
+from typing import Any, Final
+
+from data.logs.reported import SCHEMA
+from queries import CATALOG, JOBS, Entry, Field
+from service.http.live_visits import MOST_VISITS
+from service.http.parameters import DEFAULT_RANGE, RANGES, TRAFFIC_TYPES
+
+_ERRORS: Final = {
+    "400": "A parameter or the body cannot be understood.",
+    "401": "No valid token.",
+    "408": "The request did not come in time.",
+    "414": "The address is too long.",
+    "429": "Too many requests from this source address.",
+    "431": "The headers are too many or too large.",
+    "500": "The request failed.",
+    "503": "The service is overloaded, or its disk takes nothing.",
+}
+_WRITE_ERRORS: Final = {
+    "403": "The token's role may not write.",
+    "413": "More than may come at once.",
+}
+_MISSING: Final = {"404": "There is no such thing."}
+_HEADERS: Final = {
+    "X-Request-Id": "names this request in the server's log",
+    "X-RateLimit-Limit": "requests answered per minute for one source address",
+    "X-RateLimit-Remaining": "requests left in the current window",
+    "X-RateLimit-Reset": "Unix time in seconds when the oldest counted request leaves the window",
+    "Retry-After": "seconds to wait; 0 while requests remain",
+}
+_PARAMETERS: Final = {
+    "range": ({"type": "string", "enum": list(RANGES), "default": DEFAULT_RANGE}, "days ending today, today included"),
+    "start_date": ({"type": "string"}, "first day, YYYY-MM-DD or RFC 3339; takes effect with end_date only"),
+    "end_date": ({"type": "string"}, "last day, likewise; a future day is capped at today"),
+    "short_code": ({"type": "string"}, "only visits to this short code"),
+    "target_url": ({"type": "string"}, "only visits to the short code of this target; stands above short_code"),
+    "domain": ({"type": "string"}, "only visits to this domain"),
+    "traffic_type": (
+        {"type": "string"},
+        f"only this kind, in any case: {', '.join(TRAFFIC_TYPES)}",
+    ),
+}
+
+
+def document(base_path: str) -> dict[str, Any]:
+    """The OpenAPI 3.1 document of a service under `base_path`."""
+    routes = {f"/analytics/{entry.name}": _route(entry, _parameters(entry)) for entry in CATALOG}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Traffic Analytics",
+            "version": "1.0.0",
+            "description": "Who came by short links: people, four kinds of AI traffic, other automation. Counts are "
+            "of HTTP requests, not of people, sessions or citations. Days, hours and weeks are UTC.",
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "servers": [{"url": base_path or "/"}],
+        "security": [{"bearer": []}],
+        "paths": {
+            **routes,
+            "/jobs": _route(JOBS, []),
+            "/visits": _visits(),
+            "/settings/api-keys": _api_keys(),
+            "/settings/api-keys/{id}": _api_key(),
+            "/healthz": _public("health", "Whether the service can answer queries."),
+            "/openapi.json": _public("openapi", "This document."),
+        },
+        "components": {
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer", "description": "An API key or an identity token."}
+            },
+            "parameters": {
+                name: {"name": name, "in": "query", "required": False, "description": meaning, "schema": schema}
+                for name, (schema, meaning) in _PARAMETERS.items()
+            },
+            "headers": {
+                name: {"description": meaning, "schema": {"type": "string" if name == "X-Request-Id" else "integer"}}
+                for name, meaning in _HEADERS.items()
+            },
+            "schemas": {"Error": _ERROR_SCHEMA},
+            "responses": {
+                name: _response(_ref("schemas", "Error"), text)
+                for name, text in (_ERRORS | _WRITE_ERRORS | _MISSING).items()
+            },
+        },
+    }
+
+
+_REFUSED: Final = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["index", "error"],
+        "additionalProperties": False,
+        "properties": {
+            "index": {"type": "integer", "description": "place in what was sent, from 0"},
+            "error": {"type": "string", "description": "why it was refused"},
+        },
+    },
+}
+_ERROR_SCHEMA: Final = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {"type": "string"},
+        "message": {"type": "string"},
+        "retryAfter": {"type": "integer", "description": "milliseconds; with 429 only"},
+        "limit": {"type": "integer"},
+        "remaining": {"type": "integer"},
+    },
+}
+
+
+def schema_of(entry: Entry) -> dict[str, Any]:
+    """The JSON Schema of an entry's answer."""
+    if entry.shape == "parts":
+        return _object({name: schema_of(part) for name, part in entry.members})
+    row = _object({field.name: _property(field) for field in entry.fields})
+    return row if entry.shape == "row" else {"type": "array", "items": row}
+
+
+def _route(entry: Entry, parameters: list[str]) -> dict[str, Any]:
+    return {
+        "get": {
+            "operationId": entry.name,
+            "summary": entry.description,
+            "parameters": [_ref("parameters", name) for name in parameters],
+            "responses": {
+                "200": _response(schema_of(entry), "The answer."),
+                **{status: _ref("responses", status) for status in _ERRORS},
+            },
+        }
+    }
+
+
+def _visits() -> dict[str, Any]:
+    """The route that takes visits."""
+    counts = _object({"accepted": {"type": "integer"}, "refused": {"type": "integer"}, "errors": _REFUSED})
+    rows = {"type": "array", "items": {"type": "object", **SCHEMA, "title": "Visit"}, "maxItems": MOST_VISITS}
+    body = {"application/json": {"schema": rows}, "application/x-ndjson": {"schema": {"type": "string"}}}
+    return {
+        "post": {
+            "operationId": "visits",
+            "summary": "Take visits while they happen: durable when answered, seen by answers computed 12 s later.",
+            "description": "A refused visit is named by its place, the others are kept. The same visits sent twice "
+            "count twice: of a request that timed out nobody knows whether it was kept.",
+            "requestBody": {"required": True, "content": body},
+            "responses": {
+                "202": _response(counts, "What was taken and what was refused."),
+                **{status: _ref("responses", status) for status in (*_ERRORS, *_WRITE_ERRORS)},
+            },
+        }
+    }
+
+
+_KEY: Final = {
+    "id": {"type": "string", "description": "the first characters of the key"},
+    "name": {"type": "string"},
+    "created_by": {"type": ["string", "null"], "description": "the identity token's `sub`; null for the command line"},
+    "created_at": {"type": "string", "format": "date-time"},
+    "last_used_at": {"type": ["string", "null"], "format": "date-time", "description": "to the hour"},
+    "revoked_at": {"type": ["string", "null"], "format": "date-time"},
+}
+_NEW_KEY: Final = {
+    "type": "object",
+    "required": ["name"],
+    "properties": {"name": {"type": "string", "minLength": 1, "maxLength": 100}},
+}
+
+
+def _api_keys() -> dict[str, Any]:
+    """The routes that list keys and make them."""
+    errors = {status: _ref("responses", status) for status in (*_ERRORS, *_WRITE_ERRORS)}
+    made = _object({**_KEY, "key": {"type": "string", "description": "shown this once"}})
+    return {
+        "get": {
+            "operationId": "list-api-keys",
+            "summary": "Every API key of the organization, oldest first. Identity tokens of roles that may write only.",
+            "responses": {"200": _response({"type": "array", "items": _object(_KEY)}, "The keys."), **errors},
+        },
+        "post": {
+            "operationId": "create-api-key",
+            "summary": "Make an API key. Identity tokens of roles that may write only.",
+            "requestBody": {"required": True, "content": {"application/json": {"schema": _NEW_KEY}}},
+            "responses": {"201": _response(made, "The key, shown this once."), **errors},
+        },
+    }
+
+
+def _api_key() -> dict[str, Any]:
+    """The route that revokes a key."""
+    errors = {status: _ref("responses", status) for status in (*_ERRORS, *_WRITE_ERRORS, "404")}
+    identity = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+    return {
+        "delete": {
+            "operationId": "revoke-api-key",
+            "summary": "Revoke an API key; a running server refuses it within 5 s.",
+            "parameters": [identity],
+            "responses": {"200": _response(_object(_KEY), "The revoked key."), **errors},
+        }
+    }
+
+
+def _public(name: str, summary: str) -> dict[str, Any]:
+    ok = _response({"type": "object"}, "The answer.")
+    return {"get": {"operationId": name, "summary": summary, "security": [], "responses": {"200": ok}}}
+
+
+def _parameters(entry: Entry) -> list[str]:
+    return [name for name in _PARAMETERS if name != "traffic_type" or entry.takes_traffic_type]
+
+
+def _response(schema: dict[str, Any], description: str) -> dict[str, Any]:
+    headers = {name: _ref("headers", name) for name in _HEADERS}
+    return {"description": description, "headers": headers, "content": {"application/json": {"schema": schema}}}
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _property(field: Field) -> dict[str, Any]:
+    schema = {**field.kind.schema, "description": field.meaning}
+    return {**schema, "type": [schema["type"], "null"]} if field.nullable else schema
+
+
+def _ref(kind: str, name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/{kind}/{name}"}

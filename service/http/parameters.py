@@ -1,0 +1,116 @@
+"""From the words of a request, by HTTP or on the command line, to the Scope of its answer."""
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
+from urllib.parse import parse_qsl
+
+from data import BOT_CATEGORIES
+from data.store.links import Targets
+from queries import Entry, Scope
+from service.http.errors import BadParameter
+
+RANGES: Final = {"7d": 7, "30d": 30, "90d": 90}
+DEFAULT_RANGE: Final = "30d"
+COMMON: Final = ("range", "start_date", "end_date", "short_code", "target_url", "domain")
+LONGEST_VALUE: Final = 2_048
+LONGEST_SPAN: Final = 36_600  # days
+
+NO_LINK: Final = ""
+"""The short code of no visit: what an unknown target_url is resolved to, so that it never widens the answer."""
+
+TRAFFIC_TYPES: Final = {
+    **{category: category for category in BOT_CATEGORIES},
+    "assistant": "ai_assistant",
+    "training-crawler": "ai_training",
+    "coding-agent": "ai_coding_agent",
+    "ai-referral": "ai_referral",
+    "other": "other",
+    "ai": "ai",
+}
+"""Accepted traffic_type, in lower case → what a Scope calls it."""
+
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
+
+
+def read_query(query_string: bytes, entry: Entry) -> dict[str, str]:
+    """The parameters that `entry` knows. Raises BadParameter for one given twice or too long."""
+    pairs = parse_qsl(query_string.decode("latin-1"), keep_blank_values=True, errors="replace")
+    return checked(pairs, entry)
+
+
+def checked(pairs: Iterable[tuple[str, str]], entry: Entry) -> dict[str, str]:
+    """The pairs that `entry` knows as a mapping, without empty ones. Raises BadParameter."""
+    known = {*COMMON, *(["traffic_type"] if entry.takes_traffic_type else [])}
+    if not entry.takes_short_code:
+        known.remove("short_code")
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if name not in known:
+            continue
+        if name in found:
+            raise BadParameter(name, "is given twice", "Give it once.")
+        if len(value) > LONGEST_VALUE:
+            raise BadParameter(name, "is too long", f"Use at most {LONGEST_VALUE:,} characters.")
+        found[name] = value
+    return {name: value for name, value in found.items() if value}
+
+
+def scope_of(query: Mapping[str, str], organization: str, today: date, targets: Targets) -> Scope:
+    """The scope of an answer. `today` is the current day in UTC. Raises BadParameter naming parameter and remedy."""
+    start, end = _days(query, today)
+    return Scope(
+        organization,
+        start,
+        end,
+        short_code=_short_code(query, organization, targets),
+        domain=query["domain"].lower() if "domain" in query else None,
+        traffic_type=_traffic_type(query.get("traffic_type")),
+    )
+
+
+def _short_code(query: Mapping[str, str], organization: str, targets: Targets) -> str | None:
+    if "target_url" in query:
+        return targets.short_code_of(organization, query["target_url"]) or NO_LINK
+    return query.get("short_code")
+
+
+def _traffic_type(value: str | None) -> str | None:
+    if value is None:
+        return None
+    if value.lower() not in TRAFFIC_TYPES:
+        raise BadParameter("traffic_type", "is not known", f"Use one of {', '.join(TRAFFIC_TYPES)}.")
+    return TRAFFIC_TYPES[value.lower()]
+
+
+def _days(query: Mapping[str, str], today: date) -> tuple[date, date]:
+    if "start_date" in query and "end_date" in query:
+        return _custom_days(_day("start_date", query["start_date"]), _day("end_date", query["end_date"]), today)
+    length = RANGES.get(query.get("range", DEFAULT_RANGE))
+    if length is None:
+        raise BadParameter("range", "is not known", f"Use one of {', '.join(RANGES)}.")
+    return today - timedelta(days=length - 1), today
+
+
+def _custom_days(start: date, end: date, today: date) -> tuple[date, date]:
+    end = min(end, today)
+    if start > end:
+        raise BadParameter(
+            "start_date", f"lies after the last day, {end}", "Use a day on or before end_date and today."
+        )
+    if (end - start).days >= LONGEST_SPAN:
+        raise BadParameter("start_date", "lies too far back", f"Ask for at most {LONGEST_SPAN:,} days.")
+    return start, end
+
+
+def _day(name: str, value: str) -> date:
+    try:
+        if _DAY.fullmatch(value):
+            return date.fromisoformat(value)
+        if _MOMENT.fullmatch(value):
+            return datetime.fromisoformat(value.upper()).astimezone(UTC).date()
+    except (ValueError, OverflowError):
+        pass
+    raise BadParameter(name, "is not a date", "Write it like 2026-11-20 or 2026-11-20T10:00:00Z.")

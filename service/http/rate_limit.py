@@ -1,0 +1,161 @@
+"""At most 60 requests in any 60 seconds for each source address: what is counted, and what a source is told.
+
+It is asked in middleware.py, before authentication and before routing.
+"""
+
+import ipaddress
+import math
+import socket
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from starlette.types import Scope
+
+from service.http.errors import RateLimited
+from service.settings import Network
+
+LIMIT: Final = 60
+WINDOW_SECONDS: Final = 60.0
+MOST_SOURCES: Final = 65_536
+"""Past it the source that was silent longest is forgotten: memory is bounded whoever asks."""
+HEADERS: Final = (b"x-ratelimit-limit", b"x-ratelimit-remaining", b"x-ratelimit-reset", b"retry-after")
+_MAPPED: Final = bytes(10) + b"\xff\xff"
+"""What an IPv4 address within IPv6 begins with (RFC 4291, 2.5.5.2)."""
+
+
+class Verdict(NamedTuple):
+    """What the limiter says of one request."""
+
+    accepted: bool
+    remaining: int
+    wait_seconds: float  # until the oldest counted request leaves the window
+
+
+class SlidingLog:
+    """The times of the accepted requests of every source: exact, where counters and buckets only come near."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._times: OrderedDict[str, list[float]] = OrderedDict()
+
+    def __len__(self) -> int:
+        """How many sources are remembered."""
+        return len(self._times)
+
+    def hit(self, source: str) -> Verdict:
+        """Count a request unless its source has used up its window. A refused request is not counted."""
+        now = self._clock()
+        times = self._times.get(source)
+        if times is None:
+            if len(self._times) >= MOST_SOURCES:
+                self._times.popitem(last=False)
+            times = self._times[source] = []  # a tenth of a deque: most sources come once
+        else:
+            self._times.move_to_end(source)
+        while times and now - times[0] >= WINDOW_SECONDS:
+            del times[0]
+        accepted = len(times) < LIMIT
+        if accepted:
+            times.append(now)
+        return Verdict(accepted, LIMIT - len(times), times[0] + WINDOW_SECONDS - now)
+
+
+class Limiter:
+    """Counts every request for its source, and says what the source is told."""
+
+    def __init__(
+        self,
+        trusted_proxies: Iterable[Network] = (),
+        log: SlidingLog | None = None,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.sources = Sources(trusted_proxies)
+        self._log = SlidingLog() if log is None else log
+        self._wall_clock = wall_clock
+
+    def verdict_of(self, scope: Scope) -> Verdict:
+        """Count one request, known by its `client` and `headers`."""
+        return self._log.hit(self.sources.of(scope))
+
+    def refusal(self, verdict: Verdict) -> RateLimited:
+        """What a source is told that sent too much."""
+        return RateLimited(LIMIT, _milliseconds(verdict))
+
+    def values(self, verdict: Verdict) -> tuple[int, int, int, int]:
+        """The values of HEADERS. Reset is Unix time in seconds, Retry-After seconds to wait."""
+        wait = 0 if verdict.remaining else math.ceil(_milliseconds(verdict) / 1000)
+        return LIMIT, verdict.remaining, math.ceil(self._wall_clock() + verdict.wait_seconds), wait
+
+    def headers(self, verdict: Verdict) -> list[tuple[bytes, bytes]]:
+        """The four headers of a response."""
+        return [(name, b"%d" % value) for name, value in zip(HEADERS, self.values(verdict), strict=True)]
+
+    def __len__(self) -> int:
+        """How many sources are remembered."""
+        return len(self._log)
+
+
+def _milliseconds(verdict: Verdict) -> int:
+    return max(1, math.ceil(verdict.wait_seconds * 1000))
+
+
+_Hop = tuple[str, bool]
+"""What an address counts as, and whether it is a trusted proxy's."""
+
+
+class Sources:
+    """Tells the source that a request counts for: an IPv4 address or the /64 of an IPv6 address."""
+
+    def __init__(self, trusted_proxies: Iterable[Network] = ()) -> None:
+        self._trusted = [(net.version, int(net.netmask), int(net.network_address)) for net in trusted_proxies]
+        self._hop = lru_cache(4_096)(self._hop_uncached)
+
+    def of(self, scope: Scope) -> str:
+        """The source of a request.
+
+        X-Forwarded-For is believed only from a trusted peer, and read from the right as far as trust reaches.
+        """
+        peer = scope["client"][0] if scope.get("client") else ""
+        source, is_trusted = self._hop(peer) or (peer, False)
+        if not is_trusted:
+            return source
+        lines = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
+        for written in reversed(",".join(lines).split(",")):
+            hop = self._hop(_without_port(written.strip()))
+            if hop is None:
+                break
+            source, is_trusted = hop
+            if not is_trusted:
+                break
+        return source
+
+    def is_trusted(self, peer: str) -> bool:
+        """Whether an address is a trusted proxy's."""
+        hop = self._hop(peer)
+        return hop is not None and hop[1]
+
+    def _hop_uncached(self, text: str) -> _Hop | None:
+        """What an address counts as; None for what is no address."""
+        try:
+            packed = socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text.partition("%")[0])
+        except (OSError, ValueError):
+            return None
+        if packed[:12] == _MAPPED:
+            packed = packed[12:]
+        version, number = 4 if len(packed) == 4 else 6, int.from_bytes(packed)
+        is_trusted = False
+        for one, mask, network in self._trusted:
+            is_trusted = is_trusted or (version == one and number & mask == network)
+        if version == 4:
+            return (socket.inet_ntop(socket.AF_INET, packed) if ":" in text else text), is_trusted
+        return str(ipaddress.ip_network((number >> 64 << 64, 64))), is_trusted
+
+
+def _without_port(hop: str) -> str:
+    """`1.2.3.4:5` and `[::1]:5` as some proxies write them, without port and brackets."""
+    if hop.startswith("["):
+        return hop[1:].partition("]")[0]
+    return hop.partition(":")[0] if hop.count(":") == 1 else hop

@@ -1,0 +1,168 @@
+"""What a server does to its lake meanwhile, in threads of its own: when, and how much of it at once.
+
+Visits get their files, files stay few, closed days are counted ahead, what is to be deleted goes, what was written is
+looked at again.
+How each of these is done is known on the data floor.
+"""
+
+import asyncio
+import logging
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Final
+
+from data import Lake, LakeDamaged, TrafficError
+from data.ingest.visitor_ids import forget_old_salts
+from data.maintenance.compaction import Compactor
+from data.maintenance.retention import retain
+from data.store.manifest import LandedFile
+from data.store.pending import flush_all, waiting
+from data.store.rollups import unsound
+from queries import Cubes
+from service.http.endpoints import Clock
+
+_LOG: Final = logging.getLogger(__name__)
+FLUSH_AFTER: Final = timedelta(seconds=10)
+FLUSH_VISITS: Final = 50_000
+CHECK_AFTER: Final = timedelta(hours=24)
+"""How long a file is believed to be what was written while nothing tells otherwise."""
+
+START_SECONDS: Final = 1.0
+"""The first answers come before the first chores."""
+
+PATIENCE: Final = timedelta(minutes=10)
+"""How long a past day waits for late visits before its files become one."""
+Chore = Callable[[], bool]
+"""Does a piece of work, and says whether there is more of it."""
+
+
+class Upkeep:
+    """The background work on one lake, for one event loop."""
+
+    def __init__(self, lake: Lake, clock: Clock, retention_days: int | None) -> None:
+        self._lake = lake
+        self._clock = clock
+        self._retention_days = retention_days
+        self._compactor = Compactor(lake, clock, PATIENCE)
+        self._cubes = Cubes(lake, clock, PATIENCE)
+        self._rounds: dict[float, Sequence[Chore]] = {
+            1: [self._flush_if_due],
+            30: [self._compact, self._count, self._look_again, self._look_at_cube],
+            900: [self._forget_salts, self._retain, self._sweep],
+        }
+        """Seconds between two rounds of some chores."""
+        self._threads = ThreadPoolExecutor(len(self._rounds), thread_name_prefix="upkeep")
+        self._tasks: list[asyncio.Task[None]] = []
+        self._damaged: set[str] = set()
+        self._damage: set[str] = set()
+        self._to_look_at: list[LandedFile] = []
+        self._troubles: dict[Chore, str] = {}
+
+    def begin(self) -> None:
+        """Start working."""
+        self._tasks = [asyncio.create_task(self._repeat(*one)) for one in self._rounds.items()]
+
+    async def end(self) -> None:
+        """Stop working; what waits for its file still gets it."""
+        for task in self._tasks:
+            task.cancel()
+        self._compactor.interrupt()
+        self._cubes.interrupt()
+        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+        await asyncio.to_thread(self._tried, self._flush)
+
+    async def _repeat(self, seconds: float, chores: Sequence[Chore]) -> None:
+        await asyncio.sleep(START_SECONDS)
+        while True:
+            for chore in chores:
+                while await self._do(chore):
+                    pass
+            await asyncio.sleep(seconds)
+
+    async def _do(self, chore: Chore) -> bool:
+        """Do a piece of a chore, then rest as long as it took: queries want the machine, too."""
+        begun = time.monotonic()
+        is_more = await asyncio.get_running_loop().run_in_executor(self._threads, self._tried, chore)
+        await asyncio.sleep(time.monotonic() - begun)
+        return is_more
+
+    def _tried(self, chore: Chore) -> bool:
+        """Do a piece of a chore. Whatever goes wrong is told: the next round may go well."""
+        try:
+            is_more = chore()
+        except LakeDamaged as error:
+            self._tell_of_damage(str(error))
+        except (TrafficError, OSError, sqlite3.Error) as error:
+            self._tell(chore, str(error))
+        except Exception as error:  # noqa: BLE001  # a mistake of ours ends no chore for good
+            self._tell(chore, f"background work failed: {type(error).__name__}: {error}")
+        else:
+            self._troubles.pop(chore, None)
+            return is_more
+        return False
+
+    def _tell(self, chore: Chore, trouble: str) -> None:
+        """Tell the operator of a trouble once, however often it comes again."""
+        if self._troubles.get(chore) != trouble:
+            self._troubles[chore] = trouble
+            _LOG.warning(trouble)
+
+    def _tell_of_damage(self, damage: str) -> None:
+        """Tell of damage once, whichever chore meets it: it stays until somebody repairs it."""
+        if damage not in self._damage:
+            self._damage.add(damage)
+            _LOG.warning(damage)
+
+    def _flush_if_due(self) -> bool:
+        visits, oldest = waiting(self._lake.manifest)
+        if oldest and (visits >= FLUSH_VISITS or self._clock() - oldest >= FLUSH_AFTER):
+            self._flush()
+        return False
+
+    def _flush(self) -> bool:
+        flush_all(self._lake)
+        return False
+
+    def _compact(self) -> bool:
+        return self._compactor.run(wait=False, most=1).partitions > 0
+
+    def _count(self) -> bool:
+        return self._cubes.run(wait=False, most=1) > 0
+
+    def _look_at_cube(self) -> bool:
+        """Hash the cubes that were not looked at for long; a damaged one is told of, and made anew."""
+        for path in unsound(self._lake, before=self._clock() - CHECK_AFTER):
+            raise LakeDamaged(f"{self._lake.root / path} was not what was written; its visits are counted again.")
+        return False
+
+    def _look_again(self) -> bool:
+        """Hash one file that was not looked at for long; a damaged one is told of and let be until the next start."""
+        if not self._to_look_at:
+            old = self._lake.manifest.unchecked_files(self._clock() - CHECK_AFTER)
+            self._to_look_at = [file for file in reversed(old) if file.path not in self._damaged]
+        if not self._to_look_at:
+            return False
+        file = self._to_look_at.pop()
+        try:
+            self._lake.recheck(file)
+        except LakeDamaged:
+            if self._lake.manifest.is_live(file.path):  # not replaced meanwhile
+                self._damaged.add(file.path)
+                raise
+        return True
+
+    def _forget_salts(self) -> bool:
+        forget_old_salts(self._lake.salts, self._clock())
+        return False
+
+    def _retain(self) -> bool:
+        if self._retention_days is not None:
+            retain(self._lake, self._retention_days, self._clock())
+        return False
+
+    def _sweep(self) -> bool:
+        self._compactor.sweep()
+        return False

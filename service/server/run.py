@@ -1,0 +1,201 @@
+"""Serves applications on sockets by uvicorn until it is told to stop."""
+
+import asyncio
+import contextlib
+import gc
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Final, Literal, cast
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from data import BadInput
+from service.http.middleware import Front
+from service.metrics import Reading
+from service.server.connection import UNREAD_SECONDS, Guard, GuardedProtocol
+from service.server.slots import MOST_OPEN, Places
+from service.server.sockets import give_up_after
+
+GRACE_SECONDS: Final = 10
+"""From the signal to the end of the process, when clients are as slow as they can."""
+ANSWER_SECONDS: Final = 8
+"""Of these for requests under way; then their connections are cut."""
+LAST_CALL_SECONDS: Final = 0.1
+"""In which whoever has just connected may still ask, before connections that wait are closed."""
+SAME_SIGNAL_SECONDS: Final = 0.5
+"""In which a signal that comes twice is one: a supervisor and a launcher may both send it."""
+OTHER_FILES: Final = 512
+"""Files that may be open beside connections."""
+COLLECT_AFTER: Final = (50_000, 20, 100)
+"""Objects until the search for cycles: rows of visits come by the thousand and hold none."""
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+class _Server(uvicorn.Server):
+    """A server that tells when it is ready, and that somebody else ends."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and tell when the socket is answered."""
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave them alone."""
+        yield
+
+
+class _MainServer(_Server):
+    """A server that ends by itself when told to, however slow its clients, instead of dying of the signal."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], guard: Guard) -> None:
+        super().__init__(config, ready)
+        self._guard = guard
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and watch over the connections from now on."""
+        self._sweep = asyncio.create_task(self._guard.sweep(self.server_state.connections))
+        await super().startup(sockets)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer what is under way, for so long as that is bearable."""
+        cut = asyncio.get_running_loop().call_later(ANSWER_SECONDS, self._cut)
+        for server in self.servers:
+            server.close()
+        await asyncio.sleep(LAST_CALL_SECONDS)
+        await super().shutdown(sockets)
+        cut.cancel()
+        self._sweep.cancel()
+
+    def _cut(self) -> None:
+        for connection in [*self.server_state.connections]:
+            cast("GuardedProtocol", connection).cut()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop gracefully at the first signal, at once at the second."""
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self._stop)
+        yield
+
+    def _stop(self) -> None:
+        if not self.should_exit:
+            self.should_exit = True
+            asyncio.get_running_loop().call_later(SAME_SIGNAL_SECONDS, _let_signals_kill)
+
+
+def _let_signals_kill() -> None:
+    """What was acknowledged is on disk already: nothing needs an orderly end."""
+    for number in _SIGNALS:
+        asyncio.get_running_loop().remove_signal_handler(number)
+        signal.signal(number, signal.SIG_DFL)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket bound to an address. Raises BadInput when that cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family, backlog=2_048)
+    except OSError as error:
+        place = f"{host}:{port}"
+        raise BadInput(f"cannot serve on {place} ({error.strerror}); choose another --host or --port.") from error
+    give_up_after(listener, UNREAD_SECONDS)
+    return listener
+
+
+def serve_on(
+    front: Front,
+    listener: socket.socket,
+    ready: Callable[[], None],
+    monitor: tuple[ASGIApp, socket.socket] | None = None,
+) -> None:
+    """Serve until told to stop; `ready` is called when the first request can be answered.
+
+    `monitor` is an application that answers on a socket of its own for a little longer, within no limits.
+    """
+    gc.set_threshold(*COLLECT_AFTER)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(front, listener, ready, monitor))
+
+
+async def _serve(
+    front: Front,
+    listener: socket.socket,
+    ready: Callable[[], None],
+    monitor: tuple[ASGIApp, socket.socket] | None,
+) -> None:
+    places = Places(front.limiter.sources, _room())
+    front.metrics.add(Reading("traffic_connections", "Open connections.", lambda: len(places)))
+    guard = Guard(front, places)
+    config = _config(front, guard.protocol(), "on", GRACE_SECONDS)
+    async with _monitored(monitor):
+        await _MainServer(config, ready, guard).serve([listener])
+
+
+@contextlib.asynccontextmanager
+async def _monitored(monitor: tuple[ASGIApp, socket.socket] | None) -> AsyncIterator[None]:
+    """Answer the monitor's socket as long as a with block lasts."""
+    if monitor is None:
+        yield
+        return
+    app, listener = monitor
+    started = asyncio.Event()
+    server = _Server(_config(app, HttpToolsProtocol, "off", 1), started.set)
+    serving = asyncio.create_task(server.serve([listener]))
+    await started.wait()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await serving
+
+
+def _config(
+    app: ASGIApp, protocol: type[HttpToolsProtocol], lifespan: Literal["on", "off"], grace_seconds: int
+) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=protocol,
+        loop="asyncio",
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        lifespan=lifespan,
+        timeout_graceful_shutdown=grace_seconds,
+    )
+
+
+def _room() -> int:
+    """Let this process open as many files as it may need; how many connections it has room for."""
+    if sys.platform == "win32":
+        return MOST_OPEN
+    import resource  # noqa: PLC0415  # there is none for Windows
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_OPEN + OTHER_FILES
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return MOST_OPEN
+    soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return max(soft - OTHER_FILES, soft // 2)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if sys.platform == "win32":
+        return None
+    import uvloop  # noqa: PLC0415  # there is none for Windows
+
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

@@ -1,0 +1,1226 @@
+"""A growing log in, its visits out: each line once, whatever rotates, restarts, fails and imports meanwhile."""
+
+import csv
+import errno
+import gzip
+import itertools
+import os
+import sqlite3
+import sys
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+from datetime import date
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from data.errors import BadInput
+from data.ingest.follower import Follower
+from data.ingest.importer import Importer, Options
+from data.logs.tail import Tail
+from data.store.lake import Lake
+
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
+ACME = Options("acme")
+
+
+def line(path, ip="203.0.113.7", agent=CHROME):
+    return f'{ip} - - [17/May/2015:10:05:03 +0000] "GET {path} HTTP/1.1" 200 5316 "-" "{agent}"\n'
+
+
+def lines(*paths):
+    return "".join(map(line, paths))
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """A lake and its importer for many organizations."""
+    lake = Lake(tmp_path_factory.mktemp("shared") / "lake", create=True)
+    yield lake, Importer(lake)
+    lake.manifest.close()
+
+
+names = map("org-{}".format, itertools.count())
+
+
+class Site:
+    """A server that writes a log, what rotates it, and who follows it. Seconds pass when a test says so."""
+
+    def __init__(self, shared, folder, **options):
+        self.lake, self.importer = shared
+        self.folder = folder
+        self.log = folder / "access.log"
+        self.options = Options(next(names), **{"log_format": "combined"} | options)
+        self.told = []
+        self.now = 0.0
+        self.follower = None
+
+    def write(self, text, name="access.log"):
+        with (self.folder / name).open("ab") as file:
+            file.write(text.encode() if isinstance(text, str) else text)
+
+    def rename(self, *, create=True):
+        """Rotate as logrotate does by default."""
+        numbered = [path for path in self.folder.iterdir() if path.name != "access.log" and path.suffix != ".bak"]
+        for path in sorted(numbered, key=lambda path: -int(path.name.split(".")[2])):
+            _, _, number, *packed = path.name.split(".")
+            path.rename(self.folder / ".".join(["access.log", str(int(number) + 1), *packed]))
+        self.log.rename(self.folder / "access.log.1")
+        if create:
+            self.log.touch()
+
+    def copy(self):
+        """The first half of copytruncate."""
+        content = self.log.read_bytes()
+        self.rename()
+        (self.folder / "access.log.1").rename(self.log)  # the log stays the same file
+        (self.folder / "access.log.1").write_bytes(content)
+
+    def truncate(self):
+        os.truncate(self.log, 0)
+
+    def pack(self, name="access.log.1"):
+        """Compress a rotated file as gzip does: its time stays."""
+        path = self.folder / name
+        packed, times = self.folder / f"{name}.gz", path.stat()
+        packed.write_bytes(gzip.compress(path.read_bytes()))
+        os.utime(packed, ns=(times.st_atime_ns, times.st_mtime_ns))
+        path.unlink()
+
+    def age(self, name, seconds):
+        path = self.folder / name
+        os.utime(path, (time.time() - seconds,) * 2)
+
+    def tick(self, seconds=0.0):
+        self.now += seconds
+        if self.follower is None:
+            self.follower = Follower(
+                self.lake, self.importer, self.log, self.options, tell=self.told.append, clock=lambda: self.now
+            )
+        self.follower.tick()
+
+    def kill(self):
+        """Lose all that is in memory, and nothing else."""
+        if self.follower:
+            self.follower.close()
+        self.follower = None
+
+    def restart(self):
+        self.kill()
+        self.tick()
+
+    def load(self, name="access.log"):
+        """Import by hand, beside."""
+        return self.importer.run(self.folder / name, self.options)
+
+    def visits(self):
+        files = self.lake.visit_files(self.options.organization, date.min, date.max)
+        return [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+
+    def paths(self):
+        return Counter(visit["path"] for visit in self.visits())
+
+    def batches(self):
+        return self.lake.manifest.batches(self.options.organization, self.options.domain)
+
+
+@pytest.fixture
+def site(shared, tmp_path):
+    site = Site(shared, tmp_path)
+    yield site
+    site.kill()
+
+
+@pytest.fixture
+def auto(site):
+    """A site whose log may be in any format."""
+    site.options = replace(site.options, log_format="auto")
+    return site
+
+
+def once(*paths):
+    return Counter(dict.fromkeys(paths, 1))
+
+
+# A log that grows
+
+
+def test_what_is_new_lands_at_every_tick(site):
+    site.write(lines("/a", "/b"))
+    site.tick()
+    assert site.paths() == once("/a", "/b")
+    site.write(lines("/c"))
+    site.tick()
+    site.tick()
+    assert site.paths() == once("/a", "/b", "/c")
+    assert site.follower.landed.visits == site.follower.landed.lines == 3
+    assert site.follower.landed.position == site.log.stat().st_size
+    assert site.follower.landed.last_visit_at.isoformat() == "2015-05-17T10:05:03"
+    assert site.told == []
+
+
+def test_a_followed_log_is_one_import_however_often_it_landed(site):
+    for number in range(4):
+        site.write(lines(f"/{number}"))
+        site.tick()
+    (batch,) = site.batches()
+    assert (batch.size, batch.whole_size, batch.visits) == (site.log.stat().st_size, site.log.stat().st_size, 4)
+    assert site.load().already_imported
+
+
+def test_a_line_lands_when_it_is_finished(site):
+    text = line("/b")
+    site.write(lines("/a") + text[:40])
+    site.tick()
+    assert site.paths() == once("/a")
+    site.write(text[40:-1])
+    site.tick()
+    assert site.paths() == once("/a")
+    site.write("\n" + line("/c")[:-1])
+    site.tick()
+    assert site.paths() == once("/a", "/b")
+
+
+def test_a_log_is_waited_for(site):
+    site.tick()
+    site.tick()
+    assert site.told == [f"{site.log} is not there yet; waiting for it."]
+    site.write(lines("/a"))
+    site.tick()
+    assert site.paths() == once("/a")
+
+
+def test_a_log_of_many_blocks_lands_whole(site, monkeypatch):
+    monkeypatch.setattr("data.logs.tail.BLOCK_BYTES", 50_000)
+    site.write(lines(*(f"/{number}" for number in range(1000))))
+    told = []
+    site.follower = Follower(
+        site.lake, site.importer, site.log, site.options, tell=site.told.append, progress=lambda *at: told.append(at)
+    )
+    site.tick()
+    assert site.paths() == once(*(f"/{number}" for number in range(1000)))
+    assert len(told) > 2
+    assert told[-1] == (site.log.stat().st_size,) * 2
+
+
+def test_a_follower_that_is_to_stop_ends_after_a_block_and_the_next_one_goes_on(site, monkeypatch):
+    monkeypatch.setattr("data.logs.tail.BLOCK_BYTES", 50_000)
+    site.write(lines(*(f"/{number}" for number in range(1000))))
+    site.follower = Follower(site.lake, site.importer, site.log, site.options, tell=site.told.append)
+    site.follower.is_stopping = True
+    site.tick()
+    assert 0 < len(site.visits()) < 1000
+    site.restart()
+    assert site.paths() == once(*(f"/{number}" for number in range(1000)))
+
+
+def test_a_line_longer_than_a_block_is_refused_and_not_kept(site, monkeypatch):
+    monkeypatch.setattr("data.logs.tail.BLOCK_BYTES", 100_000)
+    monkeypatch.setattr("data.logs.tail.CHUNK_BYTES", 10_000)
+    site.write(lines("/a"))
+    site.tick()
+    for _ in range(5):
+        site.write("\0" * 90_000)
+        site.tick()
+    assert site.paths() == once("/a")
+    site.write("\0\n" + lines("/b"))
+    site.tick()
+    site.write("garbage\n" + lines("/c"))
+    site.tick()
+    assert site.paths() == once("/a", "/b", "/c")
+    assert noted(site) == [["line", "reason"], ["2", "longer than 65536 bytes"], ["4", "not in the combined format"]]
+    assert site.load().already_imported
+
+
+def test_memory_does_not_grow_with_a_line_that_does_not_end(site, monkeypatch):
+    monkeypatch.setattr("data.logs.tail.BLOCK_BYTES", 1 << 20)
+    site.write(lines("/a"))
+    site.tick()
+    asked = []
+    pread = os.pread
+    monkeypatch.setattr("os.pread", lambda file, size, at: asked.append(size) or pread(file, size, at))
+    os.truncate(site.log, 1 << 25)  # NULs
+    site.tick()
+    assert max(asked) == 1 << 20
+    site.write("\n" + lines("/b"))
+    site.tick()
+    assert max(asked) == 1 << 20
+    assert site.paths() == once("/a", "/b")
+
+
+# What cannot be read
+
+
+def noted(site):
+    with site.follower.landed.rejects_file.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def test_refused_lines_are_noted_by_their_number_in_the_log_and_reason_alone(site):
+    site.write(lines("/a") + "203.0.113.99 garbage\n")
+    site.tick()
+    site.write(lines("/b") + "203.0.113.98\n")
+    site.tick()
+    assert site.follower.landed.rejected == 2
+    assert noted(site) == [["line", "reason"], *([n, "not in the combined format"] for n in ("2", "4"))]
+    site.restart()
+    site.write("203.0.113.97 more\n")
+    site.tick()
+    assert noted(site) == [["line", "reason"], ["5", "not in the combined format"]]
+    assert site.paths() == once("/a", "/b")
+
+
+@pytest.mark.parametrize("log_format", ["auto", "combined"])
+def test_a_log_that_is_none_is_refused_at_the_start_and_nothing_changes(shared, tmp_path, log_format):
+    site = Site(shared, tmp_path, log_format=log_format)
+    site.write("garbage\nmore of it\n")
+    with pytest.raises(BadInput, match=r"access\.log: no"):
+        site.tick()
+    assert site.batches() == []
+    site.kill()
+
+
+def test_garbage_that_comes_first_is_told_once_and_what_follows_lands(auto):
+    auto.write("")
+    auto.tick()
+    for text in ("XYZZY\n", "more of it\n", lines("/a"), "XYZZY\n", lines("/b")):
+        auto.write(text)
+        auto.tick()
+    (sentence,) = auto.told
+    assert sentence.startswith(f"{auto.log}: no log format explains its first 1 lines")
+    assert "XYZZY" not in sentence
+    assert auto.paths() == once("/a", "/b")
+    assert auto.follower.landed.rejected == 3
+
+
+def test_the_format_is_seen_from_the_first_lines_that_come(auto):
+    auto.write("")
+    auto.tick()
+    auto.write("\n\n")
+    auto.tick()
+    auto.write('203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /abc HTTP/1.1" 200 5316\n')
+    auto.tick()
+    assert [visit["user_agent"] for visit in auto.visits()] == [None]
+
+
+def test_a_few_odd_first_lines_do_not_decide_the_format_for_good(auto):
+    auto.write("")
+    auto.tick()
+    auto.write('203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /odd HTTP/1.1" 200 5316\n')
+    auto.tick()
+    auto.write(lines("/a"))
+    auto.tick()
+    assert auto.paths() == once("/odd", "/a")
+    auto.write(lines(*map(str, range(200))))
+    auto.tick()
+    assert {batch.log_format for batch in auto.batches()} == {"combined"}
+
+
+def test_a_cut_last_line_is_read_like_the_lines_before_it(auto):
+    auto.write(lines("/a"))
+    auto.tick()
+    auto.write('203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /cut HTTP/1.1" 200 5316')
+    auto.rename()
+    auto.tick()
+    auto.tick(61)
+    assert auto.follower._late == []
+    assert auto.paths() == once("/a")
+
+
+def test_a_log_keeps_the_format_that_many_lines_had(auto):
+    auto.write(lines(*(f"/{number}" for number in range(200))))
+    auto.tick()
+    auto.write('203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /cut HTTP/1.1" 200 5316\n')
+    auto.tick()
+    assert len(auto.visits()) == 200
+    assert auto.follower.landed.rejected == 1
+
+
+def test_lines_that_name_the_fields_hold_for_later_ones_and_after_a_restart(auto):
+    auto.write("#Version: 1.0\n#Fields: date time c-ip cs-method cs-uri-stem sc-status cs(User-Agent)\n")
+    auto.tick()
+    for path in ("/a", "/b", "/c"):
+        auto.write(f"2015-05-17 10:05:03 203.0.113.7 GET {path} 200 {CHROME.replace(' ', '+')}\n")
+        auto.tick()
+        auto.kill()
+    assert auto.paths() == once("/a", "/b", "/c")
+
+
+@pytest.mark.parametrize("what", ["folder", "packed", "pipe", "nowhere"])
+def test_what_cannot_grow_is_bad_input(site, what):
+    if what == "folder":
+        site.log.mkdir()
+    elif what == "packed":
+        site.log.write_bytes(gzip.compress(lines("/a").encode()))
+    elif what == "pipe":
+        os.mkfifo(site.log)
+    else:
+        site.log = site.folder / "nowhere" / "access.log"
+    with pytest.raises(BadInput, match=r"access\.log"):
+        site.tick()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read anything")
+def test_a_log_that_may_not_be_read_is_bad_input(site):
+    site.write(lines("/a"))
+    site.log.chmod(0)
+    with pytest.raises(BadInput, match=r"access\.log"):
+        site.tick()
+
+
+def test_no_address_reaches_the_disk(shared, tmp_path):
+    (tmp_path / "logs").mkdir()
+    lake = Lake(tmp_path / "lake", create=True)
+    site = Site((lake, Importer(lake)), tmp_path / "logs")
+    site.write(
+        line("/canary-path", ip="198.51.100.23") + "198.51.100.24 garbage\n" + line("/b", ip="198.51.100.25")[:-5]
+    )
+    site.tick()
+    site.rename()
+    site.tick()
+    site.write("198.51.100.26 garbage\n")
+    site.tick(61)
+    site.kill()
+    lake.manifest.close()
+    told = b""
+    for path in lake.root.rglob("*"):
+        told += path.read_bytes() if path.is_file() else b""
+        if path.suffix == ".parquet":
+            told += str(pq.ParquetFile(path).read().to_pylist()).encode()
+    assert b"canary-path" in told
+    assert b"198.51.100" not in told
+
+
+# Rotation
+
+
+def test_a_renamed_log_is_read_to_its_end_and_the_new_one_from_its_beginning(site):
+    site.write(lines("/a"))
+    site.tick()
+    site.write(lines("/b"))
+    site.rename()
+    site.write(lines("/c"))
+    site.tick()
+    assert site.paths() == once("/a", "/b", "/c")
+
+
+def test_a_server_may_write_to_a_renamed_log_until_it_opens_the_new_one(site):
+    site.write(lines("/a"))
+    site.tick()
+    site.rename(create=False)
+    for number in range(3):
+        site.write(lines(f"/late{number}"), "access.log.1")
+        site.tick(10)
+    site.write(lines("/b"))
+    site.tick()
+    site.write(lines("/later"), "access.log.1")
+    site.tick(10)
+    assert site.paths() == once("/a", "/late0", "/late1", "/late2", "/b", "/later")
+    site.tick(60)
+    assert site.follower._late == []
+
+
+def test_the_last_line_of_a_renamed_log_counts_without_its_newline(site):
+    site.write(lines("/a") + line("/b")[:-1])
+    site.tick()
+    site.rename()
+    site.tick(59)
+    assert site.paths() == once("/a")
+    site.tick(60)
+    assert site.paths() == once("/a", "/b")
+    assert site.load("access.log.1").already_imported
+    site.restart()
+    assert site.paths() == once("/a", "/b")
+
+
+def test_the_last_line_of_a_renamed_log_is_replaced_when_it_is_finished_after_all(site):
+    text = line("/b")
+    site.write(lines("/a") + text[:-10])
+    site.tick()
+    site.rename()
+    site.tick()
+    site.tick(61)
+    assert {visit["path"]: visit["user_agent"] for visit in site.visits()} == {"/a": CHROME, "/b": CHROME[:-8]}
+    site.write(text[-10:], "access.log.1")
+    site.tick()
+    assert {visit["path"]: visit["user_agent"] for visit in site.visits()} == {"/a": CHROME, "/b": CHROME}
+    assert len(site.visits()) == 2
+
+
+def test_a_renamed_log_that_ends_in_a_line_longer_than_a_block_is_given_up(site, monkeypatch):
+    monkeypatch.setattr("data.logs.tail.BLOCK_BYTES", 100_000)
+    site.write(lines("/a"))
+    site.tick()
+    site.write("\0" * 250_000)
+    site.rename()
+    site.tick()
+    site.tick(61)
+    assert site.follower._late == []
+    assert noted(site)[1:] == [["2", "longer than 65536 bytes"]]
+    assert site.load("access.log.1").already_imported
+
+
+def test_a_follower_stopped_at_the_last_line_of_a_renamed_log_goes_on_before_it(site):
+    text = line("/b")
+    site.write(lines("/a") + text[:-10])
+    site.tick()
+    site.rename()
+    site.tick()
+    site.follower.is_stopping = True
+    site.tick(61)
+    assert len(site.visits()) == 2
+    site.follower.is_stopping = False
+    site.write(text[-10:], "access.log.1")
+    site.tick()
+    assert {visit["path"]: visit["user_agent"] for visit in site.visits()} == {"/a": CHROME, "/b": CHROME}
+    assert len(site.visits()) == 2
+
+
+def test_a_log_renamed_and_packed_at_once_loses_nothing(site):
+    site.write(lines("/a"))
+    site.tick()
+    site.write(lines("/b") + line("/c")[:-1])
+    site.rename()
+    site.pack()
+    site.write(lines("/d"))
+    site.tick()
+    site.tick(61)
+    site.restart()
+    assert site.paths() == once("/a", "/b", "/c", "/d")
+
+
+def test_a_log_packed_before_its_last_lines_came_counts_once(site):
+    for path in ("/a", "/b"):
+        site.write(lines(path))
+        site.tick()
+        site.rename()
+    with (site.folder / "access.log.1").open("a") as file:
+        site.pack()
+        site.tick()
+        file.write(lines("/in-no-file-any-more"))
+        file.flush()
+        site.tick()
+    site.kill()
+    assert site.load("access.log.1.gz").already_imported
+    site.tick()
+    assert site.paths() == once("/a", "/b", "/in-no-file-any-more")
+
+
+def test_two_rotations_between_two_ticks_lose_nothing(site):
+    site.write(lines("/a"))
+    site.tick()
+    for number in range(2):
+        site.write(lines(f"/b{number}"))
+        site.rename()
+        site.pack()
+    site.write(lines("/c"))
+    site.tick()
+    assert site.paths() == once("/a", "/b0", "/b1", "/c")
+
+
+def test_a_log_copied_and_truncated_loses_nothing_that_is_in_the_copy(site):
+    site.write(lines("/a"))
+    site.tick()
+    site.write(lines("/only-in-the-copy"))
+    site.copy()
+    site.truncate()
+    site.write(lines("/b"))
+    site.tick()
+    assert site.paths() == once("/a", "/only-in-the-copy", "/b")
+    site.write(lines("/c"))
+    site.tick()
+    site.restart()
+    assert site.paths() == once("/a", "/only-in-the-copy", "/b", "/c")
+
+
+def test_a_truncated_log_that_has_outgrown_its_old_size_is_noticed(site):
+    site.write(lines("/a", "/b"))
+    site.tick()
+    site.write(lines("/c"))
+    site.copy()
+    site.truncate()
+    site.write(lines(*(f"/new{number}" for number in range(20))))
+    site.tick()
+    assert site.paths() == once("/a", "/b", "/c", *(f"/new{number}" for number in range(20)))
+
+
+def test_a_log_read_on_between_its_copy_and_its_truncation_counts_once(site):
+    site.write(lines("/a"))
+    site.tick()
+    site.write(lines("/b"))
+    site.copy()
+    site.write(lines("/not-in-the-copy"))
+    site.tick()
+    site.truncate()
+    site.write(lines("/c"))
+    site.tick()
+    assert site.load("access.log.1").already_imported
+    site.restart()
+    assert site.paths() == once("/a", "/b", "/not-in-the-copy", "/c")
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_log_copied_before_anything_of_it_landed_here_counts_once(site, is_new):
+    site.write(lines("/a"))
+    site.tick()
+    site.rename()
+    if not is_new:
+        site.write(lines("/a0"))
+        site.restart()
+        site.restart()
+    site.write(lines("/b"))
+    site.copy()
+    site.write(lines("/c"))
+    site.tick()
+    site.truncate()
+    site.tick()
+    site.restart()
+    assert site.paths() == once("/a", *(["/a0"] if not is_new else []), "/b", "/c")
+
+
+def test_a_log_of_which_half_a_line_was_imported_may_be_copied_and_truncated(site):
+    site.write(lines("/a"))
+    site.tick()
+    site.rename()
+    text = line("/b")
+    site.write(text[:-20])
+    assert site.load().visits == 1
+    site.tick()
+    site.write(text[-20:])
+    site.copy()
+    site.truncate()
+    site.write(line("/c") + line("/d"))
+    site.tick()
+    assert {visit["path"]: visit["user_agent"] for visit in site.visits()} == dict.fromkeys(
+        ("/a", "/b", "/c", "/d"), CHROME
+    )
+    assert len(site.visits()) == 4
+
+
+def test_a_log_cut_in_its_middle_is_another_one_as_an_import_would_say(site):
+    site.write(lines(*(f"/{number}" for number in range(100))))
+    site.tick()
+    os.truncate(site.log, len(lines(*(f"/{number}" for number in range(50)))))
+    site.tick()
+    site.write(lines("/new"))
+    site.tick()
+    assert site.load().already_imported
+    assert site.paths()["/new"] == 1
+
+
+def test_a_log_truncated_while_it_is_read_is_not_mistaken_for_the_old_one(site, monkeypatch):
+    site.write(lines("/a"))
+    site.tick()
+    read = Tail.read
+
+    def reading(*args):
+        monkeypatch.undo()
+        site.copy()
+        site.truncate()
+        site.write(lines("/new0", "/new1", "/new2"))
+        return read(*args)
+
+    monkeypatch.setattr(Tail, "read", reading)
+    site.write(lines("/b"))
+    site.tick()
+    site.tick()
+    assert site.paths() == once("/a", "/b", "/new0", "/new1", "/new2")
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_copy_that_is_just_being_made_is_left_alone(site, is_killed):
+    site.write(lines("/a"))
+    site.tick()
+    site.rename()
+    site.write(lines("/b"))
+    site.tick()
+    site.write(lines("/c"))
+    site.tick()
+    content, batches = site.log.read_bytes(), site.batches()
+    for end in (10, len(line("/b")), len(content) - 5, len(content)):
+        (site.folder / "access.log.0").write_bytes(content[:end])
+        if is_killed:
+            site.kill()
+        site.tick()
+    assert site.paths() == once("/a", "/b", "/c")
+    assert site.batches() == batches
+
+
+def test_a_file_that_is_just_being_packed_is_left_alone_until_it_is_whole(site):
+    site.write(lines("/a"))
+    site.tick()
+    site.kill()
+    paths = ["/a", *(f"/{number}" for number in range(500))]
+    site.write(lines(*paths[1:]))
+    packed = gzip.compress(site.log.read_bytes())
+    site.rename()
+    for size in (0, 1, len(packed) // 2, len(packed) - 1):
+        (site.folder / "access.log.1.gz").write_bytes(packed[:size])
+        site.tick()
+        assert site.paths() == once(*paths)
+    site.write(lines("/b"))
+    site.restart()
+    (site.folder / "access.log.1").unlink()
+    (site.folder / "access.log.1.gz").write_bytes(packed)
+    site.restart()
+    assert site.paths() == once(*paths, "/b")
+
+
+def test_a_copy_that_goes_on_from_an_older_import_counts_once(site):
+    site.write(lines("/a"))
+    site.tick()
+    site.write(lines("/b"))
+    site.load()
+    site.write(lines("/c"))
+    site.tick()
+    site.write(lines("/d"))
+    site.copy()
+    site.write(lines("/e"))
+    site.tick()
+    site.truncate()
+    site.tick()
+    assert site.paths() == once("/a", "/b", "/c", "/d", "/e")
+
+
+def test_a_copy_taken_meanwhile_is_known_when_it_is_imported_after_a_truncation(site):
+    site.write(lines("/a"))
+    site.tick()
+    site.write(site.log.read_bytes() + line("/copied").encode(), "access.log.bak")
+    site.write(lines("/copied", "/b"))
+    site.tick()
+    site.copy()
+    site.truncate()
+    site.write(lines("/c"))
+    site.tick()
+    assert site.load("access.log.bak").already_imported
+    assert site.paths() == once("/a", "/copied", "/b", "/c")
+
+
+# Down, and up again
+
+
+def test_a_new_follower_goes_on_where_the_last_one_was_killed(site):
+    for number in range(4):
+        site.write(lines(f"/{number}") + line(f"/{number}/next")[:30])
+        site.restart()
+        site.write(line(f"/{number}/next")[30:])
+        site.kill()
+    site.tick()
+    assert len(site.paths()) == 8
+    assert set(site.paths().values()) == {1}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("rotations", [1, 3])
+def test_what_was_rotated_while_nobody_followed_is_caught_up(site, rotations, packed):
+    site.write(lines("/a"))
+    site.tick()
+    site.kill()
+    wanted = ["/a"]
+    for number in range(rotations):
+        site.write(lines(f"/b{number}"))
+        site.rename()
+        if packed:
+            site.pack()
+        wanted.append(f"/b{number}")
+    site.tick()
+    assert site.paths() == once(*wanted)
+    site.write(lines("/c"))
+    site.restart()
+    assert site.paths() == once(*wanted, "/c")
+
+
+def test_a_log_copied_and_truncated_while_nobody_followed_is_caught_up(site):
+    site.write(lines("/a"))
+    site.tick()
+    site.kill()
+    for number in range(2):
+        site.write(lines(f"/b{number}"))
+        site.copy()
+        site.truncate()
+    site.write(lines("/c"))
+    site.tick()
+    assert site.paths() == once("/a", "/b0", "/b1", "/c")
+
+
+def test_late_lines_of_a_renamed_log_are_caught_up_after_a_restart(site):
+    site.write(lines("/a"))
+    site.tick()
+    site.rename()
+    site.write(lines("/b"))
+    site.tick()
+    site.kill()
+    site.write(lines("/late"), "access.log.1")
+    site.tick()
+    site.write(lines("/later"), "access.log.1")
+    site.tick()
+    assert site.paths() == once("/a", "/b", "/late", "/later")
+
+
+@pytest.mark.parametrize("hours", [2, 2000])
+def test_older_rotated_files_are_not_touched(site, hours):
+    for name, age in (("access.log.2.gz", 2 * hours), ("access.log.1", hours)):
+        site.write(gzip.compress(lines("/old").encode()) if name.endswith("gz") else lines("/older"), name)
+        site.age(name, age * 3600)
+    site.write(lines("/a"))
+    site.tick()
+    site.kill()
+    for path in ("/b", "/c"):
+        site.write(lines(path))
+        site.rename()
+        site.tick()
+    assert site.paths() == once("/a", "/b", "/c")
+
+
+def test_a_log_written_to_before_the_last_late_line_of_the_one_before_it_is_caught_up(site):
+    site.write(lines("/a"))
+    site.tick()
+    site.kill()
+    site.rename()
+    site.write(lines("/b"))
+    site.write(lines("/late"), "access.log.1")
+    site.age("access.log", 30)
+    site.rename()
+    site.tick()
+    assert site.paths() == once("/a", "/late", "/b")
+
+
+def test_files_that_rotation_has_not_named_so_are_not_touched(site):
+    site.write(lines("/a"))
+    site.tick()
+    site.kill()
+    site.rename()
+    for name in ("access.log.bak", "access.log~", "access.logs", "access.log.1.orig", "access.log.offset"):
+        site.write(lines("/nobodys"), name)
+    (site.folder / "access.log.2").mkdir()
+    site.tick()
+    assert site.paths() == once("/a")
+    assert site.told == []
+
+
+def test_a_rotated_file_that_is_no_log_is_told_and_left_out(site):
+    site.write(lines("/a"))
+    site.tick()
+    site.kill()
+    site.rename()
+    site.write("XYZZY\n", "access.log.0")
+    site.write(b"\x1f\x8bno gzip", "access.log.3.gz")
+    site.tick()
+    site.tick()
+    assert sorted(sentence.split(": ")[0].split(" ")[0] for sentence in site.told) == [
+        str(site.folder / "access.log.0"),
+        str(site.folder / "access.log.3.gz"),
+    ]
+
+
+def test_what_was_left_out_between_two_imports_stays_so(site):
+    for number, name in enumerate(("access.log.3", "access.log.2")):
+        site.write(lines(f"/{name}"), name)
+        site.age(name, (3 - number) * 3600)
+    site.load("access.log.3")
+    site.write(lines("/a"), "access.log.1")
+    site.load("access.log.1")
+    site.write(lines("/b"))
+    site.tick()
+    assert site.paths() == once("/access.log.3", "/a", "/b")
+
+
+def test_files_that_were_over_long_before_anything_landed_are_not_even_read(site, read):
+    site.write(lines("/imported"), "access.log.2")
+    site.write(lines("/older"), "access.log.1")
+    site.age("access.log.2", 30 * 3600)
+    site.age("access.log.1", 29 * 3600)
+    site.load("access.log.2")
+    site.write(lines("/a"))
+    site.tick()
+    assert site.paths() == once("/imported", "/a")
+    assert read == []
+
+
+def test_files_are_caught_up_oldest_first_so_that_the_next_one_can_go_on(site):
+    site.write(lines("/a"))
+    site.tick()
+    site.restart()
+    for number in range(4):
+        site.write(lines(f"/{number}"))
+        site.age("access.log", (4 - number) * 3600)
+        site.rename()
+    for number in range(5):
+        site.kill()
+        site.follower = Follower(site.lake, site.importer, site.log, site.options, tell=site.told.append)
+        site.follower.is_stopping = True
+        site.tick()
+        assert site.paths() == once("/a", *(f"/{number}" for number in range(min(number + 1, 4))))
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """The rotated files that were read to see what they are."""
+    read, identify = [], sys.modules["data.ingest.rotation"].identify
+    monkeypatch.setattr(
+        "data.ingest.rotation.identify", lambda path, sizes: read.append(path.name) or identify(path, sizes)
+    )
+    return read
+
+
+def test_a_rotated_file_is_read_once(site, read):
+    site.write(lines("/a"))
+    site.tick()
+    site.rename()
+    site.write(lines("/late"), "access.log.1")
+    site.write(lines("/nobodys"), "access.log.bak")
+    site.tick()
+    assert read == ["access.log.bak"]  # the other one is open still
+    read.clear()
+    for number in range(3):
+        site.write(lines(f"/{number}"))
+        site.tick(61)
+    assert read == ["access.log.1"]
+    site.restart()
+    site.tick()
+    assert sorted(read) == ["access.log.1", "access.log.1", "access.log.bak"]
+
+
+def test_another_log_of_such_a_name_is_read_once(site, read):
+    site.write(lines("/a"))
+    site.tick()
+    for number in range(3):
+        site.write(lines(f"/{number}"), "access.log.json")
+        site.tick()
+    assert read == ["access.log.json"]
+    assert site.paths() == once("/a")
+
+
+def test_a_link_to_a_dated_log_is_followed_from_one_to_the_next(site):
+    for day in ("20260301", "20260302"):
+        site.write(lines(f"/{day}/a"), f"access.log.{day}")
+        site.log.unlink(missing_ok=True)
+        site.log.symlink_to(f"access.log.{day}")
+        site.tick()
+        site.write(lines(f"/{day}/b"), f"access.log.{day}")
+        site.tick()
+    assert site.paths() == once(*(f"/2026030{day}/{name}" for day in (1, 2) for name in "ab"))
+
+
+# Imports beside
+
+
+def test_imports_of_the_same_log_beside_add_nothing(site):
+    site.write(lines("/a"))
+    site.tick()
+    text = line("/c")
+    site.write(lines("/b") + text[:-20])
+    summary = site.load()
+    assert (summary.continued, summary.visits) == (True, 2)
+    site.write(text[-20:] + lines("/d"))
+    site.tick()
+    assert {visit["path"]: visit["user_agent"] for visit in site.visits()} == dict.fromkeys(
+        ("/a", "/b", "/c", "/d"), CHROME
+    )
+    assert len(site.visits()) == 4
+    assert site.load().already_imported
+
+
+def test_a_log_that_was_imported_is_followed_from_there(site):
+    site.write(lines("/a", "/b"))
+    site.load()
+    site.write(lines("/c"))
+    site.tick()
+    assert site.follower.landed.visits == 1
+    assert site.paths() == once("/a", "/b", "/c")
+
+
+def test_another_log_of_the_same_domain_is_none_of_its_business(site):
+    site.write(lines("/a", "/b"))
+    site.tick()
+    site.write(lines("/other") + "0" * 2 * len(line("/b")), "other.log")  # its last finished line ends before ours
+    site.load("other.log")
+    site.write(lines("/c", "/d"))
+    site.tick()
+    assert site.told == []
+    assert site.paths() == once("/a", "/b", "/other", "/c", "/d")
+
+
+def test_a_rotated_log_imported_beside_adds_nothing(site):
+    site.write(lines("/a"))
+    site.tick()
+    site.write(lines("/b"))
+    site.rename()
+    assert site.load("access.log.1").visits == 1
+    site.write(lines("/late"), "access.log.1")
+    site.tick()
+    site.pack()
+    assert site.load("access.log.1.gz").already_imported
+    assert site.paths() == once("/a", "/b", "/late")
+
+
+def test_two_who_follow_the_same_log_count_it_once(site, shared):
+    other = Site(shared, site.folder)
+    other.options = site.options
+    for number in range(3):
+        site.write(lines(f"/{number}"))
+        site.tick()
+        other.write(lines(f"/{number}/other"))
+        other.tick()
+    site.rename()
+    other.tick()
+    site.tick()
+    other.kill()
+    assert site.paths() == once(*(f"/{number}{end}" for number in range(3) for end in ("", "/other")))
+
+
+def test_a_lake_restored_from_a_backup_gets_the_rest_again(site):
+    site.write(lines("/a"))
+    site.tick()
+    organization = site.options.organization
+    (old,) = site.batches()
+    files = {file.path for file in site.lake.manifest.live_files(organization)}
+    site.write(lines("/b"))
+    site.tick()
+    with site.lake.manifest.transaction() as db:
+        db.execute("UPDATE batches SET sha256 = ?, bytes = ?, whole_bytes = ? WHERE id = ?",
+                   [old.sha256, old.size, old.whole_size, old.id])  # fmt: skip
+        new = [file.path for file in site.lake.manifest.live_files(organization) if file.path not in files]
+        db.executemany("DELETE FROM files WHERE path = ?", [(path,) for path in new])
+    assert site.paths() == once("/a")
+    site.write(lines("/c"))
+    site.tick()
+    assert site.paths() == once("/a", "/b", "/c")
+
+
+# Trouble
+
+
+def fail(monkeypatch, place, kind, *args):
+    def failing(*_, **__):
+        raise kind(*args)
+
+    monkeypatch.setattr(place, failing)
+
+
+FULL = OSError, errno.ENOSPC, "No space left on device"
+
+
+@pytest.mark.parametrize(
+    ("place", "error"),
+    [
+        ("data.store.landing.write_parquet", FULL),
+        ("data.store.landing.move_durably", FULL),
+        ("data.store.landing.sha256_of", (OSError, errno.EIO, "Input/output error")),
+        ("data.store.manifest.Manifest.advance", (sqlite3.OperationalError, "database or disk is full")),
+        ("data.ingest.importer.salts_of", (sqlite3.OperationalError, "database is locked")),
+    ],
+)
+def test_what_the_disk_refuses_is_told_once_and_lands_later(site, monkeypatch, place, error):
+    site.write(lines("/a"))
+    site.tick()
+    with monkeypatch.context() as patch:
+        fail(patch, place, *error)
+        site.write(lines("/b"))
+        site.tick()
+        site.write(lines("/c"))
+        site.tick()
+        assert site.told == [f"nothing can land now: {error[-1]}. Nothing is lost; it is tried again and again."]
+        assert site.paths() == once("/a")
+    site.tick()
+    assert site.told[1:] == ["visits land again."]
+    assert site.paths() == once("/a", "/b", "/c")
+    site.tick()
+    assert len(site.told) == 2
+
+
+def test_what_failed_after_it_had_landed_is_not_landed_twice(site, monkeypatch):
+    site.write(lines("/a"))
+    site.tick()
+    advance = site.lake.manifest.advance
+
+    def advancing(*args):
+        advance(*args)
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(site.lake.manifest, "advance", advancing)
+        site.write(lines("/b"))
+        site.tick()
+    site.write(lines("/c"))
+    site.tick()
+    assert site.paths() == once("/a", "/b", "/c")
+
+
+def test_a_full_disk_during_rotations_loses_nothing(site, monkeypatch):
+    site.write(lines("/a"))
+    site.tick()
+    with monkeypatch.context() as patch:
+        fail(patch, "data.store.landing.write_parquet", *FULL)
+        site.write(lines("/b"))
+        site.copy()
+        site.truncate()
+        site.tick()
+        site.write(lines("/c"))
+        site.rename()
+        site.tick()
+        site.write(lines("/d"))
+        site.rename()
+        site.tick(61)
+        site.tick()
+    site.write(lines("/e"))
+    site.tick()
+    assert site.paths() == once("/a", "/b", "/c", "/d", "/e")
+    site.tick(61)
+    site.restart()
+    assert site.paths() == once("/a", "/b", "/c", "/d", "/e")
+
+
+def test_a_full_disk_while_a_rotated_file_is_caught_up_loses_nothing(site, monkeypatch):
+    site.write(lines("/a"))
+    site.tick()
+    site.rename()
+    site.pack()
+    site.write(lines("/b"))
+    site.rename(create=False)
+    with monkeypatch.context() as patch:
+        fail(patch, "data.store.landing.write_parquet", *FULL)
+        site.tick()
+    site.tick()
+    assert site.paths() == once("/a", "/b")
+
+
+def test_old_salts_go_though_nothing_lands(site, monkeypatch):
+    site.write(lines("/a"))
+    asked = []
+    monkeypatch.setattr("data.ingest.follower.forget_old_salts", lambda path, now: asked.append(path))
+    for seconds in (0, 10, 880, 20):
+        site.tick(seconds)
+    assert asked == [site.lake.salts] * 2
+
+
+def test_new_lists_of_addresses_are_taken_up(site, monkeypatch):
+    site.write(lines("/a"))
+    site.tick()
+    renewed = []
+    monkeypatch.setattr(site.importer, "renew", lambda: renewed.append(1))
+    site.write(lines("/b"))
+    site.tick()
+    assert renewed == []
+    (site.lake.ip_lists / "a.json").write_text("{}")
+    (site.lake.ip_lists / "a.json").unlink()
+    for path in ("/c", "/d"):
+        site.write(lines(path))
+        site.tick()
+    assert renewed == [1]
+
+
+# Anything, in any order
+
+
+class Chance(Site):
+    """A site to which things happen, and the paths of the lines that its server has written."""
+
+    def __init__(self, shared, folder, monkeypatch):
+        super().__init__(shared, folder)
+        self.monkeypatch = monkeypatch
+        self.written = []
+        self.unfinished = ""
+        self.target = "access.log"  # what the server has open
+        self.log.touch()
+        self.append(1)
+        self.tick()
+
+    def append(self, number):
+        self.finish()
+        for _ in range(number):
+            self.written.append(f"/{len(self.written)}")
+            self.write(line(self.written[-1]), self.target)
+
+    def append_part(self, length):
+        self.finish()
+        self.written.append(f"/{len(self.written)}")
+        text = line(self.written[-1])
+        self.write(text[:length], self.target)
+        self.unfinished = text[length:]
+
+    def finish(self):
+        self.write(self.unfinished, self.target)
+        self.unfinished = ""
+
+    def reopen(self):
+        self.finish()
+        self.target = "access.log"
+        self.log.touch()
+
+    def rotate(self, create):
+        self.reopen()
+        self.rename(create=create)
+        self.target = "access.log.1"  # until it opens the new one
+
+    def rotate_and_pack(self):
+        self.rotate(create=True)
+        self.reopen()
+        self.pack()
+
+    def copy_and_truncate(self, number):
+        self.reopen()
+        self.copy()
+        if number:  # what comes between must be read before it is gone
+            self.append(number)
+            self.tick()
+        self.truncate()
+        self.append(number)
+        if number:
+            self.tick()
+
+    def import_beside(self, name):
+        with suppress(BadInput):  # it is not there, or holds nothing but part of a line
+            self.load(name)
+
+    def fail(self, call):
+        """A tick in which the disk refuses something."""
+        calls = itertools.count()
+        with self.monkeypatch.context() as patch:
+            for place in ("write_parquet", "sha256_of", "move_durably"):
+                original = getattr(sys.modules["data.store.landing"], place)
+
+                def failing(*args, original=original):
+                    if next(calls) >= call:
+                        raise OSError(errno.ENOSPC, "No space left on device")
+                    return original(*args)
+
+                patch.setattr(f"data.store.landing.{place}", failing)
+            self.tick()
+
+
+EVENTS = st.one_of(
+    st.tuples(st.just("append"), st.integers(1, 3)),
+    st.tuples(st.just("append_part"), st.integers(1, len(line("/1")) - 1)),
+    st.tuples(st.just("tick"), st.sampled_from([0, 0, 0, 61])),
+    st.tuples(st.just("kill")),
+    st.tuples(st.just("reopen")),
+    st.tuples(st.just("rotate"), st.booleans()),
+    st.tuples(st.just("rotate_and_pack")),
+    st.tuples(st.just("copy_and_truncate"), st.sampled_from([0, 0, 2])),
+    st.tuples(st.just("import_beside"), st.sampled_from(["access.log", "access.log.1", "access.log.1.gz"])),
+    st.tuples(st.just("fail"), st.integers(0, 3)),
+)
+
+
+@given(events=st.lists(EVENTS, max_size=14))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+def test_whatever_happens_every_line_lands_once(shared, tmp_path_factory, monkeypatch, events):
+    site = Chance(shared, tmp_path_factory.mktemp("site"), monkeypatch)
+    for name, *arguments in events:
+        if name == "tick" and arguments == [61]:
+            site.reopen()
+        getattr(site, name)(*arguments)
+    site.reopen()
+    site.tick()
+    assert site.paths() == once(*site.written), site.told
+    site.tick(61)
+    site.tick(61)
+    site.restart()
+    site.kill()
+    assert site.paths() == once(*site.written)
+    assert list(site.lake.staging.iterdir()) == []

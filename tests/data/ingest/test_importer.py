@@ -1,0 +1,798 @@
+"""Logs in, visits out: what an import lands, whatever happens before, beside and after it."""
+
+import csv
+import gzip
+import random
+import re
+import stat
+import subprocess
+import sys
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from data.errors import BadInput
+from data.ingest.importer import Importer, Options
+from data.logs import source
+from data.store.lake import Lake
+from data.visits import VISITS
+from tests.relog import read_log
+
+ROOT = Path(__file__).parents[3]
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
+IPHONE = (
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
+    "Version/17.5 Mobile/15E148 Safari/604.1"
+)
+GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
+ACME = Options("acme")
+START, END = date(1, 1, 1), date(9999, 12, 31)
+KEY = ("visited_at", "path", "user_agent", "status", "bot_category")
+
+
+def line(path="/abc", ip="203.0.113.7", at="17/May/2015:10:05:03 +0000", agent=CHROME, status=200, referrer="-"):
+    return f'{ip} - - [{at}] "GET {path} HTTP/1.1" {status} 5316 "{referrer}" "{agent}"\n'
+
+
+def log_of(number_of_lines):
+    return "".join(
+        line(f"/{number}", at=f"17/May/2015:10:05:{number % 60:02} +0000") for number in range(number_of_lines)
+    )
+
+
+LINES = log_of(12)
+GARBLED = [
+    line("/one", referrer="https://chatgpt.com/"),
+    "this is no log line\n",
+    line("/two/three?utm_source=chatgpt.com", agent=IPHONE, at="18/May/2015:00:00:00 +0200"),
+    line("/ünï", agent="Яндекс 浏览器"),
+    line("/two", agent=GPTBOT, status=404),
+    "\n",
+    '203.0.113.9 - - [19/May/2015:10:05:03 +0000] "\\x16\\x03\\x01" 400 484 "-" "-"\n',
+    line("/one", referrer="https://chatgpt.com/"),
+    line("/one", at="no time"),
+    line("/five", at="20/May/2015:10:05:03 +0000").rstrip("\n") + "\r\n",
+    line("/last", agent=r"He said \"hi\" (twice)"),
+]
+
+
+@pytest.fixture(scope="module")
+def open_lake():
+    """Opens lakes, and closes them when the last test is over."""
+    lakes = []
+
+    def opened(root):
+        lakes.append(Lake(root, create=True))
+        return lakes[-1]
+
+    yield opened
+    for lake in lakes:
+        lake.manifest.close()
+
+
+@pytest.fixture
+def lake(tmp_path, open_lake):
+    return open_lake(tmp_path / "lake")
+
+
+@pytest.fixture
+def importer(lake):
+    return Importer(lake)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def written(content, name="access.log"):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return written
+
+
+@pytest.fixture
+def load(importer, write):
+    """Imports a text as a file."""
+
+    def loaded(content, options=ACME, name="access.log", **how):
+        return importer.run(write(content, name), options, **how)
+
+    return loaded
+
+
+def landed(lake, organization="acme"):
+    """Every live visit of an organization, as a dict of the columns of VISITS, its organization and its day."""
+    visits = []
+    for file in lake.visit_files(organization, START, END):
+        name, day = re.search("organization=([^/]+)/day=([^/]+)/", Path(file).as_posix()).groups()
+        place = {"organization": name, "day": date.fromisoformat(day)}
+        visits += [visit | place for visit in pq.ParquetFile(file).read().to_pylist()]
+    return visits
+
+
+def counted(visits):
+    return Counter(tuple(visit[name] for name in KEY) for visit in visits)
+
+
+def paths(lake, organization="acme"):
+    return Counter(visit["path"] for visit in landed(lake, organization))
+
+
+def recounted(path, domain=""):
+    return counted(read_log(path, "acme", domain))
+
+
+def stored(lake):
+    """Every file of the lake but the databases, with its bytes; the seed files left out."""
+    return {
+        path.relative_to(lake.root): path.read_bytes()
+        for path in lake.root.rglob("*")
+        if path.is_file() and ".sqlite" not in path.name and "_seed" not in str(path)
+    }
+
+
+# What lands
+
+
+def test_a_line_becomes_exactly_this_visit(lake, load):
+    summary = load(
+        'Go.Example.com:443 203.0.113.7 - frank [17/May/2015:23:30:03 -0500] "GET /abc?utm_source=News&utm_medium=email'
+        f'&utm_campaign=May&utm_term=a+b&utm_content=%C3%A9 HTTP/2.0" 301 5316 "https://T.co/xyz?q=1#top" "{IPHONE}"\n'
+    )
+    (visit,) = landed(lake)
+    assert visit.pop("visitor") > 0
+    assert re.fullmatch("[0-9a-f]{12}", visit.pop("rules_version"))
+    assert visit.pop("referrer_type") in {"social", "other"}
+    assert visit == {
+        "organization": "acme",
+        "day": date(2015, 5, 18),
+        "visited_at": datetime(2015, 5, 18, 4, 30, 3),
+        "domain": "go.example.com",
+        "short_code": "abc",
+        "path": "/abc",
+        "method": "GET",
+        "status": 301,
+        "bot_category": "human",
+        "agent_kind": None,
+        "ai_source": None,
+        "agent": None,
+        "operator": None,
+        "confidence": None,
+        "detection_method": None,
+        "device_type": "mobile",
+        "operating_system": "iOS",
+        "browser": "Mobile Safari",
+        "user_agent": IPHONE,
+        "country": None,
+        "referrer": "t.co",
+        "utm_source": "News",
+        "utm_medium": "email",
+        "utm_campaign": "May",
+        "utm_term": "a b",
+        "utm_content": "é",
+        "is_malicious": False,
+    }
+    assert (summary.log_format, summary.lines, summary.visits, summary.rejected) == ("vhost-combined", 1, 1, 0)
+
+
+def test_landed_files_have_the_one_schema_of_visits(lake, load):
+    load("".join(GARBLED))
+    for file in lake.visit_files("acme", START, END):
+        assert pq.ParquetFile(file).schema_arrow.equals(VISITS)
+
+
+def test_a_log_lands_as_an_independent_reading_of_it_says(lake, load, write):
+    summary = load("".join(GARBLED))
+    recount = read_log(write("".join(GARBLED)), "acme", "")
+    visits = landed(lake)
+    names = [name for name in (*VISITS.names, "organization", "day") if name != "visitor"]
+    told = [Counter(tuple(visit[name] for name in names) for visit in side) for side in (visits, recount)]
+    assert told[0] == told[1]
+    assert len({visit["visitor"] for visit in visits}) == len({visit["visitor"] for visit in recount})
+    assert (summary.lines, summary.visits, summary.rejected) == (10, 8, 2)
+    assert summary.rejects == [(2, "not in the combined format"), (9, "no readable time")]
+    assert (summary.first_day, summary.last_day) == (date(2015, 5, 17), date(2015, 5, 20))
+    assert summary.categories == Counter(visit["bot_category"] for visit in recount)
+    assert summary.without_user_agent == 1
+
+
+def test_a_day_lands_in_a_file_of_its_own_sorted_by_short_code_and_time(lake, load):
+    text = "".join(
+        line(path, at=f"{day}/May/2015:10:00:{second:02} +0000")
+        for day, path, second in [(18, "/b", 3), (17, "/b", 2), (17, "/a", 9), (17, "/b", 1), (18, "/a", 0)]
+    )
+    load(text)
+    told = [
+        [(row["short_code"], row["visited_at"].second) for row in pq.ParquetFile(file).read().to_pylist()]
+        for file in lake.visit_files("acme", START, END)[1:]
+    ]
+    assert told == [[("a", 9), ("b", 1), ("b", 2)], [("a", 0), ("b", 3)]]
+
+
+def test_common_lines_land_without_a_user_agent(lake, load):
+    summary = load('203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /abc HTTP/1.1" 200 5316\n')
+    (visit,) = landed(lake)
+    assert (visit["user_agent"], visit["referrer"], visit["bot_category"]) == (None, None, "other_bot")
+    assert (summary.log_format, summary.without_user_agent) == ("common", 1)
+
+
+def test_repeated_lines_are_visits_of_their_own(lake, load):
+    assert load(line() * 5).visits == 5
+    assert paths(lake) == {"/abc": 5}
+
+
+def test_a_file_of_several_blocks_lands_whole(lake, load, monkeypatch):
+    monkeypatch.setattr(source, "CHUNK_BYTES", 10_000)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 70_000)
+    text = log_of(1500)
+    assert load(text).visits == 1500
+    assert paths(lake) == {f"/{number}": 1 for number in range(1500)}
+
+
+def test_progress_ends_where_all_is_done(load):
+    told = []
+    load(LINES, progress=lambda done, whole: told.append((done, whole)))
+    assert told[-1] == (len(LINES), len(LINES))
+
+
+@pytest.mark.parametrize("content", ["", "\n", "\r\n\n"])
+def test_a_file_without_lines_is_no_error(lake, load, content):
+    assert load(content).visits == 0
+    assert landed(lake) == []
+    assert load(content + LINES).visits == 12
+
+
+@pytest.mark.parametrize("at", ["01/Jan/0000:00:00:00 +0000", "31/Dec/9999:23:59:59 -1200"])
+def test_a_time_outside_the_calendar_is_refused_and_stops_nothing(lake, load, at):
+    assert load(line() + line("/odd", at=at)).rejected == 1
+    assert paths(lake) == {"/abc": 1}
+
+
+@pytest.mark.parametrize(
+    ("request_line", "path", "method"),
+    [
+        ("GET /a/b?x=1?y=2 HTTP/1.1", "/a/b", "GET"),
+        ("GET /a b HTTP/1.1", "/a b", "GET"),
+        ("GET /abc", "/abc", "GET"),
+        ("HEAD / HTTP/1.0", "/", "HEAD"),
+        ("GET http://go.example.com/abc?x=1 HTTP/1.1", "/abc", "GET"),
+        ("GET https://go.example.com?x=/abc HTTP/1.1", "", "GET"),
+        ("OPTIONS * HTTP/1.1", "", "OPTIONS"),
+        ("CONNECT example.org:443 HTTP/1.1", "", "CONNECT"),
+        (r"\x16\x03\x01", "", ""),
+        ("-", "", ""),
+        ("get /abc HTTP/1.1", "", ""),
+        ("", "", ""),
+    ],
+)
+def test_a_request_line_gives_method_and_path(lake, load, request_line, path, method):
+    load(f'203.0.113.7 - - [17/May/2015:10:05:03 +0000] "{request_line}" 200 1 "-" "{CHROME}"\n')
+    (visit,) = landed(lake)
+    assert (visit["path"], visit["method"]) == (path, method)
+
+
+@pytest.mark.parametrize("query", ["utm_source=chatgpt.com", "q=why?&utm_source=chatgpt.com"])
+def test_a_question_mark_inside_a_query_is_part_of_it(lake, load, query):
+    load(line(f"/abc?{query}"))
+    (visit,) = landed(lake)
+    assert (visit["utm_source"], visit["bot_category"], visit["path"]) == ("chatgpt.com", "ai_referral", "/abc")
+
+
+@pytest.mark.parametrize("path", ["/.env", "/wp-login.php", "/a/../../etc/passwd"])
+def test_probing_paths_are_malicious(lake, load, path):
+    load(line(path) + line("/fine"))
+    assert {visit["path"]: visit["is_malicious"] for visit in landed(lake)} == {path: True, "/fine": False}
+
+
+# Short codes, domains, options
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [("/abc", "abc"), ("/abc/", "abc"), ("/a_B-9", "a_B-9"), ("/" + "x" * 64, "x" * 64), ("/abc?x=/y", "abc")]
+    + [(path, None) for path in ("/", "/a/b", "/a.html", "/" + "x" * 65, "/caf%C3%A9", "//abc")],
+)
+def test_a_short_code_is_the_only_segment_of_a_path(lake, load, path, code):
+    load(line(path))
+    assert [visit["short_code"] for visit in landed(lake)] == [code]
+
+
+def test_a_short_code_pattern_takes_another_part_of_the_path(lake, load):
+    load(line("/go/abc/x") + line("/go/") + line("/abc"), Options("acme", short_code_pattern=r"^/go/(\w*)"))
+    assert {visit["path"]: visit["short_code"] for visit in landed(lake)} == {
+        "/go/abc/x": "abc",
+        "/go/": None,
+        "/abc": None,
+    }
+
+
+@pytest.mark.parametrize("pattern", ["^/abc$", "(a)(b)", "(", "(?=a)(b)", r"(\1)"])
+def test_a_pattern_that_captures_no_short_code_is_bad_input(pattern):
+    with pytest.raises(BadInput, match=re.escape(repr(pattern))):
+        Options("acme", short_code_pattern=pattern)
+
+
+@pytest.mark.parametrize("organization", ["", "_seed", "a/b", "..", "a b", "x" * 65, "é", "a\n", "a=b"])
+def test_an_organization_of_other_letters_is_bad_input(organization):
+    with pytest.raises(BadInput, match="cannot name an organization"):
+        Options(organization)
+
+
+@pytest.mark.parametrize("organization", ["7", "-", "A_b-9", "x" * 64])
+def test_an_organization_may_look_like_a_number_or_an_option(lake, load, organization):
+    load(line(), Options(organization))
+    assert [visit["organization"] for visit in landed(lake, organization)] == [organization]
+
+
+def test_an_unknown_format_is_bad_input():
+    with pytest.raises(BadInput, match="'combined_io' is no log format"):
+        Options("acme", log_format="combined_io")
+
+
+def test_the_domain_of_a_line_wins_over_the_domain_of_the_import(lake, load):
+    options = Options("acme", "default.example", "vhost-combined")
+    load("A.Example:80 " + line("/a") + "a.example " + line("/b"), options)
+    load(line("/c"), Options("acme", "default.example"), "other.log")
+    load(line("/d"), name="third.log")
+    assert {visit["path"]: visit["domain"] for visit in landed(lake)} == {
+        "/a": "a.example",
+        "/b": "a.example",
+        "/c": "default.example",
+        "/d": None,
+    }
+
+
+def test_the_same_log_of_another_domain_is_another_import(lake, load):
+    for domain in ("", "a.example", "b.example", "a.example"):
+        load(LINES, Options("acme", domain))
+    assert Counter(visit["domain"] for visit in landed(lake)) == {None: 12, "a.example": 12, "b.example": 12}
+
+
+def test_the_same_log_of_another_organization_is_another_import(lake, load):
+    for organization in ("acme", "other", "acme"):
+        load(LINES, Options(organization))
+    assert len(landed(lake)) == len(landed(lake, "other")) == 12
+    assert lake.manifest.organizations() == ["acme", "other"]
+
+
+# The same content again
+
+
+@pytest.mark.parametrize("packed", [bytes, gzip.compress, lambda text: pa.Codec("zstd").compress(text, asbytes=True)])
+def test_a_known_content_changes_nothing_whatever_its_name_and_compression(lake, load, packed):
+    load(LINES)
+    before = stored(lake)
+    again = load(packed(LINES.encode()), name="access.log.1")
+    assert again.already_imported
+    assert again.visits == 0
+    assert stored(lake) == before
+
+
+def test_a_grown_log_lands_only_its_tail(lake, load):
+    load(log_of(5))
+    summary = load(log_of(9))
+    assert (summary.continued, summary.lines, summary.visits) == (True, 4, 4)
+    assert paths(lake) == {f"/{number}": 1 for number in range(9)}
+
+
+def test_a_grown_log_may_be_gzipped_and_renamed_meanwhile(lake, load):
+    load(log_of(5))
+    load(gzip.compress(log_of(9).encode()), name="access.log.2.gz")
+    assert load(gzip.compress(log_of(5).encode()), name="old.gz").already_imported
+    assert len(landed(lake)) == 9
+
+
+def test_another_log_that_begins_alike_is_not_taken_for_a_grown_one(lake, load):
+    load(line("/a") + line("/b"))
+    assert not load(line("/a") + line("/c"), name="other.log").continued
+    assert paths(lake) == {"/a": 2, "/b": 1, "/c": 1}
+
+
+def test_repeated_lines_across_two_imports_all_count(lake, load):
+    load(line() * 3)
+    load(line() * 7)
+    assert paths(lake) == {"/abc": 7}
+
+
+def test_a_log_cut_in_the_last_user_agent_counts_at_once_and_is_replaced_later(lake, load):
+    text = line("/a") + line("/b", agent=GPTBOT)
+    cut = load(text[: text.index("; compatible")])
+    assert (cut.visits, cut.mended) == (2, 1)
+    assert Counter(visit["bot_category"] for visit in landed(lake))["ai_training"] == 0
+    whole = load(text)
+    assert (whole.continued, whole.visits, whole.mended) == (True, 1, 0)
+    assert {visit["path"]: visit["user_agent"] for visit in landed(lake)} == {"/a": CHROME, "/b": GPTBOT}
+    assert len(landed(lake)) == 2
+
+
+def test_a_log_whose_last_line_only_lacks_its_newline_counts_it_once(lake, load):
+    for text in (LINES.rstrip("\n"), LINES, LINES + line("/more")):
+        load(text)
+    assert len(landed(lake)) == 13
+
+
+def test_a_log_cut_in_a_letter_is_mended_and_replaced(lake, load):
+    text = line("/a", agent="Яндекс").encode()
+    load(text[:-6])
+    load(text)
+    assert [visit["user_agent"] for visit in landed(lake)] == ["Яндекс"]
+
+
+def test_a_gzip_file_cut_short_is_completed_by_the_whole_one(lake, load, write):
+    text = log_of(400)
+    packed = gzip.compress(text.encode())
+    cut = load(packed[: len(packed) // 2], name="cut.gz")
+    assert cut.cut_short
+    assert 0 < cut.visits < 400
+    whole = load(packed, name="whole.gz")
+    assert (whole.continued, whole.cut_short) == (True, False)
+    assert counted(landed(lake)) == recounted(write(text))
+
+
+@pytest.mark.parametrize("options", [ACME, Options("acme", log_format="combined")], ids=["auto", "combined"])
+@pytest.mark.parametrize("tail", ["garbage\n", "203.0.113.7 - - [17/M", " \n"])
+def test_a_grown_log_whose_new_lines_cannot_be_read_is_no_error(lake, load, options, tail):
+    load(LINES, options)
+    summary = load(LINES + tail, options)
+    assert (summary.continued, summary.visits, summary.rejected) == (True, 0, 1)
+    assert len(landed(lake)) == 12
+
+
+def test_a_grown_log_keeps_the_format_of_its_beginning(lake, load):
+    load(LINES)
+    cut = line("/new").split(' "-"', maxsplit=1)[0]  # complete as a common line
+    summary = load(LINES + cut)
+    assert (summary.log_format, summary.visits) == ("combined", 0)
+
+
+def test_a_line_longer_than_a_block_does_not_make_a_grown_log_count_twice(lake, load, monkeypatch):
+    monkeypatch.setattr(source, "CHUNK_BYTES", 10_000)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 17)
+    text = line("/a") + "\0" * 500_000 + "\n" + line("/b")  # as a crash of the machine leaves it
+    load(text)
+    load(text + line("/c"))
+    assert paths(lake) == {"/a": 1, "/b": 1, "/c": 1}
+
+
+def test_a_line_longer_than_a_block_is_refused_in_any_alphabet(lake, load, monkeypatch):
+    monkeypatch.setattr(source, "CHUNK_BYTES", 10_000)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 17)
+    summary = load(line("/a") + line("/long", agent="Ж" * 100_000) + line("/b"))
+    assert summary.rejects == [(2, "longer than 65536 bytes")]
+    assert paths(lake) == {"/a": 1, "/b": 1}
+
+
+CONTENT = "".join(GARBLED).encode()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory, open_lake):
+    """A lake and its importer for many organizations."""
+    folder = tmp_path_factory.mktemp("shared")
+    lake = open_lake(folder / "lake")
+    return folder / "access.log", lake, Importer(lake), count()
+
+
+@given(
+    cuts=st.lists(st.integers(0, len(CONTENT)), min_size=4, max_size=4).map(sorted),
+    log_format=st.sampled_from(["auto", "combined"]),
+    packed=st.lists(st.sampled_from([bytes, gzip.compress]), min_size=5, max_size=5),
+)
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_log_imported_in_five_steps_cut_anywhere_is_the_log_imported_at_once(shared, cuts, log_format, packed):
+    path, lake, importer, names = shared
+    organization = f"example-{next(names)}"
+    for end, pack in zip([*cuts, len(CONTENT)], packed, strict=True):
+        path.write_bytes(pack(CONTENT[:end]))
+        before = counted(landed(lake, organization))
+        try:
+            importer.run(path, Options(organization, log_format=log_format))
+        except BadInput:  # a beginning that no format explains
+            assert end < len(CONTENT)
+            assert counted(landed(lake, organization)) == before
+    path.write_bytes(CONTENT)
+    assert counted(landed(lake, organization)) == recounted(path)
+
+
+# Refusals
+
+
+def test_a_dry_run_tells_the_same_and_writes_nothing(lake, load):
+    load(line("/before"), Options("other"))
+    before = stored(lake)
+    told = load("".join(GARBLED), dry_run=True)
+    assert stored(lake) == before
+    assert lake.manifest.batches("acme", "") == []
+    assert landed(lake) == []
+    done = load("".join(GARBLED))
+    assert (told.visits, told.rejects, told.categories) == (done.visits, done.rejects, done.categories)
+
+
+@pytest.mark.parametrize("log_format", ["auto", "combined", "vhost-combined", "common"])
+def test_a_file_of_which_no_line_can_be_read_is_bad_input_and_changes_nothing(lake, load, log_format):
+    before = stored(lake)
+    with pytest.raises(BadInput, match=r"access\.log"):
+        load("garbage\nmore garbage\n" * 10, Options("acme", log_format=log_format))
+    assert stored(lake) == before
+    assert lake.manifest.organizations() == []
+
+
+def test_a_damaged_file_changes_nothing(lake, load):
+    packed = bytearray(gzip.compress(log_of(3000).encode()))
+    packed[-6] ^= 0xFF
+    before = stored(lake)
+    with pytest.raises(BadInput, match="damaged"):
+        load(bytes(packed))
+    assert stored(lake) == before
+
+
+def test_refused_lines_are_noted_by_number_and_reason_alone(lake, load):
+    text = line("/a") + "203.0.113.99 garbage\n" + line("/b") + line("/c", ip="203.0.113.98", at="203.0.113.97")
+    summary = load(text)
+    assert summary.rejects_file.parent == lake.rejects
+    with summary.rejects_file.open(newline="", encoding="utf-8") as file:
+        assert list(csv.reader(file)) == [
+            ["line", "reason"],
+            ["2", "not in the combined format"],
+            ["4", "no readable time"],
+        ]
+
+
+def test_refused_lines_of_a_grown_log_have_their_numbers_in_the_whole_file(lake, load):
+    load(LINES)
+    assert load(LINES + "garbage\n" + line("/more")).rejects == [(13, "not in the combined format")]
+
+
+def test_a_log_without_refused_lines_leaves_no_note(lake, load):
+    assert load(LINES).rejects_file is None
+    assert list(lake.rejects.iterdir()) == []
+
+
+# Several at once
+
+
+IN_A_PROCESS = """
+import sys
+from pathlib import Path
+from data.ingest.importer import Importer, Options
+from data.store.lake import Lake
+importer = Importer(Lake(Path(sys.argv[1]), create=True))
+print("ready", flush=True)
+sys.stdin.readline()
+for path in sys.argv[2:]:
+    importer.run(Path(path), Options("acme"))
+"""
+
+
+def at_once(root, *files):
+    """One process for each list of files; all begin their imports at the same moment."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", IN_A_PROCESS, str(root), *map(str, paths)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        for paths in files
+    ]
+    for process in processes:
+        process.stdout.readline()
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    errors = [process.communicate(timeout=60)[1] for process in processes]
+    assert [(process.returncode, error) for process, error in zip(processes, errors, strict=True)] == [
+        (0, "") for _ in processes
+    ]
+
+
+def test_two_processes_that_import_the_same_log_count_it_once(tmp_path, write, open_lake):
+    text = log_of(2000)
+    one, other = write(text, "one.log"), write(gzip.compress(text.encode()), "other.gz")
+    at_once(tmp_path / "lake", [one], [other])
+    assert counted(landed(open_lake(tmp_path / "lake"))) == recounted(one)
+
+
+def test_two_processes_give_the_same_person_the_same_visitor(tmp_path, write, open_lake):
+    logs = [write(line("/one"), "one.log"), write(line("/two"), "two.log")]
+    at_once(tmp_path / "lake", *([log] for log in logs))
+    visits = landed(open_lake(tmp_path / "lake"))
+    assert len(visits) == 2
+    assert len({visit["visitor"] for visit in visits}) == 1
+
+
+# Crashes
+
+
+class Crash(Exception):
+    """What a test throws in the way of an import."""
+
+
+def crash_at(monkeypatch, target, name, call, after=False):
+    """Make the n-th call of a function fail, before or after it did its work."""
+    original, calls = getattr(target, name), []
+
+    def crashing(*args, **kwargs):
+        calls.append(name)
+        if len(calls) == call:
+            if after:
+                original(*args, **kwargs)
+            raise Crash(name)
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(target, name, crashing)
+
+
+DAYS = "".join(line(f"/{day}", at=f"{day}/May/2015:10:05:03 +0000") for day in range(10, 14))
+
+
+@pytest.mark.parametrize(
+    ("place", "call", "after"),
+    [
+        ("landing.write_parquet", 3, False),
+        ("landing.sha256_of", 2, False),
+        ("landing.move_durably", 1, False),
+        ("landing.move_durably", 3, True),
+        ("landing.move_durably", 4, True),
+        ("manifest.commit", 1, False),
+        ("salts", 1, True),
+    ],
+)
+def test_a_crash_leaves_the_old_answers_and_the_next_run_lands_all_once(
+    lake, importer, load, monkeypatch, place, call, after
+):
+    load(line("/before"))
+    module, _, name = place.rpartition(".")
+    if module == "landing":
+        crash_at(monkeypatch, sys.modules["data.store.landing"], name, call, after)
+    elif module == "manifest":
+        crash_at(monkeypatch, lake.manifest, name, call, after)
+    else:
+        crash_at(monkeypatch, sys.modules["data.ingest.importer"], "salts_of", call, after)
+    with pytest.raises(Crash):
+        load(line("/before") + DAYS)
+    monkeypatch.undo()
+    assert paths(lake) == {"/before": 1}
+    assert load(line("/before") + DAYS).visits == 4
+    assert paths(lake) == {"/before": 1, "/10": 1, "/11": 1, "/12": 1, "/13": 1}
+    assert list(lake.staging.iterdir()) == []
+
+
+def test_a_crash_after_the_commit_leaves_everything_landed(lake, load, monkeypatch):
+    crash_at(monkeypatch, lake.manifest, "commit", 1, after=True)
+    with pytest.raises(Crash):
+        load(DAYS)
+    monkeypatch.undo()
+    assert load(DAYS).already_imported
+    assert len(landed(lake)) == 4
+
+
+KILLED = IN_A_PROCESS + "\n".join(("", "import os, time", "print('done', flush=True)", "time.sleep(60)"))
+
+
+def test_a_killed_process_leaves_a_lake_that_goes_on(tmp_path, write, open_lake):
+    log = write(log_of(3000))
+    choice = random.Random(7)
+    for _ in range(3):
+        process = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(tmp_path / "lake"), str(log)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=ROOT,
+        )
+        with process:
+            process.stdout.readline()
+            process.stdin.write(b"go\n")
+            process.stdin.flush()
+            try:
+                process.wait(choice.uniform(0.0, 0.3))
+            except subprocess.TimeoutExpired:
+                process.kill()
+        lake = open_lake(tmp_path / "lake")
+        assert len(landed(lake)) in {0, 3000}
+    Importer(lake).run(log, ACME)
+    assert counted(landed(lake)) == recounted(log)
+
+
+# Who came: visitors and addresses
+
+
+def visitors(lake, organization="acme"):
+    return {visit["path"]: visit["visitor"] for visit in landed(lake, organization)}
+
+
+def test_a_visitor_is_an_address_and_a_user_agent_on_a_day(lake, load):
+    load(
+        line("/first")
+        + line("/again", at="17/May/2015:23:59:59 +0000")
+        + line("/address", ip="203.0.113.8")
+        + line("/agent", agent=IPHONE)
+        + line("/day", at="18/May/2015:00:00:00 +0000")
+        + line("/nobody", ip="-")
+    )
+    told = visitors(lake)
+    assert told["/first"] == told["/again"]
+    assert told["/nobody"] is None
+    assert len(set(told.values())) == 5
+
+
+def test_a_visitor_is_another_for_another_organization(lake, load):
+    load(line(), Options("acme"))
+    load(line(), Options("other"))
+    assert visitors(lake) != visitors(lake, "other")
+
+
+def test_a_visitor_is_the_same_in_another_file_of_the_day(lake, load):
+    load(line("/one"))
+    load(line("/two"), name="other.log")
+    assert len(set(visitors(lake).values())) == 1
+
+
+def test_a_visitor_cannot_be_recognised_once_the_salt_is_gone(lake, write):
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    Importer(lake, lambda: now).run(write(line("/one")), ACME)
+    Importer(lake, lambda: now + timedelta(hours=49)).run(write(line("/two")), ACME)
+    assert len(set(visitors(lake).values())) == 2
+
+
+def test_the_salts_are_for_their_owner_only(lake, load):
+    load(LINES)
+    assert stat.S_IMODE(lake.salts.stat().st_mode) == 0o600
+
+
+CANARIES = ("198.51.100.23", "2001:db8:cafe::23", "2001:DB8:CAFE::24", "canary-198-51-100-25.example.net")
+
+
+def everything_in(folder):
+    """All bytes of all files, and all text that Parquet files hold compressed."""
+    told = b""
+    for path in folder.rglob("*"):
+        told += path.read_bytes() if path.is_file() else b""
+        if path.suffix == ".parquet":
+            told += str(pq.ParquetFile(path).read().to_pylist()).encode()
+    return told.lower()
+
+
+def leaks(folder):
+    told = everything_in(folder)
+    assert b"canary-path" in told
+    return [address for address in CANARIES if address.lower().encode() in told]
+
+
+@pytest.mark.parametrize("head", ["", "a.example:80 ", "a.example "])
+def test_no_address_reaches_the_disk(lake, load, tmp_path, monkeypatch, head):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    lines = [head + line("/canary-path", ip=address) for address in (CANARIES[:3] if head else CANARIES)]
+    refused = [f"{head}{address} garbage\n" for address in CANARIES]
+    load("".join([*lines, *refused, lines[0][:-5]]))
+    assert leaks(lake.root) == []
+    assert list(Path.cwd().iterdir()) == []
+
+
+def test_the_address_behind_a_proxy_does_not_reach_the_disk_as_a_domain(lake, load):
+    load("".join(f"{address} {line('/canary-path', ip='10.0.0.1')}" for address in CANARIES[:3]))
+    assert leaks(lake.root) == []
+
+
+def test_a_list_of_forwarded_addresses_does_not_reach_the_disk(lake, load):
+    load("".join(f"{address}, 10.0.0.1 {line('/canary-path', ip='10.0.0.2')}" for address in CANARIES[:3]))
+    assert leaks(lake.root) == []
+
+
+def test_a_crash_leaves_no_address_behind(lake, load, monkeypatch):
+    crash_at(monkeypatch, sys.modules["data.store.landing"], "move_durably", 1, after=True)
+    monkeypatch.setattr("data.store.landing.Landing.discard", lambda self: None)  # who is killed tidies nothing up
+    with pytest.raises(Crash):
+        load(line("/canary-path", ip=CANARIES[0]))
+    assert leaks(lake.root) == []

@@ -1,0 +1,542 @@
+"""Requests reported in JSON: each becomes exactly the visit that a log line of the same request would have become."""
+
+import json
+import os
+import random
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from datetime import UTC, date, datetime, time, timedelta
+from ipaddress import ip_network
+from itertools import count
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from mmdb_writer import MMDBWriter
+from netaddr import IPSet
+
+from data.ingest import importer as importing
+from data.ingest.importer import Importer, Options
+from data.ingest.live import MOST_DAYS, REFRESH_AFTER, Intake, Refused
+from data.ingest.visitor_ids import LIFETIME, salts_of, visitor_of
+from data.logs.reported import Sent
+from data.rules.geoip import Countries
+from data.rules.ip_lists import refresh
+from data.rules.tables import IpList
+from data.store import pending
+from data.store.lake import Lake
+from data.visits import VISITS
+
+NOW = datetime(2026, 4, 20, 12, tzinfo=UTC)
+FETCHED = datetime(2026, 3, 15, 12, tzinfo=UTC)
+PROXIES = [ip_network("5.6.7.0/24")]
+LISTS = {"openai-gptbot": ["20.42.10.0/24", "2603:1030::/48"], "perplexity-user": ["20.42.20.0/24"]}
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
+IPHONE = (
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
+    "Version/17.5 Mobile/15E148 Safari/604.1"
+)
+GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
+ROAMING = (
+    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; Perplexity-User/1.0; "
+    "+https://perplexity.ai/perplexity-user)"
+)
+GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_reader():
+    """One reader for each import, as these logs are short."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importing, "READERS", 1)
+        yield
+
+
+def fetch_lists(lake, lists=LISTS, at=FETCHED):
+    """Put lists of addresses into a lake, the way that `traffic agents refresh` does."""
+    rows = [
+        IpList(name, "-", "https://list.example/", "json:here", "https://docs.example/", at.date()) for name in lists
+    ]
+    outcomes = refresh(lake, rows, lambda row: json.dumps({"here": lists[row.name]}).encode(), at)
+    assert [outcome.trouble for outcome in outcomes] == [""] * len(lists)
+
+
+@pytest.fixture(scope="module")
+def countries(tmp_path_factory):
+    """A database of countries."""
+    writer = MMDBWriter(6, "Country", ["en"], "Countries", ipv4_compatible=True)
+    for networks, code in (("81.2.69.0/24 2a01:4f8::/32", "DE"), ("20.42.10.0/24", "US")):
+        writer.insert_network(IPSet(networks.split()), {"country": {"iso_code": code}})
+    path = tmp_path_factory.mktemp("countries") / "countries.mmdb"
+    writer.to_db_file(str(path))
+    return Countries(path)
+
+
+@pytest.fixture(scope="module")
+def twins(tmp_path_factory, countries):
+    """A lake that logs are imported into, and one that visits are sent to; they share their salts."""
+    folder = tmp_path_factory.mktemp("twins")
+    lakes = [Lake(folder / name, create=True) for name in ("logged", "sent")]
+    for lake in lakes:
+        fetch_lists(lake)
+    salts_of(lakes[0].salts, [], NOW)
+    lakes[1].salts.symlink_to(lakes[0].salts)
+    how = {"now": lambda: NOW, "proxies": PROXIES, "countries": countries}
+    yield lakes[0], Importer(lakes[0], **how), lakes[1], Intake(lakes[1], **how)
+    for lake in lakes:
+        lake.manifest.close()
+
+
+@pytest.fixture
+def intake(lake):
+    """Takes visits into a lake of its own."""
+    return Intake(lake, now=lambda: NOW)
+
+
+def send(intake, *rows, organization="acme"):
+    """Land rows, given as dicts, as one sender's."""
+    (landed,) = intake.land([Sent(organization, [json.dumps(row).encode() for row in rows])])
+    return landed
+
+
+def landed(lake, organization="acme"):
+    """Every live visit of an organization, those that waited for their file included, with its day."""
+    pending.flush_all(lake)
+    visits = []
+    for file in lake.manifest.live_files(organization):
+        table = pq.ParquetFile(lake.checked(file)).read()
+        assert table.schema.equals(VISITS)
+        visits += [row | {"day": file.day} for row in table.to_pylist()]
+    return visits
+
+
+def only(lake):
+    """The one visit that a lake holds."""
+    (visit,) = landed(lake)
+    return visit
+
+
+def counted(visits):
+    return Counter(tuple(sorted(visit.items(), key=str)) for visit in visits)
+
+
+# The same request, in a log and in JSON
+
+
+def escaped(user_agent):
+    """A user agent as a server writes it between quotes."""
+    return user_agent.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def line_of(request):
+    """A request as a server logs it, with its virtual host if it has a domain."""
+    host = f"{request['domain']}:443 " if request["domain"] else ""
+    query = f"?{request['query']}" if request["query"] else ""
+    country = f' "{request["country"]}"' if request["country"] else ""
+    return (
+        f"{host}{request['ip'] or '-'} - - [{request['time']:%d/%b/%Y:%H:%M:%S +0000}] "
+        f'"{request["method"]} {request["path"]}{query} HTTP/1.1" {request["status"]} 5316 '
+        f'"{request["referrer"] or "-"}" "{escaped(request["user_agent"]) or "-"}"{country}\n'
+    )
+
+
+def row_of(request, form):
+    """A request as somebody reports it, its address in one of several forms."""
+    target = request["path"] + (f"?{request['query']}" if request["query"] else "")
+    row = {
+        "time": f"{request['time'].isoformat()}Z",
+        **{name: request[name] for name in ("ip", "method", "status", "user_agent", "referrer", "country")},
+    }
+    if form == "absolute" and request["domain"]:
+        row["url"] = f"https://somebody@{request['domain']}:8443{target}#part"
+    else:
+        row |= {"domain": request["domain"], "path" if form == "path" else "url": target}
+    if form == "sparse":
+        usual = {"method": "GET", "status": 200}
+        row = {name: value for name, value in row.items() if value and value != usual.get(name)}
+        row["time"] = request["time"].replace(tzinfo=UTC).timestamp()
+    return row
+
+
+AGENTS = (CHROME, IPHONE, GPTBOT, ROAMING, GOOGLEBOT, "curl/8.9.1", "", "-", "facebookexternalhit/1.1",
+          "Яндекс 浏览器", "Mozilla/5.0 (compatible; ClaudeBot/1.0; +claudebot@anthropic.com)", "ChatGPT-User/1.0",
+          "claude-code/2.1", "Mozilla%2F5.0%20Firefox", 'He said "hi" (twice)', " ' spaces ' ", "x" * 3_000,
+          "GPTBot/1.0" * 300)  # fmt: skip
+REFERRERS = ("", "-", "https://chatgpt.com/", "https://chatgpt.com/c/1?q=2#top", "https://www.google.co.uk/search?q=x",
+             "HTTPS://User@T.co:443/xyz", "android-app://com.openai.chatgpt/", "https://www.perplexity.ai/search/a",
+             "https://x.com/i/grok", "https://news.example/x", "//[2001:db8::1]:8080/x", "about:blank")  # fmt: skip
+QUERIES = ("", "utm_source=chatgpt.com", "q=why?&utm_source=News&utm_medium=email&utm_campaign=May&utm_term=a+b",
+           "utm_content=%C3%A9&utm_source=%00", "referrer=grok.com", "a=b", f"utm_source={'%C3%A9' * 300}",
+           "UTM_SOURCE=x", "utm_source=&utm_term=%ff", "utm%5Fsource=x", "x=/a?utm_source=y")  # fmt: skip
+PATHS = ("/", "/abc", "/abc/", "/a/b", "/.env", "/wp-login.php", "/a/../../etc/passwd", "//abc", "/caf%C3%A9", "/a b",
+         "/" + "x" * 64, "/" + "x" * 65, "/utm_source=x", "/a:80", "/HTTP/1.1")  # fmt: skip
+IPS = ("20.42.10.7", "2603:1030::7", "::ffff:20.42.10.7", "5.5.5.5", "2a01:4f8::7", "2A01:4F8::7", "10.1.2.3",
+       "104.16.0.9", "5.6.7.8", "20.42.20.7", "81.2.69.7", "203.0.113.7")  # fmt: skip
+WORDS = st.text(st.characters(exclude_categories=("Cs", "Cc")) | st.just("\0"), max_size=20)
+REQUESTS = st.fixed_dictionaries(
+    {
+        "time": st.builds(
+            lambda day, seconds: datetime.combine(day, time()) + timedelta(seconds=seconds),
+            st.sampled_from((date(2026, 2, 10), date(2026, 3, 15), date(2026, 4, 14), date(2026, 4, 15))),
+            st.integers(0, 86_399),
+        ),
+        "ip": st.sampled_from(IPS),
+        "method": st.sampled_from(("GET", "GET", "GET", "POST", "HEAD", "OPTIONS", "PROPFIND")),
+        "domain": st.sampled_from(("go.example", "Go.Example", "xn--caf-dma.example")),
+        "path": st.sampled_from(PATHS)
+        | WORDS.map(lambda text: "/" + "".join(letter for letter in text if letter not in '"\\?#')),
+        "query": st.sampled_from(QUERIES),
+        "status": st.sampled_from((200, 301, 404, 500, 999)),
+        "user_agent": st.sampled_from(AGENTS) | WORDS.filter(lambda text: "\\" not in text),
+        "referrer": st.sampled_from(REFERRERS)
+        | WORDS.filter(lambda text: not set('"\\') & set(text)).map("https://{}/".format),
+        "country": st.sampled_from(("", "", "FR", "XX", "T1")),
+    }
+)
+NAMES = count()
+some = settings(
+    max_examples=int(os.environ.get("TRAFFIC_EXAMPLES", "5")),
+    deadline=None,
+    derandomize="TRAFFIC_EXAMPLES" not in os.environ,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+CHANCE = random.Random(7)
+EVERYTHING = [
+    {
+        "time": datetime(2026, 3, 20, 1, 2, 3),
+        "ip": CHANCE.choice(IPS),
+        "method": CHANCE.choice(("GET", "GET", "POST", "HEAD")),
+        "domain": "go.example",
+        "path": CHANCE.choice(PATHS),
+        "query": CHANCE.choice(QUERIES),
+        "status": 200,
+        "user_agent": CHANCE.choice(AGENTS),
+        "referrer": CHANCE.choice(REFERRERS),
+        "country": "",
+    }
+    for _ in range(150)
+]
+
+
+def assert_same(twins, requests, forms, log_format):
+    logged_lake, importer, sent_lake, intake = twins
+    organization = f"example-{next(NAMES)}"
+    log = logged_lake.root.parent / "access.log"
+    log.write_text("".join(map(line_of, requests)), "utf-8")
+    assert importer.run(log, Options(organization, log_format=log_format)).visits == len(requests)
+    rows = [row_of(request, form) for request, form in zip(requests, forms, strict=True)]
+    assert send(intake, *rows, organization=organization) == (len(requests), [])
+    told = landed(logged_lake, organization)
+    assert counted(landed(sent_lake, organization)) == counted(told)
+    return told
+
+
+FORMS = ("absolute", "path", "url", "sparse")
+
+
+@given(st.lists(st.tuples(REQUESTS, st.sampled_from(FORMS)), min_size=1, max_size=80))
+@example([(request, FORMS[number % 4]) for number, request in enumerate(EVERYTHING)])
+@some
+def test_a_request_becomes_the_same_visit_from_json_as_from_a_log(twins, reported):
+    requests, forms = zip(*reported, strict=True)
+    assert_same(twins, requests, forms, "vhost-combined")
+
+
+@given(st.lists(st.tuples(REQUESTS, st.sampled_from(FORMS), st.booleans()), min_size=1, max_size=40))
+@some
+def test_a_request_without_domain_or_address_is_the_same_too(twins, reported):
+    requests = [
+        request | {"domain": "", "ip": request["ip"] if has_address else ""} for request, _, has_address in reported
+    ]
+    assert_same(twins, requests, [form for _, form, _ in reported], "combined")
+
+
+def test_the_requests_that_are_compared_hold_every_kind_of_answer(twins):
+    """So that the comparison above is not one of nothing with nothing."""
+    visits = assert_same(twins, EVERYTHING, ["url"] * len(EVERYTHING), "vhost-combined")
+    told = {name: {visit[name] for visit in visits} for name in VISITS.names}
+    assert told["bot_category"] == {
+        "human", "ai_assistant", "ai_training", "ai_coding_agent", "ai_referral", "search_crawler", "other_bot",
+    }  # fmt: skip
+    assert told["confidence"] >= {"verified", "contradicted", "high", "medium", "low", None}
+    assert told["detection_method"] >= {"ip_range", "user_agent", "referrer", "utm", "heuristic", None}
+    assert told["country"] == {"DE", "US", None}
+    assert told["device_type"] == {"desktop", "mobile", "bot"}
+    assert told["is_malicious"] == {True, False}
+    assert told["referrer_type"] >= {"direct", "ai", "search", "social", "other"}
+    assert told["utm_source"] >= {"News", "chatgpt.com", None}
+    assert {"abc", None} < told["short_code"]
+    assert len(told["visitor"]) > 50
+
+
+@pytest.mark.parametrize(
+    "user_agent", [r"Mozilla/5.0 \x41\x42", r"say \"hi\"", r"C:\\agents\\x", r"Mozilla\x2f5.0 GPTBot"]
+)
+def test_backslashes_of_a_user_agent_are_its_own(twins, user_agent):
+    request = EVERYTHING[0] | {"user_agent": user_agent}
+    assert_same(twins, [request], ["url"], "vhost-combined")
+
+
+def test_visits_of_more_days_than_files_are_wanted_are_refused(lake, intake):
+    days = [datetime(2020, 1, 1, 12) + timedelta(days=day) for day in range(MOST_DAYS + 2)]
+    rows = [json.dumps({"path": "/a", "time": day.isoformat()}) for day in (*days, days[0])]
+    (landed,) = intake.land([Sent("acme", [row.encode() for row in rows])])
+    assert landed.accepted == MOST_DAYS + 1
+    assert [refused.index for refused in landed.refused] == [MOST_DAYS, MOST_DAYS + 1]
+    assert landed.refused[0].error.startswith("visits of 366 other days came with it; ")
+
+
+# What becomes of a row
+
+
+def test_a_row_becomes_exactly_this_visit(lake, intake, classifier):
+    row = {
+        "time": "2026-03-04T23:30:00-05:00",
+        "ip": "203.0.113.7",
+        "method": "post",
+        "url": "https://me:secret@Go.Example:8443/abc?utm_source=News&q=1#top",
+        "status": 404,
+        "user_agent": IPHONE,
+        "referrer": "https://T.co/xyz?q=1#top",
+        "country": "de",
+    }
+    assert send(intake, row) == (1, [])
+    day = date(2026, 3, 5)
+    salt = salts_of(lake.salts, [day], NOW)[day]
+    assert only(lake) == {
+        "day": day,
+        "visited_at": datetime(2026, 3, 5, 4, 30),
+        "domain": "go.example",
+        "short_code": "abc",
+        "path": "/abc",
+        "method": "POST",
+        "status": 404,
+        "bot_category": "human",
+        "agent_kind": None,
+        "ai_source": None,
+        "agent": None,
+        "operator": None,
+        "confidence": None,
+        "detection_method": None,
+        "device_type": "mobile",
+        "operating_system": "iOS",
+        "browser": "Mobile Safari",
+        "user_agent": IPHONE,
+        "country": "DE",
+        "referrer": "t.co",
+        "referrer_type": "social",
+        "utm_source": "News",
+        "utm_medium": None,
+        "utm_campaign": None,
+        "utm_term": None,
+        "utm_content": None,
+        "visitor": visitor_of(salt, "acme", "203.0.113.7", IPHONE),
+        "is_malicious": False,
+        "rules_version": classifier.rules_version,
+    }
+
+
+def test_a_row_that_says_least_becomes_a_visit_of_now(lake, intake):
+    assert send(intake, {"path": "/"}) == (1, [])
+    visit = only(lake)
+    assert visit["visited_at"] == NOW.replace(tzinfo=None)
+    assert (visit["method"], visit["status"], visit["bot_category"]) == ("GET", 200, "other_bot")
+    unknown = ("domain", "short_code", "user_agent", "country", "referrer", "visitor", "operating_system", "browser")
+    assert [visit[name] for name in unknown] == [None] * len(unknown)
+
+
+def test_bad_rows_are_refused_by_place_and_the_good_ones_stay(lake, intake):
+    rows = [{"path": "/a"}, {"path": "b"}, {"path": "/c", "ip": "nobody"}, {"path": "/d"}, {}]
+    assert send(intake, *rows) == (
+        2,
+        [
+            Refused(1, "it has neither a url (https://…, or a path) nor a path that begins with /"),
+            Refused(2, "ip is no address"),
+            Refused(4, "it has neither a url (https://…, or a path) nor a path that begins with /"),
+        ],
+    )
+    assert Counter(visit["path"] for visit in landed(lake)) == {"/a": 1, "/d": 1}
+
+
+@pytest.mark.parametrize("rows", [[], [b"{}"], [b"x", b"[]"]])
+def test_without_a_good_row_nothing_is_written(lake, intake, rows):
+    ((accepted, refused),) = intake.land([Sent("acme", rows)])
+    assert (accepted, [one.index for one in refused]) == (0, [*range(len(rows))])
+    assert lake.manifest.rows("SELECT * FROM pending") == []
+    assert intake.land([]) == []
+
+
+def test_the_same_visit_sent_again_is_another_visit(lake, intake):
+    for _ in range(3):
+        send(intake, {"path": "/a"}, {"path": "/a"})
+    assert Counter(visit["path"] for visit in landed(lake)) == {"/a": 6}
+
+
+def test_senders_that_land_together_are_told_apart(lake, intake):
+    sent = [
+        Sent("acme", [b'{"path":"/a1"}', b"x", b'{"path":"/a2"}']),
+        Sent("other", [b"x", b'{"path":"/b"}']),
+        Sent("acme", []),
+        Sent("acme", [b'{"path":"/a3"}']),
+        Sent("third", [b"{}"]),
+    ]
+    told = intake.land(sent)
+    assert [(one.accepted, [refused.index for refused in one.refused]) for one in told] == [
+        (2, [1]), (1, [0]), (0, []), (1, []), (0, [0]),
+    ]  # fmt: skip
+    assert len(lake.manifest.rows("SELECT * FROM pending")) == 2  # one transaction, a row for each organization
+    paths = {name: sorted(visit["path"] for visit in landed(lake, name)) for name in ("acme", "other", "third")}
+    assert paths == {"acme": ["/a1", "/a2", "/a3"], "other": ["/b"], "third": []}
+
+
+def test_visits_of_several_days_come_to_their_days(lake, intake):
+    days = ["2026-03-01", "2026-03-02", "2025-12-31", "1970-01-01"]
+    send(intake, *({"path": f"/{day}", "time": f"{day}T23:59:59Z"} for day in days * 2))
+    assert Counter((visit["path"][1:], str(visit["day"])) for visit in landed(lake)) == {(day, day): 2 for day in days}
+
+
+# Visitors and salts
+
+
+def test_a_visitor_is_another_on_another_day_and_for_another_organization(lake, intake):
+    row = {"path": "/", "ip": "203.0.113.7", "user_agent": CHROME}
+    for organization in ("acme", "other"):
+        for moment in ("2026-03-01T00:00:00Z", "2026-03-01T23:59:59Z", "2026-03-02T00:00:00Z"):
+            send(intake, row | {"time": moment}, organization=organization)
+    visitors = [Counter(visit["visitor"] for visit in landed(lake, name)) for name in ("acme", "other")]
+    assert [sorted(of.values()) for of in visitors] == [[1, 2], [1, 2]]
+    assert not visitors[0].keys() & visitors[1].keys()
+
+
+def test_a_salt_that_is_too_old_is_used_no_longer(lake):
+    clock = [NOW]
+    intake = Intake(lake, now=lambda: clock[0])
+    row = {"path": "/", "ip": "203.0.113.7", "time": "2026-04-20T00:00:00Z"}
+    for later in (timedelta(0), LIFETIME - REFRESH_AFTER, LIFETIME + REFRESH_AFTER, LIFETIME + 2 * REFRESH_AFTER):
+        clock[0] = NOW + later
+        send(intake, row)
+    assert sorted(Counter(visit["visitor"] for visit in landed(lake)).values()) == [2, 2]
+    with closing(sqlite3.connect(lake.salts)) as db:
+        assert db.execute("SELECT day FROM salts").fetchall() == [("2026-04-20",)]
+
+
+@pytest.mark.parametrize("error", [sqlite3.OperationalError("database or disk is full"), OSError(28, "No space left")])
+@pytest.mark.parametrize("place", ["data.ingest.live.salts_of", "data.ingest.live.pending.keep"])
+def test_where_the_disk_fails_nothing_is_kept_and_the_next_rows_are(lake, intake, monkeypatch, place, error):
+    def failing(*_):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, failing)
+        with pytest.raises(type(error)):
+            send(intake, {"path": "/lost"})
+    assert lake.manifest.rows("SELECT * FROM pending") == []
+    send(intake, {"path": "/kept"})
+    assert only(lake)["path"] == "/kept"
+
+
+# Lists of addresses
+
+
+def test_lists_count_a_minute_after_they_came(lake):
+    clock = [FETCHED]
+    intake = Intake(lake, now=lambda: clock[0])
+    told = []
+    for minutes in (0, 0.5, 1.1):
+        clock[0] = FETCHED + minutes * REFRESH_AFTER
+        send(intake, {"path": f"/{minutes}", "ip": "20.42.10.7", "user_agent": GPTBOT})
+        if not told:
+            fetch_lists(lake)
+        told.append(None)
+    confidences = {visit["path"]: visit["confidence"] for visit in landed(lake)}
+    assert confidences == {"/0": "high", "/0.5": "high", "/1.1": "verified"}
+
+
+def test_a_list_that_is_damaged_meanwhile_is_named_once_and_those_read_last_count(lake, caplog):
+    clock = [FETCHED]
+    fetch_lists(lake)
+    intake = Intake(lake, now=lambda: clock[0])
+    (lake.ip_lists / "broken.json").write_text("{")
+    for name in ("before", "meanwhile", "later"):
+        send(intake, {"path": f"/{name}", "ip": "20.42.10.7", "user_agent": GPTBOT})
+        clock[0] += 2 * REFRESH_AFTER
+    (told,) = caplog.messages
+    assert "broken.json" in told
+    assert {visit["path"]: visit["confidence"] for visit in landed(lake)} == dict.fromkeys(
+        ("/before", "/meanwhile", "/later"), "verified"
+    )
+
+
+def test_a_list_that_was_damaged_from_the_beginning_keeps_no_visit_away(lake, caplog):
+    (lake.ip_lists / "broken.json").write_text("{")
+    send(Intake(lake), {"path": "/a", "ip": "20.42.10.7", "user_agent": GPTBOT})
+    assert only(lake)["confidence"] == "high"
+    assert "broken.json" in caplog.text
+
+
+def test_a_country_that_is_told_wins_over_the_database(lake, countries):
+    intake = Intake(lake, countries=countries, now=lambda: NOW)
+    rows = [
+        ("/told", "FR", "81.2.69.7"),
+        ("/found", "XX", "81.2.69.7"),
+        ("/neither", "", "203.0.113.7"),
+        ("/no", "", ""),
+    ]
+    send(intake, *({"path": path, "country": country, "ip": ip} for path, country, ip in rows))
+    told = {visit["path"]: visit["country"] for visit in landed(lake)}
+    assert told == {"/told": "FR", "/found": "DE", "/neither": None, "/no": None}
+
+
+def test_what_lands_is_sorted_by_short_code_and_time(lake, intake):
+    times = [("/b", 3), ("/", 0), ("/a", 9), ("/b", 1), ("/a", 2)]
+    send(intake, *({"path": path, "time": f"2026-03-01T00:00:0{second}Z"} for path, second in times))
+    visits = [(visit["short_code"], visit["visited_at"].second) for visit in landed(lake)]
+    assert visits == [("a", 2), ("a", 9), ("b", 1), ("b", 3), (None, 0)]
+    assert [Path(file.path).parent.name for file in lake.manifest.live_files("acme")] == ["day=2026-03-01"]
+
+
+TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
+ODD = TEXTS | st.sampled_from(
+    ("%", "%ud800", "\\x", "\\xff\\xfe", "utm_source=%ff%00", "//[", "https://[", "a" * 9_000, "\u202e", "?")
+)
+ROWS = st.fixed_dictionaries(
+    {},
+    optional={
+        "time": st.integers(0, 1_776_000_000) | st.floats(0, 1.776e9) | TEXTS,
+        "ip": st.ip_addresses().map(str) | TEXTS,
+        "method": st.sampled_from(("GET", "POST", "head")) | TEXTS,
+        "url": st.tuples(st.sampled_from(("/", "https://", "https://go.example/?")), ODD).map("".join),
+        "domain": ODD,
+        "path": ODD.map("/{}".format),
+        "status": st.integers(100, 999) | st.integers(),
+        "user_agent": ODD | st.tuples(st.sampled_from(AGENTS), ODD).map("".join),
+        "referrer": ODD | st.tuples(st.sampled_from(REFERRERS), ODD).map("".join),
+        "country": st.sampled_from(("DE", "xx")) | TEXTS,
+    },
+)
+
+
+@given(st.lists(ROWS, min_size=1, max_size=30))
+@some
+def test_whatever_is_told_lands_or_is_refused_and_stops_nobody_else(twins, rows):
+    _, _, lake, intake = twins
+    organization = f"example-{next(NAMES)}"
+    bodies = [json.dumps(row).encode() for row in rows]
+    good = Sent(f"{organization}-good", [b'{"path": "/good"}'])
+    told, other = intake.land([Sent(organization, bodies), good])
+    assert (other.accepted, other.refused) == (1, [])
+    assert told.accepted + len(told.refused) == len(rows)
+    pending.flush_all(lake)
+    files = lake.manifest.live_files(organization)
+    assert sum(pq.ParquetFile(lake.checked(file)).metadata.num_rows for file in files) == told.accepted
+
+
+def test_the_pattern_of_short_codes_is_the_operators(lake):
+    intake = Intake(lake, short_code_pattern=r"^/go/(\w+)$", now=lambda: NOW)
+    send(intake, *({"path": path} for path in ("/go/sale", "/sale", "/go/a/b")))
+    assert {visit["path"]: visit["short_code"] for visit in landed(lake)} == {
+        "/go/sale": "sale", "/sale": None, "/go/a/b": None
+    }  # fmt: skip

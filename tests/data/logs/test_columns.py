@@ -1,0 +1,506 @@
+"""Lines whose fields have names: what the readers of other servers' formats make of them."""
+
+import json
+from datetime import datetime
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.errors import BadInput
+from data.logs import formats as readers
+from data.logs.formats import FORMATS, Guide, notation_of
+
+AT = datetime(2026, 3, 4, 10, 5, 3)
+FIELDS = ("domain", "ip", "visited_at", "request", "status", "referrer", "user_agent", "country")
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
+READ = {
+    "reason": None,
+    "domain": "go.example.com",
+    "ip": "203.0.113.7",
+    "visited_at": AT,
+    "request": "GET /abc?q=1 HTTP/1.1",
+    "status": 302,
+    "referrer": "https://t.co/x",
+    "user_agent": CHROME,
+    "country": "DE",
+}
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with duckdb.connect() as engine:
+        engine.execute("SET TimeZone = 'UTC'")
+        engine.execute(readers.text_of("macros"))
+        yield engine
+
+
+@pytest.fixture
+def facts(engine):
+    """Reads lines in one format; one dict a line, its reason included."""
+
+    def read(log_format, *lines, guide=None):
+        text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines).encode()
+        readers.read(engine, readers.lines_of(text, 1), log_format, guide or Guide())
+        found = engine.execute(f"SELECT reason, {', '.join(FIELDS)} FROM requests ORDER BY number").fetchall()
+        return [dict(zip(("reason", *FIELDS), row, strict=True)) for row in found]
+
+    return read
+
+
+@pytest.fixture
+def fact(facts):
+    def read(log_format, line, guide=None):
+        (found,) = facts(log_format, line, guide=guide)
+        return found
+
+    return read
+
+
+def without(row, *names):
+    return {name: value for name, value in row.items() if name not in names}
+
+
+# nginx
+
+NGINX = {
+    "time_iso8601": "2026-03-04T11:05:03+01:00",
+    "remote_addr": "203.0.113.7",
+    "request": "GET /abc?q=1 HTTP/1.1",
+    "status": "302",
+    "http_referer": "https://t.co/x",
+    "http_user_agent": CHROME,
+    "host": "Go.Example.com",
+    "http_cf_ipcountry": "DE",
+}
+
+
+@pytest.mark.parametrize(
+    ("gone", "other"),
+    [
+        ([], {}),
+        (["time_iso8601"], {"time_local": "04/Mar/2026:05:05:03 -0500"}),
+        (["time_iso8601"], {"msec": "1772618703.000"}),
+        (["time_iso8601"], {"msec": 1772618703.0}),
+        (["request"], {"request_uri": "/abc?q=1"}),
+        (["request"], {"request_method": "GET", "request_uri": "/abc?q=1", "uri": "/index.html"}),
+        (["request"], {"request_method": "GET", "uri": "/abc", "args": "q=1"}),
+        (["host"], {"http_host": "go.example.com:8443"}),
+        (["host"], {"http_host": "-", "server_name": "go.example.com"}),
+        (["remote_addr"], {"http_x_forwarded_for": "203.0.113.7, 10.0.0.1"}),
+        ([], {"http_x_forwarded_for": "198.51.100.1"}),
+        (["http_cf_ipcountry"], {"geoip_country_code": "DE"}),
+        (["http_cf_ipcountry"], {"geoip2_data_country_code": "de"}),
+        ([], {"status": 302, "nested": {"a": [1]}}),
+    ],
+)
+def test_variables_of_nginx_stand_for_one_another(fact, gone, other):
+    assert fact("nginx-json", without(NGINX, *gone) | other) == READ
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"http_referer": "-", "http_user_agent": "-"}, {"referrer": "", "user_agent": ""}),
+        ({"http_referer": "", "http_user_agent": ""}, {"referrer": "", "user_agent": ""}),
+        ({"host": "_", "server_name": "_"}, {"domain": "_"}),
+        ({"host": "", "server_name": "_"}, {"domain": ""}),
+        ({"http_cf_ipcountry": "XX"}, {"country": ""}),
+        ({"http_cf_ipcountry": "T1"}, {"country": ""}),
+        ({"request": ""}, {"request": ""}),
+        ({"http_user_agent": 'say "hi"'}, {"user_agent": 'say "hi"'}),
+    ],
+)
+def test_what_nginx_does_not_know_is_empty(fact, other, told):
+    assert fact("nginx-json", NGINX | other) == READ | told
+
+
+def test_a_json_line_of_nginx_without_status_was_served(fact):
+    assert fact("nginx-json", without(NGINX, "status")) == READ | {"status": 200}
+
+
+def test_json_that_nginx_was_not_told_to_escape_is_read_with_the_escapes_of_its_log(fact):
+    line = json.dumps(NGINX).replace("Chrome/131", r"\x22Chrome\x22 \xD0\xAF")
+    assert fact("nginx-json", line)["user_agent"] == CHROME.replace("Chrome/131", r"\x22Chrome\x22 \xD0\xAF")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{", "not in the nginx-json format"),
+        ("[1]", "not in the nginx-json format"),
+        (without(NGINX, "time_iso8601"), "not in the nginx-json format"),
+        (without(NGINX, "request"), "not in the nginx-json format"),
+        (NGINX | {"time_iso8601": "today"}, "no readable time"),
+        (NGINX | {"status": "000"}, "no readable status"),
+    ],
+)
+def test_lines_that_are_not_of_nginx_are_refused(fact, line, reason):
+    assert fact("nginx-json", line)["reason"] == reason
+
+
+# A notation of nginx
+
+USUAL = (
+    '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent"'
+)
+COMBINED = f'203.0.113.7 - frank [04/Mar/2026:10:05:03 +0000] "GET /abc?q=1 HTTP/1.1" 302 5 "https://t.co/x" "{CHROME}"'
+
+
+def by(notation):
+    return Guide(notation=notation_of(notation))
+
+
+def test_a_notation_reads_what_it_says(fact):
+    line, notation = f'{COMBINED} "Go.Example.com" DE 0.004', USUAL + ' "$host" $http_cf_ipcountry $request_time'
+    assert fact("nginx", line, by(notation)) == READ
+
+
+@pytest.mark.parametrize(
+    ("notation", "line", "told"),
+    [
+        ("$msec $request_uri", "1772618703.000 /abc?q=1", {}),
+        ("$time_iso8601|$request", "2026-03-04T10:05:03+00:00|GET /abc?q=1 HTTP/1.1", {}),
+        ("${time_iso8601}: ${request_method} ${uri}?$args", "2026-03-04T11:05:03+01:00: GET /abc?q=1", {}),
+        ("$msec $uri $request_method", "1772618703 /abc POST", {"request": "POST /abc HTTP/1.1"}),
+        ("$msec $status $request", "1772618703 404 GET /abc?q=1 HTTP/1.1", {"status": 404}),
+        (r"time:$msec\tuser:$remote_user\treq:$request", "time:1772618703\tuser:a\treq:GET /abc?q=1", {}),
+        ("[$msec] (a|b)* $request_uri$", "[1772618703] (a|b)* /abc?q=1$", {}),
+        ('$msec $http_x_forwarded_for "$request"', '1772618703 10.9.8.7, 10.0.0.1 "GET /abc?q=1"', {"ip": "10.9.8.7"}),
+        ("$msec $http_x_forwarded_for $remote_addr $request_uri", "1772618703 10.9.8.7 - /abc?q=1", {"ip": "-"}),
+        ("$msec $request_uri $msec", "1772618703 /abc?q=1 1772618704", {}),
+        ("$msec $server_name $http_host $request_uri", "1772618703 _ A.Example:80 /abc?q=1", {"domain": "a.example"}),
+        ("$bytes_sent $upstream_addr $msec $request_uri", "5 10.0.0.1:80, 10.0.0.2:80 1772618703 /abc?q=1", {}),
+    ],
+)  # fmt: skip
+def test_a_notation_may_say_no_more_than_time_and_request(fact, notation, line, told):
+    found = fact("nginx", line, by(notation))
+    rest = dict.fromkeys(("domain", "ip", "referrer", "user_agent", "country"), "")
+    request = found["request"].removesuffix(" HTTP/1.1")
+    wanted = READ | rest | {"status": 200} | told
+    assert found | {"request": request} == wanted | {"request": wanted["request"].removesuffix(" HTTP/1.1")}
+
+
+@pytest.mark.parametrize("user", ["frank", "Frank van Dijk", "frank [admin]", 'a "b"', "a - b", ""])
+def test_a_user_may_have_any_name_in_a_notation(fact, user):
+    found = fact("nginx", COMBINED.replace("frank", user), by(USUAL))
+    assert found == READ | {"domain": "", "country": ""}
+
+
+def test_lines_of_another_notation_are_refused(facts):
+    lines = ["garbage", COMBINED[:-1], COMBINED + " more", COMBINED.replace("Mar", "März")]
+    assert {found["reason"] for found in facts("nginx", *lines, guide=by(USUAL))} == {"not in the nginx format"}
+    assert fact_of(facts, COMBINED.replace("04/Mar", "32/Mar")) == "no readable time"
+    assert fact_of(facts, COMBINED.replace(" 302 ", " - ")) == "no readable status"
+
+
+def fact_of(facts, line):
+    (found,) = facts("nginx", line, guide=by(USUAL))
+    return found["reason"]
+
+
+@pytest.mark.parametrize(
+    ("notation", "told"),
+    [
+        ("$remote_addr $request", r"names no time: it needs \$time_local, \$time_iso8601 or \$msec\."),
+        ("$time_local $status", r"names no request: it needs \$request, \$request_uri or \$uri\."),
+        ("", "names no time"),
+        ("$msec $request$status", r"\$request and \$status side by side: .* write what stands between them"),
+        ("$msec $foo${bar} $uri", r"\$foo and \$bar side by side"),
+    ],
+)
+def test_a_notation_that_cannot_be_read_by_is_bad_input(notation, told):
+    with pytest.raises(BadInput, match=f"--log-format .*{told}"):
+        notation_of(notation)
+
+
+# Caddy
+
+CADDY = {
+    "ts": 1772618703,
+    "logger": "http.log.access.log0",
+    "status": 302,
+    "request": {
+        "remote_ip": "10.0.0.1",
+        "client_ip": "203.0.113.7",
+        "method": "GET",
+        "host": "Go.Example.com:8443",
+        "uri": "/abc?q=1",
+        "headers": {
+            "User-Agent": [CHROME],
+            "Referer": ["https://t.co/x"],
+            "Cf-Ipcountry": ["DE"],
+            "Accept": ["a", "b"],
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {},
+        {"ts": "2026-03-04T11:05:03+01:00"},
+        {"ts": "2026/03/04 10:05:03".replace("/", "-")},
+        {"logger": "http.log.access"},
+        {"logger": None},
+        {"request": without(CADDY["request"], "client_ip") | {"remote_ip": "203.0.113.7"}},
+        {"request": CADDY["request"] | {"client_ip": "", "remote_ip": "203.0.113.7"}},
+    ],
+)
+def test_a_line_of_caddy_gives_all_its_facts(fact, other):
+    assert fact("caddy", CADDY | other) == READ
+
+
+def test_a_line_of_caddy_may_lack_headers(fact):
+    bare = {"referrer": "", "user_agent": "", "country": ""}
+    assert fact("caddy", CADDY | {"request": without(CADDY["request"], "headers")}) == READ | bare
+    assert fact("caddy", CADDY | {"request": CADDY["request"] | {"headers": {"User-Agent": CHROME}}}) == READ | bare
+
+
+def test_a_user_agent_is_kept_as_a_server_that_escapes_would_log_it(fact):
+    line = CADDY | {"request": CADDY["request"] | {"headers": {"User-Agent": ['a\\x41 "b"']}}}
+    assert fact("caddy", line)["user_agent"] == 'a\\\\x41 "b"'
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("caddy", "not in the caddy format"),
+        (CADDY | {"logger": "http.log.error"}, "not of the access log, but of another logger"),
+        ({"ts": 1, "logger": "tls.obtain", "msg": "certificate"}, "not of the access log, but of another logger"),
+        (without(CADDY, "status"), "not in the caddy format"),
+        (CADDY | {"request": "GET /"}, "not in the caddy format"),
+        (CADDY | {"ts": "04 Mar"}, "no readable time"),
+        (CADDY | {"status": 0}, "no readable status"),
+    ],
+)
+def test_lines_that_caddy_writes_beside_its_access_log_are_refused(fact, line, reason):
+    assert fact("caddy", line)["reason"] == reason
+
+
+# Cloudflare
+
+CLOUDFLARE = {
+    "EdgeStartTimestamp": 1772618703000000000,
+    "ClientIP": "203.0.113.7",
+    "ClientRequestMethod": "GET",
+    "ClientRequestHost": "go.example.com",
+    "ClientRequestURI": "/abc?q=1",
+    "ClientRequestUserAgent": CHROME,
+    "ClientRequestReferer": "https://t.co/x",
+    "EdgeResponseStatus": 302,
+    "ClientCountry": "de",
+}
+
+
+@pytest.mark.parametrize("at", [1772618703000000000, 1772618703, "2026-03-04T10:05:03Z"])
+def test_a_line_of_cloudflare_has_its_time_in_three_ways(fact, at):
+    assert fact("cloudflare", CLOUDFLARE | {"EdgeStartTimestamp": at}) == READ
+
+
+def test_a_line_of_cloudflare_may_have_the_path_alone(fact):
+    line = without(CLOUDFLARE, "ClientRequestURI", "ClientCountry") | {"ClientRequestPath": "/abc"}
+    assert fact("cloudflare", line) == READ | {"request": "GET /abc HTTP/1.1", "country": ""}
+
+
+@pytest.mark.parametrize("country", ["xx", "T1", "", None])
+def test_a_country_that_cloudflare_does_not_know_is_none(fact, country):
+    assert fact("cloudflare", CLOUDFLARE | {"ClientCountry": country}) == READ | {"country": ""}
+
+
+@pytest.mark.parametrize("name", ["EdgeStartTimestamp", "ClientRequestURI"])
+def test_a_line_of_cloudflare_without_time_or_target_is_refused(fact, name):
+    assert fact("cloudflare", without(CLOUDFLARE, name))["reason"] == "not in the cloudflare format"
+
+
+# AWS load balancer
+
+ALB = (
+    "https 2026-03-04T10:05:03.000000Z app/lb/50dc 203.0.113.7:2817 10.0.0.1:80 0.086 0.048 0.037 302 200 0 57 "
+    f'"GET https://Go.Example.com:443/abc?q=1 HTTP/1.1" "{CHROME}" ECDHE TLSv1.2 arn:x "Root=1" "a.example" "-"'
+)
+ALB_READ = READ | {"request": "GET https://Go.Example.com:443/abc?q=1 HTTP/1.1", "referrer": "", "country": ""}
+
+
+def test_a_line_of_a_load_balancer_gives_all_its_facts(fact):
+    assert fact("alb", ALB) == ALB_READ
+    assert fact("alb", ALB.replace("203.0.113.7:2817", "[2001:db8::1]:2817"))["ip"] == "2001:db8::1"
+    assert fact("alb", ALB.replace("203.0.113.7:2817", "2001:db8::1:2817"))["ip"] == "2001:db8::1"
+    assert fact("alb", ALB.replace(f'"{CHROME}"', r'"say \"hi\""'))["user_agent"] == r"say \"hi\""
+
+
+def test_a_malformed_request_to_a_load_balancer_is_a_request(fact):
+    found = fact("alb", ALB.replace("GET https://Go.Example.com:443/abc?q=1 HTTP/1.1", "- http://a.example:80- -"))
+    assert (found["reason"], found["request"], found["domain"]) == (None, "- http://a.example:80- -", "a.example")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (ALB[: ALB.index("Chrome")], "not in the alb format"),
+        (ALB.replace("app/", "net/"), "not in the alb format"),
+        (ALB.replace(" 0.048", ""), "not in the alb format"),
+        (ALB.replace("2026-03-04T", "04/Mar/2026:"), "no readable time"),
+        (ALB.replace(" 302 ", " - "), "no readable status"),
+    ],
+)
+def test_lines_that_are_not_of_a_load_balancer_are_refused(fact, line, reason):
+    assert fact("alb", line)["reason"] == reason
+
+
+# W3C extended, IIS and CloudFront
+
+IIS = "#Fields: date time cs-method cs-uri-stem cs-uri-query c-ip cs(User-Agent) cs(Referer) cs-host sc-status"
+IIS_LINE = (
+    "2026-03-04 10:05:03 GET /abc q=1 203.0.113.7 " + CHROME.replace(" ", "+") + " https://t.co/x Go.Example.com 302"
+)
+IIS_READ = READ | {"country": ""}
+AMAZON = IIS.replace("cs-host", "cs(Host) x-host-header c-country")
+AMAZON_LINE = "\t".join(
+    ["2026-03-04", "10:05:03", "GET", "/abc", "q=1", "203.0.113.7", CHROME.replace(" ", "%20"), "https://t.co/x",
+     "d1.cloudfront.net", "Go.Example.com", "DE", "302"]
+)  # fmt: skip
+
+
+def test_fields_are_found_by_the_names_of_the_directive(facts):
+    assert facts("w3c", IIS, IIS_LINE) == [IIS_READ]
+    assert facts("cloudfront", AMAZON, AMAZON_LINE) == [READ]
+
+
+def test_the_directive_may_stand_before_the_lines(fact):
+    assert fact("w3c", IIS_LINE, Guide(fields=IIS.encode())) == IIS_READ
+    assert fact("cloudfront", AMAZON_LINE, Guide(fields=AMAZON.encode())) == READ
+
+
+def test_the_directive_may_come_again_with_other_fields(facts):
+    other = "#Fields: time date sc-status cs-uri-stem c-ip"
+    lines = [IIS, IIS_LINE, "#Date: now", other, "10:05:04 2026-03-04 404 /x 203.0.113.8", IIS, IIS_LINE]
+    first, second, third = facts("w3c", *lines, guide=Guide(fields=other.encode()))
+    assert first == third == IIS_READ
+    assert (second["ip"], second["status"], second["request"]) == ("203.0.113.8", 404, "GET /x HTTP/1.1")
+    assert second["visited_at"] == datetime(2026, 3, 4, 10, 5, 4)
+
+
+def test_directives_are_no_lines(facts):
+    assert facts("w3c", "#Version: 1.0", IIS, "#Remark: 203.0.113.9") == []
+
+
+@pytest.mark.parametrize(
+    ("before", "line", "reason"),
+    [
+        ("#Version: 1.0", IIS_LINE, "no #Fields line before it"),
+        (IIS, IIS_LINE + " more", "not as many fields as the #Fields line before it names"),
+        (IIS, IIS_LINE[:60], "not as many fields as the #Fields line before it names"),
+        ("#Fields: date time c-ip", "2026-03-04 10:05:03 203.0.113.7", "not in the w3c format"),
+        (IIS, IIS_LINE.replace("2026-03-04", "-"), "no readable time"),
+        (IIS.replace("date ", ""), IIS_LINE.replace("2026-03-04 ", ""), "no readable time"),
+        (IIS, IIS_LINE.replace(" 302", " -"), "no readable status"),
+    ],
+)
+def test_lines_that_do_not_fit_their_directive_are_refused(facts, before, line, reason):
+    (found,) = facts("w3c", before, line)
+    assert found["reason"] == reason
+
+
+@pytest.mark.parametrize(
+    ("logged", "user_agent"),
+    [
+        ("-", ""),
+        ("Mozilla/5.0+(compatible;+GPTBot/1.2;++https://openai.com/gptbot)",
+         "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"),
+        ("curl/8.5.0", "curl/8.5.0"),
+    ],
+)  # fmt: skip
+def test_a_plus_in_a_user_agent_of_iis_is_a_space(facts, logged, user_agent):
+    (found,) = facts("w3c", IIS, IIS_LINE.replace(CHROME.replace(" ", "+"), logged))
+    assert found["user_agent"] == user_agent
+
+
+@pytest.mark.parametrize(
+    ("logged", "user_agent"),
+    [("-", ""), ("a%20b%22c%C3%A9", 'a b"cé'), ("100%", "100%"), ("a%FF", "a%FF"), ("a%5Cb", "a\\\\b")],
+)
+def test_a_user_agent_of_cloudfront_is_percent_encoded(facts, logged, user_agent):
+    (found,) = facts("cloudfront", AMAZON, AMAZON_LINE.replace(CHROME.replace(" ", "%20"), logged))
+    assert found["user_agent"] == user_agent
+
+
+def test_a_viewer_of_cloudfront_asked_for_the_host_it_named(facts):
+    lines = [AMAZON_LINE, AMAZON_LINE.replace("Go.Example.com", "-"), AMAZON_LINE.replace("q=1", "-")]
+    first, second, third = facts("cloudfront", AMAZON, *lines)
+    assert (first["domain"], second["domain"]) == ("go.example.com", "d1.cloudfront.net")
+    assert third["request"] == "GET /abc HTTP/1.1"
+
+
+# All of them
+
+LINES = {
+    "alb": [ALB],
+    "caddy": [CADDY],
+    "cloudflare": [CLOUDFLARE],
+    "cloudfront": [AMAZON, AMAZON_LINE],
+    "nginx-json": [NGINX],
+    "w3c": [IIS, IIS_LINE],
+    "ndjson": [{"time": 1772618703, "path": "/abc"}],
+    "csv": ["time,path", "1772618703,/abc"],
+    "combined": [COMBINED],
+    "vhost-combined": [f"a.example:80 {COMBINED}"],
+    "common": [COMBINED[: COMBINED.index(' "https')]],
+}
+
+
+@pytest.mark.parametrize("log_format", LINES)
+def test_every_format_is_seen_from_one_line_and_explains_no_line_of_another(engine, facts, log_format):
+    text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in LINES[log_format]).encode()
+    guide = Guide(header=text.partition(b"\n")[0])
+    assert readers.detect(engine, readers.lines_of(text, 1), guide) == log_format
+    explained = [
+        name for name in FORMATS if None in [found["reason"] for found in facts(name, *LINES[log_format], guide=guide)]
+    ]
+    assert explained == [log_format]
+
+
+def test_every_format_has_its_lines_here():
+    assert set(LINES) == set(FORMATS)
+
+
+PIECES = [
+    "",
+    '"',
+    "\\",
+    "\\u0000",
+    "\\ud800",
+    "%ff",
+    ",",
+    "\t",
+    "NaN",
+    "null",
+    "#Fields: ",
+    "1e999",
+    "\x01",
+    "é",
+    "[" * 5_000,
+]
+WHOLE = [line if isinstance(line, str) else json.dumps(line) for lines in LINES.values() for line in lines]
+SPOILT = st.builds(
+    lambda line, at, gone, piece: line[:at] + piece + line[at + gone :],
+    st.sampled_from(WHOLE), st.integers(0, 400), st.integers(0, 20), st.sampled_from(PIECES),
+)  # fmt: skip
+
+
+@given(st.lists(SPOILT, min_size=20, max_size=40))
+@settings(max_examples=10, deadline=None, derandomize=True)
+def test_whatever_a_line_holds_every_reader_answers_for_it(lines):
+    with duckdb.connect() as engine:
+        engine.execute("SET TimeZone = 'UTC'")
+        engine.execute(readers.text_of("macros"))
+        table = readers.lines_of("\n".join(lines).encode(), 2)
+        guide = Guide(b"time,path", IIS.encode(), notation=notation_of(USUAL))
+        for log_format in (*FORMATS, "nginx"):
+            readers.read(engine, table, log_format, guide)
+            rows = engine.execute(f"SELECT number, reason, {', '.join(FIELDS)}, is_mended FROM requests").fetchall()
+            told = [number for number, *_ in rows]
+            assert len(told) == len(set(told)) <= len(table)
+            assert [row for row in rows if row[1] is None and None in row[2:]] == []

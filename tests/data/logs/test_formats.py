@@ -1,0 +1,622 @@
+"""Logs of other servers and of one's own making: what they land, how they are told apart, how they go on."""
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from datetime import date, datetime, timedelta
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from data.errors import BadInput
+from data.ingest.importer import Importer, Options
+from data.logs import source
+from data.logs.formats import FORMATS, NAMES, columns_from, notation_of
+from data.store.lake import Lake
+
+LOGS = Path(__file__).parent / "samples"
+START, END = date(1, 1, 1), date(9999, 12, 31)
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
+FACTS = ("visited_at", "domain", "path", "short_code", "method", "status", "referrer", "user_agent", "country")
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """A lake for all tests of this file, each with organizations of its own."""
+    folder = tmp_path_factory.mktemp("formats")
+    lake = Lake(folder / "lake", create=True)
+    yield lake, Importer(lake), folder, count()
+    lake.manifest.close()
+
+
+class Log:
+    """A log of an organization of its own that is imported again and again."""
+
+    def __init__(self, shared):
+        self.lake, self._importer, folder, numbers = shared
+        self.organization = f"example-{next(numbers)}"
+        self.path = folder / f"{self.organization}.log"
+
+    def load(self, content, log_format="auto", columns="", notation=""):
+        self.path.write_bytes(content.encode() if isinstance(content, str) else content)
+        told = notation_of(notation) if notation else None
+        options = Options(self.organization, log_format=log_format, columns=columns_from(columns), notation=told)
+        return self._importer.run(self.path, options)
+
+    def visits(self):
+        """Every visit, in the order of its path, as the facts of FACTS and whether there is a visitor."""
+        visits = []
+        for file in self.lake.visit_files(self.organization, START, END):
+            visits += pq.ParquetFile(file).read().to_pylist()
+        return visits
+
+    def facts(self):
+        return [tuple(visit[name] for name in FACTS) for visit in self.visits()]
+
+
+@pytest.fixture
+def log(shared):
+    return Log(shared)
+
+
+# Real lines
+
+WINDOWS_CHROME = (
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) "
+    "Chrome/78.0.3904.108 Safari/537.36"
+)
+IIS_CHROME = (
+    "Mozilla/5.0 (Windows NT 6.3; WOW64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/31.0.1650.63 Safari/537.36"
+)
+MAC_CHROME = (
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) "
+    "Chrome/110.0.0.0 Safari/537.36"
+)
+BINGBOT = (
+    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; bingbot/2.0; "
+    "+http://www.bing.com/bingbot.htm) Chrome/116.0.1938.76 Safari/537.36"
+)
+ALB_AT, LAMBDA_AT = datetime(2018, 7, 2, 22, 23, 0, 186641), datetime(2018, 11, 30, 22, 23, 0, 186641)
+DISTRIBUTION = "d111111abcdef8.cloudfront.net"
+VISITS = {  # in the order of days, short codes and times
+    "alb": [
+        (ALB_AT, "www.example.com", "/", None, "GET", 200, None, "curl/7.46.0", None),
+        (ALB_AT, "www.example.com", "/", None, "GET", 200, None, "curl/7.46.0", None),
+        (ALB_AT, "10.0.2.105", "/", None, "GET", 200, None, "curl/7.46.0", None),
+        (ALB_AT, "10.0.0.30", "/", None, "GET", 101, None, None, None),
+        (ALB_AT, "10.0.0.30", "/", None, "GET", 101, None, None, None),
+        (LAMBDA_AT, "www.example.com", "/", None, "GET", 200, None, "curl/7.46.0", None),
+        (LAMBDA_AT, "www.example.com", "/", None, "GET", 502, None, "curl/7.46.0", None),
+    ],
+    "caddy": [
+        (datetime(2022, 3, 9, 21, 30, 1, 524102), "localhost", "/", None, "GET", 200, None, "curl/7.82.0", None),
+    ],
+    "cloudflare": [
+        (
+            datetime(2018, 12, 17, 17, 27, 7, 951000), "test.logpull.load.com", "/assets/3d.gif", None, "GET", 200,
+            None, None, None,
+        ),
+        (
+            datetime(2023, 3, 3, 5, 29, 6), "www.theburritobot2.com", "/product/66VCHSJNUP", None, "GET", 401,
+            "www.theburritobot2.com", MAC_CHROME, "US",
+        ),
+    ],
+    "cloudfront": [
+        *[(datetime(2019, 12, 4, 21, 2, 31), DISTRIBUTION, "/index.html", None, "GET", 200, None, WINDOWS_CHROME, None)]
+        * 3,
+        (datetime(2019, 12, 13, 22, 36, 26), "www.example.com", "/", None, "GET", 502, None, WINDOWS_CHROME, None),
+        (
+            datetime(2019, 12, 13, 22, 36, 27), "www.example.com", "/favicon.ico", None, "GET", 502,
+            "www.example.com", WINDOWS_CHROME, None,
+        ),
+        (datetime(2019, 12, 13, 22, 37, 2), "www.example.com", "/", None, "GET", 502, None, "curl/7.55.1", None),
+    ],
+    "nginx-json": [
+        (datetime(2021, 2, 25, 21, 20, 1), None, "/about-us", "about-us", "GET", 404, None, "curl/7.58.0", None),
+        (
+            datetime(2024, 12, 10, 10, 53, 47), "nl.appfelstrudel.com",
+            "/a/1080936380/alternative-to-refaid-refugee-aid-app.html", None, "GET", 200, None, BINGBOT, "US",
+        ),
+    ],
+    "w3c": [
+        (
+            datetime(2002, 5, 2, 17, 42, 15), None, "/images/picture.jpg", None, "GET", 200, None,
+            "Mozilla/4.0 (compatible;MSIE 5.5; Windows 2000 Server)", None,
+        ),
+        *[
+            (
+                datetime(2014, 1, 1, 2, 1, 9), "www.sample.com", f"/blogposts/mvc4/step{step}.png", None, "GET", 200,
+                "weblogs.asp.net", IIS_CHROME, None,
+            )
+            for step in (2, 3)
+        ],
+    ],
+}  # fmt: skip
+OTHER_LOGGER = "not of the access log, but of another logger"
+REFUSED = {"caddy": [(2, OTHER_LOGGER), (3, OTHER_LOGGER)]}
+
+
+@pytest.mark.parametrize("log_format", VISITS)
+def test_a_real_log_is_known_by_itself_and_lands_exactly_these_visits(log, log_format):
+    summary = log.load((LOGS / f"{log_format}.log").read_bytes())
+    assert summary.log_format == log_format
+    assert log.facts() == VISITS[log_format]
+    assert all(visit["visitor"] for visit in log.visits())
+    assert summary.rejects == REFUSED.get(log_format, [])
+    assert summary.lines == len(VISITS[log_format]) + summary.rejected
+
+
+def test_every_sample_names_its_source_and_lands_visits():
+    samples = {path.name for path in LOGS.glob("*.log")}
+    rows = re.findall(r"^\| `(.*?)` \| (.*?) \|", (LOGS / "README.md").read_text("utf-8"), re.MULTILINE)
+    assert {name for name, sources in rows if "https://" in sources} == samples
+    assert {name.removesuffix(".log") for name in samples} == set(VISITS)
+
+
+@pytest.mark.parametrize("ending", ["\r\n", "\n"])
+@pytest.mark.parametrize("log_format", VISITS)
+def test_byte_order_mark_and_carriage_returns_are_no_text(log, log_format, ending):
+    text = (LOGS / f"{log_format}.log").read_text("utf-8").replace("\n", ending)
+    log.load(b"\xef\xbb\xbf" + text.encode())
+    assert log.facts() == VISITS[log_format]
+
+
+@pytest.mark.parametrize("log_format", VISITS)
+def test_a_real_log_is_read_alike_in_blocks_and_in_steps(log, log_format, monkeypatch):
+    """Every cut between two lines: what comes later still knows the header, and nothing counts twice."""
+    lines = (LOGS / f"{log_format}.log").read_bytes().splitlines(keepends=True)
+    monkeypatch.setattr(source, "CHUNK_BYTES", 700)
+    monkeypatch.setattr(source, "BLOCK_BYTES", max(map(len, lines)))
+    for number in range(1, len(lines) + 1):
+        log.load(b"".join(lines[:number]))
+    assert sorted(log.facts(), key=str) == sorted(VISITS[log_format], key=str)
+
+
+def test_a_log_of_directives_alone_is_no_error_and_gets_its_format_later(log):
+    text = (LOGS / "w3c.log").read_text("utf-8")
+    head = "".join(text.splitlines(keepends=True)[:4])
+    begun = log.load(head)
+    assert (begun.lines, begun.visits, begun.rejected, begun.log_format) == (0, 0, 0, "auto")
+    assert log.load(text).log_format == "w3c"
+    assert log.facts() == VISITS["w3c"]
+
+
+# Files of one's own
+
+ROWS = [
+    {
+        "time": "2026-03-04T10:05:03Z", "ip": "203.0.113.7", "method": "GET",
+        "url": "https://Go.Example.com:443/abc?utm_source=News", "status": "302", "user_agent": CHROME,
+        "referrer": "https://t.co/x?y", "country": "de",
+    },
+    {
+        "time": "2026-03-04T12:05:03.25+01:00", "ip": "2001:db8::1", "method": "head",
+        "url": "/b,c", "status": "404", "user_agent": 'He said "hi", \\ twice', "referrer": "", "country": "",
+    },
+]  # fmt: skip
+LANDED = [
+    (
+        datetime(2026, 3, 4, 11, 5, 3, 250000), None, "/b,c", None, "HEAD", 404, None, 'He said "hi", \\ twice', None,
+    ),
+    (
+        datetime(2026, 3, 4, 10, 5, 3), "go.example.com", "/abc", "abc", "GET", 302, "t.co", CHROME, "DE",
+    ),
+]  # fmt: skip
+
+
+def ndjson(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def as_csv(rows):
+    text = io.StringIO()
+    writer = csv.DictWriter(text, rows[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def parquet(rows, **kinds):
+    table = pa.Table.from_pylist(rows)
+    for name, kind in kinds.items():
+        table = table.set_column(table.column_names.index(name), name, table[name].cast(kind))
+    file = pa.BufferOutputStream()
+    pq.write_table(table, file)
+    return file.getvalue().to_pybytes()
+
+
+WRITERS = {"ndjson": ndjson, "csv": as_csv, "parquet": parquet}
+OWN = pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+
+
+@OWN
+def test_a_file_of_ones_own_is_known_by_its_columns_and_lands_exactly_these_visits(log, write):
+    summary = log.load(write(ROWS))
+    assert summary.log_format == ("csv" if write is as_csv else "ndjson")
+    assert sorted(log.facts(), key=str) == sorted(LANDED, key=str)
+    assert all(visit["visitor"] for visit in log.visits())
+    assert {visit["utm_source"] for visit in log.visits()} == {"News", None}
+    assert (summary.lines, summary.rejected) == (2, 0)
+
+
+@pytest.mark.parametrize("write", [ndjson, as_csv])
+def test_a_file_of_ones_own_may_come_from_windows(log, write):
+    log.load(b"\xef\xbb\xbf" + write(ROWS).replace("\n", "\r\n").encode())
+    assert sorted(log.facts(), key=str) == sorted(LANDED, key=str)
+
+
+@OWN
+def test_columns_may_have_other_names(log, write):
+    theirs = dict(zip(NAMES, ["ts", "client", "verb", "link", "site", "p", "code", "ua", "from", "cc"], strict=True))
+    rows = [{theirs[name]: value for name, value in row.items()} for row in ROWS]
+    given = ",".join(f"{ours}={theirs[ours]}" for ours in ROWS[0])
+    with pytest.raises(BadInput, match="--columns"):
+        log.load(write(rows))
+    assert log.load(write(rows), columns=given).log_format.endswith(" --columns")
+    assert sorted(log.facts(), key=str) == sorted(LANDED, key=str)
+
+
+def test_a_dot_reaches_into_inner_objects(log):
+    rows = [
+        {"@t": row["time"], "client": {"ip": row["ip"]}, "http": {"url": row["url"], "ua": {"raw": row["user_agent"]}}}
+        for row in ROWS
+    ]
+    log.load(ndjson(rows), columns="time=@t,ip=client.ip,url=http.url,user_agent=http.ua.raw")
+    assert {(visit["path"], visit["user_agent"]) for visit in log.visits()} == {
+        (path, user_agent) for _, _, path, _, _, _, _, user_agent, _ in LANDED
+    }
+    assert all(visit["visitor"] for visit in log.visits())
+
+
+@OWN
+def test_what_a_file_does_not_name_is_a_get_that_went_well(log, write):
+    log.load(write([{"time": "2026-03-04T10:05:03", "path": "/abc?q=1", "domain": "Go.Example.com"}]))
+    (visit,) = log.visits()
+    assert tuple(visit[name] for name in FACTS) == (
+        datetime(2026, 3, 4, 10, 5, 3), "go.example.com", "/abc", "abc", "GET", 200, None, None, None,
+    )  # fmt: skip
+    assert visit["visitor"] is None
+
+
+URLS = [
+    ("https://a.example", "a.example", "/"),
+    ("https://a.example?q=1", "a.example", "/"),
+    ("HTTPS://user:word@A.Example:8443/x/y?q=1#part", "a.example", "/x/y"),
+    ("http://[2001:db8::1]:80/x", "[2001:db8::1]", "/x"),
+    ("/x#part", "other.example", "/x"),
+    ("/x?u=https://b.example/y", "other.example", "/x"),
+    ("//b.example/x", "other.example", "//b.example/x"),
+]
+
+
+def test_a_url_is_absolute_or_a_path(log):
+    log.load(ndjson({"time": 1772618703 + n, "url": row[0], "domain": "other.example"} for n, row in enumerate(URLS)))
+    told = sorted((visit["visited_at"], visit["domain"], visit["path"]) for visit in log.visits())
+    assert [rest for _, *rest in told] == [rest for _, *rest in URLS]
+
+
+TIMES = [
+    (1772618703, datetime(2026, 3, 4, 10, 5, 3)),
+    ("1772618703", datetime(2026, 3, 4, 10, 5, 3)),
+    (1772618703.076759, datetime(2026, 3, 4, 10, 5, 3, 76759)),
+    (1772618703123, datetime(2026, 3, 4, 10, 5, 3, 123000)),
+    (1772618703123456, datetime(2026, 3, 4, 10, 5, 3, 123456)),
+    (1772618703123456000, datetime(2026, 3, 4, 10, 5, 3, 123456)),
+    ("2026-03-04 10:05:03", datetime(2026, 3, 4, 10, 5, 3)),
+    ("2026-03-04T10:05:03.123456Z", datetime(2026, 3, 4, 10, 5, 3, 123456)),
+    ("2026-03-04t10:05:03z", datetime(2026, 3, 4, 10, 5, 3)),
+    ("2026-03-04T10:05:03+0530", datetime(2026, 3, 4, 4, 35, 3)),
+    ("2026-03-04T10:05:03-05", datetime(2026, 3, 4, 15, 5, 3)),
+]
+NO_TIMES = [None, "", "-", "yesterday", "infinity", "NaN", -5, 1e300, "2026-13-01", "12:00", True]
+
+
+def test_a_time_is_iso_or_a_number_of_any_unit(log):
+    log.load(ndjson({"time": time, "path": f"/{number}"} for number, (time, _) in enumerate(TIMES)))
+    told = {visit["path"]: visit["visited_at"] for visit in log.visits()}
+    assert told == {f"/{number}": utc for number, (_, utc) in enumerate(TIMES)}
+
+
+def test_a_line_without_a_readable_time_is_refused(log):
+    summary = log.load(ndjson({"time": time, "path": "/x"} for time in [1772618703, *NO_TIMES]))
+    assert summary.rejects == [(number, "no readable time") for number in range(2, len(NO_TIMES) + 2)]
+    assert summary.visits == 1
+
+
+NO_OBJECTS = [
+    ("nothing of the kind", "not in the ndjson format"),
+    ('{"time": 1772618703, "path": "/', "not in the ndjson format"),
+    ('["2026-03-04T10:05:03", "203.0.113.9"]', "no url, and no path that begins with /"),
+    ('{"time": 1772618703, "ip": "203.0.113.9"}', "no url, and no path that begins with /"),
+    ('{"time": 1772618703, "path": "abc"}', "no url, and no path that begins with /"),
+    ('{"time": 1772618703, "path": "/", "status": "ok"}', "no readable status"),
+    ('{"time": 1772618703, "path": "/", "status": 99}', "no readable status"),
+    ('{"time": 1772618703, "path": "/' + "x" * 65_536 + '"}', "longer than 65536 bytes"),
+]
+NO_ROWS = [
+    ("2026-03-04T10:05:03Z,/x", "not as many cells as the first line names"),
+    ("2026-03-04T10:05:03Z,/x,GET,203.0.113.9", "not as many cells as the first line names"),
+    ('2026-03-04T10:05:03Z,"/x,GET', "not as many cells as the first line names"),
+    ('2026-03-04T10:05:03Z,"/x"y,GET', "not as many cells as the first line names"),
+    ("no time,/x,GET", "no readable time"),
+    ("2026-03-04T10:05:03Z,,GET", "no url, and no path that begins with /"),
+]
+
+
+def test_a_line_that_is_no_object_is_refused_and_the_others_land(log):
+    text = ndjson(ROWS)
+    summary = log.load(text + "".join(f"{line}\n" for line, _ in NO_OBJECTS) + text)
+    assert summary.rejects == [(number, reason) for number, (_, reason) in enumerate(NO_OBJECTS, 3)]
+    assert (summary.lines, summary.visits) == (4 + len(NO_OBJECTS), 4)
+
+
+def test_a_row_of_csv_that_is_none_is_refused_and_the_others_land(log):
+    good = '2026-03-04T10:05:03Z,"/a""b",GET\n'
+    summary = log.load(f"time,path,method\n{good}" + "".join(f"{line}\n" for line, _ in NO_ROWS) + good)
+    assert summary.rejects == [(number, reason) for number, (_, reason) in enumerate(NO_ROWS, 3)]
+    assert (summary.lines, [visit["path"] for visit in log.visits()]) == (2 + len(NO_ROWS), ['/a"b', '/a"b'])
+
+
+def test_an_empty_cell_says_nothing(log):
+    rows = "".join(f"2026-03-04T10:05:03Z,/x,{cell},{cell},{cell}\n" for cell in ("", '""', "-"))
+    log.load(f"time,path,method,status,user_agent\n{rows}")
+    told = [(visit["method"], visit["status"], visit["user_agent"]) for visit in log.visits()]
+    assert told == [("GET", 200, None)] * 3
+
+
+def test_nuls_and_undecodable_bytes_become_the_replacement_character(log):
+    log.load(b'{"time": 1772618703, "path": "/", "user_agent": "a\\u0000b\0c\xff"}\n')
+    assert [visit["user_agent"] for visit in log.visits()] == ["a\ufffdb\ufffdc\ufffd"]
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "told"),
+    [
+        ("ts,url\n1,/\n", "", "'time' for time; it has ts, url. Say which one it is with --columns time=NAME"),
+        ("time,ip\n1,2\n", "", "'url' or 'path' for url; it has time, ip. Say which one it is with --columns url=NAME"),
+        ("time,url\n1,/\n", "user_agent=ua", "'ua' for user_agent; it has time, url"),
+        ("time,url\n1,/\n", "time=ts", "'ts' for time; it has time, url"),
+        ('{"ts": 1, "http": {"url": "/"}}\n', "", "'time' for time; it has ts, http, http.url"),
+        ('{"ts": 1, "a": "/"}\n{"time": 1, "a": "/"}\n', "", "'url' or 'path' for url; it has ts, a, time"),
+        ("203.0.113.9,GET,fe80::1,/abc\n", "", "'time' for time; it has GET. Say"),
+    ],
+)
+def test_a_missing_column_is_named_with_those_there_are_and_the_remedy(log, content, columns, told):
+    log_format = "ndjson" if content.startswith("{") else "csv"
+    for asked in (log_format, *(["auto"] if columns else [])):
+        with pytest.raises(BadInput, match=re.escape(f"{log.path}: it has no column {told}")):
+            log.load(content, asked, columns)
+    assert log.lake.manifest.batches(log.organization, "") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("ts=time", "'ts' tells nothing of a visit; known are time, ip, method, url"),
+        ("time", "time must be given one name"),
+        ("time=", "time must be given one name"),
+        ("time=a,time=b", "time must be given one name"),
+        ("time=a,", "'' tells nothing of a visit"),
+    ],
+)
+def test_pairs_that_name_no_column_are_bad_input(text, told):
+    with pytest.raises(BadInput, match=f"--columns: {told}"):
+        columns_from(text)
+
+
+def test_a_name_may_hold_what_json_paths_escape(log):
+    log.load('{"t/~\\"": 1772618703, "p=q": "/"}\n', columns='time=t/~",path=p=q')
+    assert [visit["visited_at"] for visit in log.visits()] == [datetime(2026, 3, 4, 10, 5, 3)]
+
+
+# Parquet
+
+
+def test_a_parquet_file_is_imported_once_whatever_its_row_groups(log, monkeypatch):
+    monkeypatch.setattr(source, "_ROWS", 2)
+    rows = [{"time": 1772618703 + number, "path": f"/{number}"} for number in range(7)]
+    assert log.load(parquet(rows)).visits == 7
+    again = log.load(parquet(rows))
+    assert (again.already_imported, again.visits) == (True, 0)
+    monkeypatch.setattr(source, "_ROWS", 3)
+    assert log.load(parquet(rows)).already_imported
+    assert {visit["path"] for visit in log.visits()} == {f"/{number}" for number in range(7)}
+
+
+def test_a_parquet_file_with_more_rows_lands_only_these(log):
+    rows = [{"time": 1772618703, "path": f"/{number}"} for number in range(3)]
+    log.load(parquet(rows[:2]))
+    assert (log.load(parquet(rows)).continued, len(log.visits())) == (True, 3)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.timestamp("s"), pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("ms", "Asia/Tokyo"), pa.int64()]
+)
+def test_times_in_parquet_are_utc(log, kind):
+    at = datetime(2026, 3, 4, 10, 5, 3)
+    log.load(parquet([{"time": 1772618703 if kind == pa.int64() else at, "path": "/"}], time=kind))
+    assert [visit["visited_at"] for visit in log.visits()] == [at]
+
+
+def test_columns_of_every_kind_stand_beside_those_that_are_read(log):
+    rows = [
+        {
+            "time": 1772618703,
+            "path": "/",
+            "status": status,
+            "b": b"\xff\0",
+            "l": [1],
+            "s": {"x": None},
+            "row": 1,
+            "batch": 2,
+        }
+        for status in (404.0, None, float("nan"))
+    ]
+    summary = log.load(parquet(rows))
+    assert [visit["status"] for visit in log.visits()] == [404, 200]
+    assert summary.rejects == [(3, "no readable status")]
+
+
+def test_a_parquet_file_cut_short_is_damaged(log):
+    with pytest.raises(BadInput, match=r"\.log is damaged"):
+        log.load(parquet(ROWS)[:-20])
+
+
+def test_columns_of_a_parquet_file_that_a_service_writes_are_known_by_their_names(log):
+    line = json.loads((LOGS / "cloudflare.log").read_text("utf-8").splitlines()[1])
+    assert log.load(parquet([line])).log_format == "cloudflare"
+    assert log.facts() == VISITS["cloudflare"][:1]
+
+
+# What has grown
+
+
+@pytest.mark.parametrize("write", [ndjson, as_csv])
+def test_the_tail_of_a_file_of_ones_own_knows_its_header(log, write):
+    rows = [{"time": 1772618703 + number, "url": f"/{number}", "user_agent": "a, b"} for number in range(6)]
+    text = write(rows)
+    for end in (10, 60, 100, 130, len(text) - 1, len(text)):
+        try:
+            log.load(text[:end])
+        except BadInput:
+            assert end < 60
+    assert Counter(visit["path"] for visit in log.visits()) == {f"/{number}": 1 for number in range(6)}
+
+
+@pytest.mark.parametrize(
+    ("content", "given"),
+    [
+        ("ts,url\n2026-03-04,/a\n2026-03-05,/b\n", {"columns": "time=ts"}),
+        ('{"ts": 1772618703, "url": "/a"}\n{"ts": 1772618703, "url": "/b"}\n', {"columns": "time=ts"}),
+        ("1772618703.5|GET /a\n1772618703.5|GET /b\n", {"notation": "$msec|$request"}),
+    ],
+)
+def test_a_grown_log_wants_the_same_flag_again(log, content, given):
+    (flag,) = given
+    begun = content[: content.rindex("\n", 0, -1) + 1]
+    log.load(begun, **given)
+    with pytest.raises(BadInput, match=f"give the same --{flag.replace('notation', 'log-format')} again"):
+        log.load(content)
+    assert log.load(content, **given).continued
+    assert {visit["path"] for visit in log.visits()} == {"/a", "/b"}
+
+
+def test_a_grown_log_of_json_may_end_in_another_object(log):
+    text = ndjson(ROWS)
+    log.load(text)
+    assert log.load(text + '{"event": "bye"}\n').rejects == [(3, "no url, and no path that begins with /")]
+
+
+# Which format
+
+
+@pytest.mark.parametrize("log_format", [name for name in FORMATS if name in VISITS])
+def test_garbage_before_and_between_does_not_hide_the_format(log, log_format):
+    lines = (LOGS / f"{log_format}.log").read_text("utf-8").splitlines(keepends=True)
+    lines[0:0] = lines[-1:-1] = ["garbage\n", '{"a": 1}\n']
+    assert log.load("".join(lines)).log_format == log_format
+    assert log.facts() == VISITS[log_format]
+
+
+def test_what_no_format_explains_is_told_with_all_there_are_and_the_way_out(log):
+    with pytest.raises(BadInput, match=f"known are {', '.join(FORMATS)}.*--log-format.*--columns"):
+        log.load('{"when": 1772618703, "what": "/"}\n')
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"log_format": "nginx"}, "'nginx' is no log format"),
+        ({"log_format": "parquet"}, "A Parquet file is read as ndjson"),
+        ({"log_format": "combined", "columns": "time=ts"}, "--columns goes with ndjson and csv, not with combined"),
+        ({"log_format": "combined", "notation": "$msec $request"}, "leave out --format"),
+        ({"columns": "time=ts", "notation": "$msec $request"}, "leave out --format and --columns"),
+    ],
+)
+def test_flags_that_do_not_go_together_are_bad_input(log, given, told):
+    with pytest.raises(BadInput, match=told):
+        log.load("", **given)
+
+
+# Nobody's address is kept or repeated
+
+
+@OWN
+def test_an_address_of_a_file_of_ones_own_reaches_neither_the_disk_nor_an_error(log, write):
+    row = {"time": "2026-03-04T10:05:03Z", "ip": "198.51.100.77", "path": "/x"}
+    summary = log.load(write([row, row | {"time": "198.51.100.77"}, row | {"path": "198.51.100.77"}]))
+    assert (summary.visits, summary.rejected) == (1, 2)
+    kept = [path for path in log.lake.root.rglob("*") if path.is_file() and b"198.51.100.77" in path.read_bytes()]
+    assert kept == []
+
+
+# The same requests in other words
+
+WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")), max_size=20)
+PATHS = st.text(st.sampled_from("abcXYZ019-_.~/%,;:@!$&()*+"), max_size=12).map(lambda path: f"/{path}")
+REQUESTS = st.fixed_dictionaries(
+    {
+        "time": st.datetimes(datetime(2026, 3, 4), datetime(2026, 3, 6)).map(lambda at: at.replace(microsecond=0)),
+        "ip": st.sampled_from(["203.0.113.7", "2001:db8::1"]),
+        "method": st.sampled_from(["GET", "HEAD", "POST"]),
+        "path": PATHS,
+        "query": st.sampled_from(["", "?q=1", "?utm_source=chatgpt.com", "?utm_source=a%2Cb&utm_medium=c"]),
+        "status": st.sampled_from([200, 302, 404, 500]),
+        "user_agent": st.one_of(WORDS, st.sampled_from([CHROME, "GPTBot/1.2", "a\\b", 'say "hi", twice', "\\x41"])),
+        "referrer": st.sampled_from(["", "https://chatgpt.com/", "https://t.co/a?b", "android-app://com.slack"]),
+    }
+)
+
+
+def combined(request):
+    at = request["time"].strftime("%d/%b/%Y:%H:%M:%S +0000")
+    user_agent = request["user_agent"].replace("\\", "\\\\").replace('"', '\\"')
+    target = request["path"] + request["query"]
+    return (
+        f'{request["ip"]} - - [{at}] "{request["method"]} {target} HTTP/1.1" {request["status"]} 1 '
+        f'"{request["referrer"] or "-"}" "{user_agent}"\n'
+    )
+
+
+def own(request):
+    rest = {name: request[name] for name in ("ip", "method", "user_agent", "referrer")}
+    return {"time": f"{request['time'].isoformat()}Z", "url": request["path"] + request["query"]} | {
+        "status": str(request["status"]),
+        **rest,
+    }
+
+
+def counted(log):
+    """Every visit but for its visitor, and which visits are of one visitor."""
+    visits = log.visits()
+    facts = Counter(tuple(value for name, value in visit.items() if name != "visitor") for visit in visits)
+    return facts, Counter(Counter(visit["visitor"] for visit in visits).values())
+
+
+@given(st.lists(REQUESTS, min_size=1, max_size=8))
+@settings(max_examples=5, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_same_requests_are_the_same_visits_in_every_format(shared, requests):
+    logs = [Log(shared) for _ in range(4)]
+    logs[0].load("".join(map(combined, requests)), "combined")
+    for log, (name, write) in zip(logs[1:], WRITERS.items(), strict=True):
+        log.load(write([own(request) for request in requests]), "auto" if name == "parquet" else name)
+    assert [counted(log) for log in logs[1:]] == [counted(logs[0])] * 3
+    assert sum(counted(logs[0])[0].values()) == len(requests)
+
+
+def test_a_file_of_many_blocks_lands_whole_in_every_format(shared, monkeypatch):
+    monkeypatch.setattr(source, "CHUNK_BYTES", 10_000)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 70_000)
+    at = datetime(2026, 3, 4)
+    rows = [{"time": f"{at + timedelta(seconds=n)}", "url": f"/{n}", "user_agent": CHROME} for n in range(2000)]
+    for write in WRITERS.values():
+        log = Log(shared)
+        assert log.load(write(rows)).visits == 2000
+        assert {visit["path"] for visit in log.visits()} == {f"/{number}" for number in range(2000)}

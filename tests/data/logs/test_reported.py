@@ -1,0 +1,605 @@
+"""What may be reported of a request, field by field, and every reason for which it is refused."""
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.errors import BadInput
+from data.logs.reported import LONGEST, SCHEMA, Facts, facts_of, rows_of
+
+NOW = datetime(2026, 3, 15, 12)
+EPOCH = datetime(1970, 1, 1)
+UNAIMED = "it has neither a url (https://…, or a path) nor a path that begins with /"
+UNREADABLE = "time is no readable time; write it like 2026-03-04T12:30:00Z"
+OUT_OF_TIME = "time is before 1970 or more than a day ahead"
+NO_OBJECT = "it is no JSON object"
+DEEP = 100_000  # brackets: far more than a stack holds
+some = settings(
+    max_examples=int(os.environ.get("TRAFFIC_EXAMPLES", "60")),
+    deadline=None,
+    derandomize="TRAFFIC_EXAMPLES" not in os.environ,
+)
+
+
+def read(text):
+    """The facts of a row that is written out."""
+    return facts_of(text if isinstance(text, bytes) else text.encode(), NOW)
+
+
+def told(**fields):
+    """The facts of a request with these fields, of / when nothing else is said."""
+    return read(json.dumps({"path": "/"} | fields))
+
+
+def refusal(text):
+    """Why a row that is written out is refused."""
+    with pytest.raises(BadInput) as refused:
+        read(text)
+    return str(refused.value)
+
+
+def reason(**fields):
+    """Why a request with these fields is refused."""
+    return refusal(json.dumps({"path": "/"} | fields))
+
+
+# Whole rows
+
+
+def test_every_field_is_taken_as_it_is_told():
+    row = {
+        "time": "2026-03-04T12:30:00.25+02:00",
+        "ip": "203.0.113.7",
+        "method": "POST",
+        "url": "https://Go.Example:8443/abc?utm_source=News#top",
+        "status": 404,
+        "user_agent": "Mozilla/5.0",
+        "referrer": "https://T.co/xyz?q=1#top",
+        "country": "de",
+    }
+    assert read(json.dumps(row)) == Facts(
+        datetime(2026, 3, 4, 10, 30, 0, 250_000),
+        "203.0.113.7",
+        ("go.example", "/abc", "utm_source=News"),
+        "POST",
+        404,
+        "Mozilla/5.0",
+        "https://T.co/xyz",
+        "DE",
+    )
+
+
+@pytest.mark.parametrize("nothing", [{}, dict.fromkeys(SCHEMA["properties"])], ids=["absent", "null"])
+def test_what_is_not_told_has_its_default(nothing):
+    expected = Facts(NOW, "", ("", "/abc", ""), "GET", 200, "", "", "")
+    assert read(json.dumps(nothing | {"path": "/abc"})) == expected
+
+
+@pytest.mark.parametrize("name", ["ip", "method", "domain", "user_agent", "referrer", "country"])
+def test_an_empty_text_says_nothing(name):
+    assert told(**{name: ""}) == told()
+
+
+@pytest.mark.parametrize("domain", ["", "go.example"])
+def test_a_path_and_a_url_that_is_a_path_are_the_same(domain):
+    assert read(json.dumps({"url": "/a?x=1", "domain": domain, "path": ""})) == told(path="/a?x=1", domain=domain)
+
+
+def test_of_a_key_that_comes_twice_the_last_one_counts():
+    assert read('{"path": "/a", "status": 404, "path": "/b", "status": 200}') == told(path="/b")
+
+
+@pytest.mark.parametrize("text", ['  {"path": "/"}\r', '\t{"path":\r\n"/"} ', r'{"\u0070ath": "\u002f"}'])
+def test_how_json_is_written_does_not_matter(text):
+    assert read(text) == told()
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("null", "null"), ("[]", "array"), ("7", "int"), ("7.5", "float"), ('"x"', "str"), ("true", "bool")],
+)
+def test_another_value_than_an_object_is_named(text, kind):
+    assert refusal(text) == f"Expected `object`, got `{kind}`"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", " ", "{", '{"path": "/"', '{"path": "/",}', "{'path': '/'}", '{"path": "/"} {"path": "/"}',
+        '{"path": "/"}x',
+        '{"time": NaN, "path": "/"}', '{"time": Infinity, "path": "/"}', '{"status": 0200, "path": "/"}',
+        '{"status": +2, "path": "/"}', '{"path": "/\t"}', '{"path": "/\0"}', r'{"path": "/\x41"}', "\0", "x", "<html>",
+        '\ufeff{"path": "/"}', '{"path": "/"} // a comment',
+    ],
+)  # fmt: skip
+def test_what_is_no_json_is_refused(text):
+    assert refusal(text) == NO_OBJECT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        rb'{"path": "/\ud800"}', rb'{"path": "/\udc00x"}', rb'{"user_agent": "\ud83d", "path": "/"}',
+        b'{"path": "/\xed\xa0\x80"}', b'{"path": "/\xff"}', b'{"path": "/\xc3"}', b'{"path": "/\xc0\xaf"}',
+        b'{"\xff": 1}', b"\xff\xfe{",
+    ],
+)  # fmt: skip
+def test_what_is_no_text_is_refused(text):
+    assert refusal(text) == NO_OBJECT
+
+
+def test_letters_beyond_the_basic_plane_are_text():
+    assert read(rb'{"path": "/", "user_agent": "\ud83d\ude00"}').user_agent == "\U0001f600"
+
+
+def test_nul_becomes_the_replacement_character():
+    facts = read(r'{"url": "https://g\u0000/\u0000?\u0000", "user_agent": "\u0000", "referrer": "\u0000"}')
+    assert facts.target == ("g\ufffd", "/\ufffd", "\ufffd")
+    assert (facts.user_agent, facts.referrer) == ("\0", "\ufffd")
+
+
+def test_an_unknown_field_is_named():
+    assert reason(useragent="x") == "Object contains unknown field `useragent`"
+
+
+def test_a_row_may_be_16384_bytes_long():
+    longest = '{"path": "/%s"}' % ("x" * (LONGEST - 13))
+    assert LONGEST == 16_384
+    assert len(read(longest).target.path) == LONGEST - 12
+    assert refusal(longest + " ") == "it is longer than 16,384 bytes"
+    assert refusal(" " * 1_000_000 + '{"path": "/"}') == "it is longer than 16,384 bytes"
+    assert refusal(b'{"path": "/' + b"x" * 1_000_000) == "it is longer than 16,384 bytes"
+
+
+@pytest.mark.parametrize("start", ["[", '{"path":', '{"path":[', '{"x":', '{"x":[', '{"path":"/","time":['])
+def test_a_row_of_brackets_is_refused_like_any_other(start):
+    assert refusal((start * LONGEST)[:LONGEST]) in {
+        NO_OBJECT,
+        "Expected `object`, got `array`",
+        "Expected `str | null`, got `object`: path",
+        "Expected `str | null`, got `array`: path",
+        "Expected `int | float | datetime | null`, got `array`: time",
+        "Object contains unknown field `x`",
+    }
+
+
+KINDS = {"7": "int", "7.5": "float", "true": "bool", "[]": "array", "{}": "object", '"7"': "str"}
+
+
+@pytest.mark.parametrize("name", SCHEMA["properties"])
+def test_a_value_of_another_kind_is_refused_by_field_and_kind(name):
+    wanted = {"status": "int | null", "time": "int | float | datetime | null"}.get(name, "str | null")
+    for value, kind in KINDS.items():
+        if kind not in wanted and not (name == "time" and kind == "str"):
+            assert refusal(f'{{"{name}": {value}}}') == f"Expected `{wanted}`, got `{kind}`: {name}"
+
+
+# Time
+
+
+@pytest.mark.parametrize(
+    ("time", "expected"),
+    [
+        ("2026-03-04T12:30:00Z", datetime(2026, 3, 4, 12, 30)),
+        ("2026-03-04t12:30:00z", datetime(2026, 3, 4, 12, 30)),
+        ("2026-03-04 12:30:00Z", datetime(2026, 3, 4, 12, 30)),
+        ("2026-03-04T12:30:00", datetime(2026, 3, 4, 12, 30)),
+        ("2026-03-04T23:30:00-05:00", datetime(2026, 3, 5, 4, 30)),
+        ("2026-03-04T00:15:00+05:45", datetime(2026, 3, 3, 18, 30)),
+        ("2026-03-04T12:30:00+0200", datetime(2026, 3, 4, 10, 30)),
+        ("2026-03-04T12:30:00+00:00", datetime(2026, 3, 4, 12, 30)),
+        ("2026-03-04T12:30:00-00:00", datetime(2026, 3, 4, 12, 30)),
+        ("2026-03-04T12:30:00.5Z", datetime(2026, 3, 4, 12, 30, 0, 500_000)),
+        ("2026-03-04T12:30:00.123456789Z", datetime(2026, 3, 4, 12, 30, 0, 123_457)),
+        ("1970-01-01T00:00:00Z", EPOCH),
+        ("1969-12-31T23:00:00-01:00", EPOCH),
+        ("2024-02-29T00:00:00Z", datetime(2024, 2, 29)),
+        ("2026-03-16T12:00:00Z", NOW + timedelta(1)),
+        (0, EPOCH),
+        (-0.0, EPOCH),
+        (1, datetime(1970, 1, 1, 0, 0, 1)),
+        (1_772_627_400, datetime(2026, 3, 4, 12, 30)),
+        (1_772_627_400.25, datetime(2026, 3, 4, 12, 30, 0, 250_000)),
+        (1_772_627_400_250, datetime(2026, 3, 4, 12, 30, 0, 250_000)),
+        (1_772_627_400_250.5, datetime(2026, 3, 4, 12, 30, 0, 250_500)),
+        (1_772_627_400_250_500, datetime(2026, 3, 4, 12, 30, 0, 250_500)),
+        (1_772_627_400_250_500_000, datetime(2026, 3, 4, 12, 30, 0, 250_500)),
+        (100_000_000_001, datetime(1973, 3, 3, 9, 46, 40, 1_000)),
+        (1_773_662_400, NOW + timedelta(1)),
+    ],
+)
+def test_a_time_is_rfc_3339_or_a_number_of_some_unit(time, expected):
+    assert told(time=time).visited_at == expected
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        "", "now", "2026-03-04", "2026-03-04T12:30", "2026-03-04T12:30Z", "2026-03-04T12:30:60Z",
+        "2026-03-04T24:00:00Z", "2026-02-29T00:00:00Z", "2026-3-4T12:30:00Z", "20260304T123000Z",
+        "2026-03-04T12:30:00 Z", "2026-03-04T12:30:00+2", "04/Mar/2026:12:30:00 +0000", "1772627400",
+        "0000-01-01T00:00:00Z", "+2026-03-04T12:30:00Z", "2026-03-04T12:30:00Z\0", " 2026-03-04T12:30:00Z",
+    ],
+)  # fmt: skip
+def test_a_text_that_is_no_time_is_refused(time):
+    assert reason(time=time) == "Invalid RFC3339 encoded datetime: time"
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00", 10**400, -1e300])
+def test_a_time_beyond_any_calendar_is_refused(time):
+    assert reason(time=time) == UNREADABLE
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        "1969-12-31T23:59:59Z", "1970-01-01T00:00:00+00:01", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z",
+        "2026-03-16T12:00:00.000001Z", "2026-03-16T12:00:01Z", -1, -0.5, 1_773_662_401, 1e11,
+        1_773_662_400_001, 1e308, 10**20,
+    ],
+)  # fmt: skip
+def test_a_time_before_1970_or_more_than_a_day_ahead_is_refused(time):
+    assert reason(time=time) == OUT_OF_TIME
+
+
+@pytest.mark.parametrize("time", ["1e999", "-1e999", "1" * 400 + ".5", "1" + "0" * 5_000, "-1" + "0" * 5_000])
+def test_a_number_that_no_machine_holds_is_refused_at_once(time):
+    assert refusal(f'{{"path": "/", "time": {time}}}') in {
+        "Number out of range: time",
+        "Integer value out of range: time",
+        OUT_OF_TIME,
+    }
+
+
+@given(st.datetimes(datetime(1973, 3, 4), NOW + timedelta(1)))
+@some
+def test_every_unit_and_zone_tells_the_same_moment(moment):
+    micros = (moment - EPOCH) // timedelta(microseconds=1)
+    assert told(time=micros).visited_at == moment
+    assert told(time=f"{moment.isoformat()}Z").visited_at == moment
+    assert abs(told(time=micros * 1_000 + 999).visited_at - moment) <= timedelta(microseconds=1)
+    assert told(time=micros // 1_000).visited_at == moment.replace(microsecond=micros // 1_000 % 1_000 * 1_000)
+    assert told(time=micros // 1_000_000).visited_at == moment.replace(microsecond=0)
+
+
+@given(st.datetimes(datetime(1990, 1, 1), datetime(2025, 1, 1), timezones=st.timezones()))
+@some
+def test_a_time_with_a_zone_is_kept_in_utc(moment):
+    text = moment.isoformat()
+    if len(text.rpartition(":")[2]) == 2:  # RFC 3339 knows no seconds in a zone
+        assert told(time=text).visited_at == moment.astimezone(UTC).replace(tzinfo=None)
+
+
+# What was asked for
+
+
+@pytest.mark.parametrize(
+    ("url", "target"),
+    [
+        ("https://go.example/abc", ("go.example", "/abc", "")),
+        ("http://go.example/abc", ("go.example", "/abc", "")),
+        ("https://GO.Example/Abc", ("go.example", "/Abc", "")),
+        ("https://go.example", ("go.example", "/", "")),
+        ("https://go.example/", ("go.example", "/", "")),
+        ("https://go.example:8443/a", ("go.example", "/a", "")),
+        ("https://go.example:/a", ("go.example", "/a", "")),
+        ("https://go.example:443", ("go.example", "/", "")),
+        ("https://user:secret@go.example:8443/a", ("go.example", "/a", "")),
+        ("https://a@b@go.example/a@b", ("go.example", "/a@b", "")),
+        ("https://[2001:DB8::1]/a", ("[2001:db8::1]", "/a", "")),
+        ("https://[2001:db8::1]:8080/a", ("[2001:db8::1]", "/a", "")),
+        ("https://user@[2001:db8::1]:8080", ("[2001:db8::1]", "/", "")),
+        ("https://go.example?x=/a", ("go.example", "/", "x=/a")),
+        ("https://go.example#/a?x", ("go.example", "/", "")),
+        ("https://go.example/a?x=1&y=2#z", ("go.example", "/a", "x=1&y=2")),
+        ("https://go.example/a#b?c=1", ("go.example", "/a", "")),
+        ("https://go.example/a?b=c?d=e", ("go.example", "/a", "b=c?d=e")),
+        ("https://go.example//a", ("go.example", "//a", "")),
+        ("https://go.example/https://other.example/x", ("go.example", "/https://other.example/x", "")),
+        ("https:///a", ("", "/a", "")),
+        ("/", ("", "/", "")),
+        ("/a/b", ("", "/a/b", "")),
+        ("/a?x=1#y", ("", "/a", "x=1")),
+        ("/?x=1", ("", "/", "x=1")),
+        ("//go.example/a", ("", "//go.example/a", "")),
+        ("/caf%C3%A9", ("", "/caf%C3%A9", "")),
+        ("/café b", ("", "/café b", "")),
+        ("/a:80", ("", "/a:80", "")),
+    ],
+)
+def test_a_url_tells_domain_path_and_query(url, target):
+    assert read(json.dumps({"url": url})).target == target
+    assert read(json.dumps({"path": url})).target == target
+
+
+@pytest.mark.parametrize(
+    ("domain", "expected"),
+    [("GO.Example", "go.example"), ("go.example:8080", "go.example"), ("go.example:", "go.example"), ("é.Example",) * 2,
+     ("[2001:DB8::1]:80", "[2001:db8::1]"), ("", "")],
+)  # fmt: skip
+def test_a_domain_is_in_lower_case_without_its_port(domain, expected):
+    assert told(domain=domain).target == (expected.lower(), "/", "")
+
+
+def test_the_domain_of_a_url_wins():
+    assert read('{"url": "https://a.example/x", "domain": "b.example"}').target == ("a.example", "/x", "")
+    assert read('{"url": "/x", "domain": "b.example"}').target == ("b.example", "/x", "")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "abc", "?x=1", "#x", "*", "go.example/abc", "ftp://go.example/a", "https:/go.example", "https:go.example",
+     " /a", "javascript:alert(1)", "example.org:443", "\0", "é"],
+)  # fmt: skip
+def test_what_names_no_path_is_refused(url):
+    for fields in ({"url": url}, {"path": url}, {"url": url, "domain": "go.example"}):
+        assert refusal(json.dumps(fields)) == UNAIMED
+
+
+def test_a_request_without_url_and_path_is_refused():
+    assert refusal("{}") == refusal('{"domain": "go.example"}') == UNAIMED
+
+
+@pytest.mark.parametrize("path", ["/a", "/b", "x"])
+def test_url_and_path_together_are_refused(path):
+    assert refusal(json.dumps({"url": "/a", "path": path})) == "it has both url and path; send one of them"
+
+
+@pytest.mark.parametrize("url", ["HTTPS://go.example/abc", "Http://Go.Example/abc"])
+def test_a_scheme_is_written_in_any_case(url):
+    assert read(json.dumps({"url": url})).target == ("go.example", "/abc", "")
+
+
+# The other fields
+
+
+@pytest.mark.parametrize(
+    "ip",
+    ["203.0.113.7", "0.0.0.0", "255.255.255.255", "2001:db8::7", "2001:DB8::7", "::", "::ffff:203.0.113.7", "fe80::1"],
+)
+def test_an_address_is_taken_as_it_is_written(ip):
+    assert told(ip=ip).ip == ip
+
+
+def test_a_dash_is_no_address():
+    assert told(ip="-").ip == ""
+
+
+@pytest.mark.parametrize(
+    "ip",
+    [
+        "203.0.113", "203.0.113.256", "203.0.113.07", "203.0.113.7:80", "203.0.113.7/32", " 203.0.113.7",
+        "203.0.113.7\n", "203.0.113.7\0", "0x7f.0.0.1", "3405803783", "[2001:db8::7]", "fe80::1%eth0", "2001:db8::7::",
+        ":", "203.0.113.7, 203.0.113.8", "client.example", "\u0661.2.3.4", "unknown", "1" * 5_000,
+    ],
+)  # fmt: skip
+def test_what_is_no_address_is_refused(ip):
+    assert reason(ip=ip) == "ip is no address"
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [("GET", "GET"), ("get", "GET"), ("Post", "POST"), ("HEAD", "HEAD"), ("OPTIONS", "OPTIONS"), ("x" * 20, "X" * 20)],
+)
+def test_a_method_is_in_capitals(method, expected):
+    assert told(method=method).method == expected
+
+
+@pytest.mark.parametrize("method", ["G", "x" * 21, "GET ", "GET\n", "GE-T", "-", "ÄÖ", "G3T", "\0", "GET /a HTTP/1.1"])
+def test_what_is_no_method_is_refused(method):
+    assert reason(method=method) == "method is no HTTP method"
+
+
+@pytest.mark.parametrize("status", [100, 200, 404, 599, 999])
+def test_a_status_is_taken(status):
+    assert told(status=status).status == status
+
+
+@pytest.mark.parametrize("status", [0, 1, 99, 1000, -200, 10**30])
+def test_a_status_beyond_three_digits_is_refused(status):
+    assert reason(status=status) == "status is no number from 100 to 999"
+
+
+@pytest.mark.parametrize(("country", "expected"), [("DE", "DE"), ("gb", "GB"), ("Fr", "FR")])
+def test_a_country_is_in_capitals(country, expected):
+    assert told(country=country).country == expected
+
+
+@pytest.mark.parametrize("country", ["-", "XX", "xx", "T1", "t1"])
+def test_an_unknown_country_says_nothing(country):
+    assert told(country=country).country == ""
+
+
+@pytest.mark.parametrize("country", ["D", "DEU", "D1", "12", "DE\n", " DE", "Ä", "ÄÖ", "\0\0"])
+def test_what_is_no_country_is_refused(country):
+    assert reason(country=country) == "country is no two-letter code of ISO 3166-1"
+
+
+@pytest.mark.parametrize(("name", "value"), [("country", "ß"), ("country", "\ufb01"), ("method", "ß")])
+def test_letters_that_only_become_latin_in_capitals_are_refused(name, value):
+    assert reason(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("referrer", "expected"),
+    [("https://t.co/a?b#c", "https://t.co/a"), ("https://t.co/a#b?c", "https://t.co/a"), ("t.co", "t.co"), ("?a", "")],
+)
+def test_a_referrer_loses_its_query_and_fragment(referrer, expected):
+    assert told(referrer=referrer).referrer == expected
+
+
+# Reasons
+
+CANARY = "canary-198-51-100-23"
+NUMBER = 918_273_645
+WORDS = st.sampled_from(
+    [CANARY, f"/{CANARY}", f"https://{CANARY}/", f"2026-03-04T12:30:00{CANARY}", f"{CANARY}\0", f"DE{CANARY}",
+     f"GET{CANARY}", f"{NUMBER}-03-04T12:30:00Z", f"198.51.100.23:{NUMBER}", CANARY * 900]
+)  # fmt: skip
+NUMBERS = st.sampled_from([NUMBER, -NUMBER, NUMBER * 10**9, float(f"{NUMBER}e99"), NUMBER + 0.5, 10**400 + NUMBER])
+VALUES = st.recursive(
+    WORDS | NUMBERS | st.booleans() | st.none(),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.just(CANARY), inner, max_size=1),
+    max_leaves=3,
+)
+ROWS = st.dictionaries(st.sampled_from(sorted(SCHEMA["properties"])), VALUES).map(json.dumps)
+
+
+def outcome(row):
+    """The facts of a row, or why there are none; anything else that is raised fails the test."""
+    try:
+        return facts_of(row, NOW)
+    except BadInput as error:
+        return str(error)
+
+
+@given(ROWS, st.integers(0, 300), st.sampled_from(["whole", "cut", "spoilt"]))
+@some
+def test_no_reason_repeats_what_was_sent(text, place, damage):
+    row = text.encode()
+    row = {"whole": row, "cut": row[:place], "spoilt": row[:place] + b"\xff" + row[place + 1 :]}[damage]
+    why = outcome(row)
+    if isinstance(why, str):
+        assert len(why) < 100
+        assert not [sent for sent in ("canary", "198", "51-100", "9182", "918_2", "e+") if sent in why]
+
+
+@pytest.mark.parametrize("name", SCHEMA["properties"])
+def test_no_field_can_be_given_in_vain_and_still_be_named_by_its_value(name):
+    reasons = {outcome(json.dumps({name: value}).encode()) for value in (CANARY, NUMBER, [CANARY], {CANARY: CANARY})}
+    reasons = {why for why in reasons if isinstance(why, str)}
+    assert reasons
+    assert not [why for why in reasons if "canary" in why or "9182" in why]
+
+
+TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
+ADDRESSES = st.tuples(
+    st.sampled_from(["", "https://", "http://", "//", "HTTPS://"]),
+    TEXTS,
+    st.sampled_from(["", "/", "?", "#", "@", ":80/"]),
+    TEXTS,
+).map("".join)
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "time": st.floats(allow_nan=False, allow_infinity=False) | st.integers() | TEXTS,
+            "ip": st.ip_addresses().map(str) | TEXTS,
+            "method": TEXTS,
+            "url": ADDRESSES,
+            "domain": TEXTS,
+            "path": ADDRESSES,
+            "status": st.integers(),
+            "user_agent": TEXTS,
+            "referrer": ADDRESSES,
+            "country": TEXTS,
+        },
+    )
+)
+@some
+def test_whatever_is_told_becomes_facts_in_good_order_or_a_reason(row):
+    facts = outcome(json.dumps(row).encode())
+    if isinstance(facts, str):
+        return
+    assert EPOCH <= facts.visited_at <= NOW + timedelta(1)
+    assert facts.visited_at.tzinfo is None
+    assert 100 <= facts.status <= 999
+    assert facts.target.path.startswith("/")
+    assert not set("?#") & set(facts.target.path)
+    assert "#" not in facts.target.query
+    assert facts.target.domain == facts.target.domain.lower()
+    assert not set("?#") & set(facts.referrer)
+    assert facts.method.isascii()
+    assert facts.country == "" or (facts.country.isascii() and len(facts.country) == 2)
+    texts = [facts.ip, *facts.target, facts.method, facts.user_agent, facts.referrer, facts.country]
+    assert not [text for text in texts if "\0" in text]
+    assert [text.encode().decode() for text in texts] == texts
+
+
+@given(
+    st.binary(max_size=60) | st.text(max_size=30).map(lambda text: f'{{"path": "{text}"}}'.encode("utf-8", "replace"))
+)
+@some
+def test_any_bytes_are_facts_or_a_reason(body):
+    assert isinstance(outcome(body), Facts | str)
+    for row in rows_of(body) if b"[" not in body else ():
+        assert isinstance(outcome(row), Facts | str)
+
+
+# The rows of a body
+
+A, B = b'{"path":"/a"}', b'{"path":"/b"}'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        A + b"\n" + B, A + b"\n" + B + b"\n", A + b"\r\n" + B + b"\r\n", b"\n\n" + A + b"\n \t\n\r\n" + B + b"\n\n",
+        b"[" + A + b"," + B + b"]", b"[\n  " + A + b",\r\n" + B + b"\n]\n", b" \r\n\t[" + A + b" , " + B + b"] ",
+    ],
+)  # fmt: skip
+def test_lines_and_an_array_hold_the_same_rows(body):
+    assert [facts_of(row, NOW).target.path for row in rows_of(body)] == ["/a", "/b"]
+
+
+@pytest.mark.parametrize("body", [b"", b"\n", b" \r\n\t\n", b"[]", b"\n[ \n]\n"])
+def test_a_body_may_hold_no_rows(body):
+    assert len(rows_of(body)) == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[",
+        b"[1",
+        b"[1,]",
+        b"[1]x",
+        b"[1] [2]",
+        b"[" + A,
+        b"[" + A + b"]\n" + B,
+        b"[\xff]",
+        b"[NaN]",
+        b"[" + A + B + b"]",
+    ],
+)
+def test_what_begins_like_an_array_and_is_none_is_refused(body):
+    with pytest.raises(BadInput):
+        rows_of(body)
+
+
+def test_what_stands_between_two_lines_belongs_to_its_row_alone():
+    rows = rows_of(A + b"\n{\n" + B + b"\nnull\n[1]\n" + A)
+    assert [outcome(row) if isinstance(outcome(row), str) else "kept" for row in rows] == [
+        "kept",
+        NO_OBJECT,
+        "kept",
+        "Expected `object`, got `null`",
+        "Expected `object`, got `array`",
+        "kept",
+    ]
+
+
+def test_rows_of_an_array_that_are_no_objects_are_refused_one_by_one():
+    rows = rows_of(b"[" + A + b',7,"x",null,[],{},["\xff"],' + B + b"]")
+    assert [type(outcome(row)) for row in rows] == [Facts, str, str, str, str, str, str, Facts]
+
+
+def test_what_separates_lines_for_people_separates_none_here():
+    assert len(rows_of('{"path":"/\u2028\x85\x0b"}'.encode())) == 1
+
+
+@pytest.mark.parametrize("body", [A + b"\n" + B, b"[" + A + b"," + B + b"]"])
+def test_a_byte_order_mark_is_no_text(body):
+    assert [facts_of(row, NOW).target.path for row in rows_of(b"\xef\xbb\xbf" + body)] == ["/a", "/b"]
+
+
+@pytest.mark.parametrize("body", [b"[" * DEEP, b'[{"path":' * DEEP, b"[" + A + b"," + b"[" * DEEP + b"]" * DEEP + b"]"])
+def test_an_array_of_brackets_is_refused_like_any_other(body):
+    with pytest.raises(BadInput):
+        rows_of(body)

@@ -1,0 +1,280 @@
+"""Log files as bytes: what is read of plain, gzipped, zstd-compressed, broken and changing files."""
+
+import gzip
+import hashlib
+import zlib
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from data.errors import BadInput
+from data.logs import source
+from data.logs.source import blocks, identify
+
+TEXT = b"".join(b"line %d of the log\n" % number for number in range(1, 2001))
+UNEVEN = hashlib.shake_256(b"seed").digest(300_000).replace(b"\n", b"\x0b")  # does not compress
+
+
+def gz(content: bytes) -> bytes:
+    return gzip.compress(content, mtime=0)
+
+
+def zst(content: bytes) -> bytes:
+    return pa.Codec("zstd").compress(content, asbytes=True)
+
+
+def write(folder: Path, content: bytes, name: str = "access.log") -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def read(path: Path, start: int = 0) -> bytes:
+    return b"".join(block.text for block in blocks(path, identify(path, ()), start))
+
+
+def unzipped(content: bytes) -> bytes:
+    """What the standard library makes of a gzip file that may end early."""
+    member = zlib.decompressobj(wbits=31)
+    return member.decompress(content) + member.flush()
+
+
+@pytest.mark.parametrize("name", ["access.log", "access.log.gz", "access.zst", "no suffix"])
+@pytest.mark.parametrize("packed", [bytes, gz, zst], ids=["plain", "gzip", "zstd"])
+def test_the_first_bytes_tell_the_compression_whatever_the_name(tmp_path, name, packed):
+    path = write(tmp_path, packed(TEXT), name)
+    content = identify(path, ())
+    assert (content.size, content.sha256) == (len(TEXT), hashlib.sha256(TEXT).hexdigest())
+    assert not content.cut_short
+    assert read(path) == TEXT
+
+
+@pytest.mark.parametrize("packed", [gz, zst], ids=["gzip", "zstd"])
+@pytest.mark.parametrize("cuts", [(700,), (0, 1, 20_000), (len(TEXT),)])
+def test_several_members_or_frames_are_one_content(tmp_path, packed, cuts):
+    bounds = [0, *cuts, len(TEXT)]
+    parts = [packed(TEXT[start:end]) for start, end in pairwise(bounds)]
+    path = write(tmp_path, b"".join(parts))
+    assert identify(path, ()).sha256 == hashlib.sha256(TEXT).hexdigest()
+    assert read(path) == TEXT
+
+
+def test_zeros_that_pad_a_gzip_file_are_no_content(tmp_path):
+    path = write(tmp_path, gz(TEXT) + bytes(1000) + gz(b"more\n") + bytes(1000))
+    assert read(path) == TEXT + b"more\n"
+    assert not identify(path, ()).cut_short
+
+
+@pytest.mark.parametrize("size", [0, 1, source.CHUNK_BYTES, 2 * source.CHUNK_BYTES, 2 * source.CHUNK_BYTES + 1])
+@pytest.mark.parametrize("packed", [bytes, gz, zst], ids=["plain", "gzip", "zstd"])
+def test_sizes_around_a_chunk_are_read_whole(tmp_path, packed, size):
+    content = identify(write(tmp_path, packed(b"\n" * size)), ())
+    assert (content.size, content.cut_short) == (size, False)
+    assert read(tmp_path / "access.log") == b"\n" * size
+
+
+def test_an_empty_file_has_no_blocks(tmp_path):
+    path = write(tmp_path, b"")
+    assert identify(path, (0, 5)).size == 0
+    assert list(blocks(path, identify(path, ()))) == []
+
+
+@pytest.mark.parametrize("packed", [bytes, gz, zst], ids=["plain", "gzip", "zstd"])
+def test_prefixes_are_hashed_where_the_content_reaches(tmp_path, packed):
+    lengths = (0, 1, 700, len(TEXT) - 1, len(TEXT), len(TEXT) + 1)
+    content = identify(write(tmp_path, packed(TEXT)), lengths)
+    assert content.prefixes == {size: hashlib.sha256(TEXT[:size]).hexdigest() for size in lengths[:-1]}
+
+
+def test_asking_for_prefixes_does_not_change_the_hash_of_the_whole(tmp_path):
+    path = write(tmp_path, TEXT)
+    assert identify(path, (3, 3, 5, 100)).sha256 == identify(path, ()).sha256
+
+
+@given(end=st.integers(2, len(gz(TEXT)) - 1))
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_gzip_file_cut_anywhere_gives_all_that_can_be_read(tmp_path, end):
+    cut = gz(TEXT)[:end]
+    content = identify(write(tmp_path, cut), ())
+    assert content.cut_short
+    assert content.size == len(unzipped(cut))
+    assert read(tmp_path / "access.log") == unzipped(cut)
+
+
+def test_a_second_gzip_member_cut_short_keeps_the_first(tmp_path):
+    path = write(tmp_path, gz(TEXT) + gz(UNEVEN)[:-100])
+    content = identify(path, ())
+    assert content.cut_short
+    assert content.size > len(TEXT) + len(UNEVEN) - 1000
+    assert (TEXT + UNEVEN).startswith(read(path))
+
+
+@pytest.mark.parametrize("kept", [4, 5, 10, 1000, 100_000, 299_000])
+def test_a_zstd_file_cut_short_keeps_the_frames_before(tmp_path, kept):
+    path = write(tmp_path, zst(UNEVEN) + zst(UNEVEN)[:kept])
+    content = identify(path, ())
+    assert content.cut_short
+    assert content.size >= len(UNEVEN) - (1 << 16)
+    assert (UNEVEN + UNEVEN).startswith(read(path))
+
+
+@pytest.mark.parametrize("kept", [4, 5, 10, 1000, 150_000])
+def test_a_single_zstd_frame_cut_short_is_the_beginning_of_the_content(tmp_path, kept):
+    path = write(tmp_path, zst(UNEVEN)[:kept])
+    assert identify(path, ()).cut_short
+    assert UNEVEN.startswith(read(path))
+
+
+def test_a_damaged_gzip_file_is_refused(tmp_path):
+    packed = bytearray(gz(UNEVEN))
+    packed[-6] ^= 0xFF  # its checksum
+    with pytest.raises(BadInput, match="damaged"):
+        identify(write(tmp_path, bytes(packed)), ())
+
+
+def test_a_gzip_file_followed_by_something_else_is_refused(tmp_path):
+    with pytest.raises(BadInput, match="damaged"):
+        identify(write(tmp_path, gz(TEXT) + b"something else"), ())
+
+
+def test_a_damaged_zstd_file_is_refused(tmp_path):
+    packed = bytearray(zst(TEXT))
+    packed[5:40] = b"\xff" * 35
+    with pytest.raises(BadInput, match="damaged"):
+        identify(write(tmp_path, bytes(packed)), ())
+
+
+def test_a_missing_file_is_named_in_the_error(tmp_path):
+    with pytest.raises(BadInput, match=r"absent\.log"):
+        identify(tmp_path / "absent.log", ())
+
+
+def test_a_folder_is_refused(tmp_path):
+    with pytest.raises(BadInput, match="cannot be read"):
+        identify(tmp_path, ())
+
+
+def test_a_last_line_without_newline_is_a_block_of_its_own_and_unfinished(tmp_path):
+    path = write(tmp_path, b"one\ntwo\nthr")
+    told = [(block.first_line, block.text, block.finished) for block in blocks(path, identify(path, ()))]
+    assert told == [(1, b"one\ntwo\n", True), (3, b"thr", False)]
+
+
+def test_reading_can_start_at_a_later_line(tmp_path):
+    path = write(tmp_path, b"one\ntwo\nthr")
+    told = [(block.first_line, block.text) for block in blocks(path, identify(path, ()), start=4)]
+    assert told == [(2, b"two\n"), (3, b"thr")]
+
+
+def test_a_file_larger_than_a_block_comes_in_blocks_of_whole_lines(tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 17)
+    monkeypatch.setattr(source, "CHUNK_BYTES", 1000)
+    text = TEXT * 20
+    path = write(tmp_path, text)
+    found = list(blocks(path, identify(path, ())))
+    assert len(found) > 3
+    assert b"".join(block.text for block in found) == text
+    assert [block.first_line for block in found] == first_lines(text, found)
+
+
+def first_lines(text: bytes, found: list[source.Block], start: int = 0) -> list[int]:
+    numbers = []
+    for block in found:
+        numbers.append(text.count(b"\n", 0, start) + 1)
+        start += len(block.text)
+    return numbers
+
+
+def test_a_line_longer_than_a_block_is_not_held_and_moves_no_line_number(tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 17)
+    monkeypatch.setattr(source, "CHUNK_BYTES", 10_000)
+    path = write(tmp_path, b"one\n" + b"x" * 1_000_000 + b"\nthree\nfour")
+    found = list(blocks(path, identify(path, ())))
+    lines = {}
+    for block in found:
+        lines |= dict(enumerate(block.text.splitlines(), block.first_line))
+    assert list(lines) == [1, 2, 3, 4]
+    assert (lines[1], lines[3], lines[4]) == (b"one", b"three", b"four")
+    assert source.LONGEST_LINE < len(lines[2]) <= 1 << 17
+
+
+@pytest.mark.parametrize("after", [b"one\nTWO\n", b"one\n", b""], ids=["altered", "shortened", "emptied"])
+def test_a_file_that_changed_since_it_was_identified_is_refused(tmp_path, after):
+    path = write(tmp_path, b"one\ntwo\n")
+    content = identify(path, ())
+    path.write_bytes(after)
+    with pytest.raises(BadInput, match="changed while it was read"):
+        list(blocks(path, content))
+
+
+def test_what_a_file_gained_since_it_was_identified_is_left_for_the_next_time(tmp_path):
+    path = write(tmp_path, b"one\ntwo\n")
+    content = identify(path, ())
+    path.write_bytes(b"one\ntwo\nthree\n")
+    assert [block.text for block in blocks(path, content)] == [b"one\ntwo\n"]
+
+
+@given(
+    lines=st.lists(st.binary(max_size=20).map(lambda line: line.replace(b"\n", b"")), max_size=30),
+    chunk=st.integers(1, 50),
+    block=st.integers(22, 100),
+    data=st.data(),
+)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_blocks_put_together_are_the_content(tmp_path, lines, chunk, block, data):
+    text = b"\n".join(lines)
+    assume(not text.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1")))  # a plain log that begins like another
+    path = write(tmp_path, data.draw(st.sampled_from([bytes, gz]))(text))
+    start = data.draw(st.integers(0, len(text)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "CHUNK_BYTES", chunk)
+        patch.setattr(source, "BLOCK_BYTES", block)
+        patch.setattr(source, "LONGEST_LINE", 20)
+        found = list(blocks(path, identify(path, ()), start))
+    assert b"".join(part.text for part in found) == text[start:]
+    assert all(part.text.endswith(b"\n") and part.finished for part in found[:-1])
+    assert all(part.finished == part.text.endswith(b"\n") for part in found)
+    assert [part.first_line for part in found] == first_lines(text, found, start)
+
+
+# What stood before a block
+
+
+def headings(path, start=0):
+    return [(block.text, block.header, block.fields) for block in blocks(path, identify(path, ()), start)]
+
+
+def test_every_block_knows_the_first_line_of_its_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "CHUNK_BYTES", 3)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 8)
+    path = write(tmp_path, b"\xef\xbb\xbfa,b\r\n1,2\r\n3,4\n5,6")
+    assert {header for _, header, _ in headings(path)} == {b"a,b"}
+    assert headings(path, start=13) == [(b"3,4\n", b"a,b", b""), (b"5,6", b"a,b", b"")]
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 7, 1000])
+@pytest.mark.parametrize("packed", [bytes, gz, zst], ids=["plain", "gzip", "zstd"])
+def test_every_block_knows_the_last_fields_before_it(tmp_path, monkeypatch, packed, chunk):
+    monkeypatch.setattr(source, "CHUNK_BYTES", chunk)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 16)
+    lines = [b"#Fields: a\n", b"1\n", b"no #Fields: x\n", b"#Fields: b\r\n", b"#Field\n", b"2\n", b"#Fields: c\n", b"3"]
+    path = write(tmp_path, packed(b"".join(lines)))
+    wanted = [b"", *[b"#Fields: a"] * 3, *[b"#Fields: b"] * 3, b"#Fields: c"]
+    for number, fields in enumerate(wanted):
+        (text, header, found), *_ = headings(path, start=len(b"".join(lines[:number])))
+        assert text.startswith(lines[number])
+        assert (header, found) == (b"#Fields: a", fields)
+
+
+def test_fields_are_known_behind_a_byte_order_mark_and_a_line_that_no_block_holds(tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "CHUNK_BYTES", 10_000)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 17)
+    path = write(tmp_path, b"\xef\xbb\xbf#Fields: a\n" + b"x" * 500_000 + b"\n#Fields: b\nlast")
+    told = headings(path)
+    assert told[0][1:] == (b"#Fields: a", b"")
+    assert told[-1] == (b"last", b"#Fields: a", b"#Fields: b")
+    assert headings(path, start=14)[0][2] == b"#Fields: a"

@@ -1,0 +1,555 @@
+"""A backup: one moment of the lake, whole or not there, whoever writes meanwhile and whoever is killed."""
+
+import os
+import random
+import resource
+import shutil
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import closing, contextmanager
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from data.errors import BadInput, LakeDamaged, Outdated
+from data.ingest.importer import Importer, Options
+from data.ingest.visitor_ids import salts_of
+from data.maintenance import backup
+from data.maintenance.backup import ATTEMPTS, back_up
+from data.maintenance.compaction import Compactor
+from data.maintenance.verification import check
+from data.store import pending
+from data.store.lake import Lake
+from data.store.manifest import Exchange
+from queries import ANSWERS, Scope, Warehouse
+from service.api_keys import Control
+from tests.visits import land, links, packed, visit
+
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
+GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
+CANARY = "203.0.113.77"
+SCOPE = Scope("acme", date(2026, 3, 1), date(2026, 3, 31))
+WAITING = [visit(path="/waiting")] * 3
+
+
+def line(name, number, days):
+    address = CANARY if number % 2 else "198.51.100.1"
+    at = f"{1 + number % days:02}/Mar/2026:10:05:{number % 60:02} +0000"
+    return f'{address} - - [{at}] "GET /{name} HTTP/1.1" 200 5 "-" "{GPTBOT if number % 3 else CHROME}"\n'
+
+
+def log_of(name, days=6):
+    return "".join(line(name, number, days) for number in range(10 * days))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A lake with everything in it: imported and merged visits, links, keys, lists, rejects, salts, what waits."""
+    folder = tmp_path_factory.mktemp("made")
+    lake, log = Lake(folder / "lake", create=True), folder / "access.log"
+    importer = Importer(lake)
+    for name in ("sale", "spring"):
+        log.write_text(log_of(name) + "this is no log line\n")
+        importer.run(log, Options("acme"))
+    Compactor(lake).run()
+    log.write_text(log_of("autumn"))
+    importer.run(log, Options("acme"))
+    land(lake, "other", [visit()])
+    pending.keep(lake.manifest, {"acme": packed(WAITING)}, datetime.now(UTC))
+    links(lake, "acme", [{"short_code": "sale", "target_url": "https://acme.example/sale"}])
+    (lake.ip_lists / "openai-gptbot.json").write_text('{"fetched_at": "2026-03-01T10:00:00Z", "networks": []}')
+    control = Control(lake)
+    control.create_key("acme", "test")
+    control.close()
+    (lake.staging / "staged.parquet").write_bytes(b"staged")
+    lake.manifest.close()
+    return lake.root
+
+
+@pytest.fixture
+def lake(made, tmp_path):
+    """Such a lake of the test's own."""
+    shutil.copytree(made, tmp_path / "lake")
+    with opened(tmp_path / "lake") as lake:
+        yield lake
+
+
+@contextmanager
+def opened(root):
+    lake = Lake(root)
+    try:
+        yield lake
+    finally:
+        lake.manifest.close()
+
+
+def names(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def live(lake):
+    return {path for (path,) in lake.manifest.rows("SELECT path FROM files WHERE deletable_at IS NULL")}
+
+
+def erase(lake, file):
+    """Let a live file count no longer, and delete it at once."""
+    lake.manifest.exchange(Exchange([file], datetime.now(UTC), changes_answers=True), list)
+    (lake.root / file.path).unlink()
+
+
+def answers(lake):
+    warehouse = Warehouse(lake)
+    with closing(warehouse):
+        return {name: warehouse.answer(entry, warehouse.variables(SCOPE)) for name, entry in ANSWERS.items()}
+
+
+# What is in it
+
+
+def test_a_backup_holds_what_counts_and_nothing_else(lake, tmp_path):
+    files = [file for name in ("acme", "other") for file in lake.manifest.live_files(name)]
+    told = []
+    copied = back_up(lake, tmp_path / "copy", lambda done, total: told.append((done, total)))
+    rejects = {f"rejects/{path.name}" for path in lake.rejects.iterdir()}
+    assert len(rejects) == 2
+    assert names(tmp_path / "copy") == live(lake) | rejects | {
+        "manifest.sqlite",
+        "control.sqlite",
+        "ip-lists/openai-gptbot.json",
+        "links/organization=acme/links.parquet",
+    }
+    assert names(lake.root) > names(tmp_path / "copy") - {"manifest.sqlite"}
+    size = sum(file.size for file in files)
+    assert copied == (len(files), 3 * 60 + 1, 3, size)
+    assert told[-1] == (size, size)
+    assert [path.name for path in tmp_path.iterdir() if "copy" in path.name] == ["copy"]
+
+
+def test_a_copied_back_lake_is_sound_and_gives_identical_answers(lake, tmp_path):
+    back_up(lake, tmp_path / "copy")
+    shutil.copytree(tmp_path / "copy", tmp_path / "restored")
+    with opened(tmp_path / "restored") as restored:
+        found = check(restored)
+        assert (found.troubles, found.orphans, found.visits) == ([], 0, 181)
+        expected = answers(lake)
+        assert expected["traffic-overview"]["total_visits"] == 180
+        assert answers(restored) == expected
+        assert restored.manifest.batches("acme", "") == lake.manifest.batches("acme", "")
+
+
+def test_a_copied_back_lake_goes_on_where_the_other_was(lake, tmp_path):
+    back_up(lake, tmp_path / "copy")
+    log = tmp_path / "again.log"
+    log.write_text(log_of("autumn"))
+    with opened(tmp_path / "copy") as restored:
+        importer = Importer(restored)
+        assert importer.run(log, Options("acme")).already_imported
+        log.write_text(log_of("autumn") + log_of("winter"))
+        summary = importer.run(log, Options("acme"))
+        assert (summary.continued, summary.visits) == (True, 60)
+        pending.flush_all(restored)
+        Compactor(restored).run()
+        assert check(restored).visits == 181 + 60 + 3
+        assert check(lake).visits == 181
+
+
+def test_keys_open_the_copied_back_lake_and_are_for_its_owner_only(lake, tmp_path):
+    control = Control(lake)
+    key = control.create_key("other", "new")
+    back_up(lake, tmp_path / "copy")  # while the database is open
+    control.close()
+    assert stat.S_IMODE((tmp_path / "copy" / "control.sqlite").stat().st_mode) == 0o600
+    with opened(tmp_path / "copy") as restored, closing(Control(restored)) as control:
+        assert control.organization_of(key) == "other"
+
+
+def test_the_copied_manifest_is_as_readable_as_the_manifest(lake, tmp_path):
+    (lake.root / "manifest.sqlite").chmod(0o640)
+    back_up(lake, tmp_path / "copy")
+    assert stat.S_IMODE((tmp_path / "copy" / "manifest.sqlite").stat().st_mode) == 0o640
+
+
+def test_visits_that_wait_are_in_the_backup(lake, tmp_path):
+    back_up(lake, tmp_path / "copy")
+    with opened(tmp_path / "copy") as restored:
+        assert pending.flush_all(restored) == 3
+        files = restored.manifest.live_files("acme", date(2026, 3, 4), date(2026, 3, 4))
+        paths = Counter(path for file in files for path in paths_of(restored, file))
+        assert paths["/waiting"] == 3
+
+
+def paths_of(lake, file):
+    return pq.ParquetFile(lake.root / file.path).read(columns=["path"])["path"].to_pylist()
+
+
+def test_neither_addresses_nor_salts_nor_dead_files_are_in_the_backup(lake, tmp_path):
+    days = [date(2026, 3, 1 + day) for day in range(6)]
+    salts = salts_of(lake.salts, days, datetime.now(UTC))
+    dead = {path for (path,) in lake.manifest.rows("SELECT path FROM files WHERE deletable_at IS NOT NULL")}
+    assert len(dead) == 12
+    assert all((lake.root / path).exists() for path in dead)
+    back_up(lake, tmp_path / "copy")
+    secrets = {CANARY, *salts.values(), *(Path(path).stem for path in dead)}
+    kept = b"".join((tmp_path / "copy" / name).read_bytes() for name in sorted(names(tmp_path / "copy")))
+    assert {secret for secret in secrets if secret.encode() in kept} == set()
+    everything = b"".join((lake.root / name).read_bytes() for name in sorted(names(lake.root)))
+    assert {secret for secret in secrets if secret.encode() in everything} == secrets - {CANARY}
+
+
+def test_what_was_struck_off_before_is_not_in_the_copied_manifest_either(lake, tmp_path):
+    pending.keep(
+        lake.manifest, {"acme": packed([visit(path=f"/{random.random()}") for _ in range(40_000)])}, datetime.now(UTC)
+    )
+    pending.flush_all(lake)
+    back_up(lake, tmp_path / "copy")
+    assert lake.manifest.rows("PRAGMA freelist_count")[0][0] > 100
+    with closing(sqlite3.connect(tmp_path / "copy" / "manifest.sqlite")) as db:
+        assert db.execute("PRAGMA freelist_count").fetchone() == (0,)
+
+
+def test_an_empty_lake_can_be_backed_up(tmp_path):
+    lake = Lake(tmp_path / "lake", create=True)
+    with closing(lake.manifest):
+        assert back_up(lake, tmp_path / "copy") == (0, 0, 0, 0)
+    with opened(tmp_path / "copy") as restored:
+        assert check(restored).troubles == []
+
+
+def test_a_backup_can_be_backed_up(lake, tmp_path):
+    first = back_up(lake, tmp_path / "copy")
+    with opened(tmp_path / "copy") as restored:
+        assert back_up(restored, tmp_path / "again") == first
+    assert names(tmp_path / "again") == names(tmp_path / "copy") - {
+        name for name in names(tmp_path / "copy") if "_seed" in name
+    }
+
+
+# Where it can be
+
+
+def test_an_empty_folder_becomes_the_backup(lake, tmp_path):
+    (tmp_path / "copy").mkdir()
+    back_up(lake, tmp_path / "copy")
+    assert (tmp_path / "copy" / "manifest.sqlite").exists()
+
+
+def test_a_folder_with_a_strange_name_will_do(lake, tmp_path):
+    (tmp_path / "co[p]y*?").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "co[p]y*?")
+    back_up(lake, tmp_path / "link")
+    assert (tmp_path / "co[p]y*?" / "manifest.sqlite").exists()
+    assert (tmp_path / "link").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"),
+    [
+        ("full", "exists"),
+        ("file", "exists"),
+        ("lake", "lie in each other"),
+        ("lake/backup", "lie in each other"),
+        ("lake/visits/../backup", "lie in each other"),
+        ("link/backup", "lie in each other"),
+        (".", "lie in each other"),
+        ("absent/backup", "there is no folder"),
+        ("file/backup", "there is no folder"),
+        ("/proc", "is mounted"),
+    ],
+)
+def test_a_folder_that_cannot_be_it_is_refused_and_nothing_changes(lake, tmp_path, where, reason):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thing").write_text("thing")
+    (tmp_path / "file").write_text("file")
+    (tmp_path / "link").symlink_to(lake.root)
+    before = names(tmp_path)
+    with pytest.raises(BadInput, match=reason):
+        back_up(lake, tmp_path / where)
+    assert names(tmp_path) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_a_folder_that_cannot_be_written_is_refused(lake, tmp_path):
+    (tmp_path / "closed").mkdir(mode=0o500)
+    with pytest.raises(BadInput, match="cannot be written"):
+        back_up(lake, tmp_path / "closed" / "copy")
+
+
+# What goes wrong
+
+
+def with_flipped_bit(path):
+    content = bytearray(path.read_bytes())
+    content[50] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", [with_flipped_bit, Path.unlink, lambda path: path.write_bytes(b"")])
+def test_a_damaged_file_is_named_and_leaves_no_backup(lake, tmp_path, damage):
+    path = lake.root / sorted(live(lake))[3]
+    damage(path)
+    with pytest.raises(LakeDamaged, match=f"{path.name}.*older backup"):
+        back_up(lake, tmp_path / "copy")
+    assert [path.name for path in tmp_path.iterdir()] == ["lake"]
+
+
+@pytest.mark.parametrize("name", ["manifest.sqlite", "control.sqlite"])
+def test_a_damaged_database_is_named_and_leaves_no_backup(lake, tmp_path, name):
+    with closing(sqlite3.connect(lake.root / name)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    path = lake.root / name
+    path.write_bytes(path.read_bytes()[:8192] + b"\xff" * 8192 + path.read_bytes()[16384:])
+    with pytest.raises(LakeDamaged, match=name):
+        back_up(lake, tmp_path / "copy")
+    assert [path.name for path in tmp_path.iterdir()] == ["lake"]
+
+
+def test_a_manifest_that_can_be_read_but_is_damaged_is_named(lake, tmp_path):
+    with closing(sqlite3.connect(lake.root / "manifest.sqlite")) as db:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("UPDATE sqlite_master SET sql = replace(sql, 'IS NULL', 'IS NOT NULL') WHERE name = 'live_files'")
+        db.commit()
+    with pytest.raises(LakeDamaged, match=r"manifest\.sqlite is damaged: .*live_files.*older backup"):
+        back_up(lake, tmp_path / "copy")
+
+
+@contextmanager
+def files_of_at_most(size):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_is_told_and_leaves_no_backup(lake, tmp_path):
+    back_up(lake, tmp_path / "whole")
+    sizes = {name: (tmp_path / "whole" / name).stat().st_size for name in names(tmp_path / "whole")}
+    assert max(sizes, key=sizes.get) == "manifest.sqlite"
+    for size, name in ((1_000, r"visits/.*\.parquet"), (sizes["manifest.sqlite"] - 1, r"manifest\.sqlite")):
+        with files_of_at_most(size), pytest.raises(OSError, match=rf"copy\.partial-\d+/{name}"):
+            back_up(lake, tmp_path / "copy")
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["lake", "whole"]
+
+
+def test_a_file_erased_while_others_are_copied_is_not_in_the_backup(lake, tmp_path):
+    files = lake.manifest.live_files("acme")
+    doomed = [files[0], files[-1]]  # one is copied by then, one is not
+    left = list(doomed)
+
+    def erase_all(done, total):
+        while left:
+            erase(lake, left.pop())
+
+    copied = back_up(lake, tmp_path / "copy", erase_all)
+    assert copied.files == len(files) + 1 - len(doomed)
+    assert copied.visits == 181 - sum(file.visits for file in doomed)
+    assert names(tmp_path / "copy").isdisjoint(file.path for file in doomed)
+    assert not (tmp_path / "copy" / doomed[0].path).parent.exists() or doomed[0].day in {
+        file.day for file in files[1:-1]
+    }
+    with opened(tmp_path / "copy") as restored:
+        found = check(restored)
+        assert (found.troubles, found.orphans, found.files) == ([], 0, copied.files)
+
+
+def test_what_an_earlier_attempt_copied_is_not_copied_again(lake, tmp_path, monkeypatch):
+    *others, last = lake.manifest.live_files("acme")
+    copied, real = Counter(), backup._copy_file
+    monkeypatch.setattr(backup, "_copy_file", lambda file, target: (copied.update([file.name]), real(file, target))[1])
+    back_up(lake, tmp_path / "copy", lambda done, total: (lake.root / last.path).exists() and erase(lake, last))
+    assert {copied[str(lake.root / file.path)] for file in others} == {1}
+    assert str(lake.root / last.path) not in copied
+
+
+def test_after_some_attempts_a_backup_gives_up(lake, tmp_path, monkeypatch):
+    moments, real = [], backup._moment_of
+
+    @contextmanager
+    def moment_then_erasure(path):
+        with real(path) as copy:
+            moments.append(path.name)
+            erase(lake, lake.manifest.live_files("acme")[0])
+            yield copy
+
+    monkeypatch.setattr(backup, "_moment_of", moment_then_erasure)
+    with pytest.raises(Outdated, match="again and again"):
+        back_up(lake, tmp_path / "copy")
+    assert moments == ["manifest.sqlite"] * ATTEMPTS
+    assert [path.name for path in tmp_path.iterdir()] == ["lake"]
+
+
+def test_links_that_are_removed_meanwhile_are_left_out(lake, tmp_path, monkeypatch):
+    shown = Path.is_file
+
+    def gone_after_a_look(path):
+        is_file = shown(path)
+        if path == lake.links("acme"):
+            path.unlink()
+        return is_file
+
+    monkeypatch.setattr(Path, "is_file", gone_after_a_look)
+    back_up(lake, tmp_path / "copy")
+    monkeypatch.undo()
+    assert not lake.links("acme").exists()
+    assert [name for name in names(tmp_path / "copy") if name.startswith("links")] == []
+
+
+def test_everything_is_on_the_disk_before_the_folder_appears(lake, tmp_path, monkeypatch):
+    steps, real_sync, real_rename = [], os.fsync, Path.rename
+
+    def sync(handle):
+        steps.append(str(Path(f"/proc/self/fd/{handle}").readlink()))
+        real_sync(handle)
+
+    def rename(path, target):
+        steps.append("renamed")
+        return real_rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(Path, "rename", rename)
+    back_up(lake, tmp_path / "copy")
+    monkeypatch.undo()
+    partial = f"{tmp_path}/copy.partial-{os.getpid()}"
+    before, after = steps[: steps.index("renamed")], steps[steps.index("renamed") + 1 :]
+    everything = {str(path.relative_to(tmp_path / "copy")) for path in (tmp_path / "copy").rglob("*")}
+    assert set(before) == {partial, *(f"{partial}/{name}" for name in everything)}
+    assert after == [str(tmp_path)]
+
+
+# Killed, and beside others
+
+
+def test_leftovers_of_the_dead_are_removed_and_others_stay(lake, tmp_path):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    gone = [f"copy.partial-{ended.pid}", f"copy.partial-{os.getpid()}", f"copy.partial-{10**30}"]
+    kept = [f"copy.partial-{os.getppid()}", f"copy2.partial-{ended.pid}", "copy.partial-mine", "copy.partial-"]
+    for name in gone + kept:
+        (tmp_path / name / "visits").mkdir(parents=True)
+    back_up(lake, tmp_path / "copy")
+    assert {path.name for path in tmp_path.iterdir()} == {"lake", "copy", *kept}
+
+
+PROGRAM = "import sys; from pathlib import Path; from data import Lake; from data.maintenance.backup import back_up\n"
+BACK_UP = PROGRAM + "back_up(Lake(Path(sys.argv[1])), Path(sys.argv[2]))"
+
+
+def started(code, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
+    )
+
+
+def test_a_killed_backup_is_not_there_and_the_next_one_is(tmp_path):
+    days = [datetime(2026, 1, 1) + timedelta(day) for day in range(150)]
+    lake, target = Lake(tmp_path / "lake", create=True), tmp_path / "copy"
+    land(lake, "acme", [visit(visited_at=day) for day in days])
+    choice, killed = random.Random(5), 0
+    for number in range(4):
+        process = started(BACK_UP, lake.root, target)
+        partial = tmp_path / f"copy.partial-{process.pid}"
+        while not partial.exists() and process.poll() is None:
+            time.sleep(0.001)
+        time.sleep(number and choice.uniform(0, 0.1))
+        process.kill()
+        process.communicate()
+        if process.returncode == 0 or target.exists():  # it was too fast for us
+            shutil.rmtree(target)
+            continue
+        killed += 1
+        assert process.returncode == -signal.SIGKILL
+        assert [path.name for path in tmp_path.iterdir() if path.name.startswith("copy")] == [partial.name]
+    assert killed > 0
+    assert back_up(lake, target).files == 150
+    lake.manifest.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "lake"]
+    with opened(target) as restored:
+        assert (check(restored).troubles, check(restored).visits) == ([], 150)
+
+
+IMPORTS = """
+import sys
+from pathlib import Path
+from data import Lake
+from data.ingest import importer as importing
+from data.ingest.importer import Importer, Options
+importing.READERS = 1
+log, importer, number = Path(sys.argv[2]), Importer(Lake(Path(sys.argv[1]))), 0
+while not Path(sys.argv[3]).exists():
+    log.write_text("".join(
+        f'203.0.113.7 - - [0{1 + n % 2}/Mar/2026:10:05:03 +0000] "GET /{number} HTTP/1.1" 200 5\\n' for n in range(10)
+    ))
+    importer.run(log, Options("acme"))
+    number += 1
+print(number)
+"""
+MERGES = """
+import sys, time
+from datetime import *
+from pathlib import Path
+from data import Lake
+from data.store import pending
+from data.maintenance.compaction import Compactor
+from data.store.manifest import READERS_GRACE
+from tests.visits import packed, visit
+lake, merged, number = Lake(Path(sys.argv[1])), 0, 0
+while not Path(sys.argv[2]).exists():
+    pending.keep(lake.manifest, {"live": packed([visit(path=f"/{number}")] * 10)}, datetime.now(UTC))
+    number += 1
+    if number % 7 == 0:
+        pending.flush_all(lake)
+    merged += Compactor(lake).run(wait=False).partitions
+    if number % 20 == 0:  # as if all of that were long ago
+        dead = lake.manifest.deletable_files(datetime.now(UTC) + READERS_GRACE)
+        for path in dead:
+            (lake.root / path).unlink(missing_ok=True)
+        lake.manifest.forget(dead)
+print(merged)
+"""
+
+
+def test_backups_under_load_are_moments_of_the_lake(tmp_path):
+    with closing(Lake(tmp_path / "lake", create=True).manifest) as manifest:
+        lake, stop = Lake(tmp_path / "lake"), tmp_path / "stop"
+        importer = started(IMPORTS, lake.root, tmp_path / "access.log", stop)
+        merger = started(MERGES, lake.root, stop)
+        try:
+            for number in range(3):
+                while len(manifest.batches("acme", "")) < 5 * number + 5 or "live" not in manifest.organizations():
+                    assert (importer.poll(), merger.poll()) == (None, None)
+                    time.sleep(0.01)
+                back_up(lake, tmp_path / f"copy{number}")
+        finally:
+            stop.touch()
+            imported, merged = (int(process.communicate()[0]) for process in (importer, merger))
+        lake.manifest.close()
+    batches = [whole_batches(tmp_path / f"copy{number}") for number in range(3)]
+    assert all(batches[number] >= 5 * number + 5 for number in range(3))
+    assert batches == sorted(batches)
+    assert batches[-1] < imported
+    assert merged > 0
+
+
+def whole_batches(root):
+    """How many logs a backup holds; it holds each as a whole, and not a visit beyond them."""
+    with opened(root) as copy:
+        found = check(copy)
+        assert (found.troubles, found.orphans) == ([], 0)
+        assert copy.manifest.rows("SELECT count(*) FROM files WHERE deletable_at IS NOT NULL") == [(0,)]
+        logs = copy.manifest.batches("acme", "")
+        assert sum(log.visits for log in logs) == sum(file.visits for file in copy.manifest.live_files("acme"))
+        pending.flush_all(copy)
+        for organization in ("acme", "live"):
+            counts = Counter(path for file in copy.manifest.live_files(organization) for path in paths_of(copy, file))
+            assert set(counts.values()) == {10}
+            assert counts.keys() == {f"/{number}" for number in range(len(counts))}
+            assert organization == "live" or len(counts) == len(logs)
+    return len(logs)

@@ -1,0 +1,870 @@
+"""Few files instead of many: the same answers, nothing lost on the way; and what a sweep deletes."""
+
+import errno
+import os
+import random
+import shutil
+import sqlite3
+import sys
+import threading
+from collections import Counter, defaultdict
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from itertools import count
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from data.errors import LakeDamaged, TrafficError
+from data.ingest import importer as importing
+from data.ingest.importer import Importer, Options
+from data.maintenance import compaction as compacting
+from data.maintenance.compaction import ABANDONED, MOST_OPEN_FILES, Compacted, Compactor
+from data.maintenance.reclassification import Reclassifier
+from data.sample import Sample
+from data.store import pending
+from data.store.lake import Lake
+from data.store.landing import Staged, new_path, placing, write_visits
+from data.store.manifest import READERS_GRACE, Exchange, LandedFile
+from data.visits import VISITS
+from queries import ANSWERS, Scope, Warehouse
+from service.encoding import encode
+from tests.visits import land, links, packed, visit
+
+TODAY = date(2026, 3, 6)
+NOW = datetime(2026, 3, 6, 12, tzinfo=UTC)
+LATER = NOW + timedelta(days=30)
+ACME = Options("acme")
+READERS = int(os.environ.get("TRAFFIC_READERS", "1000"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_reader():
+    """One reader for each import, as these logs are short."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importing, "READERS", 1)
+        yield
+
+
+@contextmanager
+def opened(root):
+    """A lake, closed afterwards."""
+    lake = Lake(root)
+    with closing(lake.manifest):
+        yield lake
+
+
+@pytest.fixture
+def reopened(lake):
+    """Opens the lake again, as another process would."""
+    lakes = []
+
+    def reopened():
+        lakes.append(Lake(lake.root))
+        return lakes[-1]
+
+    yield reopened
+    for other in lakes:
+        other.manifest.close()
+
+
+def compact(lake, at=NOW, **how):
+    return Compactor(lake, lambda: at).run(**how)
+
+
+def files_of(lake, organization="acme"):
+    """The live files of each day."""
+    days = defaultdict(list)
+    for file in lake.manifest.live_files(organization):
+        days[file.day].append(file)
+    return dict(days)
+
+
+def numbers(lake, organization="acme"):
+    """How many live files each day has."""
+    return {day.day: len(files) for day, files in files_of(lake, organization).items()}
+
+
+def names(lake, organization="acme"):
+    return {file.path for file in lake.manifest.live_files(organization)}
+
+
+def rows_of(lake, organization="acme"):
+    """Every live visit of an organization, by its file."""
+    return {
+        file.path: pq.ParquetFile(lake.checked(file)).read().to_pylist()
+        for file in lake.manifest.live_files(organization)
+    }
+
+
+def paths(lake, organization="acme"):
+    return Counter(row["path"] for rows in rows_of(lake, organization).values() for row in rows)
+
+
+def strays(lake):
+    """Files that were staged and stayed, and visit files that no manifest knows."""
+    there = {str(path.relative_to(lake.root)) for path in lake.root.glob("visits/organization=[!_]*/*/*")}
+    known = {path for (path,) in lake.manifest.rows("SELECT path FROM files")}
+    return [path.name for path in lake.staging.rglob("*") if path.is_file()], there - known
+
+
+def day_of(day, number=0, **columns):
+    """A visit on a day of March."""
+    return visit(visited_at=datetime(2026, 3, day, 12, 0, number % 60), path=f"/{day}-{number}", **columns)
+
+
+def land_files(lake, day, files, organization="acme", size=1):
+    for number in range(files):
+        land(lake, organization, [day_of(day, number * size + place) for place in range(size)])
+
+
+# The same answers
+
+
+@pytest.fixture(scope="module")
+def scattered(tmp_path_factory):
+    """A closed lake, to be copied: a sample of three past days and today, in 60 files that share its visits out."""
+    folder, chance = tmp_path_factory.mktemp("scattered"), random.Random(7)
+    with closing((source := Lake(folder / "source", create=True)).manifest):
+        Sample(visits=1_500, last_day=TODAY, days=4, links=30).write(folder / "access.log")
+        Importer(source).run(folder / "access.log", ACME)
+        visits = [row | {"day": row["visited_at"].date()} for rows in rows_of(source).values() for row in rows]
+    chance.shuffle(visits)
+    with closing((lake := Lake(folder / "lake", create=True)).manifest):
+        for number in range(15):
+            land(lake, "acme", visits[number::15])
+        land_files(lake, 6, 5)
+        links(lake, "acme", [{"short_code": "a", "target_url": "https://target.example/"}])
+    return folder / "lake"
+
+
+def test_every_answer_is_the_same_to_the_byte(scattered, tmp_path):
+    def answers():
+        variables = warehouse.variables(Scope("acme", date(2026, 2, 20), TODAY))
+        return {name: encode(warehouse.answer(entry, variables)) for name, entry in ANSWERS.items()}
+
+    with opened(shutil.copytree(scattered, tmp_path / "lake")) as lake, closing(Warehouse(lake)) as warehouse:
+        before = answers()
+        assert len(before) == 26
+        assert b'"total_visits":1505' in before["traffic-overview"]
+        assert numbers(lake) == {3: 15, 4: 15, 5: 15, 6: 20}
+        done = compact(lake)
+        past = sum(file.visits for day, files in files_of(lake).items() if day < TODAY for file in files)
+        assert (done.partitions, done.files_before, done.files_after) == (4, 15 * 3 + 20, 4)
+        assert done.visits > past
+        assert numbers(lake) == {3: 1, 4: 1, 5: 1, 6: 1}
+        assert answers() == before
+        compact(lake, LATER)
+        assert numbers(lake) == {3: 1, 4: 1, 5: 1, 6: 1}
+        assert answers() == before
+        assert Compactor(lake, lambda: LATER + 2 * READERS_GRACE).sweep() == 15 * 3 + 20
+        assert answers() == before
+        assert lake.manifest.epoch("acme") == 0
+
+
+def test_every_visit_keeps_every_column(scattered, tmp_path):
+    def rows(lake):
+        return Counter(tuple(row.items()) for rows in rows_of(lake).values() for row in rows)
+
+    with opened(shutil.copytree(scattered, tmp_path / "lake")) as lake:
+        before = rows(lake)
+        compact(lake, LATER)
+        assert rows(lake) == before
+        for file in lake.manifest.live_files("acme"):
+            written = pq.ParquetFile(lake.root / file.path)
+            assert written.schema_arrow.equals(VISITS)
+            assert written.metadata.num_rows == file.visits
+            assert (lake.root / file.path).parent.name == f"day={file.day}"
+
+
+def test_a_merged_file_is_sorted_by_short_code_and_time(lake):
+    for code, second in (("b", 3), (None, 0), ("a", 9), ("b", 1), ("a", 2), (None, 5)):
+        land(lake, "acme", [visit(short_code=code, visited_at=datetime(2026, 3, 4, 0, 0, second))])
+    compact(lake)
+    ((rows),) = rows_of(lake).values()
+    told = [(row["short_code"], row["visited_at"].second) for row in rows]
+    assert told == [("a", 2), ("a", 9), ("b", 1), ("b", 3), (None, 0), (None, 5)]
+
+
+def test_values_at_the_edge_of_their_kind_are_kept(lake):
+    edge = {
+        "visitor": 2**64 - 1,
+        "status": -1,
+        "visited_at": datetime(1970, 1, 1),
+        "path": "",
+        "user_agent": "\ufffd é",
+    }
+    land(lake, "acme", [visit(**edge)])
+    land(
+        lake,
+        "acme",
+        [visit(**dict.fromkeys(set(VISITS.names) - {"visited_at"}) | {"visited_at": datetime(1970, 1, 1)})],
+    )
+    before = sorted((row for rows in rows_of(lake).values() for row in rows), key=str)
+    compact(lake)
+    ((rows),) = rows_of(lake).values()
+    assert sorted(rows, key=str) == before
+
+
+# How many files
+
+
+def test_a_past_day_becomes_one_file_and_a_day_of_one_file_stays(lake):
+    land_files(lake, 3, 1)
+    land_files(lake, 4, 2)
+    land_files(lake, 5, 9)
+    alone = {file.path for file in files_of(lake)[date(2026, 3, 3)]}
+    assert compact(lake) == Compacted(partitions=2, files_before=11, files_after=2, visits=11)
+    assert numbers(lake) == {3: 1, 4: 1, 5: 1}
+    assert names(lake) > alone
+    assert compact(lake) == Compacted()
+
+
+@pytest.mark.parametrize(
+    ("day", "files", "left"), [(6, 1, 1), (6, 12, 12), (6, 13, 1), (6, 30, 1), (7, 12, 12), (7, 13, 1)]
+)
+def test_an_open_day_has_a_handful_of_files(lake, files, left, day):
+    land_files(lake, day, files)
+    done = compact(lake)
+    assert numbers(lake) == {day: left}
+    assert done.partitions == (files > MOST_OPEN_FILES)
+    assert sum(paths(lake).values()) == files
+
+
+def test_of_an_open_day_the_smaller_files_are_merged(lake):
+    sizes = [*range(12, 0, -1), 98, 200]  # 98 is 1.25 times the 78 visits of the smaller ones, and more
+    for size in sizes:
+        land(lake, "acme", [day_of(6, size)] * size)
+    before = {file.visits: file.path for file in files_of(lake)[TODAY]}
+    assert compact(lake) == Compacted(partitions=1, files_before=12, files_after=1, visits=78)
+    assert names(lake) > {before[98], before[200]}
+    assert sum(paths(lake).values()) == sum(sizes)
+
+
+def test_a_past_day_to_which_visits_still_come_is_left_until_none_came_for_a_while(lake):
+    land_files(lake, 4, 3)
+    assert Compactor(lake, lambda: NOW, timedelta(minutes=10)).run() == Compacted()
+    land_files(lake, 4, 10)
+    assert Compactor(lake, lambda: NOW, timedelta(minutes=10)).run().files_before == 13  # as of a day that is open
+    land_files(lake, 4, 2)
+    assert Compactor(lake, lambda: NOW).run().files_before == 3
+    assert numbers(lake) == {4: 1}
+
+
+def test_a_visit_of_a_busy_day_is_written_a_few_times():
+    """A file every ten seconds of a day, merged every thirty, in a model of what is merged."""
+    file = LandedFile("acme", TODAY, "", 0, 0, "", 0, 0, NOW)
+    chance, files, written, landed = random.Random(7), [], 0, 0
+    for number in range(8_640):
+        files.append(replace(file, visits=chance.randrange(1, 1_000)))
+        landed += files[-1].visits
+        if number % 3 == 0 and (chosen := compacting._to_merge(files, is_past=False)):
+            merged = replace(file, visits=sum(one.visits for one in chosen))
+            files = [one for one in files if not any(one is other for other in chosen)] + [merged]
+            written += merged.visits
+    assert len(files) <= MOST_OPEN_FILES + 3
+    assert sum(one.visits for one in files) == landed
+    assert 1 < written / landed < 8
+
+
+def test_the_day_that_is_open_is_that_of_utc(lake):
+    land_files(lake, 6, 3)
+    compact(lake, datetime(2026, 3, 6, 23, 59, 59, tzinfo=UTC))
+    assert numbers(lake) == {6: 3}
+    compact(lake, datetime(2026, 3, 7, tzinfo=UTC))
+    assert numbers(lake) == {6: 1}
+
+
+def test_organizations_are_merged_each_for_itself(lake):
+    for organization in ("acme", "other"):
+        land_files(lake, 4, 3, organization)
+    land_files(lake, 4, 1, "third")
+    assert compact(lake).partitions == 2
+    assert {name: numbers(lake, name) for name in lake.manifest.organizations()} == {
+        "acme": {4: 1},
+        "other": {4: 1},
+        "third": {4: 1},
+    }
+    for organization in ("acme", "other"):
+        assert paths(lake, organization) == {f"/4-{number}": 1 for number in range(3)}
+
+
+def test_no_more_partitions_are_merged_than_asked_for(lake):
+    for day in (2, 3, 4):
+        land_files(lake, day, 2)
+    done = [compact(lake, most=1).partitions for _ in range(4)]
+    assert done == [1, 1, 1, 0]
+    assert numbers(lake) == {2: 1, 3: 1, 4: 1}
+
+
+def test_progress_ends_where_all_is_done(lake):
+    told = []
+    for day in (2, 3, 4):
+        land_files(lake, day, 2)
+    compact(lake, progress=lambda done, whole: told.append((done, whole)))
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_an_empty_lake_has_nothing_to_compact(lake):
+    assert compact(lake) == Compacted()
+    assert Compactor(lake).sweep() == 0
+
+
+def test_replaced_files_stay_for_who_was_given_their_names(lake):
+    land_files(lake, 4, 3)
+    (_, *old) = lake.visit_files("acme", date.min, date.max)
+    compact(lake)
+    assert sum(pq.ParquetFile(path).metadata.num_rows for path in old) == 3
+    assert Compactor(lake, lambda: NOW + READERS_GRACE - timedelta(seconds=1)).sweep() == 0
+    assert all(Path(path).exists() for path in old)
+    assert Compactor(lake, lambda: NOW + READERS_GRACE).sweep() == 3
+    assert not any(Path(path).exists() for path in old)
+
+
+# Unfinished last lines
+
+
+def log_line(path, day=4):
+    return f'203.0.113.7 - - [0{day}/Mar/2026:10:05:03 +0000] "GET {path} HTTP/1.1" 200 5316 "-" "Mozilla/5.0 X11"\n'
+
+
+@pytest.fixture
+def load(lake, tmp_path):
+    importer = Importer(lake)
+
+    def load(text, name="access.log"):
+        (tmp_path / name).write_text(text)
+        return importer.run(tmp_path / name, ACME)
+
+    return load
+
+
+def test_a_file_of_an_unfinished_line_is_left_and_replaced_when_its_log_has_grown(lake, load):
+    whole = log_line("/a") + log_line("/b")
+    load(whole + log_line("/cut")[:-8])
+    load(log_line("/other"), "other.log")
+    (unfinished,) = [file for file in files_of(lake)[date(2026, 3, 4)] if file.unfinished_of]
+    assert compact(lake) == Compacted(partitions=1, files_before=2, files_after=1, visits=3)
+    assert names(lake) > {unfinished.path}
+    assert compact(lake, LATER) == Compacted()
+    load(whole + log_line("/cut") + log_line("/more"))
+    assert paths(lake) == {"/a": 1, "/b": 1, "/other": 1, "/cut": 1, "/more": 1}
+    assert {row["user_agent"] for rows in rows_of(lake).values() for row in rows} == {"Mozilla/5.0 X11"}
+    assert compact(lake).files_before == 2
+    assert numbers(lake) == {4: 1}
+    assert load(whole + log_line("/cut") + log_line("/more")).already_imported
+    assert sum(paths(lake).values()) == 5
+
+
+def test_unfinished_lines_of_many_logs_are_left_each(lake, load):
+    for number in range(3):
+        load(log_line(f"/{number}")[:-1], f"{number}.log")
+    before = names(lake)
+    assert compact(lake, LATER) == Compacted()
+    assert names(lake) == before
+
+
+def test_a_log_grows_on_after_its_beginning_was_merged(lake, load):
+    for number in range(1, 5):
+        load("".join(log_line(f"/{place}") for place in range(number)))
+        compact(lake)
+        assert numbers(lake) == {4: 1}
+    assert paths(lake) == {f"/{place}": 1 for place in range(4)}
+
+
+# Failures
+
+
+def fail_at(patch, target, name, call, is_done=False, error=None):
+    """Make the n-th call of a function fail as on a full disk, before or after it did its work."""
+    original, calls = getattr(target, name), count(1)
+
+    def failing(*args, **kwargs):
+        fails = next(calls) == call
+        result = original(*args, **kwargs) if is_done or not fails else None
+        if fails:
+            raise error or OSError(errno.ENOSPC, "No space left on device")
+        return result
+
+    patch.setattr(target, name, failing)
+
+
+@pytest.fixture
+def two_days(lake):
+    """A lake of two past days in three files each, and the files that it has."""
+    for day in (4, 5):
+        land_files(lake, day, 3)
+    return lake, names(lake), paths(lake)
+
+
+def assert_as_before_or_done(two_days, done):
+    """So many days are merged, the others are as they were; nothing else lies about, and the next run does the rest."""
+    lake, before, told = two_days
+    assert paths(lake) == told
+    assert sorted(numbers(lake).values()) == sorted([1] * done + [3] * (2 - done))
+    assert len(names(lake) & before) == 3 * (2 - done)
+    assert strays(lake) == ([], set())
+    assert compact(lake).partitions == 2 - done
+    assert (paths(lake), numbers(lake)) == (told, {4: 1, 5: 1})
+    assert strays(lake) == ([], set())
+
+
+@pytest.mark.parametrize("call", [1, 2])
+@pytest.mark.parametrize(
+    ("module", "name", "is_done"),
+    [
+        ("compacting", "write_visits", False),
+        ("compacting", "write_visits", True),
+        ("landing", "sha256_of", False),
+        ("landing", "move_durably", False),
+        ("landing", "move_durably", True),
+        ("manifest", "exchange", False),
+        ("manifest", "insert_files", True),
+    ],
+)
+def test_a_failure_leaves_the_old_files_live_and_no_stray_one(two_days, monkeypatch, module, name, call, is_done):
+    lake = two_days[0]
+    target = lake.manifest if name == "exchange" else sys.modules[f"data.{module}"]
+    with monkeypatch.context() as patch:
+        fail_at(patch, target, name, call, is_done)
+        with pytest.raises(OSError, match="No space left"):
+            compact(lake)
+    assert_as_before_or_done(two_days, call - 1)
+
+
+def test_a_failure_after_the_commit_leaves_the_new_file_live(two_days, monkeypatch):
+    with monkeypatch.context() as patch:
+        fail_at(patch, two_days[0].manifest, "exchange", 1, is_done=True)
+        with pytest.raises(OSError, match="No space left"):
+            compact(two_days[0])
+    assert_as_before_or_done(two_days, 1)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
+def test_whatever_ends_a_merge_leaves_the_old_files_live(two_days, monkeypatch, error):
+    with monkeypatch.context() as patch:
+        fail_at(patch, sys.modules["data.store.landing"], "move_durably", 2, is_done=True, error=error())
+        with pytest.raises(error):
+            compact(two_days[0])
+    assert_as_before_or_done(two_days, 1)
+
+
+def test_a_half_written_file_is_not_left(two_days, monkeypatch):
+    def half(visits, path):
+        path.write_bytes(b"PAR1")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compacting, "write_visits", half)
+        with pytest.raises(OSError, match="No space left"):
+            compact(two_days[0])
+    assert_as_before_or_done(two_days, 0)
+
+
+@pytest.mark.parametrize("damage", ["flipped", "missing", "emptied"])
+def test_a_damaged_file_is_named_once_the_other_days_are_merged_and_its_day_is_left(two_days, damage):
+    lake, before, _ = two_days
+    (broken, *_) = files_of(lake)[date(2026, 3, 4)]
+    path = lake.root / broken.path
+    content = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(b"" if damage == "emptied" else content[:-20] + b"x" + content[-19:])
+    for _ in range(2):
+        with pytest.raises(LakeDamaged, match=path.name):
+            compact(lake)
+        assert numbers(lake) == {4: 3, 5: 1}
+        assert len(names(lake) & before) == 3
+    path.write_bytes(content)
+    assert_as_before_or_done(two_days, 1)
+
+
+def test_one_at_a_time_a_damaged_day_does_not_hold_up_the_others(two_days):
+    lake = two_days[0]
+    (broken, *_) = files_of(lake)[date(2026, 3, 4)]
+    (lake.root / broken.path).write_bytes(b"")
+    assert compact(lake, most=1).partitions == 1
+    assert numbers(lake) == {4: 3, 5: 1}
+    with pytest.raises(LakeDamaged, match=Path(broken.path).name):
+        compact(lake, most=1)
+
+
+SLOW = """
+SELECT * FROM read_parquet($files, hive_partitioning := FALSE)
+WHERE (SELECT sum(a.range + b.range) FROM range(1000000) a, range(1000000) b) > 0
+"""
+
+
+def test_a_merge_that_is_interrupted_counts_for_nothing(two_days, monkeypatch):
+    compactor, told = Compactor(two_days[0], lambda: NOW), []
+
+    def run():
+        try:
+            told.append(compactor.run(most=1))
+        except TrafficError as error:
+            told.append(error)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compacting, "step", lambda _: SLOW)
+        thread = threading.Thread(target=run)
+        thread.start()
+        while not told and thread.is_alive():  # its merge is one that does not end by itself
+            with suppress(duckdb.ConnectionException):  # see below
+                compactor.interrupt()
+            thread.join(0.01)
+        thread.join()
+    assert [type(one).__base__ for one in told] == [TrafficError]
+    assert_as_before_or_done(two_days, 0)
+
+
+def test_an_interruption_between_two_runs_does_nothing(two_days):
+    compactor = Compactor(two_days[0], lambda: NOW)
+    compactor.interrupt()
+    assert compactor.run(most=1).partitions == 1
+    compactor.interrupt()
+    assert_as_before_or_done(two_days, 1)
+
+
+def test_an_interruption_comes_at_any_moment(two_days, monkeypatch):
+    lake = two_days[0]
+    compactor, troubles = Compactor(lake, lambda: NOW), []
+    exchange = lake.manifest.exchange
+
+    def interrupting(*args):
+        try:
+            compactor.interrupt()
+        except Exception as error:  # noqa: BLE001  # told below
+            troubles.append(error)
+        exchange(*args)
+
+    monkeypatch.setattr(lake.manifest, "exchange", interrupting)
+    compactor.run()
+    assert troubles == []
+
+
+# Others at work
+
+
+def test_who_may_not_wait_does_nothing_while_somebody_rewrites(two_days, reopened):
+    lake, before, _ = two_days
+    with reopened().rewriting():
+        assert compact(lake, wait=False) == Compacted()
+    assert names(lake) == before
+    assert compact(lake, wait=False).partitions == 2
+
+
+def test_who_waits_goes_on_when_the_other_is_done(two_days, reopened):
+    lake, told = two_days[0], []
+    with reopened().rewriting():
+        thread = threading.Thread(target=lambda: told.append(compact(lake)))
+        thread.start()
+        thread.join(0.05)
+        assert told == []
+    thread.join()
+    assert told[0].partitions == 2
+
+
+def test_files_that_were_replaced_meanwhile_are_left_to_the_next_run(two_days, monkeypatch):
+    lake, _, told = two_days
+    exchange = lake.manifest.exchange
+
+    def late(*args):
+        monkeypatch.setattr(lake.manifest, "exchange", exchange)
+        file = files_of(lake)[date(2026, 3, 4)][0]
+        copy = replace(file, path=f"{file.path}-copy")
+        exchange(Exchange([file], LATER, changes_answers=True), lambda: [copy])
+        shutil.copy(lake.root / file.path, lake.root / copy.path)
+        exchange(*args)
+
+    monkeypatch.setattr(lake.manifest, "exchange", late)
+    assert compact(lake).partitions == 1
+    assert numbers(lake) == {4: 3, 5: 1}
+    assert paths(lake) == told
+    assert strays(lake) == ([], set())
+    assert compact(lake).partitions == 1
+    assert paths(lake) == told
+
+
+def test_files_that_were_erased_meanwhile_are_no_damage(two_days):
+    lake, _, _ = two_days
+
+    def erase(done, _):
+        if done == 1:
+            files = files_of(lake)[date(2026, 3, 5)]
+            lake.manifest.exchange(Exchange(files, NOW, changes_answers=True), list)
+            assert Compactor(lake, lambda: NOW).sweep() == 3
+
+    assert compact(lake, progress=erase).partitions == 1
+    assert numbers(lake) == {4: 1}
+
+
+def test_visits_that_land_while_their_day_is_merged_are_left_to_the_next_run(two_days, monkeypatch):
+    lake, _, told = two_days
+    exchange = lake.manifest.exchange
+
+    def late(*args):
+        monkeypatch.setattr(lake.manifest, "exchange", exchange)
+        land(lake, "acme", [day_of(4, 99)])
+        exchange(*args)
+
+    monkeypatch.setattr(lake.manifest, "exchange", late)
+    assert compact(lake).partitions == 2
+    assert numbers(lake) == {4: 2, 5: 1}
+    assert paths(lake) == told + Counter({"/4-99": 1})
+
+
+def test_flush_import_reclassification_and_compaction_at_once_lose_and_double_nothing(
+    lake, reopened, tmp_path, classifier
+):
+    log, done, troubles = tmp_path / "access.log", threading.Event(), []
+    turns, old = 12, "an older version"
+
+    def keep():
+        manifest = reopened().manifest
+        for turn in range(turns * 2):
+            rows = [day_of(4 + turn % 3, turn, rules_version=old) for _ in range(2)]
+            pending.keep(manifest, {"acme": packed(rows)}, NOW)
+
+    def grow():
+        importer = Importer(reopened(), lambda: NOW)
+        for turn in range(1, turns + 1):
+            text = "".join(log_line(f"/log-{number}", 4 + number % 3) for number in range(turn))
+            log.write_text(text[:-9] if turn % 2 else text)
+            importer.run(log, ACME)
+        log.write_text(text + log_line("/log-end"))
+        importer.run(log, ACME)
+
+    def flush(other):
+        pending.flush_all(other)
+
+    def reclassify(other):
+        Reclassifier(other, lambda: NOW).run(["acme"])
+
+    def merge(other):
+        compactor = Compactor(other, lambda: NOW)
+        compactor.run(wait=False, most=1)
+        with suppress(FileNotFoundError):  # see the last test of this file
+            compactor.sweep()
+
+    def again(work):
+        other = reopened()
+        while not done.is_set():
+            work(other)
+
+    def watched(work, *args):
+        try:
+            work(*args)
+        except Exception as error:
+            troubles.append(error)
+            raise
+
+    busy = [threading.Thread(target=watched, args=(again, work)) for work in (flush, reclassify, merge)]
+    senders = [threading.Thread(target=watched, args=(work,)) for work in (keep, grow)]
+    for thread in (*busy, *senders):
+        thread.start()
+    for thread in senders:
+        thread.join()
+    done.set()
+    for thread in busy:
+        thread.join()
+    assert troubles == []
+    pending.flush_all(lake)
+    sent = Counter({f"/{4 + turn % 3}-{turn}": 2 for turn in range(turns * 2)})
+    logged = Counter([f"/log-{number}" for number in range(turns)] + ["/log-end"])
+    assert paths(lake) == sent + logged
+    reclassify(lake)
+    compact(lake)
+    assert paths(lake) == sent + logged
+    assert {row["rules_version"] for rows in rows_of(lake).values() for row in rows} == {classifier.rules_version}
+    assert {day: files for day, files in numbers(lake).items() if day < 6} == {4: 1, 5: 1}
+    assert strays(lake) == ([], set())
+
+
+def test_a_thousand_readers_meet_no_failure_while_files_are_merged(lake, reopened):
+    land_files(lake, 4, 6, size=3)
+    told, lock, threads = [], threading.Lock(), 4
+    with closing(Warehouse(lake)) as warehouse:
+
+        def read():
+            for _ in range(READERS // threads):
+                variables = warehouse.variables(Scope("acme", date(2026, 3, 1), TODAY))
+                _, rows = warehouse.rows("SELECT count(*), count(DISTINCT path) FROM visits_in_scope", variables)
+                with lock:
+                    told.extend(rows)
+
+        readers = [threading.Thread(target=read) for _ in range(threads)]
+        for thread in readers:
+            thread.start()
+        other, merged = reopened(), 0
+        while any(thread.is_alive() for thread in readers):
+            merged += compact(other).partitions
+            compactor = Compactor(other, lambda: NOW + timedelta(hours=1))
+            compactor.sweep()
+            for file in files_of(other)[date(2026, 3, 4)]:
+                split(other, file)
+        for thread in readers:
+            thread.join()
+    assert merged > 3
+    assert told == [(18, 18)] * (READERS // threads * threads)
+
+
+def split(lake, file):
+    """Put three files in the place of a live one, so that there is something to merge again."""
+    rows = pq.ParquetFile(lake.checked(file)).read()
+    staged = [Staged(new_path(lake), file.organization, file.day, len(rows) // 3) for _ in range(3)]
+    for number, one in enumerate(staged):
+        write_visits(rows.slice(number * one.visits, one.visits), one.path)
+    lake.manifest.exchange(Exchange([file], NOW + READERS_GRACE, changes_answers=False), placing(lake, staged))
+
+
+# What a sweep deletes
+
+
+def listing(lake):
+    """Every file of the lake but the databases."""
+    return {
+        str(path.relative_to(lake.root))
+        for path in lake.root.rglob("*")
+        if path.is_file() and ".sqlite" not in path.name
+    }
+
+
+def put(lake, name, age=timedelta(0)):
+    path = lake.root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"something")
+    moment = (NOW - age).timestamp()
+    os.utime(path, (moment, moment))
+    return name
+
+
+def test_a_sweep_deletes_what_is_dead_past_its_grace_orphaned_or_abandoned_and_nothing_else(lake):
+    land_files(lake, 4, 3)
+    compact(lake, NOW - READERS_GRACE)  # dead, and its grace is over
+    land_files(lake, 4, 2)
+    compact(lake, NOW - READERS_GRACE + timedelta(seconds=1))  # dead, and somebody may read it
+    land_files(lake, 5, 1)
+    land_files(lake, 5, 1, "other")
+    links(lake, "acme", [{"short_code": "a", "target_url": "https://target.example/"}])
+    put(lake, "rejects/acme-1.csv", 10 * ABANDONED)
+    put(lake, "ip-lists/x.json", 10 * ABANDONED)
+    put(lake, ".staging/of-a-running-import.parquet")
+    put(lake, ".staging/nearly-abandoned.parquet", ABANDONED - timedelta(seconds=1))
+    put(lake, ".staging/engine/spilled.tmp", ABANDONED - timedelta(seconds=1))
+    put(lake, "visits/organization=acme/day=2026-03-04/notes.txt", 10 * ABANDONED)
+    put(lake, "visits/organization=_seed/day=1970-01-01/x.parquet", 10 * ABANDONED)
+    dead = {path for (path,) in lake.manifest.rows("SELECT path FROM files WHERE deletable_at IS NOT NULL")}
+    expired = set(lake.manifest.deletable_files(NOW))
+    assert (len(dead), len(expired)) == (6, 3)
+    put(lake, "visits/organization=acme/day=2026-03-04/unknown.parquet", 10 * ABANDONED)
+    kept = listing(lake) - expired
+    gone = {
+        put(lake, "cubes/organization=acme/month=2026-03-01/orphan.parquet"),
+        put(lake, ".staging/abandoned.parquet", ABANDONED + timedelta(seconds=1)),
+        put(lake, ".staging/engine/abandoned.tmp", 9 * ABANDONED),
+    }
+    assert Compactor(lake, lambda: NOW).sweep() == 3 + len(gone)
+    assert listing(lake) == kept
+    assert {path for (path,) in lake.manifest.rows("SELECT path FROM files WHERE deletable_at IS NOT NULL")} == (
+        dead - expired
+    )
+    assert Compactor(lake, lambda: NOW).sweep() == 0
+    assert sum(paths(lake).values()) == 6
+
+
+@pytest.mark.parametrize("lost", ["removed", "emptied"])
+def test_a_sweep_deletes_no_visit_after_the_manifest_was_lost(lake, lost):
+    land_files(lake, 4, 3)
+    land_files(lake, 5, 1, "other")
+    there = {name for name in listing(lake) if name.startswith("visits/organization=")}
+    lake.manifest.close()
+    for path in lake.root.glob("manifest.sqlite*"):
+        path.unlink() if lost == "removed" else path.write_bytes(b"")
+    with closing((again := Lake(lake.root, create=True)).manifest):
+        Compactor(again, lambda: NOW + timedelta(days=36_500)).sweep()
+    assert {name for name in listing(lake) if name.startswith("visits/organization=")} == there
+
+
+def test_a_dead_file_that_is_gone_already_is_struck_off(lake):
+    land_files(lake, 4, 2)
+    before = names(lake)
+    compact(lake, NOW - READERS_GRACE)
+    for name in before:
+        (lake.root / name).unlink()
+    Compactor(lake, lambda: NOW).sweep()
+    assert lake.manifest.deletable_files(LATER) == []
+
+
+def test_what_is_live_is_never_deleted_however_late_it_is(lake):
+    land_files(lake, 4, 3)
+    assert Compactor(lake, lambda: NOW + timedelta(days=36_500)).sweep() == 0
+    assert sum(paths(lake).values()) == 3
+
+
+def test_a_sweep_that_was_stopped_goes_on(lake, monkeypatch):
+    land_files(lake, 4, 3)
+    compact(lake, NOW - READERS_GRACE)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            lake.manifest, "forget", lambda _: (_ for _ in ()).throw(sqlite3.OperationalError("disk is full"))
+        )
+        with pytest.raises(sqlite3.OperationalError):
+            Compactor(lake, lambda: NOW).sweep()
+    assert Compactor(lake, lambda: NOW).sweep() == 3
+    assert (len(listing(lake) & names(lake)), sum(paths(lake).values())) == (1, 3)
+
+
+def test_what_a_running_import_has_staged_is_not_swept(lake, reopened, tmp_path, monkeypatch):
+    log, swept = tmp_path / "access.log", []
+    log.write_text("".join(log_line(f"/{number}", 1 + number % 4) for number in range(8)))
+    hashing = sys.modules["data.store.landing"].sha256_of
+
+    def sweeping(path):
+        swept.append(Compactor(other).sweep())
+        return hashing(path)
+
+    other = reopened()
+    monkeypatch.setattr("data.store.landing.sha256_of", sweeping)
+    Importer(lake).run(log, ACME)
+    assert swept == [0] * 4
+    assert paths(lake) == {f"/{number}": 1 for number in range(8)}
+
+
+def test_a_sweep_waits_for_files_that_are_being_placed(lake, reopened, monkeypatch):
+    other, swept = reopened(), []
+    moving = sys.modules["data.store.landing"].move_durably
+
+    def sweeping(source, target):
+        moving(source, target)
+        thread = threading.Thread(target=lambda: swept.append(Compactor(other).sweep()))
+        thread.start()
+        thread.join(0.1)  # the file is where it will be read, and not yet registered
+        threads.append(thread)
+
+    threads = []
+    with monkeypatch.context() as patch:
+        patch.setattr("data.store.landing.move_durably", sweeping)
+        land(lake, "acme", [day_of(4)])
+    for thread in threads:
+        thread.join()
+    assert swept == [0]
+    assert paths(lake) == {"/4-0": 1}
+
+
+def test_a_staged_file_that_goes_while_it_is_looked_at_stops_no_sweep(lake, monkeypatch):
+    put(lake, ".staging/moved-meanwhile.parquet")
+    put(lake, ".staging/abandoned.parquet", 2 * ABANDONED)
+    is_file = Path.is_file
+
+    def moved(path):
+        told = is_file(path)
+        if path.name == "moved-meanwhile.parquet":
+            path.unlink(missing_ok=True)
+        return told
+
+    monkeypatch.setattr(Path, "is_file", moved)
+    assert Compactor(lake, lambda: NOW).sweep() == 1

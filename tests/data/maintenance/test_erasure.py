@@ -1,0 +1,755 @@
+"""Erased visits: which go, what stays, and that nothing of them is left in the folder, whatever happened before."""
+
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+import sqlite3
+import sys
+import threading
+import uuid
+from collections import Counter
+from contextlib import closing, contextmanager
+from datetime import UTC, date, datetime, timedelta
+from itertools import count
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from data.errors import LakeDamaged
+from data.ingest import importer as importing
+from data.ingest.importer import Importer, Options
+from data.maintenance import erasure as erasing
+from data.maintenance.compaction import Compactor
+from data.maintenance.erasure import Criteria, Eraser, delete, empty_log
+from data.maintenance.reclassification import Reclassifier
+from data.store.lake import Lake, sha256_of
+from data.store.manifest import READERS_GRACE, Manifest
+from data.store.pending import keep
+from data.visits import VISITS
+from queries import ANSWERS, QueryFailed, Scope, Warehouse
+from tests.visits import land, packed, unpacked, visit
+
+BIG = 2**64 - 1
+NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_reader():
+    """One reader for each import, as these logs are short."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importing, "READERS", 1)
+        yield
+
+
+def at(day, hour=12, minute=0):
+    return datetime(2026, 3, day, hour, minute)
+
+
+def files_of(lake, organization="acme"):
+    return lake.manifest.live_files(organization)
+
+
+def read(lake, file):
+    rows = pq.ParquetFile(lake.checked(file)).read()
+    assert rows.schema.equals(VISITS)
+    return rows.to_pylist()
+
+
+def landed(lake, organization="acme"):
+    """The visits of every live file in their order, by day; equal files come in an order of their own."""
+    days = {}
+    for file in files_of(lake, organization):
+        days.setdefault(file.day, []).append(read(lake, file))
+    return {day: sorted(files, key=str) for day, files in days.items()}
+
+
+def paths(lake, organization="acme"):
+    """The paths of all visits, sorted."""
+    return sorted(row["path"] for file in files_of(lake, organization) for row in read(lake, file))
+
+
+def erase(lake, organization="acme", dry_run=False, **criteria):
+    return Eraser(lake).run(organization, Criteria(**criteria), dry_run)
+
+
+def erase_and_delete(lake, organization="acme", **criteria):
+    erased = erase(lake, organization, **criteria)
+    delete(lake, erased.dead, erased.ended_at)
+    assert empty_log(lake)
+    return erased
+
+
+def dead_files(lake):
+    """When each dead file may be deleted."""
+    rows = lake.manifest.rows("SELECT path, deletable_at FROM files WHERE deletable_at IS NOT NULL")
+    return {path: datetime.fromisoformat(moment) for path, moment in rows}
+
+
+def bytes_on_disk(lake):
+    """Every file and folder of the lake, with a hash. SQLite may write into its shared memory when it only reads."""
+    return {
+        path.relative_to(lake.root): path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in lake.root.rglob("*")
+        if not path.name.endswith("-shm")
+    }
+
+
+@contextmanager
+def opened(root):
+    with closing((lake := Lake(root)).manifest):
+        yield lake
+
+
+@pytest.fixture(scope="module")
+def names():
+    """Names for organizations, so that many examples share a lake."""
+    numbers = count()
+    return lambda: f"example-{next(numbers)}"
+
+
+# Which visits go
+
+VISITS_OF = {
+    "/1": visit(visited_at=at(1), short_code="sale", domain="go.example", visitor=7),
+    "/2": visit(visited_at=at(1, 23, 59), short_code="Sale", domain="go.example", visitor=8),
+    "/3": visit(visited_at=at(2, 0), short_code="sale", domain="other.example", visitor=7),
+    "/4": visit(visited_at=at(2), short_code=None, domain=None, visitor=None),
+    "/5": visit(visited_at=at(2), short_code="sale", domain="Go.Example", visitor=BIG),
+    "/6": visit(visited_at=at(3), short_code=None, domain="go.example", visitor=0),
+    "/7": visit(visited_at=at(3), short_code="x' OR 'a'='a", domain="", visitor=None),
+    "/8": visit(visited_at=at(4), short_code="sale", domain="bücher.example", visitor=1 << 63),
+}
+
+
+@pytest.mark.parametrize(
+    ("criteria", "gone"),
+    [
+        ({}, "12345678"),
+        ({"short_code": "sale"}, "1358"),
+        ({"short_code": "Sale"}, "2"),
+        ({"short_code": "SALE"}, ""),
+        ({"short_code": "x' OR 'a'='a"}, "7"),
+        ({"short_code": "nothing"}, ""),
+        ({"domain": "go.example"}, "1256"),
+        ({"domain": "GO.EXAMPLE"}, "1256"),
+        ({"domain": "BÜCHER.example"}, "8"),
+        ({"domain": "example"}, ""),
+        ({"visitor": 7}, "13"),
+        ({"visitor": 0}, "6"),
+        ({"visitor": 1 << 63}, "8"),
+        ({"visitor": BIG}, "5"),
+        ({"visitor": 9}, ""),
+        ({"before": date(2026, 3, 1)}, ""),
+        ({"before": date(2026, 3, 2)}, "12"),
+        ({"before": date(2026, 3, 3)}, "12345"),
+        ({"before": date.max}, "12345678"),
+        ({"before": date.min}, ""),
+        ({"short_code": "sale", "domain": "go.example"}, "15"),
+        ({"short_code": "sale", "visitor": 7}, "13"),
+        ({"short_code": "sale", "before": date(2026, 3, 2)}, "1"),
+        ({"domain": "other.example", "visitor": 7}, "3"),
+        ({"domain": "go.example", "before": date(2026, 3, 3)}, "125"),
+        ({"visitor": 7, "before": date(2026, 3, 2)}, "1"),
+        ({"short_code": "sale", "domain": "go.example", "visitor": 7, "before": date(2026, 3, 2)}, "1"),
+        ({"short_code": "sale", "domain": "go.example", "visitor": 7, "before": date(2026, 3, 1)}, ""),
+        ({"short_code": "Sale", "visitor": 7}, ""),
+    ],
+)
+def test_exactly_the_visits_that_meet_every_criterion_go(shared_lake, names, criteria, gone):
+    name = names()
+    land(shared_lake, name, [row | {"path": path} for path, row in VISITS_OF.items()])
+    erased = erase(shared_lake, name, **criteria)
+    assert paths(shared_lake, name) == [f"/{digit}" for digit in "12345678" if digit not in gone]
+    assert erased.visits == len(gone)
+    assert erased.partitions == len({VISITS_OF[f"/{digit}"]["day"] for digit in gone})
+    assert shared_lake.manifest.epoch(name) == erased.partitions
+
+
+def test_another_organization_keeps_its_visits_and_its_epoch(lake):
+    for name in ("acme", "acme-2", "Acme"):
+        land(lake, name, [row | {"path": path} for path, row in VISITS_OF.items()])
+    before = landed(lake, "acme-2"), landed(lake, "Acme")
+    erase_and_delete(lake)
+    assert (landed(lake, "acme-2"), landed(lake, "Acme")) == before
+    assert [lake.manifest.epoch(name) for name in ("acme", "acme-2", "Acme")] == [4, 0, 0]
+
+
+CODES, DOMAINS, VISITORS = ("a", "A", "b", None), ("x.example", "X.example", "y.example", None), (0, 1, BIG, None)
+VISIT = st.builds(
+    lambda day, second, code, domain, visitor: visit(
+        visited_at=at(day) + timedelta(seconds=second), short_code=code, domain=domain, visitor=visitor
+    ),
+    st.integers(1, 4), st.integers(0, 99), *map(st.sampled_from, (CODES, DOMAINS, VISITORS)),
+)  # fmt: skip
+DAYS = st.none() | st.integers(1, 5).map(lambda day: at(day).date())
+CRITERIA = st.builds(Criteria, *map(st.sampled_from, (CODES, DOMAINS, VISITORS)), DAYS)
+
+
+def goes(row, criteria):
+    wanted = (
+        (criteria.short_code is None, lambda: row["short_code"] == criteria.short_code),
+        (criteria.domain is None, lambda: (row["domain"] or "").lower() == criteria.domain.lower()),
+        (criteria.visitor is None, lambda: row["visitor"] == criteria.visitor),
+        (criteria.before is None, lambda: row["visited_at"].date() < criteria.before),
+    )
+    return all(is_any or meets() for is_any, meets in wanted)
+
+
+@given(batches=st.lists(st.lists(VISIT, min_size=1, max_size=25), min_size=1, max_size=3), criteria=CRITERIA)
+@settings(
+    max_examples=int(os.environ.get("TRAFFIC_EXAMPLES", "10")),
+    deadline=None,
+    derandomize="TRAFFIC_EXAMPLES" not in os.environ,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_what_is_left_is_what_a_filter_leaves_in_the_order_it_had(shared_lake, names, batches, criteria):
+    name = names()
+    for batch in batches:
+        land(shared_lake, name, [row | {"path": f"/{number}"} for number, row in enumerate(batch)])
+    before = landed(shared_lake, name)
+    left = {day: [[row for row in rows if not goes(row, criteria)] for rows in files] for day, files in before.items()}
+    files_before = {file.path: file for file in files_of(shared_lake, name)}
+    told = Eraser(shared_lake).run(name, criteria, dry_run=True)
+    assert landed(shared_lake, name) == before
+    erased = Eraser(shared_lake).run(name, criteria)
+    kept = {day: sorted(filter(None, files), key=str) for day, files in left.items()}
+    assert landed(shared_lake, name) == {day: files for day, files in kept.items() if files}
+    whole, rest = (sum(len(rows) for files in days.values() for rows in files) for days in (before, left))
+    assert erased.visits == told.visits == whole - rest
+    assert (erased.before, told.after) == (told.before, [])
+    files_after = {file.path: file for file in files_of(shared_lake, name)}
+    assert {file.path: file for file in erased.before} == without(files_before, files_after)
+    assert {file.path: file for file in erased.after} == without(files_after, files_before)
+
+
+def without(files, others):
+    return {path: file for path, file in files.items() if path not in others}
+
+
+def test_files_without_such_visits_stay_as_they_are(lake):
+    land(lake, "acme", [visit(visited_at=at(3), short_code=code) for code in "aab"])
+    land(lake, "acme", [visit(visited_at=at(3), short_code="b"), visit(visited_at=at(4), short_code="b")])
+    land(lake, "acme", [visit(visited_at=at(3), short_code="a")])
+    before = files_of(lake)
+    erased = erase(lake, short_code="a")
+    assert [file.visits for file in files_of(lake) if file in before] == [1, 1]
+    assert Counter(file.visits for file in erased.before) == {3: 1, 1: 1}
+    assert [(file.visits, file.day) for file in erased.after] == [(1, date(2026, 3, 3))]
+    assert (erased.visits, erased.partitions) == (3, 1)
+
+
+def test_nothing_to_erase_changes_nothing_and_moves_no_epoch(lake):
+    land(lake, "acme", [visit()])
+    before = files_of(lake)
+    for erased in (erase(lake, short_code="none"), erase(lake, "nobody")):
+        assert (erased.visits, erased.partitions, erased.before, erased.after, erased.dead) == (0, 0, [], [], [])
+    assert (files_of(lake), lake.manifest.epoch("acme")) == (before, 0)
+
+
+def test_a_dry_run_tells_the_same_and_changes_nothing_on_disk(lake):
+    for _ in range(2):
+        land(lake, "acme", [visit(visited_at=at(day), short_code=code) for day in (3, 4) for code in "aab"])
+    before = bytes_on_disk(lake)
+    told = erase(lake, short_code="a", before=date(2026, 3, 4), dry_run=True)
+    assert bytes_on_disk(lake) == before
+    erased = erase(lake, short_code="a", before=date(2026, 3, 4))
+    assert (
+        (told.visits, told.partitions, told.before) == (erased.visits, erased.partitions, erased.before) != (0, 0, [])
+    )
+    assert (told.after, told.dead) == ([], [])
+
+
+def test_the_hashes_that_are_told_are_those_of_the_files(lake):
+    land(lake, "acme", [visit(visited_at=at(day), short_code=code) for day in (3, 4) for code in "ab"])
+    hashes = {path.relative_to(lake.root).as_posix(): sha256_of(path) for path in lake.root.rglob("*.parquet")}
+    erased = erase_and_delete(lake, short_code="a")
+    assert [(file.sha256, file.visits) for file in erased.before] == [(hashes[file.path], 2) for file in erased.before]
+    assert [(file.sha256, file.visits) for file in erased.after] == [
+        (sha256_of(lake.root / file.path), 1) for file in files_of(lake)
+    ]
+    assert len(erased.before) == len(erased.after) == 2
+    assert not any((lake.root / file.path).exists() for file in erased.before)
+
+
+def test_progress_counts_the_partitions_that_are_looked_at(lake):
+    land(lake, "acme", [visit(visited_at=at(day)) for day in (3, 4, 5)])
+    told = []
+    Eraser(lake).run("acme", Criteria(before=date(2026, 3, 5)), progress=lambda *numbers: told.append(numbers))
+    assert told == [(1, 2), (2, 2)]
+
+
+# How long files stay
+
+
+def test_files_stay_longer_than_a_query_runs_and_go_then(lake):
+    land(lake, "acme", [visit(short_code=code) for code in "ab"])
+    (file,) = files_of(lake)
+    erased = Eraser(lake, lambda: NOW).run("acme", Criteria("a"))
+    assert dead_files(lake) == {file.path: NOW + timedelta(seconds=15)}
+    assert (erased.dead, erased.ended_at) == ([file.path], NOW)
+    for seconds, is_there in ((14, True), (15, False)):
+        Compactor(lake, lambda: NOW + timedelta(seconds=seconds)).sweep()  # noqa: B023
+        assert (lake.root / file.path).exists() == is_there
+
+
+def test_a_query_that_was_given_the_files_before_still_answers_until_they_are_deleted(lake):
+    land(lake, "acme", [visit(visited_at=at(3), short_code=code) for code in "ab"])
+    with closing(Warehouse(lake)) as warehouse:
+        scope = Scope("acme", date(2026, 3, 1), date(2026, 3, 9))
+        overview, variables = ANSWERS["traffic-overview"], warehouse.variables(scope)
+        erased = erase(lake, short_code="a")
+        assert warehouse.answer(overview, variables)["total_visits"] == 2
+        assert warehouse.answer(overview, warehouse.variables(scope))["total_visits"] == 1
+        delete(lake, erased.dead, erased.ended_at)
+        with pytest.raises(QueryFailed):
+            warehouse.answer(overview, variables)
+        assert warehouse.answer(overview, warehouse.variables(scope))["total_visits"] == 1
+
+
+def test_earlier_dead_files_of_these_days_go_with_them_and_no_others(lake):
+    for name in ("acme", "other"):
+        for _ in range(2):
+            land(lake, name, [visit(visited_at=at(day), short_code="a") for day in (3, 4)])
+    Compactor(lake, lambda: NOW).run()
+    compacted = dead_files(lake)
+    assert set(compacted.values()) == {NOW + READERS_GRACE}
+    erased = Eraser(lake, lambda: NOW).run("acme", Criteria("none", before=date(2026, 3, 4)))
+    moved = {path for path, moment in dead_files(lake).items() if moment == NOW + erasing.GRACE}
+    assert moved == {path for path in compacted if "=acme/day=2026-03-03" in path} == set(erased.dead)
+    later = NOW + timedelta(hours=1)
+    assert len(Eraser(lake, lambda: later).run("acme", Criteria("none")).dead) == 4
+    assert {path: dead_files(lake)[path] for path in moved} == dict.fromkeys(moved, NOW + erasing.GRACE)
+
+
+def test_the_write_ahead_log_is_emptied_unless_somebody_reads_in_the_manifest(lake):
+    land(lake, "acme", [visit()])
+    log = lake.root / "manifest.sqlite-wal"
+    with closing(sqlite3.connect(lake.root / "manifest.sqlite")) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM files").fetchall()
+        erase(lake)
+        assert not empty_log(lake)
+        assert log.stat().st_size > 0
+        reader.execute("ROLLBACK")
+    assert empty_log(lake)
+    assert log.stat().st_size == 0
+
+
+# Damage
+
+
+@contextmanager
+def flipped(path):
+    """A file one byte of which is another, as long as a with block lasts."""
+    content = path.read_bytes()
+    path.write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
+    yield
+    path.write_bytes(content)
+
+
+def test_a_damaged_file_that_must_be_read_ends_the_run_and_what_was_done_before_stays(lake):
+    for day in (3, 4, 5):
+        land(lake, "acme", [visit(visited_at=at(day), short_code=code, path=f"/{day}{code}") for code in "ab"])
+    damaged = lake.root / files_of(lake)[1].path
+    with flipped(damaged), pytest.raises(LakeDamaged, match=damaged.name):
+        erase(lake, short_code="a")
+    assert paths(lake) == ["/3b", "/4a", "/4b", "/5a", "/5b"]
+    assert erase(lake, short_code="a").visits == 2
+
+
+def test_whole_days_go_though_their_files_are_damaged_or_missing(lake):
+    for day in (3, 4, 5):
+        land(lake, "acme", [visit(visited_at=at(day), path=f"/{day}")])
+    first, second, _ = [lake.root / file.path for file in files_of(lake)]
+    first.unlink()
+    second.write_bytes(b"no Parquet")
+    assert erase_and_delete(lake, before=date(2026, 3, 5)).visits == 2
+    assert paths(lake) == ["/5"]
+    assert not second.exists()
+
+
+# Logs that were imported stay imported
+
+
+def line(path="/abc", day=17, agent="Mozilla/5.0", referrer="-", host="go.example", second=3):
+    return (
+        f'{host}:443 203.0.113.7 - - [{day}/May/2015:10:05:{second:02} +0000] "GET {path} HTTP/1.1" 200 5316 '
+        f'"{referrer}" "{agent}"\n'
+    )
+
+
+@pytest.fixture
+def load(lake, tmp_path):
+    """Imports a text as a log."""
+    log, importer = tmp_path / "access.log", Importer(lake)
+
+    def load(text):
+        log.write_text(text, "utf-8")
+        return importer.run(log, Options("acme"))
+
+    return load
+
+
+def test_erased_visits_do_not_come_back_with_their_log_and_a_grown_log_adds_only_its_new_lines(lake, load):
+    log = line("/gone") + line("/kept") + line("/gone", day=18)
+    load(log)
+    assert erase_and_delete(lake, short_code="gone").visits == 2
+    assert load(log).already_imported
+    assert paths(lake) == ["/kept"]
+    grown = load(log + line("/gone", day=18) + line("/new"))
+    assert (grown.continued, grown.visits) == (True, 2)
+    assert paths(lake) == ["/gone", "/kept", "/new"]
+    erase_and_delete(lake)
+    assert load(log).already_imported
+    assert paths(lake) == []
+
+
+@pytest.mark.parametrize(("cut", "criteria"), [(1, {"short_code": "cut"}), (6, {"short_code": "cut"}), (2, {})])
+def test_the_visit_of_an_unfinished_line_does_not_come_back_with_the_end_of_its_line(lake, load, cut, criteria):
+    whole = line("/kept") + line("/cut")
+    assert load(whole[:-cut]).visits == 2
+    erase_and_delete(lake, **criteria)
+    kept = ["/kept"] if criteria else []
+    assert paths(lake) == kept
+    assert load(whole[:-cut]).already_imported
+    for text in (whole, whole + line("/new")):
+        load(text)
+        assert paths(lake) == kept + (["/new"] if text != whole else [])
+
+
+def test_an_unfinished_line_that_stays_is_replaced_by_what_it_grows_to(lake, load):
+    whole = line("/a") + line("/cut")
+    load(whole[:-2])
+    erase(lake, short_code="a")
+    (file,) = files_of(lake)
+    assert file.unfinished_of is not None
+    load(whole + line("/new"))
+    assert paths(lake) == ["/cut", "/new"]
+
+
+def test_a_file_that_is_written_anew_still_holds_its_unfinished_line(lake):
+    land(lake, "acme", [visit(short_code=code) for code in "ab"])
+    with lake.manifest.transaction() as db:
+        ((batch,),) = db.execute("SELECT id FROM batches").fetchall()
+        db.execute("UPDATE files SET unfinished_of = ?", [batch])
+        db.execute("UPDATE batches SET bytes = 9")
+    erase(lake, short_code="a")
+    assert [(file.visits, file.unfinished_of) for file in files_of(lake)] == [(1, batch)]
+    assert lake.manifest.batches("acme", "")[0].whole_size == 0
+
+
+# Nothing is left in the folder
+
+CANARY = {
+    "path": "/deep/canary-path",
+    "agent": "Mozilla/5.0 canary-agent",
+    "referrer": "https://canary-referrer.example/x",
+}
+WORDS = ("canary-path", "canary-agent", "canary-referrer", "canary-campaign", "canary-code", "canary.example")
+
+
+def canaries(day, second=3):
+    """Log lines that hold every one of WORDS."""
+    agent, referrer = CANARY["agent"], CANARY["referrer"]
+    return "".join(
+        line(path, day, agent, referrer, "canary.example", second)
+        for path in (CANARY["path"], "/canary-code?utm_campaign=canary-campaign&utm_source=x")
+    )
+
+
+CANARIES = [
+    visit(
+        domain="canary.example", path=CANARY["path"], user_agent=CANARY["agent"], short_code="canary-code",
+        referrer="canary-referrer.example", utm_campaign="canary-campaign", visited_at=moment
+    )
+    for moment in (datetime(2015, 5, 17, 9), datetime(2015, 5, 18, 9))
+]  # fmt: skip
+
+WAITING = packed(CANARIES * 50)
+
+
+def traces(root):
+    """Which of WORDS stand in which files of a folder, in their bytes or in what these hold compressed."""
+    found = {}
+    for path in root.rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            if content[-4:] == b"PAR1":
+                content += str(pq.ParquetFile(path).read().to_pylist()).encode()
+            if WAITING.body[64:128] in content:  # compressed, but always to the same bytes
+                content += str(unpacked([WAITING.body])).encode()
+            if words := {word for word in WORDS if word.encode() in content}:
+                found[path.relative_to(root).as_posix()] = words
+    return found
+
+
+@pytest.fixture
+def strewn(lake, load):
+    """A lake with traces of the same visits wherever a lake may hold any; and where they are."""
+    log = canaries(17) + line("/kept") + line("/kept", 18) + canaries(18)
+    load(log[:-2])
+    load(log + line("/kept"))  # the unfinished line's file is dead
+    load(canaries(17, 5) + line("/kept", second=9))
+    Compactor(lake).run()
+    places = {"compacted": set(dead_files(lake))}
+    land(lake, "acme", [*CANARIES, visit(path="/kept", visited_at=datetime(2015, 5, 18))])  # of other rules
+    Reclassifier(lake).run(["acme"])
+    places["reclassified"] = set(dead_files(lake)) - places["compacted"]
+    live = [file.path for file in files_of(lake)]
+    places["live"] = set(live)
+    places["orphans"] = {
+        f"visits/organization=acme/day={day}/{uuid.uuid4()}.parquet" for day in ("2015-05-17", "2020-01-01")
+    }
+    for orphan in places["orphans"]:
+        (lake.root / orphan).parent.mkdir(exist_ok=True)
+        shutil.copy(lake.root / live[0], lake.root / orphan)
+    places["staged"] = {f".staging/{uuid.uuid4()}.parquet", ".staging/engine/duckdb_temp_storage_DEFAULT-0.tmp"}
+    (lake.staging / "engine").mkdir(exist_ok=True)
+    for staged in places["staged"]:
+        shutil.copy(lake.root / live[0], lake.root / staged)
+    keep(lake.manifest, {"acme": WAITING}, NOW)
+    places["pending"] = {"manifest.sqlite-wal"}
+    return places
+
+
+def test_nothing_of_erased_visits_is_left_in_any_byte_of_the_folder(lake, strewn):
+    there = traces(lake.root)
+    for place, files in strewn.items():
+        assert files & there.keys(), place
+        assert set().union(*(there.get(file, ()) for file in files)) == set(WORDS), place
+    erased = erase_and_delete(lake, domain="canary.example")
+    assert erased.visits == 2 + 2 + 2 + 2 + 100
+    assert traces(lake.root) == {}
+    assert paths(lake) == ["/kept"] * 5
+    assert (lake.root / "manifest.sqlite-wal").stat().st_size == 0
+    assert dead_files(lake) == {}
+
+
+@pytest.mark.parametrize("criteria", [{}, {"before": date(2015, 5, 19)}])
+def test_nothing_is_left_of_whole_days_either(lake, strewn, criteria):
+    erase_and_delete(lake, **criteria)
+    assert traces(lake.root) == {}
+    there = {path.relative_to(lake.root).as_posix() for path in lake.root.rglob("*.parquet")}
+    assert {path for path in there if "=_seed" not in path} == set()
+
+
+def test_visits_that_wait_for_a_file_are_erased_though_somebody_else_moves_them(lake, monkeypatch):
+    """Who finds that somebody else has moved some of them ends, whatever else there is."""
+    keep(lake.manifest, {"acme": packed(CANARIES)}, NOW)
+    flush, calls = erasing.flush_all, count()
+    monkeypatch.setattr(erasing, "flush_all", lambda lake: flush(lake) if next(calls) else 0)
+    assert erase(lake, dry_run=True).visits == 0
+    assert erase_and_delete(lake).visits == 2
+    assert next(calls) == 2
+    assert traces(lake.root) == {}
+
+
+def test_what_is_being_staged_when_the_files_are_deleted_is_left_alone(lake):
+    land(lake, "acme", [visit()])
+    erased = erase(lake)
+    fresh = lake.staging / f"{uuid.uuid4()}.parquet"
+    fresh.write_bytes(b"on its way")
+    later = (erased.ended_at + timedelta(seconds=1)).timestamp()
+    os.utime(fresh, (later, later))
+    delete(lake, erased.dead, erased.ended_at)
+    assert fresh.exists()
+
+
+# Failures on the way: no partition is ever half erased, and the next run does the rest
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """A closed lake with whole and partial files to erase, to be copied; its visits before and after."""
+    root = tmp_path_factory.mktemp("mixed") / "lake"
+    with closing((lake := Lake(root, create=True)).manifest):
+        for day, gone, kept in ((17, 2, 1), (18, 1, 2), (18, 3, 0), (18, 0, 1), (19, 2, 0)):
+            moment = datetime(2015, 5, day, gone, kept)
+            land(
+                lake,
+                "acme",
+                [CANARIES[0] | {"visited_at": moment, "day": moment.date()}] * gone
+                + [visit(visited_at=moment, path=f"/{number}") for number in range(kept)],
+            )
+        before = landed(lake)
+    done = shutil.copytree(root, root.with_name("done"))
+    with opened(done) as lake:
+        assert erase(lake, domain="canary.example").visits == 8
+        after = landed(lake)
+    return root, before, after
+
+
+STEPS = [("erasing", "write_visits", 2, (False, True)), ("landing", "move_durably", 2, (False, True)),
+         ("manifest", "exchange", 3, (False, True)), ("manifest", "hasten", 1, (False, True))]  # fmt: skip
+FAILURES = [
+    (module, name, call, is_done)
+    for module, name, calls, places in STEPS
+    for call in range(1, calls + 1)
+    for is_done in places
+]
+
+
+def full_at(monkeypatch, target, name, call, is_done):
+    """Make the n-th call of a function fail as on a full disk, before or after it did its work."""
+    original, calls = getattr(target, name), count(1)
+
+    def failing(*args, **kwargs):
+        fails = next(calls) == call
+        result = original(*args, **kwargs) if is_done or not fails else None
+        if fails:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return result
+
+    monkeypatch.setattr(target, name, failing)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "call", "is_done", "killed"),
+    [*((*failure, False) for failure in FAILURES), *((*failure, True) for failure in FAILURES if failure[2] == 2)],
+)
+def test_a_failure_leaves_each_partition_whole_and_the_next_run_finishes(
+    mixed, tmp_path, monkeypatch, module, name, call, is_done, killed
+):
+    root, before, after = mixed
+    copy = shutil.copytree(root, tmp_path / "lake")
+    with opened(copy) as lake, monkeypatch.context() as patch:
+        full_at(patch, lake.manifest if module == "manifest" else sys.modules[f"data.{module}"], name, call, is_done)
+        if killed:
+            patch.setattr(erasing, "discard", lambda *_: None)
+        with pytest.raises(OSError, match="No space left"):
+            erase(lake, domain="canary.example")
+    with opened(copy) as lake:
+        left = landed(lake)
+        done = [day for day in before if left.get(day) == after.get(day)]
+        assert left == {day: files[day] for day in before if day in (files := after if day in done else before)}
+        assert done == sorted(before)[: len(done)]
+        assert lake.manifest.epoch("acme") == len(done)
+        if not killed:
+            assert list(lake.staging.iterdir()) == []
+            there = {file.relative_to(copy).as_posix() for file in copy.glob("visits/organization=acme/*/*.parquet")}
+            assert there == {path for (path,) in lake.manifest.rows("SELECT path FROM files")}
+        erased = erase_and_delete(lake, domain="canary.example")
+        assert erased.partitions == len(before) - len(done)
+        assert landed(lake) == after
+        assert traces(lake.root) == {}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_a_run_that_is_stopped_goes_on_where_it_stopped(mixed, tmp_path, error):
+    root, before, after = mixed
+
+    def stop(done, whole):
+        if done == 2:
+            raise error
+
+    with opened(shutil.copytree(root, tmp_path / "lake")) as lake:
+        with pytest.raises(error):
+            Eraser(lake).run("acme", Criteria(domain="canary.example"), progress=stop)
+        assert erase_and_delete(lake, domain="canary.example").partitions == len(before) - 2
+        assert landed(lake) == after
+        assert traces(lake.root) == {}
+
+
+@pytest.mark.parametrize("call", [1, 2])
+def test_what_is_not_deleted_yet_goes_with_the_next_run(mixed, tmp_path, monkeypatch, call):
+    root, *_ = mixed
+    with opened(shutil.copytree(root, tmp_path / "lake")) as lake:
+        erased = erase(lake, domain="canary.example")
+        with monkeypatch.context() as patch:
+            full_at(patch, lake.manifest, "forget", call, is_done=False)
+            with pytest.raises(OSError, match="No space left"):
+                delete(lake, erased.dead, erased.ended_at)
+        assert erase_and_delete(lake, domain="canary.example").visits == 0
+        assert traces(lake.root) == {}
+        assert dead_files(lake) == {}
+
+
+# Beside others
+
+
+@pytest.mark.parametrize(("owner", "name"), [(erasing, "write_visits"), (Manifest, "exchange"), (Compactor, "sweep")])
+def test_nobody_lands_a_log_or_writes_files_anew_meanwhile(lake, monkeypatch, owner, name):
+    land(lake, "acme", [visit(short_code=code) for code in "ab"])
+    original, locked = getattr(owner, name), []
+
+    def watched(*args, **kwargs):
+        locked.append([is_locked(folder) for folder in (lake.root, lake.root / "visits")])
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(owner, name, watched)
+    erase_and_delete(lake, short_code="a")
+    assert locked == [[True, True]]
+
+
+def is_locked(folder):
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def test_an_erasure_beside_imports_and_compactions_loses_nothing_else(lake, tmp_path):
+    days = [17, 18, 19]
+    for number in range(4):
+        moments = [datetime(2015, 5, day, number) for day in days]
+        land(lake, "acme", [visit(visited_at=moment, path=f"/{number}") for moment in moments])
+        land(
+            lake, "acme", [row | {"visited_at": moment, "day": moment.date()} for moment in moments for row in CANARIES]
+        )
+    expected = Counter([f"/{number}" for number in range(4)] * len(days))
+    troubles, started, done = [], threading.Barrier(4), threading.Event()
+
+    def beside(work):
+        def run():
+            try:
+                with opened(lake.root) as own:
+                    started.wait(60)
+                    work(own)
+            except BaseException as error:  # noqa: BLE001  # a thread's trouble is the test's
+                troubles.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        return thread
+
+    def load(own):
+        importer = Importer(own)
+        for number in range(4):
+            log = tmp_path / f"{number}.log"
+            log.write_text("".join(line(f"/log-{number}", day) for day in days))
+            importer.run(log, Options("acme"))
+
+    def take(own):
+        for number in range(8):
+            land(own, "acme", [visit(visited_at=datetime(2015, 5, day), path=f"/sent-{number}") for day in days])
+
+    def compact(own):
+        while not done.is_set():
+            Compactor(own).run()
+
+    threads = [beside(work) for work in (compact, load, take)]
+    started.wait(60)
+    erased = erase(lake, domain="canary.example")
+    for thread in threads[1:]:
+        thread.join()
+    done.set()
+    threads[0].join()
+    assert troubles == []
+    delete(lake, erased.dead, erased.ended_at)
+    for number in range(4):
+        expected[f"/log-{number}"] += len(days)
+    for number in range(8):
+        expected[f"/sent-{number}"] += len(days)
+    assert Counter(paths(lake)) == expected
+    assert erased.visits == 4 * len(days) * len(CANARIES)
+    assert traces(lake.root) == {}
+    Compactor(lake).run()
+    assert Counter(paths(lake)) == expected

@@ -1,0 +1,1003 @@
+"""History under today's rules: what a reclassification changes, what it keeps, and what a failure leaves behind."""
+
+import errno
+import hashlib
+import os
+import re
+import shutil
+import sqlite3
+import sys
+from collections import Counter, defaultdict
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from itertools import chain, count
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from data.errors import LakeDamaged
+from data.ingest import importer as importing
+from data.ingest.importer import Importer, Options
+from data.logs import source
+from data.maintenance.reclassification import Changes, Move, Reclassifier
+from data.rules import tables as reference
+from data.rules.classifier import Classifier, Request
+from data.rules.ip_lists import refresh
+from data.rules.tables import IpList
+from data.sample import Sample
+from data.store.lake import Lake
+from data.store.landing import write_visits
+from data.store.manifest import MIGRATIONS
+from data.visits import BOT_CATEGORIES, VISITS, Classification
+from tests.visits import land, visit
+
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
+IPHONE = (
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
+    "Version/17.5 Mobile/15E148 Safari/604.1"
+)
+GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
+NEWTHING = f"{CHROME} Newthing/2.0"
+START, END = date(1, 1, 1), date(9999, 12, 31)
+CLASSIFIED = (*Classification._fields, "referrer_type", "is_malicious", "rules_version")
+"""The columns that follow from the rules."""
+
+FACT = 'evidence = "https://new.example"\nchecked = 2026-11-20\n'
+NEW_AGENT = (
+    '\n[[agent]]\ntoken = "Newthing"\nagent = "Newthing"\noperator = "New"\nai_source = "New"\n'
+    f'agent_kind = "training"\nconfidence = "high"\nexample = "Newthing/1"\n{FACT}'
+)
+NEW_ROWS = {
+    "agents": NEW_AGENT,
+    "referrers": f'\n[[referrer]]\nhost = "ask.example"\nreferrer_type = "ai"\nai_source = "New"\n'
+    f'confidence = "medium"\n{FACT}\n[[referrer]]\nhost = "friends.example"\nreferrer_type = "social"\n{FACT}',
+    "campaigns": f'\n[[campaign]]\nutm_source = "ask-new"\nai_source = "New"\nconfidence = "low"\n{FACT}',
+    "probes": f"\n[[probe]]\npath = '/secret'\n{FACT}",
+    "heuristics": '\n[[heuristic]]\nname = "odd"\npattern = \'oddity\'\nagent_kind = "scanner"\n'
+    f'example = "Oddity"\n{FACT}',
+}
+IN_ROWS = {
+    "agents": (('token = "GPTBot"', 'agent_kind = "training"', 'agent_kind = "ai_search_index"'),),
+    "referrers": (
+        ('host = "chatgpt.com"', 'ai_source = "ChatGPT"', 'ai_source = "OpenAI"'),
+        ('host = "perplexity.ai"', 'host = "perplexity.ai"', 'host = "elsewhere.example"'),
+        ('host = "google.*"', 'referrer_type = "search"', 'referrer_type = "other"'),
+    ),
+    "campaigns": (('utm_source = "chatgpt.com"', 'utm_source = "chatgpt.com"', 'utm_source = "elsewhere"'),),
+    "probes": (("path = '/(wp-login", "wp-login", "never-mind"),),
+}
+
+
+def as_shipped(name, text):
+    return text
+
+
+def with_another_version(name, text):
+    return text + "\n" * (name == "agents")
+
+
+def with_new_rows(name, text):
+    return text + NEW_ROWS.get(name, "")
+
+
+def with_other_rows(name, text):
+    """The tables with another value in some of their rows."""
+    for row, old, new in IN_ROWS.get(name, ()):
+        start = text.index(row)
+        start = text.rindex("[[", 0, start)
+        end = text.find("[[", start + 2)
+        end = len(text) if end < 0 else end
+        assert old in text[start:end], row
+        text = text[:start] + text[start:end].replace(old, new) + text[end:]
+    return text
+
+
+def with_a_renamed_agent(name, text):
+    return text.replace('agent = "GPTBot"', 'agent = "Another"') if name == "agents" else text
+
+
+def with_a_renamed_source(name, text):
+    return text.replace('ai_source = "Grok"', 'ai_source = "Grok AI"').replace(
+        'ai_source = "GitHub Copilot"', 'ai_source = "Copilot of GitHub"'
+    )
+
+
+ALL_RULES = (as_shipped, with_another_version, with_new_rows, with_other_rows)
+
+
+@pytest.fixture(scope="module")
+def under():
+    """Lets importers and reclassifiers that are made in a with block follow other rules; each are loaded once."""
+    read, loaded = reference._bytes_of, {}
+
+    @contextmanager
+    def under(rules):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(reference, "_bytes_of", lambda name: rules(name, read(name).decode()).encode())
+            if rules not in loaded:
+                loaded[rules] = Classifier()
+            for module in ("importing", "reclassifying"):
+                patch.setattr(f"data.{module}.Classifier", lambda: loaded[rules])
+            yield loaded[rules]
+
+    return under
+
+
+@pytest.fixture(autouse=True)
+def rules(under):
+    """The rules as shipped, loaded once; and one reader for each import, as these logs are short."""
+    with under(as_shipped) as classifier, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importing, "READERS", 1)
+        yield classifier
+
+
+@pytest.fixture(scope="module")
+def import_into(tmp_path_factory):
+    """Imports a text as a log, with one importer for each lake and rules."""
+    log, importers = tmp_path_factory.mktemp("logs") / "access.log", {}
+
+    def import_into(lake, text, organization, log_format="auto"):
+        log.write_text(text, "utf-8")
+        place = lake.root, importing.Classifier().rules_version
+        if place not in importers:
+            importers[place] = Importer(lake)
+        return importers[place].run(log, Options(organization, log_format=log_format))
+
+    return import_into
+
+
+@pytest.fixture
+def load(lake, import_into):
+    """Imports a text as a log."""
+    return lambda text, organization="acme": import_into(lake, text, organization)
+
+
+def line(path="/abc", day=17, agent=CHROME, referrer="-", method="GET", second=3, ip="203.0.113.7"):
+    return (
+        f'{ip} - - [{day}/May/2015:10:05:{second:02} +0000] "{method} {path} HTTP/1.1" 200 5316 '
+        f'"{referrer}" "{agent}"\n'
+    )
+
+
+def reclassify(lake, *organizations, **how):
+    return Reclassifier(lake).run(list(organizations or ("acme",)), **how)
+
+
+def moved(changes):
+    """How many visits make each move."""
+    return {move: agents.total() for move, agents in changes.moves.items()}
+
+
+def landed(lake, organization="acme"):
+    """The visits of every live file in their order, by day; equal files come in an order of their own."""
+    days = defaultdict(list)
+    for file in lake.manifest.live_files(organization, START, END):
+        rows = pq.ParquetFile(lake.checked(file)).read()
+        assert rows.schema.equals(VISITS)
+        days[file.day].append(rows.to_pylist())
+    return {day: sorted(files, key=str) for day, files in days.items()}
+
+
+def visits(lake, organization="acme"):
+    return [row for files in landed(lake, organization).values() for file in files for row in file]
+
+
+def only(lake, **columns):
+    """The one visit there is; it has these columns."""
+    (row,) = visits(lake)
+    assert {name: row[name] for name in columns} == columns
+    return row
+
+
+def without(days, *names):
+    """Visits by day, some of their columns left out."""
+    return {
+        day: [[{name: row[name] for name in row if name not in names} for row in file] for file in files]
+        for day, files in days.items()
+    }
+
+
+def bytes_on_disk(lake):
+    """Every file and folder of the lake, with a hash. SQLite may write into its shared memory when it only reads."""
+    return {
+        path.relative_to(lake.root): path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in lake.root.rglob("*")
+        if not path.name.endswith("-shm")
+    }
+
+
+def are_unfinished(lake):
+    """Of each file, whether it holds an unfinished last line, those that do last."""
+    return sorted(file.unfinished_of is not None for file in files_of(lake))
+
+
+def files_of(lake, organization="acme"):
+    return lake.manifest.live_files(organization, START, END)
+
+
+# Nothing to do
+
+
+def test_under_unchanged_rules_nothing_is_rewritten(lake, load):
+    load(line() + line(agent=GPTBOT, day=18))
+    before = bytes_on_disk(lake)
+    assert reclassify(lake) == Changes(visits=2)
+    assert bytes_on_disk(lake) == before
+    assert lake.manifest.epoch("acme") == 0
+
+
+def test_what_was_reclassified_is_not_reclassified_again(lake, load, under):
+    load(line() + line(agent=GPTBOT, day=18))
+    with under(with_other_rows):
+        assert reclassify(lake).rewritten == 2
+        before = bytes_on_disk(lake)
+        assert reclassify(lake) == Changes(visits=2)
+    assert bytes_on_disk(lake) == before
+
+
+def test_a_lake_without_visits_has_nothing_to_reclassify(lake):
+    assert Reclassifier(lake).run(lake.manifest.organizations()) == Changes()
+    assert reclassify(lake, "nobody") == Changes()
+
+
+def test_rules_of_another_version_that_say_the_same_move_nothing(lake, load, under):
+    load(line() + line(agent=GPTBOT) + line(referrer="https://chatgpt.com/", day=18))
+    before = without(landed(lake), "rules_version")
+    with under(with_another_version) as rules:
+        assert reclassify(lake) == Changes(visits=3, rewritten=3, partitions=2)
+    assert without(landed(lake), "rules_version") == before
+    assert {row["rules_version"] for row in visits(lake)} == {rules.rules_version}
+
+
+# As if it were imported today
+
+AGENTS = (CHROME, IPHONE, GPTBOT, NEWTHING, "Newthing/1.0", "Mozilla/5.0 Oddity", "-", "", "curl/8.9.1",
+          "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)", "Яндекс 浏览器",
+          r"Mozilla/5.0 \"quoted\" \xc3\xa9", "ChatGPT-User/1.0", "Mozilla%2F5.0%20Firefox")  # fmt: skip
+REFERRERS = ("-", "", "https://chatgpt.com/", "https://chatgpt.com/c/1?q=2#top", "https://www.google.co.uk/search",
+             "https://ask.example/", "HTTPS://User@Ask.Example.:443/x", "android-app://com.openai.chatgpt/",
+             "https://www.perplexity.ai/search/a", "http://friends.example", "https://news.example/x", "t.co/x",
+             "https://x.com/home", "https://github.com/me", "//[2001:db8::1]:8080/x", "about:blank")  # fmt: skip
+ONLY_BY_PATH = ("https://x.com/i/grok", "https://github.com/copilot/c/1", "https://mobile.x.com/i/grok?x=1",
+                "https://huggingface.co/chat/", "https://kagi.com/assistant")  # fmt: skip
+QUERIES = ("", "?utm_source=chatgpt.com", "?utm_source=ask-new&utm_medium=x", "?utm_source=ChatGPT.com%20&x=1",
+           "?utm_campaign=May", "?utm_source=", "?utm_source=%26%3D%2B%C3%A9;", "?utm_source=www.ask.example",
+           "?a=b", f"?utm_source={'%C3%A9' * 300}")  # fmt: skip
+PATHS = ("/abc", "/", "/a/b", "/secret/x", "/.env", "/wp-login.php", "/zzz")
+WORDS = st.text(st.characters(codec="utf-8", exclude_characters='"\\', exclude_categories=("Cc", "Zl", "Zp")))
+ANYTHING = st.tuples(
+    st.sampled_from(AGENTS) | WORDS,
+    st.sampled_from(REFERRERS) | WORDS.map("https://{}/".format),
+    st.sampled_from(QUERIES),
+)
+NOT_KEPT = st.tuples(
+    st.sampled_from((CHROME, IPHONE, "-")),
+    st.sampled_from(ONLY_BY_PATH),
+    st.just(""),
+) | st.tuples(st.sampled_from((CHROME, GPTBOT)), st.just("-"), st.just("?referrer=grok.com"))
+"""Requests a part of which told something and was not kept."""
+LINE = st.builds(
+    lambda asked, path, day, method, second: line(path + asked[2], day, asked[0], asked[1], method, second),
+    ANYTHING | NOT_KEPT,
+    st.sampled_from(PATHS),
+    st.integers(17, 19),
+    st.sampled_from(("GET", "GET", "POST", "HEAD", "get")),
+    st.integers(0, 59),
+)
+
+
+@pytest.fixture(scope="module")
+def names():
+    """Names for organizations, so that many examples share a lake."""
+    numbers = count()
+    return lambda: f"example-{next(numbers)}"
+
+
+EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", "6"))
+some = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize="TRAFFIC_EXAMPLES" not in os.environ,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@given(
+    lines=st.lists(LINE, min_size=1, max_size=60),
+    order=st.lists(st.sampled_from(ALL_RULES), min_size=2, max_size=3, unique=True),
+)
+@some
+def test_reclassified_history_is_what_an_import_under_the_new_rules_gives(
+    shared_lake, import_into, under, names, lines, order
+):
+    old, new = names(), names()
+    with under(order[0]):
+        import_into(shared_lake, "".join(lines), old, "combined")
+    before = landed(shared_lake, old)
+    for rules in order[1:]:
+        with under(rules):
+            changes = reclassify(shared_lake, old)
+    with under(order[-1]):
+        import_into(shared_lake, "".join(lines), new, "combined")
+    after = landed(shared_lake, old)
+    assert without(after, "visitor") == without(landed(shared_lake, new), "visitor")
+    assert without(after, *CLASSIFIED) == without(before, *CLASSIFIED)
+    assert changes.visits == changes.rewritten == len(lines)
+    assert changes.partitions == len(before)
+
+
+def test_a_reclassified_sample_is_the_sample_imported_under_the_new_rules(lake, tmp_path, under, monkeypatch):
+    monkeypatch.setattr(source, "CHUNK_BYTES", 50_000)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 200_000)  # a day lies in several files
+    log = tmp_path / "access.log"
+    Sample(visits=4_000, last_day=date(2026, 3, 3), days=3, links=50).write(log)
+    Importer(lake).run(log, Options("old"))
+    before = landed(lake, "old")
+    with under(with_other_rows):
+        changes = reclassify(lake, "old")
+        Importer(lake).run(log, Options("new"))
+    after = landed(lake, "old")
+    assert any(len(files) > 1 for files in after.values())
+    assert without(after, "visitor") == without(landed(lake, "new"), "visitor")
+    assert without(after, *CLASSIFIED) == without(before, *CLASSIFIED)
+    assert sum(move.before == "ai_training" for move in changes.moves) == 1  # GPTBot
+    (went,) = [agents for move, agents in changes.moves.items() if move.before == "ai_training"]
+    assert went.total() == sum(row["agent"] == "GPTBot" for row in visits(lake, "old"))
+
+
+# Row by row, against a plain recomputation
+
+HOSTS = (None, "chatgpt.com", "www.google.com", "ask.example", "x.com", "news.example", "android-app://com.openai.chatgpt",
+         "2001:db8::1")  # fmt: skip
+IDENTITIES = (
+    Classification("human", None, None, None, None, None, None, "mobile", "iOS", "Safari"),
+    Classification("ai_referral", "referral", "Grok", None, None, "medium", "referrer", "mobile", "iOS", None),
+    Classification("other_bot", "other", None, None, None, "low", "heuristic", "bot", None, None),
+    Classification("ai_training", "training", "ChatGPT", "GPTBot", "OpenAI", "verified", "ip_range", "bot", None, None),
+    Classification("other_bot", "other", None, "GPTBot", None, "contradicted", "ip_range", "bot", None, None),
+)
+ROW = st.builds(
+    lambda second, identity, **columns: visit(
+        visited_at=datetime(2026, 3, 4, 12, 0, second), **identity._asdict(), **columns
+    ),
+    st.integers(0, 59),
+    st.sampled_from(IDENTITIES),
+    user_agent=st.sampled_from((CHROME, GPTBOT, NEWTHING, "Newthing/1.0", "Mozilla/5.0", None)),
+    method=st.sampled_from(("GET", "HEAD", "", None)),
+    short_code=st.sampled_from(("a", "b", None)),
+    path=st.sampled_from(PATHS),
+    referrer=st.sampled_from(HOSTS),
+    referrer_type=st.sampled_from(("direct", "ai", "other")),
+    utm_source=st.sampled_from((None, "chatgpt.com", "ask-new", "a&b=c+d é")),
+    utm_term=st.none() | st.just("term"),
+    visitor=st.sampled_from((None, 0, 2**64 - 1)),
+    status=st.sampled_from((200, 404, None)),
+    is_malicious=st.booleans(),
+    rules_version=st.sampled_from(("old", "older", "", None)),
+)
+
+
+def expected(rules, row):
+    """What today's rules make of one visit, worked out alone."""
+    path = "/i/grok" if row["referrer"] == "x.com" and row["referrer_type"] == "ai" else "/"
+    if row["ai_source"] == "ChatGPT":
+        path = "/"
+    host = row["referrer"]
+    address = "" if host is None else host + path if "://" in host else f"https://{host}{path}"
+    source = (row["utm_source"] or "").replace("&", "%26").replace("+", "%2B").replace(" ", "+")
+    request = Request(row["user_agent"] or "", row["method"] or "", address, f"utm_source={source}" if source else "")
+    told = rules.classify(request)
+    if row["confidence"] == "contradicted":
+        told = Classification(*(row[name] for name in Classification._fields))
+    elif row["confidence"] == "verified" and told.agent == "GPTBot":
+        told = told._replace(confidence="verified", detection_method="ip_range")
+    is_malicious = re.search(rules.probe_pattern, row["path"]) is not None
+    new = {"referrer_type": rules.origin(request).referrer_type, "is_malicious": is_malicious}
+    whole = row | told._asdict() | new | {"rules_version": rules.rules_version}
+    return {name: whole[name] for name in VISITS.names}
+
+
+@given(
+    files=st.lists(st.lists(ROW, min_size=1, max_size=12), min_size=1, max_size=3),
+    rules=st.sampled_from((with_new_rows, with_other_rows)),
+)
+@some
+def test_every_visit_is_classified_as_it_would_be_alone_and_keeps_its_place(shared_lake, under, names, files, rules):
+    organization = names()
+    for rows in files:
+        land(shared_lake, organization, rows)
+    before = [
+        pq.ParquetFile(shared_lake.checked(file)).read().to_pylist() for file in files_of(shared_lake, organization)
+    ]
+    with under(rules) as classifier:
+        changes = reclassify(shared_lake, organization)
+        wanted = [[expected(classifier, row) for row in rows] for rows in before]
+    assert landed(shared_lake, organization) == {date(2026, 3, 4): sorted(wanted, key=str)}
+    moves = defaultdict(Counter)
+    for old, new in zip(chain(*before), chain(*wanted), strict=True):
+        if any(old[name] != new[name] for name in VISITS.names if name != "rules_version"):
+            moves[Move(old["bot_category"], new["bot_category"])][old["user_agent"]] += 1
+    assert changes.moves == moves
+    assert changes.changed == sum(agents.total() for agents in moves.values())
+
+
+def test_only_files_with_a_visit_of_other_rules_are_rewritten(lake, rules):
+    today = {"rules_version": rules.rules_version}
+    land(lake, "acme", [visit(path="/today", **today)])
+    land(lake, "acme", [visit(path="/both", **today), visit(path="/both")])
+    land(lake, "acme", [visit(path="/old", rules_version=None)])
+    before = {file.path for file in files_of(lake)}
+    changes = reclassify(lake)
+    assert (changes.visits, changes.rewritten, changes.partitions) == (4, 3, 1)
+    (same,) = before & {file.path for file in files_of(lake)}
+    assert [row["path"] for row in pq.ParquetFile(lake.root / same).read().to_pylist()] == ["/today"]
+    assert {row["rules_version"] for row in visits(lake)} == {rules.rules_version}
+
+
+def test_a_landed_file_keeps_its_order_even_where_it_is_not_sorted(lake, tmp_path):
+    land(lake, "acme", [visit(path=f"/{number}", visited_at=datetime(2026, 3, 4, 1)) for number in range(3_000)])
+    before = [row["path"] for row in visits(lake)]
+    reclassify(lake)
+    assert [row["path"] for row in visits(lake)] == before
+
+
+def test_an_older_file_stays_readable_for_who_has_its_name(lake):
+    land(lake, "acme", [visit(user_agent=GPTBOT)])
+    (_, old) = lake.visit_files("acme", START, END)
+    reclassify(lake)
+    assert pq.ParquetFile(old).read()["bot_category"].to_pylist() == ["human"]
+    assert [row["bot_category"] for row in visits(lake)] == ["ai_training"]
+
+
+def test_progress_ends_where_all_is_done(lake):
+    told = []
+    land(lake, "acme", [visit(), visit(visited_at=datetime(2026, 3, 5)), visit(visited_at=datetime(2026, 3, 5))])
+    land(lake, "other", [visit()])
+    reclassify(lake, "acme", "other", progress=lambda done, whole: told.append((done, whole)))
+    assert told == [(1, 4), (3, 4), (4, 4)]
+
+
+# What needed an address
+
+VERIFIED = IDENTITIES[3]._asdict() | {"user_agent": GPTBOT}
+CONTRADICTED = IDENTITIES[4]._asdict() | {"user_agent": GPTBOT}
+
+
+def test_a_verified_agent_stays_verified_and_takes_its_new_kind(lake, under):
+    land(lake, "acme", [visit(**VERIFIED)])
+    with under(with_other_rows):
+        changes = reclassify(lake)
+    only(lake, **VERIFIED | {"bot_category": "ai_assistant", "agent_kind": "ai_search_index"})
+    assert moved(changes) == {Move("ai_training", "ai_assistant"): 1}
+
+
+def test_a_verified_agent_that_is_another_one_today_is_what_the_rules_say(lake, under):
+    land(lake, "acme", [visit(**VERIFIED)])
+    with under(with_a_renamed_agent):
+        reclassify(lake)
+    only(lake, **VERIFIED | {"agent": "Another", "confidence": "high", "detection_method": "user_agent"})
+
+
+@pytest.mark.parametrize("rules", [with_another_version, with_other_rows, with_a_renamed_agent])
+def test_a_contradicted_agent_stays_contradicted(lake, under, rules):
+    land(lake, "acme", [visit(**CONTRADICTED)])
+    with under(rules):
+        changes = reclassify(lake)
+    only(lake, **CONTRADICTED)
+    assert (changes.rewritten, changes.changed) == (1, 0)
+
+
+def test_what_the_addresses_of_a_log_said_outlives_them(lake, load, under):
+    lists = [row for row in reference.load(IpList, "ip_lists") if row.name == "openai-gptbot"]
+    body = b'{"prefixes": [{"ipv4Prefix": "20.42.10.0/24"}]}'
+    list(refresh(lake, lists, lambda _: body, datetime(2015, 5, 17, tzinfo=UTC)))
+    text = "".join(line(f"/{number}", agent=GPTBOT, ip=ip) for number, ip in enumerate(("20.42.10.9", "8.8.8.8", "-")))
+    load(text)
+    assert [row["confidence"] for row in visits(lake)] == ["verified", "contradicted", "high"]
+    with under(with_other_rows):
+        reclassify(lake)
+        load(text, "fresh")
+    assert without(landed(lake), "visitor") == without(landed(lake, "fresh"), "visitor")
+    assert [row["agent_kind"] for row in visits(lake)] == ["ai_search_index", "other", "ai_search_index"]
+
+
+# What needed a part of the request that was not kept
+
+
+def test_a_referral_that_only_a_path_told_stays_one(lake, load, under):
+    asked = [(agent, referrer) for agent in (CHROME, IPHONE, "-") for referrer in ONLY_BY_PATH]
+    load("".join(line(agent=agent, referrer=referrer) for agent, referrer in asked))
+    before = without(landed(lake), "rules_version")
+    with under(with_another_version):
+        assert reclassify(lake) == Changes(visits=len(asked), rewritten=len(asked), partitions=1)
+    assert without(landed(lake), "rules_version") == before
+    told = [row["bot_category"] if row["user_agent"] else None for row in visits(lake) if row["referrer_type"] == "ai"]
+    assert told == ["ai_referral"] * 2 * len(ONLY_BY_PATH) + [None] * len(ONLY_BY_PATH)
+
+
+def test_a_host_that_is_an_ai_product_at_a_path_only_is_none_elsewhere(lake, load, under):
+    load("".join(line(referrer=referrer) for referrer in ("https://x.com/home", "https://github.com/me")))
+    before = without(landed(lake), "rules_version")
+    with under(with_another_version):
+        reclassify(lake)
+    assert without(landed(lake), "rules_version") == before
+    assert [row["bot_category"] for row in visits(lake)] == ["human", "human"]
+
+
+@pytest.mark.parametrize(
+    ("path", "agent"), [("/abc", "GPTBot/1.2"), ("/abc?utm_source=chatgpt.com", CHROME)], ids=["agent", "campaign"]
+)
+def test_a_referrer_of_one_ai_product_stays_one_beside_another_product(lake, load, under, path, agent):
+    load(line(path, agent=agent, referrer="https://x.com/i/grok"))
+    before = without(landed(lake), "rules_version")
+    with under(with_another_version):
+        reclassify(lake)
+    assert without(landed(lake), "rules_version") == before
+
+
+def test_a_referral_that_a_word_of_the_query_told_stays_one(lake, load, under):
+    load(line("/abc?referrer=grok.com"))
+    before = without(landed(lake), "rules_version")
+    with under(with_another_version):
+        assert moved(reclassify(lake)) == {}
+    assert without(landed(lake), "rules_version") == before
+    only(lake, bot_category="ai_referral", ai_source="Grok", utm_source=None, referrer=None)
+
+
+def test_a_referral_that_a_word_of_the_query_told_stays_one_beside_a_referrer(lake, load, under):
+    load(line("/abc?referrer=grok.com", referrer="https://chatgpt.com/"))
+    before = without(landed(lake), "rules_version")
+    with under(with_another_version):
+        reclassify(lake)
+    assert without(landed(lake), "rules_version") == before
+
+
+@pytest.mark.parametrize(
+    ("referrer", "name"),
+    [("https://x.com/i/grok", "Grok AI"), ("https://github.com/copilot", "Copilot of GitHub")],
+)
+def test_a_referral_that_only_a_path_told_stays_one_when_the_product_gets_another_name(
+    lake, load, under, referrer, name
+):
+    load(line(referrer=referrer))
+    with under(with_a_renamed_source):
+        reclassify(lake)
+    only(lake, bot_category="ai_referral", ai_source=name, referrer_type="ai")
+
+
+def test_a_referrer_whose_type_only_a_path_told_keeps_it(lake, load, under):
+    load(line(referrer="https://www.icloud.com/mail"))
+    only(lake, referrer_type="email")
+    with under(with_another_version):
+        reclassify(lake)
+    only(lake, referrer_type="email")
+
+
+# What is missing
+
+
+def test_a_visit_without_user_agent_referrer_and_campaign_stays_nameless(lake, load, under):
+    load('203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /abc HTTP/1.1" 200 5316\n')
+    before = without(landed(lake), "rules_version")
+    with under(with_new_rows):
+        changes = reclassify(lake)
+    assert without(landed(lake), "rules_version") == before
+    only(lake, user_agent=None, referrer=None, utm_source=None, bot_category="other_bot", referrer_type="direct")
+    assert (changes.rewritten, changes.changed) == (1, 0)
+
+
+def test_visits_without_user_agent_move_too(lake):
+    land(lake, "acme", [visit(user_agent=None)])
+    assert moved(reclassify(lake)) == {Move("human", "other_bot"): 1}
+
+
+def test_an_unreadable_request_line_stays_unreadable(lake, load, under):
+    load(line(agent=NEWTHING) + f'203.0.113.7 - - [17/May/2015:10:05:03 +0000] "\\x16\\x03" 400 1 "-" "{CHROME}"\n')
+    with under(with_new_rows):
+        reclassify(lake)
+    assert {(row["method"], row["path"], row["bot_category"]) for row in visits(lake)} == {
+        ("GET", "/abc", "ai_training"),
+        ("", "", "other_bot"),
+    }
+
+
+# Imports before and after
+
+
+def test_a_log_imported_before_stays_known(lake, load, under):
+    text = line() + line(agent=GPTBOT)
+    load(text)
+    with under(with_other_rows):
+        reclassify(lake)
+        before = bytes_on_disk(lake)
+        assert load(text).already_imported
+        assert bytes_on_disk(lake) == before
+        grown = load(text + line("/new"))
+    assert (grown.continued, grown.visits) == (True, 1)
+    assert len(visits(lake)) == 3
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_unfinished_last_line_is_still_replaced_when_the_log_has_grown(lake, load, under, times):
+    text = line("/a") + line("/b", agent=NEWTHING)
+    cut = text[: text.index(" Newthing")]
+    load(cut)
+    unfinished = are_unfinished(lake)
+    for rules in (with_other_rows, with_new_rows)[-times:]:
+        with under(rules):
+            reclassify(lake)
+    assert are_unfinished(lake) == unfinished == [False, True]
+    assert len(visits(lake)) == 2
+    with under(with_new_rows):
+        grown = load(text)
+        load(text, "fresh")
+    assert (grown.continued, grown.visits) == (True, 1)
+    told = [{row["path"]: row["bot_category"] for row in visits(lake, name)} for name in ("acme", "fresh")]
+    assert told == [{"/a": "human", "/b": "ai_training"}] * 2
+    assert len(visits(lake)) == 2
+
+
+def test_each_of_two_grown_logs_replaces_its_own_unfinished_line(lake, load, under):
+    one, other = line("/one"), line("/other", second=4)
+    load(one[:-1])
+    load(other[:-1])
+    with under(with_another_version):
+        reclassify(lake)
+        load(one + line("/one", second=5))
+        assert sorted(row["path"] for row in visits(lake)) == ["/one", "/one", "/other"]
+        assert are_unfinished(lake) == [False, True]
+        load(other)
+        assert sorted(row["path"] for row in visits(lake)) == ["/one", "/one", "/other"]
+    assert not any(are_unfinished(lake))
+
+
+# What is told
+
+
+def test_moves_and_their_user_agents_are_exact(lake):
+    land(
+        lake,
+        "acme",
+        [visit(user_agent="GPTBot/1.2")] * 3
+        + [visit(user_agent="GPTBot/1.1")] * 2
+        + [visit(user_agent="curl/8.9.1", path="/x")]
+        + [visit(user_agent=IPHONE)] * 2
+        + [visit(user_agent=IPHONE, device_type="mobile", operating_system="iOS", browser="Mobile Safari")] * 4,
+    )
+    land(lake, "acme", [visit(user_agent=GPTBOT, visited_at=datetime(2026, 3, 5), bot_category="other_bot")])
+    assert reclassify(lake) == Changes(
+        visits=13,
+        rewritten=13,
+        partitions=2,
+        moves={
+            Move("human", "ai_training"): Counter({"GPTBot/1.2": 3, "GPTBot/1.1": 2}),
+            Move("human", "other_bot"): Counter({"curl/8.9.1": 1}),
+            Move("human", "human"): Counter({IPHONE: 2}),
+            Move("other_bot", "ai_training"): Counter({GPTBOT: 1}),
+        },
+    )
+
+
+def test_a_move_counts_the_user_agents_of_all_days(lake):
+    land(lake, "acme", [visit(user_agent="GPTBot/1.0", visited_at=datetime(2026, 3, 1))])
+    land(lake, "acme", [visit(user_agent="GPTBot/1.0", visited_at=datetime(2026, 3, 2))] * 5)
+    assert reclassify(lake).moves == {Move("human", "ai_training"): Counter({"GPTBot/1.0": 6})}
+
+
+@pytest.mark.parametrize("columns", [{"path": "/.env"}, {"referrer": "t.co", "referrer_type": "other"}])
+def test_a_visit_whose_probe_or_place_is_another_counts_as_changed(lake, load, columns):
+    who = {"user_agent": CHROME, "operating_system": "Linux", "browser": "Chrome"}
+    land(lake, "acme", [visit(**who, **columns)])
+    before = visits(lake)
+    changes = reclassify(lake)
+    assert without({1: [visits(lake)]}, "rules_version") != without({1: [before]}, "rules_version")
+    assert moved(changes) == {Move("human", "human"): 1}
+
+
+def test_a_dry_run_tells_the_same_and_changes_nothing_on_disk(lake, load, under):
+    load(line() + line(agent=NEWTHING) + line(day=18, referrer="https://ask.example/") + line("/secret")[:-1])
+    load(line(agent=NEWTHING), "other")
+    before = bytes_on_disk(lake)
+    with under(with_new_rows):
+        told = reclassify(lake, "acme", "other", dry_run=True)
+        assert bytes_on_disk(lake) == before
+        assert [lake.manifest.epoch(name) for name in ("acme", "other")] == [0, 0]
+        assert reclassify(lake, "acme", "other") == told
+    assert moved(told) == {
+        Move("human", "ai_training"): 2,
+        Move("human", "ai_referral"): 1,
+        Move("human", "human"): 1,  # what asked for /secret, which is a probe now
+    }
+
+
+# Organizations
+
+
+def test_an_organization_that_is_not_named_stays_as_it_is(lake, load, under):
+    for name in ("acme", "other", "third"):
+        load(line(agent=NEWTHING) + line(agent=GPTBOT, day=18), name)
+    before = {name: (files_of(lake, name), landed(lake, name)) for name in ("acme", "other", "third")}
+    with under(with_new_rows):
+        assert reclassify(lake, "acme", "third").visits == 4
+    assert (files_of(lake, "other"), landed(lake, "other")) == before["other"]
+    assert [lake.manifest.epoch(name) > 0 for name in ("acme", "other", "third")] == [True, False, True]
+    for name in ("acme", "third"):
+        assert not {file.path for file in files_of(lake, name)} & {file.path for file in before[name][0]}
+
+
+def test_the_epoch_moves_with_every_change_and_with_nothing_else(lake, load, under):
+    epochs = [lake.manifest.epoch("acme")]
+    for step in (
+        lambda: load(line()),
+        lambda: load(line() + line("/b", day=18)),
+        lambda: reclassify(lake),
+        lambda: land(lake, "acme", [visit(rules_version="old")]),
+        lambda: reclassify(lake, dry_run=True),
+        lambda: reclassify(lake, "other"),
+        lambda: reclassify(lake),
+        lambda: reclassify(lake),
+    ):
+        step()
+        epochs.append(lake.manifest.epoch("acme"))
+    assert epochs == [0, 0, 0, 0, 0, 0, 0, 1, 1]
+
+
+# Damage
+
+
+@contextmanager
+def flipped(path):
+    """A file one byte of which is another, as long as a with block lasts."""
+    content = path.read_bytes()
+    path.write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
+    yield
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_damaged_file_ends_the_run_and_what_was_done_before_stays(lake, number):
+    for day in (3, 4, 4, 5):
+        land(lake, "acme", [visit(user_agent=GPTBOT, visited_at=datetime(2026, 3, day))])
+    before = {file.path for file in files_of(lake)}
+    damaged = lake.root / [file.path for file in files_of(lake) if file.day == date(2026, 3, 4)][number]
+    with flipped(damaged):
+        for _ in range(2):
+            with pytest.raises(LakeDamaged, match=damaged.name):
+                reclassify(lake)
+        (done,) = [file for file in files_of(lake) if file.path not in before]
+        assert done.day == date(2026, 3, 3)
+        assert pq.ParquetFile(lake.checked(done)).read()["bot_category"].to_pylist() == ["ai_training"]
+        assert lake.manifest.epoch("acme") == 1
+        assert list(lake.staging.iterdir()) == []
+    assert reclassify(lake).rewritten == 3
+    assert [row["bot_category"] for row in visits(lake)] == ["ai_training"] * 4
+
+
+def test_a_damaged_file_of_todays_rules_ends_the_run_too(lake, rules):
+    land(lake, "acme", [visit(), visit()])
+    land(lake, "acme", [visit(rules_version=rules.rules_version)])
+    (damaged,) = [lake.root / file.path for file in files_of(lake) if file.visits == 1]
+    with flipped(damaged), pytest.raises(LakeDamaged, match=damaged.name):
+        reclassify(lake)
+    assert {row["rules_version"] for row in visits(lake)} == {"test", rules.rules_version}
+
+
+def test_damage_whose_time_of_change_was_set_back_ends_the_run_too(lake):
+    land(lake, "acme", [visit()])
+    (file,) = files_of(lake)
+    path = lake.root / file.path
+    lake.checked(file)
+    stat = path.stat()
+    with path.open("r+b") as there:
+        there.seek(-8, os.SEEK_END)
+        there.write(b"\xff" * 8)  # the footer's length and the magic number
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    with pytest.raises(LakeDamaged, match=path.name):
+        reclassify(lake)
+
+
+def test_a_dry_run_names_a_damaged_file_and_changes_nothing(lake):
+    for day in (3, 4):
+        land(lake, "acme", [visit(visited_at=datetime(2026, 3, day))])
+    damaged = lake.root / files_of(lake)[-1].path
+    with flipped(damaged):
+        before = bytes_on_disk(lake)
+        with pytest.raises(LakeDamaged, match=damaged.name):
+            reclassify(lake, dry_run=True)
+        assert bytes_on_disk(lake) == before
+
+
+def test_a_missing_file_is_named(lake):
+    land(lake, "acme", [visit()])
+    (file,) = files_of(lake)
+    (lake.root / file.path).unlink()
+    with pytest.raises(LakeDamaged, match=Path(file.path).name):
+        reclassify(lake)
+
+
+# Failures on the way: no partition is ever half of one and half of the other
+
+FILES = (3, 4, 4)  # the day of each
+
+
+@pytest.fixture(scope="module")
+def stale(tmp_path_factory):
+    """A closed lake of two days in three files, to be copied; and its visits before and after a reclassification."""
+    root = tmp_path_factory.mktemp("stale") / "lake"
+    with closed(Lake(root, create=True)) as lake:
+        for number, day in enumerate(FILES):
+            moment = datetime(2026, 3, day, 12, number)
+            land(lake, "acme", [visit(user_agent=agent, visited_at=moment) for agent in (GPTBOT, CHROME, None)])
+        before = landed(lake)
+    done = shutil.copytree(root, root.with_name("done"))
+    with closed(Lake(done)) as lake:
+        Reclassifier(lake).run(["acme"])
+        after = landed(lake)
+    assert all(before[day] != after[day] for day in before)
+    return root, before, after
+
+
+@contextmanager
+def closed(lake):
+    with closing(lake.manifest):
+        yield lake
+
+
+def full_at(monkeypatch, target, name, call, is_done):
+    """Make the n-th call of a function fail as on a full disk, before or after it did its work."""
+    original, calls = getattr(target, name), count(1)
+
+    def failing(*args, **kwargs):
+        fails = next(calls) == call
+        result = original(*args, **kwargs) if is_done or not fails else None
+        if fails:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return result
+
+    monkeypatch.setattr(target, name, failing)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "call", "is_done"),
+    [
+        (module, name, call, is_done)
+        for module, name, calls, places in (
+            ("reclassifying", "write_visits", len(FILES), (True,)),
+            ("landing", "move_durably", len(FILES), (False, True)),
+            ("manifest", "exchange", len(set(FILES)), (False, True)),
+        )
+        for call in range(1, calls + 1)
+        for is_done in places
+    ],
+)
+def test_a_failure_leaves_each_partition_as_it_was_or_done_and_the_next_run_does_the_rest(
+    stale, tmp_path, monkeypatch, module, name, call, is_done
+):
+    root, before, after = stale
+    with closed(Lake(shutil.copytree(root, tmp_path / "lake"))) as lake:
+        target = lake.manifest if module == "manifest" else sys.modules[f"data.{module}"]
+        with monkeypatch.context() as patch:
+            full_at(patch, target, name, call, is_done)
+            with pytest.raises(OSError, match="No space left"):
+                reclassify(lake)
+        left = landed(lake)
+        done = [day for day in before if left[day] == after[day]]
+        assert left == {day: after[day] if day in done else before[day] for day in before}
+        assert done == sorted(before)[: len(done)]
+        assert lake.manifest.epoch("acme") == len(done)
+        assert list(lake.staging.iterdir()) == []
+        changes = reclassify(lake)
+        assert landed(lake) == after
+        assert changes.partitions == len(before) - len(done)
+        assert list(lake.staging.iterdir()) == []
+
+
+@pytest.mark.parametrize(("call", "is_done"), [(1, True), (3, False)])
+def test_a_failure_leaves_no_file_that_the_manifest_does_not_know(stale, tmp_path, monkeypatch, call, is_done):
+    root, *_ = stale
+    with closed(Lake(shutil.copytree(root, tmp_path / "lake"))) as lake:
+        full_at(monkeypatch, sys.modules["data.store.landing"], "move_durably", call, is_done)
+        with pytest.raises(OSError, match="No space left"):
+            reclassify(lake)
+        there = {str(file.relative_to(lake.root)) for file in lake.root.glob("visits/organization=acme/*/*.parquet")}
+        with lake.manifest.transaction() as db:
+            known = {path for (path,) in db.execute("SELECT path FROM files")}
+        assert there == known
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_a_run_that_is_stopped_goes_on_where_it_stopped(stale, tmp_path, error):
+    root, _, after = stale
+
+    def stop(done, whole):
+        if done == 3:
+            raise error
+
+    with closed(Lake(shutil.copytree(root, tmp_path / "lake"))) as lake:
+        with pytest.raises(error):
+            reclassify(lake, progress=stop)
+        assert reclassify(lake).partitions == 1
+        assert landed(lake) == after
+        assert lake.manifest.epoch("acme") == 2
+
+
+def test_a_half_written_file_is_not_left(stale, tmp_path, monkeypatch):
+    root, before, _ = stale
+
+    def half(visits, path):
+        write_visits(visits, path)
+        path.write_bytes(path.read_bytes()[:100])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("data.maintenance.reclassification.write_visits", half)
+    with closed(Lake(shutil.copytree(root, tmp_path / "lake"))) as lake:
+        with pytest.raises(OSError, match="No space left"):
+            reclassify(lake)
+        assert list(lake.staging.iterdir()) == []
+        assert landed(lake) == before
+
+
+# Lakes of older programs
+
+
+def seen_last_year(file):
+    """A file whatever was last seen of its bytes: that an older program did not note."""
+    return replace(file, changed_ns=0, checked_at=datetime(2025, 1, 1, tzinfo=UTC))
+
+
+@pytest.fixture
+def of_version_1(lake, load, tmp_path):
+    """The folder of a lake as the first version of the program left it, and what its manifest told."""
+    text = line() + line(agent=GPTBOT, day=18)
+    load(text)
+    load(text + line("/cut", agent=NEWTHING)[:-1])
+    load(line(), "other")
+    files = [[seen_last_year(file) for file in files_of(lake, name)] for name in ("acme", "other")]
+    told = (*files, lake.manifest.batches("acme", ""))
+    lake.manifest.close()
+    root = shutil.copytree(lake.root, tmp_path / "older", ignore=shutil.ignore_patterns("manifest.sqlite*"))
+    with closing(sqlite3.connect(root / "manifest.sqlite")) as db:
+        db.executescript(MIGRATIONS[0])
+        db.execute("ATTACH ? AS newer", [str(lake.root / "manifest.sqlite")])
+        db.execute("INSERT INTO batches SELECT * FROM newer.batches")
+        db.execute(
+            "INSERT INTO files SELECT id, coalesce(unfinished_of, (SELECT min(id) FROM newer.batches)), organization, "
+            "day, path, visits, bytes, sha256, 7, inode, unfinished_of IS NOT NULL, NULL FROM newer.files"
+        )
+        db.execute("PRAGMA user_version = 1")
+        db.commit()
+    return root, text, told
+
+
+def test_a_manifest_of_version_1_is_upgraded_and_keeps_its_rows(of_version_1):
+    root, _, told = of_version_1
+    for _ in range(2):
+        with closed(Lake(root)) as lake:
+            files = [[seen_last_year(file) for file in files_of(lake, name)] for name in ("acme", "other")]
+            assert (*files, lake.manifest.batches("acme", "")) == told
+            assert [lake.manifest.epoch(name) for name in ("acme", "other", "nobody")] == [0, 0, 0]
+    with closing(sqlite3.connect(root / "manifest.sqlite")) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+
+
+def test_a_lake_of_version_1_is_reclassified_and_knows_its_logs(of_version_1, under, tmp_path):
+    root, text, _ = of_version_1
+    log = tmp_path / "grown.log"
+    with closed(Lake(root)) as lake, under(with_new_rows):
+        assert moved(reclassify(lake)) == {Move("human", "ai_training"): 1}
+        assert (lake.manifest.epoch("acme") > 0, lake.manifest.epoch("other")) == (True, 0)
+        log.write_text(text)
+        assert Importer(lake).run(log, Options("acme")).already_imported
+        log.write_text(text + line("/cut", agent=NEWTHING))
+        assert Importer(lake).run(log, Options("acme")).continued
+        assert sorted(row["path"] for row in visits(lake)) == ["/abc", "/abc", "/cut"]
+
+
+def test_every_category_can_be_left_and_entered(lake, rules):
+    told = {name: visit(bot_category=name, user_agent=GPTBOT) for name in BOT_CATEGORIES}
+    land(lake, "acme", told.values())
+    assert moved(reclassify(lake)) == {Move(name, "ai_training"): 1 for name in BOT_CATEGORIES}

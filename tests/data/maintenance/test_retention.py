@@ -1,0 +1,170 @@
+"""Days that are too old: which end, for whom, and that nothing of them is left in the folder."""
+
+import errno
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+
+import pyarrow.parquet as pq
+import pytest
+
+from data.maintenance.compaction import Compactor
+from data.maintenance.erasure import delete
+from data.maintenance.retention import Ended, Retained, retain
+from data.store.lake import Lake
+from data.store.manifest import Batch
+from tests.visits import land, visit
+
+NOW = datetime(2026, 3, 10, 0, 30, tzinfo=UTC)
+SHORTLY = NOW + timedelta(seconds=15)
+
+
+def at(day, hour=12):
+    return datetime(2026, 3, day, hour)
+
+
+def days_of(lake, organization="acme"):
+    """How many visits each day has."""
+    days = {}
+    for file in lake.manifest.live_files(organization):
+        rows = pq.ParquetFile(lake.checked(file)).read()
+        assert len(rows) == file.visits
+        days[file.day.day] = days.get(file.day.day, 0) + file.visits
+    return days
+
+
+def fill(lake, organization, *days):
+    land(lake, organization, [visit(visited_at=at(day, hour)) for day in days for hour in (0, 23)])
+
+
+def dead_files(lake):
+    rows = lake.manifest.rows("SELECT path, deletable_at FROM files WHERE deletable_at IS NOT NULL")
+    return {path: datetime.fromisoformat(moment) for path, moment in rows}
+
+
+def there(lake):
+    return {path.relative_to(lake.root).as_posix() for path in lake.root.glob("visits/organization=[!_]*/*/*.parquet")}
+
+
+@pytest.mark.parametrize(("days", "first"), [(1, 9), (2, 8), (6, 4), (7, 3), (8, 2), (9, 1), (99_999, 1)])
+def test_today_and_so_many_days_before_it_are_kept(lake, days, first):
+    fill(lake, "acme", 1, 2, 3, 8, 9, 10)
+    left = [day for day in (1, 2, 3, 8, 9, 10) if day >= first]
+    retained = retain(lake, days, NOW)
+    assert days_of(lake) == dict.fromkeys(left, 2)
+    gone = 6 - len(left)
+    assert retained.ended == ([Ended("acme", gone, 2 * gone, gone)] if gone else [])
+    assert retained.before == NOW.date() - timedelta(days)
+
+
+def test_the_day_is_that_of_utc(lake):
+    fill(lake, "acme", 8, 9)
+    here = NOW.astimezone(datetime.strptime("-05:00", "%z").tzinfo)
+    assert here.date() < NOW.date()
+    assert retain(lake, 1, here).before == date(2026, 3, 9)
+    assert days_of(lake) == {9: 2}
+
+
+def test_every_organization_ends_alone_and_its_epoch_moves_once(lake):
+    fill(lake, "acme", 1, 2)
+    fill(lake, "acme", 2, 9)
+    fill(lake, "other", 1)
+    fill(lake, "young", 10)
+    assert retain(lake, 3, NOW).ended == [Ended("acme", 2, 6, 3), Ended("other", 1, 2, 1)]
+    assert [days_of(lake, name) for name in ("acme", "other", "young")] == [{9: 2}, {}, {10: 2}]
+    assert [lake.manifest.epoch(name) for name in ("acme", "other", "young")] == [1, 1, 0]
+    assert retain(lake, 3, NOW).ended == []
+    assert [lake.manifest.epoch(name) for name in ("acme", "other", "young")] == [1, 1, 0]
+
+
+def test_a_dry_run_tells_the_same_and_changes_nothing(lake):
+    fill(lake, "acme", 1, 2, 9)
+    before = lake.manifest.live_files("acme")
+    told = retain(lake, 3, NOW, dry_run=True)
+    assert (lake.manifest.live_files("acme"), lake.manifest.epoch("acme"), dead_files(lake)) == (before, 0, {})
+    assert (told.ended, told.dead) == (retain(lake, 3, NOW).ended, [])
+
+
+def test_old_files_go_shortly_by_any_sweep(lake):
+    fill(lake, "acme", 1, 9)
+    old, young = (file.path for file in lake.manifest.live_files("acme"))
+    retained = retain(lake, 3, NOW)
+    assert (dead_files(lake), retained.dead) == ({old: SHORTLY}, [old])
+    Compactor(lake, lambda: SHORTLY - timedelta(seconds=1)).sweep()
+    assert there(lake) == {old, young}
+    Compactor(lake, lambda: SHORTLY).sweep()
+    assert there(lake) == {young}
+    assert retain(lake, 3, NOW) == Retained(date(2026, 3, 7), [], [])
+
+
+def test_earlier_dead_files_of_old_days_go_with_them_and_no_others(lake):
+    for _ in range(2):
+        fill(lake, "acme", 1, 8)
+    Compactor(lake, lambda: NOW).run()
+    compacted = dead_files(lake)
+    retained = retain(lake, 3, NOW)
+    assert {path for path, moment in dead_files(lake).items() if moment <= SHORTLY} == set(retained.dead)
+    assert {path for path in compacted if "day=2026-03-01" in path} < set(retained.dead)
+    assert len(compacted) == 4
+    assert len(retained.dead) == 3
+    Compactor(lake, lambda: SHORTLY).sweep()
+    assert len(there(lake)) == 3
+
+
+def test_it_does_not_wait_for_an_import_and_takes_what_that_lands_the_next_time(lake):
+    fill(lake, "acme", 1)
+    with closing((other := Lake(lake.root)).manifest), other.writing():
+        assert retain(lake, 3, NOW).ended == [Ended("acme", 1, 2, 1)]
+        fill(other, "acme", 2)
+    assert days_of(lake) == {2: 2}
+    assert retain(lake, 3, NOW).ended == [Ended("acme", 1, 2, 1)]
+
+
+def test_a_file_that_an_import_ends_meanwhile_is_left_to_it(lake, monkeypatch):
+    fill(lake, "acme", 1, 2)
+    exchange, calls = lake.manifest.exchange, []
+
+    def beaten(*args):
+        calls.append(args)
+        if len(calls) == 1:  # as the first file is ended by somebody else in between
+            path = lake.manifest.live_files("acme")[0].path
+            with lake.manifest.transaction() as db:
+                db.execute("UPDATE files SET deletable_at = '9999' WHERE path = ?", [path])
+        exchange(*args)
+
+    monkeypatch.setattr(lake.manifest, "exchange", beaten)
+    assert retain(lake, 3, NOW).ended == [Ended("acme", 1, 2, 1)]
+    assert (len(calls), days_of(lake)) == (2, {})
+    assert set(dead_files(lake).values()) == {SHORTLY}
+
+
+def test_a_failure_leaves_an_organization_whole_and_the_next_run_finishes(lake, monkeypatch):
+    for name in ("acme", "other"):
+        fill(lake, name, 1, 2, 9)
+    exchange = lake.manifest.exchange
+
+    def failing(asked, place):
+        if asked.files[0].organization == "other":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        exchange(asked, place)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lake.manifest, "exchange", failing)
+        with pytest.raises(OSError, match="No space left"):
+            retain(lake, 3, NOW)
+    assert [days_of(lake, name) for name in ("acme", "other")] == [{9: 2}, {1: 2, 2: 2, 9: 2}]
+    retained = retain(lake, 3, NOW)
+    assert retained.ended == [Ended("other", 2, 4, 2)]
+    delete(lake, retained.dead, NOW)
+    assert there(lake) == {file.path for name in ("acme", "other") for file in lake.manifest.live_files(name)}
+
+
+def test_an_organization_whose_visits_are_all_gone_is_remembered(lake):
+    fill(lake, "acme", 1)
+    retained = retain(lake, 3, NOW)
+    delete(lake, retained.dead, NOW)
+    assert lake.manifest.organizations() == ["acme"]
+    assert isinstance(lake.manifest.batches("acme", "")[0], Batch)
+
+
+def test_a_lake_without_visits_has_nothing_too_old(lake):
+    assert retain(lake, 1, NOW) == Retained(date(2026, 3, 9), [], [])

@@ -1,0 +1,214 @@
+"""The status of a lake: exact numbers, in little time however many files there are."""
+
+import sqlite3
+from contextlib import closing
+from dataclasses import asdict, replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from data.errors import LakeDamaged
+from data.ingest.visitor_ids import salts_of
+from data.maintenance import status
+from data.maintenance.status import Holding, status_of
+from data.rules.ip_lists import refresh
+from data.rules.tables import IpList
+from data.store import pending
+from data.store.lake import Lake
+from data.store.manifest import Exchange, LandedFile, insert_files
+from tests.visits import land, packed, visit
+
+NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
+TODAY = NOW.replace(tzinfo=None)
+
+
+@pytest.fixture
+def lake(tmp_path):
+    """A fresh lake."""
+    lake = Lake(tmp_path / "lake", create=True)
+    yield lake
+    lake.manifest.close()
+
+
+def size_of(lake, organization):
+    return sum(path.stat().st_size for path in (lake.root / "visits" / f"organization={organization}").glob("*/*"))
+
+
+def at(*days_ago, hour=1):
+    """Visits that came so many days before today, at an hour and half a minute past it."""
+    moments = [TODAY - timedelta(days, hours=12 - hour, seconds=-30) for days in days_ago]
+    return [visit(visited_at=moment) for moment in moments]
+
+
+def wait(lake, organization, visits, since):
+    pending.keep(lake.manifest, {organization: packed(visits)}, since)
+
+
+def test_a_new_lake_has_nothing(lake):
+    found = status_of(lake, NOW)
+    assert (found.organizations, found.total) == ({}, Holding())
+    rest = asdict(replace(found, organizations={}, total=Holding()))
+    del rest["organizations"], rest["total"]
+    assert rest == {
+        "manifest_version": lake.manifest.rows("PRAGMA user_version")[0][0],
+        "dead_files": 0,
+        "dead_bytes": 0,
+        "oldest_check_at": None,
+        "never_checked_files": 0,
+        "oldest_salt_at": None,
+        "agents_refreshed_at": None,
+    }
+    assert rest["manifest_version"] >= 3
+
+
+def test_every_organization_and_all_of_them_are_summed_up(lake):
+    land(lake, "acme", at(5, 5, 3, hour=4) + at(0, hour=7))
+    land(lake, "acme", at(5, hour=2) + at(0, 0, 0, hour=9))
+    land(lake, "acme", at(4))
+    land(lake, "other", at(2, 2))
+    wait(lake, "acme", at(0, 0), NOW - timedelta(seconds=4))
+    wait(lake, "acme", at(0), NOW - timedelta(seconds=7))
+    wait(lake, "new", at(0), NOW - timedelta(seconds=2))
+    found = status_of(lake, NOW)
+    acme = Holding(
+        files=6,
+        visits=9,
+        bytes=size_of(lake, "acme"),
+        first_day=date(2026, 3, 5),
+        last_day=date(2026, 3, 10),
+        first_visit_at=datetime(2026, 3, 5, 2, 0, 30, tzinfo=UTC),
+        last_visit_at=datetime(2026, 3, 10, 9, 0, 30, tzinfo=UTC),
+        open_files=2,
+        unmerged_days=1,
+        pending_visits=3,
+        oldest_pending_at=NOW - timedelta(seconds=7),
+    )
+    other_at = datetime(2026, 3, 8, 1, 0, 30, tzinfo=UTC)
+    other = Holding(1, 2, size_of(lake, "other"), other_at.date(), other_at.date(), other_at, other_at)
+    new = Holding(pending_visits=1, oldest_pending_at=NOW - timedelta(seconds=2))
+    assert list(found.organizations.items()) == [("acme", acme), ("new", new), ("other", other)]
+    assert found.total == replace(
+        acme, files=7, visits=11, bytes=size_of(lake, "acme") + size_of(lake, "other"), pending_visits=4
+    )
+
+
+def test_a_file_that_compaction_leaves_alone_makes_no_day_unmerged(lake):
+    land(lake, "acme", at(2))
+    with lake.manifest.transaction() as db:
+        ((batch,),) = db.execute("SELECT id FROM batches").fetchall()
+    land(lake, "acme", at(2))
+    assert status_of(lake, NOW).total.unmerged_days == 1
+    with lake.manifest.transaction() as db:
+        db.execute("UPDATE files SET unfinished_of = ? WHERE id = (SELECT max(id) FROM files)", [batch])
+    assert status_of(lake, NOW).total.unmerged_days == 0
+
+
+def test_today_is_a_day_of_utc(lake):
+    land(lake, "acme", at(0) + at(1))
+    assert status_of(lake, NOW).total.open_files == 1
+    assert status_of(lake, datetime.fromisoformat("2026-03-11T08:59:59+09:00")).total.open_files == 1
+    assert status_of(lake, datetime.fromisoformat("2026-03-11T09:00:00+09:00")).total.open_files == 0
+
+
+def test_dead_files_are_counted_apart(lake):
+    land(lake, "acme", at(3, 2, 1))
+    dead = lake.manifest.live_files("acme")[:2]
+    lake.manifest.exchange(Exchange(dead, NOW + timedelta(1), changes_answers=True), list)
+    found = status_of(lake, NOW)
+    assert (found.dead_files, found.dead_bytes) == (2, sum(file.size for file in dead))
+    assert (found.total.files, found.total.visits) == (1, 1)
+
+
+def test_an_organization_without_visits_left_is_still_known(lake):
+    land(lake, "acme", at(3))
+    lake.manifest.exchange(Exchange(lake.manifest.live_files("acme"), NOW, changes_answers=True), list)
+    assert status_of(lake, NOW).organizations == {"acme": Holding()}
+
+
+def test_the_oldest_check_is_that_of_a_live_file(lake):
+    land(lake, "acme", at(4, 3, 2, 1))
+    one, two, three, four = sorted(lake.manifest.live_files("acme"), key=lambda file: file.day)
+    for file, days in ((one, 9), (two, 8), (three, 7)):
+        lake.manifest.refresh_stat(file, 1, 1, NOW - timedelta(days))
+    lake.manifest.exchange(Exchange([one], NOW, changes_answers=True), list)
+    found = status_of(lake, NOW)
+    assert (found.oldest_check_at, found.never_checked_files) == (NOW - timedelta(8), 0)
+    with lake.manifest.transaction() as db:  # as a manifest of an older version comes to be
+        db.execute("UPDATE files SET checked_at = '' WHERE path IN (?, ?)", [two.path, four.path])
+    found = status_of(lake, NOW)
+    assert (found.oldest_check_at, found.never_checked_files) == (NOW - timedelta(7), 2)
+
+
+def test_the_oldest_salt_is_told_by_its_age_only(lake):
+    salts = salts_of(lake.salts, [date(2026, 3, 9)], NOW - timedelta(hours=30))
+    salts |= salts_of(lake.salts, [date(2026, 3, 10)], NOW)
+    found = status_of(lake, NOW)
+    assert found.oldest_salt_at == NOW - timedelta(hours=30)
+    assert not any(salt in repr(found) for salt in salts.values())
+    with closing(sqlite3.connect(lake.salts)) as db:
+        db.execute("DELETE FROM salts")
+        db.commit()
+    assert status_of(lake, NOW).oldest_salt_at is None
+    lake.salts.write_bytes(b"no database" * 99)
+    assert status_of(lake, NOW).oldest_salt_at is None
+
+
+def test_a_status_makes_no_salts(lake):
+    status_of(lake, NOW)
+    assert not lake.salts.exists()
+
+
+def test_the_last_refresh_of_agents_is_told(lake):
+    row = IpList("one", "One", "https://one.example", "text", "", date(2026, 3, 1))
+    for name, days in (("one", 3), ("two", 2)):
+        list(refresh(lake, [replace(row, name=name)], lambda row: b"8.8.8.0/24", NOW - timedelta(days)))
+    (lake.ip_lists / "broken.json").write_text("[]")
+    assert status_of(lake, NOW).agents_refreshed_at == NOW - timedelta(2)
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"no Parquet file")])
+def test_a_damaged_file_costs_a_time_and_nothing_else(lake, damage):
+    land(lake, "acme", at(5, 1))
+    land(lake, "acme", at(1, hour=6))
+    first, *_ = sorted(lake.manifest.live_files("acme"), key=lambda file: file.day)
+    damage(lake.root / first.path)
+    total = status_of(lake, NOW).total
+    assert (total.files, total.first_day, total.last_day) == (3, date(2026, 3, 5), date(2026, 3, 9))
+    assert total.last_visit_at == datetime(2026, 3, 9, 6, 0, 30, tzinfo=UTC)
+
+
+def test_a_manifest_that_cannot_be_read_is_told(lake):
+    with lake.manifest.transaction() as db:
+        db.execute("DROP TABLE epochs")
+    with pytest.raises(LakeDamaged, match=str(lake.root)):
+        status_of(lake, NOW)
+
+
+def test_ten_thousand_files_are_not_touched(lake, monkeypatch):
+    days = [date(2025, 1, 1) + timedelta(day) for day in range(100)]
+    with lake.manifest.transaction() as db:
+        insert_files(
+            db,
+            [
+                LandedFile(name, day, f"{name}/{day}", 7, 1_000, "", 1, 1, NOW)
+                for name in (f"org{number}" for number in range(100))
+                for day in days
+            ],
+        )
+    read = []
+    monkeypatch.setattr(status, "_span", lambda path: read.append(path) or (NOW, NOW))
+    total = status_of(lake, NOW).total
+    assert (total.files, total.visits, total.bytes) == (10_000, 70_000, 10_000_000)
+    assert (len(read), total.first_visit_at) == (200, NOW)
+    monkeypatch.setattr(status, "MOST_FOOTERS", 199)
+    total = status_of(lake, NOW).total
+    assert (len(read), total.first_visit_at, total.last_visit_at) == (200, None, None)
+    assert (total.first_day, total.last_day) == (days[0], days[-1])
+
+
+def test_a_status_waits_for_no_writer(lake):
+    land(lake, "acme", at(1))
+    with closing(Lake(lake.root).manifest) as other, other.transaction() as db:
+        db.execute("DELETE FROM files")
+        assert status_of(lake, NOW).total.files == 1

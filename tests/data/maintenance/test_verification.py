@@ -1,0 +1,359 @@
+"""A check of a lake: every kind of damage is named, nothing sound is, and one damage hides no other."""
+
+import re
+import shutil
+import sqlite3
+import threading
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from data.errors import LakeDamaged
+from data.maintenance.verification import _orphans, check
+from data.store.lake import LINKS, Lake, sha256_of
+from data.store.manifest import READERS_GRACE, Exchange, LandedFile
+from data.store.pending import keep
+from data.visits import VISITS
+from service.api_keys import Control
+from tests.visits import land, links, packed, visit
+
+DAYS = 3
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A lake in which acme has three files of 4, 5 and 6 visits, other one; both have links, and there is a key."""
+    lake = Lake(tmp_path_factory.mktemp("made") / "lake", create=True)
+    land(
+        lake,
+        "acme",
+        [visit(visited_at=datetime(2026, 3, 1 + day), path=f"/{n}") for day in range(DAYS) for n in range(4 + day)],
+    )
+    land(lake, "other", [visit()])
+    for name in ("acme", "other"):
+        links(lake, name, [{"short_code": "sale", "target_url": f"https://{name}.example/sale"}])
+    control = Control(lake)
+    control.create_key("acme", "test")
+    control.close()
+    lake.manifest.close()
+    return lake.root
+
+
+@pytest.fixture
+def lake(made, tmp_path):
+    """A lake of the test's own."""
+    shutil.copytree(made, tmp_path / "lake")
+    lake = Lake(tmp_path / "lake")
+    yield lake
+    lake.manifest.close()
+
+
+def files(lake, organization="acme"):
+    return lake.manifest.live_files(organization)
+
+
+def damaged(lake, **options):
+    """What a check finds, path by path."""
+    found = check(lake, **options).troubles
+    assert len({trouble.path for trouble in found}) == len(found)
+    return dict(found)
+
+
+def re_registered(lake, file, write):
+    """Write a live file anew so that the manifest knows its bytes all the same."""
+    write(lake.root / file.path)
+    with lake.manifest.transaction() as db:
+        db.execute(
+            "UPDATE files SET sha256 = ?, bytes = ? WHERE path = ?",
+            [sha256_of(lake.root / file.path), (lake.root / file.path).stat().st_size, file.path],
+        )
+
+
+def with_flipped_bit(path, place=50):
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+def replaced_by_a_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+def without_a_column(path):
+    pq.write_table(VISITS.remove(3).empty_table(), path)
+
+
+def with_another_type(path):
+    table = pq.ParquetFile(path).read()
+    place = VISITS.get_field_index("status")
+    pq.write_table(table.set_column(place, "status", table["status"].cast(pa.int32())), path)
+
+
+# Sound
+
+
+def test_a_sound_lake_has_no_trouble(lake):
+    found = check(lake)
+    size = sum(path.stat().st_size for path in (lake.root / "visits").glob("organization=[!_]*/*/*"))
+    assert (found.files, found.visits, found.size) == (DAYS + 1, 4 + 5 + 6 + 1, size)
+    assert (found.troubles, found.orphans, found.is_manifest_damaged) == ([], 0, False)
+
+
+def test_an_empty_lake_is_sound(tmp_path):
+    lake = Lake(tmp_path / "new", create=True)
+    with closing(lake.manifest):
+        found = check(lake)
+    assert (found.files, found.troubles, found.orphans) == (0, [], 0)
+
+
+def test_files_found_sound_are_remembered_as_looked_at(lake):
+    before = datetime.now(UTC)
+    with_flipped_bit(lake.root / files(lake)[1].path)
+    check(lake)
+    assert [file.checked_at >= before for file in files(lake)] == [True, False, True]
+    stats = [(lake.root / file.path).stat() for file in files(lake)]
+    assert [file.changed_ns == stat.st_ctime_ns for file, stat in zip(files(lake), stats, strict=True)] == [
+        True,
+        False,
+        True,
+    ]
+    with pytest.raises(LakeDamaged):
+        lake.visit_files("acme", date.min, date.max)
+
+
+def test_progress_is_told_in_bytes_up_to_the_end(lake):
+    told = []
+    found = check(lake, progress=lambda done, total: told.append((done, total)))
+    assert [total for _, total in told] == [found.size] * (DAYS + 1)
+    assert [done for done, _ in told] == sorted({done for done, _ in told})
+    assert told[-1][0] == found.size
+
+
+# Damaged
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (with_flipped_bit, "SHA-256 differs"),
+        (lambda path: with_flipped_bit(path, -1), "SHA-256 differs"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-1]), "SHA-256 differs"),
+        (lambda path: path.write_bytes(path.read_bytes() + b"\0"), "SHA-256 differs"),
+        (lambda path: path.write_bytes(b""), "SHA-256 differs"),
+        (Path.unlink, "is missing"),
+        (lambda path: shutil.rmtree(path.parent), "is missing"),
+        (replaced_by_a_folder, "cannot be read"),
+    ],
+    ids=["flipped", "flipped at its end", "cut", "lengthened", "emptied", "missing", "folder missing", "a folder"],
+)
+def test_a_damaged_file_is_named_and_the_others_are_checked(lake, damage, reason):
+    file = files(lake)[1]
+    damage(lake.root / file.path)
+    found = check(lake)
+    (trouble,) = found.troubles
+    assert trouble.path == file.path
+    assert reason in trouble.reason
+    assert found.files == DAYS + 1
+
+
+def test_swapped_files_are_both_named(lake):
+    one, other, _ = (lake.root / file.path for file in files(lake))
+    one.rename(lake.root / "aside")
+    other.rename(one)
+    (lake.root / "aside").rename(other)
+    assert damaged(lake).keys() == {file.path for file in files(lake)[:2]}
+
+
+def test_every_damaged_file_is_named(lake):
+    for file in files(lake):
+        with_flipped_bit(lake.root / file.path)
+    assert damaged(lake).keys() == {file.path for file in files(lake)}
+
+
+@pytest.mark.parametrize("write", [without_a_column, with_another_type])
+def test_a_file_of_another_schema_is_named(lake, write):
+    file = files(lake)[0]
+    re_registered(lake, file, write)
+    assert damaged(lake) == {file.path: "has other columns than visits have"}
+
+
+def test_a_file_that_is_no_parquet_is_named_even_if_that_was_written(lake):
+    file = files(lake)[0]
+    re_registered(lake, file, lambda path: path.write_bytes(b"no Parquet file\n" * 9))
+    ((path, reason),) = damaged(lake).items()
+    assert (path, reason[:15], "\n" in reason) == (file.path, "cannot be read:", False)
+
+
+def test_a_file_with_another_number_of_visits_is_named(lake):
+    file = files(lake)[2]
+    with lake.manifest.transaction() as db:
+        db.execute("UPDATE files SET visits = 1234 WHERE path = ?", [file.path])
+    assert damaged(lake) == {file.path: "holds 6 visits, the manifest says 1,234"}
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()[:-9]), "cannot be read"),
+        (lambda path: path.write_bytes(b""), "cannot be read"),
+        (lambda path: pq.write_table(LINKS.remove(0).empty_table(), path), "other columns"),
+    ],
+    ids=["cut", "emptied", "other schema"],
+)
+def test_damaged_links_and_seeds_are_named(lake, damage, reason):
+    seeds = [Path(lake.seed_visits), Path(lake.seed_links)]
+    for path in (lake.links("acme"), *seeds):
+        damage(path)
+    found = damaged(lake)
+    assert found.keys() == {str(path.relative_to(lake.root)) for path in (lake.links("acme"), *seeds)}
+    assert all(reason in told for told in found.values())
+    assert ["made anew" in told for told in found.values()].count(True) == 2
+
+
+def test_links_that_are_damaged_inside_are_named(lake):
+    content = bytearray(lake.links("acme").read_bytes())
+    content[4:40] = bytes(36)
+    lake.links("acme").write_bytes(content)
+    assert pq.read_schema(lake.links("acme")).equals(LINKS)
+    ((path, reason),) = damaged(lake).items()
+    assert (path, reason[:15]) == ("links/organization=acme/links.parquet", "cannot be read:")
+
+
+def test_one_organization_is_checked_alone(lake):
+    with_flipped_bit(lake.root / files(lake, "other")[0].path)
+    lake.links("other").write_bytes(b"")
+    assert damaged(lake, organization="acme") == {}
+    assert check(lake, "acme").files == DAYS
+    assert len(damaged(lake, organization="other")) == 2
+
+
+# Databases
+
+
+def zeroed(path, table):
+    """Overwrite the root page of a table or an index."""
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        ((page,),) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", [table])
+        ((size,),) = db.execute("PRAGMA page_size")
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+
+
+def test_a_damaged_control_database_is_named(lake):
+    zeroed(lake.root / "control.sqlite", "keys")
+    ((path, reason),) = damaged(lake).items()
+    assert (path, "\n" in reason) == ("control.sqlite", False)
+    (lake.root / "control.sqlite").write_bytes(b"no database" * 99)
+    assert damaged(lake) == {"control.sqlite": "cannot be used: file is not a database"}
+    (lake.root / "control.sqlite").unlink()
+    assert damaged(lake) == {}
+
+
+def test_a_manifest_whose_index_is_wrong_is_named_and_files_are_checked(lake):
+    with_flipped_bit(lake.root / files(lake)[0].path)
+    with closing(sqlite3.connect(lake.root / "manifest.sqlite")) as db:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("UPDATE sqlite_master SET sql = replace(sql, 'IS NULL', 'IS NOT NULL') WHERE name = 'live_files'")
+        db.commit()
+    lake.manifest.close()
+    other = Lake(lake.root)
+    found = check(other)
+    other.manifest.close()
+    assert found.troubles[0].path == "manifest.sqlite"
+    assert "live_files" in found.troubles[0].reason
+    assert (found.files, len(found.troubles), found.is_manifest_damaged) == (DAYS + 1, 2, True)
+
+
+def test_a_manifest_that_cannot_be_read_is_named_once(lake):
+    lake.links("acme").write_bytes(b"")
+    lake.manifest.close()
+    zeroed(lake.root / "manifest.sqlite", "files")
+    other = Lake(lake.root)
+    found = check(other)
+    other.manifest.close()
+    assert sorted(trouble.path for trouble in found.troubles) == [
+        "links/organization=acme/links.parquet",
+        "manifest.sqlite",
+    ]
+    assert found.is_manifest_damaged
+
+
+# Beside others, and what no manifest knows
+
+
+def test_files_that_no_manifest_knows_are_counted_and_no_trouble(lake):
+    known = lake.root / files(lake)[0].path
+    shutil.copy(known, known.with_name("copy.parquet"))
+    (lake.root / "visits" / "organization=gone" / "day=2026-01-01").mkdir(parents=True)
+    shutil.copy(known, lake.root / "visits" / "organization=gone" / "day=2026-01-01" / "a.parquet")
+    (lake.staging / "staged.parquet").write_bytes(b"")
+    found = check(lake)
+    assert (found.orphans, found.troubles) == (2, [])
+    assert [check(lake, name).orphans for name in ("acme", "other")] == [1, 0]
+
+
+def test_a_dead_file_is_neither_checked_nor_an_orphan(lake):
+    file = files(lake)[0]
+    lake.manifest.exchange(Exchange([file], datetime.now(UTC) + READERS_GRACE, changes_answers=True), list)
+    with_flipped_bit(lake.root / file.path)
+    found = check(lake)
+    assert (found.files, found.troubles, found.orphans) == (DAYS, [], 0)
+
+
+def test_a_file_that_is_erased_while_others_are_checked_is_no_trouble(lake):
+    *_, last = files(lake)
+
+    def erase(done, total):
+        if (lake.root / last.path).exists():
+            lake.manifest.exchange(Exchange([last], datetime.now(UTC), changes_answers=True), list)
+            (lake.root / last.path).unlink()
+
+    assert damaged(lake, organization="acme", progress=erase) == {}
+    assert not (lake.root / last.path).exists()
+
+
+def test_a_file_that_is_about_to_land_is_no_orphan(lake):
+    first = files(lake)[0]
+    name = re.sub("[^/]+$", "landing.parquet", first.path)
+    placed, checked = threading.Event(), threading.Event()
+    other = Lake(lake.root)
+
+    def place():
+        shutil.copy(lake.root / first.path, lake.root / name)
+        placed.set()
+        checked.wait(0.3)  # it cannot end before this file has landed
+        return [LandedFile("acme", first.day, name, first.visits, first.size, first.sha256, 0, 0, datetime.now(UTC))]
+
+    def land_one():
+        other.manifest.exchange(Exchange([first], datetime.now(UTC) + timedelta(1), changes_answers=False), place)
+
+    lander = threading.Thread(target=land_one)
+    lander.start()
+    placed.wait()
+    assert (lake.root / name).exists()
+    orphans = _orphans(lake, "")  # alone: to remember what was checked would wait for the lander, too
+    checked.set()
+    lander.join()
+    other.manifest.close()
+    assert orphans == 0
+    assert check(lake).orphans == 0
+
+
+def test_visits_that_wait_and_cannot_be_read_are_told_of(lake):
+    keep(lake.manifest, {"acme": packed([visit()])}, datetime.now(UTC))
+    assert check(lake).troubles == []
+    with lake.manifest.transaction() as db:
+        db.execute("UPDATE pending SET body = x'00'")
+    ((path, reason),) = check(lake).troubles
+    assert (path, reason[:66]) == (
+        "manifest.sqlite",
+        "1 visits of acme that wait for their file cannot be read (in the m",
+    )
+    assert check(lake, "other").troubles == []

@@ -1,0 +1,588 @@
+"""Published lists of addresses: what is believed, what is refused, and that a refused list leaves the one before it."""
+
+import json
+import re
+import socket
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta, timezone
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address, ip_network
+from threading import Thread
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.errors import BadInput, LakeDamaged
+from data.rules.ip_lists import (
+    MOST_BYTES,
+    MOST_NETWORKS,
+    Snapshot,
+    download,
+    from_folder,
+    networks_in,
+    refresh,
+    snapshots,
+)
+from data.rules.tables import IpList
+
+NOW = datetime(2026, 3, 15, 12, 30, 45, 678_000, tzinfo=UTC)
+LATER = NOW + timedelta(days=1)
+FORMS = ("prefixes", "json:hooks", "geofeed", "text")
+OLD = [ip_network("20.42.10.176/28"), ip_network("2603:1030::/48")]
+
+
+def list_of(name="gptbot", form="prefixes", url="https://list.example/"):
+    return IpList(name, "OpenAI", url, form, "https://docs.example/", date(2026, 3, 1))
+
+
+def prefixes(*networks):
+    return json.dumps({"prefixes": [{f"ipv{6 if ':' in str(n) else 4}Prefix": str(n)} for n in networks]}).encode()
+
+
+def written(networks, form):
+    """A list as an operator publishes it in a form, with what else such lists hold."""
+    texts = [str(network) for network in networks]
+    if form == "prefixes":
+        return prefixes(*networks)
+    if form == "json:hooks":
+        return json.dumps({"web": ["10.0.0.0/8"], "hooks": texts, "ssh_keys": ["ssh-ed25519 AAAA"]}).encode()
+    if form == "geofeed":
+        return ("# ours\r\n\r\n" + "".join(f"{text},IE,IE-L,Dublin,  # here\r\n" for text in texts)).encode()
+    return ("<html><ul>" + "".join(f"<li>{text}</li>" for text in texts) + "</ul>, not 10.0.0.0/8.</html>").encode()
+
+
+def stored(lake):
+    return {path.name: path.read_bytes() for path in lake.ip_lists.iterdir()}
+
+
+def networks_between(first, last, lengths):
+    """Networks of all these lengths in a stretch of addresses that holds no private ones."""
+    kind = type(ip_network(first))
+    start, end = (int(ip_address(address)) for address in (first, last))
+    return st.builds(
+        lambda number, length: kind((number, length), strict=False), st.integers(start, end), st.integers(*lengths)
+    )
+
+
+GLOBAL_NETWORKS = networks_between("11.0.0.0", "99.255.255.255", (8, 32))
+GLOBAL_NETWORKS |= networks_between("2400::", "2fff:ffff::", (19, 128))
+
+
+# What a list holds
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(networks=st.lists(GLOBAL_NETWORKS, min_size=1, max_size=20, unique=True))
+@settings(deadline=None, max_examples=50)
+def test_every_network_of_a_list_is_read_in_its_order(form, networks):
+    assert networks_in(written(networks, form), form) == networks
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_network_that_stands_twice_counts_once(form):
+    assert networks_in(written(OLD + OLD, form), form) == OLD
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_bits_of_a_host_are_dropped(form):
+    assert networks_in(written(["20.42.10.177/28", "2603:1030::7/48"], form), form) == OLD
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_address_alone_is_a_network_of_one(form):
+    assert networks_in(written(["20.42.10.177"], form), form) == [ip_network("20.42.10.177/32")]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_byte_order_mark_is_no_part_of_a_list(form):
+    assert networks_in(b"\xef\xbb\xbf" + written(OLD, form), form) == OLD
+
+
+def test_a_geofeed_may_hold_nothing_but_networks():
+    assert networks_in(b"20.42.10.176/28\n2603:1030::/48 , US", "geofeed") == OLD
+
+
+def test_an_empty_prefix_of_one_version_leaves_the_other():
+    body = b'{"prefixes": [{"ipv4Prefix": "", "ipv6Prefix": "2603:1030::/48"}, {"ipv4Prefix": "20.42.10.176/28"}]}'
+    assert networks_in(body, "prefixes") == [OLD[1], OLD[0]]
+
+
+def test_an_entry_with_prefixes_of_both_versions_gives_both():
+    body = b'{"prefixes": [{"ipv4Prefix": "20.42.10.176/28", "ipv6Prefix": "2603:1030::/48"}]}'
+    assert networks_in(body, "prefixes") == OLD
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("from 20.42.10.176/28.", ["20.42.10.176/28"]),
+        ("(20.42.10.176/28),20.42.10.177;", ["20.42.10.176/28", "20.42.10.177/32"]),
+        ('{"ip_prefix":"20.42.10.176/28"}', ["20.42.10.176/28"]),
+        ("<td>2603:1030::/48</td><td>2603:1031:A::/48</td>", ["2603:1030::/48", "2603:1031:a::/48"]),
+        ("10.0.0.0/8, 127.0.0.1, 192.0.2.0/24, fe80::/64 and 20.42.10.176/28", ["20.42.10.176/28"]),
+        ("Chrome/131.0.0.0 https://20.1.1.1/x v1.2.3.4 1.2.3.4.5 a-1.2.3.4 20.42.10.177", ["20.42.10.177/32"]),
+    ],
+)
+def test_networks_are_found_in_any_text(text, found):
+    assert [str(network) for network in networks_in(text.encode(), "text")] == found
+
+
+def test_as_much_as_a_list_may_be_is_read():
+    body = prefixes(*OLD)
+    assert networks_in(body + b" " * (MOST_BYTES - len(body)), "prefixes") == OLD
+    assert len(networks_in(written(addresses(MOST_NETWORKS), "geofeed"), "geofeed")) == MOST_NETWORKS
+
+
+@pytest.mark.parametrize("network", ["20.0.0.0/8", "2600::/19"])
+def test_the_widest_networks_that_an_operator_can_have_are_believed(network):
+    assert networks_in(prefixes(network), "prefixes") == [ip_network(network)]
+
+
+# What is refused, and that the list before it stays
+
+ERROR_PAGE = b"<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>Not found</body></html>\n"
+NO_SUCH_FORM = r"^it is not in the form '(prefixes|json:hooks|geofeed|text)': "
+NO_NETWORKS = "^it holds 0 networks$"
+HUGE = b" " * 5_000_000
+TOO_WIDE = ("0.0.0.0/0", "128.0.0.0/1", "20.0.0.0/7", "::/0", "2000::/3", "2600::/18")
+PRIVATE = ("10.0.0.0/8", "127.0.0.1/32", "192.168.1.0/24", "100.64.0.0/10", "169.254.0.0/16", "0.0.0.0/8")
+PRIVATE += ("fc00::/32", "fe80::/64", "::1/128", "2001:db8::/32", "::ffff:1.2.3.0/120")
+NO_NETWORK = (
+    "20.42.10.0/33",
+    "20.42.10",
+    "020.042.010.0/24",
+    "2603::/129",
+    "openai.com",
+    "20.42.10.0-20.42.10.9",
+    "::g",
+)
+NO_PREFIXES = (
+    "[]",
+    "null",
+    "7",
+    '"prefixes"',
+    '{"prefixes": null}',
+    '{"prefixes": 7}',
+    '{"prefixes": "20.42.10.0/24"}',
+    '{"prefixes": ["20.42.10.0/24"]}',
+    '{"prefixes": [["20.42.10.0/24"]]}',
+    '{"prefixes": {"ipv4Prefix": "20.42.10.0/24"}}',
+    '{"prefixes": [null]}',
+    '{"prefixes": [{}]}',
+    '{"prefixes": [{"ipv4": "20.42.10.0/24"}]}',
+    '{"prefixes": [{"ipv4Prefix": ["20.42.10.0", 24]}]}',
+    '{"prefixes": [{"ipv4Prefix": {"a": 1}}]}',
+    '{"prefixes": [{"ipv4Prefix": NaN}]}',
+    '{"prefixes": [{"ipv4Prefix": Infinity}]}',
+    '{"prefixes": [{"ipv4Prefix": "\\ud800"}]}',
+    '{"prefixes": [{"ipv4Prefix": ' + "9" * 5000 + "}]}",
+    '{"prefixes": [{"ipv4Prefix": "20.42.10.0/24"}]',
+    '{"prefixes": [{"ipv4Prefix": "20.42.10.0/24"}]} and more',
+    "[" * 200_000,
+    '{"prefixes": ' + "[" * 200_000 + "]" * 200_000 + "}",
+    '{"prefixes": [{"ipv4Prefix": ' + '{"a": ' * 200_000 + "1" + "}" * 200_000 + "}]}",
+)
+NO_TEXTS = (
+    "[]",
+    '["20.42.10.0/24"]',
+    '{"web": ["20.42.10.0/24"]}',
+    '{"hooks": null}',
+    '{"hooks": 7}',
+    '{"hooks": "20.42.10.0/24"}',
+    '{"hooks": [336726528]}',
+    '{"hooks": [null]}',
+    '{"hooks": [["20.42.10.0/24"]]}',
+    '{"hooks": [{"ipv4Prefix": "20.42.10.0/24"}]}',
+    '{"hooks": ' + "[" * 200_000 + "]" * 200_000 + "}",
+)
+
+
+def addresses(number):
+    return [f"20.{n >> 16}.{n >> 8 & 255}.{n & 255}/32" for n in range(number)]
+
+
+def refused():
+    """Bodies that are no list of a form: (name, form, body, what the reason looks like)."""
+    for form in FORMS:
+        is_text = form == "text"
+        yield "page", form, ERROR_PAGE, NO_NETWORKS if is_text else NO_SUCH_FORM
+        yield "empty-object", form, b"{}", NO_NETWORKS if is_text else NO_SUCH_FORM
+        for name, body in (("empty", b""), ("only-mark", b"\xef\xbb\xbf")):
+            yield name, form, body, NO_SUCH_FORM if form in FORMS[:2] else NO_NETWORKS
+        yield "no-networks", form, written([], form), NO_NETWORKS
+        yield "5-MB", form, HUGE, "^it is larger than 4 MiB$"
+        yield "undecodable", form, written(OLD, form) + b"\xff\xfe\x80", NO_SUCH_FORM + ".*codec"
+        yield "utf-16", form, written(OLD, form).decode().encode("utf-16"), NO_SUCH_FORM
+        for network in TOO_WIDE:
+            yield network, form, written([*OLD, network], form), f"^it claims the network {network}, "
+    for form in FORMS[:3]:
+        for network in PRIVATE:
+            claimed = ip_network(network)
+            yield network, form, written([*OLD, network], form), f"^it claims the network {claimed}, "
+        for text in NO_NETWORK:
+            yield text, form, written([*OLD, text], form), NO_SUCH_FORM
+    for form, other in (("prefixes", "geofeed"), ("json:hooks", "prefixes"), ("geofeed", "prefixes")):
+        yield f"a-{other}", form, written(OLD, other), NO_SUCH_FORM
+    for form in ("prefixes", "text"):
+        yield "60,000", form, written(addresses(60_000), form), "^it holds 60,000 networks$"
+    for form, bodies in (("prefixes", NO_PREFIXES), ("json:hooks", NO_TEXTS)):
+        for body in bodies:
+            yield body[:40], form, body.encode(), NO_SUCH_FORM
+
+
+@pytest.mark.parametrize(
+    ("form", "body", "reason"),
+    [pytest.param(form, body, reason, id=f"{form}-{name}") for name, form, body, reason in refused()],
+)
+def test_what_is_no_such_list_is_refused_with_a_reason_and_leaves_the_old_one(shared_lake, form, body, reason):
+    (first,) = refresh(shared_lake, [list_of(form=form)], lambda row: written(OLD, form), NOW)
+    before = stored(shared_lake)
+    (outcome,) = refresh(shared_lake, [list_of(form=form)], lambda row: body, LATER)
+    assert first.snapshot.networks == OLD
+    assert outcome.snapshot is None
+    assert re.search(reason, outcome.trouble)
+    assert stored(shared_lake) == before
+    assert list(shared_lake.staging.iterdir()) == []
+
+
+def test_a_number_is_no_prefix():
+    with pytest.raises(BadInput):
+        networks_in(b'{"prefixes": [{"ipv4Prefix": 336726529}]}', "prefixes")
+
+
+def test_an_object_is_no_list_of_texts():
+    with pytest.raises(BadInput):
+        networks_in(b'{"hooks": {"20.42.10.0/24": "ours"}}', "json:hooks")
+
+
+@pytest.mark.parametrize("form", FORMS[:3])
+def test_a_reason_is_a_sentence_and_not_the_list(form):
+    with pytest.raises(BadInput) as refusal:
+        networks_in(written(["x" * 100_000], form), form)
+    assert len(str(refusal.value)) < 1_000
+
+
+NOISE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | GLOBAL_NETWORKS.map(str),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["prefixes", "hooks", "ipv4Prefix", "ipv6Prefix"]), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@pytest.mark.filterwarnings("ignore:__int__ returned non-int")  # while true is a prefix, as any number is
+@pytest.mark.parametrize("form", FORMS)
+@given(
+    body=st.binary(max_size=200)
+    | st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass"))
+    | st.text("0123456789abcdef:./,# \n", max_size=80).map(str.encode)
+    | NOISE.map(lambda value: json.dumps(value).encode())
+    | NOISE.map(lambda value: json.dumps({"prefixes": value, "hooks": value}).encode())
+    | NOISE.map(lambda value: json.dumps({"prefixes": [{"ipv4Prefix": value}], "hooks": [value]}).encode())
+)
+@settings(deadline=None)
+def test_whatever_is_published_gives_networks_of_the_open_internet_or_is_refused(form, body):
+    with suppress(BadInput):
+        networks = networks_in(body, form)
+        assert networks
+        assert all(network.is_global for network in networks)
+
+
+# Kept in the lake
+
+
+def test_a_list_is_kept_as_it_was_fetched(lake):
+    (outcome,) = refresh(lake, [list_of()], lambda row: prefixes(*OLD), NOW)
+    assert outcome == (list_of(), Snapshot("gptbot", NOW, OLD), "")
+    assert snapshots(lake) == {"gptbot": Snapshot("gptbot", NOW.replace(microsecond=0), OLD)}
+    assert json.loads((lake.ip_lists / "gptbot.json").read_text()) == {
+        "url": "https://list.example/",
+        "fetched_at": "2026-03-15T12:30:45+00:00",
+        "networks": ["20.42.10.176/28", "2603:1030::/48"],
+    }
+
+
+@given(networks=st.lists(GLOBAL_NETWORKS, min_size=1, max_size=20, unique=True))
+@settings(deadline=None, max_examples=25)
+def test_a_snapshot_says_what_was_fetched(shared_lake, networks):
+    list(refresh(shared_lake, [list_of("any")], lambda row: prefixes(*networks), NOW))
+    assert snapshots(shared_lake)["any"].networks == networks
+
+
+def test_a_time_of_another_zone_is_kept_in_utc(lake):
+    tokyo = NOW.astimezone(timezone(timedelta(hours=9)))
+    list(refresh(lake, [list_of()], lambda row: prefixes(*OLD), tokyo))
+    assert snapshots(lake)["gptbot"].fetched_at.isoformat() == "2026-03-15T12:30:45+00:00"
+
+
+def test_a_list_fetched_again_replaces_the_one_before(lake):
+    list(refresh(lake, [list_of()], lambda row: prefixes(*OLD), NOW))
+    list(refresh(lake, [list_of()], lambda row: prefixes("20.42.11.0/24"), LATER))
+    assert snapshots(lake) == {
+        "gptbot": Snapshot("gptbot", LATER.replace(microsecond=0), [ip_network("20.42.11.0/24")])
+    }
+
+
+def test_a_list_that_fails_stops_no_other(lake):
+    bodies = {"one": prefixes(*OLD), "two": ERROR_PAGE, "three": prefixes("20.42.11.0/24")}
+    outcomes = list(refresh(lake, [list_of(name) for name in bodies], lambda row: bodies[row.name], NOW))
+    assert [(row.name, snapshot is None, bool(trouble)) for row, snapshot, trouble in outcomes] == [
+        ("one", False, False),
+        ("two", True, True),
+        ("three", False, False),
+    ]
+    assert list(snapshots(lake)) == ["one", "three"]
+    assert list(lake.staging.iterdir()) == []
+
+
+def test_lists_are_told_of_one_after_the_other(lake):
+    asked = []
+
+    def fetch(row):
+        asked.append(row.name)
+        return prefixes(*OLD)
+
+    outcomes = iter(refresh(lake, [list_of("one"), list_of("two")], fetch, NOW))
+    assert next(outcomes).row.name == "one"
+    assert asked == list(snapshots(lake)) == ["one"]
+
+
+def test_a_lake_without_lists_has_no_snapshots(lake):
+    assert snapshots(lake) == {}
+
+
+def test_what_is_left_of_lists_that_are_no_more_does_no_harm(lake):
+    list(refresh(lake, [list_of(), list_of("long-gone")], lambda row: prefixes(*OLD), NOW))
+    (lake.ip_lists / "gptbot.json~").write_text("an editor's")
+    (lake.ip_lists / "README.txt").write_text("somebody's")
+    (outcome,) = refresh(lake, [list_of()], lambda row: prefixes("20.42.11.0/24"), LATER)
+    assert outcome.trouble == ""
+    assert {name: snapshot.networks for name, snapshot in snapshots(lake).items()} == {
+        "gptbot": [ip_network("20.42.11.0/24")],
+        "long-gone": OLD,
+    }
+
+
+AT = '"fetched_at": "2026-03-15T12:30:45+00:00"'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\0" * 100,
+        b"\xff\xfe\x80",
+        b"[]",
+        b"null",
+        b"{}",
+        b'{"networks": ["20.42.10.0/24"]}',
+        b'{"networks": ["20.42.10.0/24"], "fetched_at": null}',
+        b'{"networks": ["20.42.10.0/24"], "fetched_at": "yesterday"}',
+        b"{" + AT.encode() + b"}",
+        b"{" + AT.encode() + b', "networks": null}',
+        b"{" + AT.encode() + b', "networks": ["20.42.10.1/24"]}',
+        b"{" + AT.encode() + b', "networks": ["20.42.10.0/24", null]}',
+        b"{" + AT.encode() + b', "networks": "20.42.10.0/24"}',
+        b"{" + AT.encode() + b', "networks": ["20.42.10.0/24"]',
+        pytest.param(b"[" * 200_000, id="deep"),
+    ],
+)
+def test_a_damaged_snapshot_is_named(lake, content):
+    list(refresh(lake, [list_of("fine"), list_of()], lambda row: prefixes(*OLD), NOW))
+    file = lake.ip_lists / "gptbot.json"
+    file.write_bytes(content)
+    with pytest.raises(LakeDamaged) as damage:
+        snapshots(lake)
+    assert str(damage.value) == f"{file} cannot be read; delete it, or run `traffic agents refresh`."
+
+
+def test_a_folder_in_the_place_of_a_snapshot_is_named(lake):
+    (lake.ip_lists / "gptbot.json").mkdir()
+    with pytest.raises(LakeDamaged, match=r"gptbot\.json cannot be read"):
+        snapshots(lake)
+
+
+def test_a_damaged_snapshot_is_mended_by_fetching_the_list_again(lake):
+    (lake.ip_lists / "gptbot.json").write_bytes(b"{")
+    list(refresh(lake, [list_of()], lambda row: prefixes(*OLD), NOW))
+    assert snapshots(lake)["gptbot"].networks == OLD
+
+
+# From a folder
+
+
+def test_a_list_is_read_from_a_file_of_its_name_whatever_its_suffix(lake, tmp_path):
+    names = {"gptbot": "gptbot.json", "meta": "meta.csv", "amazon": "amazon.tar.html"}
+    for name in names.values():
+        (tmp_path / name).write_bytes(prefixes(*OLD))
+    for name in ("gptbot-more.json", "gptbot2.json", "gptbot"):
+        (tmp_path / name).write_bytes(ERROR_PAGE)
+    outcomes = list(refresh(lake, [list_of(name) for name in names], from_folder(tmp_path), NOW))
+    assert [outcome.trouble for outcome in outcomes] == ["", "", ""]
+    assert sorted(snapshots(lake)) == sorted(names)
+
+
+def test_a_list_that_is_not_in_the_folder_is_refused_naming_it(lake, tmp_path):
+    (tmp_path / "folder.json").mkdir()
+    missing, unreadable = refresh(lake, [list_of(), list_of("folder")], from_folder(tmp_path), NOW)
+    assert missing.trouble == f"there is no gptbot.* in {tmp_path}"
+    assert unreadable.trouble == f"{tmp_path / 'folder.json'} cannot be read: Is a directory"
+    assert snapshots(lake) == {}
+
+
+# From the operator's web server
+
+
+class Answering(BaseHTTPRequestHandler):
+    """Answers a path with the very bytes that the server has for it."""
+
+    def do_GET(self):
+        self.server.asked.append((self.path, self.headers["User-Agent"]))
+        with suppress(ConnectionError):  # whoever asked may have read enough
+            self.wfile.write(self.server.answers[self.path])
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture(scope="module")
+def web():
+    """A web server on a free port of the loopback interface."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+        server.address = f"http://127.0.0.1:{server.server_port}"
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def site(web, monkeypatch):
+    """The web server, with no answers yet."""
+    monkeypatch.setenv("no_proxy", "*")
+    web.answers, web.asked = {}, []
+    return web
+
+
+def answer(body=b"", status="200 OK", *headers, length=None):
+    head = [f"HTTP/1.1 {status}", f"Content-Length: {len(body) if length is None else length}", *headers, "", ""]
+    return "\r\n".join(head).encode() + body
+
+
+def test_a_list_is_fetched_from_its_address(site, lake):
+    site.answers = {"/list.json?v=1": answer(prefixes(*OLD))}
+    row = list_of(url=f"{site.address}/list.json?v=1")
+    (outcome,) = refresh(lake, [row], download, NOW)
+    assert outcome == (row, Snapshot("gptbot", NOW, OLD), "")
+    assert site.asked == [("/list.json?v=1", "traffic-analytics")]
+    assert snapshots(lake)["gptbot"].networks == OLD
+
+
+def test_a_list_that_has_moved_is_followed(site, lake):
+    site.answers = {
+        "/old": answer(b"moved", "301 Moved Permanently", "Location: /newer"),
+        "/newer": answer(b"moved", "302 Found", f"Location: {site.address}/newest"),
+        "/newest": answer(prefixes(*OLD)),
+    }
+    (outcome,) = refresh(lake, [list_of(url=f"{site.address}/old")], download, NOW)
+    assert outcome.snapshot.networks == OLD
+
+
+def test_a_list_may_come_in_chunks(site, lake):
+    body = prefixes(*OLD)
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (body[:7], body[7:])) + b"0\r\n\r\n"
+    site.answers = {"/": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks}
+    (outcome,) = refresh(lake, [list_of(url=f"{site.address}/")], download, NOW)
+    assert outcome.snapshot.networks == OLD
+
+
+GOOD = prefixes("20.42.11.0/24")
+FEED = written(["20.42.10.0/24", "20.42.11.0/24"], "geofeed")
+
+
+@pytest.mark.parametrize(
+    ("form", "response", "reason"),
+    [
+        ("prefixes", answer(GOOD, "404 Not Found"), "Not Found"),
+        ("prefixes", answer(GOOD, "403 Forbidden"), "Forbidden"),
+        ("prefixes", answer(GOOD, "500 Internal Server Error"), "Internal Server Error"),
+        ("prefixes", answer(GOOD, "304 Not Modified"), "Not Modified"),
+        ("prefixes", answer(b"", "302 Found", "Location: /"), "redirect"),
+        ("prefixes", answer(b"", "302 Found", "Location: file:///etc/hostname"), "file:"),
+        ("prefixes", answer(b"", "302 Found", "Location: http://[::1/"), None),
+        ("prefixes", answer(b"", "302 Found"), "Found"),
+        ("prefixes", b"", "closed"),
+        ("prefixes", b"SSH-2.0-OpenSSH_9.2\r\n", "SSH"),
+        ("prefixes", b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200, "headers"),
+        ("prefixes", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}", "IncompleteRead"),
+        ("geofeed", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n" + FEED, "IncompleteRead"),
+        ("prefixes", answer(GOOD[:-9], length=len(GOOD)), "it was cut short"),
+        ("geofeed", answer(FEED[:-40], length=len(FEED)), "it was cut short"),
+    ],
+)
+def test_a_list_that_cannot_be_fetched_is_refused_naming_its_address_and_leaves_the_old_one(
+    site, shared_lake, form, response, reason
+):
+    site.answers = {"/": response}
+    row = list_of(form=form, url=f"{site.address}/")
+    list(refresh(shared_lake, [row], lambda row: written(OLD, form), NOW))
+    before = stored(shared_lake)
+    (outcome,) = refresh(shared_lake, [row], download, LATER)
+    assert outcome.snapshot is None
+    assert outcome.trouble.startswith(f"{row.url} cannot be fetched: ")
+    assert (reason or "") in outcome.trouble
+    assert stored(shared_lake) == before
+
+
+@pytest.mark.parametrize(
+    ("response", "reason"),
+    [
+        (answer(ERROR_PAGE), "it is not in the form 'prefixes': "),
+        (answer(b""), "it is not in the form 'prefixes': "),
+        (answer(b"", "204 No Content"), "it is not in the form 'prefixes': "),
+        (answer(GOOD + b" " * 5_000_000), "it is larger than 4 MiB"),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + GOOD + b" " * 5_000_000, "it is larger than 4 MiB"),
+    ],
+    ids=["page", "empty", "no-content", "5-MB", "5-MB-of-unknown-length"],
+)
+def test_a_list_that_was_fetched_and_cannot_be_believed_leaves_the_old_one(site, shared_lake, response, reason):
+    site.answers = {"/": response}
+    row = list_of(url=f"{site.address}/")
+    list(refresh(shared_lake, [row], lambda row: prefixes(*OLD), NOW))
+    before = stored(shared_lake)
+    (outcome,) = refresh(shared_lake, [row], download, LATER)
+    assert outcome.snapshot is None
+    assert outcome.trouble.startswith(reason)
+    assert stored(shared_lake) == before
+
+
+def test_an_address_where_nobody_listens_is_named(lake, monkeypatch):
+    monkeypatch.setenv("no_proxy", "*")
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{nobody.getsockname()[1]}/"
+        (outcome,) = refresh(lake, [list_of(url=url)], download, NOW)
+    assert outcome.snapshot is None
+    assert outcome.trouble.startswith(f"{url} cannot be fetched: ")
+    assert "refused" in outcome.trouble
+    assert snapshots(lake) == {}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://",
+        "gopher://x.example/",
+        "http://a b/",
+        "http://127.0.0.1:x/",
+        "nowhere",
+    ],
+)
+def test_an_address_that_is_none_is_refused(lake, url):
+    (outcome,) = refresh(lake, [list_of(url=url)], download, NOW)
+    assert outcome.snapshot is None
+    assert outcome.trouble.startswith(f"{url} cannot be fetched: ")

@@ -1,0 +1,267 @@
+"""Referrers: which host an address names, and what kind of place that is."""
+
+import time
+import timeit
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data.rules.referrers import LONGEST_HOST, Places, host_and_path
+from data.rules.tables import Referrer, load
+
+TODAY = date(2026, 11, 20)
+
+
+def row(host, referrer_type="other"):
+    return Referrer(host, referrer_type, "https://a.example", TODAY)
+
+
+@pytest.fixture(scope="module")
+def places():
+    return Places(load(Referrer, "referrers"))
+
+
+@pytest.fixture(scope="module")
+def place(places):
+    """What the shipped table says of a Referer header: (type, AI product), or None."""
+
+    def found(referrer):
+        address = host_and_path(referrer)
+        known = places.find(*address) if address else None
+        return (known.referrer_type, known.ai_source) if known else None
+
+    return found
+
+
+@pytest.mark.parametrize(
+    ("referrer", "host", "path"),
+    [
+        ("https://chatgpt.com/", "chatgpt.com", "/"),
+        ("https://chatgpt.com", "chatgpt.com", ""),
+        ("http://www.Example.ORG/a/b.html", "www.example.org", "/a/b.html"),
+        ("HTTPS://CLAUDE.AI", "claude.ai", ""),
+        ("https://claude.ai./", "claude.ai", "/"),
+        ("https://ChatGPT.com:443/c", "chatgpt.com", "/c"),
+        ("https://chatgpt.com:/c", "chatgpt.com", "/c"),
+        ("https://user@chatgpt.com/", "chatgpt.com", "/"),
+        ("https://user:pass@chatgpt.com:8443/", "chatgpt.com", "/"),
+        ("https://a@b@chatgpt.com/", "chatgpt.com", "/"),
+        ("https://chatgpt.com@evil.example/", "evil.example", "/"),
+        ("https://evil.example?@chatgpt.com/", "evil.example", ""),
+        ("https://evil.example#@chatgpt.com/", "evil.example", ""),
+        ("https://evil.example/@chatgpt.com", "evil.example", "/@chatgpt.com"),
+        ("//chatgpt.com/c", "chatgpt.com", "/c"),
+        ("http://[::1]/", "[::1]", "/"),
+        ("http://[2001:DB8::1]:8080/a", "[2001:db8::1]", "/a"),
+        ("http://203.0.113.7/a", "203.0.113.7", "/a"),
+        ("android-app://com.openai.chatgpt/", "android-app://com.openai.chatgpt", "/"),
+        ("android-app://com.openai.chatgpt", "android-app://com.openai.chatgpt", ""),
+        ("chatgpt.com", "chatgpt.com", ""),
+        ("chatgpt.com/share?x", "chatgpt.com", "/share"),
+        ("https://bücher.example/ü", "bücher.example", "/ü"),
+        ("http://localhost/", "localhost", "/"),
+    ],
+)
+def test_an_address_names_a_host_and_a_path(referrer, host, path):
+    assert host_and_path(referrer) == (host, path)
+
+
+def test_a_backslash_ends_the_host_as_browsers_have_it():
+    assert host_and_path("https://evil.example\\@chatgpt.com/")[0] == "evil.example"
+
+
+@pytest.mark.parametrize(
+    "referrer",
+    [
+        "",
+        "-",
+        "about:blank",
+        "javascript:alert(1)",
+        "javascript://chatgpt.com/%0aalert(1)",
+        "data:text/html,chatgpt.com",
+        "mailto:someone@chatgpt.com",
+        "file:///etc/passwd",
+        "ftp://chatgpt.com/",
+        "http://",
+        "http:///path",
+        "http://[::1/",
+        "http://[::1",
+        "http://]/",
+        "http://[chatgpt.com]/",
+        "http://.../",
+        "https://chatgpt.com:port/",
+        "https://chat gpt.com/",
+        "/relative/path",
+        "word",
+        "\ufffd\ufffd",
+        "\ud800",
+        "\0",
+    ],
+)
+def test_what_is_no_web_address_names_no_host(referrer):
+    assert host_and_path(referrer) is None
+
+
+def test_a_host_may_be_as_long_as_names_can_be():
+    name = ("a" * 49 + ".") * 5 + "com"
+    assert len(name) == LONGEST_HOST
+    assert host_and_path(f"https://{name}/") == (name, "/")
+    assert host_and_path(f"https://b{name}/") is None
+
+
+@pytest.mark.parametrize(
+    "referrer",
+    [
+        ("http://", "@", " "),
+        ("http://", "a@", " "),
+        ("http://", "a.", " "),
+        ("", "a.", " "),
+        ("http://", "[", ""),
+        ("http://", "a:", ""),
+        ("http://a", "/", "\n"),
+    ],
+    ids=["ats", "users", "labels", "bare labels", "brackets", "ports", "slashes"],
+)
+def test_a_hostile_referrer_costs_in_proportion_to_its_length(referrer):
+    """Thirty times the length: a reader that goes back and forth would take nine hundred times the work."""
+    begin, middle, end = referrer
+
+    def work(length):
+        text = begin + middle * length + end
+        return min(timeit.repeat(lambda: host_and_path(text), number=5, repeat=5, timer=time.process_time))
+
+    assert work(60_000) < 300 * max(work(2_000), 1e-5)
+
+
+@given(st.text(st.characters(), max_size=80) | st.text("htps:/@.[]a1%?#\\ ", max_size=40))
+def test_any_text_is_read_without_an_error(referrer):
+    found = host_and_path(referrer)
+    if found:
+        host, path = found
+        assert host == host.lower()
+        assert 0 < len(host.removeprefix("android-app://")) <= LONGEST_HOST
+        assert not host.endswith(".")
+        assert not path or path[0] in "/\\"
+
+
+@given(host=st.from_regex(r"[a-z0-9-]{1,20}(\.[a-z0-9-]{1,20}){0,4}", fullmatch=True), path=st.text(max_size=20))
+def test_any_host_is_looked_up_without_an_error(places, host, path):
+    assert places.find(host, path) is places.find(host, path)
+
+
+# The table
+
+
+def test_a_host_stands_for_its_subdomains_and_the_longest_wins():
+    places = Places([row("a.example"), row("b.a.example", "email"), row("example", "search")])
+    assert [
+        places.find(host, "").referrer_type for host in ("a.example", "x.a.example", "b.a.example", "y.b.a.example")
+    ] == ["other", "other", "email", "email"]
+    assert places.find("other.example", "").referrer_type == "search"
+    assert places.find("xa.example.org", "") is None
+    assert places.find("nota.example", "").referrer_type == "search"
+
+
+def test_a_path_narrows_a_host():
+    places = Places([row("a.example", "social"), row("a.example/i/grok", "ai"), row("b.example/x", "ai")])
+    told = {path: places.find("a.example", path).referrer_type for path in ("", "/", "/i", "/i/grok", "/i/grok/x")}
+    assert told == {"": "social", "/": "social", "/i": "social", "/i/grok": "ai", "/i/grok/x": "ai"}
+    assert places.find("a.example", "/i/grokking").referrer_type == "social"
+    assert places.find("a.example", "/x/i/grok").referrer_type == "social"
+    assert places.find("b.example", "/y") is None
+
+
+def test_an_app_is_not_the_host_of_the_same_name():
+    places = Places([row("android-app://com.openai", "ai"), row("com.mail", "email")])
+    assert places.find("android-app://com.openai", "").referrer_type == "ai"
+    assert places.find("com.openai", "") is None
+    assert places.find("android-app://com.mail", "") is None
+
+
+@pytest.mark.parametrize(
+    ("host", "known"),
+    [
+        ("google.com", True),
+        ("google.de", True),
+        ("google.co.uk", True),
+        ("google.com.br", True),
+        ("www.google.co.uk", True),
+        ("google.evil.example", False),
+        ("google.com.evil.example", False),
+        ("notgoogle.com", False),
+        ("google", False),
+        ("google.co.evil", False),
+        ("google.org.uk", False),
+    ],
+)
+def test_a_name_under_any_country_is_no_name_under_anything(host, known):
+    assert (Places([row("google.*")]).find(host, "") is not None) == known
+
+
+@pytest.mark.parametrize(
+    ("referrer", "ai_source"),
+    [
+        ("https://chatgpt.com/", "ChatGPT"),
+        ("https://ChatGPT.com:443/c/abc", "ChatGPT"),
+        ("https://user@chatgpt.com/", "ChatGPT"),
+        ("https://chat.openai.com/", "ChatGPT"),
+        ("https://claude.ai./", "Claude"),
+        ("https://www.perplexity.ai/search/x", "Perplexity"),
+        ("https://gemini.google.com/app", "Gemini"),
+        ("https://notebooklm.google.com/", "NotebookLM"),
+        ("https://copilot.microsoft.com/", "Copilot"),
+        ("https://grok.com/", "Grok"),
+        ("https://x.com/i/grok?x=1", "Grok"),
+        ("https://chat.deepseek.com/", "DeepSeek"),
+        ("https://chat.mistral.ai/chat", "Mistral"),
+        ("https://duck.ai/", "DuckDuckGo AI"),
+        ("android-app://com.openai.chatgpt/", "ChatGPT"),
+        ("android-app://com.anthropic.claude/", "Claude"),
+        ("android-app://ai.perplexity.app.android/", "Perplexity"),
+    ],
+)
+def test_ai_products_are_known_by_their_hosts(place, referrer, ai_source):
+    assert place(referrer) == ("ai", ai_source)
+
+
+@pytest.mark.parametrize(
+    "referrer",
+    [
+        "https://chatgpt.com.evil.example/",
+        "https://notchatgpt.com/",
+        "https://chatgpt.com@evil.example/",
+        "https://chatgpt.com%2eevil.example/",
+        "https://evil.example/chatgpt.com",
+        "https://evil.example/?chatgpt.com",
+        "https://chatgpt.community/",
+        "https://xn--chatgpt-.com/",
+        "android-app://com.openai.chatgpt.evil/",
+        "android-app://chatgpt.com/",
+        "com.openai.chatgpt",
+    ],
+)
+def test_lookalikes_of_ai_products_are_unknown(place, referrer):
+    assert place(referrer) is None
+
+
+@pytest.mark.parametrize(
+    ("referrer", "referrer_type"),
+    [
+        ("https://www.google.com/search?q=chatgpt.com", "search"),
+        ("https://www.google.co.uk/", "search"),
+        ("https://www.bing.com/chat", "search"),
+        ("https://duckduckgo.com/?ia=chat", "search"),
+        ("https://docs.google.com/document/d/x", "other"),
+        ("https://mail.google.com/", "email"),
+        ("android-app://com.google.android.gm/", "email"),
+        ("https://x.com/", "social"),
+        ("https://x.com/i/grokking", "social"),
+        ("https://t.co/abc", "social"),
+        ("https://news.ycombinator.com/item?id=1", "social"),
+        ("https://l.facebook.com/", "social"),
+    ],
+)
+def test_other_places_are_what_they_are(place, referrer, referrer_type):
+    assert place(referrer) == (referrer_type, None)

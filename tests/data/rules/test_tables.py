@@ -1,0 +1,200 @@
+"""The fact tables: every row holds, and a row that cannot hold is named."""
+
+import re
+from datetime import date
+
+import pytest
+
+from data.rules import tables as reference
+from data.rules.classifier import Request
+from data.rules.tables import Agent, Campaign, Probe, Referrer, load, rules_version
+from data.visits import AI_CATEGORIES, CATEGORY_OF_KIND
+
+AGENTS = load(Agent, "agents")
+REFERRERS = load(Referrer, "referrers")
+CAMPAIGNS = load(Campaign, "campaigns")
+AI_KINDS = {kind for kind, category in CATEGORY_OF_KIND.items() if category in AI_CATEGORIES}
+TABLES = ("agents", "notcrawlers", "heuristics", "devices", "referrers", "campaigns", "probes")
+
+GOOD = {
+    "token": '"GPTBot"',
+    "agent": '"GPTBot"',
+    "operator": '"OpenAI"',
+    "ai_source": '"ChatGPT"',
+    "agent_kind": '"training"',
+    "confidence": '"high"',
+    "evidence": '"https://openai.com/gptbot"',
+    "checked": "2026-11-20",
+    "example": '"GPTBot/1.2"',
+}
+
+
+@pytest.fixture
+def table(monkeypatch):
+    """Loads agents from rows given as field → TOML text."""
+
+    def loaded(*rows):
+        text = "".join("[[agent]]\n" + "".join(f"{name} = {value}\n" for name, value in row.items()) for row in rows)
+        monkeypatch.setattr(reference, "_bytes_of", lambda name: text.encode())
+        return load(Agent, "agents")
+
+    return loaded
+
+
+# The rows that are shipped
+
+
+@pytest.mark.parametrize("number", range(len(AGENTS)), ids=[row.token for row in AGENTS])
+def test_the_example_of_an_agent_is_matched_first_by_its_own_row(classifier, number):
+    row = AGENTS[number]
+    assert min(classifier._automata._agent_set.Match(row.example.lower()), default=None) == number
+    told = classifier.classify(Request.logged(row.example, "GET", "", ""))
+    assert (told.agent, told.operator, told.agent_kind) == (row.agent, row.operator, row.agent_kind)
+    assert (told.ai_source, told.confidence, told.detection_method) == (row.ai_source, row.confidence, "user_agent")
+
+
+def test_many_agents_of_ai_products_are_known():
+    assert len({row.agent for row in AGENTS if row.agent_kind in AI_KINDS}) >= 60
+
+
+def test_exactly_the_agents_of_ai_products_name_an_ai_source():
+    assert [row.token for row in AGENTS if (row.agent_kind in AI_KINDS) != (row.ai_source is not None)] == []
+
+
+def test_no_agent_is_a_referral_or_verified_before_it_was_seen():
+    assert [row.token for row in AGENTS if row.agent_kind == "referral"] == []
+    assert [row.token for row in AGENTS if row.confidence not in {"high", "medium", "low"}] == []
+
+
+def test_no_token_stands_twice():
+    tokens = [(row.token.lower(), row.exact) for row in AGENTS]
+    assert sorted(tokens) == sorted(set(tokens))
+
+
+def test_exactly_the_hosts_of_ai_products_name_an_ai_source_and_a_confidence():
+    for row in REFERRERS:
+        assert (row.referrer_type == "ai") == (row.ai_source is not None) == (row.confidence is not None), row.host
+
+
+def test_no_host_stands_twice_and_all_are_bare():
+    hosts = [row.host for row in REFERRERS]
+    assert sorted(hosts) == sorted(set(hosts))
+    assert [host for host in hosts if not re.fullmatch(r"(android-app://)?[a-z0-9.*/-]+", host)] == []
+
+
+def test_every_campaign_of_an_ai_product_is_written_as_it_is_compared():
+    for row in CAMPAIGNS:
+        assert row.utm_source == row.utm_source.strip().lower().removeprefix("www.")
+
+
+def test_an_ai_source_has_one_spelling():
+    names = {row.ai_source for rows in (AGENTS, REFERRERS, CAMPAIGNS) for row in rows if row.ai_source}
+    assert len({name.lower() for name in names}) == len(names)
+
+
+def test_every_row_was_checked_before_today():
+    rows = [*AGENTS, *REFERRERS, *CAMPAIGNS, *load(Probe, "probes")]
+    assert all(type(row.checked) is date and row.checked >= date(2026, 1, 1) for row in rows)
+
+
+# Rows that cannot hold
+
+
+def test_a_good_row_is_loaded_as_written(table):
+    (row,) = table(GOOD)
+    assert row == Agent(
+        "GPTBot",
+        "GPTBot",
+        "OpenAI",
+        "training",
+        "high",
+        "https://openai.com/gptbot",
+        date(2026, 11, 20),
+        "GPTBot/1.2",
+        "ChatGPT",
+    )
+
+
+@pytest.mark.parametrize("name", sorted(GOOD.keys() - {"ai_source"}))
+def test_a_row_without_a_required_field_is_refused(table, name):
+    with pytest.raises(ValueError, match=f"agents.toml, row 2: field '{name}' is missing"):
+        table(GOOD, {key: value for key, value in GOOD.items() if key != name})
+
+
+def test_optional_fields_may_be_left_out(table):
+    (row,) = table({key: value for key, value in GOOD.items() if key != "ai_source"})
+    assert (row.ai_source, row.exact) == (None, False)
+
+
+def test_a_row_with_an_unknown_field_is_refused(table):
+    with pytest.raises(ValueError, match=r"agents\.toml, row 1: there is no field 'tokn'"):
+        table(GOOD | {"tokn": '"x"'})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("token", "7"),
+        ("token", '""'),
+        ("agent", "true"),
+        ("operator", '["OpenAI"]'),
+        ("ai_source", "1.5"),
+        ("ai_source", '""'),
+        ("checked", '"2026-11-20"'),
+        ("exact", '"yes"'),
+        ("exact", "1"),
+        ("evidence", "2026-11-20"),
+    ],
+)
+def test_a_field_of_another_type_is_refused(table, name, value):
+    with pytest.raises(ValueError, match=f"agents.toml, row 3: field '{name}' cannot be"):
+        table(GOOD, GOOD, GOOD | {name: value})
+
+
+@pytest.mark.parametrize(("name", "value"), [("agent_kind", "assistent"), ("confidence", "sure")])
+def test_a_word_that_is_not_one_of_the_known_is_refused_naming_them(table, name, value):
+    with pytest.raises(ValueError, match=f"agents.toml, row 1: field '{name}' is '{value}', not one of .*(search|low)"):
+        table(GOOD | {name: f'"{value}"'})
+
+
+@pytest.mark.parametrize("evidence", ["openai.com/gptbot", "ftp://openai.com", "see the vendor", "//openai.com"])
+def test_evidence_that_is_no_web_address_is_refused(table, evidence):
+    with pytest.raises(ValueError, match=r"agents\.toml, row 1: field 'evidence' is no"):
+        table(GOOD | {"evidence": f'"{evidence}"'})
+
+
+@pytest.mark.parametrize(
+    ("row_type", "name", "text", "field"),
+    [
+        (Referrer, "referrers", 'host = "a.example"\nreferrer_type = "friend"', "referrer_type"),
+        (Campaign, "campaigns", 'utm_source = "x"\nai_source = "X"', "confidence"),
+        (Probe, "probes", "path = 7", "path"),
+    ],
+)
+def test_rows_of_every_table_are_checked(monkeypatch, row_type, name, text, field):
+    row = f'[[{name[:-1]}]]\n{text}\nevidence = "https://a.example"\nchecked = 2026-11-20\n'
+    monkeypatch.setattr(reference, "_bytes_of", lambda _: row.encode())
+    with pytest.raises(ValueError, match=f"{name}.toml, row 1: field '{field}'"):
+        load(row_type, name)
+
+
+# The version of the rules
+
+
+def test_the_version_of_the_rules_is_twelve_digits_and_stays(classifier):
+    assert re.fullmatch("[0-9a-f]{12}", rules_version())
+    assert rules_version() == classifier.rules_version
+
+
+@pytest.mark.parametrize("changed", TABLES)
+def test_the_version_of_the_rules_changes_with_every_table(monkeypatch, changed):
+    before, read = rules_version(), reference._bytes_of
+    monkeypatch.setattr(reference, "_bytes_of", lambda name: read(name) + b"\n" * (name == changed))
+    assert rules_version() != before
+
+
+@pytest.mark.parametrize("changed", ["crawler-user-agents", "ua-parser-builtins"])
+def test_the_version_of_the_rules_changes_with_every_rule_package(monkeypatch, changed):
+    before, version = rules_version(), reference.metadata.version
+    monkeypatch.setattr(reference.metadata, "version", lambda name: version(name) + "x" * (name == changed))
+    assert rules_version() != before

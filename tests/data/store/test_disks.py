@@ -1,0 +1,47 @@
+"""Where a lake may lie."""
+
+import os
+
+import pytest
+
+from data.errors import BadInput
+from data.store.disks import NETWORK, network_file_system
+from data.store.lake import Lake
+
+
+def mount(kind, device):
+    return (
+        f"36 35 {os.major(device)}:{os.minor(device)} / /mnt/a\\040b rw,noatime shared:1 - {kind} server:/export rw\n"
+    )
+
+
+def mounts(tmp_path, *lines):
+    path = tmp_path / "mountinfo"
+    path.write_text("".join(lines))
+    return path
+
+
+@pytest.mark.parametrize("kind", sorted(NETWORK))
+def test_a_folder_of_another_machine_is_told(tmp_path, kind):
+    here = tmp_path.stat().st_dev
+    listed = mounts(tmp_path, mount("ext4", here + 1), mount(kind, here))
+    assert network_file_system(tmp_path, listed) == kind
+
+
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "overlay", "tmpfs"])
+def test_a_local_folder_is_fine_beside_mounts_of_other_machines(tmp_path, kind):
+    here = tmp_path.stat().st_dev
+    listed = mounts(tmp_path, mount(kind, here), mount("nfs4", here + 1), "short\n", "")
+    assert network_file_system(tmp_path, listed) is None
+
+
+def test_where_nobody_can_tell_a_lake_may_lie(tmp_path):
+    assert network_file_system(tmp_path, tmp_path / "nowhere") is None
+    assert network_file_system(tmp_path) is None
+
+
+def test_a_lake_over_a_network_is_refused_in_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr("data.store.lake.network_file_system", lambda folder: "nfs4")
+    with pytest.raises(BadInput, match=r"^the lake cannot lie at \S+: nfs4 is a network file system.*local disk\.$"):
+        Lake(tmp_path / "lake", create=True)
+    assert not (tmp_path / "lake" / "manifest.sqlite").exists()

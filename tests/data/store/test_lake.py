@@ -1,0 +1,234 @@
+"""The lake as a folder: opening it, its seed files, and which of its files can be trusted."""
+
+import os
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from data.errors import BadInput, LakeDamaged
+from data.store.lake import CUBE, LINKS, Lake, move_durably, sha256_of, write_durably, write_parquet
+from data.store.landing import Landing
+from data.store.manifest import Batch
+from data.visits import VISITS
+
+DAY = date(2026, 3, 1)
+NOW = datetime(2026, 3, 2, tzinfo=UTC)
+
+
+@pytest.fixture
+def opened():
+    """Opens lakes, and closes them when the test is over."""
+    lakes = []
+
+    def open_lake(root, create=False):
+        lakes.append(Lake(root, create))
+        return lakes[-1]
+
+    yield open_lake
+    for lake in lakes:
+        lake.manifest.close()
+
+
+@pytest.fixture
+def lake(tmp_path, opened):
+    return opened(tmp_path / "lake", create=True)
+
+
+def visits(*paths, day=DAY):
+    moment = datetime(day.year, day.month, day.day, 12)
+    columns = {name: pa.nulls(len(paths), VISITS.field(name).type) for name in VISITS.names}
+    columns |= {"visited_at": pa.array([moment] * len(paths), pa.timestamp("us")), "path": pa.array(paths)}
+    return pa.table({"day": pa.array([day] * len(paths), pa.date32()), **columns})
+
+
+def land(lake, *tables, sha256="aa"):
+    landing = Landing(lake, "acme")
+    for table in tables:
+        landing.stage(table)
+    landing.commit(Batch("acme", "", sha256, len(sha256), 0, landing.visits, NOW), None)
+
+
+@pytest.fixture
+def landed(lake):
+    """The path of the one visit file of a lake."""
+    land(lake, visits("/a", "/b"))
+    return Path(lake.visit_files("acme", DAY, DAY)[1])
+
+
+def test_a_missing_lake_is_named_and_not_made(tmp_path):
+    with pytest.raises(BadInput, match=r"there is no lake at .*absent"):
+        Lake(tmp_path / "absent")
+    assert not (tmp_path / "absent").exists()
+
+
+def test_an_empty_folder_is_no_lake(tmp_path):
+    with pytest.raises(BadInput, match="there is no lake"):
+        Lake(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lake_can_be_made_and_opened_again(tmp_path, opened):
+    opened(tmp_path / "deep" / "lake", create=True)
+    assert opened(tmp_path / "deep" / "lake").manifest.organizations() == []
+    assert opened(tmp_path / "deep" / "lake", create=True).manifest.organizations() == []
+
+
+def test_a_file_in_the_way_of_the_folder_is_bad_input(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    for root in (tmp_path / "file", tmp_path / "file" / "lake"):
+        with pytest.raises(BadInput, match="cannot be written"):
+            Lake(root, create=True)
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_an_unwritable_folder_is_bad_input(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(BadInput, match="cannot be written"):
+        Lake(tmp_path / "lake", create=True)
+
+
+def test_a_relative_lake_stays_where_it_was_opened(tmp_path, opened, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lake = opened(Path("lake"), create=True)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    land(lake, visits("/a"))
+    assert lake.root == tmp_path / "lake"
+    assert all(Path(file).is_relative_to(tmp_path / "lake") for file in lake.visit_files("acme", DAY, DAY))
+
+
+def test_seed_files_are_empty_and_have_every_column(lake):
+    assert pq.read_table(lake.seed_visits, partitioning=None).cast(VISITS).num_rows == 0
+    assert pq.read_schema(lake.seed_visits).names == VISITS.names
+    assert pq.read_schema(lake.seed_links).names == LINKS.names
+    assert pq.ParquetFile(lake.seed_links).metadata.num_rows == 0
+
+
+def test_what_queries_choose_by_has_statistics_and_a_dictionary_is_read_as_what_it_holds(tmp_path):
+    def chosen(schema):
+        table = pa.table({field.name: pa.nulls(1, field.type) for field in schema}, schema=schema)
+        write_parquet([table], table.schema, tmp_path / "file")
+        group = pq.read_metadata(tmp_path / "file").row_group(0)
+        return {name for place, name in enumerate(schema.names) if group.column(place).is_stats_set}
+
+    assert chosen(VISITS) == {"visited_at", "domain", "short_code", "bot_category", "rules_version"}
+    assert chosen(CUBE) >= {"relation", "for_domain"}
+    numbered = pa.table({"domain": pa.array(["b.example", None, "a.example"]).dictionary_encode()})
+    write_parquet([numbered], numbered.schema, tmp_path / "file")
+    assert pq.read_table(tmp_path / "file").equals(numbered.cast(pa.schema([("domain", pa.string())])))
+    span = pq.read_metadata(tmp_path / "file").row_group(0).column(0).statistics
+    assert (span.min, span.max, span.null_count) == ("a.example", "b.example", 1)
+
+
+def test_seed_files_stay_as_they_are_when_the_lake_is_opened_again(lake, opened):
+    before = Path(lake.seed_visits).stat().st_mtime_ns
+    assert Path(opened(lake.root).seed_visits).stat().st_mtime_ns == before
+
+
+def test_a_lost_seed_file_is_made_again(lake, opened):
+    Path(lake.seed_visits).unlink()
+    assert Path(opened(lake.root).seed_visits).exists()
+
+
+def test_an_organization_without_visits_has_the_seed_only(lake):
+    assert lake.visit_files("acme", DAY, DAY) == [lake.seed_visits]
+    assert lake.link_files("acme") == [lake.seed_links]
+
+
+def test_links_are_read_after_the_seed(lake):
+    write_durably(LINKS.empty_table(), lake.staging / "links.parquet", lake.links("acme"))
+    assert lake.link_files("acme") == [lake.seed_links, str(lake.links("acme"))]
+    assert lake.link_files("other") == [lake.seed_links]
+
+
+def test_landed_visits_are_read_back_day_by_day(lake):
+    later = date(2026, 3, 2)
+    land(lake, pa.concat_tables([visits("/a", "/b"), visits("/c", day=later)]))
+    paths = {
+        day: [pq.ParquetFile(file).read().column("path").to_pylist() for file in lake.visit_files("acme", day, day)[1:]]
+        for day in (DAY, later)
+    }
+    assert paths == {DAY: [["/a", "/b"]], later: [["/c"]]}
+
+
+def test_a_landed_file_lies_in_the_folder_of_its_organization_and_day(lake, landed):
+    assert landed.parent == lake.root / "visits/organization=acme/day=2026-03-01"
+    assert pq.ParquetFile(landed).schema_arrow.equals(VISITS)
+
+
+def test_a_landed_file_was_hashed_as_it_lies(lake, landed):
+    (file,) = lake.manifest.live_files("acme", DAY, DAY)
+    assert (file.sha256, file.size, file.visits) == (sha256_of(landed), landed.stat().st_size, 2)
+
+
+def test_nothing_staged_is_left_or_visible_after_it_was_discarded(lake):
+    landing = Landing(lake, "acme")
+    landing.stage(visits("/a"))
+    assert list(lake.staging.iterdir()) != []
+    landing.discard()
+    assert list(lake.staging.iterdir()) == []
+    assert lake.visit_files("acme", DAY, DAY) == [lake.seed_visits]
+
+
+def test_a_missing_visit_file_is_named(lake, landed):
+    landed.unlink()
+    with pytest.raises(LakeDamaged, match=landed.name):
+        lake.visit_files("acme", DAY, DAY)
+
+
+@pytest.mark.parametrize("change", ["altered", "shortened", "emptied", "lengthened"])
+def test_a_visit_file_with_other_bytes_is_named_and_not_served(lake, landed, change):
+    content = landed.read_bytes()
+    changed = {
+        "altered": content[:50] + bytes([content[50] ^ 1]) + content[51:],
+        "shortened": content[:-1],
+        "emptied": b"",
+        "lengthened": content + b"\0",
+    }
+    landed.write_bytes(changed[change])
+    os.utime(landed, ns=(1, 1))
+    for _ in range(2):
+        with pytest.raises(LakeDamaged, match=landed.name):
+            lake.visit_files("acme", DAY, DAY)
+
+
+def test_a_damaged_file_of_another_day_or_organization_hurts_nobody_else(lake, landed):
+    landed.unlink()
+    assert lake.visit_files("acme", date(2026, 3, 2), date(2026, 3, 9)) == [lake.seed_visits]
+    assert lake.visit_files("other", DAY, DAY) == [lake.seed_visits]
+
+
+def test_a_file_that_was_only_touched_is_fine_and_remembered(lake, landed):
+    (before,) = lake.manifest.live_files("acme", DAY, DAY)
+    os.utime(landed, ns=(5, 7_000))
+    assert lake.visit_files("acme", DAY, DAY) == [lake.seed_visits, str(landed)]
+    (after,) = lake.manifest.live_files("acme", DAY, DAY)
+    assert after == replace(before, changed_ns=landed.stat().st_ctime_ns, checked_at=after.checked_at)
+    assert (after.changed_ns, after.checked_at) > (before.changed_ns, before.checked_at)
+
+
+def test_a_file_restored_from_a_copy_is_fine_and_remembered(lake, landed):
+    copy = landed.with_name("copy")
+    copy.write_bytes(landed.read_bytes())
+    copy.rename(landed)
+    assert lake.visit_files("acme", DAY, DAY) == [lake.seed_visits, str(landed)]
+    (file,) = lake.manifest.live_files("acme", DAY, DAY)
+    assert file.inode == landed.stat().st_ino
+
+
+def test_a_lake_moved_to_another_folder_still_answers(lake, landed, opened, tmp_path):
+    lake.manifest.close()
+    lake.root.rename(tmp_path / "moved")
+    files = opened(tmp_path / "moved").visit_files("acme", DAY, DAY)
+    assert files[1] == str(tmp_path / "moved" / landed.relative_to(lake.root))
+
+
+def test_a_move_makes_the_folders_it_needs(tmp_path):
+    (tmp_path / "source").write_text("content")
+    move_durably(tmp_path / "source", tmp_path / "a" / "b" / "target")
+    assert (tmp_path / "a" / "b" / "target").read_text() == "content"
+    assert not (tmp_path / "source").exists()

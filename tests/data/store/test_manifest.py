@@ -1,0 +1,211 @@
+"""The manifest: what it promises about imports and files, whatever comes between."""
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, date, datetime
+
+import pytest
+
+from data.errors import LakeDamaged
+from data.store.manifest import MIGRATIONS, Batch, LandedFile, Manifest
+
+DAY = date(2026, 3, 1)
+NOW = datetime(2026, 3, 2, 8, 30, tzinfo=UTC)
+BATCH = Batch("acme", "", "aa" * 32, 1000, 990, 7, NOW)
+FILE = LandedFile("acme", DAY, "visits/organization=acme/day=2026-03-01/1.parquet", 7, 4096, "bb" * 32, 11, 22, NOW)
+NEWEST = len(MIGRATIONS)
+
+
+@pytest.fixture
+def manifest(tmp_path):
+    manifest = Manifest(tmp_path / "manifest.sqlite")
+    yield manifest
+    manifest.close()
+
+
+def version_of(path):
+    with closing(sqlite3.connect(path)) as db:
+        return db.execute("PRAGMA user_version").fetchone()[0]
+
+
+def file_of(day=DAY, name="1", **changes):
+    return replace(FILE, day=day, path=f"visits/organization=acme/day={day}/{name}.parquet", **changes)
+
+
+def land(manifest, batch=BATCH, files=(FILE,), continues=None):
+    manifest.commit(batch, continues, lambda: list(files))
+    return manifest.batches(batch.organization, batch.domain)
+
+
+def live(manifest, start=DAY, end=DAY, organization="acme"):
+    return manifest.live_files(organization, start, end)
+
+
+def test_an_empty_database_is_brought_to_the_newest_version(tmp_path, manifest):
+    assert version_of(tmp_path / "manifest.sqlite") == NEWEST
+    assert manifest.organizations() == []
+
+
+@pytest.mark.parametrize("version", range(NEWEST + 1))
+def test_every_older_version_is_brought_to_the_newest(tmp_path, version):
+    path = tmp_path / "manifest.sqlite"
+    with closing(sqlite3.connect(path)) as db:
+        for script in MIGRATIONS[:version]:
+            db.executescript(script)
+        db.execute(f"PRAGMA user_version = {version}")
+    with closing(Manifest(path)) as manifest:
+        land(manifest)
+        assert live(manifest) == [FILE]
+    assert version_of(path) == NEWEST
+
+
+def test_opening_again_keeps_what_there_is(tmp_path):
+    for expected in ([], ["acme"]):
+        with closing(Manifest(tmp_path / "manifest.sqlite")) as manifest:
+            assert manifest.organizations() == expected
+            if not expected:
+                land(manifest)
+
+
+def test_a_manifest_of_a_newer_program_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "manifest.sqlite"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA user_version = {NEWEST + 1}")
+    with pytest.raises(LakeDamaged, match="upgrade the program"):
+        Manifest(path)
+    assert version_of(path) == NEWEST + 1
+
+
+def test_a_failed_migration_leaves_the_older_version(tmp_path, monkeypatch):
+    path = tmp_path / "manifest.sqlite"
+    Manifest(path).close()
+    monkeypatch.setattr("data.store.manifest.MIGRATIONS", (*MIGRATIONS, "CREATE TABLE more (id);\nCREATE NONSENSE"))
+    with pytest.raises(LakeDamaged):
+        Manifest(path)
+    monkeypatch.undo()
+    with closing(Manifest(path)) as manifest, manifest.transaction() as db:
+        assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'more'").fetchone() == (0,)
+
+
+def test_a_file_that_is_no_database_is_named_as_damaged(tmp_path):
+    path = tmp_path / "manifest.sqlite"
+    path.write_bytes(b"these are not the bytes of a database" * 100)
+    with pytest.raises(LakeDamaged, match=r"manifest\.sqlite"):
+        Manifest(path)
+
+
+def test_a_folder_in_place_of_the_manifest_is_named_as_damaged(tmp_path):
+    (tmp_path / "manifest.sqlite").mkdir()
+    with pytest.raises(LakeDamaged, match=r"manifest\.sqlite"):
+        Manifest(tmp_path / "manifest.sqlite")
+
+
+def test_a_transaction_is_kept_as_a_whole(manifest):
+    with manifest.transaction() as db:
+        db.execute("CREATE TABLE kept (id)")
+    with manifest.transaction() as db:
+        assert db.execute("SELECT count(*) FROM kept").fetchone() == (0,)
+
+
+def test_a_failed_transaction_leaves_nothing_and_the_next_one_works(manifest):
+    def fail():
+        with manifest.transaction() as db:
+            db.execute("CREATE TABLE lost (id)")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    with manifest.transaction() as db:
+        assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'lost'").fetchone() == (0,)
+
+
+def test_a_batch_and_its_files_are_told_as_they_were_given(manifest):
+    (batch,) = land(manifest)
+    assert replace(batch, id=None) == BATCH
+    assert live(manifest) == [FILE]
+    assert manifest.organizations() == ["acme"]
+
+
+def test_a_batch_whose_files_cannot_be_placed_is_not_there(manifest):
+    def full():
+        raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space"):
+        manifest.commit(BATCH, None, full)
+    assert manifest.batches("acme", "") == []
+    assert land(manifest)
+
+
+def test_imports_of_others_do_not_stand_in_the_way(manifest):
+    land(manifest)
+    manifest.commit(replace(BATCH, organization="other"), None, list)
+    manifest.commit(replace(BATCH, domain="a.example"), None, list)
+    assert manifest.organizations() == ["acme", "other"]
+
+
+def test_the_same_content_cannot_be_registered_twice(manifest):
+    land(manifest)
+    with pytest.raises(sqlite3.IntegrityError):
+        manifest.commit(BATCH, None, lambda: [file_of(name="2")])
+    assert live(manifest) == [FILE]
+
+
+def test_batches_of_an_organization_and_domain_come_longest_first(manifest):
+    for number, size in enumerate((50, 2000, 700)):
+        land(manifest, replace(BATCH, sha256=str(number), size=size), [])
+    land(manifest, replace(BATCH, domain="a.example"), [])
+    assert [batch.size for batch in manifest.batches("acme", "")] == [2000, 700, 50]
+    assert [batch.size for batch in manifest.batches("acme", "a.example")] == [1000]
+    assert manifest.batches("other", "") == []
+
+
+def test_live_files_are_those_of_the_days_asked_for_both_ends_included(manifest):
+    days = [date(2025, 12, 31), date(2026, 1, 1), date(2026, 1, 2), date(2026, 10, 1)]
+    land(manifest, files=[file_of(day) for day in days])
+    assert [file.day for file in live(manifest, days[1], days[2])] == days[1:3]
+    assert [file.day for file in live(manifest, days[0], days[3])] == days
+    assert live(manifest, date(2026, 1, 3), date(2026, 9, 30)) == []
+    assert live(manifest, days[3], days[0]) == []
+
+
+def test_live_files_are_those_of_one_organization(manifest):
+    land(manifest)
+    other = replace(FILE, organization="other", path="visits/organization=other/day=2026-03-01/1.parquet")
+    land(manifest, replace(BATCH, organization="other"), [other])
+    assert live(manifest) == [FILE]
+    assert live(manifest, organization="other") == [other]
+    assert live(manifest, organization="acm%") == []
+    assert manifest.organizations() == ["acme", "other"]
+
+
+def test_a_continuation_replaces_the_file_of_the_unfinished_line(manifest):
+    unfinished = file_of(name="2", unfinished_of=5)
+    (first,) = land(manifest, replace(BATCH, id=5), files=[FILE, unfinished])
+    assert live(manifest) == [FILE, unfinished]
+    finished = file_of(name="3")
+    land(manifest, replace(BATCH, sha256="cc" * 32, size=2000), [finished], continues=first)
+    assert live(manifest) == [FILE, finished]
+
+
+def test_a_continuation_leaves_the_unfinished_lines_of_others(manifest):
+    first, second = replace(BATCH, id=1, sha256="1", size=1), replace(BATCH, id=2, sha256="2", size=2)
+    land(manifest, first, [file_of(name="1", unfinished_of=1)])
+    land(manifest, second, [file_of(name="2", unfinished_of=2)])
+    known = {batch.sha256: batch for batch in manifest.batches("acme", "")}
+    land(manifest, replace(BATCH, sha256="3"), [], continues=known["1"])
+    assert [file.path[-9:] for file in live(manifest)] == ["2.parquet"]
+
+
+def test_a_new_place_of_a_file_is_remembered(manifest):
+    land(manifest)
+    later = datetime(2026, 3, 3, tzinfo=UTC)
+    manifest.refresh_stat(FILE, 33, 44, later)
+    assert live(manifest) == [replace(FILE, changed_ns=33, inode=44, checked_at=later)]
+
+
+def test_two_open_manifests_see_each_other(tmp_path, manifest):
+    with closing(Manifest(tmp_path / "manifest.sqlite")) as other:
+        land(other)
+        assert live(manifest) == [FILE]
+        assert len(manifest.batches("acme", "")) == 1

@@ -1,0 +1,637 @@
+"""Visits that were acknowledged: each comes to a Parquet file exactly once, whatever happens on the way."""
+
+import errno
+import ipaddress
+import json
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections import Counter
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from data.errors import LakeDamaged, Outdated
+from data.ingest.live import Intake
+from data.logs.reported import Sent
+from data.maintenance.compaction import ABANDONED, Compactor
+from data.store import pending
+from data.store.lake import Lake
+from data.store.manifest import Manifest
+from data.store.migrations import MIGRATIONS
+from data.visits import VISITS
+from tests.visits import packed, unpacked, visit
+
+ROOT = Path(__file__).parents[3]
+NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
+KILLS = int(os.environ.get("TRAFFIC_KILLS", "3"))
+
+
+@pytest.fixture
+def reopened(lake):
+    """Opens the lake again, as another process would."""
+    lakes = []
+
+    def reopened():
+        lakes.append(Lake(lake.root))
+        return lakes[-1]
+
+    yield reopened
+    for other in lakes:
+        other.manifest.close()
+
+
+def some(*paths, day=4, **columns):
+    moment = datetime(2026, 3, day, 12)
+    return packed([visit(path=path, visited_at=moment, **columns) for path in paths])
+
+
+def keep(lake, *paths, organization="acme", at=NOW, **columns):
+    pending.keep(lake.manifest, {organization: some(*paths, **columns)}, at)
+
+
+def rows_of(lake, organization="acme"):
+    """Every live visit of an organization."""
+    files = lake.manifest.live_files(organization)
+    return [row for file in files for row in pq.ParquetFile(lake.checked(file)).read().to_pylist()]
+
+
+def paths(lake, organization="acme"):
+    return Counter(row["path"] for row in rows_of(lake, organization))
+
+
+def waiting(lake):
+    """The paths of what waits."""
+    bodies = lake.manifest.rows("SELECT body FROM pending ORDER BY id")
+    return [row["path"] for row in unpacked(body for (body,) in bodies)]
+
+
+def strays(lake):
+    """Files that were staged and stayed, and visit files that no manifest knows."""
+    there = {str(path.relative_to(lake.root)) for path in lake.root.glob("visits/organization=[!_]*/*/*")}
+    known = {path for (path,) in lake.manifest.rows("SELECT path FROM files")}
+    return [path.name for path in lake.staging.iterdir()], there - known
+
+
+# What waits, and what becomes of it
+
+
+def test_nothing_waits_in_a_fresh_lake(lake):
+    assert pending.waiting(lake.manifest) == (0, None)
+    assert pending.flush_all(lake) == 0
+    assert lake.manifest.organizations() == []
+
+
+def test_what_waits_is_counted_from_the_oldest_on(lake):
+    for minutes in (2, 0, 1):
+        keep(lake, "/a", "/b", at=NOW + timedelta(minutes=minutes))
+    keep(lake, "/c", organization="other", at=NOW + timedelta(minutes=9))
+    assert pending.waiting(lake.manifest) == (7, NOW)
+    assert rows_of(lake) == []
+
+
+def test_what_is_kept_is_seen_by_other_processes_and_after_a_restart(lake, reopened):
+    keep(lake, "/a")
+    assert waiting(reopened()) == ["/a"]
+
+
+def test_every_commit_waits_for_the_disk(lake):
+    assert lake.manifest._writer.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+    assert lake.manifest._writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_what_waited_lands_once_and_waits_no_longer(lake):
+    keep(lake, "/a", "/b", "/a")
+    keep(lake, "/c", day=5)
+    assert pending.flush_all(lake) == 4
+    assert pending.flush_all(lake) == 0
+    assert pending.waiting(lake.manifest) == (0, None)
+    assert paths(lake) == {"/a": 2, "/b": 1, "/c": 1}
+    assert [(file.day, file.visits, file.unfinished_of) for file in lake.manifest.live_files("acme")] == [
+        (date(2026, 3, 4), 3, None),
+        (date(2026, 3, 5), 1, None),
+    ]
+    assert strays(lake) == ([], set())
+
+
+def test_every_column_lands_as_it_was_kept(lake):
+    whole = visit(
+        **{name: f"a {name}" for name in VISITS.names if VISITS.field(name).type == pa.string()}
+        | {
+            "visitor": 2**64 - 1,
+            "is_malicious": True,
+            "status": 999,
+            "visited_at": datetime(2026, 3, 4, 1, 2, 3, 456_789),
+        }
+    )
+    rows = [whole, visit(path=""), visit(user_agent=None, method=None, status=None, is_malicious=None)]
+    pending.keep(lake.manifest, {"acme": packed(rows)}, NOW)
+    pending.flush_all(lake)
+    expected = [{name: row[name] for name in VISITS.names} for row in rows]
+    assert sorted(rows_of(lake), key=str) == sorted(expected, key=str)
+    (file,) = lake.manifest.live_files("acme")
+    assert pq.ParquetFile(lake.root / file.path).schema_arrow.equals(VISITS)
+
+
+def test_visits_of_many_senders_lie_in_one_file_sorted_by_short_code_and_time(lake):
+    for code, second in (("b", 3), (None, 0), ("a", 9), ("b", 1), ("a", 2)):
+        row = visit(short_code=code, visited_at=datetime(2026, 3, 4, 0, 0, second))
+        pending.keep(lake.manifest, {"acme": packed([row])}, NOW)
+    pending.flush_all(lake)
+    assert len(lake.manifest.live_files("acme")) == 1
+    told = [(row["short_code"], row["visited_at"].second) for row in rows_of(lake)]
+    assert told == [("a", 2), ("a", 9), ("b", 1), ("b", 3), (None, 0)]
+
+
+def test_organizations_land_together_and_apart(lake):
+    pending.keep(lake.manifest, {"acme": some("/a"), "other": some("/b", "/c")}, NOW)
+    keep(lake, "/d", organization="third")
+    keep(lake, "/e")
+    assert pending.flush_all(lake) == 5
+    assert {name: paths(lake, name) for name in lake.manifest.organizations()} == {
+        "acme": {"/a": 1, "/e": 1},
+        "other": {"/b": 1, "/c": 1},
+        "third": {"/d": 1},
+    }
+
+
+def test_no_epoch_moves_when_visits_land(lake):
+    keep(lake, "/a")
+    pending.flush_all(lake)
+    assert lake.manifest.epoch("acme") == 0
+
+
+@pytest.mark.parametrize(("most", "files"), [(1, 7), (2, 4), (3, 3), (6, 2), (7, 1), (100, 1)])
+def test_many_visits_are_moved_a_part_at_a_time_oldest_first(lake, monkeypatch, most, files):
+    monkeypatch.setattr(pending, "MOST_AT_ONCE", most)
+    for number in range(7):
+        keep(lake, f"/{number}")
+    assert pending.flush_all(lake) == 7
+    assert paths(lake) == {f"/{number}": 1 for number in range(7)}
+    assert len(lake.manifest.live_files("acme")) == files
+
+
+def test_what_one_commit_kept_is_moved_as_a_whole_however_much_it_is(lake, monkeypatch):
+    monkeypatch.setattr(pending, "MOST_AT_ONCE", 2)
+    keep(lake, *(f"/{number}" for number in range(5)))
+    keep(lake, "/more")
+    fail_at(monkeypatch, "data.store.landing.sha256_of", 2)
+    with pytest.raises(OSError, match="No space left"):
+        pending.flush_all(lake)
+    assert (sum(paths(lake).values()), waiting(lake)) == (5, ["/more"])
+
+
+def test_what_fails_halfway_stays_done_and_the_rest_waits(lake, monkeypatch):
+    for number in range(4):
+        keep(lake, f"/{number}")
+    with monkeypatch.context() as patch:
+        patch.setattr(pending, "MOST_AT_ONCE", 2)
+        fail_at(patch, "data.store.landing.sha256_of", 2)
+        with pytest.raises(OSError, match="No space left"):
+            pending.flush_all(lake)
+    assert (paths(lake), waiting(lake)) == ({"/0": 1, "/1": 1}, ["/2", "/3"])
+    assert pending.flush_all(lake) == 2
+    assert paths(lake) == {f"/{number}": 1 for number in range(4)}
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(("acme", "other")), st.lists(st.integers(1, 4), min_size=1, max_size=6)) | st.none(),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(STEPS, st.integers(1, 12))
+@settings(
+    max_examples=int(os.environ.get("TRAFFIC_EXAMPLES", "10")),
+    deadline=None,
+    derandomize="TRAFFIC_EXAMPLES" not in os.environ,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_what_is_kept_and_flushed_in_any_order_is_the_same_multiset(lake, steps, most):
+    names, kept = count(), {"acme": Counter(paths(lake)), "other": Counter(paths(lake, "other"))}
+    unique = len(kept["acme"]) + len(kept["other"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pending, "MOST_AT_ONCE", most)
+        for step in [*steps, None]:
+            if step is None:
+                pending.flush_all(lake)
+                continue
+            organization, days = step
+            for day in days:
+                path = f"/{unique}-{next(names)}"
+                keep(lake, path, path, organization=organization, day=day)
+                kept[organization][path] += 2
+    assert {name: paths(lake, name) for name in kept} == kept
+    assert strays(lake) == ([], set())
+
+
+# Failures
+
+
+def fail_at(patch, target, call, is_done=False, error=None):
+    """Make the n-th call of a function fail as on a full disk, before or after it did its work."""
+    module, _, name = target.rpartition(".")
+    original, calls = getattr(sys.modules[module], name), count(1)
+
+    def failing(*args, **kwargs):
+        fails = next(calls) == call
+        result = original(*args, **kwargs) if is_done or not fails else None
+        if fails:
+            raise error or OSError(errno.ENOSPC, "No space left on device")
+        return result
+
+    patch.setattr(target, failing)
+
+
+class FailingWriter:
+    """The writing connection of a manifest, one statement of which fails."""
+
+    def __init__(self, db, statement, is_done):
+        self._db, self._statement, self._is_done = db, statement, is_done
+
+    def __getattr__(self, name):
+        return getattr(self._db, name)
+
+    def execute(self, sql, *args):
+        if sql.startswith(self._statement):
+            if self._is_done:
+                self._db.execute(sql, *args)
+            raise sqlite3.OperationalError("disk I/O error")
+        return self._db.execute(sql, *args)
+
+
+@pytest.fixture
+def three_files(lake):
+    """A lake with visits of two organizations, one of them on two days, that wait for their files."""
+    keep(lake, "/a", "/b")
+    keep(lake, "/c", day=5)
+    keep(lake, "/d", organization="other")
+    return lake
+
+
+def assert_all_wait_and_then_land_once(lake):
+    assert waiting(lake) == ["/a", "/b", "/c", "/d"]
+    assert (paths(lake), paths(lake, "other")) == ({}, {})
+    assert strays(lake) == ([], set())
+    assert pending.flush_all(lake) == 4
+    assert (paths(lake), paths(lake, "other")) == ({"/a": 1, "/b": 1, "/c": 1}, {"/d": 1})
+    assert strays(lake) == ([], set())
+
+
+@pytest.mark.parametrize("call", [1, 2, 3])
+@pytest.mark.parametrize("is_done", [False, True])
+@pytest.mark.parametrize("name", ["write_parquet", "write_visits", "sha256_of", "move_durably"])
+def test_a_failure_while_files_are_written_leaves_all_waiting(three_files, monkeypatch, name, call, is_done):
+    with monkeypatch.context() as patch:
+        fail_at(patch, f"data.store.landing.{name}", call, is_done)
+        with pytest.raises(OSError, match="No space left"):
+            pending.flush_all(three_files)
+    assert_all_wait_and_then_land_once(three_files)
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_failure_while_files_are_registered_leaves_all_waiting(three_files, monkeypatch, is_done):
+    with monkeypatch.context() as patch:
+        fail_at(
+            patch, "data.store.pending.insert_files", 1, is_done, sqlite3.OperationalError("database or disk is full")
+        )
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            pending.flush_all(three_files)
+    assert_all_wait_and_then_land_once(three_files)
+
+
+@pytest.mark.parametrize("statement", ["BEGIN", "DELETE", "COMMIT"])
+def test_a_failure_of_the_manifest_leaves_all_waiting(three_files, monkeypatch, statement):
+    manifest = three_files.manifest
+    with monkeypatch.context() as patch:
+        patch.setattr(manifest, "_writer", FailingWriter(manifest._writer, statement, is_done=False))
+        with pytest.raises(sqlite3.OperationalError, match="disk I/O error"):
+            pending.flush_all(three_files)
+    assert_all_wait_and_then_land_once(three_files)
+
+
+def test_a_failure_after_the_commit_leaves_all_landed(three_files, monkeypatch):
+    manifest = three_files.manifest
+    with monkeypatch.context() as patch:
+        patch.setattr(manifest, "_writer", FailingWriter(manifest._writer, "COMMIT", is_done=True))
+        with pytest.raises(sqlite3.OperationalError, match="disk I/O error"):
+            pending.flush_all(three_files)
+    assert (paths(three_files), paths(three_files, "other")) == ({"/a": 1, "/b": 1, "/c": 1}, {"/d": 1})
+    assert pending.flush_all(three_files) == 0
+    assert strays(three_files) == ([], set())
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
+def test_whatever_ends_a_flush_leaves_all_waiting(three_files, monkeypatch, error):
+    with monkeypatch.context() as patch:
+        fail_at(patch, "data.store.landing.move_durably", 2, is_done=True, error=error())
+        with pytest.raises(error):
+            pending.flush_all(three_files)
+    assert_all_wait_and_then_land_once(three_files)
+
+
+@pytest.mark.parametrize("statement", ["BEGIN", "COMMIT"])
+def test_what_cannot_be_kept_is_not_kept_and_the_next_visits_are(lake, monkeypatch, statement):
+    with monkeypatch.context() as patch:
+        patch.setattr(lake.manifest, "_writer", FailingWriter(lake.manifest._writer, statement, is_done=False))
+        with pytest.raises(sqlite3.OperationalError):
+            keep(lake, "/lost")
+    keep(lake, "/kept")
+    assert waiting(lake) == ["/kept"]
+
+
+def test_of_several_organizations_all_are_kept_or_none(lake):
+    with pytest.raises(sqlite3.Error):
+        pending.keep(lake.manifest, {"acme": some("/a"), None: some("/b")}, NOW)
+    assert waiting(lake) == []
+
+
+def test_what_cannot_be_read_waits_on_and_holds_nothing_else_up(lake):
+    for path in ("/a", "/damaged", "/b", "/c"):
+        keep(lake, path)
+    keep(lake, "/d", organization="other")
+    with lake.manifest.transaction() as db:
+        db.execute("UPDATE pending SET body = x'00' WHERE id = 2")
+    for _ in range(2):
+        with pytest.raises(LakeDamaged, match=r"^1 visits of acme that wait .* \(in the manifest's table pending: 2\)"):
+            pending.flush_all(lake)
+        assert (paths(lake), paths(lake, "other")) == ({"/a": 1, "/b": 1, "/c": 1}, {"/d": 1})
+    assert pending.waiting(lake.manifest).visits == 1
+    with pytest.raises(LakeDamaged):
+        pending.check_waiting(lake.manifest, "acme")
+    pending.check_waiting(lake.manifest, "other")
+    keep(lake, "/e", organization="other")
+    with lake.manifest.transaction() as db:
+        db.execute("UPDATE pending SET body = x'00'")
+    with pytest.raises(LakeDamaged, match=r"^2 visits of acme, other that wait"):
+        pending.check_waiting(lake.manifest)
+
+
+# Several at once
+
+
+def at_once(*works):
+    """Run each in a thread of its own, all from the same moment; what they returned."""
+    barrier, told = threading.Barrier(len(works)), {}
+
+    def run(number, work):
+        barrier.wait()
+        told[number] = work()
+
+    threads = [threading.Thread(target=run, args=pair) for pair in enumerate(works)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(told) == len(works)
+    return [told[number] for number in range(len(works))]
+
+
+def test_flushers_at_the_same_time_move_every_visit_once(lake, reopened, monkeypatch):
+    monkeypatch.setattr(pending, "MOST_AT_ONCE", 10)
+    lakes = [lake, lake, reopened(), reopened()]
+    for number in range(40):
+        keep(lake, f"/{number}", organization=("acme", "other")[number % 2])
+    moved = at_once(*(lambda each=each: pending.flush_all(each) for each in lakes))
+    assert sum(moved) == 40
+    assert paths(lake) + paths(lake, "other") == {f"/{number}": 1 for number in range(40)}
+    assert strays(lake) == ([], set())
+
+
+def test_who_comes_second_leaves_nothing_behind(lake, reopened, monkeypatch):
+    keep(lake, "/a")
+    move = pending._move
+
+    def late(*args):
+        monkeypatch.setattr(pending, "_move", move)
+        assert pending.flush_all(reopened()) == 1
+        with pytest.raises(Outdated):
+            move(*args)
+        raise Outdated("")
+
+    monkeypatch.setattr(pending, "_move", late)
+    assert pending.flush_all(lake) == 0
+    assert paths(lake) == {"/a": 1}
+    assert strays(lake) == ([], set())
+
+
+def second_flusher_is_late(lake, other, monkeypatch):
+    """Two flush the same visit; before the second one comes to it, another visit is acknowledged."""
+    keep(lake, "/old")
+    with monkeypatch.context() as patch:
+        move = pending._move
+
+        def late(*args):
+            patch.setattr(pending, "_move", move)
+            pending.flush_all(other)
+            keep(lake, "/new")
+            move(*args)
+
+        patch.setattr(pending, "_move", late)
+        pending.flush_all(lake)
+    pending.flush_all(lake)
+    return paths(lake)
+
+
+def test_a_visit_that_comes_between_two_flushers_is_not_taken_for_one_of_theirs(lake, reopened, monkeypatch):
+    assert second_flusher_is_late(lake, reopened(), monkeypatch) == {"/old": 1, "/new": 1}
+
+
+def test_visits_that_come_while_two_flush_land_once(lake, reopened):
+    senders, done = [reopened() for _ in range(2)], threading.Event()
+
+    def send(number):
+        for turn in range(25):
+            keep(senders[number], f"/{number}-{turn}")
+
+    def flush(each):
+        while not done.is_set():
+            pending.flush_all(each)
+
+    flushers = [threading.Thread(target=flush, args=(each,)) for each in (lake, reopened())]
+    for thread in flushers:
+        thread.start()
+    at_once(*(lambda number=number: send(number) for number in range(2)))
+    done.set()
+    for thread in flushers:
+        thread.join()
+    pending.flush_all(lake)
+    assert paths(lake) == {f"/{number}-{turn}": 1 for number in range(2) for turn in range(25)}
+
+
+def test_visits_that_come_while_one_flushes_land_once(lake, reopened):
+    senders, done = [reopened() for _ in range(3)], threading.Event()
+
+    def send(number):
+        for turn in range(20):
+            keep(senders[number], f"/{number}-{turn}")
+        if number == 0:
+            done.set()
+
+    def flush():
+        while not done.is_set():
+            pending.flush_all(lake)
+
+    at_once(flush, *(lambda number=number: send(number) for number in range(3)))
+    pending.flush_all(lake)
+    assert paths(lake) == {f"/{number}-{turn}": 1 for number in range(3) for turn in range(20)}
+    assert strays(lake) == ([], set())
+
+
+FLUSHER = """
+import sys
+from pathlib import Path
+from data.store import pending
+from data.store.lake import Lake
+pending.MOST_AT_ONCE = 3
+lake = Lake(Path(sys.argv[1]))
+print("ready", flush=True)
+sys.stdin.readline()
+print(pending.flush_all(lake))
+"""
+
+
+def process(code, *arguments):
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+
+
+def test_processes_that_flush_at_the_same_time_move_every_visit_once(lake):
+    for number in range(30):
+        keep(lake, f"/{number}", day=1 + number % 2)
+    flushers = [process(FLUSHER, lake.root) for _ in range(2)]
+    for flusher in flushers:
+        assert flusher.stdout.readline() == "ready\n"
+    for flusher in flushers:
+        flusher.stdin.write("go\n")
+        flusher.stdin.flush()
+    moved = [int(flusher.communicate(timeout=60)[0]) for flusher in flushers]
+    assert [flusher.returncode for flusher in flushers] == [0, 0]
+    assert (sum(moved), pending.flush_all(lake)) == (30, 0)
+    assert paths(lake) == {f"/{number}": 1 for number in range(30)}
+    assert strays(lake) == ([], set())
+
+
+# Killed
+
+KEEPER = """
+import sys
+from datetime import datetime, UTC
+from itertools import count
+from pathlib import Path
+from data.store import pending
+from data.store.lake import Lake
+from tests.visits import packed, visit
+lake = Lake(Path(sys.argv[1]))
+for number in count():
+    moment = datetime(2026, 3, 1 + number % 3, 12)
+    path = f"/{sys.argv[2]}-{number}"
+    pending.keep(lake.manifest, {"acme": packed([visit(path=path, visited_at=moment)] * 2)}, datetime.now(UTC))
+    print(path, flush=True)
+    if number % 4 == 3:
+        pending.flush_all(lake)
+"""
+
+
+def test_who_is_killed_at_any_moment_loses_nothing_acknowledged_and_doubles_nothing(lake):
+    chance, acknowledged = random.Random(KILLS), []
+    for turn in range(KILLS):
+        keeper = process(KEEPER, lake.root, turn)
+        acknowledged.append(keeper.stdout.readline().strip())
+        wait = threading.Event()
+        wait.wait(chance.uniform(0, 0.3))
+        keeper.kill()
+        acknowledged += keeper.communicate()[0].splitlines()
+        left = pending.waiting(lake.manifest).visits
+        assert pending.flush_all(lake) == left
+    told = paths(lake)
+    assert {told[path] for path in acknowledged} == {2}
+    assert set(told.values()) == {2}
+    assert len(told) <= len(acknowledged) + KILLS  # of the one under way nobody knows
+    Compactor(lake, lambda: datetime.now(UTC) + 2 * ABANDONED).sweep()
+    assert strays(lake) == ([], set())
+    assert paths(lake) == told
+
+
+# No address
+
+ADDRESSES = ("198.51.100.23", "2001:db8:cafe::23", "2001:DB8:CAFE::24", "::ffff:198.51.100.25")
+SECRETS = (
+    "canary-user",
+    "canary-password",
+    "canary-query",
+    "canary-part",
+    "canary-referrer-path",
+    "canary-referrer-query",
+)
+
+
+def everything_in(folder):
+    """All bytes of all files, and all that Parquet files and waiting visits hold compressed."""
+    told = b""
+    for path in folder.rglob("*"):
+        told += path.read_bytes() if path.is_file() else b""
+        if path.suffix == ".parquet":
+            told += str(pq.ParquetFile(path).read().to_pylist()).encode()
+    with closing(sqlite3.connect(folder / "manifest.sqlite")) as db:
+        told += str(unpacked(body for (body,) in db.execute("SELECT body FROM pending"))).encode()
+    return told.lower()
+
+
+def leaks(folder):
+    told = everything_in(folder)
+    assert b"/canary-path" in told
+    found = [text for text in (*ADDRESSES, *SECRETS) if text.lower().encode() in told]
+    return found + [text for text in ADDRESSES if ":" in text and ipaddress.ip_address(text).packed in told]
+
+
+def test_no_address_and_no_more_than_is_kept_of_a_request_reaches_the_disk(lake, monkeypatch):
+    intake = Intake(lake, now=lambda: NOW)
+    whole = {
+        "url": "https://canary-user:canary-password@go.example/canary-path?q=canary-query&utm_source=x#canary-part",
+        "referrer": "https://canary-user@t.co/canary-referrer-path?canary-referrer-query#canary-part",
+        "user_agent": "Mozilla/5.0",
+    }
+    rows = [whole | {"ip": ip} for ip in ADDRESSES] + [whole | {"ip": f"{ip} canary"} for ip in ADDRESSES]
+    rows += [whole | {"ip": ip, "status": ip} for ip in ADDRESSES] + [whole | {"time": ip} for ip in ADDRESSES]
+    (landed,) = intake.land([Sent("acme", [json.dumps(row).encode() for row in rows])])
+    assert (landed.accepted, len(landed.refused)) == (4, 12)
+    assert (lake.root / "manifest.sqlite-wal").stat().st_size > 0
+    told = [leaks(lake.root)]
+    move = sys.modules["data.store.landing"].move_durably
+
+    def looking(source, target):
+        told.append(leaks(lake.root))
+        move(source, target)
+        told.append(leaks(lake.root))
+
+    monkeypatch.setattr("data.store.landing.move_durably", looking)
+    pending.flush_all(lake)
+    lake.manifest.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    told.append(leaks(lake.root))
+    assert told == [[]] * 4
+    assert len({row["visitor"] for row in rows_of(lake)}) == 4
+    assert [text for text in ADDRESSES if text.lower() in str(landed).lower()] == []
+
+
+def test_an_older_manifest_has_a_place_for_what_waits(tmp_path):
+    for version in range(1, len(MIGRATIONS)):
+        path = tmp_path / f"{version}.sqlite"
+        with closing(sqlite3.connect(path)) as db:
+            for script in MIGRATIONS[:version]:
+                db.executescript(script)
+            db.execute(f"PRAGMA user_version = {version}")
+        with closing(Manifest(path)) as manifest:
+            pending.keep(manifest, {"acme": some("/a")}, NOW)
+            assert pending.waiting(manifest) == (1, NOW)

@@ -1,0 +1,354 @@
+"""`traffic agents refresh`, and what its lists and a database of countries change in `traffic import`."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from datetime import date
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import NamedTuple
+
+import pyarrow.parquet as pq
+import pytest
+from mmdb_writer import MMDBWriter
+from netaddr import IPSet
+
+from data.rules.ip_lists import snapshots
+from data.rules.tables import IpList, load
+
+PROGRAM = Path(sys.executable).parent / "traffic"
+ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")} | {"no_proxy": "*"}
+NAMES = [row.name for row in load(IpList, "ip_lists")]
+GPTBOT, PERSON = (
+    f'5.5.5.5 - - [04/Mar/2026:10:05:03 +0000] "GET /sale HTTP/1.1" 302 5 "-" "{agent}"\n'
+    for agent in (
+        "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)",
+        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36",
+    )
+)
+
+LOOP = """
+import functools, io, json, os, sys, traceback
+import data.rules.classifier, data.ingest.importer
+from data.rules import tables as reference
+from service.commands import main
+data.rules.classifier.Classifier = data.ingest.importer.Classifier = functools.cache(data.rules.classifier.Classifier)
+asked, told, load = sys.stdin, sys.stdout, reference.load
+kept = dict(os.environ)
+for line in asked:
+    arguments, environ, lists = json.loads(line)
+    sys.argv = ["traffic", *arguments]
+    os.environ.clear()
+    os.environ.update(kept | environ)
+    reference.load = (lambda kind, name: [kind(**row) for row in lists]) if lists else load
+    sys.stdout, sys.stderr = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
+    code = "no exit"
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code
+    except BaseException:
+        traceback.print_exc()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    print(json.dumps([code, *(s.buffer.getvalue().decode() for s in (sys.stdout, sys.stderr))]), file=told)
+    told.flush()
+"""
+"""Runs the program's entry point again and again in one process, with the environment and the lists of each run."""
+
+
+class Run(NamedTuple):
+    """How a run of the program ended, and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="module")
+def runner():
+    """Runs `traffic` with some arguments, environment variables and lists of addresses."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", LOOP], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRON
+    )
+
+    def runner(*arguments, lists=(), **environ):
+        asked = [[str(argument) for argument in arguments], environ, list(lists)]
+        process.stdin.write(json.dumps(asked) + "\n")
+        process.stdin.flush()
+        return Run(*json.loads(process.stdout.readline()))
+
+    yield runner
+    process.communicate()
+
+
+@pytest.fixture
+def program(runner, lake):
+    """Runs `traffic` over `lake`."""
+    return partial(runner, TRAFFIC_LAKE=str(lake.root))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """An empty folder for lists."""
+    (tmp_path / "lists").mkdir()
+    return tmp_path / "lists"
+
+
+def prefixes(*networks):
+    return json.dumps({"prefixes": [{f"ipv{6 if ':' in network else 4}Prefix": network} for network in networks]})
+
+
+def cells(run):
+    """The rows of the table that a run printed: its cells stand apart by more than one space."""
+    return [re.split(r"\s{2,}", row.strip()) for row in run.out.splitlines()]
+
+
+def networks(lake, name):
+    return [str(network) for network in snapshots(lake)[name].networks]
+
+
+MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+HEAD = ["list", "operator", "networks", "fetched at", "trouble"]
+
+
+# traffic agents refresh
+
+
+def test_lists_in_a_folder_are_read_and_told(program, lake, folder):
+    (folder / "openai-gptbot.json").write_text(prefixes(*(f"20.42.{n}.0/24" for n in range(256)), "2603:1030::/48"))
+    (folder / "meta-geofeed.csv").write_text("# ours\n31.13.24.0/21,IE,,,\n")
+    (folder / "somebody-elses.json").write_text("no list of ours")
+    run = program("agents", "refresh", "--from", folder)
+    assert (run.code, run.err) == (0, "")
+    head, *rows = cells(run)
+    assert head == HEAD
+    assert sorted(row[:3] for row in rows) == [["meta-geofeed", "Meta", "1"], ["openai-gptbot", "OpenAI", "257"]]
+    assert all(re.fullmatch(MOMENT, row[3]) and len(row) == 4 for row in rows)
+    assert sorted(snapshots(lake)) == ["meta-geofeed", "openai-gptbot"]
+    assert networks(lake, "meta-geofeed") == ["31.13.24.0/21"]
+
+
+def test_a_list_that_is_refused_ends_with_1_and_keeps_what_was_fetched_before(program, lake, folder):
+    (folder / "openai-gptbot.json").write_text(prefixes("20.42.10.0/24"))
+    before = cells(program("agents", "refresh", "--from", folder))[1]
+    (folder / "openai-gptbot.json").write_text("<html>404</html>")
+    (folder / "perplexity-bot.json").write_text(prefixes("10.0.0.0/8"))
+    (folder / "perplexity-user.json").write_text(prefixes("20.42.20.0/24", "20.42.21.0/24"))
+    run = program("agents", "refresh", "--from", folder)
+    assert run.code == 1
+    assert run.err == "2 of 3 lists could not be refreshed; what was fetched before stays.\n"
+    rows = {row[0]: row[1:] for row in cells(run)}
+    assert rows["openai-gptbot"][:3] == before[1:]
+    assert rows["openai-gptbot"][3].startswith("it is not in the form 'prefixes': ")
+    told = ["Perplexity", "never", "it claims the network 10.0.0.0/8, which no operator has"]
+    assert rows["perplexity-bot"] == told
+    assert rows["perplexity-user"][:2] == ["Perplexity", "2"]
+    assert networks(lake, "openai-gptbot") == ["20.42.10.0/24"]
+    assert sorted(snapshots(lake)) == ["openai-gptbot", "perplexity-user"]
+
+
+@pytest.mark.parametrize("name", ["lists", "nowhere", "lists/file.json"])
+def test_a_folder_without_lists_is_refused_naming_it(runner, folder, tmp_path, name):
+    (folder / "file.json").write_text(prefixes("20.42.10.0/24"))
+    run = runner("agents", "refresh", "--from", tmp_path / name, TRAFFIC_LAKE=str(tmp_path / "new-lake"))
+    assert (run.code, run.out) == (2, "")
+    assert run.err == f"traffic: --from: {tmp_path / name} holds no file <list>.*, such as openai-gptbot.json.\n"
+    assert not (tmp_path / "new-lake").exists()
+
+
+def test_a_lake_is_made_where_there_is_none(runner, folder, tmp_path):
+    (folder / "openai-gptbot.json").write_text(prefixes("20.42.10.0/24"))
+    run = runner("agents", "refresh", "--from", folder, "--lake", tmp_path / "new-lake")
+    assert run.code == 0
+    assert (tmp_path / "new-lake" / "ip-lists" / "openai-gptbot.json").exists()
+
+
+def test_a_damaged_list_of_the_lake_ends_with_1_and_is_named(program, lake, folder):
+    (folder / "openai-gptbot.json").write_text(prefixes("20.42.10.0/24"))
+    file = lake.ip_lists / "perplexity-bot.json"
+    file.write_text("{")
+    told = f"traffic: {file} cannot be read; delete it, or run `traffic agents refresh`.\n"
+    run = program("agents", "refresh", "--from", folder)
+    assert (run.code, run.out, run.err) == (1, "", told)
+    assert (lake.ip_lists / "openai-gptbot.json").exists()
+    (folder / "perplexity-bot.json").write_text(prefixes("20.42.20.0/24"))
+    assert program("agents", "refresh", "--from", folder).code == 0
+    assert networks(lake, "perplexity-bot") == ["20.42.20.0/24"]
+
+
+@pytest.mark.parametrize("text", ["[bold]20.42.10.0/24", "[b]", "[/b]", "[link=https://x.example]x", ":warning:"])
+def test_what_a_list_says_is_told_as_it_stands(program, folder, text):
+    (folder / "openai-gptbot.json").write_text(prefixes(text))
+    run = program("agents", "refresh", "--from", folder)
+    assert run.code == 1
+    assert f"'{text}' does not appear to be an IPv4 or IPv6 network" in run.out
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves the files of a folder and says nothing."""
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def site(folder):
+    """A web server for the files of `folder`, on a free port of the loopback interface."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder)) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_lists_are_fetched_from_their_addresses(program, lake, folder, site):
+    (folder / "one.json").write_text(prefixes("20.42.10.0/24"))
+    (folder / "page.html").write_text("<p>20.42.20.0/24, 20.42.21.7</p>")
+    usual = {"evidence": "https://docs.example/", "checked": "2026-03-01"}
+    lists = [
+        usual | {"name": "one", "operator": "First Inc.", "url": f"{site}/one.json", "format": "prefixes"},
+        usual | {"name": "two", "operator": "Second", "url": f"{site}/two.json", "format": "prefixes"},
+        usual | {"name": "three", "operator": "Third", "url": f"{site}/page.html", "format": "text"},
+    ]
+    run = program("agents", "refresh", lists=lists)
+    assert run.code == 1
+    assert run.err == "1 of 3 lists could not be refreshed; what was fetched before stays.\n"
+    head, one, two, three = cells(run)
+    assert head == HEAD
+    assert one[:3] == ["one", "First Inc.", "1"]
+    assert two == ["two", "Second", "never", f"{site}/two.json cannot be fetched: File not found"]
+    assert three[:3] == ["three", "Third", "2"]
+    assert networks(lake, "three") == ["20.42.20.0/24", "20.42.21.7/32"]
+    (folder / "two.json").write_text(prefixes("2603:1030::/48"))
+    again = program("agents", "refresh", lists=lists)
+    assert (again.code, again.err) == (0, "")
+    assert sorted(snapshots(lake)) == ["one", "three", "two"]
+
+
+def test_help_shows_an_example(runner):
+    run = runner("agents", "refresh", "--help")
+    assert (run.code, run.err) == (0, "")
+    assert "Example: traffic agents refresh" in run.out
+    assert "refresh" in runner("agents", "--help").out
+
+
+# What lists change in an import
+
+
+def imported(program, tmp_path, text, *flags, **environ):
+    (tmp_path / "access.log").write_text(text)
+    return program("import", tmp_path / "access.log", "--org", "acme", *flags, **environ)
+
+
+def countries(lake):
+    """How many visits acme has from each country."""
+    files = lake.visit_files("acme", date.min, date.max)
+    return Counter(country for file in files for country in pq.ParquetFile(file).read()["country"].to_pylist())
+
+
+@pytest.fixture
+def checked(program, lake, folder):
+    """A list of GPTBot's addresses in the lake, fetched on the day of the log."""
+    (folder / "openai-gptbot.json").write_text(prefixes("20.42.10.0/24"))
+    assert program("agents", "refresh", "--from", folder).code == 0
+    file = lake.ip_lists / "openai-gptbot.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"fetched_at": "2026-03-04T00:00:00+00:00"}))
+
+
+@pytest.mark.usefixtures("checked")
+def test_import_tells_of_agents_that_came_from_elsewhere(program, tmp_path):
+    inside = GPTBOT.replace("5.5.5.5", "20.42.10.7")
+    run = imported(program, tmp_path, GPTBOT * 2 + inside + PERSON)
+    assert (run.code, run.out) == (0, "")
+    claim = "2 visits claim to be GPTBot, but not from its operator's addresses: other_bot, contradicted"
+    assert claim in run.err
+    assert "TRAFFIC_TRUSTED_PROXIES" in run.err
+    assert re.search(r"other_bot +2 +50\.0 %", run.err)
+    assert "5.5.5.5" not in run.err
+
+
+@pytest.mark.usefixtures("checked")
+@pytest.mark.parametrize("how", ["flag", "variable"])
+def test_import_passes_over_the_addresses_of_trusted_proxies(program, tmp_path, how):
+    flags = ("--trusted-proxies", "10.0.0.0/8, 5.5.5.0/24") if how == "flag" else ()
+    environ = {} if how == "flag" else {"TRAFFIC_TRUSTED_PROXIES": "10.0.0.0/8,5.5.5.5"}
+    run = imported(program, tmp_path, GPTBOT, *flags, **environ)
+    assert run.code == 0
+    assert "ai_training" in run.err
+    assert "contradicted" not in run.err
+
+
+def test_import_refuses_trusted_proxies_that_are_no_networks(program, lake, tmp_path):
+    run = imported(program, tmp_path, GPTBOT, TRAFFIC_TRUSTED_PROXIES="5.5.5.5/24")
+    assert run.code == 2
+    assert re.fullmatch(r"traffic: TRAFFIC_TRUSTED_PROXIES: 5\.5\.5\.5/24 has host bits set; .+\n", run.err)
+    assert lake.manifest.organizations() == []
+
+
+def test_import_over_a_damaged_list_ends_with_1_and_names_it(program, lake, tmp_path):
+    (lake.ip_lists / "openai-gptbot.json").write_text("{")
+    run = imported(program, tmp_path, GPTBOT)
+    assert (run.code, run.out) == (1, "")
+    assert run.err.endswith("openai-gptbot.json cannot be read; delete it, or run `traffic agents refresh`.\n")
+    assert lake.manifest.organizations() == []
+
+
+# What a database of countries changes in an import
+
+
+@pytest.fixture
+def database(tmp_path):
+    """A database that knows 5.5.5.0/24 to be in Germany."""
+    writer = MMDBWriter(4, "Country", ["en"], "Countries")
+    writer.insert_network(IPSet(["5.5.5.0/24"]), {"country": {"iso_code": "DE"}})
+    writer.to_db_file(str(tmp_path / "countries.mmdb"))
+    return tmp_path / "countries.mmdb"
+
+
+@pytest.mark.parametrize("how", ["flag", "variable"])
+def test_import_takes_countries_from_a_database(program, lake, tmp_path, database, how):
+    flags = ("--geoip", database) if how == "flag" else ()
+    environ = {} if how == "flag" else {"TRAFFIC_GEOIP": str(database)}
+    text = PERSON * 2 + PERSON.replace("5.5.5.5", "5.5.6.5") + PERSON.rstrip("\n") + ' "FR"\n'
+    run = imported(program, tmp_path, text, *flags, **environ)
+    assert (run.code, run.out) == (0, "")
+    assert "stay unknown" not in run.err
+    assert countries(lake) == {"DE": 2, "FR": 1, None: 1}
+
+
+@pytest.mark.parametrize("name", ["nowhere.mmdb", "cut.mmdb"])
+def test_import_without_a_usable_database_says_so_and_lands_the_visits(program, lake, tmp_path, database, name):
+    (tmp_path / "cut.mmdb").write_bytes(database.read_bytes()[:-50])
+    run = imported(program, tmp_path, PERSON + PERSON.rstrip("\n") + ' "FR"\n', TRAFFIC_GEOIP=str(tmp_path / name))
+    assert (run.code, run.out) == (0, "")
+    (told,) = (row for row in run.err.splitlines() if row.startswith("traffic: "))
+    assert told.startswith(f"traffic: {tmp_path / name} is no database of countries in MaxMind's format: ")
+    assert told.endswith("; countries stay unknown where the log names none.")
+    assert "2 visits landed from 2 lines" in run.err
+    assert countries(lake) == {"FR": 1, None: 1}
+
+
+# The whole way
+
+
+def test_the_installed_program_takes_lists_by_which_classify_explains_an_address(program, lake, folder, tmp_path):
+    (folder / "openai-gptbot.json").write_text(prefixes("20.42.10.0/24"))
+    environ = ENVIRON | {"TRAFFIC_LAKE": str(lake.root)}
+    command = [PROGRAM, "agents", "refresh", "--from", "lists"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environ, cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    asked = ("classify", "--user-agent", GPTBOT.split('"')[-2], "--ip")
+    inside, outside = ({row[0]: row[1:] for row in cells(program(*asked, ip))} for ip in ("20.42.10.7", "5.5.5.5"))
+    day = snapshots(lake)["openai-gptbot"].fetched_at.date()
+    assert inside["confidence"] == ["verified"]
+    assert inside["address"] == [f"inside openai-gptbot of {day}"]
+    assert outside["confidence"] == ["contradicted"]
+    assert outside["address"] == ["outside openai-gptbot, and it comes from nowhere else"]
+    assert inside["to verify"] == outside["to verify"] == ["ip:openai-gptbot"]

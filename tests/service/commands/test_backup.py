@@ -1,0 +1,78 @@
+"""`traffic backup`: what it tells, how it ends, and that what it copied can be asked."""
+
+import re
+import sys
+from datetime import UTC, datetime
+
+import pytest
+
+from data.store import pending
+from service.commands import main
+from tests.visits import land, packed, visit
+
+
+@pytest.fixture
+def traffic(monkeypatch, capsys):
+    """Runs `traffic` with some arguments: its exit code, what it printed and what it told."""
+
+    def traffic(*arguments):
+        monkeypatch.setattr(sys, "argv", ["traffic", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main()
+        return (end.value.code, *capsys.readouterr())
+
+    return traffic
+
+
+def wait(lake, number):
+    table = packed([visit()] * number)
+    pending.keep(lake.manifest, {"acme": table}, datetime.now(UTC))
+
+
+def test_a_backup_tells_what_it_holds_and_can_be_verified_and_asked(lake, traffic, tmp_path):
+    land(lake, "acme", [visit(visited_at=datetime(2026, 3, day)) for day in (1, 2)] * 600)
+    copy = tmp_path / "copy"
+    code, out, err = traffic("backup", copy, "--lake", lake.root)
+    assert (code, out) == (0, "")
+    assert re.fullmatch(rf"{copy}: 2 files with 1,200 visits \([\d.]+ kB\)\.\n", err)
+    assert traffic("verify", "--lake", copy)[:2] == (0, "")
+    question = ("query", "dashboard", "--org", "acme", "--start-date", "2026-03-01", "--end-date", "2026-03-31")
+    told = [traffic(*question, "--format", "json", "--lake", root) for root in (lake.root, copy)]
+    assert told[0] == told[1]
+    assert '"total_visits":1200' in told[0][1]
+
+
+def test_visits_that_wait_are_told_apart(lake, traffic, tmp_path):
+    land(lake, "acme", [visit()])
+    wait(lake, 3)
+    err = traffic("backup", tmp_path / "copy", "--lake", lake.root)[2]
+    assert ": 1 files with 1 visits and 3 that wait for a file (" in err
+
+
+def test_a_folder_that_cannot_be_it_is_refused(lake, traffic, tmp_path):
+    for folder in (tmp_path, lake.root / "backup", tmp_path / "absent" / "copy"):
+        code, out, err = traffic("backup", folder, "--lake", lake.root)
+        assert (code, out) == (2, "")
+        assert re.fullmatch(r"traffic: [^\n]+\.\n", err)
+    assert traffic("backup", tmp_path / "copy", "--lake", tmp_path / "nothing")[0] == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["lake"]
+
+
+def test_a_damaged_file_ends_with_1_and_is_named(lake, traffic, tmp_path):
+    land(lake, "acme", [visit()])
+    (file,) = lake.manifest.live_files("acme")
+    (lake.root / file.path).write_bytes(b"")
+    code, out, err = traffic("backup", tmp_path / "copy", "--lake", lake.root)
+    assert (code, out) == (1, "")
+    assert re.fullmatch(rf"traffic: [^\n]*{file.path}[^\n]*backup\.\n", err)
+    assert not (tmp_path / "copy").exists()
+
+
+def test_help_says_how_to_restore_and_what_erasing_does_not_reach(traffic):
+    code, out, err = traffic("backup", "--help")
+    told = " ".join(out.split())
+    assert (code, err) == (0, "")
+    assert "To restore a lake: stop the server" in told
+    assert "Erasing does not reach into backups" in told
+    assert "Example: traffic backup /backups/2026-11-21" in told

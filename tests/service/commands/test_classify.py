@@ -1,0 +1,421 @@
+"""`traffic classify`: what it prints for one request and for many, and what it makes of lines that are none."""
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import crawleruseragents
+import pyarrow.parquet as pq
+import pytest
+
+from data.ingest.importer import Importer, Options
+from data.rules.classifier import Request
+from data.rules.ip_lists import refresh
+from data.rules.tables import IpList, load
+from data.visits import Classification
+from service.commands import main
+
+CHROME = (
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
+)
+GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
+CLAUDE_USER = "Mozilla/5.0 (compatible; Claude-User/1.0; +Claude-User@anthropic.com)"
+AI_REFERRER, TAGGED = "https://chatgpt.com/c/1", "https://go.example/sale?a=b&utm_source=chatgpt.com#top"
+KEYS = [
+    "bot_category",
+    "agent_kind",
+    "ai_source",
+    "agent",
+    "operator",
+    "confidence",
+    "detection_method",
+    "device_type",
+    "operating_system",
+    "browser",
+]
+NOBODY = Classification("other_bot", "other", None, None, None, "low", "heuristic", "bot", None, None)
+CLAIMS_GPTBOT = Classification(
+    "ai_training", "training", "ChatGPT", "GPTBot", "OpenAI", "high", "user_agent", "bot", None, None
+)
+CORPUS = sorted((Path(__file__).parents[2] / "data" / "rules" / "corpus").glob("*.jsonl"))
+
+
+class Run(NamedTuple):
+    """How a run of the program ended, and what it wrote."""
+
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def answers(self):
+        assert "Traceback" not in self.err
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+def run(*arguments, stdin=b""):
+    """Runs the program's entry point here, without the caller's settings: a process of its own takes a second."""
+    streams = {name: io.TextIOWrapper(io.BytesIO(stdin), "utf-8", newline="") for name in ("stdin", "stdout", "stderr")}
+    streams["stdout"], streams["stderr"] = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("TRAFFIC_")]:
+            patch.delenv(name)
+        patch.setattr(sys, "argv", ["traffic", *map(str, arguments)])
+        for name, stream in streams.items():
+            patch.setattr(sys, name, stream)
+        with pytest.raises(SystemExit) as end:
+            main()
+        for name in ("stdout", "stderr"):
+            streams[name].flush()
+    return Run(end.value.code, streams["stdout"].buffer.getvalue(), streams["stderr"].buffer.getvalue().decode())
+
+
+@pytest.fixture
+def classify(tmp_path):
+    """Runs `traffic classify`; unless a lake is named, over a place where there is none."""
+
+    def classify(*arguments, stdin=b"", lake=None):
+        words = ["classify", *arguments, "--lake", lake.root if lake else tmp_path / "nowhere"]
+        found = run(*words, stdin=stdin)
+        assert not (tmp_path / "nowhere").exists()
+        return found
+
+    return classify
+
+
+def lines_of(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def listed(lake, name="openai-gptbot", network="132.196.86.0/24", days_ago=0):
+    """Puts a snapshot of a list of addresses into a lake, as a refresh of it does."""
+    body = json.dumps({"prefixes": [{"ipv4Prefix": network}]}).encode()
+    rows = [row for row in load(IpList, "ip_lists") if row.name == name]
+    (told,) = refresh(lake, rows, lambda row: body, datetime.now(UTC) - timedelta(days=days_ago))
+    assert told.snapshot, told.trouble
+
+
+# One request, for people to read
+
+
+def table(run):
+    """The rows that were printed: what stands on the left, and the lists of what stands beside it."""
+    assert (run.code, run.err) == (0, "")
+    found = {}
+    for line in run.out.decode().splitlines():
+        found.setdefault(line[:18].strip(), []).append(line[18:].strip())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("user_agent", "referrer", "url"),
+    [
+        (GPTBOT, AI_REFERRER, TAGGED),
+        (CHROME, AI_REFERRER, ""),
+        (CHROME, "", ""),
+        ("", "", ""),
+        ("curl/8.5.0", "", TAGGED),
+        ("\udcff\udcfe", "https://\udcff/", "/?utm_source=\udcff"),
+    ],
+    ids=["agent", "referral", "person", "nobody", "library", "no UTF-8"],
+)
+def test_one_request_is_explained_by_every_rule_it_meets(classify, classifier, user_agent, referrer, url):
+    request = Request.logged(user_agent, "GET", referrer, url.partition("?")[2].partition("#")[0])
+    says, (decides, *others) = classifier.classify(request), classifier.signs(request)
+    told = table(classify("--user-agent", user_agent, "--referrer", referrer, "--url", url))
+    assert {name: told[name] for name in KEYS} == {name: [value or ""] for name, value in says._asdict().items()}
+    assert list(told)[: len(KEYS)] == KEYS
+    assert told["decided by"] == [f"{decides.rule}  {decides.evidence}".strip()]
+    beside = [f": {sign.rule}  {sign.evidence}".rstrip() for sign in others]
+    assert [line[-len(rest) :] for line, rest in zip(told.get("else", []), beside, strict=True)] == beside
+    assert all(line.startswith(sign.says.bot_category) for line, sign in zip(told.get("else", []), others, strict=True))
+    assert told["rules"] == [classifier.rules_version]
+    assert "address" not in told
+
+
+def test_a_rule_is_printed_with_its_square_brackets(classify):
+    assert '"[wW]get"' in classify("--user-agent", "Wget/1.21").out.decode()
+
+
+def test_what_is_piped_is_not_cut_to_the_width_of_a_terminal(classify):
+    words = classify("--user-agent", GPTBOT, "--referrer", AI_REFERRER, "--url", TAGGED).out.decode()
+    assert "…" not in words.replace("compatible; …bot", "")
+    both = r"^else +ai_referral ChatGPT: campaigns\.toml: .* and referrers\.toml: .*  https://\S+ *$"
+    assert re.search(both, words, re.MULTILINE)
+
+
+# Many requests, for programs to read
+
+
+def test_the_keys_of_an_answer_stand_in_their_order(classify):
+    run = classify("--jsonl", "-", stdin=lines_of([{"user_agent": GPTBOT}, {"user_agent": CHROME}]))
+    assert (run.code, run.err) == (0, "")
+    assert run.out == (
+        b'{"bot_category":"ai_training","agent_kind":"training","ai_source":"ChatGPT","agent":"GPTBot",'
+        b'"operator":"OpenAI","confidence":"high","detection_method":"user_agent","device_type":"bot",'
+        b'"operating_system":null,"browser":null}\n'
+        b'{"bot_category":"human","agent_kind":null,"ai_source":null,"agent":null,'
+        b'"operator":null,"confidence":null,"detection_method":null,"device_type":"desktop",'
+        b'"operating_system":"Windows","browser":"Chrome"}\n'
+    )
+    assert [list(answer) for answer in run.answers] == [KEYS, KEYS]
+
+
+ROWS = [
+    {},
+    {"user_agent": None, "referrer": None, "url": None, "ip": None},
+    {"user_agent": ""},
+    {"user_agent": "-", "referrer": AI_REFERRER},
+    {"referrer": AI_REFERRER, "user_agent": CHROME},
+    {"url": TAGGED, "user_agent": CHROME},
+    {"url": "/?utm_source=chatgpt.com", "referrer": AI_REFERRER, "user_agent": CHROME, "something": ["else"]},
+    {"url": "/#?utm_source=chatgpt.com", "user_agent": CHROME},
+    {"url": "utm_source=chatgpt.com", "user_agent": CHROME},
+    {"user_agent": "\ud800", "referrer": "https://\udfff/", "url": "/\ud800?utm_source=\ud800", "ip": "\ud800"},
+    {"user_agent": CHROME + "\ud800", "referrer": "\ud800"},
+    {"user_agent": "Mozilla/5.0 " + "a" * 1_000_000},
+    {"user_agent": CHROME, "referrer": "https://" + "a." * 500_000, "url": "/?" + "a=b&" * 250_000 + "utm_source=x"},
+    {"user_agent": "".join(map(chr, range(32))) + "\x7f\x80\x9f"},
+    {"user_agent": CHROME + "\r\n\x00\x1b[2J"},
+    {"user_agent": "(" * 8000},
+    {"user_agent": "((((" * 500 + CHROME + "))))" * 500},
+    {"user_agent": "Яндекс 浏览器 🙂\u2028\u2029\x85"},
+    {"user_agent": "\\x22" + GPTBOT + "\\x22"},
+    {"user_agent": GPTBOT, "ip": "no address"},
+    {"user_agent": GPTBOT, "ip": "132.196.86.7"},
+]
+
+
+def test_every_line_gets_the_answer_of_the_classifier_at_its_place(classify, classifier, tmp_path):
+    file = tmp_path / "requests.jsonl"
+    file.write_bytes(lines_of(ROWS))
+    found = classify("--jsonl", file)
+    assert (found.code, found.err) == (0, "")
+    queries = [str(row.get("url") or "").partition("#")[0].partition("?")[2] for row in ROWS]
+    words = [(row.get("user_agent") or "", "GET", row.get("referrer") or "") for row in ROWS]
+    told = [classifier.classify(Request.logged(*each, query)) for each, query in zip(words, queries, strict=True)]
+    assert found.answers == [says._asdict() for says in told]
+    assert [tuple(answer.values()) for answer in found.answers[:4]] == [NOBODY] * 4
+    assert [answer["ai_source"] for answer in found.answers[4:9]] == ["ChatGPT"] * 3 + [None] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "answers"),
+    [
+        (b"", 0),
+        (b'{"user_agent": "x"}', 1),
+        (b'{"user_agent": "x"}\r\n{}\r\n', 2),
+        (b'\xef\xbb\xbf{"user_agent": "x"}\n', 1),
+        (b'  {"user_agent":\t"x"}  \n', 1),
+    ],
+    ids=["empty", "no newline", "Windows", "byte order mark", "blanks"],
+)
+def test_lines_may_end_and_begin_as_programs_write_them(classify, text, answers):
+    found = classify("--jsonl", "-", stdin=text)
+    assert (found.code, found.err, len(found.answers)) == (0, "", answers)
+    assert all(answer["bot_category"] == "other_bot" for answer in found.answers)
+
+
+NO_REQUESTS = [
+    b"",
+    b"   ",
+    b"no JSON",
+    b'{"user_agent": "x"',
+    b'{"user_agent": "x"} {"user_agent": "y"}',
+    b'{"user_agent": "a\tb"}',
+    b'{"user_agent": "\xff"}',
+    b'{"user_agent": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    b"[" * 100_000,
+    b'["GPTBot"]',
+    b'"GPTBot"',
+    b"null",
+    b"7",
+    b"[]",
+    b'{"user_agent": 7}',
+    b'{"user_agent": NaN}',
+    b'{"user_agent": ' + b"1" * 5000 + b"}",
+    b'{"user_agent": true}',
+    b'{"user_agent": ["GPTBot"]}',
+    b'{"user_agent": "GPTBot", "referrer": {"host": "a"}}',
+    b'{"user_agent": "GPTBot", "url": 1.5}',
+    b'{"user_agent": "GPTBot", "ip": 2219792903}',
+]
+
+
+def test_lines_that_are_no_requests_are_answered_with_an_error_at_their_place(classify, tmp_path):
+    file = tmp_path / "requests.jsonl"
+    file.write_bytes(b"".join(line + b"\n" + lines_of([{"user_agent": GPTBOT}]) for line in NO_REQUESTS))
+    found = classify("--jsonl", file)
+    assert found.code == 2
+    assert found.answers[1::2] == [CLAIMS_GPTBOT._asdict()] * len(NO_REQUESTS)
+    for number, answer in enumerate(found.answers[::2]):
+        assert list(answer) == ["line", "error"]
+        assert answer["line"] == 1 + 2 * number
+        assert re.fullmatch(r"it is no JSON.{5,}|its (user_agent|referrer|url|ip) is no text", answer["error"])
+    assert re.fullmatch(
+        rf"traffic: [^\n]*requests\.jsonl that are no requests: {len(NO_REQUESTS)}; [^\n]+\.\n", found.err
+    )
+
+
+def test_a_value_that_is_no_text_is_refused_even_if_it_is_nothing(classify):
+    values = ("0", "0.0", "false", "[]", "{}")
+    found = classify("--jsonl", "-", stdin="".join(f'{{"user_agent": {value}}}\n' for value in values).encode())
+    assert found.answers == [{"line": line, "error": "its user_agent is no text"} for line in range(1, 6)]
+
+
+def test_the_error_of_an_empty_line_names_no_other_line(classify):
+    (answer,) = classify("--jsonl", "-", stdin=b"\n").answers
+    assert "line 2" not in answer["error"]
+
+
+def test_a_file_that_cannot_be_read_is_one_sentence(classify, tmp_path):
+    for place in (tmp_path / "nothing.jsonl", tmp_path):
+        found = classify("--jsonl", place)
+        assert (found.code, found.out) == (2, b"")
+        assert re.fullmatch(r"traffic: [^\n]{10,}\.\n", found.err)
+        assert str(place) in found.err
+
+
+def test_a_word_too_many_is_one_sentence(classify):
+    found = classify(GPTBOT)
+    assert (found.code, found.out) == (2, b"")
+    assert re.fullmatch(r"traffic: [^\n]{10,}\n", found.err)
+
+
+def test_the_installed_program_reads_a_pipe_and_leaves_nothing_behind(tmp_path):
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
+    ended = subprocess.run(
+        [Path(sys.executable).parent / "traffic", "classify", "--jsonl", "-"],
+        input=lines_of([{"user_agent": GPTBOT}]) + b"nonsense\n",
+        capture_output=True,
+        check=False,
+        timeout=60,
+        cwd=tmp_path,
+        env=environ,
+    )
+    classified, refused = map(json.loads, ended.stdout.splitlines())
+    assert (ended.returncode, tuple(classified.values()), refused["line"]) == (2, CLAIMS_GPTBOT, 2)
+    assert ended.stderr.decode().startswith("traffic: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+# What the address says
+
+
+def test_an_address_confirms_or_contradicts_an_agent_and_says_nothing_of_a_person(classify, lake):
+    listed(lake)
+    inside = ["132.196.86.7", "::ffff:132.196.86.7"]
+    outside = ["8.8.8.8", "2001:4860:4860::8888"]
+    a_proxy, private, none, missing = ["104.16.0.1", "10.0.0.1", "no address", ""]
+    addresses = [*inside, *outside, a_proxy, private, none, missing]
+    rows = [{"user_agent": user_agent, "ip": address} for user_agent in (GPTBOT, CHROME) for address in addresses]
+    answers = classify("--jsonl", "-", stdin=lines_of(rows), lake=lake).answers
+    verified = CLAIMS_GPTBOT._replace(confidence="verified", detection_method="ip_range")
+    contradicted = NOBODY._replace(agent="GPTBot", confidence="contradicted", detection_method="ip_range")
+    told = [Classification(**answer) for answer in answers]
+    assert told[: len(addresses)] == [verified] * 2 + [contradicted] * 2 + [CLAIMS_GPTBOT] * 4
+    assert {says.bot_category for says in told[len(addresses) :]} == {"human"}
+
+
+def test_an_old_list_or_one_of_an_agent_that_comes_from_elsewhere_too_contradicts_nobody(classify, lake):
+    listed(lake, days_ago=40)
+    listed(lake, "anthropic-bots", "160.79.104.0/23")
+    rows = [
+        {"user_agent": user_agent, "ip": address}
+        for user_agent, inside in ((GPTBOT, "132.196.86.7"), (CLAUDE_USER, "160.79.104.9"))
+        for address in ("8.8.8.8", inside)
+    ]
+    answers = classify("--jsonl", "-", stdin=lines_of(rows), lake=lake).answers
+    assert [answer["confidence"] for answer in answers] == ["high", "verified"] * 2
+    assert {answer["agent"] for answer in answers} == {"GPTBot", "Claude-User"}
+
+
+@pytest.mark.parametrize(
+    ("address", "confidence", "told"),
+    [("132.196.86.7", "verified", "inside openai-gptbot of "), ("8.8.8.8", "contradicted", "outside openai-gptbot")],
+)
+def test_what_an_address_says_is_explained(classify, lake, address, confidence, told):
+    listed(lake)
+    found = table(classify("--user-agent", GPTBOT, "--ip", address, lake=lake))
+    assert found["confidence"] == [confidence]
+    assert found["address"][0].startswith(told)
+    assert found["to verify"] == ["ip:openai-gptbot"]
+    assert found["decided by"][0].startswith('agents.toml: "GPTBot"')
+
+
+def test_without_a_lake_an_address_says_nothing_and_the_remedy_is_named(classify):
+    found = table(classify("--user-agent", GPTBOT, "--ip", "8.8.8.8"))
+    assert found["confidence"] == ["high"]
+    assert "traffic agents refresh" in found["address"][0]
+
+
+@pytest.mark.parametrize("address", ["[/x]", "2606:4700:cd:a:b::1"])
+def test_any_address_is_printed_as_it_is(classify, lake, address):
+    listed(lake)
+    assert address in classify("--user-agent", GPTBOT, "--ip", address, lake=lake).out.decode()
+
+
+def test_no_address_is_kept(classify, lake):
+    listed(lake)
+    classify("--jsonl", "-", stdin=lines_of([{"user_agent": GPTBOT, "ip": "132.196.86.77"}]), lake=lake)
+    files = [path for path in lake.root.rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if b"132.196.86.77" in path.read_bytes()]
+
+
+# The same answers as an import
+
+
+def logged(text):
+    """A header as nginx writes it into a log: quotes and control characters escaped, the rest as it is."""
+    return re.sub(r'(?<!\\)"|[\x00-\x1f\x7f]', lambda found: f"\\x{ord(found[0]):02X}", text)
+
+
+def imported(lake, rows):
+    """What an import makes of rows as a log: the facts of each, by its place."""
+    targets = [f"/{number}?{row.get('url', '').partition('?')[2]}" for number, row in enumerate(rows)]
+    return landed(lake, rows, targets)
+
+
+def landed(lake, rows, targets):
+    """What an import makes of rows that asked for targets, which begin with their place."""
+    log = lake.root.parent / "access.log"
+    lines = (
+        f'- - - [04/Mar/2026:10:05:03 +0000] "GET {target} HTTP/1.1" 302 5 '
+        f'"{logged(row.get("referrer") or "-")}" "{logged(row["user_agent"])}"\n'
+        for row, target in zip(rows, targets, strict=True)
+    )
+    log.write_text("".join(lines), "utf-8")
+    summary = Importer(lake).run(log, Options("acme", log_format="combined"))
+    assert (summary.visits, summary.rejected) == (len(rows), 0)
+    files = lake.visit_files("acme", date(2026, 3, 4), date(2026, 3, 4))
+    visits = [visit for file in files for visit in pq.ParquetFile(file).read().to_pylist()]
+    by_place = {int(re.match(r"/(\d+)", visit["path"])[1]): {name: visit[name] for name in KEYS} for visit in visits}
+    return [by_place[number] for number in range(len(rows))]
+
+
+def test_a_log_is_classified_as_its_lines_are(classify, lake):
+    crawlers = crawleruseragents.CRAWLER_USER_AGENTS_DATA
+    rows = [{"user_agent": instance} for row in crawlers for instance in row["instances"][:1]]
+    rows += [json.loads(line) for file in CORPUS for line in file.read_bytes().splitlines()]
+    rows = [row for row in rows if "#" not in row.get("url", "")]  # no fragment is ever sent
+    found = classify("--jsonl", "-", stdin=lines_of(rows))
+    assert found.code == 0
+    differing = [
+        (row, answer, visit)
+        for row, answer, visit in zip(rows, found.answers, imported(lake, rows), strict=True)
+        if answer != visit
+    ]
+    assert differing == []
+
+
+def test_a_path_is_no_query_to_an_import_either(classify, lake):
+    rows = [{"user_agent": CHROME, "url": "/0&utm_source=chatgpt.com"}]
+    (answer,) = classify("--jsonl", "-", stdin=lines_of(rows)).answers
+    assert landed(lake, rows, ["/0&utm_source=chatgpt.com"]) == [answer]

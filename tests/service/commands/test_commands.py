@@ -1,0 +1,554 @@
+"""The program `traffic`: what it prints where, how it ends, and what it leaves behind."""
+
+import csv
+import gzip
+import io
+import itertools
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx2
+import pyarrow.parquet as pq
+import pytest
+
+from data import BOT_CATEGORIES
+from queries import ANSWERS
+from service.api_keys import Control
+from tests.visits import land, links, visit
+
+PROGRAM = Path(sys.executable).parent / "traffic"
+ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")} | {"no_proxy": "*"}
+DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-10"}
+DAY_FLAGS = ("--start-date", DAYS["start_date"], "--end-date", DAYS["end_date"])
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
+PERSON, GPTBOT = (
+    f'203.0.113.7 - - [04/Mar/2026:10:05:03 +0000] "GET /sale HTTP/1.1" 302 5 "-" "{agent}"\n'
+    for agent in (CHROME, "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)")
+)
+
+COMMAND_FILES = {
+    "agents", "backup", "classify", "compact", "demo", "erase", "follow", "importing", "keys", "links", "query",
+    "reclassify", "retain", "serve", "status", "verify",
+}  # fmt: skip
+
+LOOP = """
+import functools, io, json, sys, traceback
+import data.rules.classifier, data.ingest.importer
+from service.commands import main
+data.rules.classifier.Classifier = data.ingest.importer.Classifier = functools.cache(data.rules.classifier.Classifier)
+asked, told = sys.stdin, sys.stdout
+for line in asked:
+    sys.argv = ["traffic", *json.loads(line)]
+    sys.stdout, sys.stderr = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
+    code = "no exit"
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code
+    except BaseException:
+        traceback.print_exc()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    print(json.dumps([code, *(s.buffer.getvalue().decode("latin-1") for s in (sys.stdout, sys.stderr))]), file=told)
+    told.flush()
+"""
+"""Runs the program's entry point again and again in one process: to start a new one takes most of a second."""
+
+
+class Run(NamedTuple):
+    """How a run of the program ended, and what it wrote."""
+
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def json(self):
+        assert self.code == 0, self.err
+        return json.loads(self.out)
+
+
+def refused(run):
+    """Whether a run ended as one with a bad argument must: one clear line and exit code 2."""
+    assert (run.code, run.out) == (2, b""), run
+    assert "Traceback" not in run.err
+    lines = [line for line in run.err.splitlines() if line and not line.startswith("Lake: ")]
+    assert len(lines) == 1, run.err
+    assert re.fullmatch(r"traffic: .{10,}\S", lines[0])
+    return lines[0]
+
+
+@pytest.fixture(scope="module")
+def program():
+    """Runs `traffic` with some arguments."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", LOOP], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRON
+    )
+
+    def program(*arguments):
+        process.stdin.write(json.dumps([str(argument) for argument in arguments]) + "\n")
+        process.stdin.flush()
+        code, out, err = json.loads(process.stdout.readline())
+        return Run(code, out.encode("latin-1"), err.encode("latin-1").decode())
+
+    yield program
+    process.communicate(timeout=60)
+
+
+def started(*arguments, **options):
+    """Runs the installed program as a process of its own."""
+    ended = subprocess.run([PROGRAM, *arguments], capture_output=True, timeout=120, check=False, env=ENVIRON, **options)
+    return Run(ended.returncode, ended.stdout, ended.stderr.decode())
+
+
+@pytest.fixture(scope="module")
+def filled(shared_lake):
+    """A lake with visits of every category, and links."""
+    seen = {"short_code": "sale", "country": "DE", "utm_source": "mail", "visitor": 7, "status": 404}
+    land(
+        shared_lake,
+        "acme",
+        [
+            visit(
+                bot_category=category,
+                agent_kind="coding_agent" if category == "ai_coding_agent" else None,
+                ai_source="ChatGPT" if category.startswith("ai_") else None,
+                confidence=None if category == "human" else "high",
+                visited_at=datetime(2026, 3, day, 4 + day, 5, 6),
+                **extra,
+            )
+            for category in BOT_CATEGORIES
+            for day in (2, 9)
+            for extra in ({}, seen)
+        ],
+    )
+    links(shared_lake, "acme", [{"short_code": "sale", "target_url": "https://shop.example/ü?a=1,2"}])
+    return shared_lake
+
+
+@pytest.fixture(scope="module")
+def query(program, filled):
+    """Runs `traffic query` over the filled lake."""
+    return lambda *arguments: program("query", *arguments, "--org", "acme", "--lake", filled.root)
+
+
+# traffic query
+
+
+def test_query_gives_the_bytes_of_the_api(query, filled, opened):
+    with opened(filled) as client:
+        for name in ANSWERS:
+            answer = client.get(f"/analytics/{name}", params=DAYS)
+            assert answer.status_code == 200
+            assert len(answer.json()) > 0
+            run = query(name, *DAY_FLAGS, "--format", "json")
+            assert (run.code, run.out, run.err) == (0, answer.content, ""), name
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"short_code": "sale"},
+        {"domain": "GO.example"},
+        {"target_url": "HTTPS://SHOP.example/ü?a=1,2", "short_code": "x"},
+        {"target_url": "https://elsewhere.example/"},
+        {"traffic_type": "AI-Referral"},
+    ],
+)
+def test_query_filters_as_the_api_does(query, filled, opened, filters):
+    flags = itertools.chain(*((f"--{name.replace('_', '-')}", value) for name, value in filters.items()))
+    with opened(filled) as client:
+        answer = client.get("/analytics/bot-traffic", params=DAYS | filters).content
+    assert query("bot-traffic", *DAY_FLAGS, *flags, "--format", "json").out == answer
+
+
+def test_query_prints_a_table_for_people(query):
+    run = query("top-links", *DAY_FLAGS)
+    head, row = run.out.decode().splitlines()
+    assert run.code == 0
+    assert head.split() == [field.name for field in ANSWERS["top-links"].fields]
+    assert row.split()[:4] == ["sale", "go.example", "https://shop.example/ü?a=1,2", "14"]
+    assert row.split()[-1] == "2026-03-09T13:05:06Z"
+    whole = query("dashboard", *DAY_FLAGS).out.decode()
+    for member, _ in ANSWERS["dashboard"].members:
+        assert member in whole
+    assert "weeklyTrend.byPlatform" in whole
+    assert (
+        "nothing in this scope"
+        in query("top-links", "--start-date", "2020-01-01", "--end-date", "2020-01-02").out.decode()
+    )
+
+
+def test_query_prints_csv(query):
+    (row,) = csv.DictReader(io.StringIO(query("top-links", *DAY_FLAGS, "--format", "csv").out.decode()))
+    assert list(row) == [field.name for field in ANSWERS["top-links"].fields]
+    assert (row["target_url"], row["visits"]) == ("https://shop.example/ü?a=1,2", "14")
+    assert row["last_visit"] == "2026-03-09T13:05:06Z"
+    values = csv.DictReader(io.StringIO(query("filter-values", *DAY_FLAGS, "--format", "csv").out.decode()))
+    assert [(row["filter"], json.loads(row["values"]), row["truncated"]) for row in values][-1] == (
+        "range", ["7d", "30d", "90d"], "false",
+    )  # fmt: skip
+    (overview,) = csv.DictReader(io.StringIO(query("traffic-overview", *DAY_FLAGS, "--format", "csv").out.decode()))
+    assert overview["total_visits"] == "28"
+
+
+def test_query_writes_parquet(query):
+    table = pq.read_table(io.BytesIO(query("top-links", *DAY_FLAGS, "--format", "parquet").out))
+    assert table.column_names == [field.name for field in ANSWERS["top-links"].fields]
+    assert table["last_visit"].to_pylist() == [datetime(2026, 3, 9, 13, 5, 6)]
+    empty = query("top-links", "--start-date", "2020-01-01", "--end-date", "2020-01-02", "--format", "parquet")
+    assert pq.read_table(io.BytesIO(empty.out)).num_rows == 0
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_query_of_several_parts_asks_for_one(query, form):
+    assert "--part" in refused(query("weekly-trend", "--format", form))
+    run = query("weekly-trend", *DAY_FLAGS, "--format", form, "--part", "byPlatform")
+    assert run.code == 0
+    assert run.out
+
+
+def test_query_takes_a_part_of_an_answer(query):
+    whole = query("dashboard", *DAY_FLAGS, "--format", "json").json
+    for part in ("overview", "weeklyTrend"):
+        assert query("dashboard", *DAY_FLAGS, "--format", "json", "--part", part).json == whole[part]
+    for name in ("dashboard", "devices"):
+        assert "nothing" in refused(query(name, "--part", "nothing"))
+
+
+def test_query_runs_a_template_of_your_own(query, tmp_path):
+    file = tmp_path / "mine.sql"
+    file.write_text("SELECT bot_category, count(*) AS visits FROM visits_in_scope GROUP BY ALL ORDER BY 1", "utf-8")
+    run = query(file, *DAY_FLAGS, "--format", "json", "--traffic-type", "other", "--short-code", "sale")
+    assert run.json == [{"bot_category": name, "visits": 2} for name in ("other_bot", "search_crawler")]
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "table", "parquet"])
+def test_a_template_of_your_own_may_give_any_common_type(query, tmp_path, form):
+    file = tmp_path / "mine.sql"
+    file.write_text(
+        "SELECT 1.5 AS tenths, avg(status) AS mean, sum(status) AS total, max(visitor) AS most, max(day) AS day, "
+        "max(visited_at) AS moment, [1, 2] AS list, {'a': 1} AS pair, true AS flag, NULL AS nothing "
+        "FROM visits_in_scope"
+    )
+    run = query(file, *DAY_FLAGS, "--format", form)
+    assert run.code == 0, run.err
+    assert run.out
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        b"SELECT nonsense",
+        b"SELEKT 1",
+        b"",
+        b"SELECT * FROM read_text('%FILE%')",
+        b"ATTACH '%FILE%' AS other",
+        b"SELECT error('no')",
+        b"\xff\xfe",
+    ],
+)
+def test_a_template_that_cannot_run_is_one_line(query, tmp_path, sql):
+    file = tmp_path / "mine.sql"
+    file.write_bytes(sql.replace(b"%FILE%", str(file).encode()))
+    run = query(file)
+    assert run.code in (1, 2)
+    assert run.out == b""
+    assert "Traceback" not in run.err
+    assert re.fullmatch(r"traffic: [^\n]+\n", run.err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("nothing",), "top-links"),
+        (("cache-stats",), "/analytics/cache-stats"),
+        (("nowhere.sql",), "nowhere.sql"),
+        (("devices", "--format", "xml"), "parquet"),
+        (("devices", "--range", "1d"), "7d"),
+        (("devices", "--start-date", "x", "--end-date", "2026-01-01"), "start_date"),
+        (("bot-traffic", "--traffic-type", "x"), "traffic_type"),
+        (("devices", "--values", "nowhere.toml"), "nowhere.toml"),
+        (("devices", "--nonsense"), "--nonsense"),
+        ((), "NAME"),
+    ],
+)
+def test_query_refuses_what_it_does_not_know(query, arguments, told):
+    assert told.lower() in refused(query(*arguments)).lower()
+
+
+@pytest.mark.parametrize("command", [("query", "devices"), ("views",)])
+def test_query_and_views_refuse_an_organization_or_lake_that_is_not_there(program, filled, tmp_path, command):
+    assert "nobody" in refused(program(*command, "--org", "nobody", "--lake", filled.root))
+    assert "_seed" in refused(program(*command, "--org", "_seed", "--lake", filled.root))
+    assert "TRAFFIC_LAKE" in refused(program(*command, "--org", "acme", "--lake", tmp_path / "nothing"))
+    assert not (tmp_path / "nothing").exists()
+    assert "--org" in refused(program(*command, "--lake", filled.root))
+
+
+def test_an_organization_with_only_a_key_may_ask(program, filled, key_of):
+    key_of(filled, "newcomer")
+    run = program("query", "traffic-overview", "--org", "newcomer", "--lake", filled.root, "--format", "json")
+    assert run.json["total_visits"] == 0
+
+
+def test_query_needs_no_web_server(filled):
+    script = (
+        "import sys; from service.commands import app; "
+        f"app(['query', 'devices', '--org', 'acme', '--lake', {str(filled.root)!r}], standalone_mode=False); "
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60, env=ENVIRON
+    )
+    assert not {"starlette", "uvicorn", "uvloop", "httptools", "jwt", "cryptography"} & set(ended.stderr.split())
+
+
+@pytest.mark.parametrize(("words", "loaded"), [(["keys", "list", "--help"], {"keys"}), (["--help"], COMMAND_FILES)])
+def test_a_command_loads_no_other_and_help_tells_of_all(words, loaded):
+    script = (
+        "import sys; from service.commands import app; "
+        f"app({words!r}, standalone_mode=False); "
+        "print(*sorted(sys.modules), file=sys.stderr)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60, env=ENVIRON
+    )
+    modules = set(ended.stderr.split())
+    assert {name for name in COMMAND_FILES if f"service.commands.{name}" in modules} == loaded
+    assert "Usage" in ended.stdout
+
+
+# traffic import
+
+
+@pytest.fixture
+def visits(program, lake):
+    """How many visits acme has in the lake."""
+
+    def visits():
+        words = ("--org", "acme", "--lake", lake.root, *DAY_FLAGS, "--format", "json")
+        return program("query", "traffic-overview", *words).json["total_visits"]
+
+    return visits
+
+
+def test_import_tells_what_it_did_on_stderr_only(lake, program, visits, tmp_path):
+    log = tmp_path / "access.log"
+    log.write_text(PERSON + GPTBOT + "no log line\n" + PERSON)
+    words = ("import", str(log), "--org", "acme", "--domain", "Go.Example", "--lake", str(lake.root))
+
+    dry = program(*words, "--dry-run")
+    assert (dry.code, dry.out) == (0, b"")
+    assert "3 visits would land" in dry.err
+    assert lake.manifest.organizations() == []
+
+    run = started(*words)
+    assert (run.code, run.out) == (0, b"")
+    for told in (str(lake.root), "3 visits landed from 4 lines", "human", "66.7 %", "2026-03-04", "line 3"):
+        assert told in run.err
+    assert visits() == 3
+
+    again = program(*words)
+    assert (again.code, again.out) == (0, b"")
+    assert "already imported, nothing changed" in again.err
+    log.write_text(log.read_text() + PERSON)
+    assert "1 visits landed" in program(*words).err
+    assert visits() == 4
+    domains = program("query", "domain-breakdown", "--org", "acme", "--lake", lake.root, *DAY_FLAGS, "--format", "json")
+    assert [row["domain"] for row in domains.json] == ["go.example"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("nowhere.log", "--org", "acme"), "nowhere.log"),
+        (("%FOLDER%", "--org", "acme"), "%FOLDER%"),
+        (("%LETTER%", "--org", "acme"), "letter.txt"),
+        (("%LOG%", "--org", "_seed"), "_seed"),
+        (("%LOG%", "--org", "a/b"), "a/b"),
+        (("%LOG%", "--org", "acme", "--short-code-pattern", "("), "pattern"),
+        (("%LOG%", "--org", "acme", "--short-code-pattern", "^/x$"), "(group)"),
+        (("%LOG%", "--org", "acme", "--short-code-pattern", "(a)(b)"), "(group)"),
+        (("%LOG%", "--org", "acme", "--format", "iis"), "combined"),
+        (("%LOG%",), "--org"),
+        (("--org", "acme"), "FILE"),
+    ],
+)
+def test_import_refuses_what_it_cannot_use_and_changes_nothing(lake, program, tmp_path, flags, told):
+    (tmp_path / "access.log").write_text(PERSON)
+    (tmp_path / "letter.txt").write_text("Dear reader,\nthis is no log.\n" * 40)
+    places = {"%LOG%": tmp_path / "access.log", "%LETTER%": tmp_path / "letter.txt", "%FOLDER%": tmp_path}
+    words = [str(places.get(word, word)) for word in flags]
+    run = program("import", *words, "--lake", lake.root)
+    assert str(places.get(told, told)).lower() in refused(run).lower()
+    assert lake.manifest.organizations() == []
+    assert not list(lake.staging.glob("*.parquet"))
+
+
+def test_import_of_a_log_cut_short_ends_with_1_and_keeps_what_could_be_read(lake, program, visits, tmp_path):
+    log = tmp_path / "access.log.gz"
+    whole = "".join(PERSON.replace("/sale", f"/{number * 7919 % 100_000}") for number in range(20_000))
+    log.write_bytes(gzip.compress(whole.encode())[:-2_000])
+    run = program("import", log, "--org", "acme", "--lake", lake.root)
+    assert (run.code, run.out) == (1, b"")
+    assert "cut short" in run.err
+    assert "Traceback" not in run.err
+    assert 0 < visits() < 20_000
+    log.write_bytes(gzip.compress(whole.encode()))
+    assert program("import", log, "--org", "acme", "--lake", lake.root).code == 0
+    assert visits() == 20_000
+
+
+def test_import_prints_no_empty_lines_where_there_is_no_terminal(lake, program, tmp_path):
+    (tmp_path / "access.log").write_text(PERSON)
+    run = program("import", tmp_path / "access.log", "--org", "acme", "--lake", lake.root)
+    assert all(run.err.splitlines())
+
+
+def test_import_takes_several_logs_and_a_pattern(lake, program, visits, tmp_path):
+    for name, path in (("a.log", "/l/sale"), ("b.log", "/l/jobs")):
+        (tmp_path / name).write_text(PERSON.replace("/sale", path))
+    logs = [tmp_path / name for name in ("a.log", "b.log")]
+    run = program("import", *logs, "--org", "acme", "--lake", lake.root, "--short-code-pattern", "^/l/([a-z]+)$")
+    assert run.code == 0
+    assert visits() == 2
+    top = program("query", "top-links", "--org", "acme", "--lake", lake.root, *DAY_FLAGS, "--format", "json").json
+    assert {row["short_code"] for row in top} == {"sale", "jobs"}
+
+
+# traffic keys, traffic links, traffic views
+
+
+def test_keys_are_made_listed_and_revoked(lake, program):
+    run = started("keys", "create", "--org", "acme", "--name", "dashboard", "--lake", str(lake.root))
+    key = run.out.decode().split()[-1]
+    assert run.code == 0
+    assert run.out.decode() == f"{key}\n"
+    with closing(Control(lake)) as control:
+        assert control.organization_of(key) == "acme"
+        listed = program("keys", "list", "--lake", lake.root).out.decode()
+        assert key[:12] in listed
+        assert key not in listed
+        assert program("keys", "revoke", key[:12], "--lake", lake.root).code == 0
+        assert control.organization_of(key) is None
+    assert key[:12] in refused(program("keys", "revoke", key[:12], "--lake", lake.root))
+    assert "name" in refused(program("keys", "create", "--org", "acme", "--name", "", "--lake", lake.root))
+    assert "_x" in refused(program("keys", "create", "--org", "_x", "--name", "n", "--lake", lake.root))
+
+
+def test_a_list_of_keys_is_not_cut_to_the_width_of_a_terminal(lake, program):
+    organization, name = "o" * 64, "n" * 100
+    key = program("keys", "create", "--org", organization, "--name", name, "--lake", lake.root).out.decode().split()[-1]
+    rows = program("keys", "list", "--lake", lake.root).out.decode().splitlines()
+    assert any({key[:12], organization, name} <= set(row.split()) for row in rows)
+
+
+def test_links_go_in_and_come_out_as_csv(lake, program, tmp_path):
+    file = tmp_path / "links.csv"
+    text = "short_code,domain,target_url,created_at\nsale,,https://shop.example/ü,2026-01-01T00:00:00Z\n"
+    file.write_text(text, "utf-8")
+    run = program("links", "import", file, "--org", "acme", "--lake", lake.root)
+    assert (run.code, run.out) == (0, b"")
+    assert "1 link" in run.err
+    listed = program("links", "list", "--org", "acme", "--lake", lake.root).out
+    assert listed.decode().splitlines() == text.splitlines()
+    file.write_text("short_code,target_url\nsale,nowhere\n")
+    assert "line 2" in refused(program("links", "import", file, "--org", "acme", "--lake", lake.root))
+    assert "no.csv" in refused(program("links", "import", "no.csv", "--org", "acme", "--lake", lake.root))
+    assert program("links", "list", "--org", "acme", "--lake", lake.root).out == listed
+
+
+def test_views_are_sql_text(program, filled):
+    run = program("views", "--org", "acme", "--lake", filled.root, *DAY_FLAGS, "--domain", "it's.example")
+    assert (run.code, run.err) == (0, "")
+    assert "it''s.example" in run.out.decode()
+
+
+# The program as a whole
+
+COMMANDS = ["demo", "serve", "import", "query", "views", "classify", "reclassify", "agents refresh"]
+COMMANDS += [
+    f"{group} {name}"
+    for group, names in (("keys", "create list revoke"), ("links", "import list"))
+    for name in names.split()
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_an_example(program, command):
+    run = program(*command.split(), "--help")
+    assert (run.code, run.err) == (0, "")
+    assert re.search(rf"Example: .*traffic {command}", run.out.decode())
+
+
+def test_help_names_every_command(program):
+    for words in ((), ("--help",)):
+        run = program(*words)
+        assert run.code == 0
+        names = re.findall(r"^  (\w+)", run.out.decode().partition("Commands:")[2], re.MULTILINE)
+        assert {command.split()[0] for command in COMMANDS} <= set(names)
+
+
+@pytest.mark.parametrize("words", [("nothing",), ("keys", "nothing"), ("--nothing",), ("serve", "extra")])
+def test_an_unknown_command_is_one_line(program, words):
+    assert words[-1] in refused(program(*words))
+
+
+@pytest.mark.parametrize(
+    "command", ["import %FILE% --org acme", "keys list", "links list --org acme", "query devices --org acme"]
+)
+def test_a_lake_that_cannot_be_is_one_line(program, tmp_path, command):
+    (tmp_path / "file").write_text(PERSON)
+    words = command.replace("%FILE%", str(tmp_path / "file")).split()
+    assert "file" in refused(program(*words, "--lake", tmp_path / "file"))
+
+
+def test_a_damaged_lake_ends_with_1_and_names_the_file(program, lake):
+    land(lake, "acme", [visit()])
+    (file,) = (lake.root / "visits" / "organization=acme").rglob("*.parquet")
+    file.write_bytes(file.read_bytes()[:-20])
+    run = program("query", "devices", "--org", "acme", "--lake", lake.root, *DAY_FLAGS)
+    assert (run.code, run.out) == (1, b"")
+    assert file.name in run.err
+    assert run.err.count("\n") == 1
+
+
+def test_demo_serves_a_sample_that_its_own_line_asks_and_leaves_nothing_behind(tmp_path):
+    environ = ENVIRON | {"TMPDIR": str(tmp_path), "TRAFFIC_LAKE": str(tmp_path / "mine")}
+    command = [PROGRAM, "demo", "--visits", "3000", "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ)
+    try:
+        line = process.stdout.readline()
+        key, address = re.fullmatch(
+            r'curl -H "Authorization: Bearer (tak_\w+)" "(http://127\.0\.0\.1:\d+/\S+)"\n', line
+        ).groups()
+        assert next(path.name for path in tmp_path.iterdir()).startswith("traffic-demo-")
+        if shutil.which("curl"):
+            pasted = subprocess.run(line, shell=True, capture_output=True, check=True, timeout=60, env=environ)
+            answer = json.loads(pasted.stdout)
+        else:
+            with httpx2.Client(trust_env=False, headers={"Authorization": f"Bearer {key}"}) as client:
+                answer = client.get(address).json()
+        assert answer["total_visits"] > 0
+        assert answer["human_clicks"] > 0
+        assert answer["ai_visits"] > 0
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+    assert process.returncode == 0
+    assert out == ""
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,165 @@
+"""`traffic compact`: what it prints where, and what is left when it is killed or somebody else compacts meanwhile."""
+
+import os
+import random
+import subprocess
+import sys
+import threading
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from data.maintenance.compaction import ABANDONED, Compactor
+from data.store import pending
+from data.store.manifest import READERS_GRACE
+from service.commands import main
+from tests.visits import land, packed, visit
+
+PROGRAM = Path(sys.executable).parent / "traffic"
+ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
+KILLS = int(os.environ.get("TRAFFIC_KILLS", "2"))
+
+COUNTED, SWEPT = "months were counted ahead", "files that nobody reads any more were deleted."
+
+
+@pytest.fixture
+def compact(lake, monkeypatch, capsys):
+    """Runs `traffic compact`; its exit code and what it wrote to stdout and stderr."""
+
+    def compact(*flags, root=lake.root):
+        monkeypatch.setattr(sys, "argv", ["traffic", "compact", "--lake", str(root), *flags])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        told = capsys.readouterr()
+        return ended.value.code, told.out, told.err
+
+    return compact
+
+
+def land_files(lake, days, files, organization="acme"):
+    """Land so many files of each day, with two visits in each."""
+    for number in range(files):
+        rows = [visit(visited_at=datetime(2026, 3, day, 12, 0, number), path=f"/{day}-{number}") for day in days]
+        land(lake, organization, rows * 2)
+
+
+def paths(lake, organization="acme"):
+    files = lake.manifest.live_files(organization)
+    return Counter(path for file in files for path in pq.ParquetFile(lake.checked(file)).read()["path"].to_pylist())
+
+
+def numbers(lake):
+    """How many live files each day has."""
+    return Counter(file.day.day for file in lake.manifest.live_files("acme"))
+
+
+def strays(lake):
+    """Visit files that no manifest knows, and what is staged."""
+    there = {str(path.relative_to(lake.root)) for path in lake.root.glob("visits/organization=[!_]*/*/*")}
+    known = {path for (path,) in lake.manifest.rows("SELECT path FROM files")}
+    return there - known | {path.name for path in lake.staging.iterdir()}
+
+
+def test_it_tells_what_became_of_how_many_files(lake, compact):
+    land_files(lake, [3], 3)
+    land_files(lake, [4], 1)
+    land_files(lake, [5], 2)
+    land_files(lake, [5], 2, "other")
+    said = f"7 files with 14 visits became 3, in 3 days; 2 {COUNTED}; 0 {SWEPT}\n"
+    assert compact() == (0, "", said)
+    assert numbers(lake) == {3: 1, 4: 1, 5: 1}
+    said = f"0 files with 0 visits became 0, in 0 days; 0 {COUNTED}; 0 {SWEPT}\n"
+    assert compact() == (0, "", said)
+
+
+def test_numbers_are_written_with_commas_and_the_dead_are_swept(lake, compact):
+    land(lake, "acme", [visit()] * 1_500)
+    land(lake, "acme", [visit()])
+    Compactor(lake, lambda: datetime.now(UTC) - READERS_GRACE).run()
+    land(lake, "acme", [visit()] * 2)
+    said = f"2 files with 1,503 visits became 1, in 1 days; 1 {COUNTED}; 2 {SWEPT}\n"
+    assert compact() == (0, "", said)
+    assert sum(paths(lake).values()) == 1_503
+
+
+def test_what_waits_gets_its_file_first(lake, compact):
+    for number in range(3):
+        rows = packed([visit(path=f"/{number}")])
+        pending.keep(lake.manifest, {"acme": rows}, datetime.now(UTC))
+    land_files(lake, [4], 1)
+    assert compact()[0] == 0
+    assert pending.waiting(lake.manifest) == (0, None)
+    assert numbers(lake) == {4: 1}
+    assert paths(lake) == {"/0": 1, "/1": 1, "/2": 1, "/4-0": 2}
+
+
+def test_of_today_a_handful_of_files_stays(lake, compact):
+    now = datetime.now(UTC).replace(tzinfo=None)
+    for moment in [now] * 12 + [now - timedelta(days=1)] * 2:
+        land(lake, "acme", [visit(visited_at=moment)])
+    assert compact()[0] == 0
+    assert sorted(Counter(file.day for file in lake.manifest.live_files("acme")).values()) == [1, 12]
+
+
+def test_a_lake_that_is_not_there_is_one_line_and_not_made(tmp_path, compact):
+    code, out, err = compact(root=tmp_path / "absent")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "there is no lake at" in err
+    assert not (tmp_path / "absent").exists()
+
+
+def test_a_damaged_file_is_named_once_the_rest_is_done(lake, compact):
+    land_files(lake, (3, 4, 5), 2)
+    (broken, *_) = [file for file in lake.manifest.live_files("acme") if file.day.day == 4]
+    path = lake.root / broken.path
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    code, out, err = compact()
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert path.name in err
+    assert "restore it from a backup" in err
+    assert numbers(lake) == {3: 1, 4: 2, 5: 1}
+
+
+def started(lake):
+    return subprocess.Popen([PROGRAM, "compact", "--lake", lake.root], stderr=subprocess.PIPE, text=True, env=ENVIRON)
+
+
+def test_two_at_the_same_time_and_readers_all_come_to_an_end(lake):
+    land_files(lake, range(1, 11), 3)
+    before = paths(lake)
+    running = [started(lake) for _ in range(2)]
+    reads = 0
+    while any(process.poll() is None for process in running):
+        assert paths(lake) == before
+        reads += 1
+    told = [process.communicate()[1] for process in running]
+    assert [process.returncode for process in running] == [0, 0], told
+    assert sum(int(one.partition(" files")[0]) for one in told) == 30  # each file was merged by one of them
+    assert reads > 0
+    assert numbers(lake) == dict.fromkeys(range(1, 11), 1)
+    assert paths(lake) == before
+    assert strays(lake) == set()
+
+
+def test_a_killed_run_loses_and_doubles_nothing_and_the_next_one_does_the_rest(lake):
+    chance = random.Random(KILLS)
+    for turn in range(KILLS):
+        land_files(lake, range(1, 16), 2)
+        before = paths(lake)
+        process = started(lake)
+        pause, dead = threading.Event(), lake.manifest.rows("SELECT count(*) FROM files WHERE deletable_at IS NOT NULL")
+        while process.poll() is None and not pause.wait(0.002):
+            if lake.manifest.rows("SELECT count(*) FROM files WHERE deletable_at IS NOT NULL") != dead:
+                pause.wait(chance.uniform(0, 0.1))  # it is among its merges now
+                process.kill()
+        process.communicate()
+        assert paths(lake) == before, turn
+    Compactor(lake).run()
+    assert set(numbers(lake).values()) == {1}
+    assert paths(lake) == before
+    Compactor(lake, lambda: datetime.now(UTC) + 2 * ABANDONED).sweep()
+    assert strays(lake) == set()
+    assert paths(lake) == before

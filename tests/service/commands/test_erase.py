@@ -1,0 +1,432 @@
+"""`traffic erase`: whom it asks, what its receipt says, and that a running server gives no erased visit again."""
+
+import asyncio
+import io
+import json
+import os
+import pty
+import re
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
+
+import pyarrow.parquet as pq
+import pytest
+
+from data.maintenance import erasure as erasing
+from data.maintenance.erasure import Criteria, Eraser
+from data.store.lake import Lake, sha256_of
+from data.store.pending import keep
+from queries import ANSWERS, Scope, Warehouse
+from service.commands import erase as erase_command
+from service.commands import main
+from service.http.answers import Answers, Workers
+from service.http.cache import AnswerCache
+from tests.visits import land, packed, visit
+
+ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
+DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-08"}
+BIG = 2**64 - 1
+NO_GRACE = """
+import sys
+from datetime import timedelta
+import data.maintenance.erasure
+from service.commands import erase as erase_command
+from service.commands import main
+data.maintenance.erasure.GRACE = timedelta(seconds=float(sys.argv.pop(1)))
+main()
+"""
+"""The program, with another grace."""
+
+
+class Run(NamedTuple):
+    """How a run of the program ended, and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def receipt(self):
+        assert self.code == 0, self.err
+        return json.loads(self.out)
+
+
+@pytest.fixture(autouse=True)
+def grace(monkeypatch):
+    """No wait, unless a test says otherwise."""
+    monkeypatch.setattr(erasing, "GRACE", timedelta(0))
+
+
+@pytest.fixture
+def program(monkeypatch, capsys):
+    """Runs `traffic` in this process."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+
+    def program(*arguments):
+        monkeypatch.setattr(sys, "argv", ["traffic", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return Run(end.value.code, *capsys.readouterr())
+
+    return program
+
+
+@pytest.fixture
+def erase(program, lake):
+    """Runs `traffic erase` over the lake of a test, for acme."""
+    return lambda *flags: program("erase", "--org", "acme", "--lake", lake.root, *flags)
+
+
+def refused(run):
+    """The one line of a run that ended as one with a bad argument must."""
+    assert (run.code, run.out) == (2, ""), run
+    (line,) = run.err.splitlines()
+    assert re.fullmatch(r"traffic: .{10,}", line)
+    return line
+
+
+def rows(lake, organization="acme"):
+    files = lake.manifest.live_files(organization)
+    return [row for file in files for row in pq.ParquetFile(lake.checked(file)).read().to_pylist()]
+
+
+def paths(lake, organization="acme"):
+    return sorted(row["path"] for row in rows(lake, organization))
+
+
+def fill(lake, organization="acme"):
+    """Three days: of each, a visit that differs from the others in every criterion."""
+    kinds = (("sale", "go.example", 7), ("Sale", "old.example", BIG), (None, None, None))
+    for day in (3, 4, 5):
+        land(
+            lake,
+            organization,
+            [
+                visit(
+                    visited_at=datetime(2026, 3, day), short_code=code, domain=domain, visitor=hash_, path=f"/{day}{n}"
+                )
+                for n, (code, domain, hash_) in enumerate(kinds)
+            ],
+        )
+
+
+def file_rows(files):
+    return [{"path": file.path, "sha256": file.sha256, "visits": file.visits} for file in files]
+
+
+# What it does, and what it tells
+
+
+@pytest.mark.parametrize(
+    ("flags", "criteria", "gone"),
+    [
+        (["--short-code", "sale"], {"short_code": "sale"}, "30 40 50"),
+        (["--domain", "OLD.example"], {"domain": "OLD.example"}, "31 41 51"),
+        (["--before", "2026-03-04"], {"before": "2026-03-04"}, "30 31 32"),
+        (["--visitor", "7"], {"visitor": "7"}, "30 40 50"),
+        (["--visitor", str(BIG)], {"visitor": str(BIG)}, "31 41 51"),
+        (["--visitor", "0xFFFFFFFFFFFFFFFF"], {"visitor": str(BIG)}, "31 41 51"),
+        (["--visitor", "0X07", "--before", "2026-03-05"], {"visitor": "7", "before": "2026-03-05"}, "30 40"),
+        (["--visitor", "0"], {"visitor": "0"}, ""),
+        (["--all"], {"all": True}, "30 31 32 40 41 42 50 51 52"),
+    ],
+)
+def test_what_meets_the_criteria_goes_and_the_receipt_says_so(lake, erase, flags, criteria, gone):
+    fill(lake)
+    begun = datetime.now(UTC).replace(microsecond=0)
+    before = lake.manifest.live_files("acme")
+    receipt = erase(*flags, "--yes").receipt
+    after = lake.manifest.live_files("acme")
+    expected = [f"/{day}{number}" for day in (3, 4, 5) for number in range(3)]
+    assert paths(lake) == [path for path in expected if path[1:] not in gone.split()]
+    assert list(receipt) == [
+        "organization", "criteria", "dry_run", "erased_at", "visits", "partitions", "files", "not_reached"
+    ]  # fmt: skip
+    assert (receipt["organization"], receipt["criteria"], receipt["dry_run"]) == ("acme", criteria, False)
+    assert begun <= datetime.fromisoformat(receipt["erased_at"]) <= datetime.now(UTC)
+    assert receipt["erased_at"].endswith("Z")
+    assert (receipt["visits"], receipt["partitions"]) == (len(gone.split()), len({path[0] for path in gone.split()}))
+    assert receipt["files"] == {
+        "before": file_rows(file for file in before if file not in after),
+        "after": file_rows(file for file in after if file not in before),
+    }
+    for file in receipt["files"]["after"]:
+        assert (sha256_of(lake.root / file["path"]), file["visits"]) == (file["sha256"], 2)
+    assert not any((lake.root / file["path"]).exists() for file in receipt["files"]["before"])
+    assert "ackups" in receipt["not_reached"]
+
+
+def test_a_dry_run_prints_the_same_shape_and_changes_nothing(lake, erase):
+    fill(lake)
+    before = lake.manifest.live_files("acme")
+    told = erase("--short-code", "sale", "--dry-run").receipt
+    assert (lake.manifest.live_files("acme"), lake.manifest.epoch("acme")) == (before, 0)
+    done = erase("--short-code", "sale", "--yes").receipt
+    assert (told["dry_run"], told["erased_at"], told["files"]["after"]) == (True, None, [])
+    assert len(done["files"]["after"]) == 3
+    assert told["files"]["before"] == done["files"]["before"] == file_rows(before)
+    assert {name: told[name] for name in told if name not in ("dry_run", "erased_at", "files")} == {
+        name: done[name] for name in done if name not in ("dry_run", "erased_at", "files")
+    }
+
+
+def test_a_dry_run_goes_before_yes(lake, erase):
+    fill(lake)
+    assert erase("--all", "--dry-run", "--yes").receipt["dry_run"]
+    assert len(rows(lake)) == 9
+
+
+def test_stdout_holds_the_receipt_alone_on_one_line(lake, erase):
+    fill(lake)
+    run = erase("--all", "--yes")
+    assert run.out.count("\n") == 1
+    assert run.err.startswith("9 visits of acme on 3 days no longer counted.\n")
+
+
+def test_another_organization_is_left_alone(lake, erase):
+    for name in ("acme", "other"):
+        fill(lake, name)
+    erase("--all", "--yes")
+    assert (paths(lake), len(paths(lake, "other"))) == ([], 9)
+
+
+def test_what_a_server_has_acknowledged_goes_too(lake, erase):
+    table = packed([visit(path="/sent")] * 3)
+    keep(lake.manifest, {"acme": table, "other": table}, datetime.now(UTC))
+    assert erase("--all", "--yes").code == 2  # nobody ever heard of it: no key, no file
+    fill(lake)
+    assert erase("--all", "--yes").receipt["visits"] == 12
+    assert (paths(lake), paths(lake, "other")) == ([], ["/sent"] * 3)
+
+
+def test_an_organization_with_a_key_but_no_visits_has_nothing_to_erase(lake, erase, key_of):
+    key_of(lake)
+    assert erase("--all", "--yes").receipt["visits"] == 0
+
+
+# What it refuses
+
+
+def test_an_organization_or_lake_that_is_not_there_is_refused(lake, program, tmp_path):
+    fill(lake)
+    for name in ("nobody", "_seed", "a/b", ""):
+        for flag in ("--yes", "--dry-run"):
+            assert repr(name) in refused(program("erase", "--org", name, "--all", flag, "--lake", lake.root))
+    missing = program("erase", "--org", "acme", "--all", "--yes", "--lake", tmp_path / "nothing")
+    assert "TRAFFIC_LAKE" in refused(missing)
+    assert not (tmp_path / "nothing").exists()
+    assert len(rows(lake)) == 9
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ([], "--all"),
+        (["--all", "--domain", "go.example"], "--all or --domain"),
+        (["--domain", ""], "--domain is empty"),
+        (["--short-code", "sale", "--visitor", ""], "--visitor is empty"),
+        *((["--visitor", text], "--visitor") for text in ("x", "-1", "0x", "1e3", "1_0", str(2**64), "0x1" + "0" * 16)),
+        *(
+            (["--before", text], "--before")
+            for text in ("x", "2026-3-4", "20260304", "2026-02-30", "2026-W10-1", "2026-03-04T00:00:00Z", "today")
+        ),
+    ],
+)  # fmt: skip
+def test_criteria_that_cannot_be_meant_are_refused(lake, erase, flags, told):
+    fill(lake)
+    assert told in refused(erase(*flags, "--yes"))
+    assert len(rows(lake)) == 9
+
+
+def test_where_nobody_can_be_asked_it_wants_yes_or_dry_run(lake, erase):
+    fill(lake)
+    line = refused(erase("--all"))
+    assert "--yes" in line
+    assert "--dry-run" in line
+    assert len(rows(lake)) == 9
+
+
+def test_a_damaged_file_ends_with_1_and_no_receipt(lake, erase):
+    fill(lake)
+    damaged = lake.root / lake.manifest.live_files("acme")[0].path
+    damaged.write_bytes(b"no Parquet")
+    run = erase("--short-code", "sale", "--yes")
+    assert (run.code, run.out) == (1, "")
+    assert damaged.name in run.err
+
+
+def test_help_shows_an_example(program):
+    run = program("erase", "--help")
+    assert (run.code, run.err) == (0, "")
+    assert "Example: traffic erase --org acme" in run.out
+
+
+# On a terminal
+
+
+@pytest.mark.parametrize(("answer", "left"), [("n", 9), ("y", 6)])
+def test_on_a_terminal_it_shows_what_would_go_and_asks(lake, answer, left):
+    fill(lake)
+    ours, theirs = pty.openpty()
+    flags = ["--org", "acme", "--domain", "go.example", "--lake", lake.root]
+    command = [sys.executable, "-c", NO_GRACE, "0", "erase", *flags]
+    with subprocess.Popen(command, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, env=ENVIRON) as process:
+        os.close(theirs)
+        told = ""
+        while "[y/N]" not in told:
+            told += os.read(ours, 1000).decode()
+        assert "3 visits of acme on 3 days would be deleted, in 3 files." in told
+        assert len(rows(lake)) == 9
+        os.write(ours, f"{answer}\n".encode())
+        out = process.stdout.read()
+    os.close(ours)
+    assert (process.returncode, len(rows(lake))) == (0 if answer == "y" else 130, left)
+    assert json.loads(out)["visits"] == 3 if answer == "y" else out == b""
+    assert not out.startswith(b" ")
+
+
+# The grace
+
+
+def test_it_waits_until_no_query_reads_the_files(lake, erase, monkeypatch):
+    fill(lake)
+    monkeypatch.setattr(erasing, "GRACE", timedelta(seconds=15))
+    (first, *_), slept = lake.manifest.live_files("acme"), []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        assert (lake.root / first.path).exists()
+        assert rows(lake) == []
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    run = erase("--all", "--yes")
+    assert sum(slept) == 15
+    assert "in 15 s" in run.err
+    assert not (lake.root / first.path).exists()
+    del slept[:]
+    assert erase("--all", "--yes").receipt["visits"] == 0
+    assert slept == []
+
+
+def test_what_was_stopped_while_it_waited_is_finished_by_the_next_run(lake, erase, monkeypatch):
+    fill(lake)
+    before = lake.manifest.live_files("acme")
+
+    def stopped(seconds):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(erasing, "GRACE", timedelta(seconds=1))
+        patch.setattr(time, "sleep", stopped)
+        run = erase("--all", "--yes")
+    assert (run.code, run.out, rows(lake)) == (130, "", [])
+    assert all((lake.root / file.path).exists() for file in before)
+    assert erase("--all", "--yes").receipt["visits"] == 0
+    assert not any((lake.root / file.path).exists() for file in before)
+
+
+@pytest.mark.parametrize(("seconds", "code"), [(3, 0), (None, 1)])
+def test_it_waits_for_who_reads_in_the_manifest_but_not_for_ever(lake, erase, monkeypatch, seconds, code):
+    fill(lake)
+    slept = []
+    monkeypatch.setattr(erase_command, "PATIENCE_SECONDS", 5)
+    with closing(sqlite3.connect(lake.root / "manifest.sqlite", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM files").fetchall()
+
+        def sleep(second):
+            slept.append(second)
+            if len(slept) == seconds:
+                reader.execute("ROLLBACK")
+
+        monkeypatch.setattr(time, "sleep", sleep)
+        run = erase("--all", "--yes")
+    assert (run.code, sum(slept), bool(run.out)) == (code, seconds or 5, code == 0)
+    assert run.err.count("manifest.sqlite") == (1 if code == 0 else 2)
+    assert not list(lake.root.glob("visits/organization=acme/*/*.parquet"))
+
+
+# A server that runs meanwhile
+
+
+def asked(client, name="traffic-overview"):
+    response = client.get(f"/analytics/{name}", params=DAYS)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def test_a_held_answer_is_not_given_after_an_erasure_by_another_process(lake, client):
+    fill(lake)
+    assert asked(client)["total_visits"] == asked(client)["total_visits"] == 9
+    command = [sys.executable, "-c", NO_GRACE, "60", "erase", "--org", "acme", "--domain", "go.example", "--yes"]
+    with subprocess.Popen([*command, "--lake", lake.root], stderr=subprocess.PIPE, text=True, env=ENVIRON) as process:
+        assert process.stderr.readline() == "3 visits of acme on 3 days no longer counted.\n"
+        assert asked(client)["total_visits"] == 6  # at once: the other process still waits
+        process.kill()
+
+
+def test_every_endpoint_answers_as_a_server_that_was_started_afterwards(lake, client, opened):
+    fill(lake)
+    held = {name: asked(client, name) for name in ANSWERS}
+    Eraser(lake).run("acme", Criteria("sale"))
+    told = {name: asked(client, name) for name in ANSWERS}
+    with opened(lake) as fresh:
+        assert told == {name: asked(fresh, name) for name in ANSWERS}
+    assert {name for name in ANSWERS if told[name] != held[name]} >= {"dashboard", "traffic-overview", "top-links"}
+
+
+def test_the_answers_of_another_organization_are_held_on(lake, opened):
+    for name in ("acme", "other"):
+        fill(lake, name)
+    with opened(lake, "other") as theirs:
+        asked(theirs)
+        Eraser(lake).run("acme", Criteria())
+        asked(theirs)
+        assert theirs.get("/analytics/cache-stats").json()[0]["hits"] == 1
+
+
+class HeldBack(Warehouse):
+    """A real warehouse whose answers wait at a gate, after they have seen the manifest."""
+
+    def __init__(self, lake):
+        self.gate = threading.Event()
+        self.computed = Counter()
+        super().__init__(lake)
+
+    def answer(self, entry, variables, *unwanted):
+        self.computed[entry.name] += 1
+        assert self.gate.wait(60)
+        return super().answer(entry, variables, *unwanted)
+
+
+@pytest.mark.parametrize("name", ["traffic-overview", "dashboard"])
+def test_an_answer_under_way_during_an_erasure_is_given_to_who_asked_before_only(lake, name):
+    fill(lake)
+    warehouse, workers = HeldBack(lake), Workers()
+    answers = Answers(warehouse, AnswerCache(), workers)
+    scope = Scope("acme", date(2026, 3, 2), date(2026, 3, 8))
+
+    async def ask():
+        before = asyncio.create_task(answers.body(ANSWERS[name], scope))
+        while not warehouse.computed:
+            await asyncio.sleep(0.001)
+        with closing((other := Lake(lake.root)).manifest):
+            Eraser(other).run("acme", Criteria("sale"))
+        after = asyncio.create_task(answers.body(ANSWERS[name], scope))
+        await asyncio.sleep(0)
+        warehouse.gate.set()
+        return await before, await after, await answers.body(ANSWERS[name], scope)
+
+    before, after, later = asyncio.run(ask())
+    workers.close()
+    warehouse.close()
+    assert b'"total_visits":9,' in before
+    assert b'"total_visits":6,' in after
+    assert later == after

@@ -1,0 +1,306 @@
+"""`traffic follow` as a process: what it prints where, how it ends, and what is left when it is killed."""
+
+import json
+import os
+import pty
+import random
+import re
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from datetime import date
+from typing import NamedTuple
+
+import pyarrow.parquet as pq
+import pytest
+
+ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
+
+FORKS = """
+import functools, json, os, sys
+import data.ingest.follower, data.ingest.importer
+from data.rules.classifier import Classifier
+from service.commands import main
+data.ingest.importer.Classifier = functools.cache(Classifier)
+data.ingest.importer.Classifier()
+
+def started(arguments, out, err):
+    child = os.fork()
+    if not child:
+        for number, path in ((1, out), (2, err)):
+            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
+        sys.argv = ["traffic", "follow", *arguments]
+        main()
+    return child
+
+def runs(child):
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
+def ended(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+for line in sys.stdin:
+    name, *asked = json.loads(line)
+    print(json.dumps(globals()[name](*asked)), flush=True)
+"""
+"""Runs the program in processes of their own, which need not load it first, and tells what became of them."""
+
+
+def line(path):
+    return f'203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET {path} HTTP/1.1" 200 5316 "-" "{CHROME}"\n'
+
+
+@pytest.fixture(scope="module")
+def forks():
+    process = subprocess.Popen(
+        [sys.executable, "-c", FORKS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRON
+    )
+
+    def ask(question):
+        process.stdin.write(json.dumps(question, default=str) + "\n")
+        process.stdin.flush()
+        return json.loads(process.stdout.readline())
+
+    yield ask
+    process.communicate(timeout=60)
+
+
+class Run(NamedTuple):
+    """How a run of the program ended, and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Following:
+    """A running `traffic follow`."""
+
+    def __init__(self, forks, folder, *arguments, err=None):
+        self.forks = forks
+        self.out, self.err = folder / "out", err or folder / "err"
+        self.pid = forks(["started", list(arguments), self.out, self.err])
+        self.code = None
+
+    @property
+    def told(self):
+        return self.err.read_text() if self.err.is_file() else ""
+
+    def end(self, number=signal.SIGTERM):
+        os.kill(self.pid, number)
+        return self.ended()
+
+    def ended(self):
+        self.code = self.forks(["ended", self.pid])
+        return Run(self.code, self.out.read_text(), self.told)
+
+
+@pytest.fixture
+def follow(forks, lake, tmp_path):
+    """Starts `traffic follow` over the lake of a test; what still runs at the end of the test is ended."""
+    started = []
+
+    def follow(log, *flags, every="0.02", **how):
+        flags = ("--org", "acme", "--lake", lake.root, "--every", every, *flags)
+        started.append(Following(forks, tmp_path, log, *flags, **how))
+        return started[-1]
+
+    yield follow
+    for process in started:
+        if process.code is None:
+            process.end(signal.SIGKILL)
+
+
+def paths(lake):
+    files = lake.visit_files("acme", date.min, date.max)
+    return Counter(path for file in files for path in pq.ParquetFile(file).read(["path"])["path"].to_pylist())
+
+
+def until(is_so, process):
+    """Wait until something is so, as long as the process runs."""
+    while not is_so():
+        assert process.forks(["runs", process.pid]), process.ended()
+        time.sleep(0.01)
+
+
+def until_told(process):
+    """Wait until a process has written something."""
+    until(lambda: process.told, process)
+
+
+@pytest.fixture
+def log(tmp_path):
+    (tmp_path / "logs").mkdir()
+    return tmp_path / "logs" / "access.log"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_well_when_asked_to_and_everything_finished_has_landed(lake, follow, log, number):
+    log.write_text(line("/a"))
+    process = follow(log, every="600")
+    until(lambda: paths(lake), process)
+    with log.open("a") as file:
+        file.write(line("/b") + line("/c") + line("/unfinished")[:50])
+    run = process.end(number)
+    assert (run.code, run.out) == (0, "")
+    assert paths(lake) == Counter(("/a", "/b", "/c"))
+    told = run.err.splitlines()
+    assert told[0] == f"Lake: {lake.root}"
+    read = len(line("/a") * 3)
+    assert told[-1] == (f"{log}: 3 visits landed, the last of 2015-05-17 10:05:03 UTC; the log is read to byte {read}.")
+    assert len(told) == 3
+
+
+def test_where_there_is_no_terminal_a_line_says_what_landed_once_a_minute(lake, follow, log):
+    log.touch()
+    process = follow(log)
+    for number in range(3):
+        with log.open("a") as file:
+            file.write(line(f"/{number}") + f"garbage {number}\n")
+        until(lambda number=number: len(paths(lake)) > number, process)
+    told = process.end().err.splitlines()
+    assert [re.sub(": .*", "", text) for text in told] == ["Lake", str(log), str(log)]
+    assert "1 visits landed" in told[1]
+    assert re.search(rf"3 visits landed.*; 3 lines not read, noted in {lake.rejects}/acme-[0-9a-f]+\.csv\.", told[2])
+
+
+def test_on_a_terminal_one_line_stays(lake, follow, log):
+    log.write_text(line("/a"))
+    ours, theirs = pty.openpty()
+    process = follow(log, err=os.ttyname(theirs) and type(log)(os.ttyname(theirs)))
+    told = b""
+    while b"access.log: 1 visits, last 2015-05-17 10:05:03" not in told:
+        told += os.read(ours, 10_000)
+    process.end()
+    os.set_blocking(ours, False)
+    told += os.read(ours, 1 << 20)
+    os.close(theirs)
+    os.close(ours)
+    assert told.count(b"\n") == 3  # the lake, the line that stays when it goes, the summary
+    assert process.out.read_text() == ""
+
+
+def test_a_log_that_is_not_there_yet_is_waited_for(lake, follow, log):
+    process = follow(log)
+    until(lambda: "waiting for it" in process.told, process)
+    log.write_text(line("/a"))
+    until(lambda: paths(lake), process)
+    run = process.end()
+    assert run.code == 0
+    assert run.err.count("waiting for it") == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "flags", "told"),
+    [
+        (None, (), "no folder"),
+        ("XYZZY\n" * 5, (), "no log format explains its first 5 lines"),
+        ("XYZZY\n" * 5, ("--format", "combined"), "none of its 5 lines is in the combined format"),
+        ("", ("--format", "nonsense"), "nonsense"),
+        ("", ("--every", "0"), "--every"),
+        ("", ("--short-code-pattern", "^/abc$"), "one (group)"),
+        ("", ("--org", "a/b"), "a/b"),
+        ("\x1f\x8b\x08\x00", (), "traffic import"),
+    ],
+)
+def test_what_cannot_be_followed_ends_with_one_line_and_2(follow, log, content, flags, told):
+    if content is None:
+        log = log.parent / "nowhere" / "access.log"
+    else:
+        log.write_bytes(content.encode("latin-1"))
+    run = follow(log, *flags).ended()
+    assert (run.code, run.out) == (2, "")
+    (sentence,) = [text for text in run.err.splitlines() if not text.startswith("Lake: ")]
+    assert sentence.startswith("traffic: ")
+    assert told in sentence
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux lets one process limit another")
+def test_a_full_disk_is_told_once_and_nothing_is_lost(lake, follow, log):
+    log.write_text(line("/a"))
+    reader, writer = os.pipe()
+    process = follow(log, err=type(log)(f"/proc/{os.getpid()}/fd/{writer}"))  # a pipe knows no such limit
+    until(lambda: paths(lake), process)
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+    with log.open("a") as file:
+        file.write(line("/b"))
+    told = b""
+    while b"Nothing is lost" not in told:
+        told += os.read(reader, 10_000)
+    with log.open("a") as file:
+        file.write(line("/c"))
+    time.sleep(0.2)  # some ticks
+    assert paths(lake) == Counter(("/a",))
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    while b"land again" not in told:
+        told += os.read(reader, 10_000)
+    until(lambda: len(paths(lake)) == 3, process)
+    assert process.end().code == 0
+    os.close(writer)
+    while more := os.read(reader, 10_000):
+        told += more
+    os.close(reader)
+    assert told.count(b"Nothing is lost") == told.count(b"land again") == 1
+    assert paths(lake) == Counter(("/a", "/b", "/c"))
+
+
+KILLS = 15
+
+
+class Writer(threading.Thread):
+    """A server that writes unique lines, now and then a piece of one first, to a log that is rotated meanwhile."""
+
+    def __init__(self, log):
+        super().__init__()
+        self.log = log
+        self.lines = self.rotations = 0
+        self.is_over = threading.Event()
+
+    def run(self):
+        choice = random.Random(5)
+        file = self.log.open("a")
+        while not self.is_over.wait(choice.uniform(0, 0.01)):
+            text = line(f"/{self.lines}")
+            cut = choice.choice((0, 0, choice.randrange(len(text))))
+            for part in (text[:cut], text[cut:]):
+                file.write(part)
+                file.flush()
+            self.lines += 1
+            if self.lines > 100 and choice.random() < 0.01:  # the server goes on in the old file for a while
+                self.log.rename(self.log.with_name(f"access.log.{self.rotations:03}"))
+                self.rotations += 1
+            elif not self.log.exists() and choice.random() < 0.1:
+                file.close()
+                file = self.log.open("a")
+        file.close()
+
+
+def test_a_process_killed_again_and_again_loses_and_doubles_nothing(lake, follow, log):
+    choice, ends = random.Random(3), []
+    writer = Writer(log)
+    writer.start()
+    process = follow(log, every="0.01")
+    until(lambda: paths(lake), process)
+    for _ in range(KILLS):
+        ends.append(process.end(signal.SIGKILL).code)
+        process.err.unlink()
+        process = follow(log, every="0.01")
+        until_told(process)
+        time.sleep(choice.uniform(0, 0.3))
+    writer.is_over.set()
+    writer.join()
+    until(lambda: paths(lake).total() >= writer.lines, process)
+    assert process.end().code == 0
+    found = paths(lake)
+    lost = writer.lines - len(found)
+    doubled = found.total() - len(found)
+    told = f"{KILLS} kills, {writer.rotations} rotations, {writer.lines} lines: {lost} lost, {doubled} doubled"
+    sys.stdout.write(f"{told}\n")
+    assert ends == [-signal.SIGKILL] * KILLS
+    assert (lost, doubled) == (0, 0)
+    assert found.keys() == {f"/{number}" for number in range(writer.lines)}

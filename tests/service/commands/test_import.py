@@ -1,0 +1,82 @@
+"""`traffic import` of logs that must be told how they look."""
+
+import sys
+from datetime import date
+
+import pyarrow.parquet as pq
+import pytest
+
+from data.logs.formats import FORMATS
+from service.commands import main
+
+NOTATION = '$remote_addr [$time_local] "$request" $status "$http_user_agent" $host'
+NGINX = '203.0.113.7 [04/Mar/2026:10:05:03 +0000] "GET /abc HTTP/1.1" 302 "curl/8.5.0" go.example.com\n'
+CSV = "ts,link,client\n2026-03-04T10:05:03Z,https://go.example.com/abc,203.0.113.7\n"
+
+
+@pytest.fixture
+def traffic(monkeypatch, capsys):
+    """Runs `traffic import` with some arguments: its exit code, what it printed and what it told."""
+
+    def traffic(*arguments):
+        monkeypatch.setattr(sys, "argv", ["traffic", "import", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "400")
+        with pytest.raises(SystemExit) as end:
+            main()
+        return (end.value.code, *capsys.readouterr())
+
+    return traffic
+
+
+@pytest.fixture
+def run(lake, tmp_path, traffic):
+    """Runs `traffic import` on a text; what it told, and its exit code."""
+
+    def run(text, *flags):
+        path = tmp_path / "access.log"
+        path.write_text(text, "utf-8")
+        code, printed, told = traffic(path, "--org", "acme", "--lake", lake.root, *flags)
+        assert printed == ""
+        return told, code
+
+    return run
+
+
+def paths(lake):
+    files = lake.visit_files("acme", date(2026, 1, 1), date(2026, 12, 31))
+    return [(visit["domain"], visit["path"]) for file in files for visit in pq.ParquetFile(file).read().to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("text", "flags"), [(NGINX, ("--log-format", NOTATION)), (CSV, ("--columns", "time=ts,url=link,ip=client"))]
+)
+def test_a_log_that_is_told_how_it_looks_lands(lake, run, text, flags):
+    told, code = run(text, *flags)
+    assert (code, "1 visits landed from 1 lines" in told) == (0, True)
+    assert paths(lake) == [("go.example.com", "/abc")]
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "told"),
+    [
+        (NGINX, (), "--log-format"),
+        (CSV, (), "--columns"),
+        (CSV, ("--format", "csv"), "it has no column 'time' for time; it has ts, link, client."),
+        (CSV, ("--columns", "when=ts"), "--columns: 'when' tells nothing of a visit; known are time, ip,"),
+        (NGINX, ("--log-format", "$remote_addr$request"), "--log-format has $remote_addr and $request side by side"),
+    ],
+)
+def test_what_cannot_be_read_ends_with_one_clear_line(lake, run, text, flags, told):
+    said, code = run(text, *flags)
+    assert code == 2
+    assert told in said
+    assert "Traceback" not in said
+    assert "203.0.113.7" not in said
+    assert paths(lake) == []
+
+
+def test_the_help_names_every_format_and_shows_how_logs_are_described(traffic):
+    code, printed, _ = traffic("--help")
+    assert code == 0
+    told = " ".join(printed.split())
+    assert [name for name in (*FORMATS, "$remote_addr [$time_local]", "time=ts,ip=") if name not in told] == []

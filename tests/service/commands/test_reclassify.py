@@ -1,0 +1,337 @@
+"""`traffic reclassify`: what it prints where, and what is left when it is killed or others write meanwhile."""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import closing, contextmanager
+from datetime import date, datetime, timedelta
+from typing import NamedTuple
+
+import pyarrow.parquet as pq
+import pytest
+
+from data import Lake
+from data.ingest.importer import Importer, Options
+from data.rules.bots import readable_user_agent
+from data.rules.tables import rules_version
+from tests.visits import land, visit
+
+ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
+START, END = date(1, 1, 1), date(9999, 12, 31)
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
+GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
+
+RULES = """
+import functools, io, json, os, sys
+import data.ingest.importer, data.maintenance.reclassification
+from data.rules.classifier import Classifier
+from service.commands import main
+data.ingest.importer.Classifier = data.maintenance.reclassification.Classifier = functools.cache(Classifier)
+data.ingest.importer.Classifier()
+"""
+LOOP = """
+asked, told = sys.stdin, sys.stdout
+for line in asked:
+    sys.argv = ["traffic", *json.loads(line)]
+    sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
+    code = "no exit"
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code
+    except BaseException as error:
+        print(f"Traceback: {error!r}", file=sys.stderr)
+    print(json.dumps([code, sys.stdout.getvalue(), sys.stderr.getvalue()]), file=told)
+    told.flush()
+"""
+"""Runs the program's entry point again and again in one process: to start a new one takes most of a second."""
+
+FORKS = """
+def started(arguments):
+    child = os.fork()
+    if not child:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.argv = ["traffic", *arguments]
+        main()
+    return child
+
+def runs(child):
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked == "any running?":
+        told = any(map(runs, children))
+    elif asked == "ended how?":
+        told = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    else:
+        told = children = [started(arguments) for arguments in asked]
+    print(json.dumps(told), flush=True)
+"""
+"""Runs the program in processes of their own, which need not load it first; until it is asked how they ended,
+nobody else gets their ids."""
+
+
+class Run(NamedTuple):
+    """How a run of the program ended, and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+
+@contextmanager
+def answering(code):
+    """A process that reads lines of JSON and answers each with a line of JSON."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", RULES + code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRON
+    )
+
+    def ask(question):
+        process.stdin.write(json.dumps(question, default=str) + "\n")
+        process.stdin.flush()
+        return json.loads(process.stdout.readline())
+
+    yield ask
+    process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def program():
+    """Runs `traffic` with some arguments."""
+    with answering(LOOP) as ask:
+        yield lambda *arguments: Run(*ask(arguments))
+
+
+@pytest.fixture(scope="module")
+def forks():
+    """Runs `traffic` several times at once, each in a process of its own."""
+    with answering(FORKS) as ask:
+        yield ask
+
+
+@pytest.fixture
+def reclassify(program, lake):
+    """Runs `traffic reclassify` over the lake of a test."""
+    return lambda *flags: program("reclassify", *flags, "--lake", lake.root)
+
+
+def visits(lake, organization="acme"):
+    """Every live visit of an organization, the day of each beside it."""
+    files = lake.manifest.live_files(organization, START, END)
+    return [(file.day, row) for file in files for row in pq.ParquetFile(lake.checked(file)).read().to_pylist()]
+
+
+def categories(lake, organization="acme"):
+    return Counter(row["bot_category"] for _, row in visits(lake, organization))
+
+
+def refused(run):
+    """The one line of a run that ended as one with a bad argument must."""
+    assert (run.code, run.out) == (2, ""), run
+    (line,) = run.err.splitlines()
+    assert line.startswith("traffic: ")
+    return line
+
+
+# What is printed
+
+MOVED = [
+    *[visit(user_agent="GPTBot/1.2")] * 3,
+    visit(user_agent="GPTBot/1.1"),
+    *[visit(user_agent=CHROME)] * 2,
+    visit(user_agent=None),
+    visit(user_agent=CHROME, operating_system="Linux", browser="Chrome"),
+]
+TABLE = [
+    ["from", "to", "visits", "most frequent user agent"],
+    ["human", "ai_training", "4", "GPTBot/1.2"],
+    ["human", "(other details)", "2", CHROME],
+    ["human", "other_bot", "1", "(none)"],
+]
+
+
+def table(out):
+    return [re.split(r"\s{2,}", line.strip()) for line in out.splitlines()]
+
+
+def test_the_table_of_moves_goes_to_stdout_and_the_summary_to_stderr(lake, reclassify):
+    land(lake, "acme", MOVED)
+    land(lake, "other", [visit(visited_at=datetime(2026, 3, 5), user_agent=CHROME)] * 1200)
+    land(lake, "other", [visit(rules_version=rules_version())])
+    dry = reclassify("--dry-run", "--org", "acme")
+    assert (dry.code, table(dry.out)) == (0, TABLE)
+    assert dry.err == "8 of 8 visits in 1 days would be classified anew; 7 of them come out differently.\n"
+    assert categories(lake) == {"human": 8}
+    run = reclassify()
+    assert (run.code, table(run.out)[1:3]) == (
+        0,
+        [["human", "(other details)", "1,202", CHROME], ["human", "ai_training", "4", "GPTBot/1.2"]],
+    )
+    assert run.err == "1,208 of 1,209 visits in 2 days classified anew; 1,207 of them come out differently.\n"
+    again = reclassify()
+    assert again == (0, "", "0 of 1,209 visits in 0 days classified anew; 0 of them come out differently.\n")
+
+
+def test_one_organization_is_reclassified_alone(lake, reclassify):
+    for name in ("acme", "other"):
+        land(lake, name, [visit(user_agent=GPTBOT)])
+    assert reclassify("--org", "acme").code == 0
+    assert [categories(lake, name) for name in ("acme", "other")] == [{"ai_training": 1}, {"human": 1}]
+
+
+def test_a_long_user_agent_is_not_cut_where_there_is_no_terminal(lake, reclassify):
+    land(lake, "acme", [visit(user_agent=f"GPTBot/{'9' * 1000}")])
+    assert f"GPTBot/{'9' * 1000}\n" in re.sub(" +\n", "\n", reclassify().out)
+
+
+@pytest.mark.parametrize(
+    "agent", ["GPTBot/1.2 [en] (X11)", "GPTBot/1.2 [/red]", "GPTBot/1.2 [link=x]", "GPTBot/1.2 \\[b]"]
+)
+def test_a_user_agent_with_brackets_is_shown_as_it_is(lake, reclassify, agent):
+    land(lake, "acme", [visit(user_agent=agent)])
+    run = reclassify()
+    assert (run.code, table(run.out)[-1]) == (0, ["human", "ai_training", "1", agent])
+
+
+def test_a_user_agent_cannot_steer_the_terminal(lake, reclassify):
+    land(lake, "acme", [visit(user_agent=readable_user_agent(r"GPTBot/1.2 \x1b]0;owned\x07"))])
+    assert "\x1b" not in reclassify().out
+
+
+def test_an_organization_or_lake_that_is_not_there_is_refused(lake, program, reclassify, key_of, tmp_path):
+    land(lake, "acme", [visit()])
+    for name in ("nobody", "_seed", "a/b"):
+        assert repr(name) in refused(reclassify("--org", name))
+        assert repr(name) in refused(reclassify("--org", name, "--dry-run"))
+    assert "TRAFFIC_LAKE" in refused(program("reclassify", "--lake", tmp_path / "nothing"))
+    assert not (tmp_path / "nothing").exists()
+    assert "extra" in refused(reclassify("extra"))
+    assert categories(lake) == {"human": 1}
+
+
+def test_a_lake_without_visits_has_nothing_to_reclassify(reclassify):
+    assert reclassify() == (0, "", "0 of 0 visits in 0 days classified anew; 0 of them come out differently.\n")
+
+
+def test_a_damaged_file_ends_with_1_names_the_file_and_keeps_what_was_done(lake, reclassify):
+    for day in (3, 4, 5):
+        land(lake, "acme", [visit(visited_at=datetime(2026, 3, day), user_agent=GPTBOT)])
+    damaged = lake.root / lake.manifest.live_files("acme", date(2026, 3, 4), date(2026, 3, 4))[0].path
+    content = damaged.read_bytes()
+    damaged.write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
+    run = reclassify()
+    assert (run.code, run.out) == (1, "")
+    assert re.fullmatch(rf"traffic: [^\n]*{damaged.name}[^\n]*\n", run.err)
+    damaged.write_bytes(content)
+    assert categories(lake) == {"ai_training": 1, "human": 2}
+
+
+def test_help_shows_an_example(program):
+    run = program("reclassify", "--help")
+    assert (run.code, run.err) == (0, "")
+    assert "Example: traffic reclassify --dry-run" in run.out
+
+
+# Killed, and beside others
+
+KILLS = 10
+DAYS = 16
+
+
+def fill(lake, *organizations):
+    """Land visits of other rules, the visits of every day in two files."""
+    agents = (CHROME, "GPTBot/1.2", "curl/8.9.1") * 2
+    for name in organizations:
+        for part in range(2):
+            moments = [datetime(2026, 1, 1, part, 5) + timedelta(days) for days in range(DAYS)]
+            land(
+                lake,
+                name,
+                [
+                    visit(visited_at=moment, user_agent=agent, path=f"/{part}/{number}")
+                    for moment in moments
+                    for number, agent in enumerate(agents)
+                ],
+            )
+
+
+def partitions(lake):
+    """The visits of every organization and day as they count now."""
+    told = {}
+    for name in lake.manifest.organizations():
+        for day, row in visits(lake, name):
+            told.setdefault((name, day), []).append(row)
+    return {place: sorted(rows, key=lambda row: (row["path"], row["visited_at"])) for place, rows in told.items()}
+
+
+def test_a_killed_run_leaves_whole_partitions_and_the_next_ones_do_the_rest(lake, program, forks):
+    fill(lake, "acme", "other")
+    before, choice, done, ends = partitions(lake), random.Random(11), 0, []
+    facts = ("visited_at", "path", "user_agent", "visitor", "short_code")
+    for _ in range(KILLS):
+        (process,) = forks([["reclassify", "--lake", lake.root]])
+        while forks("any running?") and epochs(lake) == done:
+            time.sleep(0.002)
+        time.sleep(choice.uniform(0, 0.12))
+        os.kill(process, signal.SIGKILL)
+        ends += forks("ended how?")
+        left, done = partitions(lake), epochs(lake)
+        assert sum(rows != before[place] for place, rows in left.items()) == done
+        for place, rows in left.items():
+            assert len({row["rules_version"] for row in rows}) == 1, place
+            assert [[row[name] for name in facts] for row in rows] == [
+                [row[name] for name in facts] for row in before[place]
+            ]
+    assert -signal.SIGKILL in ends
+    run = program("reclassify", "--lake", lake.root)
+    assert run.code == 0
+    todo = len(before) - done
+    assert run.err.startswith(f"{12 * todo} of {12 * len(before)} visits in {todo} days")
+    after = partitions(lake)
+    assert after.keys() == before.keys()
+    assert {row["rules_version"] for rows in after.values() for row in rows} == {rules_version()}
+    for name in ("acme", "other"):
+        assert categories(lake, name) == dict.fromkeys(("human", "ai_training", "other_bot"), 4 * DAYS)
+
+
+def epochs(lake):
+    return sum(lake.manifest.epoch(name) for name in ("acme", "other"))
+
+
+def log_of(name, number_of_lines, day=1):
+    return "".join(
+        f'203.0.113.7 - - [{day + number % DAYS:02}/Jan/2026:10:05:03 +0000] "GET /{name}/{number} HTTP/1.1" 200 5 '
+        f'"-" "{GPTBOT if number % 2 else CHROME}"\n'
+        for number in range(number_of_lines)
+    )
+
+
+def test_imports_beside_a_reclassification_lose_and_double_nothing(lake, forks, tmp_path):
+    fill(lake, "acme")
+    grown, other = tmp_path / "grown.log", tmp_path / "other.log"
+    grown.write_text(log_of("grown", 60)[: -len('GPTBot/1.2; +https://openai.com/gptbot"\n')])
+    Importer(lake).run(grown, Options("acme"))
+    before = Counter((day, row["path"]) for day, row in visits(lake))
+    with lake.manifest.transaction() as db:
+        assert db.execute("SELECT count(*) FROM files WHERE unfinished_of IS NOT NULL").fetchone() == (1,)
+    grown.write_text(log_of("grown", 100))
+    other.write_text(log_of("other", 500))
+    imports = [["import", log, "--org", "acme", "--lake", lake.root] for log in (grown, other)]
+    forks([["reclassify", "--lake", lake.root], *imports])
+    assert forks("ended how?") == [0, 0, 0]
+    new = [("grown", number) for number in range(60, 100)] + [("other", number) for number in range(500)]
+    new = Counter((date(2026, 1, 1 + number % DAYS), f"/{name}/{number}") for name, number in new)
+    told = visits(lake)
+    assert Counter((day, row["path"]) for day, row in told) == before + new
+    assert {row["rules_version"] for _, row in told} == {rules_version()}
+    assert {row["bot_category"] for _, row in told if row["path"] == "/grown/59"} == {"ai_training"}
+    assert list(lake.staging.iterdir()) == []
+    with closing(Lake(lake.root).manifest) as manifest:
+        assert manifest.epoch("acme") == DAYS

@@ -1,0 +1,324 @@
+"""Answers held for five minutes: one computation for equal requests, nobody's but the caller's, and never too many."""
+
+import asyncio
+import threading
+from collections import Counter
+from contextlib import asynccontextmanager
+from datetime import UTC, date, datetime
+
+import httpx2
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from queries import ANSWERS, Scope, Warehouse
+from service.app import create_app
+from service.http import cache
+from service.http.answers import MOST_COMPUTING, Answers, Workers
+from service.http.cache import TTL_SECONDS, AnswerCache, Slot
+from service.http.errors import Overloaded
+from tests.visits import land, visit
+
+OVERVIEW, DEVICES, DASHBOARD = (ANSWERS[name] for name in ("traffic-overview", "devices", "dashboard"))
+START, END = date(2026, 3, 1), date(2026, 3, 15)
+NOON = datetime(2026, 3, 15, 12, tzinfo=UTC)
+MINE, THEIRS = Scope("acme", START, END), Scope("other", START, END)
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+class Engine(Warehouse):
+    """A real warehouse whose answers are counted, and can be held back or made to fail."""
+
+    def __init__(self, lake):
+        self.computed = Counter()
+        self.snapshots = 0
+        self.open = threading.Event()
+        self.open.set()
+        self.failure = None
+        super().__init__(lake)
+
+    def variables(self, scope):
+        self.snapshots += 1
+        return super().variables(scope)
+
+    def answer(self, entry, variables, *unwanted):
+        self.computed[entry.name, variables["scope"]["organization"]] += 1
+        assert self.open.wait(30)
+        if self.failure:
+            raise self.failure
+        return super().answer(entry, variables, *unwanted)
+
+
+@pytest.fixture
+def engine(lake):
+    land(lake, "acme", [visit()])
+    land(lake, "other", [visit(), visit()])
+    engine = Engine(lake)
+    yield engine
+    engine.open.set()
+    engine.close()
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def answers(engine, clock):
+    workers = Workers()
+    yield Answers(engine, AnswerCache(clock), workers)
+    engine.open.set()
+    workers.close()
+
+
+def test_equal_requests_at_once_run_one_query(answers, engine):
+    async def ask():
+        return await asyncio.gather(*(answers.body(OVERVIEW, MINE) for _ in range(200)))
+
+    bodies = asyncio.run(ask())
+    assert len(set(bodies)) == 1
+    assert b'"total_visits":1,' in bodies[0]
+    assert sum(engine.computed.values()) == 1
+
+
+def test_two_hundred_dashboards_and_endpoints_at_once_run_each_query_once(answers, engine):
+    async def ask():
+        return await asyncio.gather(
+            *(answers.body(entry, MINE) for _ in range(100) for entry in (DASHBOARD, OVERVIEW, DEVICES))
+        )
+
+    bodies = asyncio.run(ask())
+    assert len(set(bodies)) == 3
+    assert set(engine.computed.values()) == {1}
+    assert {name for name, _ in engine.computed} >= {part.name for _, part in DASHBOARD.members}
+
+
+def test_an_answer_is_held_for_five_minutes_and_not_longer(answers, engine, clock, lake):
+    async def ask():
+        first = await answers.body(OVERVIEW, MINE)
+        land(lake, "acme", [visit()])
+        clock.now = TTL_SECONDS - 0.001
+        assert await answers.body(OVERVIEW, MINE) == first
+        clock.now = TTL_SECONDS
+        second = await answers.body(OVERVIEW, MINE)
+        assert b'"total_visits":2,' in second
+
+    asyncio.run(ask())
+    assert sum(engine.computed.values()) == 2
+
+
+def test_the_dashboard_shares_the_answers_of_its_members(answers, engine):
+    async def ask():
+        one = await answers.body(DEVICES, MINE)
+        whole = await answers.body(DASHBOARD, MINE)
+        assert one in whole
+        assert await answers.body(OVERVIEW, MINE) in whole
+
+    asyncio.run(ask())
+    assert engine.computed["devices", "acme"] == engine.computed["traffic-overview", "acme"] == 1
+
+
+def test_a_cold_dashboard_looks_at_the_manifest_once(answers, engine):
+    asyncio.run(answers.body(DASHBOARD, MINE))
+    assert engine.snapshots == 1
+
+
+def test_organizations_and_scopes_never_share_an_answer(answers, engine):
+    async def ask():
+        scopes = [MINE, THEIRS, Scope("acme", START, END, domain="go.example"), Scope("Acme", START, END)]
+        scopes += [Scope("acme", START, date(2026, 3, 14)), Scope("acme", START, END, short_code="")]
+        bodies = await asyncio.gather(*(answers.body(OVERVIEW, scope) for scope in scopes))
+        return [int(body.split(b":")[1].split(b",")[0]) for body in bodies]
+
+    assert asyncio.run(ask()) == [1, 2, 1, 0, 1, 0]
+    assert sum(engine.computed.values()) == 6
+
+
+def test_a_failure_reaches_everybody_who_waits_and_is_not_held(answers, engine):
+    async def ask():
+        engine.failure = RuntimeError("out of order")
+        failures = await asyncio.gather(*(answers.body(OVERVIEW, MINE) for _ in range(50)), return_exceptions=True)
+        assert {str(failure) for failure in failures} == {"out of order"}
+        engine.failure = None
+        assert b'"total_visits":1,' in await answers.body(OVERVIEW, MINE)
+
+    asyncio.run(ask())
+    assert sum(engine.computed.values()) == 2
+
+
+def test_who_leaves_does_not_take_the_answer_from_others(answers, engine):
+    async def ask():
+        engine.open.clear()
+        leaving, staying = (asyncio.create_task(answers.body(OVERVIEW, MINE)) for _ in range(2))
+        await asyncio.sleep(0.05)
+        leaving.cancel()
+        await asyncio.sleep(0)
+        engine.open.set()
+        assert b'"total_visits":1,' in await staying
+        with pytest.raises(asyncio.CancelledError):
+            await leaving
+
+    asyncio.run(ask())
+
+
+def test_places_are_given_back_after_answers_failures_and_departures(answers, engine):
+    def scopes(year):
+        return [Scope("acme", date(year, 1, day), END) for day in range(1, 32)]
+
+    async def ask():
+        for round_, failure in enumerate((None, RuntimeError("out of order"), None)):
+            engine.failure = failure
+            tasks = [asyncio.create_task(answers.body(OVERVIEW, scope)) for scope in scopes(2020 + round_)]
+            await asyncio.sleep(0)
+            if round_ == 2:
+                for task in tasks:
+                    task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        while answers._workers._computing:
+            await asyncio.sleep(0.01)
+        engine.failure = None
+        await answers.body(DASHBOARD, MINE)
+
+    asyncio.run(ask())
+
+
+def test_past_the_last_place_a_request_is_refused_but_held_and_shared_answers_go_on(answers, engine):
+    async def ask():
+        await answers.body(DEVICES, MINE)
+        engine.open.clear()
+        scopes = [Scope(f"org-{number}", START, END) for number in range(MOST_COMPUTING)]
+        tasks = [
+            asyncio.create_task(answers.body(OVERVIEW if number % 10 else DASHBOARD, scope))
+            for number, scope in enumerate(scopes)
+        ]
+        await asyncio.sleep(0)  # their turn
+        await asyncio.sleep(0)
+        with pytest.raises(Overloaded):
+            await answers.body(OVERVIEW, MINE)
+        await answers.body(DEVICES, MINE)  # held
+        shared = asyncio.create_task(answers.body(OVERVIEW, Scope("org-7", START, END)))  # being computed
+        await asyncio.sleep(0)
+        assert not shared.done()
+        engine.open.set()
+        await asyncio.gather(*tasks, shared)
+        await answers.body(OVERVIEW, MINE)
+
+    assert MOST_COMPUTING == 32
+    asyncio.run(ask())
+
+
+@asynccontextmanager
+async def asking(app, key):
+    """A caller from a new address each time."""
+    numbers = iter(range(1, 10_000))
+
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app, raise_app_exceptions=False, client=("10.0.0.1", 1)), base_url="http://test"
+    ) as client:
+
+        def ask(path):
+            forwarded = f"203.0.{(number := next(numbers)) >> 8}.{number & 255}"
+            return client.get(path, headers={"Authorization": f"Bearer {key}", "X-Forwarded-For": forwarded})
+
+        yield ask
+
+
+def test_an_overloaded_service_answers_503_at_once_and_recovers(lake, settings, key_of, monkeypatch):
+    land(lake, "acme", [visit()])
+    gate, variables, admit = threading.Event(), Warehouse.variables, Workers.admit
+    admitted = []
+
+    def held_back(self, scope):
+        assert gate.wait(30)
+        return variables(self, scope)
+
+    def counted(self):
+        admit(self)
+        admitted.append(self)
+
+    monkeypatch.setattr(Warehouse, "variables", held_back)
+    monkeypatch.setattr(Workers, "admit", counted)
+    app = create_app(settings(lake), lambda: NOON)
+
+    async def ask():
+        async with asking(app, key_of(lake)) as ask:
+            paths = [f"/analytics/devices?domain=d{number}.example" for number in range(MOST_COMPUTING)]
+            waiting = [asyncio.create_task(ask(path)) for path in paths]
+            while len(admitted) < MOST_COMPUTING:
+                await asyncio.sleep(0.01)
+            refused = [await ask(path) for path in ("/analytics/browsers", "/analytics/weekly-trend")]
+            free = [await ask("/jobs"), await ask("/analytics/cache-stats")]
+            gate.set()
+            answered = await asyncio.gather(*waiting)
+            return refused, free, answered, await ask("/analytics/browsers")
+
+    refused, free, answered, later = asyncio.run(ask())
+    for response in refused:
+        assert response.status_code == 503
+        assert list(response.json()) == ["error", "message"]
+        assert response.headers["content-type"] == "application/json"
+        assert [value for name, value in response.headers.multi_items() if name == "retry-after"] == ["1"]
+        assert (response.headers["x-ratelimit-limit"], response.headers["x-ratelimit-remaining"]) == ("60", "59")
+        assert int(response.headers["x-ratelimit-reset"]) > 1_700_000_000
+    assert {response.status_code for response in [*free, *answered, later]} == {200}
+
+
+# The cache alone, against a plain model of what may be served
+
+
+steps = st.lists(
+    st.tuples(st.sampled_from(["acme", "other"]), st.integers(0, 2), st.sampled_from([0, 1, 150, 299, 300, 301])),
+    min_size=1,
+    max_size=60,
+)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(steps)
+def test_what_is_served_is_never_older_than_five_minutes_and_never_anothers(script):
+    async def play():
+        clock = Clock()
+        held = AnswerCache(clock)
+        for organization, number, pause in script:
+            slot = Slot("devices", Scope(organization, START, date(2026, 3, 10 + number)))
+            body = held.held(slot)
+            if body is None:
+                made = f"{organization} {number} {clock.now}".encode()
+                body = await held.compute(slot, lambda made=made: asyncio.sleep(0, made))
+            owner, which, made_at = body.decode().split()
+            assert (owner, int(which)) == (organization, number)
+            assert clock.now - float(made_at) < TTL_SECONDS
+            for name in ("acme", "other"):
+                total, devices = held.statistics(name, ["devices"])
+                assert total == devices | {"scope": "total"}
+                assert devices["oldest_age_seconds"] is None or devices["oldest_age_seconds"] < TTL_SECONDS
+            clock.now += pause
+
+    asyncio.run(play())
+
+
+def test_the_cache_is_bounded_in_bytes_and_counts_what_it_drops(monkeypatch):
+    monkeypatch.setattr(cache, "MOST_BYTES", 10_000)
+
+    async def fill():
+        held = AnswerCache(Clock())
+        for day in range(1, 16):
+            slot = Slot("devices", Scope("acme", date(2026, 3, day), END))
+            await held.compute(slot, lambda: asyncio.sleep(0, b"x" * 1_000))
+        huge = Slot("browsers", MINE)
+        assert await held.compute(huge, lambda: asyncio.sleep(0, b"x" * 10_000)) == b"x" * 10_000
+        assert held.held(huge) is None
+        return held.statistics("acme", ["devices", "browsers"])
+
+    total, devices, browsers = asyncio.run(fill())
+    assert (devices["entries"], devices["bytes"], devices["evictions"]) == (6, 6_000, 9)
+    assert browsers["entries"] == 0
+    assert total == devices | {"scope": "total"}

@@ -1,0 +1,26 @@
+"""What is made of a body that does not come whole."""
+
+import asyncio
+
+import pytest
+from starlette.requests import Request
+
+from service.api_keys import Control
+from service.http.authentication import Caller
+from service.http.endpoints import api_keys
+from service.http.errors import BadBody
+
+
+def test_a_client_that_leaves_before_it_has_named_a_key_sent_a_bad_body_and_gets_none(lake):
+    pieces = iter([{"type": "http.request", "body": b'{"name":', "more_body": True}, {"type": "http.disconnect"}])
+
+    async def receive():
+        return next(pieces)
+
+    control = Control(lake)
+    caller = Caller("acme", "editor", "somebody", is_key=False)
+    request = Request({"type": "http", "method": "POST", "headers": [], "caller": caller}, receive)
+    with pytest.raises(BadBody, match="did not come whole"):
+        asyncio.run(api_keys(control)(request))
+    assert control.keys_of("acme") == []
+    control.close()

@@ -1,0 +1,74 @@
+"""The port of the operator's own tools: health that costs nothing to ask, numbers that Prometheus reads."""
+
+import asyncio
+
+import httpx2
+from prometheus_client.parser import text_string_to_metric_families
+
+from service.http.monitoring import HEALTH_SECONDS, Health
+from tests.visits import land, visit
+
+
+def test_it_answers_without_token_and_limit_and_tells_what_was_asked(lake, serving, key_of):
+    land(lake, "acme", [visit()])
+    key = {"Authorization": f"Bearer {key_of(lake)}"}
+    with serving(lake, monitor_port=0) as server, httpx2.Client(trust_env=False, timeout=60) as client:
+        for _ in range(3):
+            assert client.get(f"{server.address}/analytics/devices", headers=key).status_code == 200
+        sent = client.post(f"{server.address}/visits", headers=key, json=[{"url": "/a"}, {"url": "/b"}, {}])
+        assert sent.json()["accepted"] == 2
+        answers = [client.get(f"{server.monitor}/healthz") for _ in range(100)]
+        assert {(answer.status_code, answer.text) for answer in answers} == {(200, '{"status":"ok"}')}
+        told = client.get(f"{server.monitor}/metrics")
+        assert told.headers["content-type"].startswith("text/plain; version=0.0.4")
+        assert client.get(f"{server.monitor}/analytics/devices", headers=key).status_code == 404
+        assert client.get(f"{server.address}/metrics", headers=key).status_code == 404
+    samples = [sample for family in text_string_to_metric_families(told.text) for sample in family.samples]
+    values = {(sample.name, *sorted(sample.labels.items())): sample.value for sample in samples}
+    devices = (("method", "GET"), ("route", "/analytics/devices"), ("status", "200"))
+    assert values["traffic_requests_total", *devices] == 3
+    assert values["traffic_visits_received_total",] == 2
+    assert values["traffic_visits_pending",] == 2
+    assert values["traffic_answers_held",] == 1
+    assert values["traffic_sources",] == 1
+    assert values["process_resident_memory_bytes",] > 1 << 20
+
+
+def test_without_a_port_there_is_no_monitor(server):
+    assert server.monitor is None
+
+
+def test_health_is_found_out_at_most_once_a_second_and_never_believed_longer():
+    now, probes, is_broken = [100.0], [], []
+
+    async def probe():
+        probes.append(now[0])
+        if is_broken:
+            raise RuntimeError
+
+    health = Health(probe, lambda: now[0])
+
+    def ask():
+        return asyncio.run(health.is_well())
+
+    assert [ask() for _ in range(50)] == [True] * 50
+    is_broken.append(True)
+    now[0] += HEALTH_SECONDS - 0.01
+    assert ask()
+    now[0] += 0.02
+    assert [ask(), ask()] == [False, False]
+    is_broken.clear()
+    now[0] += HEALTH_SECONDS
+    assert ask()
+    assert len(probes) == 3
+
+
+def test_who_asks_while_health_is_found_out_is_told_what_is_found():
+    async def probe():
+        await asyncio.sleep(0.01)
+
+    async def ask():
+        health = Health(probe)
+        return await asyncio.gather(*(health.is_well() for _ in range(5)))
+
+    assert asyncio.run(ask()) == [True] * 5

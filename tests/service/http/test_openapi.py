@@ -1,0 +1,187 @@
+"""The machine-readable contract: valid OpenAPI 3.1, complete, and true of real answers."""
+
+import sqlite3
+from datetime import datetime
+
+import pytest
+from jsonschema import Draft202012Validator, FormatChecker
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from data import BOT_CATEGORIES
+from data.visits import CATEGORY_OF_KIND
+from queries import CATALOG
+from service.http import openapi
+from service.http.parameters import COMMON
+from tests.visits import land, links, visit
+
+FORMATS = FormatChecker(formats=["date", "date-time"])
+
+
+@pytest.fixture(scope="module")
+def asked(shared_lake, opened):
+    """The application over visits of every category, a few of them with everything known."""
+    kinds = {category: kind for kind, category in CATEGORY_OF_KIND.items()}
+    known = {"short_code": "a", "country": "DE", "visitor": 2**63, "utm_source": "mail", "status": 404}
+    visits = [
+        visit(
+            bot_category=category,
+            agent_kind=kinds.get(category),
+            ai_source="ChatGPT" if category.startswith("ai_") else None,
+            confidence=None if category == "human" else "high",
+            detection_method=None if category == "human" else "user_agent",
+            visited_at=datetime(2026, 3, day, day, 1, 2, 345_678),
+            **extra,
+        )
+        for category in BOT_CATEGORIES
+        for day in (2, 4, 14)
+        for extra in ({}, known)
+    ]
+    land(shared_lake, "acme", visits)
+    links(shared_lake, "acme", [{"short_code": "a", "target_url": "https://shop.example/"}])
+    with opened(shared_lake) as client, sqlite3.connect(shared_lake.root / "control.sqlite") as database:
+        database.execute(
+            "INSERT INTO jobs VALUES ('1', 'acme', 'patch', 'open', 't', '2026-03-01T00:00:00', '2026-03-01T00:00:00')"
+        )
+        database.commit()
+        yield client
+    database.close()
+
+
+@pytest.fixture(scope="module")
+def document(asked):
+    return asked.get("/openapi.json", headers={"Authorization": ""}).json()
+
+
+def schema(document, path, status="200"):
+    response = operation(document["paths"][path])["responses"][status]
+    while "$ref" in response:
+        response = document["components"]["responses"][response["$ref"].rpartition("/")[2]]
+    found = response["content"]["application/json"]["schema"]
+    return found | {"components": document["components"]}
+
+
+def operation(item):
+    """What one path does by its first method."""
+    return next(iter(item.values()))
+
+
+def operations(document):
+    """Everything that can be done."""
+    return [found for item in document["paths"].values() for found in item.values()]
+
+
+def readable(document):
+    """The paths that answer a GET to an API key."""
+    return [path for path, item in document["paths"].items() if "get" in item and not path.startswith("/settings/")]
+
+
+def complaints(found, answer):
+    return [error.message for error in Draft202012Validator(found, format_checker=FORMATS).iter_errors(answer)]
+
+
+def test_the_document_is_valid_openapi_3_1(document):
+    assert document["openapi"].startswith("3.1.")
+    assert document["info"]["version"] == "1.0.0"
+    OpenAPIV31SpecValidator(document).validate()
+
+
+def test_it_names_every_route_and_no_other(document):
+    names = [f"/analytics/{entry.name}" for entry in CATALOG]
+    assert len(names) == 27
+    keys = ["/settings/api-keys", "/settings/api-keys/{id}"]
+    assert list(document["paths"]) == [*names, "/jobs", "/visits", *keys, "/healthz", "/openapi.json"]
+    methods = {name: list(path) for name, path in document["paths"].items()}
+    assert methods.pop("/visits") == ["post"]
+    assert [methods.pop(path) for path in keys] == [["get", "post"], ["delete"]]
+    assert all(path == ["get"] for path in methods.values())
+
+
+def test_it_names_the_parameters_of_every_route(document):
+    for path, item in document["paths"].items():
+        if "{" in path:
+            continue
+        given = [parameter["$ref"].rpartition("/")[2] for parameter in operation(item).get("parameters", [])]
+        expected = list(COMMON) if path.startswith("/analytics/") else []
+        assert given == ([*expected, "traffic_type"] if path == "/analytics/bot-traffic" else expected), path
+    ranges = document["components"]["parameters"]["range"]["schema"]
+    assert (ranges["enum"], ranges["default"]) == (["7d", "30d", "90d"], "30d")
+
+
+def test_every_route_is_described_and_told_apart(document):
+    routes = operations(document)
+    assert len({route["operationId"] for route in routes}) == len(routes)
+    assert all(len(route["summary"]) > 10 for route in routes)
+    public = [path for path, item in document["paths"].items() if operation(item).get("security") == []]
+    assert public == ["/healthz", "/openapi.json"]
+    assert document["security"] == [{"bearer": []}]
+
+
+def test_every_response_has_its_number_and_the_four_headers(document):
+    four = {"X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After"}
+    responses = [answer for found in operations(document) for answer in found["responses"].values()]
+    responses = [answer for answer in responses if "$ref" not in answer]
+    responses += document["components"]["responses"].values()
+    assert all(set(answer["headers"]) == four for answer in responses)
+
+
+@pytest.mark.parametrize("query", ["", "range=7d", "start_date=2026-03-04&end_date=2026-03-04", "short_code=nobody"])
+def test_every_answer_is_what_the_document_says(asked, document, query):
+    for path in readable(document):
+        answer = asked.get(f"{path}?{query}")
+        assert answer.status_code == 200
+        assert complaints(schema(document, path), answer.json()) == [], path
+    assert all(asked.get(path).json() for path in readable(document))
+
+
+def test_every_error_is_what_the_document_says(asked, document):
+    answers = {
+        "400": asked.get("/analytics/devices?range=x"),
+        "401": asked.get("/analytics/devices", headers={"Authorization": ""}),
+    }
+    while (limited := asked.get("/analytics/devices", headers={"X-Forwarded-For": "203.0.113.1"})).status_code == 200:
+        pass
+    answers["429"] = limited
+    for status, answer in answers.items():
+        assert str(answer.status_code) == status
+        for path in document["paths"]:
+            if path.startswith("/analytics/"):
+                assert complaints(schema(document, path, status), answer.json()) == []
+
+
+def test_what_is_said_of_sent_visits_is_what_the_document_says(asked, document):
+    sent = [{"url": "https://go.example/a", "time": 1_780_000_000}, {"nonsense": 1}]
+    answer = asked.post("/visits", json=sent)
+    assert answer.status_code == 202
+    assert complaints(schema(document, "/visits", "202"), answer.json()) == []
+    (rows,) = [
+        found["schema"] for kind, found in operation(document["paths"]["/visits"])["requestBody"]["content"].items()
+        if kind == "application/json"
+    ]  # fmt: skip
+    assert complaints(rows, sent[:1]) == []
+    assert complaints(rows, sent)
+
+
+def test_an_answer_with_a_field_too_many_or_too_few_is_not_what_the_document_says(asked, document):
+    for path, item in document["paths"].items():
+        if path not in readable(document):
+            continue
+        answer = asked.get(path).json()
+        if path.startswith("/analytics/") and isinstance(answer, list):
+            found = schema(document, path)
+            first = answer[0]
+            assert complaints(found, [first | {"more": 1}])
+            assert all(complaints(found, [{key: first[key] for key in first if key != name}]) for name in first)
+            assert operation(item)["responses"]["200"]["content"]["application/json"]["schema"]["type"] == "array"
+
+
+def test_the_contract_types_only_these_answers_as_objects(document):
+    objects = [path for path in readable(document) if schema(document, path)["type"] == "object"]
+    names = ["dashboard", "traffic-overview", "weekly-trend"]
+    assert objects == [*(f"/analytics/{name}" for name in names), "/healthz", "/openapi.json"]
+
+
+@pytest.mark.parametrize(("base_path", "url"), [("", "/"), ("/v1", "/v1"), ("/a/b", "/a/b")])
+def test_the_base_path_is_its_server(base_path, url):
+    document = openapi.document(base_path)
+    assert document["servers"] == [{"url": url}]
+    OpenAPIV31SpecValidator(document).validate()

@@ -1,0 +1,134 @@
+"""From the words of a request to a Scope: what HTTP and the command line share."""
+
+import contextlib
+from datetime import date, datetime
+from urllib.parse import quote, urlencode
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from data.store.links import Targets
+from queries import ANSWERS, Scope
+from service.http.errors import BadParameter
+from service.http.parameters import COMMON, NO_LINK, TRAFFIC_TYPES, checked, read_query, scope_of
+from tests.visits import links
+
+TODAY = date(2026, 3, 15)
+DEVICES, BOTS, DOMAINS = (ANSWERS[name] for name in ("devices", "bot-traffic", "domain-breakdown"))
+
+
+@pytest.fixture
+def scoped(lake):
+    """The scope of some words, over a lake with one link."""
+    links(lake, "acme", [{"short_code": "a", "target_url": "https://shop.example/"}])
+    targets = Targets(lake)
+
+    def scoped(entry=DEVICES, today=TODAY, **words):
+        return scope_of(checked(words.items(), entry), "acme", today, targets)
+
+    return scoped
+
+
+def test_without_words_a_scope_is_thirty_days_and_no_filter(scoped):
+    assert scoped() == Scope("acme", date(2026, 2, 14), TODAY)
+
+
+def test_every_word_has_its_place_in_the_scope(scoped):
+    words = {
+        "start_date": "2026-03-01",
+        "end_date": "2026-03-02",
+        "domain": "Go.Example",
+        "traffic_type": "AI-Referral",
+    }
+    expected = Scope("acme", date(2026, 3, 1), date(2026, 3, 2), "B", "go.example", "ai_referral")
+    assert scoped(BOTS, short_code="B", **words) == expected
+    assert scoped(BOTS, short_code="B", target_url="HTTPS://SHOP.EXAMPLE", **words).short_code == "a"
+
+
+def test_a_short_code_that_no_visit_has_stands_for_an_unknown_target(scoped):
+    assert scoped(target_url="https://elsewhere.example").short_code == NO_LINK == ""
+    assert scoped(DOMAINS, target_url="https://elsewhere.example", short_code="a").short_code == NO_LINK
+    assert scoped(DOMAINS, short_code="a").short_code is None
+
+
+def test_days_over_a_year_end_and_a_leap_day(scoped):
+    assert scoped(range="7d", today=date(2026, 1, 3)).start_date == date(2025, 12, 28)
+    assert scoped(range="7d", today=date(2024, 3, 1)).start_date == date(2024, 2, 24)
+    assert scoped(start_date="2024-02-29", end_date="2024-02-29").start_date == date(2024, 2, 29)
+
+
+def test_a_query_string_is_read_as_forms_are():
+    read = read_query(b"domain=a%2Eb+c&short_code=%C3%BC&unknown=1&range=&end_date", DEVICES)
+    assert read == {"domain": "a.b c", "short_code": "ü"}
+    assert read_query(b"", DEVICES) == {}
+    assert read_query(b"&&=&=x&;domain=a", DEVICES) == {}
+    assert read_query(b"domain=%ff", DEVICES) == {"domain": "\ufffd"}
+
+
+def test_only_bot_traffic_knows_traffic_type():
+    assert read_query(b"traffic_type=ai", BOTS) == {"traffic_type": "ai"}
+    assert [name for name, entry in ANSWERS.items() if read_query(b"traffic_type=ai", entry)] == ["bot-traffic"]
+
+
+def test_an_error_names_the_parameter_and_the_remedy_always_in_the_same_words(scoped):
+    for words in ({"range": "x"}, {"traffic_type": "x"}, {"start_date": "x", "end_date": "2026-01-01"}):
+        with pytest.raises(BadParameter) as caught:
+            scoped(BOTS, **words)
+        name = next(iter(words))
+        assert caught.value.status == 400
+        assert caught.value.body["error"].startswith(f"The parameter {name} ")
+        assert str(caught.value) == f"{caught.value.body['error']} {caught.value.body['message']}"
+
+
+def test_the_allowed_traffic_types_are_listed_in_a_settled_order(scoped):
+    """A set's order differs from one run of the program to the next; what a client is told must not."""
+    with pytest.raises(BadParameter) as caught:
+        scoped(BOTS, traffic_type="x")
+    told = caught.value.body["message"].removeprefix("Use one of ").removesuffix(".").split(", ")
+    assert told in (list(TRAFFIC_TYPES), sorted(TRAFFIC_TYPES))
+
+
+words = st.one_of(
+    st.text(max_size=20),
+    st.datetimes(datetime(1, 1, 1)).map(lambda moment: f"{moment.isoformat()}Z"),
+    st.dates().map(str),
+    st.sampled_from(["7d", "30d", "AI", "human", "0001-01-01", "9999-12-31", "9999-12-31T23:59:59-14:00", "x" * 2_049]),
+    st.from_regex(r"\d{4}-\d\d-\d\d([Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d))?", fullmatch=True),
+)
+
+
+@settings(
+    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.dictionaries(st.sampled_from([*COMMON, "traffic_type"]), words), st.sampled_from([DEVICES, BOTS, DOMAINS]))
+def test_any_words_give_a_scope_or_a_refusal_that_names_one_of_them(scoped, given, entry):
+    refused = None
+    try:
+        scope = scoped(entry, **given)
+    except BadParameter as problem:
+        refused = problem
+    if refused:
+        assert refused.body["error"].split()[2] in given
+        return
+    assert scope.organization == "acme"
+    assert scope.start_date <= scope.end_date <= TODAY
+    assert (scope.end_date - scope.start_date).days < 36_600
+    assert scope.domain is None or scope.domain == given["domain"].lower()
+    assert scope.traffic_type is None or entry is BOTS
+    if given.get("target_url"):
+        assert scope.short_code in ("a", NO_LINK)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    st.binary(max_size=60)
+    | st.lists(st.tuples(st.sampled_from(COMMON), st.text(max_size=9))).map(
+        lambda pairs: urlencode(pairs, quote_via=quote).encode()
+    )
+)
+def test_any_query_string_gives_words_or_a_refusal(query):
+    with contextlib.suppress(BadParameter):
+        found = read_query(query, BOTS)
+        assert all(found.values())
+        assert set(found) <= {*COMMON, "traffic_type"}

@@ -1,0 +1,167 @@
+"""Keys and jobs in their small database: nothing in it opens anything, and several programs may hold it."""
+
+import re
+import sqlite3
+import stat
+import string
+import threading
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from data import BadInput, LakeDamaged
+from service.api_keys import MIGRATIONS, Control, looks_like_key
+
+ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
+
+
+@pytest.fixture
+def control(lake):
+    control = Control(lake)
+    yield control
+    control.close()
+
+
+def database(lake):
+    return lake.root / "control.sqlite"
+
+
+def test_a_key_has_the_form_that_scanners_know(control):
+    key = control.create_key("acme", "dashboard")
+    assert re.fullmatch(r"tak_[0-9A-Za-z]{36}", key)
+    number = 0
+    for digit in key[-6:]:
+        number = number * 62 + ALPHABET.index(digit)
+    assert number == zlib.crc32(key[4:-6].encode())
+    assert looks_like_key(key)
+
+
+def test_no_two_keys_are_alike(control):
+    assert len({control.create_key("acme", "same") for _ in range(50)}) == 50
+
+
+def test_a_mistyped_key_does_not_look_like_one(control):
+    key = control.create_key("acme", "a")
+    for place in range(4, len(key)):
+        assert not looks_like_key(key[:place] + ("a" if key[place] != "a" else "b") + key[place + 1 :])
+    for wrong in ("", "tak_", key[:-1], f"{key}0", f" {key}", key.upper(), key[:20] + "ü" + key[21:]):
+        assert not looks_like_key(wrong)
+        assert control.organization_of(wrong) is None
+
+
+def test_the_database_keeps_no_key_and_is_its_owners_alone(control, lake):
+    keys = [control.create_key("acme", f"key {number}") for number in range(3)]
+    for file in lake.root.glob("control.sqlite*"):
+        content = file.read_bytes()
+        assert not any(key.encode() in content or key[12:].encode() in content for key in keys)
+    assert stat.S_IMODE(database(lake).stat().st_mode) == 0o600
+
+
+def test_keys_are_listed_oldest_first_by_all_but_the_key(control):
+    key, other = control.create_key("acme", "first"), control.create_key("other", "second")
+    rows = control.all_keys()
+    assert {(row.id, row.organization, row.name) for row in rows} == {
+        (key[:12], "acme", "first"),
+        (other[:12], "other", "second"),
+    }
+    assert [row.created_at for row in rows] == sorted(row.created_at for row in rows)
+    assert all(row.revoked_at is None for row in rows)
+    assert control.organizations() == {"acme", "other"}
+
+
+def test_a_revoked_key_opens_nothing_in_any_program(control, lake):
+    key, other = control.create_key("acme", "a"), control.create_key("acme", "b")
+    elsewhere = Control(lake)
+    assert elsewhere.organization_of(key) == "acme"
+    control.revoke_key(key[:12])
+    assert elsewhere.organization_of(key) is None
+    assert elsewhere.organization_of(other) == "acme"
+    assert [row.revoked_at is None for row in elsewhere.all_keys() if row.id == key[:12]] == [False]
+    elsewhere.close()
+    for unknown in (key[:12], "tak_nothing", "", key):
+        with pytest.raises(BadInput, match="no active key"):
+            control.revoke_key(unknown)
+
+
+@pytest.mark.parametrize("name", ["", "x" * 101, "a\nb", "a\x1b[31m", "\u202e", "\0"])
+def test_a_name_is_printable_and_short(control, name):
+    with pytest.raises(BadInput, match="name"):
+        control.create_key("acme", name)
+    assert control.all_keys() == []
+
+
+@pytest.mark.parametrize("organization", ["", "_seed", "a/b", "../x", "ä", "x" * 65, "a b", "acme\n"])
+def test_a_key_is_of_a_possible_organization(control, organization):
+    with pytest.raises(BadInput, match="organization"):
+        control.create_key(organization, "a")
+    assert control.organizations() == set()
+
+
+def test_the_longest_name_and_organization_are_fine(control):
+    assert control.organization_of(control.create_key("x" * 64, "Ü" * 100)) == "x" * 64
+
+
+def test_jobs_are_the_newest_first_and_ties_by_id(control, lake):
+    with sqlite3.connect(database(lake)) as db:
+        db.executemany(
+            "INSERT INTO jobs VALUES (?, ?, 't', 's', 'title', ?, ?)",
+            [
+                (name, organization, moment, moment)
+                for name, organization, moment in [
+                    ("a", "acme", "2026-01-01T00:00:00"),
+                    ("b", "acme", "2026-01-01T00:00:01"),
+                    ("c", "acme", "2026-01-01T00:00:01"),
+                    ("d", "other", "2026-01-02T00:00:00"),
+                ]
+            ],
+        )
+    db.close()
+    assert [job["id"] for job in control.jobs("acme")] == ["c", "b", "a"]
+    assert control.jobs("nobody") == []
+
+
+def test_what_was_written_is_there_when_opened_again(lake):
+    first = Control(lake)
+    key = first.create_key("acme", "a")
+    first.close()
+    again = Control(lake)
+    assert again.organization_of(key) == "acme"
+    again.close()
+
+
+def test_threads_share_one_database(control):
+    with ThreadPoolExecutor(8) as pool:
+        keys = list(pool.map(lambda number: control.create_key("acme", str(number)), range(40)))
+        assert list(pool.map(control.organization_of, keys)) == ["acme"] * 40
+
+
+def test_programs_that_start_at_once_over_a_new_lake_all_start(lake):
+    """`traffic serve` and `traffic keys create`, started by the same script."""
+    holder = sqlite3.connect(database(lake), isolation_level=None)
+    holder.execute("PRAGMA journal_mode = WAL")
+    holder.execute("BEGIN IMMEDIATE")
+    with ThreadPoolExecutor(2) as pool:
+        opened = [pool.submit(Control, lake) for _ in range(2)]
+        threading.Event().wait(0.5)  # all of them have seen an empty database
+        holder.execute("COMMIT")
+        controls = [one.result() for one in opened]
+    holder.close()
+    for control in controls:
+        control.create_key("acme", "a")
+        control.close()
+
+
+def test_a_database_of_a_newer_program_is_left_alone(lake):
+    Control(lake).close()
+    with sqlite3.connect(database(lake)) as db:
+        db.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    db.close()
+    with pytest.raises(LakeDamaged, match="newer"):
+        Control(lake)
+
+
+def test_a_file_that_is_no_database_is_told(lake):
+    database(lake).write_bytes(b"no database at all, whatever its name says" * 100)
+    with pytest.raises(LakeDamaged, match=re.escape("control.sqlite")):
+        Control(lake)
