@@ -134,5 +134,5 @@ def _classifier() -> Classifier:
 
 @cache
 def _probes() -> re.Pattern[str]:
-    table = tomllib.loads(resources.files("data.rules.tables").joinpath("probes.toml").read_text("utf-8"))
+    table = tomllib.loads(resources.files("data.rules").joinpath("probes.toml").read_text("utf-8"))
     return re.compile("|".join(f"(?:{row['path']})" for row in table["probe"]), re.IGNORECASE)

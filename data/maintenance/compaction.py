@@ -81,16 +81,17 @@ class Compactor:
             if engine := self._engine:
                 engine.interrupt()
 
-    def sweep(self) -> int:
+    def sweep(self, unknown_visits: bool = False) -> int:
         """Delete dead files that nobody reads any more and what a crash left behind; how many files that were.
 
-        A visit file that the manifest does not know stays: the manifest may be the one that was lost.
+        A visit file that the manifest does not know stays, as the manifest may be the one that was lost; only an
+        erasure asks for `unknown_visits` to go too, for they may hold what it erases.
         """
         dead = self._lake.manifest.deletable_files(self._now())
         for path in dead:
             (self._lake.root / path).unlink(missing_ok=True)
         self._lake.manifest.forget(dead)
-        return len(dead) + sum(map(_deleted, [*self._orphans(), *self._abandoned()]))
+        return len(dead) + sum(map(_deleted, [*self._orphans(unknown_visits), *self._abandoned()]))
 
     def _work(self) -> list[tuple[Partition, list[LandedFile]]]:
         """The partitions that have too many files, each with those to merge."""
@@ -130,10 +131,12 @@ class Compactor:
         done.files_after += 1
         done.visits += staged[0].visits
 
-    def _orphans(self) -> list[Path]:
-        """Cubes that no manifest knows; they are counted again from visits."""
+    def _orphans(self, unknown_visits: bool) -> list[Path]:
+        """Cubes, and visits if asked for, that no manifest knows. Cubes are counted again from visits."""
         with self._lake.manifest.transaction():  # nobody is placing files now
-            there = (self._lake.root / "cubes").glob("organization=[!_]*/month=*/*.parquet")
+            there = list((self._lake.root / "cubes").glob("organization=[!_]*/month=*/*.parquet"))
+            if unknown_visits:
+                there += (self._lake.root / "visits").glob("organization=[!_]*/day=*/*.parquet")
             return [path for path in there if not self._lake.manifest.holds(str(path.relative_to(self._lake.root)))]
 
     def _abandoned(self) -> list[Path]:

@@ -171,7 +171,7 @@ def delete(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
         for path in dead:
             (lake.root / path).unlink(missing_ok=True)
         lake.manifest.forget(dead)
-        Compactor(lake).sweep()
+        Compactor(lake).sweep(unknown_visits=True)
         for staged in lake.staging.rglob("*"):
             with suppress(FileNotFoundError):
                 if staged.is_file() and staged.stat().st_mtime < ended_at.timestamp():

@@ -416,13 +416,13 @@ def assert_as_before_or_done(two_days, done):
 @pytest.mark.parametrize(
     ("module", "name", "is_done"),
     [
-        ("compacting", "write_visits", False),
-        ("compacting", "write_visits", True),
-        ("landing", "sha256_of", False),
-        ("landing", "move_durably", False),
-        ("landing", "move_durably", True),
+        ("maintenance.compaction", "write_visits", False),
+        ("maintenance.compaction", "write_visits", True),
+        ("store.landing", "sha256_of", False),
+        ("store.landing", "move_durably", False),
+        ("store.landing", "move_durably", True),
         ("manifest", "exchange", False),
-        ("manifest", "insert_files", True),
+        ("store.manifest", "insert_files", True),
     ],
 )
 def test_a_failure_leaves_the_old_files_live_and_no_stray_one(two_days, monkeypatch, module, name, call, is_done):
@@ -509,7 +509,7 @@ def test_a_merge_that_is_interrupted_counts_for_nothing(two_days, monkeypatch):
             told.append(error)
 
     with monkeypatch.context() as patch:
-        patch.setattr(compacting, "step", lambda _: SLOW)
+        patch.setattr(compacting, "read_sql", lambda *_: SLOW)
         thread = threading.Thread(target=run)
         thread.start()
         while not told and thread.is_alive():  # its merge is one that does not end by itself

@@ -583,7 +583,7 @@ def mixed(tmp_path_factory):
     return root, before, after
 
 
-STEPS = [("erasing", "write_visits", 2, (False, True)), ("landing", "move_durably", 2, (False, True)),
+STEPS = [("maintenance.erasure", "write_visits", 2, (False, True)), ("store.landing", "move_durably", 2, (False, True)),
          ("manifest", "exchange", 3, (False, True)), ("manifest", "hasten", 1, (False, True))]  # fmt: skip
 FAILURES = [
     (module, name, call, is_done)

@@ -120,7 +120,7 @@ def under():
             patch.setattr(reference, "_bytes_of", lambda name: rules(name, read(name).decode()).encode())
             if rules not in loaded:
                 loaded[rules] = Classifier()
-            for module in ("importing", "reclassifying"):
+            for module in ("ingest.importer", "maintenance.reclassification"):
                 patch.setattr(f"data.{module}.Classifier", lambda: loaded[rules])
             yield loaded[rules]
 
@@ -866,8 +866,8 @@ def full_at(monkeypatch, target, name, call, is_done):
     [
         (module, name, call, is_done)
         for module, name, calls, places in (
-            ("reclassifying", "write_visits", len(FILES), (True,)),
-            ("landing", "move_durably", len(FILES), (False, True)),
+            ("maintenance.reclassification", "write_visits", len(FILES), (True,)),
+            ("store.landing", "move_durably", len(FILES), (False, True)),
             ("manifest", "exchange", len(set(FILES)), (False, True)),
         )
         for call in range(1, calls + 1)
