@@ -32,7 +32,6 @@ from service.http.middleware import Front
 from service.http.monitoring import Health, monitor
 from service.http.rate_limit import HEADERS, Limiter
 from service.http.responses import render
-from service.http.shortcut import Shortcut
 from service.logs import Log
 from service.maintenance import Upkeep
 from service.metrics import Metrics, Reading
@@ -97,11 +96,10 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
         lifespan=parts.lifespan,
     )
     app.router.redirect_slashes = False
-    shortcut = Shortcut(entries, parts.gate, answers, targets, lambda: clock().date())
     limiter = Limiter(settings.trusted_proxies)
     metrics = _metrics(parts, limiter)
     health = Health(lambda: parts.workers.run(parts.warehouse.probe))
-    return Front(app, limiter, shortcut, _routes_of(routes), metrics=metrics, monitor=monitor(health, metrics), log=log)
+    return Front(app, limiter, _routes_of(routes), metrics=metrics, monitor=monitor(health, metrics), log=log)
 
 
 def _assembled(settings: Settings, clock: Clock) -> _Parts:

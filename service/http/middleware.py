@@ -1,7 +1,4 @@
-"""Every request's way in and out: its source is counted, its answer gets its headers, log and metrics hear of it.
-
-An answer that is held leaves from here; everything else is the application's.
-"""
+"""Every request's way in and out: its source is counted, its answer gets its headers, log and metrics hear of it."""
 
 import itertools
 import secrets
@@ -12,9 +9,8 @@ from typing import Any, Final, NamedTuple
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.http.errors import Failed, Problem
-from service.http.rate_limit import HEADERS, Limiter, Verdict
-from service.http.responses import json_response, render
-from service.http.shortcut import Found, Shortcut
+from service.http.rate_limit import Limiter, Verdict
+from service.http.responses import render
 from service.logs import Log, Outcome, trouble_of
 from service.metrics import Metrics
 
@@ -27,10 +23,6 @@ _STANDING: Final = (
 )
 """The headers of every response beside those of the limiter and X-Request-Id."""
 _JSON: Final = (b"content-type", b"application/json")
-
-_OF_ALL: Final = b"".join(b"%s: %s\r\n" % pair for pair in (_JSON, *_STANDING))
-_OF_EACH: Final = "content-length: %d\r\nx-request-id: %s\r\n" + "".join(f"{name.decode()}: %d\r\n" for name in HEADERS)
-"""The header of an answer that is held; its numbers are still to come."""
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -47,73 +39,40 @@ class Front:
         self,
         app: ASGIApp,
         limiter: Limiter,
-        shortcut: Shortcut,
         routes: Callable[[str], str],
         *,
         metrics: Metrics,
         monitor: ASGIApp,
         log: Log | None = None,
     ) -> None:
-        """`shortcut` finds answers for which nothing has to be computed, `routes` gives a path's route.
-
-        `monitor` is what the operator's own tools ask, on a port of its own.
-        """
+        """`routes` gives a path's route; `monitor` is what the operator's own tools ask, on a port of its own."""
         self.limiter = limiter
         self.monitor = monitor
         self.metrics = metrics
         self._app = app
-        self._shortcut = shortcut
         self._routes = routes
         self._log = log
         self._numbers = itertools.count(1)
         self._prefix = secrets.token_hex(4)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 429, answer what is held, or let the application answer."""
+        """Answer 429, or let the application answer."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         begun = time.perf_counter()
         verdict = self.limiter.verdict_of(scope)
         marks = self._marks(self._number(), verdict)
-        found = self._found(_address_of(scope), scope) if verdict.accepted and scope["method"] == "GET" else None
-        app = self._answering(scope, verdict, found)
+        app = self._answering(scope, verdict)
         status = await self._answered(app, scope, receive, send, marks)
-        organization = getattr(found or scope.get("caller"), "organization", None)
+        organization = getattr(scope.get("caller"), "organization", None)
         self._note(marks.number, self._outcome(scope, status, organization), time.perf_counter() - begun)
-
-    def at_once(self, address: bytes, scope: Scope, *, is_prompt: bool) -> tuple[bytes, bytes] | None:
-        """The answer to a GET, of status 200, if it is held: all of its header but the first line, and its body.
-
-        Of the scope, `client` and `headers` are needed; `is_prompt` as Shortcut has it. With None nothing is counted.
-        """
-        begun = time.perf_counter()
-        found = self._found(address, scope, is_prompt)
-        if found is None:
-            return None
-        verdict = self.limiter.verdict_of(scope)
-        if not verdict.accepted:
-            return None
-        number = self._number()
-        self._shortcut.count(found)
-        self._note(number, Outcome("GET", found.path, 200, found.organization), time.perf_counter() - begun)
-        own = _OF_EACH % (len(found.body), number, *self.limiter.values(verdict))
-        return _OF_ALL + own.encode(), found.body
 
     def _number(self) -> str:
         return f"{self._prefix}{next(self._numbers):08x}"
 
-    def _found(self, address: bytes, scope: Mapping[str, Any], is_prompt: bool = False) -> Found | None:
-        try:
-            return self._shortcut.find(address, scope["headers"], is_prompt)
-        except Exception:  # noqa: BLE001  # the application meets the same trouble and tells of it
-            return None
-
-    def _answering(self, scope: Scope, verdict: Verdict, found: Found | None) -> ASGIApp:
-        """Who answers: what is held, the application, or the refusal."""
-        if found is not None:
-            self._shortcut.count(found)
-            return json_response(found.body)
+    def _answering(self, scope: Scope, verdict: Verdict) -> ASGIApp:
+        """Who answers: the application, or the refusal."""
         if not verdict.accepted:
             refusal = self.limiter.refusal(verdict)
             if not _is_from_a_page(scope):
@@ -162,11 +121,6 @@ class Front:
         self.metrics.count(outcome.route, outcome.method, outcome.status, seconds)
         if self._log:
             self._log.request(number, outcome, seconds)
-
-
-def _address_of(scope: Scope) -> bytes:
-    """The address as it was written."""
-    return b"%s?%s" % (scope.get("raw_path", b""), scope["query_string"])
 
 
 def _is_from_a_page(scope: Scope) -> bool:

@@ -35,8 +35,6 @@ BODY_SECONDS: Final = 60.0
 UNREAD_SECONDS: Final = 30.0
 """In which a client takes 64 KiB of an answer that waits for it, or all of it."""
 LEAST_READ: Final = 65_536
-MOST_JOINED_BYTES: Final = 16_384
-"""Of an answer that is copied to go out in one piece; of a large one, all who wait for it share what is held."""
 LINGER_SECONDS: Final = 2.0
 """In which what a client still sends is thrown away after its request was refused: it is to read the refusal."""
 
@@ -46,8 +44,6 @@ MOST_UNTOLD_BYTES: Final = MOST_URL_BYTES + MOST_HEADER_BYTES
 """Since the last beginning of a request or piece of a body: the parser tells of a header only when it has ended."""
 MOST_WAITING: Final = 64
 """Requests of one connection that wait for the one before them; a source has 60 answered in a minute."""
-CROWD: Final = 512
-"""Connections of which an event loop may, busy with some, find others ready that were not when it began."""
 
 
 class Guard:
@@ -95,7 +91,6 @@ class GuardedProtocol(HttpToolsProtocol):
         self._since = self._moved = self._unread_since = self.guard.now
         self._unread = self._untold_bytes = 0
         self._refusal: Problem | None = None
-        self._was_short = True
         self._source = self.guard.places.take(self.client)
         if self._source is None:
             transport.close()
@@ -110,8 +105,6 @@ class GuardedProtocol(HttpToolsProtocol):
         """Read on. Whatever is wrong with the request ends the connection."""
         if self._awaited is _Awaited.END:
             return
-        self._is_prompt = self._was_short and len(self.connections) < CROWD
-        self._was_short = len(data) <= PIECE_BYTES  # else the loop reads on at once
         try:
             for begin in range(0, len(data), PIECE_BYTES):
                 self._feed(data[begin : begin + PIECE_BYTES])
@@ -151,8 +144,6 @@ class GuardedProtocol(HttpToolsProtocol):
             check_upgrade(self.headers)
         if len(self.pipeline) >= MOST_WAITING:
             raise Malformed("Too many requests wait on this connection.", "Wait for answers before you send more.")
-        if self._is_answered_at_once():
-            return
         super().on_headers_complete()
         self.headers = []  # what follows a body does not change a request that is under way
         self._awaited = _Awaited.BODY
@@ -167,7 +158,6 @@ class GuardedProtocol(HttpToolsProtocol):
         """A request has come whole."""
         if self.cycle is not None:
             super().on_message_complete()
-        self._is_prompt = False
         self._awaited = _Awaited.REQUEST
         self._since = self.guard.now
 
@@ -191,25 +181,6 @@ class GuardedProtocol(HttpToolsProtocol):
             self._turn_away(self._refusal)
         elif self._awaited is _Awaited.REQUEST:
             self._since = self.guard.now
-
-    def _is_answered_at_once(self) -> bool:
-        """Answer what needs no application; False where something is special about it."""
-        is_free = not (self._is_answering() or self.flow.write_paused)
-        is_plain = self.parser.should_keep_alive() and self.parser.get_http_version() == "1.1"
-        if not is_free or not is_plain or self.parser.get_method() != b"GET":
-            return False
-        answer = self.guard.front.at_once(self.url, cast("dict[str, object]", self.scope), is_prompt=self._is_prompt)
-        if answer is None:
-            return False
-        head, body = answer
-        standing = [b"%s: %s\r\n" % pair for pair in self.server_state.default_headers]
-        lines = b"".join((STATUS_LINE[200], *standing, head, b"\r\n"))
-        if len(body) > MOST_JOINED_BYTES:
-            self.transport.writelines((lines, body))
-        else:
-            self.transport.write(lines + body)
-        self.server_state.total_requests += 1
-        return True
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
