@@ -21,7 +21,7 @@ from data.store.pending import waiting
 from queries import CATALOG, QueryTimeout, Warehouse, load_values
 from service.api_keys import Control
 from service.http import endpoints, openapi
-from service.http.answers import Answers, Workers
+from service.http.answers import Answers
 from service.http.authentication import Gate, RequireCaller
 from service.http.cache import AnswerCache
 from service.http.endpoints import Clock, utc_now
@@ -30,6 +30,7 @@ from service.http.jwks import KeySet
 from service.http.live_visits import Receiver
 from service.http.middleware import Front
 from service.http.monitoring import Health, monitor
+from service.http.query_batch import Workers
 from service.http.rate_limit import HEADERS, Limiter
 from service.http.responses import render
 from service.logs import Log
