@@ -50,12 +50,13 @@ class Answers:
 
     def _cached(self, entry: Entry, scope: Scope, epoch: int) -> bytes | None:
         """The answer if it is cached, or put together if all its parts are."""
+        key = CacheKey.of(entry.name, scope, epoch)
         parts = _PARTS.get(entry.name)
         if not parts:
-            return self._cache.get(CacheKey(entry.name, scope, epoch))
+            return self._cache.get(key)
         bodies = []
         for _, part in parts:
-            body = self._cache.get(CacheKey(part.name, scope, epoch))
+            body = self._cache.get(CacheKey(part.name, *key[1:]))
             if body is None:
                 return None
             bodies.append(body)
@@ -67,7 +68,7 @@ class Answers:
         batch = QueryBatch(self._warehouse, self._workers, scope, shares_visits=bool(parts))
 
         def computed(entry: Entry) -> Coroutine[Any, Any, bytes]:
-            return self._cache.get_or_compute(CacheKey(entry.name, scope, epoch), lambda: batch.run(entry))
+            return self._cache.get_or_compute(CacheKey.of(entry.name, scope, epoch), lambda: batch.run(entry))
 
         if not parts:
             return await computed(entry)

@@ -4,8 +4,10 @@ import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import fields
+from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from cachetools import TTLCache
 
@@ -14,6 +16,7 @@ from queries import Scope
 TTL_SECONDS: Final = 300
 MAX_BYTES: Final = 64 << 20
 _OVERHEAD_BYTES: Final = 512  # of an entry beside its body
+_FIELDS_OF: Final = attrgetter(*(field.name for field in fields(Scope)))
 
 
 class CacheKey(NamedTuple):
@@ -23,8 +26,14 @@ class CacheKey(NamedTuple):
     """
 
     name: str
-    scope: Scope
-    epoch: int = 0
+    organization: str
+    epoch: int
+    scope: tuple[object, ...]  # its fields' values: a tuple of these is found much faster than a dataclass
+
+    @classmethod
+    def of(cls, name: str, scope: Scope, epoch: int = 0) -> Self:
+        """The key of an answer by its name, within a scope."""
+        return cls(name, scope.organization, epoch, _FIELDS_OF(scope))
 
 
 class CachedAnswer(NamedTuple):
@@ -53,7 +62,7 @@ class AnswerCache:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._counts: defaultdict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
-        self._answers = _BoundedCache(clock, lambda key: self.count(key.scope.organization, key.name, "evictions"))
+        self._answers = _BoundedCache(clock, lambda key: self.count(key.organization, key.name, "evictions"))
         self._running: dict[CacheKey, asyncio.Task[bytes]] = {}
         self._waiters: Counter[asyncio.Task[bytes]] = Counter()
 
@@ -75,7 +84,7 @@ class AnswerCache:
         when it fails, all of them get its error and nothing is cached.
         """
         body = self.get(key)
-        self.count(key.scope.organization, key.name, "misses" if body is None else "hits")
+        self.count(key.organization, key.name, "misses" if body is None else "hits")
         if body is not None:
             return body
         task = self._running.get(key)
@@ -97,7 +106,7 @@ class AnswerCache:
         now = self._clock()
         cached: defaultdict[str, list[CachedAnswer]] = defaultdict(list)
         for key in list(self._answers):
-            if key.scope.organization == organization:
+            if key.organization == organization:
                 cached[key.name].append(self._answers[key])
         counts = self._counts.get(organization, Counter()).copy()
         for name, hits in [(name, counts[name, "hits"]) for name in parts]:

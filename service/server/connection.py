@@ -17,7 +17,7 @@ from uvicorn._types import ASGIReceiveEvent
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from service.http.errors import HeadersTooLarge, Malformed, Problem, TimedOut
-from service.http.middleware import Front
+from service.http.middleware import RequestMiddleware
 from service.server.headers import MOST_HEADER_BYTES, MOST_URL_BYTES, check_host, check_size, check_upgrade
 from service.server.slots import Places
 from service.server.sockets import Lingering, reset_when_closed, unread_bytes
@@ -49,7 +49,7 @@ MOST_WAITING: Final = 64
 class Guard:
     """What the connections of one server share: the way to refuse, the places and the time."""
 
-    def __init__(self, front: Front, places: Places) -> None:
+    def __init__(self, front: RequestMiddleware, places: Places) -> None:
         self.front = front
         self.places = places
         self.now = 0.0  # at the last look; it stands still with the process, when no client can be heard
@@ -199,7 +199,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self.cycle.message_event.set()  # whoever waits for the body learns it
 
     def _turn_away(self, problem: Problem) -> None:
-        told, headers = self.guard.front.turned_away(self.client, problem)
+        told, headers = self.guard.front.rejected(self.client, problem)
         body = orjson.dumps(told.body)
         own = [(b"content-length", b"%d" % len(body)), (b"connection", b"close")]
         lines = [b"%s: %s\r\n" % pair for pair in (*self.server_state.default_headers, *own, *headers)]

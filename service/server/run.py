@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from data import BadInput
-from service.http.middleware import Front
+from service.http.middleware import RequestMiddleware
 from service.metrics import Reading
 from service.server.connection import UNREAD_SECONDS, Guard, GuardedProtocol
 from service.server.slots import MOST_OPEN, Places
@@ -114,7 +114,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def serve_on(
-    front: Front,
+    front: RequestMiddleware,
     listener: socket.socket,
     ready: Callable[[], None],
     monitor: tuple[ASGIApp, socket.socket] | None = None,
@@ -129,7 +129,7 @@ def serve_on(
 
 
 async def _serve(
-    front: Front,
+    front: RequestMiddleware,
     listener: socket.socket,
     ready: Callable[[], None],
     monitor: tuple[ASGIApp, socket.socket] | None,

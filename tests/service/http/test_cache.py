@@ -289,7 +289,7 @@ def test_what_is_served_is_never_older_than_five_minutes_and_never_anothers(scri
         clock = Clock()
         answers = AnswerCache(clock)
         for organization, number, pause in script:
-            key = CacheKey("devices", Scope(organization, START, date(2026, 3, 10 + number)))
+            key = CacheKey.of("devices", Scope(organization, START, date(2026, 3, 10 + number)))
             made = f"{organization} {number} {clock.now}".encode()
             body = await answers.get_or_compute(key, lambda made=made: asyncio.sleep(0, made))
             assert answers.get(key) == body
@@ -311,9 +311,9 @@ def test_the_cache_is_bounded_in_bytes_and_counts_what_it_drops(monkeypatch):
     async def fill():
         answers = AnswerCache(Clock())
         for day in range(1, 16):
-            key = CacheKey("devices", Scope("acme", date(2026, 3, day), END))
+            key = CacheKey.of("devices", Scope("acme", date(2026, 3, day), END))
             await answers.get_or_compute(key, lambda: asyncio.sleep(0, b"x" * 1_000))
-        huge = CacheKey("browsers", MINE)
+        huge = CacheKey.of("browsers", MINE)
         assert await answers.get_or_compute(huge, lambda: asyncio.sleep(0, b"x" * 10_000)) == b"x" * 10_000
         assert answers.get(huge) is None
         return answers.statistics("acme", ["devices", "browsers"])
