@@ -12,7 +12,7 @@ from queries import ANSWERS, CACHE_STATS, Answer, Entry, QueryFailed, Scope, War
 from service.api_keys import Control
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
 from service.commands.printing import FORMATS, part_of, print_answer
-from service.http.parameters import checked, scope_of
+from service.http.parameters import scope_of, validate
 from service.settings import setting
 
 RangeOption = Annotated[str, typer.Option("--range", help="7d, 30d or 90d, ending today")]
@@ -105,7 +105,7 @@ def _words(*values: str) -> dict[str, str]:
 
 
 def _scope(lake: Lake, entry: Entry, organization: str, words: dict[str, str]) -> Scope:
-    query = checked(words.items(), entry)
+    query = validate(words.items(), entry)
     return scope_of(query, organization, datetime.now(UTC).date(), Targets(lake))
 
 

@@ -13,8 +13,9 @@ import pytest
 
 from data.maintenance.reclassification import Reclassifier
 from queries import ANSWERS, Scope, Warehouse
-from service.http.answers import Answers, Workers
+from service.http.answers import Answers
 from service.http.cache import AnswerCache
+from service.http.query_batch import Workers
 from tests.visits import land, visit
 
 PROGRAM = Path(sys.executable).parent / "traffic"

@@ -26,8 +26,9 @@ from data.store.pending import keep
 from queries import ANSWERS, Scope, Warehouse
 from service.commands import erase as erase_command
 from service.commands import main
-from service.http.answers import Answers, Workers
+from service.http.answers import Answers
 from service.http.cache import AnswerCache
+from service.http.query_batch import Workers
 from tests.visits import land, packed, visit
 
 ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
