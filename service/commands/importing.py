@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from data import SHORT_CODE_PATTERN, BadInput, Lake
+from data.logs.format_names import FORMATS
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
 from service.commands.printing import messages, progress_bar
 from service.settings import networks_of, setting
@@ -22,8 +23,7 @@ FormatOption = Annotated[
     str,
     typer.Option(
         "--format",
-        help="auto, vhost-combined, combined, common, alb, cloudfront, w3c, caddy, cloudflare, nginx-json, "
-        "ndjson (Parquet too) or csv",
+        help=f"auto, or one of {', '.join(FORMATS)}; of a Parquet file: ndjson",
     ),
 ]
 NotationOption = Annotated[

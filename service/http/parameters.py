@@ -41,11 +41,15 @@ def read_query(query_string: bytes, entry: Entry) -> dict[str, str]:
     return checked(pairs, entry)
 
 
+def parameters_of(entry: Entry) -> list[str]:
+    """The names of the parameters that change the answer of an entry."""
+    left_out = {"short_code": not entry.takes_short_code, "traffic_type": not entry.takes_traffic_type}
+    return [name for name in (*COMMON, "traffic_type") if not left_out.get(name)]
+
+
 def checked(pairs: Iterable[tuple[str, str]], entry: Entry) -> dict[str, str]:
     """The pairs that `entry` knows as a mapping, without empty ones. Raises BadParameter."""
-    known = {*COMMON, *(["traffic_type"] if entry.takes_traffic_type else [])}
-    if not entry.takes_short_code:
-        known.remove("short_code")
+    known = parameters_of(entry)
     found: dict[str, str] = {}
     for name, value in pairs:
         if name not in known:
