@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import track
-from rich.table import Table
 
 from data import BadInput, Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption
@@ -33,6 +31,9 @@ def refresh(
 
     Example: traffic agents refresh
     """
+    from rich.progress import track
+    from rich.table import Table
+
     from data.rules.ip_lists import download, from_folder, refresh, snapshots
     from data.rules.tables import IpList, load
 

@@ -41,30 +41,35 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d
 
 def parse_query(query_string: bytes, entry: Entry) -> Mapping[str, str]:
     """The parameters of `entry` in a query string. Raises BadParameter for one given twice or too long."""
-    known = _parameters_of(entry.takes_traffic_type, entry.takes_short_code)
+    known = parameters_of(entry)
     parse = _parse if len(query_string) <= MAX_CACHED_QUERY_BYTES else _parse.__wrapped__
     return parse(query_string, known)
 
 
 def validate(pairs: Iterable[tuple[str, str]], entry: Entry) -> Mapping[str, str]:
     """The pairs that are parameters of `entry` as a mapping, without empty ones. Raises BadParameter."""
-    return _validated(pairs, _parameters_of(entry.takes_traffic_type, entry.takes_short_code))
+    return _validated(pairs, parameters_of(entry))
+
+
+def parameters_of(entry: Entry) -> tuple[str, ...]:
+    """The names of the parameters that change the answer of an entry."""
+    return _parameters(entry.takes_traffic_type, entry.takes_short_code)
 
 
 @lru_cache
-def _parameters_of(takes_traffic_type: bool, takes_short_code: bool) -> frozenset[str]:
-    names = {*COMMON, *(["traffic_type"] if takes_traffic_type else [])}
-    return frozenset(names if takes_short_code else names - {"short_code"})
+def _parameters(traffic_type: bool, short_code: bool) -> tuple[str, ...]:
+    left_out = {"short_code": not short_code, "traffic_type": not traffic_type}
+    return tuple(name for name in (*COMMON, "traffic_type") if not left_out.get(name))
 
 
 @lru_cache(1_024)
-def _parse(query_string: bytes, known: frozenset[str]) -> Mapping[str, str]:
+def _parse(query_string: bytes, known: tuple[str, ...]) -> Mapping[str, str]:
     """Parse a query string; the same string has the same result on any day, for any caller."""
     pairs = parse_qsl(query_string.decode("latin-1"), keep_blank_values=True, errors="replace")
     return MappingProxyType(_validated(pairs, known))
 
 
-def _validated(pairs: Iterable[tuple[str, str]], known: frozenset[str]) -> dict[str, str]:
+def _validated(pairs: Iterable[tuple[str, str]], known: tuple[str, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in pairs:
         if name not in known:

@@ -35,11 +35,6 @@ PERSON, GPTBOT = (
     for agent in (CHROME, "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)")
 )
 
-COMMAND_FILES = {
-    "agents", "backup", "classify", "compact", "demo", "erase", "follow", "importing", "keys", "links", "query",
-    "reclassify", "retain", "serve", "status", "verify",
-}  # fmt: skip
-
 LOOP = """
 import functools, io, json, sys, traceback
 import data.rules.classifier, data.ingest.importer
@@ -313,19 +308,18 @@ def test_query_needs_no_web_server(filled):
     assert not {"starlette", "uvicorn", "uvloop", "httptools", "jwt", "cryptography"} & set(ended.stderr.split())
 
 
-@pytest.mark.parametrize(("words", "loaded"), [(["keys", "list", "--help"], {"keys"}), (["--help"], COMMAND_FILES)])
-def test_a_command_loads_no_other_and_help_tells_of_all(words, loaded):
+@pytest.mark.parametrize("words", [["--help"], ["query", "--help"], ["serve", "--help"], ["keys", "list", "--help"]])
+def test_help_loads_neither_the_engine_nor_the_web_server(words):
     script = (
         "import sys; from service.commands import app; "
         f"app({words!r}, standalone_mode=False); "
-        "print(*sorted(sys.modules), file=sys.stderr)"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
     )
     ended = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60, env=ENVIRON
     )
-    modules = set(ended.stderr.split())
-    assert {name for name in COMMAND_FILES if f"service.commands.{name}" in modules} == loaded
     assert "Usage" in ended.stdout
+    assert not {"duckdb", "queries", "re2", "starlette", "uvicorn", "jwt", "cryptography"} & set(ended.stderr.split())
 
 
 # traffic import
