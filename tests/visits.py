@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from data.store.lake import LINKS, Lake, write_durably
+from data.store.files import write_durably
+from data.store.lake import LINKS, Lake
 from data.store.landing import Landing
 from data.store.manifest import Batch
 from data.store.packing import OWN, SHARED, Packed, pack, table_of, unpack
