@@ -3,6 +3,7 @@
 TrafficError
 ├── BadInput     what the caller gave cannot be used; nothing was changed
 ├── LakeDamaged  what lies on disk cannot be trusted; nothing was served
+│   └── NewerVersion  it is sound, but a newer version of this program wrote it
 └── Outdated     somebody else changed the same files; nothing was changed, try again
 """
 
@@ -17,6 +18,10 @@ class BadInput(TrafficError):
 
 class LakeDamaged(TrafficError):
     """A file of the lake is missing, changed, or of a version this program does not know."""
+
+
+class NewerVersion(LakeDamaged):
+    """What lies on disk was written by a newer version of this program, which alone can read it."""
 
 
 class Outdated(TrafficError):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from data import BadInput, Lake, check_organization
-from data.store.database import open_database
+from data.store.schema import open_database
 
 MIGRATIONS: Final = (
     """

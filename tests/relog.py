@@ -16,7 +16,7 @@ from typing import Any
 
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Request
-from data.rules.referrers import UTM_FIELDS
+from data.visits import UTM_FIELDS
 
 SHORT_CODE = r"^/([A-Za-z0-9_-]{1,64})/?$"
 LONGEST_LINE = 65_536

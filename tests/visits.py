@@ -7,47 +7,31 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from data.store.lake import LINKS, Lake, write_durably
+from data.store.files import write_durably
+from data.store.lake import LINKS, Lake
 from data.store.landing import Landing
 from data.store.manifest import Batch
 from data.store.packing import OWN, SHARED, Packed, pack, table_of, unpack
-from data.visits import VISITS
+from data.visits import VISITS, VISITS_OF_DAYS
 
 Visit = dict[str, Any]
 
-PERSON: Final = {
+PERSON: Final = dict.fromkeys(VISITS.names) | {
     "visited_at": datetime(2026, 3, 4, 12, 30),  # a Wednesday
     "domain": "go.example",
-    "short_code": None,
     "path": "/",
     "method": "GET",
     "status": 302,
     "bot_category": "human",
-    "agent_kind": None,
-    "ai_source": None,
-    "agent": None,
-    "operator": None,
-    "confidence": None,
-    "detection_method": None,
     "device_type": "desktop",
     "operating_system": "Windows",
     "browser": "Firefox",
     "user_agent": "Mozilla/5.0",
-    "country": None,
-    "referrer": None,
     "referrer_type": "direct",
-    "utm_source": None,
-    "utm_medium": None,
-    "utm_campaign": None,
-    "utm_term": None,
-    "utm_content": None,
-    "visitor": None,
     "is_malicious": False,
     "rules_version": "test",
 }
 """Every column of a visit, here of somebody who typed the address of a start page."""
-
-_TABLE = VISITS.insert(0, pa.field("day", pa.date32()))
 
 
 def visit(**columns: Any) -> Visit:
@@ -61,7 +45,7 @@ def visit(**columns: Any) -> Visit:
 
 def land(lake: Lake, organization: str, visits: Iterable[Mapping[str, Any]]) -> None:
     """Land visits as one batch of its own. Columns that the lake does not keep are left out."""
-    table = pa.Table.from_pylist(sorted(visits, key=_place), schema=_TABLE)
+    table = pa.Table.from_pylist(sorted(visits, key=_place), schema=VISITS_OF_DAYS)
     landing = Landing(lake, organization)
     landing.stage(table)
     batch = Batch(organization, "", uuid.uuid4().hex * 2, 0, 0, len(table), datetime.now(UTC))

@@ -14,9 +14,8 @@ import pyarrow as pa
 
 from data import sample as words
 from data.rules.classifier import Classifier, Request
-from data.rules.referrers import UTM_FIELDS
 from data.sample import Sample
-from data.visits import Classification
+from data.visits import Classification, columns_filled_by
 
 PAGES: Final = 500
 """Pages that are no links; automata look at them."""
@@ -129,7 +128,7 @@ class Draws:
             origin = self._classifier.origin(request)
             says = self._classifier.arrival(request)
             rows.append((number, referrer, query, *says[:7], origin.referrer, origin.referrer_type, *origin.utm))
-        told = (*Classification._fields[:7], "referrer", "referrer_type", *UTM_FIELDS)
+        told = (*Classification._fields[:7], *columns_filled_by("referrer", "campaign"))
         return _table(("number", "referer", "query", *told), rows)
 
 

@@ -25,7 +25,8 @@ from data.rules.classifier import Classifier
 from data.rules.geoip import Countries
 from data.rules.ip_lists import snapshots
 from data.rules.ip_verification import Verifier
-from data.store.lake import Lake, move_durably
+from data.store.files import move_durably
+from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.manifest import Batch
 

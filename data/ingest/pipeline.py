@@ -18,10 +18,8 @@ from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Origin, Request, together
 from data.rules.geoip import Countries
 from data.rules.ip_verification import Verifier
-from data.rules.referrers import UTM_FIELDS
 from data.sql import read_sql
-from data.store.packing import TABLE
-from data.visits import Classification
+from data.visits import VISITS_OF_DAYS, Classification, columns_filled_by
 
 Salts = Callable[[list[date]], dict[date, str]]
 """Gives the salt of each day."""
@@ -32,8 +30,8 @@ _CLASSIFYING: Final = threading.Lock()
 """Two threads that classify at once hand the interpreter lock to and fro: every pattern then waits for it."""
 
 _REPEATED: Final = ("day", "domain", "ip", "country", "request", "referrer", "user_agent")
-_AIM: Final = ("method", "path", "short_code", "is_malicious")
-_ORIGIN: Final = ("referrer", "referrer_type", *UTM_FIELDS)
+_AIM: Final = ("method", *columns_filled_by("target"))
+_ORIGIN: Final = columns_filled_by("referrer", "campaign")
 
 
 class Owner(NamedTuple):
@@ -67,7 +65,7 @@ class Recognizer:
         Texts of which few are distinct are dictionaries.
         """
         if not len(requests):
-            return TABLE.empty_table()
+            return VISITS_OF_DAYS.empty_table()
         facts = requests.append_column("day", requests["visited_at"].cast(pa.date32()))
         words = {name: words_of(facts[name]) for name in _REPEATED}
         words["user_agent"] = _readable(words["user_agent"])

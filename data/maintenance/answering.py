@@ -6,12 +6,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from data.rules.classifier import Origin
-from data.rules.referrers import UTM_FIELDS
-from data.visits import Classification
+from data.visits import Classification, columns_filled_by
 
 _KINDS: Final = {"day": pa.date32()} | dict.fromkeys(("request", "identity", "origin", "confirmed"), pa.int64())
 _IDENTITIES: Final = ("identity", *Classification._fields, "user_agent")
-_ORIGINS: Final = ("origin", "referrer", "referrer_type", *UTM_FIELDS)
+_ORIGINS: Final = ("origin", *columns_filled_by("referrer", "campaign"))
 
 
 class Answers:

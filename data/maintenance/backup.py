@@ -14,7 +14,8 @@ from typing import BinaryIO, Final, NamedTuple
 
 from data.errors import BadInput, LakeDamaged, Outdated
 from data.maintenance.verification import DATABASES, trouble_of
-from data.store.lake import Lake, move_durably
+from data.store.files import move_durably
+from data.store.lake import Lake
 
 ATTEMPTS: Final = 5
 """Moments of the lake that are tried before a backup gives up: one may lose a file to an erasure while it is copied."""

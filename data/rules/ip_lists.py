@@ -17,7 +17,8 @@ from typing import Final, NamedTuple
 from data.errors import BadInput, LakeDamaged
 from data.rules.addresses import Network
 from data.rules.tables import IpList
-from data.store.lake import Lake, write_bytes_durably
+from data.store.files import write_bytes_durably
+from data.store.lake import Lake
 
 FETCH_SECONDS: Final = 20
 MOST_BYTES: Final = 4 << 20

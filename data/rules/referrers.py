@@ -9,10 +9,10 @@ from urllib.parse import parse_qsl
 
 from data.rules.signs import Sign, referred
 from data.rules.tables import Campaign, Referrer, load
+from data.visits import UTM_FIELDS
 
 LONGEST_QUERY: Final = 8192
 LONGEST_UTM: Final = 256
-UTM_FIELDS: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
 
 _ADDRESS = re.compile(r"((?:(?:android-app|https?):)?//)?([^/?#\\]*)([^?#]*)", re.IGNORECASE)
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\s\[\]]+)(?::\d*)?", re.IGNORECASE)
@@ -90,7 +90,7 @@ class Campaigns:
 
 
 def campaign_of(query: str) -> tuple[str | None, ...]:
-    """The values of utm_source, utm_medium, utm_campaign, utm_term and utm_content in a query string."""
+    """The values of UTM_FIELDS in a query string."""
     if "utm_" not in query:
         return (None,) * len(UTM_FIELDS)
     values = _values_in(query)

@@ -1,20 +1,18 @@
 """The lake: one folder that holds everything the service remembers. Who may read what is not decided here."""
 
 import fcntl
-import hashlib
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from data.errors import BadInput, LakeDamaged
-from data.store.disks import network_file_system
+from data.store.files import make_durably, network_file_system, sha256_of, write_durably
 from data.store.manifest import LandedFile, Manifest
 from data.visits import VISITS
 
@@ -71,12 +69,6 @@ CUBE: Final = pa.schema(
 )
 """The columns of a cube, which holds the rows of all relations of one organization's month."""
 
-_CHOOSING: Final = {
-    "organization", "domain", "short_code", "visited_at", "bot_category", "rules_version", "relation", "for_domain",
-    "day", "days",
-}  # fmt: skip
-"""The columns by which queries leave out row groups, and the status reads footers: only they have statistics."""
-
 _MEANINGFUL: Final = "*?[]{}="
 """DuckDB takes a path with these for a pattern, or for partitions."""
 
@@ -98,7 +90,7 @@ class Lake:
             raise BadInput(f"there is no lake at {root}; import a log first, or name another with TRAFFIC_LAKE.")
         try:
             for folder in (self.staging, self.rejects, self.ip_lists):
-                _make_durably(folder)
+                make_durably(folder)
             self.seed_visits = self._seed("visits/organization=_seed/day=1970-01-01/seed.parquet", VISITS)
             self.seed_links = self._seed("links/organization=_seed/links.parquet", LINKS)
             self.seed_cube = self._seed("cubes/organization=_seed/month=1970-01-01/seed.parquet", CUBE)
@@ -217,62 +209,5 @@ def _locked(folder: Path, wait: bool) -> Iterator[bool]:
         is_held = False
     try:
         yield is_held
-    finally:
-        os.close(handle)
-
-
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def write_parquet(parts: Iterable[pa.Table], schema: pa.Schema, path: Path, row_group: int = 20_000) -> None:
-    """Write tables of one schema one after the other, and wait until they are on the disk.
-
-    What is a dictionary in the schema is read as what it holds. Times hardly repeat: a dictionary only takes longer.
-    """
-    repeating = [name for name in schema.names if not pa.types.is_timestamp(schema.field(name).type)]
-    choosing = [name for name in schema.names if name in _CHOOSING]
-    with pq.ParquetWriter(
-        path, schema, compression="zstd", use_dictionary=repeating, write_statistics=choosing, store_schema=False
-    ) as writer:
-        for part in parts:
-            writer.write_table(part, row_group_size=row_group)
-    _sync(path)
-
-
-def move_durably(source: Path, target: Path) -> None:
-    """Rename a file and wait until its new name, and every folder made for it, is on the disk."""
-    _make_durably(target.parent)
-    source.rename(target)
-    _sync(target.parent)
-
-
-def _make_durably(folder: Path) -> None:
-    """Make a folder, and those above it, and wait until their names are on the disk."""
-    missing = [one for one in (folder, *folder.parents) if not one.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for one in missing:
-        _sync(one.parent)
-
-
-def write_bytes_durably(body: bytes, staged: Path, target: Path) -> None:
-    """Replace `target` by bytes as a whole: readers see the old file or the new one."""
-    staged.write_bytes(body)
-    _sync(staged)
-    move_durably(staged, target)
-
-
-def write_durably(table: pa.Table, staged: Path, target: Path) -> None:
-    """Replace `target` by a table as a whole: readers see the old file or the new one."""
-    write_parquet([table], table.schema, staged)
-    move_durably(staged, target)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
     finally:
         os.close(handle)

@@ -13,10 +13,12 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from data.store.lake import Lake, move_durably, sha256_of, write_parquet
+from data.store.files import move_durably, sha256_of, write_parquet
+from data.store.lake import Lake
 from data.store.manifest import Batch, LandedFile, Place
-from data.visits import VISITS
+from data.visits import COLUMNS, VISITS
 
+_STATISTICS: Final = tuple(column.name for column in COLUMNS if column.has_statistics)
 MOVERS: Final = 8
 """Files that are moved at once: each of them only waits for the disk."""
 
@@ -85,7 +87,7 @@ def write_visits(visits: pa.Table | pa.RecordBatchReader, path: Path) -> None:
     """Write the visits of one organization's day, in the order they have, and wait until they are on the disk."""
     parts = [visits] if isinstance(visits, pa.Table) else map(_table_of, visits)
     schema = pa.schema([_as_given(field, visits.schema.field(field.name).type) for field in VISITS])
-    write_parquet((part.select(VISITS.names).cast(schema) for part in parts), schema, path)
+    write_parquet((part.select(VISITS.names).cast(schema) for part in parts), schema, path, statistics=_STATISTICS)
 
 
 def _as_given(field: pa.Field, given: pa.DataType) -> pa.Field:

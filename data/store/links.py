@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 from cachetools import LRUCache
 
 from data.errors import BadInput
-from data.store.lake import LINKS, Lake, write_durably
+from data.store.files import write_durably
+from data.store.lake import LINKS, Lake
 from data.visits import check_organization
 
 COLUMNS: Final = ("short_code", "domain", "target_url", "created_at")

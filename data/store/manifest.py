@@ -1,6 +1,6 @@
 """The manifest: the one authority on which Parquet files exist and which logs were imported.
 
-A SQLite database in write-ahead mode with full syncing. Its tables are in migrations.py, visits that wait for
+A SQLite database in write-ahead mode with full syncing. Its tables are in schema.py, visits that wait for
 a file in pending.py; how files are written is in landing.py.
 """
 
@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from data.errors import Outdated
-from data.store.database import open_database
-from data.store.migrations import MIGRATIONS
+from data.store.schema import MIGRATIONS, open_database
 
 
 @dataclass(frozen=True)

@@ -14,17 +14,15 @@ import msgspec
 import pyarrow as pa
 
 from data.errors import LakeDamaged
-from data.rules.referrers import UTM_FIELDS
-from data.visits import VISITS, Classification
+from data.visits import VISITS_OF_DAYS, columns_filled_by
 
 OWN: Final = (
     "visited_at", "domain", "short_code", "path", "method", "status", "country", "visitor", "is_malicious",
     "user_agent",
 )  # fmt: skip
 """The columns that are a visit's own."""
-SHARED: Final = (*Classification._fields, "referrer", "referrer_type", *UTM_FIELDS, "rules_version")
+SHARED: Final = columns_filled_by("classification", "referrer", "campaign", "rules")
 """The columns that repeat: what is said of a visit and where it came from, in few combinations for many visits."""
-TABLE: Final = VISITS.insert(0, pa.field("day", pa.date32()))
 
 Shared = tuple[str | None, ...]
 _Text = list[str | None]
@@ -79,11 +77,11 @@ def unpack(body: bytes) -> Unpacked:
 def table_of(parts: Sequence[Unpacked]) -> pa.Table:
     """The visits of all parts, one after the other: a table of `day` and the columns of VISITS."""
     own = (chain.from_iterable(values) for values in zip(*(part.own for part in parts), strict=True))
-    columns = {name: pa.array(values, TABLE.field(name).type) for name, values in zip(OWN, own, strict=True)}
+    columns = {name: pa.array(values, VISITS_OF_DAYS.field(name).type) for name, values in zip(OWN, own, strict=True)}
     starts = accumulate((len(part.shared) for part in parts), initial=0)
     numbers = [start + number for start, part in zip(starts, parts, strict=False) for number in part.numbers]
     rows = pa.array(numbers, pa.int32())
     for name, values in zip(SHARED, zip(*(row for part in parts for row in part.shared), strict=True), strict=True):
         columns[name] = pa.array(values, pa.string()).take(rows)
     columns["day"] = columns["visited_at"].cast(pa.date32())
-    return pa.table([columns[name] for name in TABLE.names], schema=TABLE)
+    return pa.table([columns[name] for name in VISITS_OF_DAYS.names], schema=VISITS_OF_DAYS)

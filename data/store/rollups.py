@@ -18,11 +18,14 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from data.errors import Outdated
-from data.store.lake import CUBE, Lake, move_durably, sha256_of, write_parquet
+from data.store.files import move_durably, sha256_of, write_parquet
+from data.store.lake import CUBE, Lake
 from data.store.manifest import READERS_GRACE, LandedFile, time_text
 
 ROW_GROUP: Final = 60_000
 """Rows of one relation that are read or left out together."""
+_STATISTICS: Final = ("relation", "for_domain", "days", "day", "domain", "short_code", "bot_category")
+"""The columns by which queries leave them out."""
 
 Sources = Mapping[date, frozenset[str]]
 """The paths of the visit files of each day."""
@@ -150,7 +153,7 @@ def unsound(lake: Lake, organization: str = "", before: datetime | None = None) 
 
 def write_cube(relations: Iterable[Rows], path: Path) -> None:
     """Write the rows of all relations, and wait until they are on the disk; each relation has row groups of its own."""
-    write_parquet(map(_as_cube, relations), CUBE, path, ROW_GROUP)
+    write_parquet(map(_as_cube, relations), CUBE, path, statistics=_STATISTICS, row_group=ROW_GROUP)
 
 
 def _as_cube(rows: Rows) -> pa.Table:

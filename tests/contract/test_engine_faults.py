@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import queries.warehouse
-from data.store.lake import sha256_of
+from data.store.files import sha256_of
 from queries import ANSWERS, EngineLost, FilesGone, QueryFailed, QueryTimeout, Scope, Warehouse
 from queries.watchdog import Watchdog
 from service.http.answers import Answers

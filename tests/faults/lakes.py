@@ -134,7 +134,7 @@ def strays(lake):
 
 
 _NEEDED = re.compile(
-    r"(manifest|control)\.sqlite(-wal|-shm)?|salts\.sqlite|links/organization=\w+/links\.parquet"
+    r"(manifest|control)\.sqlite(-wal|-shm|\.before-\d+)?|salts\.sqlite|links/organization=\w+/links\.parquet"
     r"|visits/organization=_seed/day=1970-01-01/seed\.parquet|rejects/\w+-[0-9a-f]{16}\.csv|ip-lists/[\w-]+\.json"
     r"|cubes/organization=_seed/month=1970-01-01/seed\.parquet"
 )

@@ -26,7 +26,8 @@ from data.maintenance import erasure as erasing
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser, delete, empty_log
 from data.maintenance.reclassification import Reclassifier
-from data.store.lake import Lake, sha256_of
+from data.store.files import sha256_of
+from data.store.lake import Lake
 from data.store.manifest import READERS_GRACE, Manifest
 from data.store.pending import keep
 from data.visits import VISITS

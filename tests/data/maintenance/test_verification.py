@@ -14,7 +14,8 @@ import pytest
 
 from data.errors import LakeDamaged
 from data.maintenance.verification import _orphans, check
-from data.store.lake import LINKS, Lake, sha256_of
+from data.store.files import sha256_of
+from data.store.lake import LINKS, Lake
 from data.store.manifest import READERS_GRACE, Exchange, LandedFile
 from data.store.pending import keep
 from data.visits import VISITS

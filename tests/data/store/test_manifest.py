@@ -1,6 +1,7 @@
 """The manifest: what it promises about imports and files, whatever comes between."""
 
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -209,3 +210,68 @@ def test_two_open_manifests_see_each_other(tmp_path, manifest):
         land(other)
         assert live(manifest) == [FILE]
         assert len(manifest.batches("acme", "")) == 1
+
+
+# Copies before a migration
+
+
+def older(path, version):
+    """A manifest of an earlier version, with one batch."""
+    with closing(sqlite3.connect(path)) as db:
+        for script in MIGRATIONS[:version]:
+            db.executescript(script)
+        db.execute("INSERT INTO batches VALUES (1, 'acme', '', 'aa', 1, 1, 1, '', '2026-03-01')")
+        db.execute(f"PRAGMA user_version = {version}")
+        db.commit()
+
+
+@pytest.mark.parametrize("version", range(1, NEWEST))
+def test_an_older_manifest_is_copied_beside_itself_before_it_is_changed(tmp_path, version, caplog):
+    path = tmp_path / "manifest.sqlite"
+    older(path, version)
+    Manifest(path).close()
+    copy = tmp_path / f"manifest.sqlite.before-{version}"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["manifest.sqlite", copy.name]
+    assert (version_of(copy), version_of(path)) == (version, NEWEST)
+    assert copy.stat().st_mode & 0o777 == 0o600
+    with closing(sqlite3.connect(copy)) as db:
+        assert db.execute("SELECT organization FROM batches").fetchall() == [("acme",)]
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{path} is brought up to date; as it was, it lies in {copy}."
+    ]
+
+
+def test_a_new_manifest_and_one_of_today_are_not_copied(tmp_path, caplog):
+    for _ in range(2):
+        Manifest(tmp_path / "manifest.sqlite").close()
+    assert [file.name for file in tmp_path.iterdir()] == ["manifest.sqlite"]
+    assert not caplog.records
+
+
+def test_a_copy_that_a_killed_program_began_is_made_anew(tmp_path):
+    path = tmp_path / "manifest.sqlite"
+    older(path, 1)
+    (tmp_path / "manifest.sqlite.before-1.partial").write_bytes(b"half a page")
+    Manifest(path).close()
+    assert version_of(tmp_path / "manifest.sqlite.before-1") == 1
+    assert not (tmp_path / "manifest.sqlite.before-1.partial").exists()
+
+
+def test_where_it_cannot_be_copied_nothing_is_changed(tmp_path):
+    path = tmp_path / "manifest.sqlite"
+    older(path, 1)
+    (tmp_path / "manifest.sqlite.before-1").mkdir()
+    with pytest.raises(LakeDamaged, match="cannot be used"):
+        Manifest(path)
+    assert version_of(path) == 1
+
+
+def test_programs_that_bring_it_up_to_date_at_the_same_time_copy_it_once(tmp_path, caplog):
+    path = tmp_path / "manifest.sqlite"
+    older(path, 1)
+    with ThreadPoolExecutor(8) as pool:
+        for manifest in pool.map(Manifest, [path] * 8):
+            manifest.close()
+    assert (version_of(path), version_of(tmp_path / "manifest.sqlite.before-1")) == (NEWEST, 1)
+    assert len(caplog.records) == 1

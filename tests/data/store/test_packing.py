@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.errors import LakeDamaged
-from data.store.packing import TABLE, pack, table_of, unpack
-from data.visits import VISITS
+from data.store.packing import pack, table_of, unpack
+from data.visits import VISITS, VISITS_OF_DAYS
 from tests.visits import packed, unpacked, visit
 
 TEXT = st.none() | st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
@@ -29,7 +29,7 @@ ROWS = st.lists(
 @settings(max_examples=int(os.environ.get("TRAFFIC_EXAMPLES", "50")), deadline=None)
 def test_visits_of_several_packs_come_out_in_their_order(packs):
     table = table_of([unpack(packed(rows).body) for rows in packs])
-    assert table.schema.equals(TABLE)
+    assert table.schema.equals(VISITS_OF_DAYS)
     assert table.to_pylist() == [{"day": row["day"], **row} for rows in packs for row in rows]
 
 

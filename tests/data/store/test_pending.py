@@ -28,7 +28,7 @@ from data.maintenance.compaction import ABANDONED, Compactor
 from data.store import pending
 from data.store.lake import Lake
 from data.store.manifest import Manifest
-from data.store.migrations import MIGRATIONS
+from data.store.schema import MIGRATIONS
 from data.visits import VISITS
 from tests.visits import packed, unpacked, visit
 

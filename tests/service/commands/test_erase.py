@@ -21,7 +21,8 @@ import pytest
 
 from data.maintenance import erasure as erasing
 from data.maintenance.erasure import Criteria, Eraser
-from data.store.lake import Lake, sha256_of
+from data.store.files import sha256_of
+from data.store.lake import Lake
 from data.store.pending import keep
 from queries import ANSWERS, Scope, Warehouse
 from service.commands import erase as erase_command

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from data.errors import BadInput
-from data.store.disks import NETWORK, network_file_system
+from data.store.files import NETWORK, network_file_system
 from data.store.lake import Lake
 
 

@@ -1,6 +1,18 @@
-"""The tables of the manifest, version by version. What is done with them is in manifest.py and pending.py."""
+"""SQLite databases of a lake: opened durably, shared by processes, brought up to date; and the manifest's tables."""
 
+import logging
+import os
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Final
+
+from data.errors import LakeDamaged
+from data.store.files import move_durably, sync
+
+_LOG: Final = logging.getLogger(__name__)
+
 
 MIGRATIONS: Final = (
     """
@@ -64,7 +76,7 @@ MIGRATIONS: Final = (
         organization TEXT NOT NULL,
         visits INTEGER NOT NULL,
         received_at TEXT NOT NULL,
-        body BLOB NOT NULL            -- an Arrow stream of `day` and the columns of VISITS
+        body BLOB NOT NULL            -- packed column by column, as packing.py says
     );
     """,
     """
@@ -85,4 +97,63 @@ MIGRATIONS: Final = (
     CREATE UNIQUE INDEX live_cubes ON cubes (organization, month) WHERE deletable_at IS NULL;
     """,
 )
-"""Entry n takes a manifest from version n to n + 1. Entries are only ever added."""
+"""The tables of the manifest, version by version: entry n takes it from version n to n + 1. Entries are only added.
+
+What is done with them is in manifest.py, pending.py and rollups.py.
+"""
+
+
+def open_database(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
+    """Open or create a database in write-ahead mode with full syncing, in the version `migrations` lead to.
+
+    Entry n of `migrations` takes it from version n to n + 1; a statement ends with ; at the end of a line.
+    A database of an older version is copied beside itself before it is changed.
+    Raises LakeDamaged when it cannot be used, or when a newer program wrote it.
+    """
+    db = None
+    try:
+        db = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
+        (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
+        if mode != "wal":
+            raise LakeDamaged(f"{path} cannot keep a write-ahead log here; put the lake on a local disk.")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA secure_delete = ON")  # what is deleted leaves the file, too: visits may wait here
+        _migrate(db, path, migrations)
+    except (sqlite3.DatabaseError, OSError, LakeDamaged) as error:
+        if db:
+            db.close()
+        if isinstance(error, LakeDamaged):
+            raise
+        raise LakeDamaged(f"{path} cannot be used: {error}.") from error
+    return db
+
+
+def _migrate(db: sqlite3.Connection, path: Path, migrations: Sequence[str]) -> None:
+    if db.execute("PRAGMA user_version").fetchone() == (len(migrations),):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if version > len(migrations):
+        raise LakeDamaged(
+            f"{path} has version {version}, this program knows up to {len(migrations)}; upgrade the program."
+        )
+    if 0 < version < len(migrations):
+        _LOG.warning("%s is brought up to date; as it was, it lies in %s.", path, _copy_of(path, version))
+    for script in migrations[version:]:
+        for statement in script.split(";\n"):
+            db.execute(statement)
+    db.execute(f"PRAGMA user_version = {len(migrations)}")
+    db.execute("COMMIT")
+
+
+def _copy_of(path: Path, version: int) -> Path:
+    """Copy a database of an older version, to which nobody can write meanwhile, beside itself; where that is."""
+    target = path.with_name(f"{path.name}.before-{version}")
+    staged = target.with_name(f"{target.name}.partial")
+    staged.unlink(missing_ok=True)  # of a program that was killed
+    os.close(os.open(staged, os.O_CREAT | os.O_EXCL, 0o600))  # keys and visits are for its owner only
+    with closing(sqlite3.connect(path, timeout=60)) as original, closing(sqlite3.connect(staged)) as copy:
+        original.backup(copy)
+    sync(staged)
+    move_durably(staged, target)
+    return target
