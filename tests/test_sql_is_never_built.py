@@ -50,8 +50,8 @@ def is_ours(node, constants):
             return all(is_ours(element, constants) for element in node.elts)
         case ast.Call(func=ast.Attribute(attr="join"), args=[parts]):
             return is_ours(node.func.value, constants) and is_ours(parts, constants)
-        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[ast.Constant()]):
-            return name in READING
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[_, *_] as names):
+            return name in READING and all(isinstance(part, ast.Constant) for part in names)
     return False
 
 
@@ -122,6 +122,7 @@ def planted(db, name, names, engine):
         "name",
         "names[0]",
         "template(name)",
+        "read_sql('data.maintenance', name)",
         "LATE",
         "open('query.sql').read()",
         "'SELECT 1') or db.executemany(name, [()]",
@@ -142,6 +143,7 @@ def test_sql_that_is_built_is_found(sql):
         "f'SELECT {COLUMNS} FROM t WHERE a = ?', [name]",
         "'SELECT ' + COLUMNS",
         "template('devices')",
+        "read_sql('data.maintenance', 'sql/merged')",
         "COLUMNS",
         "'SELECT 1 ' 'FROM t', {'name': f'{name}'}",
     ],
