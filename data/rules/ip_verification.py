@@ -10,8 +10,8 @@ from datetime import date
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from data.rules.bots import automated
 from data.rules.ip_lists import Address, Network, Snapshot, address_of
-from data.rules.signs import automated
 from data.rules.tables import Agent, Proxy, load
 from data.visits import Classification
 
