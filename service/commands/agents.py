@@ -34,8 +34,9 @@ def refresh(
     from rich.progress import track
     from rich.table import Table
 
-    from data.rules.ip_lists import download, from_folder, refresh, snapshots
+    from data.rules.ip_lists import download, from_folder
     from data.rules.tables import IpList, load
+    from data.store.ip_list_files import refresh, snapshots
 
     rows = load(IpList, "ip_lists")
     fetch = from_folder(Path(folder)) if folder else download

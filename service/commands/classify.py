@@ -57,8 +57,8 @@ def classify(
 
 def _rules(lake: Path) -> _Rules:
     from data.rules.classifier import Classifier
-    from data.rules.ip_lists import snapshots
     from data.rules.ip_verification import Verifier
+    from data.store.ip_list_files import snapshots
 
     kept = {}
     if (lake / "manifest.sqlite").exists():

@@ -1,5 +1,6 @@
 """The machine-readable contract, made from the catalogue."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from data.logs.reported import SCHEMA
@@ -120,7 +121,7 @@ def schema_of(entry: Entry) -> dict[str, Any]:
     return row if entry.shape == "row" else {"type": "array", "items": row}
 
 
-def _route(entry: Entry, parameters: list[str]) -> dict[str, Any]:
+def _route(entry: Entry, parameters: Sequence[str]) -> dict[str, Any]:
     return {
         "get": {
             "operationId": entry.name,

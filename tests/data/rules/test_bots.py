@@ -11,10 +11,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from data.rules.bots import LONGEST_USER_AGENT
+from data.rules.bots import LONGEST_USER_AGENT, PERSON
 from data.rules.classifier import Request
 from data.rules.devices import People
-from data.rules.signs import PERSON
 from data.rules.tables import Agent, Campaign, Heuristic, NotCrawler, Referrer, load
 
 AGENTS, HEURISTICS = load(Agent, "agents"), load(Heuristic, "heuristics")
