@@ -2,7 +2,7 @@
 
 from queries.catalog import ANSWERS, CACHE_STATS, CATALOG, JOBS, Entry, template, templates
 from queries.fields import Field
-from queries.rollups import Cubes
+from queries.rollups import RollupBuilder
 from queries.scope import Scope
 from queries.shell import script
 from queries.traffic_values import TrafficValue, load_values
@@ -14,13 +14,13 @@ __all__ = [
     "CATALOG",
     "JOBS",
     "Answer",
-    "Cubes",
     "EngineLost",
     "Entry",
     "Field",
     "FilesGone",
     "QueryFailed",
     "QueryTimeout",
+    "RollupBuilder",
     "Scope",
     "TrafficValue",
     "Warehouse",

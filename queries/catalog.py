@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from queries import fields as f
 from queries.fields import Field, or_null
-from queries.prelude import text_of
+from queries.prelude import sql_text
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def parts(name: str, **members: Entry) -> Entry:
 
 def template(name: str) -> str:
     """The SQL text of a template. Raises FileNotFoundError for a name that has none."""
-    return text_of(f"templates/{name}")
+    return sql_text(f"templates/{name}")
 
 
 _SPLIT = (

@@ -225,4 +225,4 @@ class _Turn:
 
     def _snapshot(self) -> dict[str, Any]:
         variables = self._warehouse.variables(self.scope)
-        return self._warehouse.gathered(variables) if self._is_of_many else variables
+        return self._warehouse.with_link_visits(variables) if self._is_of_many else variables

@@ -18,7 +18,7 @@ from data.maintenance.compaction import Compactor
 from data.maintenance.reclassification import Reclassifier
 from data.maintenance.retention import retain
 from data.store.pending import flush_all
-from queries import ANSWERS, Cubes, Scope, Warehouse
+from queries import ANSWERS, RollupBuilder, Scope, Warehouse
 from tests.faults.lakes import CHROME, GPTBOT, line
 
 BATCH = 10
@@ -85,11 +85,11 @@ def send():
 def maintain():
     """Give visits their files, merge files, count closed days, delete what may go."""
     lake = Lake(Path("lake"))
-    compactor, cubes = Compactor(lake), Cubes(lake)
+    compactor, rollups = Compactor(lake), RollupBuilder(lake)
     while True:
         flush_all(lake)
         compactor.run(wait=False)
-        cubes.run(wait=False)
+        rollups.run(wait=False)
         compactor.sweep()
         time.sleep(0.05)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from data import BOT_CATEGORIES, Lake
 from data.visits import CONFIDENCE_SCORES, DEVICE_TYPES, REFERRER_TYPES
-from queries import ANSWERS, Cubes, Scope, TrafficValue, Warehouse
+from queries import ANSWERS, RollupBuilder, Scope, TrafficValue, Warehouse
 from queries.rollups import Month
 from tests.recount import recount
 from tests.visits import Visit, land, links, visit
@@ -149,13 +149,13 @@ class Case(NamedTuple):
     scope: Scope
 
 
-class OwnCubes(Cubes):
+class OwnRollups(RollupBuilder):
     """Counts ahead for one organization of a lake; there are too many strangers in it."""
 
     organization = ""
 
-    def _work(self) -> list[Month]:
-        return [month for month in super()._work() if month.organization == self.organization]
+    def _months_to_build(self) -> list[Month]:
+        return [month for month in super()._months_to_build() if month.organization == self.organization]
 
 
 class World:
@@ -164,20 +164,20 @@ class World:
     def __init__(self, lake: Lake) -> None:
         self.lake = lake
         self.warehouse = Warehouse(lake, VALUES)
-        self.cubes = OwnCubes(lake)
+        self.rollups = OwnRollups(lake)
         self._numbers = count()
 
     def case(self, question: Question) -> Case:
         number = next(self._numbers)
         names = [str(number), f"{number}x", f"{number}X"]
-        self.cubes.organization = names[0]
+        self.rollups.organization = names[0]
         owned = [row | {"organization": names[0]} for row in question.links]
         strangers = [row | {"organization": names[1], "target_url": "https://stranger.example"} for row in owned]
         for turn in (1, 2):  # two imports
             for name, visits in zip(names, question.tenants, strict=True):
                 land(self.lake, name, visits[turn - 1 :: 2])
             if turn == question.counted_after:
-                self.cubes.run()
+                self.rollups.run()
         links(self.lake, names[0], owned)
         links(self.lake, names[1], strangers)
         all_visits = [

@@ -33,7 +33,7 @@ from queries import (
     templates,
 )
 from queries.fields import COUNT, NUMBER, TEXT
-from queries.prelude import prelude
+from queries.prelude import prelude, relation_names, sql_text
 from tests.visits import Visit, land, links, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
@@ -312,10 +312,23 @@ def test_a_template_is_short_and_reads_no_visit_by_itself(name):
     assert sql.rstrip().endswith(";")
 
 
-def test_every_relation_of_days_is_used_by_a_template():
-    views = {view for sql in prelude() for view in re.findall(r"CREATE VIEW (daily_\w+)", sql)}
-    used = {word for name in TEMPLATES for word in re.findall(r"daily_\w+", template(name))}
-    assert views == used
+def test_every_relation_is_used_by_a_template():
+    used = {word for name in TEMPLATES for word in re.findall(r"\b(?:daily|monthly)_\w+", template(name))}
+    assert {*relation_names()} == used
+
+
+@pytest.mark.parametrize("name", relation_names())
+def test_a_relation_is_one_view_of_what_is_counted_under_its_own_name(name):
+    sql = sql_text(f"relations/{name}")
+    assert re.findall(r"CREATE \w+ (\w+)", sql) == [name]
+    assert re.findall(r"(?:visits_to_count|rollup_rows)\('(\w+)'\)", sql) == [name, name]
+    assert not re.search(r"getvariable|read_parquet|stored_rows", sql)
+
+
+def test_nothing_is_defined_twice():
+    defined = [found for sql in prelude() for found in re.findall(r"^CREATE (\w+) (\w+)", sql, re.MULTILINE)]
+    assert len(defined) == len({*defined}) > 40  # the type and the view of a scope have one name
+    assert not [sql for sql in prelude() if "OR REPLACE" in sql]
 
 
 # Traffic values
