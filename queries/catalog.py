@@ -25,7 +25,7 @@ class Entry:
 
     @property
     def description(self) -> str:
-        """What the answer says: the first lines of its template."""
+        """What it gives: the first lines of its template."""
         if self.name in _DESCRIPTIONS:
             return _DESCRIPTIONS[self.name]
         comment = (line for line in template(self.name).splitlines() if line.startswith("--"))
@@ -180,8 +180,8 @@ CATALOG: Final = (
 )  # fmt: skip
 """The routes under /analytics, in the order of the contract."""
 
-ANSWERS: Final = {entry.name: entry for entry in CATALOG if entry is not CACHE_STATS}
-"""The entries that the lake answers, by name."""
+ENTRIES: Final = {entry.name: entry for entry in CATALOG if entry is not CACHE_STATS}
+"""The entries of the catalogue that are computed from the lake, by name."""
 
 
 def templates(entry: Entry) -> list[Entry]:

@@ -11,7 +11,7 @@ import duckdb
 
 from data import Lake, TrafficError
 from data.store.rollups import ROLLUPS_FOLDER
-from queries.catalog import ANSWERS, Entry, template, templates
+from queries.catalog import ENTRIES, Entry, template, templates
 from queries.scope import Scope
 from queries.traffic_values import TrafficValue, load_values
 from queries.variables import (
@@ -31,8 +31,8 @@ MAX_LINK_VISITS: Final = 50_000
 MAX_SPILL: Final = "4GB"
 """What queries may write to disk in all when memory is short: about as much as a disk takes in their time."""
 
-Answer = list[dict[str, Any]] | dict[str, Any]
-"""An array of objects, or one object whose members may be answers again."""
+Result = list[dict[str, Any]] | dict[str, Any]
+"""An array of objects, or one object whose members may be results again."""
 
 
 class QueryTimeout(TrafficError):
@@ -98,7 +98,7 @@ class Warehouse:
         """How often visits that an organization's earlier answers rest on were changed."""
         return self._lake.manifest.epoch(organization)
 
-    def answer(self, entry: Entry, variables: Variables, unwanted: threading.Event | None = None) -> Answer:
+    def answer(self, entry: Entry, variables: Variables, unwanted: threading.Event | None = None) -> Result:
         """The answer of one entry of the catalogue. Raises QueryTimeout, QueryFailed, FilesGone or EngineLost.
 
         Who waits for it no more sets `unwanted` and calls `stop`; then what is raised is for nobody.
@@ -206,7 +206,7 @@ class Warehouse:
         """Every template must give exactly the columns that its entry declares: once, as neither changes."""
         with closing(self._engine.cursor()) as cursor:  # start-up takes the time it takes
             set_variables(cursor, self._empty_variables())
-            for entry in (leaf for answer in ANSWERS.values() for leaf in templates(answer)):
+            for entry in (leaf for answer in ENTRIES.values() for leaf in templates(answer)):
                 if entry in _CHECKED:  # also those that the dashboard repeats
                     continue
                 described = cursor.execute(f"DESCRIBE {template(entry.name)}").fetchall()

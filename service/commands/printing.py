@@ -17,14 +17,14 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColum
 from rich.table import Table
 
 from data import BadInput
-from queries import Answer
+from queries import Result
 from service.encoding import encode
 
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 FORMATS: Final = ("table", "json", "csv", "parquet")
 
 
-def part_of(answer: Answer, part: str) -> Answer:
+def part_of(answer: Result, part: str) -> Result:
     """One member of an answer of several parts, or all of it when `part` is empty. Raises BadInput."""
     if not part:
         return answer
@@ -36,7 +36,7 @@ def part_of(answer: Answer, part: str) -> Answer:
     return parts[part]
 
 
-def print_answer(answer: Answer, output: str) -> None:
+def print_answer(answer: Result, output: str) -> None:
     """Write an answer to stdout in one of FORMATS. Raises BadInput when it does not fit into that."""
     if output == "table":
         _print_table(answer, "")
@@ -77,7 +77,7 @@ def printable(text: str) -> str:
     return _CONTROLS.sub("\ufffd", text)
 
 
-def _parts(answer: Answer) -> dict[str, Answer]:
+def _parts(answer: Result) -> dict[str, Result]:
     members = answer.items() if isinstance(answer, dict) else ()
     return {name: member for name, member in members if isinstance(member, list | dict)}
 
@@ -88,7 +88,7 @@ def _write(body: bytes) -> None:
         sys.stdout.buffer.write(b"\n")
 
 
-def _print_table(answer: Answer, title: str) -> None:
+def _print_table(answer: Result, title: str) -> None:
     parts = _parts(answer)
     for name, member in parts.items():
         _print_table(member, f"{title}.{name}".strip("."))

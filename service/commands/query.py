@@ -8,7 +8,7 @@ import typer
 
 from data import BadInput, Lake, check_organization
 from data.store.links import Targets
-from queries import ANSWERS, CACHE_STATS, Answer, Entry, QueryFailed, Scope, Warehouse, load_values, script
+from queries import CACHE_STATS, ENTRIES, Entry, QueryFailed, Result, Scope, Warehouse, load_values, script
 from service.api_keys import Control
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
 from service.commands.printing import FORMATS, part_of, print_answer
@@ -49,7 +49,7 @@ def query(
     entry = _entry(name)
     words = _words(days, start_date, end_date, short_code, target_url, domain, traffic_type)
     opened = _open(lake, organization)
-    scope = _scope(opened, entry or ANSWERS["bot-traffic"], organization, words)
+    scope = _scope(opened, entry or ENTRIES["bot-traffic"], organization, words)
     with_values = load_values(Path(values) if values else None)
     warehouse = Warehouse(opened, with_values)
     variables = warehouse.variables(scope)
@@ -75,20 +75,20 @@ def views(
     """
     words = _words(days, start_date, end_date, short_code, target_url, domain, traffic_type)
     opened = _open(lake, organization)
-    scope = _scope(opened, ANSWERS["bot-traffic"], organization, words)
+    scope = _scope(opened, ENTRIES["bot-traffic"], organization, words)
     warehouse = Warehouse(opened, load_values(Path(values) if values else None))
     typer.echo(script(warehouse.variables(scope)))
 
 
 def _entry(name: str) -> Entry | None:
     """The entry of that name; None for a file of SQL."""
-    if name in ANSWERS:
-        return ANSWERS[name]
+    if name in ENTRIES:
+        return ENTRIES[name]
     if name == CACHE_STATS.name:
         raise BadInput("cache-stats tells of a running server; ask it with GET /analytics/cache-stats.")
     if name.endswith(".sql"):
         return None
-    raise BadInput(f"there is no answer {name!r}; known are {', '.join(ANSWERS)}, or give a .sql file.")
+    raise BadInput(f"there is no answer {name!r}; known are {', '.join(ENTRIES)}, or give a .sql file.")
 
 
 def _open(lake: Path, organization: str) -> Lake:
@@ -109,7 +109,7 @@ def _scope(lake: Lake, entry: Entry, organization: str, words: dict[str, str]) -
     return scope_of(query, organization, datetime.now(UTC).date(), Targets(lake))
 
 
-def _own_template(warehouse: Warehouse, path: Path, variables: dict[str, Any]) -> Answer:
+def _own_template(warehouse: Warehouse, path: Path, variables: dict[str, Any]) -> Result:
     try:
         sql = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from starlette.types import Receive
 
-from queries import ANSWERS, EngineLost, Entry, FilesGone, Scope, Warehouse
+from queries import ENTRIES, EngineLost, Entry, FilesGone, Scope, Warehouse
 from service.encoding import encode
 from service.http.cache import AnswerCache, Held, Slot
 from service.http.errors import ClientLeft, Overloaded
@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 MOST_COMPUTING: Final = 32
 """Requests whose answers are being computed or wait for their turn; a dashboard is one. More are refused."""
 _SHARED: Final = {
-    name: [(member, part) for member, part in entry.members if part.name in ANSWERS] for name, entry in ANSWERS.items()
+    name: [(member, part) for member, part in entry.members if part.name in ENTRIES] for name, entry in ENTRIES.items()
 }
 """The parts of each answer that are answers of their own, by the member that each is."""
 
@@ -106,7 +106,7 @@ class Answers:
     def statistics(self, organization: str) -> list[dict[str, Any]]:
         """The rows of cache-stats."""
         parts = {name: [part.name for _, part in shared] for name, shared in _SHARED.items()}
-        return self.cache.statistics(organization, list(ANSWERS), parts)
+        return self.cache.statistics(organization, list(ENTRIES), parts)
 
     async def _computed(self, entry: Entry, scope: Scope) -> bytes:
         shared = _SHARED.get(entry.name, [])

@@ -19,7 +19,7 @@ from data.maintenance.retention import retain
 from data.store import lake as lake_module
 from data.store.manifest import READERS_GRACE
 from data.store.rollups import seed_path, unsound
-from queries import ANSWERS, RollupBuilder, Scope, Warehouse
+from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.prelude import prelude, relation_names, rollup_version, served_filters
 from queries.variables import LINK_VISITS, ROLLUP_FILTERS, one_source, source_of
 from tests.visits import land, visit
@@ -34,7 +34,7 @@ SCOPES = [
     Scope("acme", *DAYS, traffic_type="ai_referral", domain="link.example"),
     Scope("bee", *DAYS),
 ]
-ALL = tuple(name for name, entry in ANSWERS.items() if entry.shape != "parts")
+ALL = tuple(name for name, entry in ENTRIES.items() if entry.shape != "parts")
 MANY = ("traffic-overview", "devices", "top-links", "bot-traffic", "ai-platform-market-share", "ai-to-human-conversion",
         "filter-values")  # fmt: skip
 SHORT = Scope("acme", date(2026, 2, 1), date(2026, 2, 28))
@@ -85,7 +85,7 @@ def warehouse(lake):
 
 def answers(warehouse: Warehouse, scope: Scope, names: tuple[str, ...] = MANY) -> dict:
     variables = warehouse.variables(scope)
-    return {name: warehouse.answer(ANSWERS[name], variables) for name in names}
+    return {name: warehouse.answer(ENTRIES[name], variables) for name in names}
 
 
 def recounted(warehouse: Warehouse, scope: Scope) -> dict:
@@ -97,7 +97,7 @@ def recounted(warehouse: Warehouse, scope: Scope) -> dict:
         "closed_days": [],
         "sources": one_source("all_visits"),
     }
-    return {name: warehouse.answer(ANSWERS[name], variables) for name in MANY}
+    return {name: warehouse.answer(ENTRIES[name], variables) for name in MANY}
 
 
 def closed(warehouse: Warehouse, scope: Scope = SHORT) -> int:
@@ -188,8 +188,8 @@ def test_a_filter_that_somebody_adds_is_answered_from_all_visits(lake, monkeypat
     assert set(same["sources"].values()) == {"all_visits" if code else "uncovered_visits"}
     for name in (*ALL, "dashboard"):
         if name != "filter-values":  # which is for all visits
-            assert warehouse.answer(ANSWERS[name], filtered) == warehouse.answer(ANSWERS[name], same), name
-    assert warehouse.answer(ANSWERS["traffic-overview"], filtered)["total_visits"] > 0
+            assert warehouse.answer(ENTRIES[name], filtered) == warehouse.answer(ENTRIES[name], same), name
+    assert warehouse.answer(ENTRIES["traffic-overview"], filtered)["total_visits"] > 0
     warehouse.close()
 
 
@@ -228,7 +228,7 @@ def test_closed_days_are_answered_without_a_look_at_their_visits(lake, warehouse
     variables = warehouse.variables(SHORT)
     assert variables["uncovered_files"] == [lake.seed_visits]
     variables["files"] = variables["files"][:1]
-    assert {name: warehouse.answer(ANSWERS[name], variables) for name in before} == before
+    assert {name: warehouse.answer(ENTRIES[name], variables) for name in before} == before
 
 
 def test_a_second_run_finds_nothing_to_count(lake):
@@ -342,11 +342,11 @@ def test_rollups_of_other_definitions_are_not_read_and_are_replaced(lake, wareho
 def test_replaced_rollups_stay_for_their_readers_and_go_after_a_day(lake, warehouse):
     RollupBuilder(lake).run()
     old = warehouse.variables(SHORT)
-    before = warehouse.answer(ANSWERS["bot-traffic"], old)
+    before = warehouse.answer(ENTRIES["bot-traffic"], old)
     land(lake, "acme", some(date(2026, 2, 5), visitor=5))
     RollupBuilder(lake).run()
     Compactor(lake).sweep()
-    assert warehouse.answer(ANSWERS["bot-traffic"], old) == before
+    assert warehouse.answer(ENTRIES["bot-traffic"], old) == before
     Compactor(lake, lambda: datetime.now(UTC) + READERS_GRACE + timedelta(seconds=1)).sweep()
     assert not Path(old["rollups"][1]).exists()
     assert all(path.exists() for path in rollups(lake))
@@ -399,7 +399,7 @@ def test_answers_stay_the_same_while_days_are_counted_and_landed(lake, warehouse
     def read():
         while not stop.is_set():
             try:
-                counts.add(warehouse.answer(ANSWERS["traffic-overview"], warehouse.variables(SHORT))["total_visits"])
+                counts.add(warehouse.answer(ENTRIES["traffic-overview"], warehouse.variables(SHORT))["total_visits"])
             except Exception as error:  # noqa: BLE001  # told below
                 errors.append(error)
 
@@ -437,7 +437,7 @@ def test_a_dashboard_of_a_link_that_reads_its_visits_once_equals_its_parts(lake,
     link, everybody = SCOPES[3], SCOPES[0]
     variables = warehouse.variables(link)
     assert (LINK_VISITS in warehouse.with_link_visits(variables)) == (most > 3)
-    dashboard = ANSWERS["dashboard"]
+    dashboard = ENTRIES["dashboard"]
     with ThreadPoolExecutor(4) as pool:  # others, meanwhile, are shown nothing of what one has gathered
         asked = [
             pool.submit(warehouse.answer, dashboard, warehouse.variables(scope)) for scope in (link, everybody) * 2

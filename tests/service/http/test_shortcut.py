@@ -9,7 +9,7 @@ import pytest
 
 from data import Lake
 from data.store.links import Targets
-from queries import ANSWERS, Scope, Warehouse
+from queries import ENTRIES, Scope, Warehouse
 from service.api_keys import Control
 from service.http import cache, shortcut
 from service.http.answers import Answers, Workers
@@ -33,7 +33,7 @@ class Known:
         self.lake = lake
         self.gate = gate
         self.answers = answers
-        paths = {f"/{name}": entry for name, entry in ANSWERS.items()}
+        paths = {f"/{name}": entry for name, entry in ENTRIES.items()}
         self.shortcut = Shortcut(paths, gate, answers, Targets(lake), lambda: self.today)
 
     def find(self, name, query=FORTNIGHT):
@@ -45,7 +45,7 @@ class Known:
         return Scope("acme", start, min(END, self.today) if query == FORTNIGHT else self.today)
 
     def held(self, name, query):
-        held = self.answers.held(ANSWERS[name], self.scope(query), self.answers.epoch("acme"))
+        held = self.answers.held(ENTRIES[name], self.scope(query), self.answers.epoch("acme"))
         return held and held.body
 
 
@@ -79,7 +79,7 @@ def test_what_it_finds_is_always_what_the_cache_holds_then(play, tell, monkeypat
             name, query = chance.choice(NAMES), chance.choice([LAST_WEEK, FORTNIGHT])
             event = chance.random()
             if event < 0.2:
-                await known.answers.body(ANSWERS[name], known.scope(query))
+                await known.answers.body(ENTRIES[name], known.scope(query))
             elif event < 0.24:
                 known.now += chance.choice([1, 100, TTL_SECONDS - 1, TTL_SECONDS])
             elif event < 0.26:
@@ -103,9 +103,9 @@ def test_what_it_finds_is_always_what_the_cache_holds_then(play, tell, monkeypat
 
 def test_an_answer_of_several_is_found_as_long_as_its_oldest_part_is_held(play):
     async def script(known):
-        await known.answers.body(ANSWERS["devices"], known.scope(FORTNIGHT))
+        await known.answers.body(ENTRIES["devices"], known.scope(FORTNIGHT))
         known.now = 100.0
-        body = await known.answers.body(ANSWERS["dashboard"], known.scope(FORTNIGHT))
+        body = await known.answers.body(ENTRIES["dashboard"], known.scope(FORTNIGHT))
         for known.now, expected in ((100.0, body), (TTL_SECONDS - 0.1, body), (TTL_SECONDS, None)):
             assert known.find("dashboard") == expected
         assert known.find("traffic-overview") is not None
@@ -115,8 +115,8 @@ def test_an_answer_of_several_is_found_as_long_as_its_oldest_part_is_held(play):
 
 def test_questions_that_cannot_be_understood_or_may_change_their_meaning_are_not_remembered(play):
     async def script(known):
-        await known.answers.body(ANSWERS["devices"], known.scope(FORTNIGHT))
-        await known.answers.body(ANSWERS["devices"], replace(known.scope(FORTNIGHT), short_code=""))
+        await known.answers.body(ENTRIES["devices"], known.scope(FORTNIGHT))
+        await known.answers.body(ENTRIES["devices"], replace(known.scope(FORTNIGHT), short_code=""))
         for query in (b"range=x", b"target_url=https://x", b"%74arget_url=https://x", b"x=" + b"x" * 600):
             assert known.find("devices", FORTNIGHT + b"&" + query) is not None
         assert len(known.shortcut._found) == 1
@@ -131,7 +131,7 @@ def test_questions_that_cannot_be_understood_or_may_change_their_meaning_are_not
 def test_what_is_remembered_is_bounded_in_number_and_bytes(play, monkeypatch, limit, most):
     async def script(known):
         monkeypatch.setattr(shortcut, limit, most)
-        size = len(await known.answers.body(ANSWERS["dashboard"], known.scope(FORTNIGHT)))
+        size = len(await known.answers.body(ENTRIES["dashboard"], known.scope(FORTNIGHT)))
         for number in range(60):
             assert len(known.find("dashboard", FORTNIGHT + b"&x=%d" % number)) == size
             remembered = len(known.shortcut._found)
@@ -143,7 +143,7 @@ def test_what_is_remembered_is_bounded_in_number_and_bytes(play, monkeypatch, li
 
 def test_the_header_of_another_caller_or_none_finds_nothing(play, key_of):
     async def script(known):
-        await known.answers.body(ANSWERS["devices"], known.scope(FORTNIGHT))
+        await known.answers.body(ENTRIES["devices"], known.scope(FORTNIGHT))
         assert known.find("devices") is not None
         mine = known.headers
         other = (b"authorization", f"Bearer {key_of(known.lake, 'other')}".encode())
