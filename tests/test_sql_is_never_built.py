@@ -9,19 +9,18 @@ ROOT = Path(__file__).parent.parent
 FILES = [path for floor in ("data", "queries", "service") for path in sorted((ROOT / floor).rglob("*.py"))]
 TAKING = {"execute", "executemany", "executescript", "sql", "query", "rows", "_rows", "extract_statements"}
 """Functions whose first argument is SQL: of SQLite, of DuckDB, and ours that hand it on."""
-READING = {"read_sql", "template", "text_of"}
+READING = {"read_sql", "sql_text", "template", "text_of"}
 """Functions that read a SQL file of the package, by its name."""
 VERBS = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "SET ", "PRAGMA ", "DESCRIBE ", "BEGIN ", "FROM ")
 ALLOWED = {
     "data/store/database.py:_migrate": "statements and number of a table of ours, given by those who open a database",
     "data/store/manifest.py:rows": "hands on what its callers give it, and they are looked at here",
     "data/logs/formats.py:read": "the name of a format of ours and the SQL file of that name",
-    "queries/rollups.py:_counted": "three SQL files of the package",
-    "queries/rollups.py:_prepare": "the SQL files of the prelude and of the package",
     "queries/shell.py:script": "a script for DuckDB's own shell: names of ours, and values as literals",
+    "queries/rollups.py:_count_relation": "three constants of that file",
+    "queries/variables.py:define_relations": "the SQL files of the package",
     "queries/warehouse.py:_fetched": "hands on a template of the catalogue, or what `rows` was given and has looked at",
     "queries/warehouse.py:_check": "an operator's own SELECT, asked for by `traffic query` and never by HTTP",
-    "queries/warehouse.py:_new_engine": "the SQL files of the prelude",
     "queries/warehouse.py:_check_shapes": "the templates of the catalogue",
     "service/commands/query.py:_own_template": "an operator's own SELECT, read from his file",
     "service/api_keys.py:_rows": "hands on what its callers give it, and they are looked at here",

@@ -7,7 +7,7 @@ CREATE TYPE scope AS STRUCT(
 
 CREATE VIEW scope AS SELECT unnest(CAST(getvariable('scope') AS scope)) WHERE getvariable('scope') IS NOT NULL;
 
-CREATE MACRO visits_of(visit_files) AS TABLE
+CREATE MACRO read_visits(visit_files) AS TABLE
 SELECT * FROM read_parquet(
     visit_files, hive_partitioning = TRUE, hive_types = {'organization': VARCHAR, 'day': DATE}
 )
@@ -17,9 +17,13 @@ WHERE organization = getvariable('scope').organization
 CREATE MACRO is_in_scope(short_code, domain, bot_category) AS
     (getvariable('scope').short_code IS NULL OR short_code = getvariable('scope').short_code)
     AND (getvariable('scope').domain IS NULL OR domain = getvariable('scope').domain)
-    AND is_of_type(bot_category, getvariable('scope').traffic_type);
+    AND matches_traffic_type(bot_category, getvariable('scope').traffic_type);
 
-CREATE VIEW visits_in_days AS FROM visits_of(getvariable('files'));
+-- People whom an AI product referred are no bots; they are listed among them only when the caller asks for a type.
+CREATE MACRO is_listed_bot(bot_category) AS
+    NOT is_referral(bot_category) OR getvariable('scope').traffic_type IS NOT NULL;
+
+CREATE VIEW visits_in_days AS FROM read_visits(getvariable('files'));
 
 CREATE VIEW visits_in_scope AS FROM visits_in_days WHERE is_in_scope(short_code, domain, bot_category);
 

@@ -14,13 +14,13 @@ from data import BadInput
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from queries import Answer
+    from queries import Result
 
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 FORMATS: Final = ("table", "json", "csv", "parquet")
 
 
-def part_of(answer: "Answer", part: str) -> "Answer":
+def part_of(answer: "Result", part: str) -> "Result":
     """One member of an answer of several parts, or all of it when `part` is empty. Raises BadInput."""
     if not part:
         return answer
@@ -32,7 +32,7 @@ def part_of(answer: "Answer", part: str) -> "Answer":
     return parts[part]
 
 
-def print_answer(answer: "Answer", output: str) -> None:
+def print_answer(answer: "Result", output: str) -> None:
     """Write an answer to stdout in one of FORMATS. Raises BadInput when it does not fit into that."""
     from service.encoding import encode
 
@@ -86,7 +86,7 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def _parts(answer: "Answer") -> dict[str, "Answer"]:
+def _parts(answer: "Result") -> dict[str, "Result"]:
     members = answer.items() if isinstance(answer, dict) else ()
     return {name: member for name, member in members if isinstance(member, list | dict)}
 
@@ -97,7 +97,7 @@ def _write(body: bytes) -> None:
         sys.stdout.buffer.write(b"\n")
 
 
-def _print_table(answer: "Answer", title: str) -> None:
+def _print_table(answer: "Result", title: str) -> None:
     from rich.table import Table
 
     parts = _parts(answer)

@@ -13,7 +13,7 @@ from service.commands.printing import FORMATS, part_of, print_answer
 from service.settings import setting
 
 if TYPE_CHECKING:
-    from queries import Answer, Entry, Scope, Warehouse
+    from queries import Entry, Result, Scope, Warehouse
 
 RangeOption = Annotated[str, typer.Option("--range", help="7d, 30d or 90d, ending today")]
 StartOption = Annotated[str, typer.Option(help="first day, YYYY-MM-DD, with --end-date")]
@@ -44,14 +44,14 @@ def query(
 
     Example: traffic query top-links --org acme --range 90d --format csv
     """
-    from queries import ANSWERS, Warehouse, load_values
+    from queries import ENTRIES, Warehouse, load_values
 
     if output not in FORMATS:
         raise BadInput(f"{output!r} is not an output format; use one of {', '.join(FORMATS)}.")
     entry = _entry(name)
     words = _words(days, start_date, end_date, short_code, target_url, domain, traffic_type)
     opened = _open(lake, organization)
-    scope = _scope(opened, entry or ANSWERS["bot-traffic"], organization, words)
+    scope = _scope(opened, entry or ENTRIES["bot-traffic"], organization, words)
     with_values = load_values(Path(values) if values else None)
     warehouse = Warehouse(opened, with_values)
     variables = warehouse.variables(scope)
@@ -75,26 +75,26 @@ def views(
 
     Example: traffic views --org acme > acme.sql; duckdb -init acme.sql; then .read queries/templates/devices.sql
     """
-    from queries import ANSWERS, Warehouse, load_values, script
+    from queries import ENTRIES, Warehouse, load_values, script
 
     words = _words(days, start_date, end_date, short_code, target_url, domain, traffic_type)
     opened = _open(lake, organization)
-    scope = _scope(opened, ANSWERS["bot-traffic"], organization, words)
+    scope = _scope(opened, ENTRIES["bot-traffic"], organization, words)
     warehouse = Warehouse(opened, load_values(Path(values) if values else None))
     typer.echo(script(warehouse.variables(scope)))
 
 
 def _entry(name: str) -> "Entry | None":
     """The entry of that name; None for a file of SQL."""
-    from queries import ANSWERS, CACHE_STATS
+    from queries import CACHE_STATS, ENTRIES
 
-    if name in ANSWERS:
-        return ANSWERS[name]
+    if name in ENTRIES:
+        return ENTRIES[name]
     if name == CACHE_STATS.name:
         raise BadInput("cache-stats describes a running server: ask it with GET /analytics/cache-stats.")
     if name.endswith(".sql"):
         return None
-    raise BadInput(f"there is no endpoint {name!r}; use one of {', '.join(ANSWERS)}, or a .sql file.")
+    raise BadInput(f"there is no endpoint {name!r}; use one of {', '.join(ENTRIES)}, or a .sql file.")
 
 
 def _open(lake: Path, organization: str) -> Lake:
@@ -118,7 +118,7 @@ def _scope(lake: Lake, entry: "Entry", organization: str, words: dict[str, str])
     return scope_of(query, organization, datetime.now(UTC).date(), Targets(lake))
 
 
-def _own_template(warehouse: "Warehouse", path: Path, variables: dict[str, Any]) -> "Answer":
+def _own_template(warehouse: "Warehouse", path: Path, variables: dict[str, Any]) -> "Result":
     from queries import QueryFailed
 
     try:

@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
-from queries import ANSWERS, Entry, Scope, Warehouse
+from queries import ENTRIES, Entry, Scope, Warehouse
 from service.http.cache import AnswerCache, CacheKey
 from service.http.errors import ClientLeft
 from service.http.query_batch import QueryBatch, Workers
 
 _PARTS: Final = {
-    name: [(member, part) for member, part in entry.members if part.name in ANSWERS] for name, entry in ANSWERS.items()
+    name: [(member, part) for member, part in entry.members if part.name in ENTRIES] for name, entry in ENTRIES.items()
 }
 """The parts of each answer that are answers of their own, with the name of the member that each is."""
 
@@ -46,7 +46,7 @@ class Answers:
     def statistics(self, organization: str) -> list[dict[str, Any]]:
         """The rows of cache-stats."""
         parts = {name: [part.name for _, part in pairs] for name, pairs in _PARTS.items()}
-        return self._cache.statistics(organization, list(ANSWERS), parts)
+        return self._cache.statistics(organization, list(ENTRIES), parts)
 
     def _cached(self, entry: Entry, scope: Scope, epoch: int) -> bytes | None:
         """The answer if it is cached, or put together if all its parts are."""

@@ -109,4 +109,4 @@ class QueryBatch:
 
     def _take_snapshot(self) -> dict[str, Any]:
         variables = self._warehouse.variables(self._scope)
-        return self._warehouse.gathered(variables) if self._shares_visits else variables
+        return self._warehouse.with_link_visits(variables) if self._shares_visits else variables

@@ -24,7 +24,7 @@ import pytest
 
 import queries.warehouse
 from data.store.files import sha256_of
-from queries import ANSWERS, EngineLost, FilesGone, QueryFailed, QueryTimeout, Scope, Warehouse
+from queries import ENTRIES, EngineLost, FilesGone, QueryFailed, QueryTimeout, Scope, Warehouse
 from queries.watchdog import Watchdog
 from service.http.answers import Answers
 from service.http.cache import AnswerCache
@@ -35,7 +35,7 @@ from tests.visits import land, visit
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
 WEEK = "start_date=2026-03-02&end_date=2026-03-08"
 ROOT = Path(__file__).parent.parent.parent
-OVERVIEW = ANSWERS["traffic-overview"]
+OVERVIEW = ENTRIES["traffic-overview"]
 FOR_EVER = "SELECT count(*) FROM range(10000000) AS a(x), range(10000000) AS b(y) WHERE (x + y) % 7 = x"
 SLOW_TO_FETCH = "SELECT unnest(range(1000)) FROM range(100000000)"
 
@@ -243,14 +243,14 @@ def test_who_comes_while_the_one_before_leaves_is_answered(lake, first):
     async def ask(warehouse):
         cache = AnswerCache()
         answers = Answers(warehouse, cache, workers)
-        leaving = asyncio.create_task(answers.body(ANSWERS[first], scope))
+        leaving = asyncio.create_task(answers.body(ENTRIES[first], scope))
         while not warehouse.is_asked:
             await asyncio.sleep(0)
-        before = asyncio.create_task(answers.body(ANSWERS["devices"], scope)) if first == "dashboard" else None
+        before = asyncio.create_task(answers.body(ENTRIES["devices"], scope)) if first == "dashboard" else None
         await asyncio.sleep(0)
         leaving.cancel()
         await asyncio.sleep(0)
-        after = asyncio.create_task(answers.body(ANSWERS["devices"], scope))
+        after = asyncio.create_task(answers.body(ENTRIES["devices"], scope))
         for _ in range(20):
             await asyncio.sleep(0)
         assert "devices" in {key.name for key, task in cache._running.items() if not task.cancelling()}  # to be shared

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from queries import ANSWERS, Scope, Warehouse
+from queries import ENTRIES, Scope, Warehouse
 from service.app import create_app
 from service.http import cache
 from service.http.answers import Answers
@@ -20,7 +20,7 @@ from service.http.errors import Overloaded
 from service.http.query_batch import MAX_BATCHES, Workers
 from tests.visits import land, visit
 
-OVERVIEW, DEVICES, DASHBOARD = (ANSWERS[name] for name in ("traffic-overview", "devices", "dashboard"))
+OVERVIEW, DEVICES, DASHBOARD = (ENTRIES[name] for name in ("traffic-overview", "devices", "dashboard"))
 START, END = date(2026, 3, 1), date(2026, 3, 15)
 NOON = datetime(2026, 3, 15, 12, tzinfo=UTC)
 MINE, THEIRS = Scope("acme", START, END), Scope("other", START, END)

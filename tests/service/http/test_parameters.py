@@ -9,13 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from data.store.links import Targets
-from queries import ANSWERS, Scope
+from queries import ENTRIES, Scope
 from service.http.errors import BadParameter
 from service.http.parameters import COMMON, NO_LINK, TRAFFIC_TYPES, parse_query, scope_of, validate
 from tests.visits import links
 
 TODAY = date(2026, 3, 15)
-DEVICES, BOTS, DOMAINS = (ANSWERS[name] for name in ("devices", "bot-traffic", "domain-breakdown"))
+DEVICES, BOTS, DOMAINS = (ENTRIES[name] for name in ("devices", "bot-traffic", "domain-breakdown"))
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_query_string_is_read_as_forms_are():
 
 def test_only_bot_traffic_knows_traffic_type():
     assert parse_query(b"traffic_type=ai", BOTS) == {"traffic_type": "ai"}
-    assert [name for name, entry in ANSWERS.items() if parse_query(b"traffic_type=ai", entry)] == ["bot-traffic"]
+    assert [name for name, entry in ENTRIES.items() if parse_query(b"traffic_type=ai", entry)] == ["bot-traffic"]
 
 
 def test_an_error_names_the_parameter_and_the_remedy_always_in_the_same_words(scoped):

@@ -1,5 +1,5 @@
 -- Visits and visitors of each day by operating system; people only, referred by AI or not.
-CREATE VIEW raw_operating_systems AS
+CREATE VIEW daily_operating_systems AS
 SELECT
     for_domain, day, operating_system, total(visits) AS visits, total(human_clicks) AS human_clicks,
     count(visitor) AS unique_visitors
@@ -7,10 +7,10 @@ FROM (
     SELECT
         for_domain, day, operating_system, visitor, count(*) AS visits,
         count(*) FILTER (is_human(bot_category)) AS human_clicks
-    FROM raw_visits WHERE is_person(bot_category) GROUP BY ALL
+    FROM visits_to_count('daily_operating_systems') WHERE is_person(bot_category) GROUP BY ALL
 )
-GROUP BY ALL;
-
-CREATE VIEW daily_operating_systems AS
-SELECT day, operating_system, visits, human_clicks, unique_visitors
-FROM counted('operating_systems');
+GROUP BY ALL
+UNION ALL BY NAME
+SELECT
+    for_domain, day, operating_system, visits, human_clicks, unique_visitors
+FROM rollup_rows('daily_operating_systems');

@@ -1,5 +1,5 @@
 -- Visits and visitors of each day by country.
-CREATE VIEW raw_countries AS
+CREATE VIEW daily_countries AS
 SELECT
     for_domain, day, country, total(visits) AS visits, total(human_clicks) AS human_clicks,
     total(ai_visits) AS ai_visits, count(visitor) AS unique_visitors
@@ -8,10 +8,8 @@ FROM (
         for_domain, day, country, visitor, count(*) AS visits,
         count(*) FILTER (is_human(bot_category)) AS human_clicks,
         count(*) FILTER (is_ai(bot_category)) AS ai_visits
-    FROM raw_visits GROUP BY ALL
+    FROM visits_to_count('daily_countries') GROUP BY ALL
 )
-GROUP BY ALL;
-
-CREATE VIEW daily_countries AS
-SELECT day, country, visits, human_clicks, ai_visits, unique_visitors
-FROM counted('countries');
+GROUP BY ALL
+UNION ALL BY NAME
+SELECT for_domain, day, country, visits, human_clicks, ai_visits, unique_visitors FROM rollup_rows('daily_countries');

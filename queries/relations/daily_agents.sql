@@ -1,5 +1,6 @@
--- Visits and visitors of each day by agent.
-CREATE VIEW raw_agents AS
+-- Visits and visitors of each day by agent; people whom an AI product referred are here too, without an agent.
+-- Serves: traffic_type
+CREATE VIEW daily_agents AS
 SELECT
     for_domain, day, agent, operator, agent_kind, bot_category, confidence, total(visits) AS visits,
     count(visitor) AS unique_visitors, total(errors_4xx) AS errors_4xx, total(errors_5xx) AS errors_5xx,
@@ -10,12 +11,11 @@ FROM (
         count(*) FILTER (status BETWEEN 400 AND 499) AS errors_4xx,
         count(*) FILTER (status BETWEEN 500 AND 599) AS errors_5xx, min(visited_at) AS first_seen,
         max(visited_at) AS last_seen
-    FROM raw_automata GROUP BY ALL
+    FROM visits_to_count('daily_agents') WHERE NOT is_human(bot_category) GROUP BY ALL
 )
-GROUP BY ALL;
-
-CREATE VIEW daily_agents AS
+GROUP BY ALL
+UNION ALL BY NAME
 SELECT
-    day, agent, operator, agent_kind, bot_category, confidence, visits, unique_visitors, errors_4xx,
+    for_domain, day, agent, operator, agent_kind, bot_category, confidence, visits, unique_visitors, errors_4xx,
     errors_5xx, first_seen, last_seen
-FROM counted_automata('agents');
+FROM rollup_rows('daily_agents');
