@@ -19,7 +19,7 @@ from queries import CATALOG, Warehouse, load_values
 from service.api_keys import Control
 from service.http import endpoints, openapi
 from service.http.answers import Answers
-from service.http.authentication import Gate, RequireCaller
+from service.http.authentication import Authenticator, RequireCaller
 from service.http.cache import AnswerCache
 from service.http.endpoints import Clock, utc_now
 from service.http.jwks import KeySet
@@ -47,7 +47,7 @@ class _Parts:
     warehouse: Warehouse
     workers: Workers
     cache: AnswerCache
-    gate: Gate
+    authenticator: Authenticator
     receiver: Receiver
     upkeep: Upkeep
 
@@ -82,7 +82,7 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
         *(Route(path, endpoint) for path, endpoint in public.items()),
     ]
     table = RouteTable(routes, parts.lifespan)
-    app = _with_cors(RequireCaller(table, parts.gate.caller, frozenset(public)), settings)
+    app = _with_cors(RequireCaller(table, parts.authenticator.authenticate, frozenset(public)), settings)
     limiter = Limiter(settings.trusted_proxies)
     metrics = _metrics(parts, limiter)
     health = Health(lambda: parts.workers.run(parts.warehouse.probe))
@@ -99,7 +99,7 @@ def _assembled(settings: Settings, clock: Clock) -> _Parts:
         warehouse=Warehouse(lake, load_values(settings.values), settings.memory),
         workers=Workers(),
         cache=AnswerCache(),
-        gate=Gate(settings, control, KeySet(settings.jwks) if settings.jwks else None),
+        authenticator=Authenticator(settings, control, KeySet(settings.jwks) if settings.jwks else None),
         receiver=Receiver(lambda: _intake(lake, settings, countries, clock)),
         upkeep=Upkeep(lake, clock, settings.retention_days),
     )

@@ -44,20 +44,11 @@ class Log:
         else:
             self._dropped += 1
 
-    def request(self, number: str, outcome: Outcome, seconds: float) -> None:
-        """Note what became of a request, by its X-Request-Id."""
+    def request(self, request_id: str, outcome: Outcome, seconds: float) -> None:
+        """Note what became of the request that was answered with this X-Request-Id."""
         method, route, status, organization = outcome
-        milliseconds = round(1000 * seconds, 2)
-        self.line(
-            "info",
-            "request",
-            id=number,
-            method=method,
-            route=route,
-            status=status,
-            ms=milliseconds,
-            organization=organization,
-        )
+        facts = {"method": method, "route": route, "status": status, "ms": round(1000 * seconds, 2)}
+        self.line("info", "request", id=request_id, **facts, organization=organization)
 
     def close(self) -> None:
         """Write what waits, and end."""

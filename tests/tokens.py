@@ -75,7 +75,7 @@ def raw_token(header, payload, key=RSA):
 async def entered(gate, token):
     """Who the sender of a token is; None when refused."""
     try:
-        return await gate.caller([(b"authorization", b"Bearer " + token.encode())])
+        return await gate.authenticate([(b"authorization", b"Bearer " + token.encode())])
     except Unauthorized:
         return None
 

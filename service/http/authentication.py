@@ -16,19 +16,19 @@ from service.http.jwks import KeySet
 from service.http.responses import render
 from service.settings import Settings
 
-LONGEST_TOKEN: Final = 8_192
+MAX_TOKEN_LENGTH: Final = 8_192
 LEEWAY_SECONDS: Final = 30
 REQUIRED_CLAIMS: Final = ("exp", "iat", "iss", "aud", "sub")
 TYPES: Final = ("jwt", "at+jwt", "application/at+jwt")
-LONGEST_WORD: Final = 255
+MAX_CLAIM_LENGTH: Final = 255
 """Characters of a claim that is kept: a subject, a role."""
 LAST_TIME: Final = 253_402_300_799
 """The last second of the year 9999."""
 REMEMBERED_SECONDS: Final = 60
-"""How long an identity token that was found good is not verified again: that costs more than a cached answer."""
+"""How long a valid identity token is not verified again: that costs more than a cached answer."""
 KEY_REMEMBERED_SECONDS: Final = 2
 """The same of an API key: how long one that was revoked, here or by another process, may still open."""
-MOST_REMEMBERED: Final = 4_096
+MAX_REMEMBERED: Final = 4_096
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Caller:
         return self.may_write and not self.is_key
 
 
-class Gate:
+class Authenticator:
     """Turns Authorization headers into callers. Belongs to one event loop."""
 
     def __init__(
@@ -65,30 +65,30 @@ class Gate:
         self._control = control
         self._keys = keys
         self._clock = clock
-        self._known: OrderedDict[bytes, tuple[Caller, float, float, int]] = OrderedDict()
-        """Headers that were found good: whose, until when by each of two clocks, and by which generation of keys."""
+        self._callers: OrderedDict[bytes, tuple[Caller, float, float, int]] = OrderedDict()
+        """Verified headers: the caller, until when by each of two clocks, by which generation of keys."""
 
-    def known(self, headers: list[tuple[bytes, bytes]]) -> Caller | None:
-        """The caller whose header was found good a moment ago; None when it has to be looked at by `caller`."""
+    def cached(self, headers: list[tuple[bytes, bytes]]) -> Caller | None:
+        """The caller of an Authorization header that was verified a moment ago; None when `authenticate` has to."""
         header = None
         for name, value in headers:
             if name == b"authorization":
                 if header is not None:
                     return None
                 header = value
-        held = self._known.get(header) if header else None
-        if held is None:
+        found = self._callers.get(header) if header else None
+        if found is None:
             return None
-        caller, until, expires_at, generation = held
+        caller, until, expires_at, generation = found
         if self._clock() >= until or time.time() >= expires_at or generation != self._generation():
             return None
         return caller
 
-    async def caller(self, headers: list[tuple[bytes, bytes]]) -> Caller:
+    async def authenticate(self, headers: list[tuple[bytes, bytes]]) -> Caller:
         """The caller whose token the request carries. Raises Unauthorized for anything but one valid Bearer token."""
-        known = self.known(headers)
-        if known is not None:
-            return known
+        cached = self.cached(headers)
+        if cached is not None:
+            return cached
         header = _authorization(headers)
         token = _bearer_token(header)
         if token.startswith(KEY_PREFIX):
@@ -104,10 +104,10 @@ class Gate:
 
     def _remember(self, header: bytes, caller: Caller, seconds: float, expires_at: float, generation: int) -> None:
         now = self._clock()
-        self._known.pop(header, None)
-        while self._known and (len(self._known) >= MOST_REMEMBERED or next(iter(self._known.values()))[1] <= now):
-            self._known.popitem(last=False)
-        self._known[header] = caller, now + seconds, expires_at, generation
+        self._callers.pop(header, None)
+        while self._callers and (len(self._callers) >= MAX_REMEMBERED or next(iter(self._callers.values()))[1] <= now):
+            self._callers.popitem(last=False)
+        self._callers[header] = caller, now + seconds, expires_at, generation
 
     def _key_holder(self, key: str) -> Caller:
         organization = self._control.organization_of(key)
@@ -185,7 +185,7 @@ def _is_time(value: object) -> bool:
 
 
 def _is_word(value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= LONGEST_WORD and value.isprintable()
+    return isinstance(value, str) and 0 < len(value) <= MAX_CLAIM_LENGTH and value.isprintable()
 
 
 def _authorization(headers: list[tuple[bytes, bytes]]) -> bytes:
@@ -200,7 +200,7 @@ def _bearer_token(header: bytes) -> str:
     if (
         len(words) != 2
         or words[0].lower() != b"bearer"
-        or not 0 < len(words[1]) <= LONGEST_TOKEN
+        or not 0 < len(words[1]) <= MAX_TOKEN_LENGTH
         or not words[1].isascii()
     ):
         raise Unauthorized

@@ -23,7 +23,7 @@ from service.http.routing import Endpoint
 
 Clock = Callable[[], datetime]
 
-MOST_NAME_BYTES: Final = 4_096
+MAX_NAME_BYTES: Final = 4_096
 
 
 def utc_now() -> datetime:
@@ -103,7 +103,7 @@ async def _name_in(request: Request) -> str:
     body = bytearray()
     async for piece in pieces_of(request):
         body += piece
-        if len(body) > MOST_NAME_BYTES:
+        if len(body) > MAX_NAME_BYTES:
             raise TooLarge("The body is larger than a name.")
     try:
         name = orjson.loads(body)["name"]

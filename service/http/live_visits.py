@@ -16,9 +16,9 @@ from service.http.errors import BadBody, Overloaded, TooLarge, Unwritable
 if TYPE_CHECKING:
     from data.ingest.live import Intake, Landed
 
-MOST_BYTES: Final = 4 << 20
-MOST_VISITS: Final = 10_000
-MOST_HELD: Final = 64 << 20
+MAX_BODY_BYTES: Final = 4 << 20
+MAX_VISITS: Final = 10_000
+MAX_PENDING_BYTES: Final = 64 << 20
 """Bytes of requests that are under way or wait for their turn; more are told to come again."""
 
 
@@ -61,10 +61,10 @@ class Receiver:
         async for piece in pieces_of(request):
             self._bytes_held += len(piece)
             body += piece
-            if self._bytes_held > MOST_HELD:
+            if self._bytes_held > MAX_PENDING_BYTES:
                 raise Overloaded
-            if len(body) > MOST_BYTES:
-                raise TooLarge(f"The body is larger than {MOST_BYTES >> 20} MiB.")
+            if len(body) > MAX_BODY_BYTES:
+                raise TooLarge(f"The body is larger than {MAX_BODY_BYTES >> 20} MiB.")
 
     async def _landed(self, sent: Sent) -> "Landed":
         waiting = _Waiting(sent, asyncio.get_running_loop().create_future())
@@ -122,6 +122,6 @@ def _rows_in(body: bytes) -> Sequence[Row]:
         rows = rows_of(body)
     except BadInput as error:
         raise BadBody("is no JSON array", "Send an array of objects, or one object on each line.") from error
-    if len(rows) > MOST_VISITS:
-        raise TooLarge(f"The body holds {len(rows):,} visits; {MOST_VISITS:,} may come at once.")
+    if len(rows) > MAX_VISITS:
+        raise TooLarge(f"The body holds {len(rows):,} visits; {MAX_VISITS:,} may come at once.")
     return rows

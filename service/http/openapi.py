@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from data.logs.reported import SCHEMA
 from queries import CATALOG, JOBS, Entry, Field
-from service.http.live_visits import MOST_VISITS
+from service.http.live_visits import MAX_VISITS
 from service.http.parameters import DEFAULT_RANGE, RANGES, TRAFFIC_TYPES, parameters_of
 
 _ERRORS: Final = {
@@ -138,7 +138,7 @@ def _route(entry: Entry, parameters: Sequence[str]) -> dict[str, Any]:
 def _visits() -> dict[str, Any]:
     """The route that takes visits."""
     counts = _object({"accepted": {"type": "integer"}, "refused": {"type": "integer"}, "errors": _REFUSED})
-    rows = {"type": "array", "items": {"type": "object", **SCHEMA, "title": "Visit"}, "maxItems": MOST_VISITS}
+    rows = {"type": "array", "items": {"type": "object", **SCHEMA, "title": "Visit"}, "maxItems": MAX_VISITS}
     body = {"application/json": {"schema": rows}, "application/x-ndjson": {"schema": {"type": "string"}}}
     return {
         "post": {

@@ -19,7 +19,7 @@ from service.settings import Network
 
 LIMIT: Final = 60
 WINDOW_SECONDS: Final = 60.0
-MOST_SOURCES: Final = 65_536
+MAX_SOURCES: Final = 65_536
 """Past it the source that was silent longest is forgotten: memory is bounded whoever asks."""
 HEADERS: Final = (b"x-ratelimit-limit", b"x-ratelimit-remaining", b"x-ratelimit-reset", b"retry-after")
 _MAPPED: Final = bytes(10) + b"\xff\xff"
@@ -50,7 +50,7 @@ class SlidingLog:
         now = self._clock()
         times = self._times.get(source)
         if times is None:
-            if len(self._times) >= MOST_SOURCES:
+            if len(self._times) >= MAX_SOURCES:
                 self._times.popitem(last=False)
             times = self._times[source] = []  # a tenth of a deque: most sources come once
         else:

@@ -13,7 +13,13 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from service.api_keys import Control
-from service.http.authentication import KEY_REMEMBERED_SECONDS, MOST_REMEMBERED, REMEMBERED_SECONDS, Caller, Gate
+from service.http.authentication import (
+    KEY_REMEMBERED_SECONDS,
+    MAX_REMEMBERED,
+    REMEMBERED_SECONDS,
+    Authenticator,
+    Caller,
+)
 from service.http.jwks import SPACING_SECONDS, KeySet
 from tests.faults.trials import scaled
 from tests.tokens import (
@@ -606,7 +612,9 @@ def gate(lake, settings, tmp_path):
         file = tmp_path / "keys.json"
         file.write_text(keys)
         controls.append(Control(lake))
-        return Gate(settings(lake, jwks=file, **IDENTITY | changes), controls[-1], KeySet(str(file), clock), clock)
+        return Authenticator(
+            settings(lake, jwks=file, **IDENTITY | changes), controls[-1], KeySet(str(file), clock), clock
+        )
 
     yield gate
     for control in controls:
@@ -691,19 +699,19 @@ def test_a_caller_is_known_from_memory_only_after_a_look_and_for_a_while(gate, l
     clock = Clock()
     keeper = gate(clock=clock)
     for good, seconds in ((token_of("ec"), REMEMBERED_SECONDS), (key_of(lake), KEY_REMEMBERED_SECONDS)):
-        assert keeper.known(headers(good)) is None
+        assert keeper.cached(headers(good)) is None
         found = caller(keeper, good)
-        assert keeper.known(headers(good)) is found
-        assert keeper.known(headers(good)[1:2]) is found
+        assert keeper.cached(headers(good)) is found
+        assert keeper.cached(headers(good)[1:2]) is found
         for other in (headers(good)[:1], headers(good) * 2, headers(good, b"bearer"), headers(good + "x"), []):
-            assert keeper.known(other) is None
+            assert keeper.cached(other) is None
         for more in (b"", headers(good)[1][1], b"Bearer x"):
-            assert keeper.known([(b"authorization", more), *headers(good)]) is None
-            assert keeper.known([*headers(good), (b"authorization", more)]) is None
+            assert keeper.cached([(b"authorization", more), *headers(good)]) is None
+            assert keeper.cached([*headers(good), (b"authorization", more)]) is None
         clock.now += seconds - 0.01
-        assert keeper.known(headers(good)) is found
+        assert keeper.cached(headers(good)) is found
         clock.now += 0.02
-        assert keeper.known(headers(good)) is None
+        assert keeper.cached(headers(good)) is None
         assert caller(keeper, good) == found
 
 
@@ -711,8 +719,8 @@ def test_what_is_refused_is_never_remembered(gate, lake, key_of):
     keeper = gate()
     for bad in (token(STRANGER), "tak_" + "0" * 36, key_of(lake)[:-1], "x"):
         assert caller(keeper, bad) is None
-        assert keeper.known(headers(bad)) is None
-    assert not keeper._known
+        assert keeper.cached(headers(bad)) is None
+    assert not keeper._callers
 
 
 def test_a_token_is_not_known_after_its_exp_nor_after_the_keys_changed(gate, tmp_path):
@@ -720,17 +728,17 @@ def test_a_token_is_not_known_after_its_exp_nor_after_the_keys_changed(gate, tmp
     keeper, now = gate(clock=clock), time.time()
     ending = token(iat=int(now) - 100, exp=now - 1)
     assert caller(keeper, ending)  # clocks may differ
-    assert keeper.known(headers(ending)) is None
+    assert keeper.cached(headers(ending)) is None
     clock.now += SPACING_SECONDS - 1
     good, other = token(), token_of("ec")
     assert caller(keeper, good)
     assert caller(keeper, other)
-    assert keeper.known(headers(good))
+    assert keeper.cached(headers(good))
     (tmp_path / "keys.json").write_text(key_set(published(EC, "ec"), published(NEXT, "next")))
     clock.now += 1
-    assert keeper.known(headers(good))
+    assert keeper.cached(headers(good))
     assert caller(keeper, token(NEXT, headers={"kid": "next"}))
-    assert keeper.known(headers(good)) is None
+    assert keeper.cached(headers(good)) is None
     assert caller(keeper, good) is None
     assert caller(keeper, other)
 
@@ -765,9 +773,9 @@ def test_memory_of_callers_is_bounded_and_what_is_over_leaves_it(gate):
     clock = Clock()
     keeper = gate(clock=clock)
     good = token_of("ed")
-    for number in range(MOST_REMEMBERED + 500):
+    for number in range(MAX_REMEMBERED + 500):
         keeper._remember(b"Bearer %d" % number, Caller("acme", "viewer", "x", is_key=False), 60, float("inf"), 0)
-    assert len(keeper._known) == MOST_REMEMBERED
+    assert len(keeper._callers) == MAX_REMEMBERED
     clock.now += 61
     assert caller(keeper, good)
-    assert len(keeper._known) == 1
+    assert len(keeper._callers) == 1

@@ -25,7 +25,7 @@ from cryptography.x509.oid import NameOID
 from data import BadInput
 from service.api_keys import Control
 from service.http import jwks
-from service.http.authentication import Gate
+from service.http.authentication import Authenticator
 from service.http.jwks import MAX_PAUSE_SECONDS, REFRESH_SECONDS, SPACING_SECONDS, STALE_SECONDS, KeySet
 from tests.tokens import (
     EC,
@@ -138,7 +138,7 @@ def gates(lake, settings, clock):
 
     def gates(source, clock=clock):
         keys = KeySet(str(source), clock)
-        return Gate(settings(lake, jwks=source, **IDENTITY), control, keys, clock), keys
+        return Authenticator(settings(lake, jwks=source, **IDENTITY), control, keys, clock), keys
 
     yield gates
     control.close()

@@ -269,7 +269,7 @@ def told(log):
 
 
 def test_the_number_of_sources_remembered_is_bounded_and_an_active_one_stays(monkeypatch):
-    monkeypatch.setattr(limits, "MOST_SOURCES", 100)
+    monkeypatch.setattr(limits, "MAX_SOURCES", 100)
     clock = Clock()
     log = SlidingLog(clock)
     remaining = []
@@ -297,10 +297,10 @@ def test_millions_of_made_up_sources_cost_little_memory_and_nobody_else(tell):
                   else f"{11 + bits % 200}.{bits >> 8 & 255}.{bits >> 16 & 255}.{bits >> 24 & 255}")  # fmt: skip
         if number % 1_000 == 0 and number < 50_000:
             assert remaining("198.51.100.1") == 59 - number // 1_000
-        if number == limits.MOST_SOURCES + 1_000:  # more it will never be
+        if number == limits.MAX_SOURCES + 1_000:  # more it will never be
             held, _ = tracemalloc.get_traced_memory()
             tracemalloc.stop()
-    assert len(limiter) <= limits.MOST_SOURCES
+    assert len(limiter) <= limits.MAX_SOURCES
     assert held < 50 << 20
     tell(made_up_sources=sources, remembered=len(limiter), megabytes=held >> 20)
 
