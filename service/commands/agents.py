@@ -8,7 +8,7 @@ import typer
 
 from data import BadInput, Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import console, messages
+from service.commands.printing import console, messages, plural
 
 app = typer.Typer(help="Keep what operators publish of their agents up to date.", rich_markup_mode=None)
 
@@ -43,7 +43,7 @@ def refresh(
     if folder:
         rows = [row for row in rows if any(Path(folder).glob(f"{row.name}.*"))]
     if not rows:
-        raise BadInput(f"--from: {folder} holds no file <list>.*, such as openai-gptbot.json.")
+        raise BadInput(f"--from: there is no file <list>.* in {folder}, such as openai-gptbot.json.")
     opened = Lake(lake, create=True)
     progress = messages()
     found = refresh(opened, rows, fetch, datetime.now(UTC))
@@ -61,5 +61,8 @@ def refresh(
     console().print(table)
     failed = sum(outcome.snapshot is None for outcome in outcomes)
     if failed:
-        typer.echo(f"{failed} of {len(rows)} lists could not be refreshed; what was fetched before stays.", err=True)
+        typer.echo(
+            f"{failed} of {plural(len(rows), 'list')} could not be refreshed; what was fetched before is kept.",
+            err=True,
+        )
         raise typer.Exit(1)

@@ -8,7 +8,7 @@ import typer
 
 from data import Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import messages, progress_bar
+from service.commands.printing import messages, plural, progress_bar
 
 if TYPE_CHECKING:
     from data.maintenance.backup import Copied
@@ -38,9 +38,8 @@ def backup(
     with closing(opened.manifest):
         copied = _copied(opened, folder)
     pending = f" and {copied.pending:,} that wait for a file" if copied.pending else ""
-    typer.echo(
-        f"{folder}: {copied.files:,} files with {copied.visits:,} visits{pending} ({decimal(copied.size)}).", err=True
-    )
+    visits = f"{plural(copied.visits, 'visit')}{pending}"
+    typer.echo(f"{folder}: {plural(copied.files, 'file')} with {visits} ({decimal(copied.size)}).", err=True)
 
 
 def _copied(lake: Lake, folder: Path) -> "Copied":

@@ -11,7 +11,7 @@ import typer
 
 from data import BadInput, Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import console, printable
+from service.commands.printing import console, plural, printable
 
 if TYPE_CHECKING:
     from data.rules.classifier import Classifier, Request
@@ -33,8 +33,8 @@ def classify(
         str | None, typer.Option(help="User-Agent header, as it was sent or as a log writes it", show_default=False)
     ] = None,
     referrer: Annotated[str, typer.Option(help="Referer header")] = "",
-    url: Annotated[str, typer.Option(help="what was asked for: a URL, or a path with its query")] = "",
-    ip: Annotated[str, typer.Option(help="the client's address; it is looked at and not kept")] = "",
+    url: Annotated[str, typer.Option(help="the request: a URL, or a path with its query")] = "",
+    ip: Annotated[str, typer.Option(help="the client's address; it is checked and not stored")] = "",
     jsonl: Annotated[
         str, typer.Option(help="a file (- for stdin) of one JSON object a line with any of these as keys")
     ] = "",
@@ -120,7 +120,7 @@ def _classify_lines(name: str, rules: _Rules) -> None:
     output.flush()
     if refused:
         raise BadInput(
-            f"lines of {name} that are no requests: {refused:,}; each was answered with an error in its place."
+            f"{name}: {plural(refused, 'line')} could not be classified; an error was printed for each in its place."
         )
 
 
@@ -147,13 +147,13 @@ def _words(line: bytes) -> dict[str, str]:
     try:
         found = json.loads(line.strip())  # the standard library's, as it takes lone surrogates
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"it is no JSON: {error}") from error
+        raise BadInput(f"not valid JSON: {error}") from error
     if not isinstance(found, dict):
-        raise BadInput(f"it is no JSON object with any of the keys {', '.join(KEYS)}")
+        raise BadInput(f"not a JSON object with any of the keys {', '.join(KEYS)}")
     return {key: _text(key, found.get(key)) for key in KEYS}
 
 
 def _text(key: str, value: object) -> str:
     if value is not None and not isinstance(value, str):
-        raise BadInput(f"its {key} is no text")
+        raise BadInput(f"{key} must be a string")
     return value or ""

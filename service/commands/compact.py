@@ -4,7 +4,7 @@ import typer
 
 from data import Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import messages, progress_bar
+from service.commands.printing import messages, plural, progress_bar
 
 
 def compact(lake: LakeOption = DEFAULT_LAKE) -> None:
@@ -28,7 +28,8 @@ def compact(lake: LakeOption = DEFAULT_LAKE) -> None:
         months = RollupBuilder(opened).run(progress=progress)
     swept = compactor.sweep()
     typer.echo(
-        f"{done.files_before:,} files with {done.visits:,} visits became {done.files_after:,}, in {done.partitions:,} "
-        f"days; {months:,} months were counted ahead; {swept:,} files that nobody reads any more were deleted.",
+        f"Merged {plural(done.files_before, 'file')} with {plural(done.visits, 'visit')} into {done.files_after:,}, "
+        f"in {plural(done.partitions, 'day')}; counted {plural(months, 'month')} ahead; "
+        f"deleted {plural(swept, 'file')} that nobody reads any more.",
         err=True,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from data import BadInput, Lake
-from service.commands.printing import messages
+from service.commands.printing import messages, plural
 from service.settings import read_settings, setting
 
 if TYPE_CHECKING:
@@ -69,11 +69,11 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
 
     now = datetime.now(UTC)
     sample = Sample(visits, now.date() - timedelta(days=1), DAYS)  # nobody has come later today
-    with console.status(f"Making up {visits:,} visits of {DAYS} days …"):
+    with console.status(f"Making up {plural(visits, 'visit')} of {DAYS} days …"):
         sample.write(folder / "access.log")
         sample.write_links(folder / "links.csv")
         (folder / "values.toml").write_text(_VALUES, "utf-8")
     with console.status("Importing them as a log …"):
         summary = Importer(lake).run(folder / "access.log", Options("demo"))
         import_links(lake, "demo", folder / "links.csv", now)
-    console.print(f"{summary.visits:,} made-up visits imported, {summary.first_day} to {summary.last_day}.")
+    console.print(f"{plural(summary.visits, 'made-up visit')} imported, {summary.first_day} to {summary.last_day}.")

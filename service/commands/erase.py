@@ -13,7 +13,7 @@ import typer
 from data import BadInput, Lake, check_organization
 from service.api_keys import Control
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
-from service.commands.printing import messages, progress_bar
+from service.commands.printing import messages, plural, progress_bar
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -105,7 +105,7 @@ def _criteria(
         if not flags[name]:  # a variable that was not set would widen what goes
             raise BadInput(f"{name} is empty.")
     if everything and given:
-        raise BadInput(f"--all means every visit; leave out --all or {' and '.join(given)}.")
+        raise BadInput(f"--all means every visit; remove --all or {' and '.join(given)}.")
     if not everything and not given:
         raise BadInput(f"say what is to be deleted: {', '.join(flags)}, or --all.")
     return Criteria(
@@ -137,7 +137,7 @@ def _open(lake: Path, organization: str) -> Lake:
     check_organization(organization)
     opened = Lake(lake)
     if organization not in {*opened.manifest.organizations(), *Control(opened).organizations()}:
-        raise BadInput(f"the lake at {lake} knows no organization {organization!r}.")
+        raise BadInput(f"the lake at {lake} has no organization {organization!r}.")
     return opened
 
 
@@ -149,11 +149,13 @@ def _run(
 
 
 def _told(erased: "Erased") -> str:
-    return f"{erased.visits:,} visits of {erased.organization} on {erased.partitions:,} days"
+    return f"{plural(erased.visits, 'visit')} of {erased.organization} on {plural(erased.partitions, 'day')}"
 
 
 def _ask(planned: "Erased") -> None:
-    typer.echo(f"{_told(planned)} would be deleted, in {len(planned.before):,} files. There is no way back.", err=True)
+    typer.echo(
+        f"{_told(planned)} would be deleted, in {plural(len(planned.before), 'file')}. There is no way back.", err=True
+    )
     typer.echo("Delete them? [y/N] ", nl=False, err=True)  # typer's own question would leave a space on stdout
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise typer.Abort

@@ -22,7 +22,7 @@ from service.commands.importing import (
     options_of,
 )
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
-from service.commands.printing import messages
+from service.commands.printing import messages, plural
 from service.settings import networks_of, setting
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class _Status:
     def show(self, landed: "Landed", done: int, total: int) -> None:
         """Show on a terminal how far the log is read."""
         last = f", last {landed.last_visit_at:%Y-%m-%d %H:%M:%S}" if landed.last_visit_at else ""
-        text = f"{self._log.name}: {landed.visits:,} visits{last}"
+        text = f"{self._log.name}: {plural(landed.visits, 'visit')}{last}"
         self.bar.update(self._task, completed=done, total=total, description=text, refresh=True)
 
     def say(self, landed: "Landed") -> None:
@@ -146,5 +146,7 @@ class _Status:
 
 def _told(landed: "Landed") -> str:
     last = f", the last of {landed.last_visit_at:%Y-%m-%d %H:%M:%S} UTC" if landed.last_visit_at else ""
-    rejected = f"; {landed.rejected:,} lines not read, noted in {landed.rejects_file}" if landed.rejected else ""
-    return f"{landed.visits:,} visits landed{last}; the log is read to byte {landed.position:,}{rejected}."
+    rejected = (
+        f"; {plural(landed.rejected, 'line')} not read, noted in {landed.rejects_file}" if landed.rejected else ""
+    )
+    return f"{plural(landed.visits, 'visit')} landed{last}; the log is read to byte {landed.position:,}{rejected}."

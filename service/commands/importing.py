@@ -9,7 +9,7 @@ import typer
 from data import SHORT_CODE_PATTERN, BadInput, Lake
 from data.logs.format_names import FORMATS
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
-from service.commands.printing import messages, progress_bar
+from service.commands.printing import messages, plural, progress_bar
 from service.settings import networks_of, setting
 
 if TYPE_CHECKING:
@@ -112,7 +112,8 @@ def _report(say: Callable[[object], None], file: Path, summary: "Summary", dry_r
         return
     outcome = "would land" if dry_run else "landed"
     grown = " of a log whose beginning was imported before" if summary.continued else ""
-    say(f"{file}: {summary.visits:,} visits {outcome} from {summary.lines:,} lines{grown} ({summary.log_format}).")
+    visits, lines = plural(summary.visits, "visit"), plural(summary.lines, "line")
+    say(f"{file}: {visits} {outcome} from {lines}{grown} ({summary.log_format}).")
     if summary.visits:
         table = Table(box=None, show_header=False, pad_edge=False)
         for category, count in summary.categories.most_common():
@@ -120,7 +121,8 @@ def _report(say: Callable[[object], None], file: Path, summary: "Summary", dry_r
         say(table)
         say(f"  days {summary.first_day} to {summary.last_day} (UTC)")
     for agent, count in summary.contradicted.most_common():
-        say(f"  {count:,} visits claim to be {agent}, but not from its operator's addresses: other_bot, contradicted")
+        claim = f"{plural(count, 'visit')} claiming to be {agent}"
+        say(f"  {claim}, but not from its operator's addresses: other_bot, contradicted")
     if summary.contradicted:
         say("  (if these are addresses of a proxy of yours, name its networks in TRAFFIC_TRUSTED_PROXIES)")
     if summary.mended:
@@ -128,7 +130,7 @@ def _report(say: Callable[[object], None], file: Path, summary: "Summary", dry_r
     if summary.rejected:
         where = f", noted in {summary.rejects_file}" if summary.rejects_file else ""
         line, reason = summary.rejects[0]
-        say(f"  {summary.rejected:,} lines not read{where}; the first is line {line:,}: {reason}")
+        say(f"  {plural(summary.rejected, 'line')} not read{where}; the first is line {line:,}: {reason}")
     if summary.visits and summary.without_user_agent == summary.visits:
         say("  this log names no user agents: people cannot be told from automata, so none is counted as human")
     if summary.cut_short:

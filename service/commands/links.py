@@ -10,6 +10,7 @@ import typer
 
 from data import Lake, check_organization
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+from service.commands.printing import plural
 
 app = typer.Typer(help="Say where short codes lead.", rich_markup_mode=None)
 
@@ -29,7 +30,7 @@ def import_(
     from data.store.links import import_links
 
     count = import_links(Lake(lake, create=True), organization, file, datetime.now(UTC))
-    typer.echo(f"{organization} now has {count:,} links.", err=True)
+    typer.echo(f"{organization} now has {plural(count, 'link')}.", err=True)
 
 
 @app.command("list")

@@ -147,7 +147,9 @@ def _cell(value: object) -> object:
 
 def _parquet(rows: list[dict[str, Any]]) -> bytes:
     if sys.stdout.isatty():
-        raise BadInput("Parquet is no text; send it to a file with > answer.parquet.")
+        raise BadInput(
+            "Parquet is binary and cannot be shown on a terminal; redirect it to a file with > answer.parquet."
+        )
     import pyarrow as pa
     import pyarrow.parquet as pq
 

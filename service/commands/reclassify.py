@@ -6,7 +6,7 @@ import typer
 
 from data import BadInput, Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import console, messages, printable, progress_bar
+from service.commands.printing import console, messages, plural, printable, progress_bar
 
 
 def reclassify(
@@ -27,7 +27,7 @@ def reclassify(
     opened = Lake(lake)
     organizations = opened.manifest.organizations()
     if organization and organization not in organizations:
-        raise BadInput(f"the lake at {lake} knows no organization {organization!r}.")
+        raise BadInput(f"the lake at {lake} has no organization {organization!r}.")
     chosen = [organization] if organization else organizations
     with progress_bar(messages(), "Reclassifying") as progress:
         changes = Reclassifier(opened).run(chosen, dry_run, progress)
@@ -40,7 +40,7 @@ def reclassify(
         console().print(table)
     verb = "would be classified anew" if dry_run else "classified anew"
     typer.echo(
-        f"{changes.rewritten:,} of {changes.visits:,} visits in {changes.partitions:,} days {verb}; "
+        f"{changes.rewritten:,} of {plural(changes.visits, 'visit')} in {plural(changes.partitions, 'day')} {verb}; "
         f"{changes.changed:,} of them come out differently.",
         err=True,
     )

@@ -8,7 +8,7 @@ import typer
 from data import BadInput, Lake
 from service.commands.erase import finish
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import console, messages
+from service.commands.printing import console, messages, plural
 from service.settings import retention_days_of, setting
 
 _DAYS = setting("retention_days")
@@ -43,7 +43,8 @@ def retain(
     if not dry_run:
         finish(messages(), opened, retained.dead, ended_at)
     typer.echo(
-        f"{sum(ended.visits for ended in retained.ended):,} visits of {len(retained.ended):,} organizations, "
+        f"{plural(sum(ended.visits for ended in retained.ended), 'visit')} of "
+        f"{plural(len(retained.ended), 'organization')}, "
         f"all before {retained.before}, {'would be' if dry_run else 'are'} deleted.",
         err=True,
     )

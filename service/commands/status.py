@@ -9,13 +9,13 @@ import typer
 
 from data import BadInput, Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import console, printable
+from service.commands.printing import console, plural, printable
 
 if TYPE_CHECKING:
     from data.maintenance.status import Holding, Status
 
 _FORMATS: Final = ("table", "json")
-_UNITS: Final = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
+_UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
 def status(
@@ -29,7 +29,7 @@ def status(
     from data.maintenance.status import status_of
 
     if output not in _FORMATS:
-        raise BadInput(f"{output!r} is no output format; use {' or '.join(_FORMATS)}.")
+        raise BadInput(f"{output!r} is not an output format; use {' or '.join(_FORMATS)}.")
     opened, now = Lake(lake), datetime.now(UTC)
     with closing(opened.manifest):
         found = status_of(opened, now)
@@ -74,7 +74,7 @@ def _print_lake(lake: Lake, status: "Status", now: datetime) -> None:
     for row in (
         ("lake", printable(str(lake.root))),
         ("manifest", f"version {status.manifest_version}"),
-        ("to be deleted", f"{status.dead_files:,} files ({decimal(status.dead_bytes)})"),
+        ("to be deleted", f"{plural(status.dead_files, 'file')} ({decimal(status.dead_bytes)})"),
         ("oldest check of a file", _age(status.oldest_check_at, now) + (f"; {unseen:,} never" if unseen else "")),
         ("oldest salt", _age(status.oldest_salt_at, now) if status.oldest_salt_at else "none"),
         ("agents refreshed", _age(status.agents_refreshed_at, now)),
@@ -98,4 +98,4 @@ def _age(moment: datetime | None, now: datetime) -> str:
         return "never"
     seconds = max(0, int((now - moment).total_seconds()))
     size, unit = next((found for found in _UNITS if seconds >= 2 * found[0]), _UNITS[-1])
-    return f"{seconds // size} {unit} ago"
+    return f"{plural(seconds // size, unit)} ago"

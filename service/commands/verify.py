@@ -8,7 +8,7 @@ import typer
 
 from data import BadInput, Lake, LakeDamaged, is_organization
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import messages, printable, progress_bar
+from service.commands.printing import messages, plural, printable, progress_bar
 
 if TYPE_CHECKING:
     from data.maintenance.verification import Checked
@@ -28,7 +28,7 @@ def verify(
     opened = _open(lake)
     with closing(opened.manifest):
         if organization and not _is_known(opened, organization):
-            raise BadInput(f"the lake at {lake} knows no organization {organization!r}.")
+            raise BadInput(f"the lake at {lake} has no organization {organization!r}.")
         found = _checked(opened, organization)
     for path, reason in found.troubles:
         typer.echo(printable(f"{path}: {reason}"))
@@ -64,7 +64,7 @@ def _tell(found: "Checked") -> None:
     """Sum up for people."""
     from rich.filesize import decimal
 
-    whole = f"{found.files:,} files with {found.visits:,} visits ({decimal(found.size)}) were checked"
+    whole = f"{plural(found.files, 'file')} with {plural(found.visits, 'visit')} ({decimal(found.size)}) were checked"
     if found.is_manifest_damaged:
         typer.echo(f"{whole}; without its manifest a lake is not whole: restore all of it from a backup.", err=True)
     elif found.troubles:
@@ -74,4 +74,4 @@ def _tell(found: "Checked") -> None:
         typer.echo(f"{whole}: every one is what was written, links and databases are sound.", err=True)
     if found.orphans:
         remedy = "nobody reads them, `traffic compact` deletes them"
-        typer.echo(f"{found.orphans:,} more files are known to no manifest: {remedy}.", err=True)
+        typer.echo(f"{plural(found.orphans, 'more file')} not in the manifest: {remedy}.", err=True)

@@ -202,9 +202,9 @@ def unless_copied(victim, state):
 
 VICTIMS = (
     Victim("import", two_logs, ("import", "a.log", "b.log", "--org", "acme", "--lake", "lake"), by_log,
-           r"(\w)\.log: \d+ visits landed"),
+           r"(\w)\.log: \d+ visits? landed"),
     Victim("import of a grown log", grown_log, ("import", "a.log", "--org", "acme", "--lake", "lake"), by_log,
-           r"(\w)\.log: \d+ visits landed", gone=(OLD_SALT.encode(),)),
+           r"(\w)\.log: \d+ visits? landed", gone=(OLD_SALT.encode(),)),
     Victim("intake", nothing, ("lake", "x", "y", "z"), by_log, r"kept (\w)", "keep", missing_batches),
     Victim("follow", rotated_log, ("lake", "a.log"), by_log, "followed", "follow"),
     Victim("compact", many_files, ("compact", "--lake", "lake"), told="files that nobody"),

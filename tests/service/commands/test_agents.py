@@ -142,7 +142,7 @@ def test_a_list_that_is_refused_ends_with_1_and_keeps_what_was_fetched_before(pr
     (folder / "perplexity-user.json").write_text(prefixes("20.42.20.0/24", "20.42.21.0/24"))
     run = program("agents", "refresh", "--from", folder)
     assert run.code == 1
-    assert run.err == "2 of 3 lists could not be refreshed; what was fetched before stays.\n"
+    assert run.err == "2 of 3 lists could not be refreshed; what was fetched before is kept.\n"
     rows = {row[0]: row[1:] for row in cells(run)}
     assert rows["openai-gptbot"][:3] == before[1:]
     assert rows["openai-gptbot"][3].startswith("it is not in the form 'prefixes': ")
@@ -158,7 +158,7 @@ def test_a_folder_without_lists_is_refused_naming_it(runner, folder, tmp_path, n
     (folder / "file.json").write_text(prefixes("20.42.10.0/24"))
     run = runner("agents", "refresh", "--from", tmp_path / name, TRAFFIC_LAKE=str(tmp_path / "new-lake"))
     assert (run.code, run.out) == (2, "")
-    assert run.err == f"traffic: --from: {tmp_path / name} holds no file <list>.*, such as openai-gptbot.json.\n"
+    assert run.err == f"traffic: --from: there is no file <list>.* in {tmp_path / name}, such as openai-gptbot.json.\n"
     assert not (tmp_path / "new-lake").exists()
 
 
@@ -219,7 +219,7 @@ def test_lists_are_fetched_from_their_addresses(program, lake, folder, site):
     ]
     run = program("agents", "refresh", lists=lists)
     assert run.code == 1
-    assert run.err == "1 of 3 lists could not be refreshed; what was fetched before stays.\n"
+    assert run.err == "1 of 3 lists could not be refreshed; what was fetched before is kept.\n"
     head, one, two, three = cells(run)
     assert head == HEAD
     assert one[:3] == ["one", "First Inc.", "1"]
@@ -267,7 +267,7 @@ def test_import_tells_of_agents_that_came_from_elsewhere(program, tmp_path):
     inside = GPTBOT.replace("5.5.5.5", "20.42.10.7")
     run = imported(program, tmp_path, GPTBOT * 2 + inside + PERSON)
     assert (run.code, run.out) == (0, "")
-    claim = "2 visits claim to be GPTBot, but not from its operator's addresses: other_bot, contradicted"
+    claim = "2 visits claiming to be GPTBot, but not from its operator's addresses: other_bot, contradicted"
     assert claim in run.err
     assert "TRAFFIC_TRUSTED_PROXIES" in run.err
     assert re.search(r"other_bot +2 +50\.0 %", run.err)

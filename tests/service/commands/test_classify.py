@@ -257,16 +257,18 @@ def test_lines_that_are_no_requests_are_answered_with_an_error_at_their_place(cl
     for number, answer in enumerate(found.answers[::2]):
         assert list(answer) == ["line", "error"]
         assert answer["line"] == 1 + 2 * number
-        assert re.fullmatch(r"it is no JSON.{5,}|its (user_agent|referrer|url|ip) is no text", answer["error"])
+        assert re.fullmatch(
+            r"not (valid JSON|a JSON object).{5,}|(user_agent|referrer|url|ip) must be a string", answer["error"]
+        )
     assert re.fullmatch(
-        rf"traffic: [^\n]*requests\.jsonl that are no requests: {len(NO_REQUESTS)}; [^\n]+\.\n", found.err
+        rf"traffic: [^\n]*requests\.jsonl: {len(NO_REQUESTS)} lines could not be classified; [^\n]+\.\n", found.err
     )
 
 
 def test_a_value_that_is_no_text_is_refused_even_if_it_is_nothing(classify):
     values = ("0", "0.0", "false", "[]", "{}")
     found = classify("--jsonl", "-", stdin="".join(f'{{"user_agent": {value}}}\n' for value in values).encode())
-    assert found.answers == [{"line": line, "error": "its user_agent is no text"} for line in range(1, 6)]
+    assert found.answers == [{"line": line, "error": "user_agent must be a string"} for line in range(1, 6)]
 
 
 def test_the_error_of_an_empty_line_names_no_other_line(classify):

@@ -356,7 +356,7 @@ def test_import_tells_what_it_did_on_stderr_only(lake, program, visits, tmp_path
     assert (again.code, again.out) == (0, b"")
     assert "already imported, nothing changed" in again.err
     log.write_text(log.read_text() + PERSON)
-    assert "1 visits landed" in program(*words).err
+    assert "1 visit landed" in program(*words).err
     assert visits() == 4
     domains = program("query", "domain-breakdown", "--org", "acme", "--lake", lake.root, *DAY_FLAGS, "--format", "json")
     assert [row["domain"] for row in domains.json] == ["go.example"]

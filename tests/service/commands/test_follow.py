@@ -165,7 +165,7 @@ def test_where_there_is_no_terminal_a_line_says_what_landed_once_a_minute(lake, 
         until(lambda number=number: len(paths(lake)) > number, process)
     told = process.end().err.splitlines()
     assert [re.sub(": .*", "", text) for text in told] == ["Lake", str(log), str(log)]
-    assert "1 visits landed" in told[1]
+    assert "1 visit landed" in told[1]
     assert re.search(rf"3 visits landed.*; 3 lines not read, noted in {lake.rejects}/acme-[0-9a-f]+\.csv\.", told[2])
 
 
@@ -174,7 +174,7 @@ def test_on_a_terminal_one_line_stays(lake, follow, log):
     ours, theirs = pty.openpty()
     process = follow(log, err=os.ttyname(theirs) and type(log)(os.ttyname(theirs)))
     told = b""
-    while b"access.log: 1 visits, last 2015-05-17 10:05:03" not in told:
+    while b"access.log: 1 visit, last 2015-05-17 10:05:03" not in told:
         told += os.read(ours, 10_000)
     process.end()
     os.set_blocking(ours, False)

@@ -52,7 +52,7 @@ def paths(lake):
 )
 def test_a_log_that_is_told_how_it_looks_lands(lake, run, text, flags):
     told, code = run(text, *flags)
-    assert (code, "1 visits landed from 1 lines" in told) == (0, True)
+    assert (code, "1 visit landed from 1 line" in told) == (0, True)
     assert paths(lake) == [("go.example.com", "/abc")]
 
 

@@ -167,7 +167,7 @@ def test_the_table_of_moves_goes_to_stdout_and_the_summary_to_stderr(lake, recla
     land(lake, "other", [visit(rules_version=rules_version())])
     dry = reclassify("--dry-run", "--org", "acme")
     assert (dry.code, table(dry.out)) == (0, TABLE)
-    assert dry.err == "8 of 8 visits in 1 days would be classified anew; 7 of them come out differently.\n"
+    assert dry.err == "8 of 8 visits in 1 day would be classified anew; 7 of them come out differently.\n"
     assert categories(lake) == {"human": 8}
     run = reclassify()
     assert (run.code, table(run.out)[1:3]) == (

@@ -92,7 +92,7 @@ def test_orphans_are_told_and_no_damage(lake, files, verify):
     shutil.copy(files[0], files[0].with_name("orphan.parquet"))
     code, out, err = verify()
     assert (code, out) == (0, "")
-    assert err.splitlines()[1].startswith("1 more files are known to no manifest")
+    assert err.splitlines()[1].startswith("1 more file not in the manifest")
 
 
 def test_a_name_cannot_steer_the_terminal(lake, files, verify):

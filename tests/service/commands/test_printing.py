@@ -1,0 +1,10 @@
+"""What several commands print in the same way."""
+
+import pytest
+
+from service.commands.printing import plural
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 visits"), (1, "1 visit"), (2, "2 visits"), (2_000, "2,000 visits")])
+def test_a_number_and_its_noun_agree(count, text):
+    assert plural(count, "visit") == text
