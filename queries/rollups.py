@@ -7,14 +7,14 @@ import calendar
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from itertools import chain, groupby
 from typing import Final, NamedTuple
 
 import duckdb
 
-from data import Lake, LakeDamaged
-from data.errors import Outdated
-from data.maintenance.rewriting import rewriting_engine
+from data import Lake
+from data.maintenance.rewriting import Progress, rewrite_each, rewriting_engine
 from data.store.landing import new_path
 from data.store.manifest import LandedFile
 from data.store.rollups import (
@@ -39,9 +39,6 @@ from queries.variables import (
 
 CHUNK_VISITS: Final = 500_000
 """About how many are counted at once; a day that has more is one chunk."""
-
-Progress = Callable[[int, int], None]
-"""Called with the months done so far and the months to do."""
 
 STORED_BEFORE: Final = "FROM stored_before(getvariable('relation'))"
 COUNTED_DAILY: Final = "FROM counted_daily(getvariable('relation'))"
@@ -85,34 +82,11 @@ class RollupBuilder:
             try:
                 self._engine = engine
                 _prepare(engine, self._lake)
-                return self._build_months(engine, months, wait, most, progress)
+                return rewrite_each(
+                    self._lake, months, partial(self._build_month, engine), wait=wait, most=most, progress=progress
+                )
             finally:
                 self._engine = None
-
-    def _build_months(
-        self,
-        engine: duckdb.DuckDBPyConnection,
-        months: Sequence[Month],
-        wait: bool,
-        most: int | None,
-        progress: Progress | None,
-    ) -> int:
-        done, damage = 0, None
-        for number, month in enumerate(months, 1):
-            try:
-                with self._lake.rewriting(wait) as has_lock, suppress(Outdated):  # then the next run does it
-                    if has_lock:
-                        self._build_month(engine, month)
-                        done += 1
-            except (LakeDamaged, duckdb.Error) as error:
-                damage = damage or error
-            if progress:
-                progress(number, len(months))
-            if done == most:
-                return done
-        if damage:
-            raise damage
-        return done
 
     def interrupt(self) -> None:
         """End what is under way in another thread; nothing of it counts."""

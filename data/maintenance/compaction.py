@@ -14,8 +14,8 @@ from typing import Final
 
 import duckdb
 
-from data.errors import LakeDamaged, Outdated
-from data.maintenance.rewriting import Partition, partitions, rewriting_engine
+from data.errors import Outdated
+from data.maintenance.rewriting import Partition, Progress, partitions, rewrite_each, rewriting_engine
 from data.sql import read_sql
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, placing, write_visits
@@ -25,9 +25,6 @@ MOST_OPEN_FILES: Final = 12
 """Files of a day that is not over, or to which visits still come; with those that land meanwhile fewer than 16."""
 ABANDONED: Final = timedelta(hours=24)
 """A staged file older than this belongs to nobody who is still at work."""
-
-Progress = Callable[[int, int], None]
-"""Called with the partitions done so far and the partitions to do."""
 
 
 @dataclass
@@ -58,21 +55,10 @@ class Compactor:
         Without `wait`, nothing happens while somebody else rewrites. A partition with a file that is not what was
         written is left as it is; once the others are done, LakeDamaged is raised for the first one of these.
         """
-        done, damage = Compacted(), None
-        work = self._work()
-        for number, (partition, files) in enumerate(work, 1):
-            try:
-                with self._lake.rewriting(wait) as is_held, suppress(Outdated):  # then the next run does it
-                    if is_held:
-                        self._merge(partition, files, done)
-            except LakeDamaged as error:
-                damage = damage or error
-            if progress:
-                progress(number, len(work))
-            if done.partitions == most:
-                return done
-        if damage:
-            raise damage
+        done = Compacted()
+        rewrite_each(
+            self._lake, self._work(), lambda part: self._merge(*part, done), wait=wait, most=most, progress=progress
+        )
         return done
 
     def interrupt(self) -> None:

@@ -1,16 +1,21 @@
-"""Live files that are read and written anew: what compaction, erasure and reclassification share."""
+"""What is read and written anew, part by part: what compaction, erasure, reclassification and rollups share."""
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from datetime import date
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import duckdb
 
-from data.errors import LakeDamaged
+from data.errors import LakeDamaged, Outdated
 from data.store.lake import Lake
 from data.store.manifest import LandedFile
+
+Part = TypeVar("Part")
+
+Progress = Callable[[int, int], None]
+"""Called with the parts done so far and the parts to do."""
 
 MEMORY: Final = "512MB"
 """What an engine may use before it spills into the lake's staging folder."""
@@ -41,3 +46,35 @@ def rewriting_engine(lake: Lake) -> Iterator[duckdb.DuckDBPyConnection]:
             yield engine
         except duckdb.Error as error:
             raise LakeDamaged(f"visits cannot be read or written anew: {' '.join(str(error).split())}") from error
+
+
+def rewrite_each(
+    lake: Lake,
+    parts: Sequence[Part],
+    rewrite: Callable[[Part], None],
+    *,
+    wait: bool,
+    most: int | None,
+    progress: Progress | None,
+) -> int:
+    """Rewrite one part after the other, at most so many; how many that were.
+
+    Without `wait`, a part is left as it is while another process rewrites. So is one that changed meanwhile or that has
+    a damaged file; once the others are done, LakeDamaged is raised for the first damage.
+    """
+    done, damage = 0, None
+    for number, part in enumerate(parts, 1):
+        try:
+            with lake.rewriting(wait) as has_lock, suppress(Outdated):  # then the next run does it
+                if has_lock:
+                    rewrite(part)
+                    done += 1
+        except (LakeDamaged, duckdb.Error) as error:
+            damage = damage or error
+        if progress:
+            progress(number, len(parts))
+        if done == most:
+            return done
+    if damage:
+        raise damage
+    return done
