@@ -1,69 +1,179 @@
-"""The documents are true: tables are made from the code, commands exist, every dependency has its reason."""
+"""The documents are true: generated parts are up to date, commands run, links lead somewhere, settings exist."""
 
+import os
 import re
 import shlex
+import shutil
+import subprocess
 import sys
 import tomllib
+from datetime import date
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from data.logs.formats import FORMATS
+from data.sample import Sample
 from queries import CATALOG
 from service.commands import app
 from service.settings import SETTINGS
-from tests.docs import README, rendered
+from tests.docs import BLOCKS, DOCUMENTS, FLOORS, README, ROOT, generated
 
-ROOT = README.parent
-TEXT = README.read_text("utf-8")
-PROGRAM = get_command(app)
-COMMANDS = re.findall(
-    r"^(?:pip install uv && )?uv run (.+)$", "\n".join(re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)), re.MULTILINE
-)
-
-
-def test_the_tables_of_the_readme_are_those_of_the_code():
-    assert rendered(TEXT) == TEXT, "run: uv run python -m tests.docs"
+TEXTS = {path: path.read_text("utf-8") for path in DOCUMENTS}
+MAX_README_BYTES = 9_000
+PROGRAMS = Path(sys.executable).parent
+GROUPS = get_command(app).commands
+NAMES = {*GROUPS, *(name for group in GROUPS.values() for name in getattr(group, "commands", {}))}
 
 
-def test_every_endpoint_and_setting_is_in_the_readme():
-    assert all(f"`/analytics/{entry.name}`" in TEXT for entry in CATALOG)
-    assert all(setting.variable in TEXT for setting in SETTINGS)
+def name_of(path):
+    return str(path.relative_to(ROOT))
+
+
+def shell_lines(text):
+    """The commands in the shell blocks of a document; one that goes on after a backslash is one."""
+    blocks = "\n".join(re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
+    return [line for line in blocks.replace("\\\n", " ").splitlines() if line.strip()]
+
+
+def without_code(text):
+    return re.sub(r"^```.*?^```|`[^`\n]*`", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+COMMANDS = {path: shell_lines(text) for path, text in TEXTS.items()}
+SHOWN = sorted({line for lines in COMMANDS.values() for line in lines})
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_the_generated_parts_of_a_document_are_up_to_date(path):
+    assert generated(TEXTS[path]) == TEXTS[path], "run: uv run python -m tests.docs"
+
+
+def test_every_generated_part_stands_in_one_document():
+    begun = [name for text in TEXTS.values() for name in re.findall(r"<!-- (\w+): ", text)]
+    assert sorted(begun) == sorted(BLOCKS)
+
+
+def test_the_readme_is_short():
+    assert len(TEXTS[README].encode()) <= MAX_README_BYTES
+
+
+def test_every_endpoint_setting_format_and_rule_table_is_documented():
+    data, queries, service = (TEXTS[path] for path in FLOORS)
+    assert [entry.name for entry in CATALOG if f"`/analytics/{entry.name}`" not in queries] == []
+    assert [setting.variable for setting in SETTINGS if f"`{setting.variable}`" not in service] == []
+    assert [name for name in FORMATS if f"`{name}`" not in data] == []
+    assert [path.name for path in (ROOT / "data/rules").glob("*.toml") if f"(rules/{path.name})" not in data] == []
 
 
 def test_no_document_names_a_setting_that_does_not_exist():
-    documents = [README, *ROOT.glob("benchmarks/*.md"), ROOT / "CHANGELOG.md", *(ROOT / "service").rglob("*.py")]
+    documents = [*DOCUMENTS, *(ROOT / "service").rglob("*.py")]
     mentioned = {
         name for path in documents for name in re.findall(r"\bTRAFFIC_[A-Z_]+[A-Z]\b", path.read_text("utf-8"))
     }
     assert mentioned - {"TRAFFIC_TYPES", "TRAFFIC_FAULTS"} <= {setting.variable for setting in SETTINGS}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_of_the_readme_is_understood(command):
+def test_every_documented_metric_is_measured():
+    code = "".join(path.read_text("utf-8") for path in (ROOT / "service").rglob("*.py"))
+    documented = re.findall(r"^\| `(traffic_\w+?)(?:_total)?` \|", TEXTS[ROOT / "service/README.md"], re.MULTILINE)
+    assert sorted(documented) == sorted(set(re.findall(r'"(traffic_[a-z_]+)", "[A-Z]', code)))
+
+
+@pytest.mark.parametrize("line", [line for line in SHOWN if "traffic " in line])
+def test_a_command_in_a_document_has_these_flags(line):
     """Its program knows the command and every flag in it."""
-    words = shlex.split(command.partition(" > ")[0], comments=True)
-    if words[0] != "traffic":
-        assert (Path(sys.executable).parent / words[0]).exists()
-        return
-    name, *rest = words[1:]
-    subcommands = getattr(PROGRAM.commands[name], "commands", {})
-    run = CliRunner().invoke(app, [name, *[word for word in rest[:1] if word in subcommands], "--help"])
+    words = shlex.split(line.partition("traffic ")[2].partition(" > ")[0], comments=True)
+    names = [word for word in words[:2] if word in NAMES]
+    run = CliRunner().invoke(app, [*names, "--help"])
+    assert names
     assert run.exit_code == 0
     assert all(word.partition("=")[0] in run.output for word in words if word.startswith("--"))
+
+
+@pytest.mark.parametrize("line", [line for line in SHOWN if " python -m " in line])
+def test_a_program_in_a_document_has_these_flags(line):
+    program, *words = shlex.split(line.partition(" python -m ")[2])
+    run = subprocess.run(
+        [sys.executable, "-m", program, "--help"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0
+    assert all(word in run.stdout for word in words if word.startswith("--"))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_commands_named_in_the_text_of_a_document_exist(path):
+    named = re.findall(r"`(?:uv run )?traffic ([a-z]+)", TEXTS[path])
+    assert [name for name in named if name not in NAMES] == []
+
+
+NOT_RUN = ("traffic demo", "traffic serve", "traffic follow", "traffic agents refresh", "pytest", "python -m", "curl")
+"""Commands that do not end, that need the network or a server, or that take long: other tests run them."""
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory):
+    """A folder in which the files exist that the documents speak of, and a lake that commands find by itself."""
+    folder = tmp_path_factory.mktemp("workshop")
+    (folder / "queries").symlink_to(ROOT / "queries")
+    (folder / "backups").mkdir()
+    Sample(2_000, date.today(), days=20, links=20).write(folder / "access.log")
+    (folder / "links.csv").write_text("short_code,target_url\nlaunch,https://example.com/launch\n")
+    question = re.search(
+        r"^-- my-own-question\.sql:.*?(?=^```)", TEXTS[ROOT / "queries/README.md"], re.DOTALL | re.MULTILINE
+    )
+    (folder / "my-own-question.sql").write_text(question[0])
+    (folder / "visits.csv").write_text("ts,client,url\n2026-11-20T10:00:00Z,203.0.113.7,https://go.example.com/a\n")
+    line = '203.0.113.7 [20/Nov/2026:10:00:00 +0000] "GET /launch HTTP/1.1" 302 "curl/8.5"\n'
+    (folder / "custom.log").write_text(line)
+    (folder / "requests.jsonl").write_text('{"user_agent": "GPTBot/1.2"}\n')
+    in_folder("traffic import access.log --org acme", folder)
+    return folder
+
+
+def in_folder(command, folder):
+    """Run a command as a document shows it, with the folder's files in the place of the machine's."""
+    command = command.replace("uv run ", "").replace("/var/log/nginx/", "").replace("/backups/", "backups/")
+    home = {"PATH": f"{PROGRAMS}:{os.environ['PATH']}", "HOME": str(folder)}
+    shell = ["sh", "-c", command]
+    return subprocess.run(
+        shell, cwd=folder, env=home, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if COMMANDS[path]], ids=name_of)
+def test_the_commands_of_a_document_run_in_their_order(path, workshop, tmp_path):
+    shutil.copytree(workshop, tmp_path / "copy", symlinks=True)
+    for line in COMMANDS[path]:
+        if any(part in line for part in NOT_RUN) or line.startswith("apt-get"):
+            continue
+        if line.startswith("cp -a"):  # restoring wants the damaged lake out of the way
+            (tmp_path / "copy/data/lake").rename(tmp_path / "copy/damaged")
+        run = in_folder(line, tmp_path / "copy")
+        assert (run.returncode, line) == (0, line), run.stderr
+
+
+def test_the_shell_answers_as_a_document_says(workshop):
+    in_folder("traffic views --org acme > acme.sql", workshop)
+    said = "".join(TEXTS[path] for path in (README, ROOT / "queries/README.md"))
+    for line in {*re.findall(r"`(\.read [^`]+|DESCRIBE [^`]+|SHOW TABLES)`", said)}:
+        run = in_folder(f"echo '{line}' | duckdb -bail -init acme.sql", workshop)
+        assert run.returncode == 0, run.stderr
+        assert run.stdout.strip()
 
 
 def project() -> dict:
     return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 
 
-def test_every_dependency_has_its_reason_in_the_readme():
-    table = project()
-    listed = [*table["project"]["dependencies"], *table["dependency-groups"]["dev"]]
-    names = [re.match(r"[\w-]+", line)[0] for line in listed]
-    reasons = TEXT[TEXT.index("## Dependencies") :]
-    assert [name for name in names if name not in reasons] == []
+def test_every_dependency_has_its_reason_beside_it():
+    groups = [project()["project"]["dependencies"], *project()["dependency-groups"].values()]
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    reasons = dict(re.findall(r'"([^"\n]+)"[\],]+ +# (\S.*)$', text, re.MULTILINE))
+    assert [wanted for group in groups for wanted in group if not reasons.get(wanted)] == []
 
 
 def test_every_package_of_the_environment_has_an_exact_version():
@@ -78,7 +188,38 @@ def test_the_changelog_has_a_line_for_this_version():
     assert f"## {project()['project']['version']}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
 
 
-def test_links_in_the_readme_lead_somewhere():
-    targets = re.findall(r"\]\(([^)#]+)\)", TEXT)
-    assert targets
-    assert [target for target in targets if "://" not in target and not (ROOT / target).exists()] == []
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_links_in_a_document_lead_somewhere(path):
+    """To files that exist, and to headings in them."""
+    lost = []
+    for target in re.findall(r"\]\(([^)]+)\)", without_code(TEXTS[path])):
+        if "://" in target:
+            continue
+        file, _, anchor = unquote(target).partition("#")
+        found = (path.parent / file).resolve() if file else path
+        if not found.exists() or (anchor and anchor not in anchors_of(found)):
+            lost.append(target)
+    assert lost == []
+
+
+def anchors_of(path):
+    """The anchors of a document's headings, as GitHub and GitLab make them."""
+    heads = re.findall(r"^#+ (.+)$", path.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_paths_named_in_a_document_exist(path):
+    """Whatever looks like a file or a folder of this repository is one."""
+    named = re.findall(r"`((?:data|queries|service|tests|benchmarks)/[\w./-]+)`", TEXTS[path])
+    assert [name for name in named if name not in NOT_OURS and not (ROOT / name).exists()] == []
+
+
+NOT_OURS = {"data/lake", "benchmarks/data"}
+"""Folders that exist once the program has run."""
+
+
+@pytest.mark.parametrize("path", FLOORS, ids=name_of)
+def test_a_floor_is_reached_from_the_readme_and_leads_back(path):
+    assert f"]({name_of(path)})" in TEXTS[README]
+    assert "](../README.md)" in TEXTS[path]
