@@ -20,7 +20,7 @@ from data.store.manifest import LandedFile
 from data.store.rollups import Cube, Rows, cubes_of, month_of, place, sources_of, write_cube
 from queries.prelude import prelude, relations, text_of, version
 from queries.scope import Scope
-from queries.variables import Variables, nothing, of_scope, set_variables
+from queries.variables import Variables, file_lists, nothing, of_scope, set_variables
 
 PART_VISITS: Final = 500_000
 """About how many are counted at once; a day that has more is one part."""
@@ -129,8 +129,7 @@ class Cubes:
         cube = Cube(*month, version(), sources_of([*closed, *added]))
         staged = new_path(self._lake)
         try:
-            parts = [[f"{self._lake.root}/{file.path}" for file in part] for part in _parts(added)]
-            write_cube(_relations(engine, held, parts), staged)
+            write_cube(_relations(engine, held, self._lake, _parts(added)), staged)
             place(self._lake, cube, staged, self._now())
         finally:
             staged.unlink(missing_ok=True)
@@ -164,21 +163,22 @@ def _prepare(engine: duckdb.DuckDBPyConnection, lake: Lake) -> None:
         engine.execute(statement)
 
 
-def _relations(engine: duckdb.DuckDBPyConnection, held: Variables, parts: Sequence[Sequence[str]]) -> Iterator[Rows]:
+def _relations(
+    engine: duckdb.DuckDBPyConnection, held: Variables, lake: Lake, parts: Sequence[Sequence[LandedFile]]
+) -> Iterator[Rows]:
     """The rows of every relation, one relation after the other: those held already, and those of visits in `parts`.
 
     Visitors are many, so that daily relations are counted part by part; what monthly ones tell apart is not.
     """
     set_variables(engine, held)
-    seed = held["files"][:1]
-    steps = [("cube/held", seed)] if held["closed_days"] else []
+    steps = [("cube/held", file_lists(lake, []))] if held["closed_days"] else []
     for name in relations("daily"):
-        yield _counted(engine, name, [*steps, *(("cube/daily", [*seed, *part]) for part in parts)])
+        yield _counted(engine, name, [*steps, *(("cube/daily", file_lists(lake, part)) for part in parts)])
     for name in relations("monthly"):
-        yield _counted(engine, name, [("cube/monthly", [*seed, *chain(*parts)])])
+        yield _counted(engine, name, [("cube/monthly", file_lists(lake, list(chain(*parts))))])
 
 
-def _counted(engine: duckdb.DuckDBPyConnection, relation: str, steps: Sequence[tuple[str, list[str]]]) -> Rows:
+def _counted(engine: duckdb.DuckDBPyConnection, relation: str, steps: Sequence[tuple[str, Variables]]) -> Rows:
     """The rows of one relation that statements find in files."""
     found = []
     for sql, files in steps:

@@ -1,5 +1,5 @@
 -- The only place where a caller's filter narrows the visits. It reads three session variables: scope (whose visits
--- and which), files and links (where they lie; each list begins with an empty seed file). Unset, nothing is seen.
+-- and which), files and links (where they lie; an empty seed file is among them). Unset, nothing is seen.
 
 CREATE TYPE scope AS STRUCT(
     organization VARCHAR, start_date DATE, end_date DATE, short_code VARCHAR, domain VARCHAR, traffic_type VARCHAR
@@ -7,9 +7,18 @@ CREATE TYPE scope AS STRUCT(
 
 CREATE VIEW scope AS SELECT unnest(CAST(getvariable('scope') AS scope)) WHERE getvariable('scope') IS NOT NULL;
 
+-- Files lie in two lists: those of today's columns, and those of earlier schema versions, in which later columns are
+-- null. Only where earlier versions differ among themselves, their columns are united, which costs a look at each.
 CREATE MACRO visits_of(visit_files) AS TABLE
-SELECT * FROM read_parquet(
-    visit_files, hive_partitioning = TRUE, hive_types = {'organization': VARCHAR, 'day': DATE}
+FROM (
+    FROM read_parquet(
+        visit_files['current'], hive_partitioning = TRUE, hive_types = {'organization': VARCHAR, 'day': DATE}
+    )
+    UNION ALL BY NAME
+    FROM read_parquet(
+        visit_files['older'], union_by_name = visit_files['older_differ'], hive_partitioning = TRUE,
+        hive_types = {'organization': VARCHAR, 'day': DATE}
+    )
 )
 WHERE organization = getvariable('scope').organization
     AND day BETWEEN getvariable('scope').start_date AND getvariable('scope').end_date;
