@@ -11,7 +11,7 @@ from benchmarks.peers.clickhouse import ClickHouse
 from benchmarks.peers.raw import Raw
 from benchmarks.peers.sqlite import SQLite
 from benchmarks.worlds import WHOLE, Setting, average_link
-from queries import ANSWERS, Entry, Scope, Warehouse, templates
+from queries import ENTRIES, Entry, Scope, Warehouse, templates
 
 _PATIENCE: Final = 600.0
 _MOST_FOR_SQLITE: Final = 1_000_000
@@ -64,7 +64,7 @@ def _one_link(setting: Setting, world: World, warehouse: Warehouse, clickhouse: 
 
 
 def _one_by_one(world: World, warehouse: Warehouse, table: Peer) -> Iterator[Figure]:
-    for name, entry in ANSWERS.items():
+    for name, entry in ENTRIES.items():
         if name != "dashboard":
             found = in_turn(_alone(entry, warehouse, table))
             yield from beside(f"cold, one answer: {name}", "ms", found, world.visits)
@@ -100,7 +100,7 @@ def _ways(warehouse: Warehouse, scope: Scope, peers: dict[str, Peer]) -> dict[st
 
 
 def _ours(warehouse: Warehouse, scope: Scope) -> Way:
-    return lambda: milliseconds(lambda: warehouse.answer(ANSWERS["dashboard"], warehouse.variables(scope)))
+    return lambda: milliseconds(lambda: warehouse.answer(ENTRIES["dashboard"], warehouse.variables(scope)))
 
 
 def _theirs(peer: Peer, scope: Scope) -> Way:

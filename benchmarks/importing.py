@@ -14,7 +14,7 @@ from benchmarks.made import ORGANIZATION
 from benchmarks.servers import TRAFFIC
 from benchmarks.worlds import WHOLE, Setting
 from data import Lake
-from queries import ANSWERS, Warehouse
+from queries import ENTRIES, Warehouse
 
 LINES: Final = 1_000_000
 MANY_LINES: Final = 10_000_000
@@ -53,7 +53,7 @@ def _imported(log: Path, lake: Path, lines: int) -> Ran:
     command = [str(TRAFFIC), "import", str(log), "--org", ORGANIZATION, "--domain", "go.example.com"]
     ran = _run([*command, "--lake", str(lake)])
     warehouse = Warehouse(Lake(lake), seconds=600)
-    answer = warehouse.answer(ANSWERS["traffic-overview"], warehouse.variables(WHOLE))
+    answer = warehouse.answer(ENTRIES["traffic-overview"], warehouse.variables(WHOLE))
     warehouse.close()
     assert isinstance(answer, dict)
     _check("traffic import", answer["total_visits"], lines)

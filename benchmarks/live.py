@@ -16,7 +16,7 @@ from benchmarks.servers import get, key_of, load, server
 from benchmarks.worlds import WHOLE, Setting
 from data import Lake
 from data.ingest.importer import Importer, Options
-from queries import ANSWERS, Warehouse
+from queries import ENTRIES, Warehouse
 
 SINGLE_REQUESTS: Final = 10_000
 SINGLE_CONNECTIONS: Final = 50
@@ -69,7 +69,7 @@ def manifest(setting: Setting) -> Iterator[Figure]:
 
 def _through_the_manifest(lake: Lake) -> list[Figure]:
     warehouse = Warehouse(lake)
-    entry, known = ANSWERS["traffic-overview"], warehouse.variables(WHOLE)
+    entry, known = ENTRIES["traffic-overview"], warehouse.variables(WHOLE)
     ways = {
         OURS: lambda: milliseconds(lambda: warehouse.answer(entry, warehouse.variables(WHOLE))),
         "plain list of files": lambda: milliseconds(lambda: warehouse.answer(entry, known)),

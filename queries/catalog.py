@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from queries import fields as f
 from queries.fields import Field, or_null
-from queries.prelude import text_of
+from queries.prelude import sql_text
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Entry:
 
     @property
     def description(self) -> str:
-        """What the answer says: the first lines of its template."""
+        """What it gives: the first lines of its template."""
         if self.name in _DESCRIPTIONS:
             return _DESCRIPTIONS[self.name]
         comment = (line for line in template(self.name).splitlines() if line.startswith("--"))
@@ -49,7 +49,7 @@ def parts(name: str, **members: Entry) -> Entry:
 
 def template(name: str) -> str:
     """The SQL text of a template. Raises FileNotFoundError for a name that has none."""
-    return text_of(f"templates/{name}")
+    return sql_text(f"templates/{name}")
 
 
 _SPLIT = (
@@ -180,8 +180,8 @@ CATALOG: Final = (
 )  # fmt: skip
 """The routes under /analytics, in the order of the contract."""
 
-ANSWERS: Final = {entry.name: entry for entry in CATALOG if entry is not CACHE_STATS}
-"""The entries that the lake answers, by name."""
+ENTRIES: Final = {entry.name: entry for entry in CATALOG if entry is not CACHE_STATS}
+"""The entries of the catalogue that are computed from the lake, by name."""
 
 
 def templates(entry: Entry) -> list[Entry]:

@@ -1,6 +1,6 @@
-"""Cubes made: what the visits of closed days come to is counted ahead, so that no answer over them grows with them.
+"""Builds rollups: what the visits of closed days come to is counted ahead, so that no answer over them grows with them.
 
-For which days a cube may be taken is known in data/store/rollups.py; what its rows mean, in the relations.
+For which days a rollup may be taken is known in data/store/rollups.py; what its rows mean, in the relations.
 """
 
 import calendar
@@ -17,16 +17,36 @@ from data.errors import Outdated
 from data.maintenance.rewriting import rewriting_engine
 from data.store.landing import new_path
 from data.store.manifest import LandedFile
-from data.store.rollups import Cube, Rows, cubes_of, month_of, place, sources_of, write_cube
-from queries.prelude import prelude, relations, text_of, version
+from data.store.rollups import (
+    RelationRows,
+    Rollup,
+    live_rollups,
+    month_of,
+    publish,
+    source_files_by_day,
+    write_rollup,
+)
+from queries.prelude import relation_names, rollup_version
 from queries.scope import Scope
-from queries.variables import Variables, file_lists, nothing, of_scope, set_variables
+from queries.variables import (
+    Variables,
+    define_relations,
+    file_lists,
+    one_source,
+    rollup_schema,
+    scope_variables,
+    set_variables,
+)
 
-PART_VISITS: Final = 500_000
-"""About how many are counted at once; a day that has more is one part."""
+CHUNK_VISITS: Final = 500_000
+"""About how many are counted at once; a day that has more is one chunk."""
 
 Progress = Callable[[int, int], None]
 """Called with the months done so far and the months to do."""
+
+STORED_BEFORE: Final = "FROM stored_before(getvariable('relation'))"
+COUNTED_DAILY: Final = "FROM counted_daily(getvariable('relation'))"
+COUNTED_MONTHLY: Final = "FROM counted_monthly(getvariable('relation'))"
 
 
 class Month(NamedTuple):
@@ -41,8 +61,8 @@ class Month(NamedTuple):
         return self.first.replace(day=calendar.monthrange(self.first.year, self.first.month)[1])
 
 
-class Cubes:
-    """Makes the cubes of one lake."""
+class RollupBuilder:
+    """Builds the rollups of one lake."""
 
     def __init__(
         self, lake: Lake, now: Callable[[], datetime] = lambda: datetime.now(UTC), patience: timedelta = timedelta(0)
@@ -54,41 +74,41 @@ class Cubes:
         self._engine: duckdb.DuckDBPyConnection | None = None
 
     def run(self, wait: bool = True, most: int | None = None, progress: Progress | None = None) -> int:
-        """Count closed days that no cube holds, at most so many months; how many months that were.
+        """Count closed days that no rollup covers, at most so many months; how many months that were.
 
         Without `wait`, nothing happens while somebody else rewrites. A month with a file that is not what was
         written is left as it is; once the others are done, LakeDamaged is raised for the first one of these.
         """
-        work = self._work()
-        if not work:
+        months = self._months_to_build()
+        if not months:
             return 0
         with rewriting_engine(self._lake) as engine:
             try:
                 self._engine = engine
                 _prepare(engine, self._lake)
-                return self._made(engine, work, wait, most, progress)
+                return self._build_months(engine, months, wait, most, progress)
             finally:
                 self._engine = None
 
-    def _made(
+    def _build_months(
         self,
         engine: duckdb.DuckDBPyConnection,
-        work: Sequence[Month],
+        months: Sequence[Month],
         wait: bool,
         most: int | None,
         progress: Progress | None,
     ) -> int:
         done, damage = 0, None
-        for number, month in enumerate(work, 1):
+        for number, month in enumerate(months, 1):
             try:
-                with self._lake.rewriting(wait) as is_held, suppress(Outdated):  # then the next run does it
-                    if is_held:
-                        self._make(engine, month)
+                with self._lake.rewriting(wait) as has_lock, suppress(Outdated):  # then the next run does it
+                    if has_lock:
+                        self._build_month(engine, month)
                         done += 1
             except (LakeDamaged, duckdb.Error) as error:
                 damage = damage or error
             if progress:
-                progress(number, len(work))
+                progress(number, len(months))
             if done == most:
                 return done
         if damage:
@@ -101,87 +121,88 @@ class Cubes:
             if engine := self._engine:
                 engine.interrupt()
 
-    def _work(self) -> list[Month]:
-        """The months with a closed day that no cube holds."""
+    def _months_to_build(self) -> list[Month]:
+        """The months with a closed day that no rollup covers."""
         manifest = self._lake.manifest
         return [
             Month(organization, first)
             for organization in manifest.organizations()
-            for first in _months(self._to_count(organization, manifest.live_files(organization)))
+            for first in _months_of(self._files_to_count(organization, manifest.live_files(organization)))
         ]
 
-    def _to_count(self, organization: str, files: Sequence[LandedFile]) -> list[LandedFile]:
-        """The files of closed days that no cube holds."""
+    def _files_to_count(self, organization: str, files: Sequence[LandedFile]) -> list[LandedFile]:
+        """The files of closed days that no rollup covers."""
         today, latest = self._now().date(), datetime.now(UTC) - self._patience  # by the clock that files are dated by
-        moved = {file.day for file in files if file.checked_at > latest}
-        held = cubes_of(self._lake, organization, version(), files).days
-        return [file for file in files if file.day < today and file.day not in moved | held]
+        recently_landed = {file.day for file in files if file.checked_at > latest}
+        covered = live_rollups(self._lake, organization, rollup_version(), files).days
+        return [file for file in files if file.day < today and file.day not in recently_landed | covered]
 
-    def _make(self, engine: duckdb.DuckDBPyConnection, month: Month) -> None:
+    def _build_month(self, engine: duckdb.DuckDBPyConnection, month: Month) -> None:
         files = self._lake.manifest.live_files(*month, month.last)
-        added = self._to_count(month.organization, files)
+        added = self._files_to_count(month.organization, files)
         if not added:
             return
         for file in added:
             self._lake.recheck(file)  # what is counted once is believed for long
-        held = of_scope(self._lake, Scope(*month, month.last))
-        closed = [file for file in files if file.day in held["closed_days"]]
-        cube = Cube(*month, version(), sources_of([*closed, *added]))
+        before = scope_variables(self._lake, Scope(*month, month.last))
+        closed = [file for file in files if file.day in before["closed_days"]]
+        rollup = Rollup(*month, rollup_version(), source_files_by_day([*closed, *added]))
         staged = new_path(self._lake)
         try:
-            write_cube(_relations(engine, held, self._lake, _parts(added)), staged)
-            place(self._lake, cube, staged, self._now())
+            write_rollup(_rollup_rows(engine, self._lake, before, _chunks(added)), rollup_schema(engine), staged)
+            publish(self._lake, rollup, staged, self._now())
         finally:
             staged.unlink(missing_ok=True)
 
 
-def _months(files: Sequence[LandedFile]) -> list[date]:
+def _months_of(files: Sequence[LandedFile]) -> list[date]:
     return sorted({month_of(file.day) for file in files})
 
 
-def _parts(files: Sequence[LandedFile]) -> list[list[LandedFile]]:
-    """Files of whole days in parts of about PART_VISITS each."""
-    parts: list[list[LandedFile]] = []
+def _chunks(files: Sequence[LandedFile]) -> list[list[LandedFile]]:
+    """Files of whole days in chunks of about CHUNK_VISITS each."""
+    chunks: list[list[LandedFile]] = []
     room = 0
     for _, of_day in groupby(sorted(files, key=lambda file: file.day), lambda file: file.day):
         day = list(of_day)
         visits = sum(file.visits for file in day)
         if visits > room:
-            parts.append([])
-            room = PART_VISITS
-        parts[-1] += day
+            chunks.append([])
+            room = CHUNK_VISITS
+        chunks[-1] += day
         room -= visits
-    return parts
+    return chunks
 
 
 def _prepare(engine: duckdb.DuckDBPyConnection, lake: Lake) -> None:
-    """Define the relations, so that they count every visit for all domains and for its own."""
-    set_variables(engine, nothing(lake))
+    """Define the relations in an engine that leaves the machine to queries."""
     engine.execute("SET threads = 1")  # queries want the other cores
     engine.execute("SET GLOBAL parquet_metadata_cache = TRUE")
-    for statement in [*prelude(), text_of("cube/raw")]:
-        engine.execute(statement)
+    define_relations(engine, lake)
 
 
-def _relations(
-    engine: duckdb.DuckDBPyConnection, held: Variables, lake: Lake, parts: Sequence[Sequence[LandedFile]]
-) -> Iterator[Rows]:
-    """The rows of every relation, one relation after the other: those held already, and those of visits in `parts`.
+def _rollup_rows(
+    engine: duckdb.DuckDBPyConnection, lake: Lake, before: Variables, chunks: Sequence[Sequence[LandedFile]]
+) -> Iterator[RelationRows]:
+    """The rows of every relation, one relation after the other: those stored before, and those of visits in `chunks`.
 
-    Visitors are many, so that daily relations are counted part by part; what monthly ones tell apart is not.
+    Visitors are many, so that daily relations are counted chunk by chunk; what monthly ones tell apart is not.
     """
-    set_variables(engine, held)
-    steps = [("cube/held", file_lists(lake, []))] if held["closed_days"] else []
-    for name in relations("daily"):
-        yield _counted(engine, name, [*steps, *(("cube/daily", file_lists(lake, part)) for part in parts)])
-    for name in relations("monthly"):
-        yield _counted(engine, name, [("cube/monthly", file_lists(lake, list(chain(*parts))))])
+    set_variables(engine, {**before, "sources": one_source("visits_by_domain")})
+    stored = [(STORED_BEFORE, file_lists(lake, []))] if before["closed_days"] else []
+    for name in relation_names("daily"):
+        counted = [(COUNTED_DAILY, file_lists(lake, chunk)) for chunk in chunks]
+        yield _count_relation(engine, name, [*stored, *counted])
+    for name in relation_names("monthly"):
+        yield _count_relation(engine, name, [(COUNTED_MONTHLY, file_lists(lake, list(chain(*chunks))))])
 
 
-def _counted(engine: duckdb.DuckDBPyConnection, relation: str, steps: Sequence[tuple[str, Variables]]) -> Rows:
-    """The rows of one relation that statements find in files."""
+def _count_relation(
+    engine: duckdb.DuckDBPyConnection, relation: str, queries: Sequence[tuple[str, Variables]]
+) -> RelationRows:
+    """The rows of one relation that queries find, each over some files of visits."""
     found = []
-    for sql, files in steps:
-        set_variables(engine, {"relation": relation, "open_files": files})
-        found.append(engine.sql(text_of(sql)).to_arrow_table())
-    return Rows(relation, found)
+    for sql, files in queries:
+        set_variables(engine, {"relation": relation, "files": files})
+        found.append(engine.sql(sql).to_arrow_table())
+    return RelationRows(relation, found)

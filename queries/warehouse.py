@@ -10,21 +10,29 @@ from typing import Any, Final
 import duckdb
 
 from data import Lake, TrafficError
-from queries.catalog import ANSWERS, Entry, template, templates
-from queries.prelude import prelude, text_of
+from data.store.rollups import ROLLUPS_FOLDER
+from queries.catalog import ENTRIES, Entry, template, templates
 from queries.scope import Scope
 from queries.traffic_values import TrafficValue, load_values
-from queries.variables import GATHERED, Variables, nothing, of_scope, set_variables
+from queries.variables import (
+    LINK_VISITS,
+    Variables,
+    define_relations,
+    empty_variables,
+    one_source,
+    scope_variables,
+    set_variables,
+)
 from queries.watchdog import Watchdog
 
 QUERY_SECONDS: Final = 10.0
-MOST_GATHERED: Final = 50_000
+MAX_LINK_VISITS: Final = 50_000
 """Visits of a link that are held for the answers of a dashboard; about 10 MB."""
-MOST_SPILLED: Final = "4GB"
+MAX_SPILL: Final = "4GB"
 """What queries may write to disk in all when memory is short: about as much as a disk takes in their time."""
 
-Answer = list[dict[str, Any]] | dict[str, Any]
-"""An array of objects, or one object whose members may be answers again."""
+Result = list[dict[str, Any]] | dict[str, Any]
+"""An array of objects, or one object whose members may be results again."""
 
 
 class QueryTimeout(TrafficError):
@@ -71,31 +79,33 @@ class Warehouse:
 
     def variables(self, scope: Scope) -> Variables:
         """A snapshot of what the manifest holds for a scope now; answers from one snapshot agree with each other."""
-        return {**of_scope(self._lake, scope), "traffic_values": self._values}
+        return {**scope_variables(self._lake, scope), "traffic_values": self._values}
 
-    def gathered(self, variables: Variables) -> Variables:
-        """The same snapshot for many answers on one link: its visits lie in many files, and are read here once.
+    def with_link_visits(self, variables: Variables) -> Variables:
+        """The same snapshot for several answers on one link: its visits lie in many files, and are read here once.
 
-        Where they are too many to be held, each answer reads them. Raises what `answer` raises.
+        Where they are more than MAX_LINK_VISITS, each answer reads them. Raises what `answer` raises.
         """
-        if variables["scope"]["short_code"] is None or GATHERED in variables:
+        if variables["scope"]["short_code"] is None or LINK_VISITS in variables:
             return variables
         with self._cursor(variables) as cursor:
-            visits = cursor.sql(text_of("link/visits"), params={"most": MOST_GATHERED}).to_arrow_table()
-        return variables if len(visits) > MOST_GATHERED else {**variables, GATHERED: visits}
+            visits = cursor.sql("FROM link_visits LIMIT $max + 1", params={"max": MAX_LINK_VISITS}).to_arrow_table()
+        if len(visits) > MAX_LINK_VISITS:
+            return variables
+        return {**variables, LINK_VISITS: visits, "sources": one_source(LINK_VISITS)}
 
     def epoch(self, organization: str) -> int:
         """How often visits that an organization's earlier answers rest on were changed."""
         return self._lake.manifest.epoch(organization)
 
-    def answer(self, entry: Entry, variables: Variables, unwanted: threading.Event | None = None) -> Answer:
+    def answer(self, entry: Entry, variables: Variables, unwanted: threading.Event | None = None) -> Result:
         """The answer of one entry of the catalogue. Raises QueryTimeout, QueryFailed, FilesGone or EngineLost.
 
         Who waits for it no more sets `unwanted` and calls `stop`; then what is raised is for nobody.
         """
         if entry.shape == "parts":
-            gathered = self.gathered(variables)
-            return {member: self.answer(part, gathered, unwanted) for member, part in entry.members}
+            shared = self.with_link_visits(variables)
+            return {member: self.answer(part, shared, unwanted) for member, part in entry.members}
         names = [field.name for field in entry.fields]
         with self._cursor(variables, unwanted) as cursor:
             found = _fetched(cursor, template(entry.name))[1]
@@ -118,7 +128,7 @@ class Warehouse:
 
     def probe(self) -> None:
         """Run a real query over the seed file; raises what any query may raise."""
-        with self._cursor(self._nothing()) as cursor:
+        with self._cursor(self._empty_variables()) as cursor:
             _fetched(cursor, "SELECT count(*) FROM visits_in_scope")
 
     def close(self) -> None:
@@ -156,16 +166,15 @@ class Warehouse:
                 return EngineLost(told)
         return QueryFailed(told)
 
-    def _nothing(self) -> Variables:
-        return {**nothing(self._lake), "traffic_values": self._values}
+    def _empty_variables(self) -> Variables:
+        return {**empty_variables(self._lake), "traffic_values": self._values}
 
     def _new_engine(self) -> duckdb.DuckDBPyConnection:
         engine = duckdb.connect(config=_WITHOUT)
         engine.execute("SET TimeZone = 'UTC'")
         engine.execute("SET GLOBAL parquet_metadata_cache = TRUE")  # files of the lake never change
-        set_variables(engine, self._nothing())
-        for statement in prelude():
-            engine.execute(statement)
+        set_variables(engine, {"traffic_values": self._values})
+        define_relations(engine, self._lake)
         self._lock_down(engine)
         return engine
 
@@ -176,7 +185,7 @@ class Warehouse:
                 self._engine = self._new_engine()
 
     def _lock_down(self, engine: duckdb.DuckDBPyConnection) -> None:
-        """Let queries read visits, cubes and links and nothing else, within limits, and let nobody change that.
+        """Let queries read visits, rollups and links and nothing else, within limits, and let nobody change that.
 
         The rest of the lake is closed to them: keys, salts and the manifest lie there. Each engine spills into a
         folder of its own, since DuckDB 1.5 mixes up the files of two; it may use that without being told.
@@ -185,10 +194,10 @@ class Warehouse:
             engine.execute("SET memory_limit = $memory", {"memory": self._memory})
         spilled = self._lake.staging / f"engine-{uuid.uuid4().hex}"
         engine.execute("SET temp_directory = $folder", {"folder": str(spilled)})
-        engine.execute("SET max_temp_directory_size = $most", {"most": MOST_SPILLED})
+        engine.execute("SET max_temp_directory_size = $max", {"max": MAX_SPILL})
         with suppress(duckdb.CatalogException):  # DuckDB 1.5 has no such setting; the watchdog does without it
-            engine.execute("SET GLOBAL max_execution_time = $most", {"most": max(1, round(self._seconds * 1000))})
-        folders = [f"{self._lake.root}/{name}/" for name in ("visits", "links", "cubes")]
+            engine.execute("SET GLOBAL max_execution_time = $ms", {"ms": max(1, round(self._seconds * 1000))})
+        folders = [f"{self._lake.root}/{name}/" for name in ("visits", "links", ROLLUPS_FOLDER)]
         engine.execute("SET allowed_directories = $folders", {"folders": folders})
         engine.execute("SET enable_external_access = FALSE")
         engine.execute("SET lock_configuration = TRUE")
@@ -196,8 +205,8 @@ class Warehouse:
     def _check_shapes(self) -> None:
         """Every template must give exactly the columns that its entry declares: once, as neither changes."""
         with closing(self._engine.cursor()) as cursor:  # start-up takes the time it takes
-            set_variables(cursor, self._nothing())
-            for entry in (leaf for answer in ANSWERS.values() for leaf in templates(answer)):
+            set_variables(cursor, self._empty_variables())
+            for entry in (leaf for answer in ENTRIES.values() for leaf in templates(answer)):
                 if entry in _CHECKED:  # also those that the dashboard repeats
                     continue
                 described = cursor.execute(f"DESCRIBE {template(entry.name)}").fetchall()

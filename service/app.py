@@ -1,38 +1,34 @@
 """The one assembly of the service: settings and a lake in, an ASGI application out."""
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import orjson
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from data import Lake
 from data.rules.geoip import Countries
 from data.store.links import Targets
 from data.store.pending import waiting
-from queries import CATALOG, QueryTimeout, Warehouse, load_values
+from queries import CATALOG, Warehouse, load_values
 from service.api_keys import Control
 from service.http import endpoints, openapi
-from service.http.answers import Answers, Workers
+from service.http.answers import Answers
 from service.http.authentication import Gate, RequireCaller
 from service.http.cache import AnswerCache
 from service.http.endpoints import Clock, utc_now
-from service.http.errors import Failed, NotAllowed, NotFound, Problem
 from service.http.jwks import KeySet
 from service.http.live_visits import Receiver
-from service.http.middleware import Front
+from service.http.middleware import RequestMiddleware
 from service.http.monitoring import Health, monitor
+from service.http.query_batch import Workers
 from service.http.rate_limit import HEADERS, Limiter
-from service.http.responses import render
-from service.http.shortcut import Shortcut
+from service.http.routing import RouteTable
 from service.logs import Log
 from service.maintenance import Upkeep
 from service.metrics import Metrics, Reading
@@ -67,7 +63,7 @@ class _Parts:
             part.close()
 
 
-def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = None) -> Front:
+def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = None) -> RequestMiddleware:
     """The whole service over the lake of `settings`. Raises BadInput or LakeDamaged when it cannot start."""
     parts = _assembled(settings, clock)
     answers, targets = Answers(parts.warehouse, parts.cache, parts.workers), Targets(parts.lake)
@@ -85,23 +81,12 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
         Route(f"{base}/visits", endpoints.visits(parts.receiver), methods=["POST"]),
         *(Route(path, endpoint) for path, endpoint in public.items()),
     ]
-    app = Starlette(
-        routes=routes,
-        middleware=_middleware(settings, parts.gate, public),
-        exception_handlers={
-            HTTPException: _http_error,
-            Problem: _problem,
-            QueryTimeout: _timeout,
-            Exception: _failure,
-        },
-        lifespan=parts.lifespan,
-    )
-    app.router.redirect_slashes = False
-    shortcut = Shortcut(entries, parts.gate, answers, targets, lambda: clock().date())
+    table = RouteTable(routes, parts.lifespan)
+    app = _with_cors(RequireCaller(table, parts.gate.caller, frozenset(public)), settings)
     limiter = Limiter(settings.trusted_proxies)
     metrics = _metrics(parts, limiter)
     health = Health(lambda: parts.workers.run(parts.warehouse.probe))
-    return Front(app, limiter, shortcut, _routes_of(routes), metrics=metrics, monitor=monitor(health, metrics), log=log)
+    return RequestMiddleware(app, limiter, table.path_of, metrics=metrics, monitor=monitor(health, metrics), log=log)
 
 
 def _assembled(settings: Settings, clock: Clock) -> _Parts:
@@ -134,51 +119,20 @@ def _metrics(parts: _Parts, limiter: Limiter) -> Metrics:
     )
 
 
-def _middleware(settings: Settings, gate: Gate, public: Iterable[str]) -> list[Middleware]:
-    required = Middleware(RequireCaller, caller=gate.caller, public=frozenset(public))
+def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
+    """An application that pages of the configured sites may ask, where any are configured."""
     if not settings.cors_origins:
-        return [required]
-    cors = Middleware(
-        CORSMiddleware,
+        return app
+    return CORSMiddleware(
+        app,
         allow_origins=settings.cors_origins,
         allow_methods=["GET", "POST", "DELETE"],
         allow_headers=["Authorization", "Content-Type"],
         expose_headers=[name.decode() for name in HEADERS],
     )
-    return [cors, required]
-
-
-def _routes_of(routes: list[Route]) -> Callable[[str], str]:
-    """The route of a path as it is written here, "" for none: the log knows no other paths."""
-    plain = {route.path for route in routes if "{" not in route.path}
-    others = [route for route in routes if "{" in route.path]
-
-    def route_of(path: str) -> str:
-        if path in plain:
-            return path
-        return next((route.path for route in others if route.path_regex.match(path)), "")
-
-    return route_of
 
 
 def _intake(lake: Lake, settings: Settings, countries: Countries | None, clock: Clock) -> "Intake":
     from data.ingest.live import Intake  # noqa: PLC0415  # its rules take a moment to load
 
     return Intake(lake, settings.trusted_proxies, countries, settings.short_code_pattern, clock)
-
-
-async def _http_error(_: Request, error: Exception) -> Response:
-    headers = getattr(error, "headers", None) or {}
-    return render(NotAllowed(headers) if getattr(error, "status_code", 404) == 405 else NotFound())
-
-
-async def _problem(_: Request, error: Exception) -> Response:
-    return render(error if isinstance(error, Problem) else Failed())
-
-
-async def _timeout(_: Request, __: Exception) -> Response:
-    return render(Failed("The query took too long and was stopped; ask for fewer days or for one link."))
-
-
-async def _failure(_: Request, __: Exception) -> Response:
-    return render(Failed())

@@ -5,12 +5,12 @@ from typing import Final
 
 import orjson
 
-from queries import Answer
+from queries import Result
 
 _OPTIONS: Final = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z | orjson.OPT_OMIT_MICROSECONDS
 
 
-def encode(answer: Answer) -> bytes:
+def encode(answer: Result) -> bytes:
     """An answer as JSON; times are RFC 3339 in UTC with Z and whole seconds."""
     return orjson.dumps(answer, option=_OPTIONS, default=_plain)
 

@@ -5,20 +5,16 @@ Lines are written by a thread, so that no request waits for whoever reads them.
 
 import logging
 import threading
-import time
 import traceback
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import BinaryIO, Final, NamedTuple
 
 import orjson
 
 PAUSE_SECONDS: Final = 0.1
-MOST_WAITING: Final = 100_000
+MAX_WAITING_LINES: Final = 100_000
 """Lines that wait for a slow reader; more are dropped, and how many is told."""
-
-_REQUEST: Final = '{"at":"%s.%03dZ","level":"info","event":"request","id":"%s",%s,"ms":%.2f,%s}\n'
 
 
 class Outcome(NamedTuple):
@@ -43,20 +39,25 @@ class Log:
 
     def line(self, level: str, event: str, **facts: object) -> None:
         """Note what happened. Never waits and never raises."""
-        if len(self._lines) < MOST_WAITING:
+        if len(self._lines) < MAX_WAITING_LINES:
             self._lines.append(_line(level, event, facts))
         else:
             self._dropped += 1
 
     def request(self, number: str, outcome: Outcome, seconds: float) -> None:
-        """Note a request, as `line` would: there are so many that their lines have a form of their own."""
-        if len(self._lines) < MOST_WAITING:
-            second, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
-            begin, end = _ends(outcome)
-            line = _REQUEST % (_second(second), nanoseconds // 1_000_000, number, begin, 1000 * seconds, end)
-            self._lines.append(line.encode())
-        else:
-            self._dropped += 1
+        """Note what became of a request, by its X-Request-Id."""
+        method, route, status, organization = outcome
+        milliseconds = round(1000 * seconds, 2)
+        self.line(
+            "info",
+            "request",
+            id=number,
+            method=method,
+            route=route,
+            status=status,
+            ms=milliseconds,
+            organization=organization,
+        )
 
     def close(self) -> None:
         """Write what waits, and end."""
@@ -103,21 +104,7 @@ def trouble_of(error: BaseException) -> dict[str, object]:
     return {"error": type(error).__name__, "places": places}
 
 
-@lru_cache(1_024)
-def _ends(outcome: Outcome) -> tuple[str, str]:
-    """What stands in a line before and after the time that it took."""
-    facts = outcome._asdict()
-    last = {"organization": facts.pop("organization")}
-    begin, end = (orjson.dumps(told).decode()[1:-1] for told in (facts, last))
-    return begin, end
-
-
-@lru_cache(1)
-def _second(second: int) -> str:
-    return datetime.fromtimestamp(second, UTC).isoformat()[:19]
-
-
 def _line(level: str, event: str, facts: Mapping[str, object]) -> bytes:
-    second, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
-    told = {"at": f"{_second(second)}.{nanoseconds // 1_000_000:03}Z", "level": level, "event": event, **facts}
-    return orjson.dumps(told, default=str, option=orjson.OPT_APPEND_NEWLINE)
+    at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    line = {"at": at, "level": level, "event": event, **facts}
+    return orjson.dumps(line, default=str, option=orjson.OPT_APPEND_NEWLINE)

@@ -21,7 +21,7 @@ from data.maintenance.retention import retain
 from data.store.manifest import LandedFile
 from data.store.pending import flush_all, waiting
 from data.store.rollups import unsound
-from queries import Cubes
+from queries import RollupBuilder
 from service.http.endpoints import Clock
 
 _LOG: Final = logging.getLogger(__name__)
@@ -47,10 +47,10 @@ class Upkeep:
         self._clock = clock
         self._retention_days = retention_days
         self._compactor = Compactor(lake, clock, PATIENCE)
-        self._cubes = Cubes(lake, clock, PATIENCE)
+        self._rollups = RollupBuilder(lake, clock, PATIENCE)
         self._rounds: dict[float, Sequence[Chore]] = {
             1: [self._flush_if_due],
-            30: [self._compact, self._count, self._look_again, self._look_at_cube],
+            30: [self._compact, self._count, self._look_again, self._recheck_rollups],
             900: [self._forget_salts, self._retain, self._sweep],
         }
         """Seconds between two rounds of some chores."""
@@ -70,7 +70,7 @@ class Upkeep:
         for task in self._tasks:
             task.cancel()
         self._compactor.interrupt()
-        self._cubes.interrupt()
+        self._rollups.interrupt()
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
         await asyncio.to_thread(self._tried, self._flush)
 
@@ -130,10 +130,10 @@ class Upkeep:
         return self._compactor.run(wait=False, most=1).partitions > 0
 
     def _count(self) -> bool:
-        return self._cubes.run(wait=False, most=1) > 0
+        return self._rollups.run(wait=False, most=1) > 0
 
-    def _look_at_cube(self) -> bool:
-        """Hash the cubes that were not looked at for long; a damaged one is told of, and made anew."""
+    def _recheck_rollups(self) -> bool:
+        """Hash the rollups that were not looked at for long; a damaged one is told of, and made anew."""
         for path in unsound(self._lake, before=self._clock() - CHECK_AFTER):
             raise LakeDamaged(f"{self._lake.root / path} was not what was written; its visits are counted again.")
         return False

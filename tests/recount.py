@@ -72,7 +72,7 @@ def recount(
         values=[(category, 0, "USD") for category in CATEGORIES] if values is None else list(values),
         countries=countries or {},
     )
-    return ANSWERS[name](question)
+    return ENTRIES[name](question)
 
 
 # Words
@@ -230,7 +230,7 @@ def _with(row: Row, after: str, field: str, value: Any) -> Row:
 
 
 def _dashboard(question: Question) -> Row:
-    return {member: ANSWERS[name](question) for member, name in DASHBOARD.items()}
+    return {member: ENTRIES[name](question) for member, name in DASHBOARD.items()}
 
 
 def _traffic_overview(question: Question) -> Row:
@@ -454,7 +454,7 @@ def _filter_values(question: Question) -> list[Row]:
     return [*rows, {"filter": "range", "values": ["7d", "30d", "90d"], "truncated": False}]
 
 
-ANSWERS: Final[dict[str, Callable[[Question], Any]]] = {
+ENTRIES: Final[dict[str, Callable[[Question], Any]]] = {
     "dashboard": _dashboard,
     "traffic-overview": _traffic_overview,
     "weekly-trend": _weekly_trend,

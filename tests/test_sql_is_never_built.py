@@ -9,17 +9,18 @@ ROOT = Path(__file__).parent.parent
 FILES = [path for floor in ("data", "queries", "service") for path in sorted((ROOT / floor).rglob("*.py"))]
 TAKING = {"execute", "executemany", "executescript", "sql", "query", "rows", "_rows", "extract_statements"}
 """Functions whose first argument is SQL: of SQLite, of DuckDB, and ours that hand it on."""
-READING = {"read_sql", "template", "text_of"}
+READING = {"read_sql", "sql_text", "template", "text_of"}
 """Functions that read a SQL file of the package, by its name."""
+VERBS = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "SET ", "PRAGMA ", "DESCRIBE ", "BEGIN ", "FROM ")
 ALLOWED = {
-    "data/store/database.py:_migrate": "statements and number of a table of ours, given by those who open a database",
+    "data/store/schema.py:_migrate": "statements and number of a table of ours, given by those who open a database",
     "data/store/manifest.py:rows": "hands on what its callers give it, and they are looked at here",
     "data/logs/formats.py:read": "the name of a format of ours and the SQL file of that name",
-    "queries/rollups.py:_counted": "three SQL files of the package",
-    "queries/rollups.py:_prepare": "the SQL files of the prelude and of the package",
+    "queries/shell.py:script": "a script for DuckDB's own shell: names of ours, and values as literals",
+    "queries/rollups.py:_count_relation": "three constants of that file",
+    "queries/variables.py:define_relations": "the SQL files of the package",
     "queries/warehouse.py:_fetched": "hands on a template of the catalogue, or what `rows` was given and has looked at",
     "queries/warehouse.py:_check": "an operator's own SELECT, asked for by `traffic query` and never by HTTP",
-    "queries/warehouse.py:_new_engine": "the SQL files of the prelude",
     "queries/warehouse.py:_check_shapes": "the templates of the catalogue",
     "service/commands/query.py:_own_template": "an operator's own SELECT, read from his file",
     "service/api_keys.py:_rows": "hands on what its callers give it, and they are looked at here",
@@ -50,9 +51,14 @@ def is_ours(node, constants):
             return all(is_ours(element, constants) for element in node.elts)
         case ast.Call(func=ast.Attribute(attr="join"), args=[parts]):
             return is_ours(node.func.value, constants) and is_ours(parts, constants)
-        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[ast.Constant()]):
-            return name in READING
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[_, *_] as names):
+            return name in READING and all(isinstance(part, ast.Constant) for part in names)
     return False
+
+
+def reads_like_sql(text):
+    """Whether an f-string holds a word of a statement: it may be handed to a database far from where it stands."""
+    return any(verb in part.value for part in text.values if isinstance(part, ast.Constant) for verb in VERBS)
 
 
 def constants_of(tree):
@@ -84,6 +90,8 @@ def foreign_in(source):
                 if not is_ours(sql, constants):
                     found.append((holders.get(id(node), ""), ast.unparse(sql)))
             case ast.Call(func=ast.Attribute(attr=name), args=[]) if name in TAKING and node.keywords:
+                found.append((holders.get(id(node), ""), ast.unparse(node)))
+            case ast.JoinedStr() if reads_like_sql(node) and not is_ours(node, constants):
                 found.append((holders.get(id(node), ""), ast.unparse(node)))
             case ast.Attribute(attr=name) if name.startswith("execute") and id(node) not in called:
                 found.append((holders.get(id(node), ""), ast.unparse(node)))
@@ -122,6 +130,7 @@ def planted(db, name, names, engine):
         "name",
         "names[0]",
         "template(name)",
+        "read_sql('data.maintenance', name)",
         "LATE",
         "open('query.sql').read()",
         "'SELECT 1') or db.executemany(name, [()]",
@@ -129,6 +138,7 @@ def planted(db, name, names, engine):
         "'SELECT 1') or engine.sql(query=name",
         "'SELECT 1') or map(db.execute, names",
         "(name := names)",
+        "'SELECT 1')\n    return (f'SELECT {name}'",
     ],
 )
 def test_sql_that_is_built_is_found(sql):
@@ -142,6 +152,7 @@ def test_sql_that_is_built_is_found(sql):
         "f'SELECT {COLUMNS} FROM t WHERE a = ?', [name]",
         "'SELECT ' + COLUMNS",
         "template('devices')",
+        "read_sql('data.maintenance', 'sql/merged')",
         "COLUMNS",
         "'SELECT 1 ' 'FROM t', {'name': f'{name}'}",
     ],

@@ -10,10 +10,10 @@ from importlib import resources
 from typing import Any, Final, Protocol
 
 from data import Lake
-from queries import ANSWERS, Answer, Entry, Scope, Warehouse, templates
+from queries import ENTRIES, Entry, Result, Scope, Warehouse, templates
 from queries.fields import Field
 
-MEMBERS: Final = {entry.name: entry for entry in templates(ANSWERS["dashboard"])}
+MEMBERS: Final = {entry.name: entry for entry in templates(ENTRIES["dashboard"])}
 """The thirteen members of the dashboard; the weekly trend has two halves."""
 _LEFT_OUT: Final = ("country_name", "target_url")
 
@@ -51,7 +51,7 @@ def check(peer: Peer, name: str, warehouse: Warehouse, scope: Scope) -> None:
             raise SystemExit(f"{name} answers {member} otherwise: {len(ours)} and {len(theirs)} rows; {first}")
 
 
-def rows_of(entry: Entry, answer: Answer) -> Rows:
+def rows_of(entry: Entry, answer: Result) -> Rows:
     """Our own answer as a peer gives it."""
     rows = [answer] if isinstance(answer, dict) else answer
     kept = [field.name for field in fields_of(entry)]

@@ -20,12 +20,12 @@ from data.ingest.pipeline import Knowledge
 from data.ingest.visitor_ids import salts_of
 from data.logs.formats import has_text
 from data.logs.source import Block, Content, blocks, identify
-from data.rules.addresses import Network
 from data.rules.classifier import Classifier
 from data.rules.geoip import Countries
-from data.rules.ip_lists import snapshots
+from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
 from data.store.files import move_durably
+from data.store.ip_list_files import snapshots
 from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.manifest import Batch

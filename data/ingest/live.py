@@ -16,13 +16,13 @@ import re2
 from data.errors import BadInput, LakeDamaged
 from data.ingest.visitor_ids import salts_of, visitor_of
 from data.logs.reported import Facts, Row, Sent, facts_of
-from data.rules.addresses import Network
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Request, together
 from data.rules.geoip import Countries
-from data.rules.ip_lists import snapshots
+from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
 from data.store import pending
+from data.store.ip_list_files import snapshots
 from data.store.lake import Lake
 from data.store.packing import Packed, pack
 from data.visits import SHORT_CODE_PATTERN, Classification, columns_filled_by

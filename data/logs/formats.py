@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from data.errors import BadInput
 from data.logs.columns import NAMES, Columns, columns_from, columns_in_header, columns_in_objects
+from data.logs.format_names import FORMATS
 from data.logs.nginx_log_format import VARIABLES, Notation, notation_of
 from data.logs.source import BOM, LONGEST_LINE
 from data.sql import read_sql
@@ -25,12 +26,6 @@ __all__ = [
     "BY_COLUMNS", "BY_NOTATION", "FORMATS", "NAMES", "Columns", "Guide", "Notation", "beginning_of", "check",
     "columns_from", "detect", "has_text", "lines_of", "notation_of", "read", "text_of",
 ]  # fmt: skip
-
-FORMATS: Final = (
-    "vhost-combined", "combined", "common", "alb", "cloudfront", "w3c", "caddy", "cloudflare", "nginx-json",
-    "ndjson", "csv",
-)  # fmt: skip
-"""Strictest first: where two explain a log equally well, the first one is meant."""
 
 _BY_PLACE: Final = FORMATS[:3]
 """The formats whose fields are known by their places alone."""

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import duckdb
 import pyarrow as pa
 
-from data.maintenance.answering import Answers
+from data.ingest.dictionary import texts_of
 from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine
 from data.rules.classifier import Classifier, Request
 from data.rules.ip_verification import confirmed
@@ -109,8 +109,7 @@ class Reclassifier:
     def _reclassified(self, engine: duckdb.DuckDBPyConnection, files: list[str], changes: Changes) -> pa.Table:
         engine.execute(read_sql("data.maintenance", "sql/kept"), {"files": files})
         asked = engine.execute(read_sql("data.maintenance", "sql/asked_again")).fetchall()
-        for name, table in self._answers(asked).tables().items():
-            engine.register(name, table)
+        engine.register("classified", self._classified(asked))
         probes = {"probe_pattern": self._classifier.probe_pattern}
         for before, after, user_agent, visits in engine.execute(
             read_sql("data.maintenance", "sql/changes"), probes
@@ -119,20 +118,20 @@ class Reclassifier:
         rules = {**probes, "rules_version": self._classifier.rules_version}
         return engine.sql(read_sql("data.maintenance", "sql/reclassified"), params=rules).to_arrow_table()
 
-    def _answers(self, asked: list[tuple[Any, ...]]) -> Answers:
-        """What today's rules say of every distinct request that was kept."""
-        answers = Answers()
-        for number, user_agent, method, referrer, referrer_type, utm_source, *before in asked:
-            told = Classification(*before)
+    def _classified(self, asked: list[tuple[Any, ...]]) -> pa.Table:
+        """What today's rules say of every distinct request: its number, its classification and its referrer's type."""
+        rows = []
+        for _, user_agent, method, referrer, referrer_type, utm_source, *before in asked:
+            stored = Classification(*before)
             address = self._address(referrer, referrer_type)
             query = urlencode({"utm_source": utm_source}) if utm_source else ""
             request = Request(user_agent, method, address, query)
             says = self._classifier.classify(request)
-            if told.detection_method == "utm" and not utm_source and says.device_type != "bot":
-                says = Classification(*told[:7], *says[7:])  # by a word of the query that was not kept
-            says = _as_seen(told, says)
-            answers.add(number, says, user_agent, self._classifier.origin(request))
-        return answers
+            if stored.detection_method == "utm" and not utm_source and says.device_type != "bot":
+                says = Classification(*stored[:7], *says[7:])  # by a word of the query that was not kept
+            rows.append((*_as_seen(stored, says), self._classifier.origin(request).referrer_type))
+        requests = pa.array([request for request, *_ in asked], pa.int64())
+        return pa.table({"request": requests, **texts_of((*Classification._fields, "referrer_type"), rows)})
 
     def _address(self, host: str | None, referrer_type: str) -> str:
         """A Referer header that leads to the host again and, where a path told what the host was, to such a path."""

@@ -6,15 +6,15 @@ What else a request may show (its method, referrer and campaign) is in classifie
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 import crawleruseragents
 import re2
 
 from data.rules.patterns import pattern_set
-from data.rules.signs import Sign, automated
 from data.rules.tables import Agent, Heuristic, NotCrawler, load
+from data.visits import CATEGORY_OF_KIND, Classification
 
 LONGEST_USER_AGENT: Final = 1024
 _CRAWLER_LIST: Final = "https://github.com/monperrus/crawler-user-agents"
@@ -29,6 +29,33 @@ _KIND_OF_TAG: Final = {
 }
 _SEO = re.compile(r"\bseo\b|backlink|search engine optimi|link analysis", re.IGNORECASE)
 _ESCAPE = re.compile(r'((?:\\x[0-9a-fA-F]{2})+)|\\(["\\])')
+PERSON = Classification("human", None, None, None, None, None, None, "desktop", None, None)
+"""A person of whom no device is known yet."""
+
+
+class Sign(NamedTuple):
+    """A rule that a request meets. Of several signs the first one decides."""
+
+    rule: str  # where the rule stands and what it looks for
+    evidence: str  # web address of what the rule rests on; '' for a convention of this project
+    says: Classification
+
+
+def automated(
+    kind: str,
+    agent: str | None = None,
+    confidence: str = "low",
+    *,
+    method: str = "heuristic",
+    operator: str | None = None,
+    ai_source: str | None = None,
+) -> Classification:
+    """An automaton of an agent_kind."""
+    return Classification(
+        CATEGORY_OF_KIND[kind], kind, ai_source, agent, operator, confidence, method, "bot", None, None
+    )
+
+
 _NAMELESS = Sign("no user agent", "", automated("other"))
 
 

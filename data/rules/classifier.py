@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple, Self
 
-from data.rules.bots import Automata, readable_user_agent
+from data.rules.bots import PERSON, Automata, Sign, automated, readable_user_agent
 from data.rules.devices import People
-from data.rules.referrers import Campaigns, Places, campaign_of, host_and_path
-from data.rules.signs import PERSON, Sign, automated, referred
+from data.rules.referrers import Campaigns, Places, campaign_of, host_and_path, referred
 from data.rules.tables import Probe, Referrer, load, rules_version
 from data.visits import Classification
 

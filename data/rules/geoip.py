@@ -9,7 +9,7 @@ from typing import Final
 import maxminddb
 
 from data.errors import BadInput
-from data.rules.addresses import address_of
+from data.rules.ip_lists import address_of
 
 _DAMAGES: Final = (
     ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError, struct.error,

@@ -1,24 +1,23 @@
-"""The addresses that operators publish for their agents: read from what they publish, kept in the lake.
+"""IP addresses, and the lists of networks that operators publish for their agents: downloading and parsing them.
 
-One file a list, `ip-lists/<name>.json`, replaced as a whole; a list that cannot be had or believed leaves
-the one before it in place. What follows from an address is in ip_verification.py.
+How a lake keeps the lists is in data/store/ip_list_files.py; what an address proves is in ip_verification.py.
 """
 
 import ipaddress
 import json
 import re
 import urllib.request
-from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from collections.abc import Callable
+from datetime import datetime
 from http.client import HTTPException
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from data.errors import BadInput, LakeDamaged
-from data.rules.addresses import Network
+from data.errors import BadInput
 from data.rules.tables import IpList
-from data.store.files import write_bytes_durably
-from data.store.lake import Lake
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 FETCH_SECONDS: Final = 20
 MOST_BYTES: Final = 4 << 20
@@ -39,12 +38,13 @@ class Snapshot(NamedTuple):
     networks: list[Network]
 
 
-class Refreshed(NamedTuple):
-    """What became of one list: its new snapshot, or why there is none."""
-
-    row: IpList
-    snapshot: Snapshot | None
-    trouble: str
+def address_of(text: str) -> Address | None:
+    """The address that a text is, an IPv4 address within IPv6 as itself; None for what is no address."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def networks_in(body: bytes, form: str) -> list[Network]:
@@ -68,23 +68,6 @@ def networks_in(body: bytes, form: str) -> list[Network]:
         if network.prefixlen < _WIDEST[network.version] or not network.is_global:
             raise BadInput(f"it claims the network {network}, which no operator has")
     return networks
-
-
-def snapshots(lake: Lake) -> dict[str, Snapshot]:
-    """The newest snapshot of every list that was ever fetched, by name. Raises LakeDamaged."""
-    return {path.stem: _read(path) for path in sorted(lake.ip_lists.glob("*.json"))}
-
-
-def refresh(lake: Lake, rows: Iterable[IpList], fetch: Callable[[IpList], bytes], now: datetime) -> Iterable[Refreshed]:
-    """Fetch each list into the lake, telling of one after the other. A list that fails keeps its old snapshot."""
-    for row in rows:
-        try:
-            snapshot = Snapshot(row.name, now, networks_in(fetch(row), row.format))
-        except BadInput as error:
-            yield Refreshed(row, None, str(error))
-        else:
-            _write(lake, row, snapshot)
-            yield Refreshed(row, snapshot, "")
 
 
 def download(row: IpList) -> bytes:
@@ -144,22 +127,3 @@ def _list_of_texts(value: object) -> list[str]:
     if not isinstance(value, list):
         raise TypeError("not a list")
     return value
-
-
-def _read(path: Path) -> Snapshot:
-    try:
-        kept = json.loads(path.read_bytes())
-        networks = [ipaddress.ip_network(network) for network in kept["networks"]]
-        return Snapshot(path.stem, datetime.fromisoformat(kept["fetched_at"]), networks)
-    except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
-        raise LakeDamaged(f"{path} cannot be read; delete it, or run `traffic agents refresh`.") from error
-
-
-def _write(lake: Lake, row: IpList, snapshot: Snapshot) -> None:
-    kept = {
-        "url": row.url,
-        "fetched_at": snapshot.fetched_at.astimezone(UTC).isoformat(timespec="seconds"),
-        "networks": [str(network) for network in snapshot.networks],
-    }
-    target = lake.ip_lists / f"{row.name}.json"
-    write_bytes_durably(json.dumps(kept, indent=1).encode(), lake.staging / f"{row.name}-{id(snapshot)}.json", target)

@@ -10,9 +10,8 @@ from datetime import date
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from data.rules.addresses import Address, Network, address_of
-from data.rules.ip_lists import Snapshot
-from data.rules.signs import automated
+from data.rules.bots import automated
+from data.rules.ip_lists import Address, Network, Snapshot, address_of
 from data.rules.tables import Agent, Proxy, load
 from data.visits import Classification
 

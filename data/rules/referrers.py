@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import parse_qsl
 
-from data.rules.signs import Sign, referred
+from data.rules.bots import PERSON, Sign
 from data.rules.tables import Campaign, Referrer, load
-from data.visits import UTM_FIELDS
+from data.visits import UTM_FIELDS, Classification
 
 LONGEST_QUERY: Final = 8192
 LONGEST_UTM: Final = 256
@@ -87,6 +87,17 @@ class Campaigns:
         return Sign(
             f'referrers.toml: "{row.host}" as {key}', row.evidence, referred(row.ai_source, row.confidence, "utm")
         )
+
+
+def referred(ai_source: str | None, confidence: str | None, method: str) -> Classification:
+    """A person whom an AI product sent."""
+    return PERSON._replace(
+        bot_category="ai_referral",
+        agent_kind="referral",
+        ai_source=ai_source,
+        confidence=confidence,
+        detection_method=method,
+    )
 
 
 def campaign_of(query: str) -> tuple[str | None, ...]:

@@ -126,7 +126,7 @@ class IpList:
     name: str
     operator: str
     url: str
-    format: str  # how it is written: see addresses.networks_in
+    format: str  # how it is written: see ip_lists.networks_in
     evidence: str
     checked: date
 

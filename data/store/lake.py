@@ -29,47 +29,6 @@ LINKS: Final = pa.schema(
 )
 """The columns of one organization's links.parquet."""
 
-CUBE: Final = pa.schema(
-    [
-        ("relation", pa.string()),  # whose row it is; columns that this relation has not are null
-        ("for_domain", pa.string()),  # null: for all domains together
-        ("days", pa.int32()),  # of the month, a bit for each
-        ("day", pa.date32()),  # when it is of one
-        ("hour", pa.int64()),
-        ("domain", pa.string()),
-        ("short_code", pa.string()),
-        ("path", pa.string()),
-        ("bot_category", pa.string()),
-        ("agent_kind", pa.string()),
-        ("ai_source", pa.string()),
-        ("tool", pa.string()),
-        ("agent", pa.string()),
-        ("operator", pa.string()),
-        ("confidence", pa.string()),
-        ("detection_method", pa.string()),
-        ("device_type", pa.string()),
-        ("operating_system", pa.string()),
-        ("browser", pa.string()),
-        ("country", pa.string()),
-        ("referrer", pa.string()),
-        ("referrer_type", pa.string()),
-        ("utm_source", pa.string()),
-        ("utm_medium", pa.string()),
-        ("utm_campaign", pa.string()),
-        ("visits", pa.int64()),
-        ("human_clicks", pa.int64()),
-        ("ai_visits", pa.int64()),
-        ("ai_referrals", pa.int64()),
-        ("other_visits", pa.int64()),
-        ("unique_visitors", pa.int64()),
-        ("errors_4xx", pa.int64()),
-        ("errors_5xx", pa.int64()),
-        ("first_seen", pa.timestamp("us")),
-        ("last_seen", pa.timestamp("us")),
-        ("last_visit", pa.timestamp("us")),
-    ]
-)
-"""The columns of a cube, which holds the rows of all relations of one organization's month."""
 
 _MEANINGFUL: Final = "*?[]{}="
 """DuckDB takes a path with these for a pattern, or for partitions."""
@@ -97,7 +56,6 @@ class Lake:
                 "visits/organization=_seed/day=1970-01-01/seed.parquet", VISITS, versioned(SCHEMA_VERSION)
             )
             self.seed_links = self._seed("links/organization=_seed/links.parquet", LINKS)
-            self.seed_cube = self._seed("cubes/organization=_seed/month=1970-01-01/seed.parquet", CUBE)
             network = network_file_system(self.root)
         except OSError as error:
             raise BadInput(f"the lake at {root} cannot be written: {error.strerror}.") from error

@@ -5,7 +5,7 @@ CREATE MACRO is_ai(bot_category) AS bot_category IN ('ai_assistant', 'ai_trainin
 CREATE MACRO is_other(bot_category) AS bot_category IN ('search_crawler', 'other_bot');
 CREATE MACRO is_referral(bot_category) AS bot_category = 'ai_referral';
 CREATE MACRO is_person(bot_category) AS bot_category IN ('human', 'ai_referral');
-CREATE MACRO is_of_type(bot_category, traffic_type) AS
+CREATE MACRO matches_traffic_type(bot_category, traffic_type) AS
     (traffic_type IS NULL OR bot_category = traffic_type
         OR traffic_type = 'ai' AND is_ai(bot_category) OR traffic_type = 'other' AND is_other(bot_category));
 

@@ -1,5 +1,5 @@
 -- The only place where a caller's filter narrows the visits. It reads three session variables: scope (whose visits
--- and which), files and links (where they lie; an empty seed file is among them). Unset, nothing is seen.
+-- and which), files and links (where they lie; each list begins with an empty seed file). Unset, nothing is seen.
 
 CREATE TYPE scope AS STRUCT(
     organization VARCHAR, start_date DATE, end_date DATE, short_code VARCHAR, domain VARCHAR, traffic_type VARCHAR
@@ -9,7 +9,7 @@ CREATE VIEW scope AS SELECT unnest(CAST(getvariable('scope') AS scope)) WHERE ge
 
 -- Files lie in two lists: those of today's columns, and those of earlier schema versions, in which later columns are
 -- null. Only where earlier versions differ among themselves, their columns are united, which costs a look at each.
-CREATE MACRO visits_of(visit_files) AS TABLE
+CREATE MACRO read_visits(visit_files) AS TABLE
 FROM (
     FROM read_parquet(
         visit_files['current'], hive_partitioning = TRUE, hive_types = {'organization': VARCHAR, 'day': DATE}
@@ -26,9 +26,13 @@ WHERE organization = getvariable('scope').organization
 CREATE MACRO is_in_scope(short_code, domain, bot_category) AS
     (getvariable('scope').short_code IS NULL OR short_code = getvariable('scope').short_code)
     AND (getvariable('scope').domain IS NULL OR domain = getvariable('scope').domain)
-    AND is_of_type(bot_category, getvariable('scope').traffic_type);
+    AND matches_traffic_type(bot_category, getvariable('scope').traffic_type);
 
-CREATE VIEW visits_in_days AS FROM visits_of(getvariable('files'));
+-- People whom an AI product referred are no bots; they are listed among them only when the caller asks for a type.
+CREATE MACRO is_listed_bot(bot_category) AS
+    NOT is_referral(bot_category) OR getvariable('scope').traffic_type IS NOT NULL;
+
+CREATE VIEW visits_in_days AS FROM read_visits(getvariable('files'));
 
 CREATE VIEW visits_in_scope AS FROM visits_in_days WHERE is_in_scope(short_code, domain, bot_category);
 

@@ -1,43 +1,59 @@
-"""The SQL files that define the relations templates read, and their order.
+"""The SQL files that define the relations templates read, and what Python needs to know of them.
 
 A daily relation with visitors groups by visitor first and counts the groups: in one hash table that is faster and
 smaller than counting distinct visitors in every group.
 """
 
 import hashlib
+import re
 from functools import cache
 from importlib import resources
-from typing import Final
+from typing import Final, Literal
 
-KINDS: Final = ("daily", "monthly")
-"""Of relations: counts of each day, and things that are seen, once for each month."""
+FOLDERS: Final = ("prelude", "sources", "relations")
+"""Words and macros; where visits are read from; what is counted of them. Each folder needs the ones before it."""
+
+_COMMENT: Final = re.compile(r"--.*")
+_SERVES: Final = re.compile(r"^-- Serves: (.+)$", re.MULTILINE)
 
 
 def prelude() -> list[str]:
     """The SQL files that define the relations templates read, in the order in which they must run."""
-    folder = resources.files("queries")
-    return [
-        file.read_text("utf-8")
-        for part in ("prelude", *KINDS)
-        for file in sorted(folder.joinpath(part).iterdir(), key=lambda file: file.name)
-        if file.name.endswith(".sql")
-    ]
+    return [sql_text(f"{folder}/{name}") for folder in FOLDERS for name in _names(folder)]
 
 
 @cache
-def text_of(name: str) -> str:
+def sql_text(name: str) -> str:
     """A SQL file of this floor, by its path without the ending."""
     return resources.files("queries").joinpath(f"{name}.sql").read_text("utf-8")
 
 
-def relations(kind: str) -> list[str]:
-    """The names of the relations of a kind, without it, in order."""
-    files = (file.name for file in resources.files("queries").joinpath(kind).iterdir())
-    return sorted(name.removeprefix(f"{kind}_").removesuffix(".sql") for name in files if name.endswith(".sql"))
+@cache
+def relation_names(kind: Literal["daily", "monthly", ""] = "") -> tuple[str, ...]:
+    """The relations that rollups store: those with counts of each day, those with what was seen in a month, or all."""
+    kinds = (kind,) if kind else ("daily", "monthly")
+    return tuple(name for name in _names("relations") if name.partition("_")[0] in kinds)
 
 
 @cache
-def version() -> str:
-    """What tells cubes of these definitions from those of others."""
-    texts = [*prelude(), *(text_of(f"cube/{name}") for name in ("raw", "held", "daily", "monthly"))]
-    return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
+def served_filters(relation: str) -> frozenset[str]:
+    """The fields of Scope by which the stored rows of a relation can be filtered, besides those all relations have.
+
+    The relation declares them in its SQL file, in a comment line such as "-- Serves: traffic_type".
+    """
+    declared = _SERVES.search(sql_text(f"relations/{relation}"))
+    return frozenset(declared[1].split(", ")) if declared else frozenset()
+
+
+@cache
+def rollup_version() -> str:
+    """What tells rollups of these definitions from those of others; comments and line breaks do not count."""
+    words = _COMMENT.sub("", "\n".join([*prelude(), sql_text("rollups")])).split()
+    return hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
+
+
+@cache
+def _names(folder: str) -> tuple[str, ...]:
+    """The names of the SQL files of one folder, in order, without the ending."""
+    names = (file.name for file in resources.files("queries").joinpath(folder).iterdir())
+    return tuple(sorted(name.removesuffix(".sql") for name in names if name.endswith(".sql")))

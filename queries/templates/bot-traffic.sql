@@ -1,7 +1,7 @@
 -- Every automaton that came, by name: who runs it, what it is, how sure that is, and what it met.
 WITH pages AS (
     SELECT agent, operator, agent_kind, bot_category, confidence, count(DISTINCT path) AS pages_accessed
-    FROM monthly_agent_pages GROUP BY ALL
+    FROM monthly_agent_pages WHERE is_listed_bot(bot_category) GROUP BY ALL
 ), agents AS (
     SELECT
         agent, operator, agent_kind, bot_category, confidence,
@@ -11,7 +11,8 @@ WITH pages AS (
         total(errors_5xx) AS errors_5xx,
         min(first_seen) AS first_seen,
         max(last_seen) AS last_seen
-    FROM daily_agents GROUP BY agent, operator, agent_kind, bot_category, confidence
+    FROM daily_agents WHERE is_listed_bot(bot_category)
+    GROUP BY agent, operator, agent_kind, bot_category, confidence
 )
 SELECT
     coalesce(agents.agent, 'unknown') AS agent, coalesce(agents.operator, 'unknown') AS operator,

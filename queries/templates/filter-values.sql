@@ -1,8 +1,8 @@
 -- What can be filtered for in the days in scope, whatever else is filtered for now: at most 1,000 values of each.
 WITH here AS (
-    SELECT domain, short_code FROM values_in_days GROUP BY domain, short_code
+    SELECT domain, short_code FROM filterable_values GROUP BY domain, short_code
 ), kinds AS (
-    SELECT bot_category, ai_source FROM values_in_days GROUP BY bot_category, ai_source
+    SELECT bot_category, ai_source FROM filterable_values GROUP BY bot_category, ai_source
 ), seen AS (
     SELECT 'domain' AS filter, domain AS value FROM here
     UNION SELECT 'short_code', short_code FROM here

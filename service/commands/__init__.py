@@ -1,77 +1,59 @@
-"""The program `traffic`: one file for each group of commands. What programs read goes to stdout, all else to stderr."""
+"""The program `traffic`: one file for each group of commands. What programs read goes to stdout, all else to stderr.
+
+Every command is registered here, so the files of all of them are loaded at each start. They import what is slow to
+load (duckdb, the web server, rich) inside the functions that need it, and so does printing.py.
+"""
 
 import sqlite3
 import sys
-from importlib import import_module
-from typing import Any, Final
 
 import typer
-from typer.core import TyperGroup
-from typer.main import get_command
 
 from data import BadInput, TrafficError
+from service.commands import (
+    agents,
+    backup,
+    classify,
+    compact,
+    demo,
+    erase,
+    follow,
+    importing,
+    keys,
+    links,
+    query,
+    reclassify,
+    retain,
+    serve,
+    status,
+    verify,
+)
 from service.http.errors import BadParameter
-
-_COMMANDS: Final = {
-    "demo": "demo.demo",
-    "serve": "serve.serve",
-    "import": "importing.import_logs",
-    "follow": "follow.follow",
-    "query": "query.query",
-    "views": "query.views",
-    "classify": "classify.classify",
-    "reclassify": "reclassify.reclassify",
-    "compact": "compact.compact",
-    "erase": "erase.erase",
-    "retain": "retain.retain",
-    "verify": "verify.verify",
-    "backup": "backup.backup",
-    "status": "status.status",
-    "agents": "agents.app",
-    "keys": "keys.app",
-    "links": "links.app",
-}
-"""The file of each command in this folder, and what it is called there."""
-
-
-class _Commands(TyperGroup):
-    """The commands. The file of one is loaded when it is called; to tell of all, as --help does, takes all of them."""
-
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002  # what it is has no public name
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
-        for name in [cmd_name] if cmd_name in _COMMANDS else _COMMANDS:  # of all: one of them may have been meant
-            if name not in self.commands:
-                self.add_command(_loaded(name), name)
-        return super().get_command(ctx, cmd_name)
-
-
-def _loaded(name: str) -> Any:  # noqa: ANN401
-    """A command, or a group of commands, from its file."""
-    file, _, called = _COMMANDS[name].partition(".")
-    found = getattr(import_module(f"{__name__}.{file}"), called)
-    alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    if not isinstance(found, typer.Typer):
-        alone.command(name)(found)
-        return get_command(alone)
-    alone.add_typer(found, name=name)
-    group = get_command(alone)
-    return group.commands[name]  # type: ignore[attr-defined]  # who holds a group is one
-
 
 app = typer.Typer(
     name="traffic",
     help="Who came by your short links: people, four kinds of AI traffic, other automation.",
-    cls=_Commands,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-
-
-@app.callback()
-def _traffic() -> None: ...  # makes a group of what names no command yet
+app.command("demo")(demo.demo)
+app.command("serve")(serve.serve)
+app.command("import")(importing.import_logs)
+app.command("follow")(follow.follow)
+app.command("query")(query.query)
+app.command("views")(query.views)
+app.command("classify")(classify.classify)
+app.command("reclassify")(reclassify.reclassify)
+app.command("compact")(compact.compact)
+app.command("erase")(erase.erase)
+app.command("retain")(retain.retain)
+app.command("verify")(verify.verify)
+app.command("backup")(backup.backup)
+app.command("status")(status.status)
+app.add_typer(agents.app, name="agents")
+app.add_typer(keys.app, name="keys")
+app.add_typer(links.app, name="links")
 
 
 def main() -> None:

@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import track
-from rich.table import Table
 
 from data import BadInput, Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption
@@ -33,8 +31,12 @@ def refresh(
 
     Example: traffic agents refresh
     """
-    from data.rules.ip_lists import download, from_folder, refresh, snapshots
+    from rich.progress import track
+    from rich.table import Table
+
+    from data.rules.ip_lists import download, from_folder
     from data.rules.tables import IpList, load
+    from data.store.ip_list_files import refresh, snapshots
 
     rows = load(IpList, "ip_lists")
     fetch = from_folder(Path(folder)) if folder else download

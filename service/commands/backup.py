@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.filesize import decimal
 
 from data import Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption
@@ -33,6 +32,8 @@ def backup(
 
     Example: traffic backup /backups/2026-11-21
     """
+    from rich.filesize import decimal
+
     opened = Lake(lake)
     with closing(opened.manifest):
         copied = _copied(opened, folder)

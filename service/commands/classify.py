@@ -7,9 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
-import orjson
 import typer
-from rich.table import Table
 
 from data import BadInput, Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption
@@ -59,8 +57,8 @@ def classify(
 
 def _rules(lake: Path) -> _Rules:
     from data.rules.classifier import Classifier
-    from data.rules.ip_lists import snapshots
     from data.rules.ip_verification import Verifier
+    from data.store.ip_list_files import snapshots
 
     kept = {}
     if (lake / "manifest.sqlite").exists():
@@ -84,6 +82,8 @@ def _classification(words: dict[str, str], rules: _Rules) -> "Classification":
 
 def _explain(words: dict[str, str], rules: _Rules) -> None:
     """Print who it is, what the address says, and every rule that the request meets."""
+    from rich.table import Table
+
     says = _classification(words, rules)
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in says._asdict().items():
@@ -105,6 +105,8 @@ def _explain(words: dict[str, str], rules: _Rules) -> None:
 
 def _classify_lines(name: str, rules: _Rules) -> None:
     """Answer every line in its order; one that is no request with an error. Raises BadInput when there was one."""
+    import orjson
+
     refused = 0
     output = sys.stdout.buffer
     for number, line in enumerate(_lines(name), 1):

@@ -17,7 +17,7 @@ def compact(lake: LakeOption = DEFAULT_LAKE) -> None:
     """
     from data.maintenance.compaction import Compactor
     from data.store.pending import flush_all
-    from queries import Cubes
+    from queries import RollupBuilder
 
     opened = Lake(lake)
     flush_all(opened)
@@ -25,7 +25,7 @@ def compact(lake: LakeOption = DEFAULT_LAKE) -> None:
     with progress_bar(messages(), "Compacting") as progress:
         done = compactor.run(progress=progress)
     with progress_bar(messages(), "Counting") as progress:
-        months = Cubes(opened).run(progress=progress)
+        months = RollupBuilder(opened).run(progress=progress)
     swept = compactor.sweep()
     typer.echo(
         f"{done.files_before:,} files with {done.visits:,} visits became {done.files_after:,}, in {done.partitions:,} "

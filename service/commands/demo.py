@@ -3,14 +3,16 @@
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from data import BadInput, Lake
 from service.commands.printing import messages
 from service.settings import read_settings, setting
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 VISITS = 60_000
 DAYS = 90
@@ -60,7 +62,7 @@ def _run(folder: Path, port: int, visits: int) -> None:
     console.print("\nStopped; the sample is gone.")
 
 
-def _fill(lake: Lake, folder: Path, visits: int, console: Console) -> None:
+def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
     from data.ingest.importer import Importer, Options
     from data.sample import Sample
     from data.store.links import import_links

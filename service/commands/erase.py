@@ -8,9 +8,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import orjson
 import typer
-from rich.console import Console
 
 from data import BadInput, Lake, check_organization
 from service.api_keys import Control
@@ -18,6 +16,8 @@ from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOptio
 from service.commands.printing import messages, progress_bar
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from data.maintenance.erasure import Criteria, Erased, Eraser
     from data.store.manifest import LandedFile
 
@@ -67,7 +67,7 @@ def erase(
     _print_receipt(erased, datetime.now(UTC))
 
 
-def finish(terminal: Console, lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
+def finish(terminal: "Console", lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
     """Delete what ended, once nobody can be reading it. Raises StillRead."""
     from data.maintenance.erasure import GRACE, StillRead, delete, empty_log
 
@@ -85,7 +85,7 @@ def finish(terminal: Console, lake: Lake, dead: Collection[str], ended_at: datet
     raise StillRead("the files are deleted, but somebody reads in manifest.sqlite; end that and run this again.")
 
 
-def _wait(terminal: Console, seconds: int) -> None:
+def _wait(terminal: "Console", seconds: int) -> None:
     terminal.print(f"Deleting the files in {seconds} s, when no query reads them any more.")
     with progress_bar(terminal, "Waiting") as progress:
         for second in range(seconds):
@@ -142,7 +142,7 @@ def _open(lake: Path, organization: str) -> Lake:
 
 
 def _run(
-    terminal: Console, eraser: "Eraser", organization: str, criteria: "Criteria", dry_run: bool = False
+    terminal: "Console", eraser: "Eraser", organization: str, criteria: "Criteria", dry_run: bool = False
 ) -> "Erased":
     with progress_bar(terminal, "Looking" if dry_run else "Erasing") as progress:
         return eraser.run(organization, criteria, dry_run, progress)
@@ -160,6 +160,8 @@ def _ask(planned: "Erased") -> None:
 
 
 def _print_receipt(erased: "Erased", erased_at: datetime | None) -> None:
+    import orjson
+
     receipt = {
         "organization": erased.organization,
         "criteria": _criteria_of(erased.criteria),

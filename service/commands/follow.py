@@ -11,8 +11,6 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
 from data import SHORT_CODE_PATTERN, Lake
 from service.commands.importing import (
@@ -28,6 +26,8 @@ from service.commands.printing import messages
 from service.settings import networks_of, setting
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from data.ingest.follower import Follower, Landed
 
 LINE_SECONDS: Final = 60
@@ -118,7 +118,9 @@ def _stopping(follower: "Follower") -> Iterator[int]:
 class _Status:
     """What a person is told while it runs: one line that stays, or a line now and then where it goes to a file."""
 
-    def __init__(self, console: Console, log: Path) -> None:
+    def __init__(self, console: "Console", log: Path) -> None:
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
         columns = (TextColumn("{task.description}"), BarColumn(20), DownloadColumn())
         is_seen = console.is_terminal
         self.bar = Progress(*columns, console=console, transient=True, auto_refresh=False, disable=not is_seen)

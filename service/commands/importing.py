@@ -5,15 +5,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from data import SHORT_CODE_PATTERN, BadInput, Lake
+from data.logs.format_names import FORMATS
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
 from service.commands.printing import messages, progress_bar
 from service.settings import networks_of, setting
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from data.ingest.importer import Importer, Options, Summary
     from data.rules.geoip import Countries
 
@@ -22,8 +23,7 @@ FormatOption = Annotated[
     str,
     typer.Option(
         "--format",
-        help="auto, vhost-combined, combined, common, alb, cloudfront, w3c, caddy, cloudflare, nginx-json, "
-        "ndjson (Parquet too) or csv",
+        help=f"auto, or one of {', '.join(FORMATS)}; of a Parquet file: ndjson",
     ),
 ]
 NotationOption = Annotated[
@@ -84,7 +84,7 @@ def options_of(
     return Options(organization, domain.lower(), log_format, short_code_pattern, named, told)
 
 
-def countries_of(console: Console, geoip: str) -> "Countries | None":
+def countries_of(console: "Console", geoip: str) -> "Countries | None":
     """The database of countries, if there is one that can be read: visits count without countries too."""
     from data.rules.geoip import Countries
 
@@ -95,7 +95,7 @@ def countries_of(console: Console, geoip: str) -> "Countries | None":
         return None
 
 
-def _import(console: Console, importer: "Importer", file: Path, options: "Options", dry_run: bool) -> "Summary":
+def _import(console: "Console", importer: "Importer", file: Path, options: "Options", dry_run: bool) -> "Summary":
     """Import one file under a progress bar and tell what that did."""
     with progress_bar(console, file.name) as progress:
         summary = importer.run(file, options, dry_run, progress)
@@ -105,6 +105,8 @@ def _import(console: Console, importer: "Importer", file: Path, options: "Option
 
 def _report(say: Callable[[object], None], file: Path, summary: "Summary", dry_run: bool) -> None:
     """Tell what an import did, in a few lines."""
+    from rich.table import Table
+
     if summary.already_imported:
         say(f"{file}: already imported, nothing changed.")
         return

@@ -3,7 +3,6 @@
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from data import Lake
 from service.api_keys import Control
@@ -34,6 +33,8 @@ def list_keys(lake: LakeOption = DEFAULT_LAKE) -> None:
 
     Example: traffic keys list
     """
+    from rich.table import Table
+
     table = Table("id", "organization", "name", "created at", "created by", "last used at", "revoked at", box=None)
     for key in Control(Lake(lake, create=True)).all_keys():
         created_by = printable(key.created_by or "")

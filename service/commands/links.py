@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from data import Lake, check_organization
-from data.store.links import COLUMNS, import_links, links_of
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 
 app = typer.Typer(help="Say where short codes lead.", rich_markup_mode=None)
@@ -27,6 +26,8 @@ def import_(
 
     Example: traffic links import links.csv --org acme
     """
+    from data.store.links import import_links
+
     count = import_links(Lake(lake, create=True), organization, file, datetime.now(UTC))
     typer.echo(f"{organization} now has {count:,} links.", err=True)
 
@@ -37,6 +38,8 @@ def list_links(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE
 
     Example: traffic links list --org acme > links.csv
     """
+    from data.store.links import COLUMNS, links_of
+
     links = links_of(Lake(lake, create=True), check_organization(organization))
     writer = csv.writer(sys.stdout)
     writer.writerow(COLUMNS)

@@ -7,24 +7,20 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, Final
-
-import orjson
-import pyarrow as pa
-import pyarrow.parquet as pq
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from typing import TYPE_CHECKING, Any, Final
 
 from data import BadInput
-from queries import Answer
-from service.encoding import encode
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from queries import Result
 
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 FORMATS: Final = ("table", "json", "csv", "parquet")
 
 
-def part_of(answer: Answer, part: str) -> Answer:
+def part_of(answer: "Result", part: str) -> "Result":
     """One member of an answer of several parts, or all of it when `part` is empty. Raises BadInput."""
     if not part:
         return answer
@@ -36,8 +32,10 @@ def part_of(answer: Answer, part: str) -> Answer:
     return parts[part]
 
 
-def print_answer(answer: Answer, output: str) -> None:
+def print_answer(answer: "Result", output: str) -> None:
     """Write an answer to stdout in one of FORMATS. Raises BadInput when it does not fit into that."""
+    from service.encoding import encode
+
     if output == "table":
         _print_table(answer, "")
     elif output == "json":
@@ -49,22 +47,28 @@ def print_answer(answer: Answer, output: str) -> None:
         _write(_csv(rows) if output == "csv" else _parquet(rows))
 
 
-def console() -> Console:
+def console() -> "Console":
     """Standard output for tables; what is piped is not cut to a terminal's width."""
+    from rich.console import Console
+
     return Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 10_000)
 
 
-def messages() -> Console:
+def messages() -> "Console":
     """Standard error, for what people read while a command runs."""
+    from rich.console import Console
+
     return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 @contextmanager
-def progress_bar(terminal: Console, text: str, is_bytes: bool = False) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(terminal: "Console", text: str, is_bytes: bool = False) -> Iterator[Callable[[int, int], None]]:
     """A bar that is gone when the work is done; what is given is called with what is done so far and all there is.
 
     Nothing is shown where the console is no terminal.
     """
+    from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
     done = DownloadColumn() if is_bytes else TaskProgressColumn()
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), done, TimeRemainingColumn())
     with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
@@ -77,7 +81,12 @@ def printable(text: str) -> str:
     return _CONTROLS.sub("\ufffd", text)
 
 
-def _parts(answer: Answer) -> dict[str, Answer]:
+def plural(count: int, noun: str) -> str:
+    """A number and its noun: 1 visit, 2,000 visits."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _parts(answer: "Result") -> dict[str, "Result"]:
     members = answer.items() if isinstance(answer, dict) else ()
     return {name: member for name, member in members if isinstance(member, list | dict)}
 
@@ -88,7 +97,9 @@ def _write(body: bytes) -> None:
         sys.stdout.buffer.write(b"\n")
 
 
-def _print_table(answer: Answer, title: str) -> None:
+def _print_table(answer: "Result", title: str) -> None:
+    from rich.table import Table
+
     parts = _parts(answer)
     for name, member in parts.items():
         _print_table(member, f"{title}.{name}".strip("."))
@@ -129,12 +140,17 @@ def _csv(rows: list[dict[str, Any]]) -> bytes:
 def _cell(value: object) -> object:
     if isinstance(value, datetime):
         return _text(value)
+    import orjson
+
     return orjson.dumps(value).decode() if isinstance(value, list | bool) else value
 
 
 def _parquet(rows: list[dict[str, Any]]) -> bytes:
     if sys.stdout.isatty():
         raise BadInput("Parquet is no text; send it to a file with > answer.parquet.")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows), sink)
     return bytes(sink.getvalue())

@@ -2,18 +2,18 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from data import BadInput, Lake, check_organization
-from data.store.links import Targets
-from queries import ANSWERS, CACHE_STATS, Answer, Entry, QueryFailed, Scope, Warehouse, load_values, script
 from service.api_keys import Control
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
 from service.commands.printing import FORMATS, part_of, print_answer
-from service.http.parameters import checked, scope_of
 from service.settings import setting
+
+if TYPE_CHECKING:
+    from queries import Entry, Result, Scope, Warehouse
 
 RangeOption = Annotated[str, typer.Option("--range", help="7d, 30d or 90d, ending today")]
 StartOption = Annotated[str, typer.Option(help="first day, YYYY-MM-DD, with --end-date")]
@@ -44,12 +44,14 @@ def query(
 
     Example: traffic query top-links --org acme --range 90d --format csv
     """
+    from queries import ENTRIES, Warehouse, load_values
+
     if output not in FORMATS:
-        raise BadInput(f"{output!r} is no output format; use {', '.join(FORMATS)}.")
+        raise BadInput(f"{output!r} is not an output format; use one of {', '.join(FORMATS)}.")
     entry = _entry(name)
     words = _words(days, start_date, end_date, short_code, target_url, domain, traffic_type)
     opened = _open(lake, organization)
-    scope = _scope(opened, entry or ANSWERS["bot-traffic"], organization, words)
+    scope = _scope(opened, entry or ENTRIES["bot-traffic"], organization, words)
     with_values = load_values(Path(values) if values else None)
     warehouse = Warehouse(opened, with_values)
     variables = warehouse.variables(scope)
@@ -73,29 +75,33 @@ def views(
 
     Example: traffic views --org acme > acme.sql; duckdb -init acme.sql; then .read queries/templates/devices.sql
     """
+    from queries import ENTRIES, Warehouse, load_values, script
+
     words = _words(days, start_date, end_date, short_code, target_url, domain, traffic_type)
     opened = _open(lake, organization)
-    scope = _scope(opened, ANSWERS["bot-traffic"], organization, words)
+    scope = _scope(opened, ENTRIES["bot-traffic"], organization, words)
     warehouse = Warehouse(opened, load_values(Path(values) if values else None))
     typer.echo(script(warehouse.variables(scope)))
 
 
-def _entry(name: str) -> Entry | None:
+def _entry(name: str) -> "Entry | None":
     """The entry of that name; None for a file of SQL."""
-    if name in ANSWERS:
-        return ANSWERS[name]
+    from queries import CACHE_STATS, ENTRIES
+
+    if name in ENTRIES:
+        return ENTRIES[name]
     if name == CACHE_STATS.name:
-        raise BadInput("cache-stats tells of a running server; ask it with GET /analytics/cache-stats.")
+        raise BadInput("cache-stats describes a running server: ask it with GET /analytics/cache-stats.")
     if name.endswith(".sql"):
         return None
-    raise BadInput(f"there is no answer {name!r}; known are {', '.join(ANSWERS)}, or give a .sql file.")
+    raise BadInput(f"there is no endpoint {name!r}; use one of {', '.join(ENTRIES)}, or a .sql file.")
 
 
 def _open(lake: Path, organization: str) -> Lake:
     check_organization(organization)
     opened = Lake(lake)
     if organization not in {*opened.manifest.organizations(), *Control(opened).organizations()}:
-        raise BadInput(f"the lake at {lake} knows no organization {organization!r}; import a log of it first.")
+        raise BadInput(f"the lake at {lake} has no organization {organization!r}; import a log for it first.")
     return opened
 
 
@@ -104,12 +110,17 @@ def _words(*values: str) -> dict[str, str]:
     return dict(zip(names, values, strict=True))
 
 
-def _scope(lake: Lake, entry: Entry, organization: str, words: dict[str, str]) -> Scope:
-    query = checked(words.items(), entry)
+def _scope(lake: Lake, entry: "Entry", organization: str, words: dict[str, str]) -> "Scope":
+    from data.store.links import Targets
+    from service.http.parameters import scope_of, validate
+
+    query = validate(words.items(), entry)
     return scope_of(query, organization, datetime.now(UTC).date(), Targets(lake))
 
 
-def _own_template(warehouse: Warehouse, path: Path, variables: dict[str, Any]) -> Answer:
+def _own_template(warehouse: "Warehouse", path: Path, variables: dict[str, Any]) -> "Result":
+    from queries import QueryFailed
+
     try:
         sql = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -3,7 +3,6 @@
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from data import BadInput, Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption
@@ -21,6 +20,8 @@ def reclassify(
 
     Example: traffic reclassify --dry-run
     """
+    from rich.table import Table
+
     from data.maintenance.reclassification import Reclassifier
 
     opened = Lake(lake)

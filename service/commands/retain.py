@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from data import BadInput, Lake
 from service.commands.erase import finish
@@ -26,6 +25,8 @@ def retain(
 
     Example: traffic retain --days 400 --dry-run
     """
+    from rich.table import Table
+
     from data.maintenance.retention import retain as end_old_days
 
     kept = retention_days_of(days.strip())

@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.filesize import decimal
-from rich.table import Table
 
 from data import BadInput, Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption
@@ -51,6 +49,9 @@ def _print_json(lake: Lake, status: "Status") -> None:
 
 def _print_holdings(status: "Status", now: datetime) -> None:
     """One line for each organization and one for all of them."""
+    from rich.filesize import decimal
+    from rich.table import Table
+
     names = ("organization", "files", "visits", "bytes", "first visit", "last visit", "open", "unmerged", "pending")
     table = Table(box=None)
     for name in names:
@@ -65,6 +66,9 @@ def _print_holdings(status: "Status", now: datetime) -> None:
 
 
 def _print_lake(lake: Lake, status: "Status", now: datetime) -> None:
+    from rich.filesize import decimal
+    from rich.table import Table
+
     unseen = status.never_checked_files
     table = Table(box=None, show_header=False)
     for row in (

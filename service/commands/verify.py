@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.filesize import decimal
 
 from data import BadInput, Lake, LakeDamaged, is_organization
 from service.commands.options import DEFAULT_LAKE, LakeOption
@@ -63,6 +62,8 @@ def _checked(lake: Lake, organization: str) -> "Checked":
 
 def _tell(found: "Checked") -> None:
     """Sum up for people."""
+    from rich.filesize import decimal
+
     whole = f"{found.files:,} files with {found.visits:,} visits ({decimal(found.size)}) were checked"
     if found.is_manifest_damaged:
         typer.echo(f"{whole}; without its manifest a lake is not whole: restore all of it from a backup.", err=True)

@@ -1,98 +1,99 @@
-"""Encoded answers, held for five minutes: one computation for any number of equal requests at a time."""
+"""Encoded answers, kept for five minutes: equal requests at the same time share one computation."""
 
 import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import fields
+from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from cachetools import TTLCache
 
 from queries import Scope
 
 TTL_SECONDS: Final = 300
-MOST_BYTES: Final = 64 << 20
-_OVERHEAD_BYTES: Final = 512  # of a slot beside its body
+MAX_BYTES: Final = 64 << 20
+_OVERHEAD_BYTES: Final = 512  # of an entry beside its body
+_FIELDS_OF: Final = attrgetter(*(field.name for field in fields(Scope)))
 
 
-class Slot(NamedTuple):
-    """What an answer is held under: its entry's name, its scope with the days resolved, the organization's epoch."""
+class CacheKey(NamedTuple):
+    """What an answer is cached under. It changes with everything that the answer depends on, visits that land excepted.
+
+    The scope has its days resolved; the epoch rises when visits of the organization that had landed are changed.
+    """
 
     name: str
-    scope: Scope
-    epoch: int = 0
+    organization: str
+    epoch: int
+    scope: tuple[object, ...]  # its fields' values: a tuple of these is found much faster than a dataclass
+
+    @classmethod
+    def of(cls, name: str, scope: Scope, epoch: int = 0) -> Self:
+        """The key of an answer by its name, within a scope."""
+        return cls(name, scope.organization, epoch, _FIELDS_OF(scope))
 
 
-class Held(NamedTuple):
+class CachedAnswer(NamedTuple):
     """An answer, and when it was stored by the clock of its cache."""
 
     body: bytes
     stored_at: float
 
 
-class _Answers(TTLCache[Slot, Held]):
-    """A TTLCache that tells of what it drops for want of space."""
+class _BoundedCache(TTLCache[CacheKey, CachedAnswer]):
+    """A TTLCache that reports every answer that it evicts to make room for another."""
 
-    def __init__(self, clock: Callable[[], float], dropped: Callable[[Slot], None]) -> None:
-        super().__init__(MOST_BYTES, TTL_SECONDS, clock, lambda held: len(held.body) + _OVERHEAD_BYTES)
-        self._dropped = dropped
+    def __init__(self, clock: Callable[[], float], on_eviction: Callable[[CacheKey], None]) -> None:
+        super().__init__(MAX_BYTES, TTL_SECONDS, clock, lambda answer: len(answer.body) + _OVERHEAD_BYTES)
+        self._on_eviction = on_eviction
 
-    def popitem(self) -> tuple[Slot, Held]:
-        slot, held = super().popitem()
-        self._dropped(slot)
-        return slot, held
+    def popitem(self) -> tuple[CacheKey, CachedAnswer]:
+        key, answer = super().popitem()
+        self._on_eviction(key)
+        return key, answer
 
 
 class AnswerCache:
-    """Belongs to one event loop; nothing in it blocks."""
+    """The answers of all organizations, within MAX_BYTES. Belongs to one event loop; nothing in it blocks."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.clock = clock
-        self.stored = 0
-        """How often an answer was stored; nothing leaves its slot in between but by its age."""
+        self._clock = clock
         self._counts: defaultdict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
-        self._held = _Answers(clock, lambda slot: self.count(slot.scope.organization, slot.name, "evictions"))
-        self._running: dict[Slot, asyncio.Task[bytes]] = {}
+        self._answers = _BoundedCache(clock, lambda key: self.count(key.organization, key.name, "evictions"))
+        self._running: dict[CacheKey, asyncio.Task[bytes]] = {}
+        self._waiters: Counter[asyncio.Task[bytes]] = Counter()
 
     def __len__(self) -> int:
-        """How many answers are held, those that are too old perhaps included."""
-        return len(self._held)
+        """How many answers are cached; expired ones may be among them."""
+        return len(self._answers)
 
-    def held(self, slot: Slot) -> bytes | None:
-        """The answer held in a slot, if it is still young enough."""
-        held = self.found(slot)
-        return None if held is None else held.body
-
-    def found(self, slot: Slot) -> Held | None:
-        """The same, and since when it is held."""
+    def get(self, key: CacheKey) -> bytes | None:
+        """The cached answer, or None if there is none younger than TTL_SECONDS. Counts nothing."""
         try:
-            return self._held[slot]  # `get` would look twice
+            return self._answers[key].body  # `get` would look twice
         except KeyError:
             return None
 
-    def computing(self, slot: Slot) -> asyncio.Task[bytes] | None:
-        """The computation of a slot that is under way, if there is one that is not being ended."""
-        task = self._running.get(slot)
-        return None if task is None or task.cancelling() else task
+    async def get_or_compute(self, key: CacheKey, compute: Callable[[], Awaitable[bytes]]) -> bytes:
+        """The cached answer, else what `compute` gives, which is then cached; counts a hit or a miss.
 
-    def compute(self, slot: Slot, computation: Callable[[], Awaitable[bytes]]) -> asyncio.Task[bytes]:
-        """Start the computation of a slot; its answer is held when it succeeds."""
-
-        async def run() -> bytes:
-            body = await computation()
-            if len(body) + _OVERHEAD_BYTES <= MOST_BYTES:
-                self._held[slot] = Held(body, self.clock())
-                self.stored += 1
+        Callers of one key at the same time wait for the same computation. It is cancelled when the last of them is;
+        when it fails, all of them get its error and nothing is cached.
+        """
+        body = self.get(key)
+        self.count(key.organization, key.name, "misses" if body is None else "hits")
+        if body is not None:
             return body
-
-        task = asyncio.create_task(run())
-        self._running[slot] = task
-        task.add_done_callback(lambda done: self._finished(slot, done))
-        return task
+        task = self._running.get(key)
+        if task is None or task.cancelling():
+            task = self._start(key, compute)
+        return await self._result(task)
 
     def count(self, organization: str, name: str, what: str) -> None:
-        """Count a hit, a miss or an eviction of one entry."""
+        """Count one of the "hits", "misses" or "evictions" of an answer."""
         self._counts[organization][name, what] += 1
 
     def statistics(
@@ -100,39 +101,62 @@ class AnswerCache:
     ) -> list[dict[str, Any]]:
         """The rows of cache-stats: the total first, then each of `names`; of one organization only.
 
-        A hit of an answer is one of each of its `parts`.
+        `parts` are the answers that another one consists of: a hit of the whole is a hit of each part.
         """
-        now = self.clock()
-        held: defaultdict[str, list[Held]] = defaultdict(list)
-        for slot in list(self._held):
-            if slot.scope.organization == organization:
-                held[slot.name].append(self._held[slot])
+        now = self._clock()
+        cached: defaultdict[str, list[CachedAnswer]] = defaultdict(list)
+        for key in list(self._answers):
+            if key.organization == organization:
+                cached[key.name].append(self._answers[key])
         counts = self._counts.get(organization, Counter()).copy()
         for name, hits in [(name, counts[name, "hits"]) for name in parts]:
             counts.update({(part, "hits"): hits for part in parts[name]})
-        of_each = [_row(name, held[name], counts, [name], now) for name in names]
-        return [_row("total", [one for name in names for one in held[name]], counts, names, now), *of_each]
+        of_each = [_row(name, cached[name], counts, [name], now) for name in names]
+        return [_row("total", [one for name in names for one in cached[name]], counts, names, now), *of_each]
 
-    def _finished(self, slot: Slot, done: asyncio.Task[bytes]) -> None:
-        if self._running.get(slot) is done:  # else another one took its place when it was to end
-            del self._running[slot]
+    def _start(self, key: CacheKey, compute: Callable[[], Awaitable[bytes]]) -> asyncio.Task[bytes]:
+        async def run() -> bytes:
+            body = await compute()
+            if len(body) + _OVERHEAD_BYTES <= MAX_BYTES:
+                self._answers[key] = CachedAnswer(body, self._clock())
+            return body
+
+        task = asyncio.create_task(run())
+        self._running[key] = task
+        task.add_done_callback(lambda done: self._finished(key, done))
+        return task
+
+    async def _result(self, task: asyncio.Task[bytes]) -> bytes:
+        """Wait for a computation, and cancel it if nobody else waits for it any more."""
+        self._waiters[task] += 1
+        try:
+            return await asyncio.shield(task)
+        finally:
+            self._waiters[task] -= 1
+            if not self._waiters[task]:
+                del self._waiters[task]
+                task.cancel()  # of one that is done this does nothing
+
+    def _finished(self, key: CacheKey, done: asyncio.Task[bytes]) -> None:
+        if self._running.get(key) is done:  # else a newer computation of the key was started while it was cancelled
+            del self._running[key]
         if not done.cancelled():
-            done.exception()  # seen here, so that a failure nobody waits for any more is no warning
+            done.exception()  # looked at here, so that asyncio does not warn of a failure that nobody waits for
 
 
 def _row(
-    scope: str, held: list[Held], counts: Counter[tuple[str, str]], names: list[str], now: float
+    scope: str, cached: list[CachedAnswer], counts: Counter[tuple[str, str]], names: list[str], now: float
 ) -> dict[str, Any]:
     hits, misses, evictions = (sum(counts[name, what] for name in names) for what in ("hits", "misses", "evictions"))
     asked = hits + misses
     return {
         "scope": scope,
-        "entries": len(held),
+        "entries": len(cached),
         "hits": hits,
         "misses": misses,
         "hit_rate": ((20_000 * hits + asked) // (2 * asked)) / 100 if asked else None,
         "evictions": evictions,
-        "bytes": sum(len(one.body) for one in held),
+        "bytes": sum(len(one.body) for one in cached),
         "ttl_seconds": TTL_SECONDS,
-        "oldest_age_seconds": max((int(now - one.stored_at) for one in held), default=None),
+        "oldest_age_seconds": max((int(now - one.stored_at) for one in cached), default=None),
     }

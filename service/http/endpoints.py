@@ -17,10 +17,10 @@ from service.http.answers import Answers
 from service.http.authentication import Caller
 from service.http.errors import BadBody, Forbidden, NotFound, TooLarge
 from service.http.live_visits import Receiver, pieces_of
-from service.http.parameters import read_query, scope_of
-from service.http.responses import json_response
+from service.http.parameters import parse_query, scope_of
+from service.http.responses import JsonResponse
+from service.http.routing import Endpoint
 
-Endpoint = Callable[[Request], Awaitable[Response]]
 Clock = Callable[[], datetime]
 
 MOST_NAME_BYTES: Final = 4_096
@@ -37,11 +37,11 @@ def analytics(entry: Entry, answers: Answers, targets: Targets, clock: Clock) ->
     async def endpoint(request: Request) -> Response:
         organization = request.scope["caller"].organization
         _refuse_body(request)
-        query = read_query(request.scope["query_string"], entry)
+        query = parse_query(request.scope["query_string"], entry)
         scope = scope_of(query, organization, clock().date(), targets)
         if entry is CACHE_STATS:
-            return json_response(encode(answers.statistics(organization)))
-        return json_response(await answers.body(entry, scope, request.receive))
+            return JsonResponse(encode(answers.statistics(organization)))
+        return JsonResponse(await answers.body(entry, scope, request.receive))
 
     return endpoint
 
@@ -51,7 +51,7 @@ def jobs(control: Control) -> Endpoint:
 
     async def endpoint(request: Request) -> Response:
         _refuse_body(request)
-        return json_response(encode(control.jobs(request.scope["caller"].organization)))
+        return JsonResponse(encode(control.jobs(request.scope["caller"].organization)))
 
     return endpoint
 
@@ -63,13 +63,13 @@ def api_keys(control: Control) -> Endpoint:
         caller = _key_manager(request)
         if request.method == "GET":
             _refuse_body(request)
-            return json_response(encode([_told(key) for key in control.keys_of(caller.organization)]))
+            return JsonResponse(encode([_told(key) for key in control.keys_of(caller.organization)]))
         name = await _name_in(request)
         try:
             key = control.create_key(caller.organization, name, caller.name)
         except BadInput as error:
             raise BadBody("has no usable name", str(error)) from error
-        return json_response(encode({**_told(control.key(id_of(key))), "key": key}), 201)
+        return JsonResponse(encode({**_told(control.key(id_of(key))), "key": key}), 201)
 
     return endpoint
 
@@ -84,7 +84,7 @@ def api_key(control: Control) -> Endpoint:
             control.revoke_key(key_id, caller.organization)
         except BadInput as error:
             raise NotFound from error
-        return json_response(encode(_told(control.key(key_id))))
+        return JsonResponse(encode(_told(control.key(key_id))))
 
     return endpoint
 
@@ -125,9 +125,9 @@ def _told(key: Key) -> dict[str, object]:
 
 def _refuse_body(request: Request) -> None:
     """Raises BadBody where a question brings a body: it would have no effect."""
-    headers = request.headers
-    if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
-        raise BadBody("has no place here", "Ask without a body; parameters stand in the address.")
+    for name, value in request.scope["headers"]:
+        if name == b"transfer-encoding" or (name == b"content-length" and value != b"0"):
+            raise BadBody("has no place here", "Ask without a body; parameters stand in the address.")
 
 
 def visits(receiver: Receiver) -> Endpoint:
@@ -139,7 +139,7 @@ def visits(receiver: Receiver) -> Endpoint:
             raise Forbidden
         landed = await receiver.take(request, caller.organization)
         counts = {"accepted": landed.accepted, "refused": len(landed.refused)}
-        return json_response(orjson.dumps({**counts, "errors": landed.refused}), 202)
+        return JsonResponse(orjson.dumps({**counts, "errors": landed.refused}), 202)
 
     return endpoint
 
@@ -149,7 +149,7 @@ def health(probe: Callable[[], Awaitable[object]]) -> Endpoint:
 
     async def endpoint(_: Request) -> Response:
         await probe()
-        return json_response(b'{"status":"ok"}')
+        return JsonResponse(b'{"status":"ok"}')
 
     return endpoint
 
@@ -158,6 +158,6 @@ def document(body: bytes) -> Endpoint:
     """Answer a document that never changes."""
 
     async def endpoint(_: Request) -> Response:
-        return json_response(body)
+        return JsonResponse(body)
 
     return endpoint

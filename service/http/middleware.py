@@ -1,174 +1,129 @@
-"""Every request's way in and out: its source is counted, its answer gets its headers, log and metrics hear of it.
-
-An answer that is held leaves from here; everything else is the application's.
-"""
+"""Every request's way in and out: its source is counted, its answer gets its headers, log and metrics hear of it."""
 
 import itertools
 import secrets
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.http.errors import Failed, Problem
-from service.http.rate_limit import HEADERS, Limiter, Verdict
-from service.http.responses import json_response, render
-from service.http.shortcut import Found, Shortcut
+from service.http.rate_limit import Limiter, Verdict
+from service.http.responses import render
 from service.logs import Log, Outcome, trouble_of
 from service.metrics import Metrics
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-_STANDING: Final = (
+_SECURITY: Final = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"private, no-store"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"referrer-policy", b"no-referrer"),
 )
-"""The headers of every response beside those of the limiter and X-Request-Id."""
+"""The same headers on every response."""
 _JSON: Final = (b"content-type", b"application/json")
-
-_OF_ALL: Final = b"".join(b"%s: %s\r\n" % pair for pair in (_JSON, *_STANDING))
-_OF_EACH: Final = "content-length: %d\r\nx-request-id: %s\r\n" + "".join(f"{name.decode()}: %d\r\n" for name in HEADERS)
-"""The header of an answer that is held; its numbers are still to come."""
 
 Headers = list[tuple[bytes, bytes]]
 
 
-class _Marks(NamedTuple):
-    number: str  # of the request
-    headers: Headers  # that its response has whatever it is
+class _Identity(NamedTuple):
+    """The id of a request, and the headers that its response has whoever answers."""
+
+    id: str
+    headers: Headers
 
 
-class Front:
-    """Wraps the finished application."""
+class RequestMiddleware:
+    """The outermost ASGI application: limits every source, and numbers, counts and logs every request."""
 
     def __init__(
         self,
         app: ASGIApp,
         limiter: Limiter,
-        shortcut: Shortcut,
-        routes: Callable[[str], str],
+        route_of: Callable[[str], str],
         *,
         metrics: Metrics,
         monitor: ASGIApp,
         log: Log | None = None,
     ) -> None:
-        """`shortcut` finds answers for which nothing has to be computed, `routes` gives a path's route.
+        """`route_of` gives the route that a path belongs to, as logs and metrics name it.
 
-        `monitor` is what the operator's own tools ask, on a port of its own.
+        `monitor` is the application that the operator's own tools ask, on a port of its own.
         """
         self.limiter = limiter
         self.monitor = monitor
         self.metrics = metrics
         self._app = app
-        self._shortcut = shortcut
-        self._routes = routes
+        self._route_of = route_of
         self._log = log
         self._numbers = itertools.count(1)
         self._prefix = secrets.token_hex(4)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 429, answer what is held, or let the application answer."""
+        """Answer 429, or let the application answer."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         verdict = self.limiter.verdict_of(scope)
-        marks = self._marks(self._number(), verdict)
-        found = self._found(_address_of(scope), scope) if verdict.accepted and scope["method"] == "GET" else None
-        app = self._answering(scope, verdict, found)
-        status = await self._answered(app, scope, receive, send, marks)
-        organization = getattr(found or scope.get("caller"), "organization", None)
-        self._note(marks.number, self._outcome(scope, status, organization), time.perf_counter() - begun)
+        identity = self._identify(verdict)
+        app = self._app if verdict.accepted else self._refusing(scope, self.limiter.refusal(verdict))
+        status = await self._run(app, scope, receive, send, identity)
+        caller = scope.get("caller")
+        method = scope["method"] if scope["method"] in _METHODS else ""
+        outcome = Outcome(method, self._route_of(scope["path"]), status, caller and caller.organization)
+        self._record(identity.id, outcome, time.perf_counter() - started_at)
 
-    def at_once(self, address: bytes, scope: Scope, *, is_prompt: bool) -> tuple[bytes, bytes] | None:
-        """The answer to a GET, of status 200, if it is held: all of its header but the first line, and its body.
+    def rejected(self, client: tuple[str, int] | None, problem: Problem) -> tuple[Problem, Headers]:
+        """Count and log bytes that never became a request: what to answer, and with which headers."""
+        verdict = self.limiter.verdict_of({"client": client, "headers": []})
+        identity = self._identify(verdict)
+        answer = problem if verdict.accepted else self.limiter.refusal(verdict)
+        self._record(identity.id, Outcome("", "", answer.status, None), 0.0)
+        return answer, [_JSON, *identity.headers]
 
-        Of the scope, `client` and `headers` are needed; `is_prompt` as Shortcut has it. With None nothing is counted.
-        """
-        begun = time.perf_counter()
-        found = self._found(address, scope, is_prompt)
-        if found is None:
-            return None
-        verdict = self.limiter.verdict_of(scope)
-        if not verdict.accepted:
-            return None
-        number = self._number()
-        self._shortcut.count(found)
-        self._note(number, Outcome("GET", found.path, 200, found.organization), time.perf_counter() - begun)
-        own = _OF_EACH % (len(found.body), number, *self.limiter.values(verdict))
-        return _OF_ALL + own.encode(), found.body
+    def _identify(self, verdict: Verdict) -> _Identity:
+        request_id = f"{self._prefix}{next(self._numbers):08x}"
+        headers = [(b"x-request-id", request_id.encode()), *_SECURITY, *self.limiter.headers(verdict)]
+        return _Identity(request_id, headers)
 
-    def _number(self) -> str:
-        return f"{self._prefix}{next(self._numbers):08x}"
-
-    def _found(self, address: bytes, scope: Mapping[str, Any], is_prompt: bool = False) -> Found | None:
-        try:
-            return self._shortcut.find(address, scope["headers"], is_prompt)
-        except Exception:  # noqa: BLE001  # the application meets the same trouble and tells of it
-            return None
-
-    def _answering(self, scope: Scope, verdict: Verdict, found: Found | None) -> ASGIApp:
-        """Who answers: what is held, the application, or the refusal."""
-        if found is not None:
-            self._shortcut.count(found)
-            return json_response(found.body)
-        if not verdict.accepted:
-            refusal = self.limiter.refusal(verdict)
-            if not _is_from_a_page(scope):
-                return render(refusal)
-            scope["refusal"] = refusal  # the application knows which pages may read it
+    def _refusing(self, scope: Scope, refusal: Problem) -> ASGIApp:
+        """The application that answers 429: our own, where a page of another site may be allowed to read it."""
+        if not _is_cross_origin(scope):
+            return render(refusal)
+        scope["refusal"] = refusal
         return self._app
 
-    def turned_away(self, client: tuple[str, int] | None, problem: Problem) -> tuple[Problem, Headers]:
-        """Count and note what never became a request; what is answered, and with which headers."""
-        scope: Scope = {"client": client, "headers": [], "method": "", "path": ""}
-        verdict = self.limiter.verdict_of(scope)
-        marks = self._marks(self._number(), verdict)
-        told = problem if verdict.accepted else self.limiter.refusal(verdict)
-        self._note(marks.number, self._outcome(scope, told.status, None), 0.0)
-        return told, [_JSON, *marks.headers]
-
-    def _marks(self, number: str, verdict: Verdict) -> _Marks:
-        return _Marks(number, [(b"x-request-id", number.encode()), *_STANDING, *self.limiter.headers(verdict)])
-
-    async def _answered(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send, marks: _Marks) -> int:
-        """Let an application answer, with the headers of every response besides; the status it told."""
+    async def _run(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send, identity: _Identity) -> int:
+        """Let an application answer, with the request's own headers beside its; the status that it sent."""
         status = 0
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                given = {name for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(pair for pair in marks.headers if pair[0] not in given)]
+                headers = message["headers"]
+                given = {name for name, _ in headers}
+                message["headers"] = headers + [pair for pair in identity.headers if pair[0] not in given]
             await send(message)
 
         try:
             await app(scope, receive, send_with_headers)
         except Exception as error:  # noqa: BLE001  # no error of ours ends a connection without an answer
             if self._log:
-                self._log.line("error", "failure", id=marks.number, **trouble_of(error))
+                self._log.line("error", "failure", id=identity.id, **trouble_of(error))
             if not status:
                 await render(Failed())(scope, receive, send_with_headers)
         return status
 
-    def _outcome(self, scope: Mapping[str, Any], status: int, organization: str | None) -> Outcome:
-        method = scope["method"] if scope["method"] in _METHODS else ""
-        return Outcome(method, self._routes(scope["path"]), status, organization)
-
-    def _note(self, number: str, outcome: Outcome, seconds: float) -> None:
+    def _record(self, request_id: str, outcome: Outcome, seconds: float) -> None:
+        """Tell metrics and log of a request; nothing that a client made up is told."""
         self.metrics.count(outcome.route, outcome.method, outcome.status, seconds)
         if self._log:
-            self._log.request(number, outcome, seconds)
+            self._log.request(request_id, outcome, seconds)
 
 
-def _address_of(scope: Scope) -> bytes:
-    """The address as it was written."""
-    return b"%s?%s" % (scope.get("raw_path", b""), scope["query_string"])
-
-
-def _is_from_a_page(scope: Scope) -> bool:
-    """Whether a page of another site may wait for the answer, which is not what a browser asks before."""
+def _is_cross_origin(scope: Scope) -> bool:
+    """Whether a page of another site waits for the answer. A preflight (OPTIONS) comes from the browser itself."""
     return scope["method"] != "OPTIONS" and any(name == b"origin" for name, _ in scope["headers"])

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from service.http.responses import json_response
+from service.http.responses import JsonResponse
 from service.metrics import Metrics
 
 HEALTH_SECONDS: Final = 1.0
@@ -48,7 +48,7 @@ def monitor(health: Health, metrics: Metrics) -> Starlette:
 
     async def healthz(_: Request) -> Response:
         is_well = await health.is_well()
-        return json_response(b'{"status":"ok"}' if is_well else b'{"status":"failing"}', 200 if is_well else 503)
+        return JsonResponse(b'{"status":"ok"}' if is_well else b'{"status":"failing"}', 200 if is_well else 503)
 
     async def numbers(_: Request) -> Response:
         return Response(metrics.text(), media_type="text/plain; version=0.0.4")

@@ -1,11 +1,12 @@
 """The machine-readable contract, made from the catalogue."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from data.logs.reported import SCHEMA
 from queries import CATALOG, JOBS, Entry, Field
 from service.http.live_visits import MOST_VISITS
-from service.http.parameters import DEFAULT_RANGE, RANGES, TRAFFIC_TYPES
+from service.http.parameters import DEFAULT_RANGE, RANGES, TRAFFIC_TYPES, parameters_of
 
 _ERRORS: Final = {
     "400": "A parameter or the body cannot be understood.",
@@ -45,7 +46,7 @@ _PARAMETERS: Final = {
 
 def document(base_path: str) -> dict[str, Any]:
     """The OpenAPI 3.1 document of a service under `base_path`."""
-    routes = {f"/analytics/{entry.name}": _route(entry, _parameters(entry)) for entry in CATALOG}
+    routes = {f"/analytics/{entry.name}": _route(entry, parameters_of(entry)) for entry in CATALOG}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -120,7 +121,7 @@ def schema_of(entry: Entry) -> dict[str, Any]:
     return row if entry.shape == "row" else {"type": "array", "items": row}
 
 
-def _route(entry: Entry, parameters: list[str]) -> dict[str, Any]:
+def _route(entry: Entry, parameters: Sequence[str]) -> dict[str, Any]:
     return {
         "get": {
             "operationId": entry.name,
@@ -205,10 +206,6 @@ def _api_key() -> dict[str, Any]:
 def _public(name: str, summary: str) -> dict[str, Any]:
     ok = _response({"type": "object"}, "The answer.")
     return {"get": {"operationId": name, "summary": summary, "security": [], "responses": {"200": ok}}}
-
-
-def _parameters(entry: Entry) -> list[str]:
-    return [name for name in _PARAMETERS if name != "traffic_type" or entry.takes_traffic_type]
 
 
 def _response(schema: dict[str, Any], description: str) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -14,8 +16,10 @@ from service.http.errors import BadParameter
 RANGES: Final = {"7d": 7, "30d": 30, "90d": 90}
 DEFAULT_RANGE: Final = "30d"
 COMMON: Final = ("range", "start_date", "end_date", "short_code", "target_url", "domain")
-LONGEST_VALUE: Final = 2_048
-LONGEST_SPAN: Final = 36_600  # days
+MAX_VALUE_LENGTH: Final = 2_048
+MAX_DAYS: Final = 36_600
+MAX_CACHED_QUERY_BYTES: Final = 512
+"""Of query strings whose parsed parameters are remembered."""
 
 NO_LINK: Final = ""
 """The short code of no visit: what an unknown target_url is resolved to, so that it never widens the answer."""
@@ -35,25 +39,45 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
 
 
-def read_query(query_string: bytes, entry: Entry) -> dict[str, str]:
-    """The parameters that `entry` knows. Raises BadParameter for one given twice or too long."""
+def parse_query(query_string: bytes, entry: Entry) -> Mapping[str, str]:
+    """The parameters of `entry` in a query string. Raises BadParameter for one given twice or too long."""
+    known = parameters_of(entry)
+    parse = _parse if len(query_string) <= MAX_CACHED_QUERY_BYTES else _parse.__wrapped__
+    return parse(query_string, known)
+
+
+def validate(pairs: Iterable[tuple[str, str]], entry: Entry) -> Mapping[str, str]:
+    """The pairs that are parameters of `entry` as a mapping, without empty ones. Raises BadParameter."""
+    return _validated(pairs, parameters_of(entry))
+
+
+def parameters_of(entry: Entry) -> tuple[str, ...]:
+    """The names of the parameters that change the answer of an entry."""
+    return _parameters(entry.takes_traffic_type, entry.takes_short_code)
+
+
+@lru_cache
+def _parameters(traffic_type: bool, short_code: bool) -> tuple[str, ...]:
+    left_out = {"short_code": not short_code, "traffic_type": not traffic_type}
+    return tuple(name for name in (*COMMON, "traffic_type") if not left_out.get(name))
+
+
+@lru_cache(1_024)
+def _parse(query_string: bytes, known: tuple[str, ...]) -> Mapping[str, str]:
+    """Parse a query string; the same string has the same result on any day, for any caller."""
     pairs = parse_qsl(query_string.decode("latin-1"), keep_blank_values=True, errors="replace")
-    return checked(pairs, entry)
+    return MappingProxyType(_validated(pairs, known))
 
 
-def checked(pairs: Iterable[tuple[str, str]], entry: Entry) -> dict[str, str]:
-    """The pairs that `entry` knows as a mapping, without empty ones. Raises BadParameter."""
-    known = {*COMMON, *(["traffic_type"] if entry.takes_traffic_type else [])}
-    if not entry.takes_short_code:
-        known.remove("short_code")
+def _validated(pairs: Iterable[tuple[str, str]], known: tuple[str, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in pairs:
         if name not in known:
             continue
         if name in found:
             raise BadParameter(name, "is given twice", "Give it once.")
-        if len(value) > LONGEST_VALUE:
-            raise BadParameter(name, "is too long", f"Use at most {LONGEST_VALUE:,} characters.")
+        if len(value) > MAX_VALUE_LENGTH:
+            raise BadParameter(name, "is too long", f"Use at most {MAX_VALUE_LENGTH:,} characters.")
         found[name] = value
     return {name: value for name, value in found.items() if value}
 
@@ -100,8 +124,8 @@ def _custom_days(start: date, end: date, today: date) -> tuple[date, date]:
         raise BadParameter(
             "start_date", f"lies after the last day, {end}", "Use a day on or before end_date and today."
         )
-    if (end - start).days >= LONGEST_SPAN:
-        raise BadParameter("start_date", "lies too far back", f"Ask for at most {LONGEST_SPAN:,} days.")
+    if (end - start).days >= MAX_DAYS:
+        raise BadParameter("start_date", "lies too far back", f"Ask for at most {MAX_DAYS:,} days.")
     return start, end
 
 

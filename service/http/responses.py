@@ -1,16 +1,28 @@
 """From bytes and problems to HTTP responses, all of them JSON."""
 
+from collections.abc import Mapping
+
 import orjson
 from starlette.responses import Response
 
 from service.http.errors import Problem
 
 
-def json_response(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+class JsonResponse(Response):
     """A response of bytes that are JSON already."""
-    return Response(body, status, headers, media_type="application/json")
+
+    def __init__(self, body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(body, status, headers)
+
+    def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
+        """Encode the headers: those given, then length and type of the body."""
+        self.raw_headers = [
+            *((name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()),
+            (b"content-length", b"%d" % len(self.body)),
+            (b"content-type", b"application/json"),
+        ]
 
 
-def render(problem: Problem) -> Response:
+def render(problem: Problem) -> JsonResponse:
     """The one shape of every error."""
-    return json_response(orjson.dumps(problem.body), problem.status, problem.headers)
+    return JsonResponse(orjson.dumps(problem.body), problem.status, problem.headers)

@@ -1,12 +1,13 @@
-"""What a client may not do to a connection: say nothing, trickle, send headers without end, never read, be too many.
+"""Limits of a connection: idle time, slow or oversized headers and bodies, unread answers, too many connections.
 
-One look at every open connection twice a second keeps the deadlines; a request costs a few attributes and no timer.
-Time in which the service works, or lets a client wait, counts for nobody.
+A sweep over all open connections twice a second enforces the deadlines; a request costs a few attributes and no timer.
+Time in which the service itself works, or makes a client wait, does not count.
 """
 
 import asyncio
+import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from functools import partial
 from typing import Final, cast
@@ -16,11 +17,9 @@ import orjson
 from uvicorn._types import ASGIReceiveEvent
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from service.http.errors import HeadersTooLarge, Malformed, Problem, TimedOut
-from service.http.middleware import Front
-from service.server.headers import MOST_HEADER_BYTES, MOST_URL_BYTES, check_host, check_size, check_upgrade
-from service.server.slots import Places
-from service.server.sockets import Lingering, reset_when_closed, unread_bytes
+from service.http.errors import HeadersTooLarge, Malformed, Problem, TimedOut, UrlTooLong
+from service.http.middleware import RequestMiddleware
+from service.server.slots import ConnectionSlots, Lingering, reset_when_closed, unread_bytes
 
 SWEEP_SECONDS: Final = 0.5
 """Between two looks at the connections; deadlines are kept as exactly as that."""
@@ -34,145 +33,159 @@ BODY_SECONDS: Final = 60.0
 """From the end of a header to the end of its body: 4 MiB get through at 70 KiB a second."""
 UNREAD_SECONDS: Final = 30.0
 """In which a client takes 64 KiB of an answer that waits for it, or all of it."""
-LEAST_READ: Final = 65_536
-MOST_JOINED_BYTES: Final = 16_384
-"""Of an answer that is copied to go out in one piece; of a large one, all who wait for it share what is held."""
+MIN_READ_BYTES: Final = 65_536
 LINGER_SECONDS: Final = 2.0
 """In which what a client still sends is thrown away after its request was refused: it is to read the refusal."""
 
+MAX_URL_BYTES: Final = 8_192
+MAX_HEADER_BYTES: Final = 65_536
+"""Of the names and values of a request's headers, each with the four bytes that part it from the next."""
+MAX_HEADERS: Final = 100
 PIECE_BYTES: Final = 16_384
 """Of what has come, for the parser at a time: so much may be beyond a limit before that is seen."""
-MOST_UNTOLD_BYTES: Final = MOST_URL_BYTES + MOST_HEADER_BYTES
-"""Since the last beginning of a request or piece of a body: the parser tells of a header only when it has ended."""
-MOST_WAITING: Final = 64
+MAX_UNPARSED_BYTES: Final = MAX_URL_BYTES + MAX_HEADER_BYTES
+"""Since the last beginning of a request or piece of a body: the parser reports a header only when it has ended."""
+MAX_PIPELINED: Final = 64
 """Requests of one connection that wait for the one before them; a source has 60 answered in a minute."""
-CROWD: Final = 512
-"""Connections of which an event loop may, busy with some, find others ready that were not when it began."""
 
 
-class Guard:
-    """What the connections of one server share: the way to refuse, the places and the time."""
+_HOST: Final = re.compile(rb"[\w.~!$&'()*+,;=%:\[\]-]*", re.ASCII)
 
-    def __init__(self, front: Front, places: Places) -> None:
+Headers = Sequence[tuple[bytes, bytes]]
+
+
+class ConnectionLimits:
+    """What the connections of one server share: how to refuse a request, the slots, and the time of the last sweep."""
+
+    def __init__(self, front: RequestMiddleware, slots: ConnectionSlots) -> None:
         self.front = front
-        self.places = places
-        self.now = 0.0  # at the last look; it stands still with the process, when no client can be heard
+        self.slots = slots
+        self.now = 0.0  # at the last sweep; it stands still while the process does, when no client can be heard
 
-    def protocol(self) -> type["GuardedProtocol"]:
-        """The protocol of connections that this guards."""
-        return type("Protocol", (GuardedProtocol,), {"guard": self})
+    def protocol(self) -> type["LimitedHttpProtocol"]:
+        """The protocol class of connections within these limits."""
+        return type("Protocol", (LimitedHttpProtocol,), {"limits": self})
 
     async def sweep(self, connections: Iterable[asyncio.Protocol]) -> None:
-        """End, for ever, connections whose time is up."""
+        """Close connections that are past a deadline, until cancelled."""
         looked_at = time.monotonic()
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             self.now += min(time.monotonic() - looked_at, 2 * SWEEP_SECONDS)
             looked_at = time.monotonic()
             for number, connection in enumerate([*connections], 1):
-                if cast("GuardedProtocol", connection).end_if_late() or number % 50 == 0:
+                if cast("LimitedHttpProtocol", connection).close_if_expired() or number % 50 == 0:
                     await asyncio.sleep(0)  # whoever waits for an answer comes first
 
 
-class _Awaited(Enum):
-    """What a connection waits for."""
+class _State(Enum):
+    """What a connection waits for from its client."""
 
-    REQUEST = "the first byte of a request"
+    IDLE = "the first byte of a request"
     HEADER = "the end of a header"
     BODY = "the end of a body"
-    END = "nothing more from its client"
+    CLOSING = "nothing more"
 
 
-class GuardedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol within limits. What it refuses counts for its source and is told in JSON."""
+class LimitedHttpProtocol(HttpToolsProtocol):
+    """uvicorn's protocol within limits. What it refuses counts for its source and is answered in JSON.
 
-    guard: Guard
+    The parser's callbacks move a connection from state to state; close_if_expired() looks at the deadlines:
+
+        state     next state, and what leads to it      deadline, and what happens then
+        IDLE      HEADER   on_message_begin             IDLE_SECONDS from _state_since: closed in silence
+        HEADER    BODY     on_headers_complete          HEADER_SECONDS from _state_since: 408
+        BODY      IDLE     on_message_complete          BODY_SECONDS from _state_since, or
+                                                        BODY_PAUSE_SECONDS from _received_at: 408
+        any       CLOSING  _refuse: bad bytes, a limit, a deadline
+        CLOSING   -        what comes is thrown away    LINGER_SECONDS from _state_since: closed
+        any       -        an answer is not read        UNREAD_SECONDS from _unread_since: reset
+
+    A request without a body passes BODY within one call. While an answer is computed IDLE and CLOSING have no deadline,
+    and _state_since starts anew when it has been sent. _received_at is when bytes came last. _unread_bytes wait for the
+    client to read them; _unread_since is when they last were none or MIN_READ_BYTES more. _unparsed_bytes came since
+    the parser last reported the beginning of a request or a piece of a body: it reports a header when it has ended.
+    """
+
+    limits: ConnectionLimits
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Begin, or close at once where there is no room."""
+        """Begin, or close at once when there is no slot."""
         super().connection_made(transport)
-        self._awaited = _Awaited.REQUEST
-        self._since = self._moved = self._unread_since = self.guard.now
-        self._unread = self._untold_bytes = 0
+        self._state = _State.IDLE
+        self._state_since = self._received_at = self._unread_since = self.limits.now
+        self._unread_bytes = self._unparsed_bytes = 0
         self._refusal: Problem | None = None
-        self._was_short = True
-        self._source = self.guard.places.take(self.client)
+        self._source = self.limits.slots.acquire(self.client)
         if self._source is None:
             transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give the place back."""
+        """Give the slot back."""
         super().connection_lost(exc)
         if self._source is not None:
-            self.guard.places.leave(self._source)
+            self.limits.slots.release(self._source)
 
     def data_received(self, data: bytes) -> None:
-        """Read on. Whatever is wrong with the request ends the connection."""
-        if self._awaited is _Awaited.END:
+        """Parse what came. Whatever is wrong with a request ends the connection."""
+        if self._state is _State.CLOSING:
             return
-        self._is_prompt = self._was_short and len(self.connections) < CROWD
-        self._was_short = len(data) <= PIECE_BYTES  # else the loop reads on at once
         try:
             for begin in range(0, len(data), PIECE_BYTES):
                 self._feed(data[begin : begin + PIECE_BYTES])
         except (httptools.HttpParserError, Problem) as error:
             found = error if isinstance(error, Problem) else error.__context__
             self._refuse(found if isinstance(found, Problem) else Malformed())
-        self._moved = self.guard.now
-        if self._awaited is not _Awaited.REQUEST and self.cycle is not None:  # an answer may come before its end
+        self._received_at = self.limits.now
+        if self._state is not _State.IDLE and self.cycle is not None:  # an answer may come before its end
             self.cycle.transport = Lingering(self.transport, self.linger)
             self.cycle.receive = partial(self._receive, self.cycle)  # type: ignore[method-assign]
 
     def _feed(self, data: bytes) -> None:
-        self._untold_bytes += len(data)
+        self._unparsed_bytes += len(data)
         while data:
             try:
                 self.parser.feed_data(data)
                 break
             except httptools.HttpParserUpgrade as upgrade:  # to what is not spoken here: the next request follows
                 data = data[upgrade.args[0] :]
-        if self._untold_bytes > MOST_UNTOLD_BYTES:
+        if self._unparsed_bytes > MAX_UNPARSED_BYTES:
             raise HeadersTooLarge
-        if self._awaited is _Awaited.HEADER:
-            check_size(self.url, self.headers, self._untold_bytes + PIECE_BYTES)
+        if self._state is _State.HEADER:
+            check_size(self.url, self.headers, self._unparsed_bytes + PIECE_BYTES)
 
     def on_message_begin(self) -> None:
         """A request begins."""
         super().on_message_begin()
-        self._awaited = _Awaited.HEADER
-        self._since = self.guard.now
-        self._untold_bytes = 0
+        self._state = _State.HEADER
+        self._state_since = self.limits.now
+        self._unparsed_bytes = 0
 
     def on_headers_complete(self) -> None:
         """A request can be answered. Raises UrlTooLong, HeadersTooLarge or Malformed."""
-        check_size(self.url, self.headers, self._untold_bytes + PIECE_BYTES)
-        check_host(self.headers, self.parser.get_http_version())
-        if self.parser.should_upgrade():
-            check_upgrade(self.headers)
-        if len(self.pipeline) >= MOST_WAITING:
+        check_size(self.url, self.headers, self._unparsed_bytes + PIECE_BYTES)
+        check_headers(self.headers, self.parser.get_http_version(), is_upgrade=self.parser.should_upgrade())
+        if len(self.pipeline) >= MAX_PIPELINED:
             raise Malformed("Too many requests wait on this connection.", "Wait for answers before you send more.")
-        if self._is_answered_at_once():
-            return
         super().on_headers_complete()
         self.headers = []  # what follows a body does not change a request that is under way
-        self._awaited = _Awaited.BODY
-        self._since = self.guard.now
+        self._state = _State.BODY
+        self._state_since = self.limits.now
 
     def on_body(self, body: bytes) -> None:
         """A piece of a body has come."""
         super().on_body(body)
-        self._untold_bytes = 0
+        self._unparsed_bytes = 0
 
     def on_message_complete(self) -> None:
         """A request has come whole."""
         if self.cycle is not None:
             super().on_message_complete()
-        self._is_prompt = False
-        self._awaited = _Awaited.REQUEST
-        self._since = self.guard.now
+        self._state = _State.IDLE
+        self._state_since = self.limits.now
 
     async def _receive(self, cycle: RequestResponseCycle) -> ASGIReceiveEvent:
-        """What an application gets of a body that has not come whole. Raises what is wrong with it."""
+        """What an application receives of a body. Raises what is wrong with the rest, once that is known."""
         event = await RequestResponseCycle.receive(cycle)
         if self._refusal and cycle.more_body:
             raise self._refusal
@@ -188,96 +201,99 @@ class GuardedProtocol(HttpToolsProtocol):
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)
         elif self._refusal:
-            self._turn_away(self._refusal)
-        elif self._awaited is _Awaited.REQUEST:
-            self._since = self.guard.now
-
-    def _is_answered_at_once(self) -> bool:
-        """Answer what needs no application; False where something is special about it."""
-        is_free = not (self._is_answering() or self.flow.write_paused)
-        is_plain = self.parser.should_keep_alive() and self.parser.get_http_version() == "1.1"
-        if not is_free or not is_plain or self.parser.get_method() != b"GET":
-            return False
-        answer = self.guard.front.at_once(self.url, cast("dict[str, object]", self.scope), is_prompt=self._is_prompt)
-        if answer is None:
-            return False
-        head, body = answer
-        standing = [b"%s: %s\r\n" % pair for pair in self.server_state.default_headers]
-        lines = b"".join((STATUS_LINE[200], *standing, head, b"\r\n"))
-        if len(body) > MOST_JOINED_BYTES:
-            self.transport.writelines((lines, body))
-        else:
-            self.transport.write(lines + body)
-        self.server_state.total_requests += 1
-        return True
+            self._send_error(self._refusal)
+        elif self._state is _State.IDLE:
+            self._state_since = self.limits.now
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
     def _refuse(self, problem: Problem) -> None:
-        """Take nothing more from this client, and tell it why when it is its turn."""
-        awaited, self._awaited = self._awaited, _Awaited.END
+        """Take nothing more from this client, and answer why once the requests before are answered."""
+        state, self._state = self._state, _State.CLOSING
         self._refusal = problem
         if not self._is_answering():
-            if awaited is _Awaited.BODY:  # its request is answered already
+            if state is _State.BODY:  # its request is answered already
                 self.transport.close()
             else:
-                self._turn_away(problem)
-        elif awaited is _Awaited.BODY:
+                self._send_error(problem)
+        elif state is _State.BODY:
             self.cycle.keep_alive = False
             self.cycle.message_event.set()  # whoever waits for the body learns it
 
-    def _turn_away(self, problem: Problem) -> None:
-        told, headers = self.guard.front.turned_away(self.client, problem)
-        body = orjson.dumps(told.body)
+    def _send_error(self, problem: Problem) -> None:
+        answer, headers = self.limits.front.rejected(self.client, problem)
+        body = orjson.dumps(answer.body)
         own = [(b"content-length", b"%d" % len(body)), (b"connection", b"close")]
         lines = [b"%s: %s\r\n" % pair for pair in (*self.server_state.default_headers, *own, *headers)]
-        self.transport.write(b"".join((STATUS_LINE[told.status], *lines, b"\r\n", body)))
+        self.transport.write(b"".join((STATUS_LINE[answer.status], *lines, b"\r\n", body)))
         self.linger()
 
     def linger(self) -> None:
-        """Say and take nothing more, and close when the client has had time to read."""
-        self._awaited, self._since, self._refusal = _Awaited.END, self.guard.now, None
+        """Send and take nothing more, and close when the client has had time to read."""
+        self._state, self._state_since, self._refusal = _State.CLOSING, self.limits.now, None
         self.pipeline.clear()
         self.transport.write_eof()
         self.flow.resume_reading()
 
-    def end_if_late(self) -> bool:
-        """End this connection if its time is up, and tell whether it was."""
+    def close_if_expired(self) -> bool:
+        """Close this connection if it is past a deadline; whether it was."""
         if self._is_unread():
             self.cut()
             return True
         if self.transport.is_closing():
             return False
         if self.flow.read_paused or (self._is_answering() and self.cycle.waiting_for_100_continue):
-            self._since = self._moved = self.guard.now
-        return self._is_late()
+            self._state_since = self._received_at = self.limits.now
+        return self._close_expired()
 
-    def _is_late(self) -> bool:
-        now = self.guard.now - SWEEP_SECONDS  # so much later than it says may be when something happened
-        waited, paused = now - self._since, now - self._moved
-        silence = IDLE_SECONDS if self._awaited is _Awaited.REQUEST else LINGER_SECONDS
-        if self._awaited is _Awaited.HEADER and waited > HEADER_SECONDS:
+    def _close_expired(self) -> bool:
+        now = self.limits.now - SWEEP_SECONDS  # so much later than it says may be when something happened
+        waited, paused = now - self._state_since, now - self._received_at
+        silence = IDLE_SECONDS if self._state is _State.IDLE else LINGER_SECONDS
+        if self._state is _State.HEADER and waited > HEADER_SECONDS:
             self._refuse(TimedOut("header"))
-        elif self._awaited is _Awaited.BODY and (waited > BODY_SECONDS or paused > BODY_PAUSE_SECONDS):
+        elif self._state is _State.BODY and (waited > BODY_SECONDS or paused > BODY_PAUSE_SECONDS):
             self._refuse(TimedOut("body"))
-        elif self._awaited in (_Awaited.REQUEST, _Awaited.END) and waited > silence and not self._is_answering():
+        elif self._state in (_State.IDLE, _State.CLOSING) and waited > silence and not self._is_answering():
             self.transport.close()
         else:
             return False
         return True
 
     def cut(self) -> None:
-        """End this connection at once; the system is not to keep what its client does not take, either."""
+        """Reset this connection at once, so that the system drops what its client does not read, too."""
         reset_when_closed(self.transport.get_extra_info("socket"))
         self.transport.abort()
 
     def _is_unread(self) -> bool:
-        """Whether the client takes nothing of what waits for it."""
+        """Whether the client has read nothing for UNREAD_SECONDS of what waits for it."""
         left = self.transport.get_write_buffer_size()
         if left:  # it shrinks by leaps only: the system holds megabytes
             left += unread_bytes(self.transport.get_extra_info("socket"))
-        if left == 0 or self._unread == 0 or left <= self._unread - LEAST_READ:
-            self._unread, self._unread_since = left, self.guard.now
-        self._unread = max(self._unread, left)
-        return self.guard.now - self._unread_since > UNREAD_SECONDS
+        if left == 0 or self._unread_bytes == 0 or left <= self._unread_bytes - MIN_READ_BYTES:
+            self._unread_bytes, self._unread_since = left, self.limits.now
+        self._unread_bytes = max(self._unread_bytes, left)
+        return self.limits.now - self._unread_since > UNREAD_SECONDS
+
+
+def check_size(url: bytes, headers: Headers, max_bytes: int) -> None:
+    """Check URL and headers, of which at most `max_bytes` have come. Raises UrlTooLong or HeadersTooLarge."""
+    if len(url) > MAX_URL_BYTES:
+        raise UrlTooLong(MAX_URL_BYTES)
+    if len(headers) > MAX_HEADERS or (
+        max_bytes > MAX_HEADER_BYTES  # else they cannot be too large
+        and sum(len(name) + len(value) + 4 for name, value in headers) > MAX_HEADER_BYTES
+    ):
+        raise HeadersTooLarge
+
+
+def check_headers(headers: Headers, version: str, *, is_upgrade: bool) -> None:
+    """Check for one valid Host (RFC 9112, 3.2), and for no body beside Upgrade. Raises Malformed."""
+    hosts = [value for name, value in headers if name == b"host"]
+    if len(hosts) != 1 and (hosts or version == "1.1"):
+        raise Malformed("There must be one header Host.", "Send the name that you connect to, once.")
+    if hosts and not _HOST.fullmatch(hosts[0]):
+        raise Malformed("The header Host names no host.", "Send the name that you connect to, and its port.")
+    if is_upgrade and any(name in {b"content-length", b"transfer-encoding"} for name, _ in headers):
+        raise Malformed("A body and the header Upgrade do not go together.", "Send it without Upgrade.")

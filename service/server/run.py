@@ -14,11 +14,10 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from data import BadInput
-from service.http.middleware import Front
+from service.http.middleware import RequestMiddleware
 from service.metrics import Reading
-from service.server.connection import UNREAD_SECONDS, Guard, GuardedProtocol
-from service.server.slots import MOST_OPEN, Places
-from service.server.sockets import give_up_after
+from service.server.connection import UNREAD_SECONDS, ConnectionLimits, LimitedHttpProtocol
+from service.server.slots import MAX_OPEN, ConnectionSlots, give_up_after
 
 GRACE_SECONDS: Final = 10
 """From the signal to the end of the process, when clients are as slow as they can."""
@@ -57,13 +56,13 @@ class _Server(uvicorn.Server):
 class _MainServer(_Server):
     """A server that ends by itself when told to, however slow its clients, instead of dying of the signal."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], guard: Guard) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], limits: ConnectionLimits) -> None:
         super().__init__(config, ready)
-        self._guard = guard
+        self._limits = limits
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and watch over the connections from now on."""
-        self._sweep = asyncio.create_task(self._guard.sweep(self.server_state.connections))
+        self._sweep = asyncio.create_task(self._limits.sweep(self.server_state.connections))
         await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -78,7 +77,7 @@ class _MainServer(_Server):
 
     def _cut(self) -> None:
         for connection in [*self.server_state.connections]:
-            cast("GuardedProtocol", connection).cut()
+            cast("LimitedHttpProtocol", connection).cut()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -114,7 +113,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def serve_on(
-    front: Front,
+    front: RequestMiddleware,
     listener: socket.socket,
     ready: Callable[[], None],
     monitor: tuple[ASGIApp, socket.socket] | None = None,
@@ -129,17 +128,17 @@ def serve_on(
 
 
 async def _serve(
-    front: Front,
+    front: RequestMiddleware,
     listener: socket.socket,
     ready: Callable[[], None],
     monitor: tuple[ASGIApp, socket.socket] | None,
 ) -> None:
-    places = Places(front.limiter.sources, _room())
-    front.metrics.add(Reading("traffic_connections", "Open connections.", lambda: len(places)))
-    guard = Guard(front, places)
-    config = _config(front, guard.protocol(), "on", GRACE_SECONDS)
+    slots = ConnectionSlots(front.limiter.sources, _room())
+    front.metrics.add(Reading("traffic_connections", "Open connections.", lambda: len(slots)))
+    limits = ConnectionLimits(front, slots)
+    config = _config(front, limits.protocol(), "on", GRACE_SECONDS)
     async with _monitored(monitor):
-        await _MainServer(config, ready, guard).serve([listener])
+        await _MainServer(config, ready, limits).serve([listener])
 
 
 @contextlib.asynccontextmanager
@@ -180,13 +179,13 @@ def _config(
 def _room() -> int:
     """Let this process open as many files as it may need; how many connections it has room for."""
     if sys.platform == "win32":
-        return MOST_OPEN
+        return MAX_OPEN
     import resource  # noqa: PLC0415  # there is none for Windows
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_OPEN + OTHER_FILES
+    wanted = MAX_OPEN + OTHER_FILES
     if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return MOST_OPEN
+        return MAX_OPEN
     soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     return max(soft - OTHER_FILES, soft // 2)

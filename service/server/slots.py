@@ -1,44 +1,103 @@
-"""Who holds how many of the connections that a server has room for."""
+"""How many connections each source may hold, and what the operating system knows and does of one."""
 
+import asyncio
+import socket
+import struct
+import sys
 from collections import Counter
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Protocol
 
 from service.http.rate_limit import Sources
 
-MOST_PER_SOURCE: Final = 64
-MOST_OPEN: Final = 2_048
+MAX_PER_SOURCE: Final = 64
+MAX_OPEN: Final = 2_048
 FEW: Final = 4
-"""The last eighth of all places is for sources with fewer connections: a few sources cannot take them all."""
+"""Sources with fewer connections may also take the last eighth of all slots: a few sources cannot take them all."""
+
+_RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: on, for 0 seconds
 
 
-class Places:
-    """The places for connections. A trusted proxy, which brings many clients, takes as many as there are."""
+class ConnectionSlots:
+    """A slot for each open connection. A trusted proxy, which brings many clients, may take as many as there are."""
 
-    def __init__(self, sources: Sources, most_open: int = MOST_OPEN) -> None:
+    def __init__(self, sources: Sources, max_open: int = MAX_OPEN) -> None:
         self._sources = sources
-        self._most_open = most_open
+        self._max_open = max_open
         self._open = 0
         self._held: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        """How many are taken."""
+        """How many are in use."""
         return self._open
 
-    def take(self, client: tuple[str, int] | None) -> str | None:
-        """Take a place: the name under which to leave it. None when there is none."""
+    def acquire(self, client: tuple[str, int] | None) -> str | None:
+        """Take a slot: the source to release it for. None when there is none left for this client."""
         is_proxy = client is not None and self._sources.is_trusted(client[0])
         source = "" if is_proxy else self._sources.of({"client": client, "headers": []}) or "unknown"
         held = self._held[source] if source else 0
-        room = self._most_open - (self._most_open // 8 if held >= FEW else 0)
-        if held >= MOST_PER_SOURCE or self._open >= room:
+        room = self._max_open - (self._max_open // 8 if held >= FEW else 0)
+        if held >= MAX_PER_SOURCE or self._open >= room:
             return None
         self._open += 1
         self._held[source] += 1
         return source
 
-    def leave(self, source: str) -> None:
-        """Leave a place."""
+    def release(self, source: str) -> None:
+        """Give back a slot of a source."""
         self._open -= 1
         self._held[source] -= 1
         if not self._held[source]:
             del self._held[source]
+
+
+class AnySocket(Protocol):
+    """A socket, or what an event loop shows of one."""
+
+    def fileno(self) -> int:
+        """Its number."""
+
+    def setsockopt(self, level: int, name: int, value: int | bytes, /) -> None:
+        """Set an option."""
+
+
+def reset_when_closed(connection: AnySocket) -> None:
+    """Let nothing be kept that was written and not read, once a connection is closed."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+
+
+def give_up_after(listener: AnySocket, seconds: float) -> None:
+    """Let connections end of which nothing is read for so long, also when they are closed already."""
+    if sys.platform == "linux":
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * seconds))
+
+
+def unread_bytes(connection: AnySocket) -> int:
+    """How much was written and not yet received; 0 where the system does not tell."""
+    if sys.platform != "linux":
+        return 0
+    import fcntl  # noqa: PLC0415  # not everywhere
+    import termios  # noqa: PLC0415
+
+    return int.from_bytes(fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+
+
+class Lingering(asyncio.Transport):
+    """A transport that is not closed at once, but by a way of its own: what it sent last would be lost."""
+
+    def __init__(self, transport: asyncio.Transport, end: Callable[[], None]) -> None:
+        super().__init__()
+        self._transport = transport
+        self._end = end
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Send a piece."""
+        self._transport.write(data)
+
+    def is_closing(self) -> bool:
+        """Whether nothing can be sent any more."""
+        return self._transport.is_closing()
+
+    def close(self) -> None:
+        """End."""
+        self._end()

@@ -24,17 +24,18 @@ import pytest
 
 import queries.warehouse
 from data.store.files import sha256_of
-from queries import ANSWERS, EngineLost, FilesGone, QueryFailed, QueryTimeout, Scope, Warehouse
+from queries import ENTRIES, EngineLost, FilesGone, QueryFailed, QueryTimeout, Scope, Warehouse
 from queries.watchdog import Watchdog
-from service.http.answers import MOST_COMPUTING, Answers, Workers
-from service.http.cache import AnswerCache, Slot
+from service.http.answers import Answers
+from service.http.cache import AnswerCache
+from service.http.query_batch import MAX_BATCHES, Workers
 from tests.faults.trials import scaled
 from tests.visits import land, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
 WEEK = "start_date=2026-03-02&end_date=2026-03-08"
 ROOT = Path(__file__).parent.parent.parent
-OVERVIEW = ANSWERS["traffic-overview"]
+OVERVIEW = ENTRIES["traffic-overview"]
 FOR_EVER = "SELECT count(*) FROM range(10000000) AS a(x), range(10000000) AS b(y) WHERE (x + y) % 7 = x"
 SLOW_TO_FETCH = "SELECT unnest(range(1000)) FROM range(100000000)"
 
@@ -240,21 +241,22 @@ def test_who_comes_while_the_one_before_leaves_is_answered(lake, first):
     scope, workers = Scope("acme", *DAYS), Workers()
 
     async def ask(warehouse):
-        answers = Answers(warehouse, AnswerCache(), workers)
-        leaving = asyncio.create_task(answers.body(ANSWERS[first], scope))
+        cache = AnswerCache()
+        answers = Answers(warehouse, cache, workers)
+        leaving = asyncio.create_task(answers.body(ENTRIES[first], scope))
         while not warehouse.is_asked:
             await asyncio.sleep(0)
-        before = asyncio.create_task(answers.body(ANSWERS["devices"], scope)) if first == "dashboard" else None
+        before = asyncio.create_task(answers.body(ENTRIES["devices"], scope)) if first == "dashboard" else None
         await asyncio.sleep(0)
         leaving.cancel()
         await asyncio.sleep(0)
-        after = asyncio.create_task(answers.body(ANSWERS["devices"], scope))
+        after = asyncio.create_task(answers.body(ENTRIES["devices"], scope))
         for _ in range(20):
             await asyncio.sleep(0)
-        assert answers.cache.computing(Slot("devices", scope))  # to be shared by all who come
+        assert "devices" in {key.name for key, task in cache._running.items() if not task.cancelling()}  # to be shared
         warehouse.gate.set()
         found = {await staying for staying in (before, after) if staying}
-        while workers._computing:
+        while workers.batches:
             await asyncio.sleep(0)
         return found, await asyncio.gather(leaving, return_exceptions=True)
 
@@ -380,7 +382,7 @@ def devices(domain):
 
 def test_a_client_that_leaves_stops_its_query_and_gives_its_place_back(served):
     stopped = []
-    for number in range(scaled(MOST_COMPUTING + 8, 100)):
+    for number in range(scaled(MAX_BATCHES + 8, 100)):
         connection = served.begin(devices(f"ever{number}"))
         served.wait_until("began", f"ever{number}")
         stopped.append(served.leave(connection, f"ever{number}"))
@@ -435,7 +437,7 @@ def test_overload_is_shed_at_once_while_what_is_held_and_health_are_answered(ser
         begun = time.monotonic()
         waiting = [stack.enter_context(served.begin(devices(f"ever{number}"))) for number in range(many)]
         refused = {}
-        while len(refused) < many - MOST_COMPUTING:
+        while len(refused) < many - MAX_BATCHES:
             refused |= {connection: time.monotonic() - begun for connection in waiting if has_come(connection)}
             waiting = [connection for connection in waiting if connection not in refused]
             assert time.monotonic() - begun < 5

@@ -21,14 +21,14 @@ from pathlib import Path
 
 import pytest
 
-from service.server import connection as guard
+from service.server import connection as limits
 from service.settings import setting
 from tests.visits import land, visit
 
 IS_LONG = os.environ.get("TRAFFIC_FAULTS") == "all"
 SLOW_CONNECTIONS = 2_000 if IS_LONG else 300
-UNREAD_SECONDS = guard.UNREAD_SECONDS if IS_LONG else 6.0
-BODY_PAUSE_SECONDS = guard.BODY_PAUSE_SECONDS if IS_LONG else 5.0
+UNREAD_SECONDS = limits.UNREAD_SECONDS if IS_LONG else 6.0
+BODY_PAUSE_SECONDS = limits.BODY_PAUSE_SECONDS if IS_LONG else 5.0
 HURRIED = {
     "SWEEP_SECONDS": 0.05,
     "IDLE_SECONDS": 0.5,
@@ -49,8 +49,8 @@ ROW = b'{"path":"/x"}\n'
 def serving(lake, **constants):
     """The port and process of a `traffic serve` with other deadlines; it ends without having told of any trouble."""
     code = (
-        "import service.server.connection as guard, service.server.run as server, service.commands as commands\n"
-        "for module in (guard, server):\n"
+        "import service.server.connection as limits, service.server.run as server, service.commands as commands\n"
+        "for module in (limits, server):\n"
         f" vars(module).update({{name: value for name, value in {constants}.items() if name in vars(module)}})\n"
         "commands.main()"
     )
@@ -190,8 +190,8 @@ def test_slow_clients_are_cut_off_in_time_and_cost_others_nothing(filled):
         time.sleep(2)
         before = len(honest.seconds)
         kinds = {
-            "idle": Slow(port, b"", guard.IDLE_SECONDS),
-            "half a header": Slow(port, request("/healthz")[:-2], guard.HEADER_SECONDS),
+            "idle": Slow(port, b"", limits.IDLE_SECONDS),
+            "half a header": Slow(port, request("/healthz")[:-2], limits.HEADER_SECONDS),
             "half a body": Slow(port, body, BODY_PAUSE_SECONDS),
             "unread": Slow(port, request(LARGE, header), UNREAD_SECONDS, receive=4_096),
         }

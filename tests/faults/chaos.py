@@ -18,7 +18,7 @@ from data.maintenance.compaction import Compactor
 from data.maintenance.reclassification import Reclassifier
 from data.maintenance.retention import retain
 from data.store.pending import flush_all
-from queries import ANSWERS, Cubes, Scope, Warehouse
+from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from tests.faults.lakes import CHROME, GPTBOT, line
 
 BATCH = 10
@@ -85,11 +85,11 @@ def send():
 def maintain():
     """Give visits their files, merge files, count closed days, delete what may go."""
     lake = Lake(Path("lake"))
-    compactor, cubes = Compactor(lake), Cubes(lake)
+    compactor, rollups = Compactor(lake), RollupBuilder(lake)
     while True:
         flush_all(lake)
         compactor.run(wait=False)
-        cubes.run(wait=False)
+        rollups.run(wait=False)
         compactor.sweep()
         time.sleep(0.05)
 
@@ -121,7 +121,7 @@ def read():
         variables = warehouse.variables(scope)
         sql = "SELECT split_part(path, '/', 2), count(*) FROM visits_in_scope GROUP BY 1"
         found = Counter(dict(warehouse.rows(sql, variables)[1]))
-        counted = warehouse.answer(ANSWERS["traffic-overview"], variables)["total_visits"]
+        counted = warehouse.answer(ENTRIES["traffic-overview"], variables)["total_visits"]
         broken = {name: visits for name, visits in found.items() if visits != BATCH}
         if counted != found.total():
             broken["counted"] = counted

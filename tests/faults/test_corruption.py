@@ -14,7 +14,7 @@ from data import LakeDamaged
 from data.ingest.importer import Importer, Options
 from data.maintenance.verification import check
 from data.visits import VISITS
-from queries import ANSWERS, Scope, Warehouse
+from queries import ENTRIES, Scope, Warehouse
 from service.maintenance import Upkeep
 from tests.faults.lakes import log
 from tests.faults.trials import IS_LONG, scaled
@@ -134,12 +134,12 @@ WAYS = ("flip_bits", "truncate", "lengthen", "zero_a_page", "swap_names", "swap_
 
 def test_every_answer_is_right_or_names_the_file_that_is_not_what_was_written(filled, tell):
     choice, outcomes = random.Random(6), Counter(wrong=0, refused=0)
-    names = [name for name, entry in ANSWERS.items() if entry.shape != "parts"]
+    names = [name for name, entry in ENTRIES.items() if entry.shape != "parts"]
     with closing(Warehouse(filled)) as warehouse:
 
         def answers(some):
             variables = warehouse.variables(SCOPE)
-            return {name: warehouse.answer(ANSWERS[name], variables) for name in some}
+            return {name: warehouse.answer(ENTRIES[name], variables) for name in some}
 
         right = answers(names)
         for number in range(COPIES):

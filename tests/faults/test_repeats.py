@@ -10,7 +10,7 @@ from datetime import date
 
 import pytest
 
-from queries import ANSWERS, Scope, Warehouse
+from queries import ENTRIES, Scope, Warehouse
 from tests.faults.lakes import assert_no_address, assert_sound, log, opened, strays, sweep
 from tests.faults.trials import scaled
 from tests.faults.victims import nothing
@@ -58,7 +58,7 @@ def answers_of(folder):
         assert strays(lake) == set()
         with closing(Warehouse(lake)) as warehouse:
             variables = warehouse.variables(SCOPE)
-            told = {name: warehouse.answer(entry, variables) for name, entry in ANSWERS.items()}
+            told = {name: warehouse.answer(entry, variables) for name, entry in ENTRIES.items()}
     return json.loads(json.dumps(told, default=str))
 
 

@@ -16,7 +16,7 @@ from data.ingest.live import Intake
 from data.ingest.visitor_ids import salts_of
 from data.store.links import import_links, links_of
 from data.store.manifest import Exchange
-from queries import Cubes
+from queries import RollupBuilder
 from service.api_keys import Control
 from tests.faults.lakes import batches, line, log, opened, report, visits
 from tests.visits import land, visit
@@ -129,7 +129,7 @@ def secrets_to_erase(folder):
         land(lake, "acme", [of_day(1, "/canary-path", **goes), of_day(1, "/stays")])
         land(lake, "acme", [of_day(2, "/canary-path", **goes)])
         land(lake, "other", [of_day(1, "/other")])
-        Cubes(lake).run()
+        RollupBuilder(lake).run()
         report(Intake(lake), "waiting")
 
 
@@ -139,7 +139,7 @@ def old_days(folder):
         for name in ("acme", "other"):
             goes = {"user_agent": "canary-agent", "bot_category": "other_bot"}
             land(lake, name, [of_day(day, "/canary-path", **goes) for day in (1, 2)])
-        Cubes(lake).run()
+        RollupBuilder(lake).run()
         land(lake, "acme", [visit(visited_at=datetime.now(UTC).replace(tzinfo=None), path="/stays")])
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from data import Lake
-from queries import ANSWERS, QueryFailed, Scope, Warehouse, templates
+from queries import ENTRIES, QueryFailed, Scope, Warehouse, templates
 from tests.faults.trials import scaled
 from tests.visits import land as landed
 from tests.visits import links, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
 SECRET = "canary-secret"
-LEAVES = {leaf.name: leaf for entry in ANSWERS.values() for leaf in templates(entry)}
+LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in templates(entry)}
 VISITS = "{lake}/visits/organization=ant/day=2026-03-04"
 
 
@@ -208,7 +208,7 @@ def test_no_parameter_of_a_template_is_ever_taken_for_sql(warehouse, untouched):
         name, field = asked[number % len(asked)]
         scope = variables["scope"] | {field: text}
         assert warehouse.answer(LEAVES[name], variables | {"scope": scope}) == of_nothing[name, field]
-    assert warehouse.answer(ANSWERS["traffic-overview"], variables)["total_visits"] == 2
+    assert warehouse.answer(ENTRIES["traffic-overview"], variables)["total_visits"] == 2
     print(f"hostile parameters: {len(texts)} in {len(LEAVES)} templates, 0 taken for SQL")
 
 
@@ -243,7 +243,7 @@ def test_a_query_too_large_for_its_memory_fails_alone_and_leaves_nothing(lake):
         for _ in range(3):
             with pytest.raises(QueryFailed, match="Out of Memory"):
                 warehouse.rows(SPILLING, {})
-            overview = warehouse.answer(ANSWERS["traffic-overview"], warehouse.variables(Scope("ant", *DAYS)))
+            overview = warehouse.answer(ENTRIES["traffic-overview"], warehouse.variables(Scope("ant", *DAYS)))
             assert overview["total_visits"] == 2
     assert not list(lake.staging.glob("engine*"))
 
@@ -271,6 +271,6 @@ def test_a_lake_or_its_visits_may_lie_behind_a_link(tmp_path):
     for name in ("real", "linked"):
         lake = Lake(tmp_path / name)
         with closing(Warehouse(lake)) as warehouse:
-            overview = warehouse.answer(ANSWERS["traffic-overview"], warehouse.variables(Scope("ant", *DAYS)))
+            overview = warehouse.answer(ENTRIES["traffic-overview"], warehouse.variables(Scope("ant", *DAYS)))
         lake.manifest.close()
         assert overview["total_visits"] == 1

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from data import BOT_CATEGORIES, Lake
 from data.visits import CONFIDENCE_SCORES, DEVICE_TYPES, REFERRER_TYPES
-from queries import ANSWERS, Cubes, Scope, TrafficValue, Warehouse
+from queries import ENTRIES, RollupBuilder, Scope, TrafficValue, Warehouse
 from queries.rollups import Month
 from tests.recount import recount
 from tests.visits import Visit, land, links, visit
@@ -149,13 +149,13 @@ class Case(NamedTuple):
     scope: Scope
 
 
-class OwnCubes(Cubes):
+class OwnRollups(RollupBuilder):
     """Counts ahead for one organization of a lake; there are too many strangers in it."""
 
     organization = ""
 
-    def _work(self) -> list[Month]:
-        return [month for month in super()._work() if month.organization == self.organization]
+    def _months_to_build(self) -> list[Month]:
+        return [month for month in super()._months_to_build() if month.organization == self.organization]
 
 
 class World:
@@ -164,20 +164,20 @@ class World:
     def __init__(self, lake: Lake) -> None:
         self.lake = lake
         self.warehouse = Warehouse(lake, VALUES)
-        self.cubes = OwnCubes(lake)
+        self.rollups = OwnRollups(lake)
         self._numbers = count()
 
     def case(self, question: Question) -> Case:
         number = next(self._numbers)
         names = [str(number), f"{number}x", f"{number}X"]
-        self.cubes.organization = names[0]
+        self.rollups.organization = names[0]
         owned = [row | {"organization": names[0]} for row in question.links]
         strangers = [row | {"organization": names[1], "target_url": "https://stranger.example"} for row in owned]
         for turn in (1, 2):  # two imports
             for name, visits in zip(names, question.tenants, strict=True):
                 land(self.lake, name, visits[turn - 1 :: 2])
             if turn == question.counted_after:
-                self.cubes.run()
+                self.rollups.run()
         links(self.lake, names[0], owned)
         links(self.lake, names[1], strangers)
         all_visits = [
@@ -186,7 +186,7 @@ class World:
         return Case(all_visits, owned + strangers, Scope(names[0], *question.days, *question[3:6]))
 
     def answer(self, name: str, scope: Scope) -> list | dict:
-        return self.warehouse.answer(ANSWERS[name], self.warehouse.variables(scope))
+        return self.warehouse.answer(ENTRIES[name], self.warehouse.variables(scope))
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +201,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 @given(questions(counted_after=(1, 2, 3, 3, 3, 3)))
 def test_every_answer_equals_a_recount_by_hand(world, question):
     visits, known, scope = world.case(question)
-    for name, entry in ANSWERS.items():
+    for name, entry in ENTRIES.items():
         asked = scope if entry.takes_traffic_type else replace(scope, traffic_type=None)
         answer = world.answer(name, asked)
         expected = recount(name, visits, asked, known, VALUES, COUNTRIES)
@@ -254,7 +254,7 @@ def test_a_filter_never_adds_visits(world, question):
 def test_each_member_of_the_dashboard_equals_its_own_endpoint(world, question):
     scope = replace(world.case(question).scope, traffic_type=None)
     answer = world.answer("dashboard", scope)
-    assert answer == {member: world.answer(entry.name, scope) for member, entry in ANSWERS["dashboard"].members}
+    assert answer == {member: world.answer(entry.name, scope) for member, entry in ENTRIES["dashboard"].members}
 
 
 @brief

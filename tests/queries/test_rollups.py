@@ -1,10 +1,14 @@
-"""Cubes: closed days are counted ahead, and no answer is another for it; what changed since is counted again."""
+"""Rollups: closed days are counted ahead, and no answer is another for it; what changed since is counted again."""
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import queries.warehouse
@@ -14,9 +18,10 @@ from data.maintenance.erasure import GRACE, Criteria, Eraser, delete
 from data.maintenance.retention import retain
 from data.store import lake as lake_module
 from data.store.manifest import READERS_GRACE
-from data.store.rollups import unsound
-from queries import ANSWERS, Cubes, Scope, Warehouse
-from queries.variables import GATHERED, file_lists
+from data.store.rollups import seed_path, unsound
+from queries import ENTRIES, RollupBuilder, Scope, Warehouse
+from queries.prelude import prelude, relation_names, rollup_version, served_filters
+from queries.variables import LINK_VISITS, ROLLUP_FILTERS, file_lists, one_source, source_of
 from tests.visits import land, visit
 
 DAYS = (date(2026, 1, 31), date(2026, 2, 14))
@@ -29,7 +34,7 @@ SCOPES = [
     Scope("acme", *DAYS, traffic_type="ai_referral", domain="link.example"),
     Scope("bee", *DAYS),
 ]
-ALL = tuple(name for name, entry in ANSWERS.items() if entry.shape != "parts")
+ALL = tuple(name for name, entry in ENTRIES.items() if entry.shape != "parts")
 MANY = ("traffic-overview", "devices", "top-links", "bot-traffic", "ai-platform-market-share", "ai-to-human-conversion",
         "filter-values")  # fmt: skip
 SHORT = Scope("acme", date(2026, 2, 1), date(2026, 2, 28))
@@ -80,21 +85,26 @@ def warehouse(lake):
 
 def answers(warehouse: Warehouse, scope: Scope, names: tuple[str, ...] = MANY) -> dict:
     variables = warehouse.variables(scope)
-    return {name: warehouse.answer(ANSWERS[name], variables) for name in names}
+    return {name: warehouse.answer(ENTRIES[name], variables) for name in names}
 
 
 def recounted(warehouse: Warehouse, scope: Scope) -> dict:
     """The answers as the visits alone give them."""
     variables = warehouse.variables(scope)
-    variables |= {"open_files": variables["files"], "cubes": variables["cubes"][:1], "closed_days": []}
-    return {name: warehouse.answer(ANSWERS[name], variables) for name in MANY}
+    variables |= {
+        "uncovered_files": variables["files"],
+        "rollups": variables["rollups"][:1],
+        "closed_days": [],
+        "sources": one_source("all_visits"),
+    }
+    return {name: warehouse.answer(ENTRIES[name], variables) for name in MANY}
 
 
 def closed(warehouse: Warehouse, scope: Scope = SHORT) -> int:
     return len(warehouse.variables(scope)["closed_days"])
 
 
-def cubes(lake: Lake) -> list[Path]:
+def rollups(lake: Lake) -> list[Path]:
     rows = lake.manifest.rows("SELECT path FROM cubes WHERE deletable_at IS NULL ORDER BY path")
     return [lake.root / path for (path,) in rows]
 
@@ -105,53 +115,151 @@ def damage(path: Path) -> None:
     path.write_bytes(body)
 
 
-def test_every_answer_is_the_same_from_cubes_as_from_visits(lake, warehouse):
+def test_every_answer_is_the_same_from_rollups_as_from_visits(lake, warehouse):
     asked = [(SCOPES[0], ALL), *((scope, MANY) for scope in SCOPES[1:])]
     before = [answers(warehouse, *one) for one in asked]
     assert not any(closed(warehouse, scope) for scope in SCOPES)
-    Cubes(lake).run()
+    RollupBuilder(lake).run()
     assert all(closed(warehouse, scope) for scope in SCOPES)
     assert [answers(warehouse, *one) for one in asked] == before
 
 
+@pytest.mark.parametrize("scope", SCOPES, ids=lambda scope: str(scope.traffic_type or scope.short_code or scope.domain))
+def test_every_relation_has_the_same_rows_from_rollups_as_from_visits(lake, warehouse, scope):
+    RollupBuilder(lake).run()
+    land(lake, scope.organization, some(date(2026, 2, 5), visitor=5))  # a day that no rollup covers any more
+    served = warehouse.variables(scope)
+    counted = served | {"sources": one_source("all_visits")}
+    for name in relation_names():
+        days = "EXCLUDE (days)" if name.startswith("monthly") else ""  # visits give those of several months in one row
+        rows = f"SELECT DISTINCT * {days} FROM {name} ORDER BY ALL"
+        assert warehouse.rows(rows, served) == warehouse.rows(rows, counted), name
+
+
+# Which scopes rollups may serve
+
+
+SERVED_BY_TYPE = {
+    "daily_agents", "daily_categories", "daily_hours", "monthly_agent_pages", "monthly_link_sources"
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", [field.name for field in fields(Scope) if field.default is None])
+def test_a_filter_that_is_not_declared_makes_every_relation_read_all_visits(field):
+    filters = {"organization", "start_date", "end_date", field}
+    served = {name for name in relation_names() if source_of(name, filters) == "uncovered_visits"}
+    assert served == {"domain": {*relation_names()}, "traffic_type": SERVED_BY_TYPE}.get(field, set())
+
+
+def test_only_fields_of_a_scope_are_declared():
+    assert ROLLUP_FILTERS.union(*map(served_filters, relation_names())) <= {field.name for field in fields(Scope)}
+
+
+@dataclass(frozen=True)
+class ByCountry(Scope):
+    """A scope with one more filter, as somebody may add one."""
+
+    country: str | None = None
+
+
+def by_country(sql: str) -> str:
+    """The prelude with the filter: in the type of a scope, and where the caller's filter narrows the visits."""
+    condition = "(getvariable('scope').country IS NULL OR country = getvariable('scope').country)"
+    known = "is_in_scope(short_code, domain, bot_category"
+    return (
+        sql.replace("traffic_type VARCHAR\n", "traffic_type VARCHAR, country VARCHAR\n")
+        .replace(f"{known}) AS", f"{known}) AS {condition} AND")
+        .replace(f"{known})", f"{known}, country)")
+    )
+
+
+@pytest.mark.parametrize("code", [None, "sale"])
+def test_a_filter_that_somebody_adds_is_answered_from_all_visits(lake, monkeypatch, code):
+    german = [row for day in (9, 10) for row in some(date(2026, 2, day)) if row["country"] == "DE"]
+    land(lake, "german", german)
+    monkeypatch.setattr("queries.variables.prelude", lambda: [by_country(sql) for sql in prelude()])
+    warehouse = Warehouse(lake)
+    RollupBuilder(lake).run()
+    days = (date(2026, 2, 9), date(2026, 2, 10))
+    filtered = warehouse.variables(ByCountry("acme", *days, code, country="DE"))
+    assert set(filtered["sources"].values()) == {"all_visits"}
+    assert filtered["closed_days"] == [*days]
+    same = warehouse.variables(ByCountry("german", *days, code))
+    assert set(same["sources"].values()) == {"all_visits" if code else "uncovered_visits"}
+    for name in (*ALL, "dashboard"):
+        if name != "filter-values":  # which is for all visits
+            assert warehouse.answer(ENTRIES[name], filtered) == warehouse.answer(ENTRIES[name], same), name
+    assert warehouse.answer(ENTRIES["traffic-overview"], filtered)["total_visits"] > 0
+    warehouse.close()
+
+
+# What a lake has of rollups, and for how long
+
+
+def test_the_version_of_rollups_is_that_of_the_definitions_whatever_is_said_of_them(monkeypatch):
+    version: Callable[[], str] = rollup_version.__wrapped__
+    monkeypatch.setattr("queries.prelude.prelude", lambda: [f"-- More.\n{sql}  -- again" for sql in prelude()])
+    assert version() == rollup_version()
+    other = [sql.replace("status BETWEEN 400 AND 499", "status BETWEEN 400 AND 498") for sql in prelude()]
+    monkeypatch.setattr("queries.prelude.prelude", lambda: other)
+    assert version() != rollup_version()
+
+
+@pytest.mark.parametrize("found", ["missing", "damaged", "of other columns"])
+def test_the_empty_rollup_of_a_lake_is_written_where_it_is_not_as_it_should_be(lake, warehouse, found):
+    path = seed_path(lake)
+    schema, written = pq.read_schema(path), path.stat().st_mtime_ns
+    Warehouse(lake).close()
+    assert path.stat().st_mtime_ns == written
+    if found == "of other columns":
+        pq.write_table(pa.table({"relation": ["daily_devices"]}), path)
+    elif found == "damaged":
+        path.write_bytes(b"PAR1")
+    else:
+        path.unlink()
+    Warehouse(lake).close()
+    assert pq.read_schema(path) == schema
+    assert pq.read_metadata(path).num_rows == 0
+
+
 def test_closed_days_are_answered_without_a_look_at_their_visits(lake, warehouse):
     before = answers(warehouse, SHORT)
-    Cubes(lake).run()
+    RollupBuilder(lake).run()
     variables = warehouse.variables(SHORT)
-    assert variables["open_files"] == file_lists(lake, [])
+    assert variables["uncovered_files"] == file_lists(lake, [])
     variables["files"] = file_lists(lake, [])
-    assert {name: warehouse.answer(ANSWERS[name], variables) for name in before} == before
+    assert {name: warehouse.answer(ENTRIES[name], variables) for name in before} == before
 
 
 def test_a_second_run_finds_nothing_to_count(lake):
-    assert (Cubes(lake).run(), Cubes(lake).run()) == (3, 0)
+    assert (RollupBuilder(lake).run(), RollupBuilder(lake).run()) == (3, 0)
 
 
 def test_days_that_are_not_over_are_not_counted_ahead(lake, warehouse):
-    assert Cubes(lake, lambda: datetime(2026, 2, 10, 23, 59, tzinfo=UTC)).run() == 3
+    assert RollupBuilder(lake, lambda: datetime(2026, 2, 10, 23, 59, tzinfo=UTC)).run() == 3
     assert max(warehouse.variables(SHORT)["closed_days"]) == date(2026, 2, 9)
-    assert Cubes(lake, patience=timedelta(hours=1)).run() == 0  # all has landed just now
+    assert RollupBuilder(lake, patience=timedelta(hours=1)).run() == 0  # all has landed just now
 
 
 def test_late_visits_open_their_day_alone_and_a_later_run_closes_it(lake, warehouse):
-    Cubes(lake).run()
-    days, old = closed(warehouse), cubes(lake)
+    RollupBuilder(lake).run()
+    days, old = closed(warehouse), rollups(lake)
     land(lake, "acme", some(date(2026, 2, 5), visitor=5) + some(date(2026, 2, 13)))
     assert closed(warehouse) == days - 1
     assert answers(warehouse, SHORT) == recounted(warehouse, SHORT)
-    assert Cubes(lake).run() == 1
+    assert RollupBuilder(lake).run() == 1
     assert closed(warehouse) == days + 1
-    assert len(set(cubes(lake)) - set(old)) == 1
+    assert len(set(rollups(lake)) - set(old)) == 1
     assert answers(warehouse, SHORT) == recounted(warehouse, SHORT)
 
 
 def test_a_compacted_day_is_counted_from_its_new_file(lake, warehouse):
     land(lake, "acme", some(date(2026, 2, 5), visitor=5))
-    Cubes(lake).run()
+    RollupBuilder(lake).run()
     before, days = answers(warehouse, SHORT), closed(warehouse)
     Compactor(lake).run()
     assert closed(warehouse) == days - 1
-    assert Cubes(lake).run() == 1
+    assert RollupBuilder(lake).run() == 1
     assert closed(warehouse) == days
     assert answers(warehouse, SHORT) == before == recounted(warehouse, SHORT)
 
@@ -159,17 +267,17 @@ def test_a_compacted_day_is_counted_from_its_new_file(lake, warehouse):
 @pytest.mark.parametrize(
     "criteria", [Criteria(short_code="sale"), Criteria(visitor=9), Criteria(before=date(2026, 2, 9))], ids=str
 )
-def test_what_is_erased_is_in_no_answer_and_soon_in_no_cube(lake, warehouse, criteria):
-    Cubes(lake).run()
-    old = {path: path.read_bytes() for path in cubes(lake)}
+def test_what_is_erased_is_in_no_answer_and_soon_in_no_rollup(lake, warehouse, criteria):
+    RollupBuilder(lake).run()
+    old = {path: path.read_bytes() for path in rollups(lake)}
     erased = Eraser(lake).run("acme", criteria)
     assert answers(warehouse, SHORT) == recounted(warehouse, SHORT)
     gone = {lake.root / path for path in erased.dead}
-    assert {path for path in old if "acme" in str(path)} - gone <= set(cubes(lake))
+    assert {path for path in old if "acme" in str(path)} - gone <= set(rollups(lake))
     delete(lake, erased.dead, erased.ended_at + GRACE)
     kept = [path for path in old if path.exists()]
-    assert all("organization=bee" in str(path) or path in cubes(lake) for path in kept)
-    assert Cubes(lake).run() > 0
+    assert all("organization=bee" in str(path) or path in rollups(lake) for path in kept)
+    assert RollupBuilder(lake).run() > 0
     assert closed(warehouse) > 0
     assert answers(warehouse, SHORT) == recounted(warehouse, SHORT)
     if criteria.short_code:
@@ -177,9 +285,9 @@ def test_what_is_erased_is_in_no_answer_and_soon_in_no_cube(lake, warehouse, cri
         assert told[1] == [(0,)]
 
 
-def test_what_is_too_old_to_be_kept_leaves_its_cube(lake, warehouse):
-    Cubes(lake).run()
-    old = cubes(lake)
+def test_what_is_too_old_to_be_kept_leaves_its_rollup(lake, warehouse):
+    RollupBuilder(lake).run()
+    old = rollups(lake)
     now = datetime(2026, 2, 20, tzinfo=UTC)
     retained = retain(lake, 10, now)
     assert answers(warehouse, SHORT) == recounted(warehouse, SHORT)
@@ -187,21 +295,21 @@ def test_what_is_too_old_to_be_kept_leaves_its_cube(lake, warehouse):
 
 
 @pytest.mark.parametrize("harm", [damage, Path.unlink], ids=["damaged", "lost"])
-def test_a_cube_that_is_not_what_was_written_is_not_read_and_made_anew(lake, warehouse, harm):
-    Cubes(lake).run()
+def test_a_rollup_that_is_not_what_was_written_is_not_read_and_made_anew(lake, warehouse, harm):
+    RollupBuilder(lake).run()
     before = answers(warehouse, SHORT)
-    for path in cubes(lake):
+    for path in rollups(lake):
         harm(path)
     assert closed(warehouse) == 0
     assert answers(warehouse, SHORT) == before
-    assert Cubes(lake).run() == 3
+    assert RollupBuilder(lake).run() == 3
     assert closed(warehouse) == 13
     assert answers(warehouse, SHORT) == before
 
 
 def test_damage_that_the_disk_does_not_tell_of_is_found_by_a_look_at_the_bytes(lake, warehouse):
-    Cubes(lake).run()
-    path = next(path for path in cubes(lake) if "acme" in str(path) and "2026-02" in str(path))
+    RollupBuilder(lake).run()
+    path = next(path for path in rollups(lake) if "acme" in str(path) and "2026-02" in str(path))
     damage(path)
     with lake.manifest.transaction() as db:
         db.execute(
@@ -214,43 +322,43 @@ def test_damage_that_the_disk_does_not_tell_of_is_found_by_a_look_at_the_bytes(l
     assert closed(warehouse) == 0
 
 
-def test_a_cube_that_was_only_touched_is_still_read(lake, warehouse):
-    Cubes(lake).run()
-    for path in cubes(lake):
+def test_a_rollup_that_was_only_touched_is_still_read(lake, warehouse):
+    RollupBuilder(lake).run()
+    for path in rollups(lake):
         path.touch()
     assert closed(warehouse) == 13
     assert closed(warehouse) == 13
 
 
-def test_cubes_of_other_definitions_are_not_read_and_are_replaced(lake, warehouse):
-    Cubes(lake).run()
+def test_rollups_of_other_definitions_are_not_read_and_are_replaced(lake, warehouse):
+    RollupBuilder(lake).run()
     with lake.manifest.transaction() as db:
         db.execute("UPDATE cubes SET version = 'older'")
     assert closed(warehouse) == 0
-    assert Cubes(lake).run() == 3
+    assert RollupBuilder(lake).run() == 3
     assert closed(warehouse) == 13
 
 
-def test_replaced_cubes_stay_for_their_readers_and_go_after_a_day(lake, warehouse):
-    Cubes(lake).run()
+def test_replaced_rollups_stay_for_their_readers_and_go_after_a_day(lake, warehouse):
+    RollupBuilder(lake).run()
     old = warehouse.variables(SHORT)
-    before = warehouse.answer(ANSWERS["bot-traffic"], old)
+    before = warehouse.answer(ENTRIES["bot-traffic"], old)
     land(lake, "acme", some(date(2026, 2, 5), visitor=5))
-    Cubes(lake).run()
+    RollupBuilder(lake).run()
     Compactor(lake).sweep()
-    assert warehouse.answer(ANSWERS["bot-traffic"], old) == before
+    assert warehouse.answer(ENTRIES["bot-traffic"], old) == before
     Compactor(lake, lambda: datetime.now(UTC) + READERS_GRACE + timedelta(seconds=1)).sweep()
-    assert not Path(old["cubes"][1]).exists()
-    assert all(path.exists() for path in cubes(lake))
+    assert not Path(old["rollups"][1]).exists()
+    assert all(path.exists() for path in rollups(lake))
 
 
-def test_a_cube_that_nobody_was_told_of_is_swept(lake):
-    Cubes(lake).run()
-    orphan = cubes(lake)[0].with_name("orphan.parquet")
+def test_a_rollup_that_nobody_was_told_of_is_swept(lake):
+    RollupBuilder(lake).run()
+    orphan = rollups(lake)[0].with_name("orphan.parquet")
     orphan.write_bytes(b"")
     Compactor(lake).sweep()
     assert not orphan.exists()
-    assert all(path.exists() for path in cubes(lake))
+    assert all(path.exists() for path in rollups(lake))
 
 
 def test_a_day_that_was_changed_while_it_was_counted_is_not_closed(lake, warehouse, monkeypatch):
@@ -263,25 +371,25 @@ def test_a_day_that_was_changed_while_it_was_counted_is_not_closed(lake, warehou
         return lake_module.sha256_of(path)
 
     monkeypatch.setattr("data.store.rollups.sha256_of", sha256_of)
-    assert Cubes(lake).run() == 2  # another month, and another organization
+    assert RollupBuilder(lake).run() == 2  # another month, and another organization
     assert closed(warehouse, SCOPES[0]) == closed(warehouse)
-    assert not [path for path in cubes(lake) if "2026-01" in str(path)]
+    assert not [path for path in rollups(lake) if "2026-01" in str(path)]
     assert not [*lake.staging.glob("*.parquet")]
 
 
 def test_a_damaged_month_stops_no_other(lake, warehouse):
     file = next(file for file in lake.manifest.live_files("acme") if file.day == date(2026, 2, 5))
     damage(lake.root / file.path)
-    assert [Cubes(lake).run(most=1) for _ in range(2)] == [1, 1]
+    assert [RollupBuilder(lake).run(most=1) for _ in range(2)] == [1, 1]
     with pytest.raises(LakeDamaged, match="SHA-256 differs"):
-        Cubes(lake).run(most=1)
-    assert len(cubes(lake)) == 2
+        RollupBuilder(lake).run(most=1)
+    assert len(rollups(lake)) == 2
 
 
 def test_without_patience_for_others_nothing_happens_while_they_rewrite(lake):
     with lake.rewriting():
-        assert Cubes(lake).run(wait=False) == 0
-    assert Cubes(lake).run(wait=False, most=1) == 1
+        assert RollupBuilder(lake).run(wait=False) == 0
+    assert RollupBuilder(lake).run(wait=False, most=1) == 1
 
 
 def test_answers_stay_the_same_while_days_are_counted_and_landed(lake, warehouse):
@@ -291,7 +399,7 @@ def test_answers_stay_the_same_while_days_are_counted_and_landed(lake, warehouse
     def read():
         while not stop.is_set():
             try:
-                counts.add(warehouse.answer(ANSWERS["traffic-overview"], warehouse.variables(SHORT))["total_visits"])
+                counts.add(warehouse.answer(ENTRIES["traffic-overview"], warehouse.variables(SHORT))["total_visits"])
             except Exception as error:  # noqa: BLE001  # told below
                 errors.append(error)
 
@@ -300,7 +408,7 @@ def test_answers_stay_the_same_while_days_are_counted_and_landed(lake, warehouse
         reader.start()
     sizes = [13 * len(some(DAYS[0]))]
     for number in range(2):
-        Cubes(lake).run()
+        RollupBuilder(lake).run()
         late = some(date(2026, 2, 5 + number), visitor=50 + number)
         sizes.append(sizes[-1] + len(late))
         land(lake, "acme", late)
@@ -312,23 +420,24 @@ def test_answers_stay_the_same_while_days_are_counted_and_landed(lake, warehouse
     assert len(counts) > 1
 
 
-def test_another_tenants_cube_shows_nothing(lake, warehouse):
-    Cubes(lake).run()
+def test_another_tenants_rollup_shows_nothing(lake, warehouse):
+    RollupBuilder(lake).run()
     variables = warehouse.variables(SHORT)
-    count = "SELECT count(*) > 0 FROM (FROM closed('categories') UNION ALL BY NAME FROM cubed('links'))"
+    relations = "FROM rollup_rows('daily_categories') UNION ALL BY NAME FROM stored_rows('daily_links')"
+    count = f"SELECT count(*) > 0 FROM ({relations})"
     assert warehouse.rows(count, variables)[1] == [(True,)]
     variables["scope"] = warehouse.variables(SCOPES[-1])["scope"]
     assert warehouse.rows(count, variables)[1] == [(False,)]
 
 
-@pytest.mark.parametrize("most", [queries.warehouse.MOST_GATHERED, 3])
+@pytest.mark.parametrize("most", [queries.warehouse.MAX_LINK_VISITS, 3])
 def test_a_dashboard_of_a_link_that_reads_its_visits_once_equals_its_parts(lake, warehouse, monkeypatch, most):
-    monkeypatch.setattr("queries.warehouse.MOST_GATHERED", most)
-    Cubes(lake).run()
+    monkeypatch.setattr("queries.warehouse.MAX_LINK_VISITS", most)
+    RollupBuilder(lake).run()
     link, everybody = SCOPES[3], SCOPES[0]
     variables = warehouse.variables(link)
-    assert (GATHERED in warehouse.gathered(variables)) == (most > 3)
-    dashboard = ANSWERS["dashboard"]
+    assert (LINK_VISITS in warehouse.with_link_visits(variables)) == (most > 3)
+    dashboard = ENTRIES["dashboard"]
     with ThreadPoolExecutor(4) as pool:  # others, meanwhile, are shown nothing of what one has gathered
         asked = [
             pool.submit(warehouse.answer, dashboard, warehouse.variables(scope)) for scope in (link, everybody) * 2

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from data import BOT_CATEGORIES, Lake
-from queries import ANSWERS, Cubes, Scope, TrafficValue, Warehouse, script, template, templates
+from queries import ENTRIES, RollupBuilder, Scope, TrafficValue, Warehouse, script, template, templates
 from tests.visits import land, links, visit
 
 SHELL = Path(sys.executable).parent / "duckdb"
-LEAVES = {leaf.name: leaf for entry in ANSWERS.values() for leaf in templates(entry)}
+LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in templates(entry)}
 DAYS = (date(2026, 2, 27), date(2026, 3, 9))
 SCOPES = {
     "all": Scope("it-s_7", *DAYS),
@@ -39,8 +39,8 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
         for day, source, code, country in ((2, "ChatGPT", "a'b", "CI"), (8, None, 'a"b', None), (9, "", None, "DE"))
     ]  # fmt: skip
     land(lake, "it-s_7", [row for row in visits if row["day"].day != 9])
-    Cubes(lake).run()
-    land(lake, "it-s_7", [row for row in visits if row["day"].day == 9])  # the one day that no cube holds
+    RollupBuilder(lake).run()
+    land(lake, "it-s_7", [row for row in visits if row["day"].day == 9])  # the one day that no rollup covers
     links(lake, "it-s_7", [{"short_code": "a'b", "target_url": "https://shop.example/it's"}])
     values = [TrafficValue(category, 1_234, "EUR's") for category in BOT_CATEGORIES]
     warehouse = Warehouse(lake, values)

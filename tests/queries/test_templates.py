@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from data import Lake
-from queries import ANSWERS, Scope, TrafficValue, Warehouse
+from queries import ENTRIES, Scope, TrafficValue, Warehouse
 from tests.visits import Visit, land, links, visit
 
 MONDAY, SUNDAY = date(2026, 3, 2), date(2026, 3, 8)
@@ -54,7 +54,7 @@ class Desk:
         land(self.lake, organization, visits)
         links(self.lake, organization, links_of)
         variables = self.warehouse.variables(Scope(organization, start, end, **filters))
-        return self.warehouse.answer(ANSWERS[name], variables)
+        return self.warehouse.answer(ENTRIES[name], variables)
 
 
 @pytest.fixture(scope="module")

@@ -19,9 +19,9 @@ import queries.warehouse
 from data import BadInput, Lake, LakeDamaged
 from data.visits import AI_CATEGORIES, BOT_CATEGORIES, CONFIDENCE_SCORES, OTHER_CATEGORIES
 from queries import (
-    ANSWERS,
     CACHE_STATS,
     CATALOG,
+    ENTRIES,
     JOBS,
     Entry,
     QueryFailed,
@@ -33,11 +33,11 @@ from queries import (
     templates,
 )
 from queries.fields import COUNT, NUMBER, TEXT
-from queries.prelude import prelude
+from queries.prelude import prelude, relation_names, sql_text
 from tests.visits import Visit, land, links, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
-LEAVES = {leaf.name: leaf for entry in ANSWERS.values() for leaf in templates(entry)}
+LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in templates(entry)}
 TEMPLATES = sorted(
     file.name.removesuffix(".sql") for file in resources.files("queries").joinpath("templates").iterdir()
 )
@@ -137,7 +137,7 @@ def test_concurrent_scopes_never_mix(warehouse):
 
 def test_a_snapshot_does_not_see_what_lands_later(lake, warehouse):
     land(lake, "late", [visit()])
-    scope, overview = Scope("late", *DAYS), ANSWERS["traffic-overview"]
+    scope, overview = Scope("late", *DAYS), ENTRIES["traffic-overview"]
     before = warehouse.variables(scope)
     land(lake, "late", [visit()])
     assert warehouse.answer(overview, before)["total_visits"] == 1
@@ -148,10 +148,10 @@ def test_a_snapshot_does_not_see_what_lands_later(lake, warehouse):
 
 
 def changed(name: str, fields: tuple) -> dict[str, Entry]:
-    return ANSWERS | {name: replace(ANSWERS[name], fields=fields)}
+    return ENTRIES | {name: replace(ENTRIES[name], fields=fields)}
 
 
-DEVICES = ANSWERS["devices"].fields
+DEVICES = ENTRIES["devices"].fields
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ DEVICES = ANSWERS["devices"].fields
     ids=["one less", "another order", "one more", "another name", "another type"],
 )
 def test_a_template_unlike_its_declaration_stops_the_start(lake, monkeypatch, wrong):
-    monkeypatch.setattr(queries.warehouse, "ANSWERS", changed("devices", wrong))
+    monkeypatch.setattr(queries.warehouse, "ENTRIES", changed("devices", wrong))
     with pytest.raises(AssertionError, match="template devices gives"):
         Warehouse(lake)
 
@@ -174,7 +174,7 @@ def test_a_template_unlike_its_declaration_stops_the_start(lake, monkeypatch, wr
 def test_the_warehouse_starts_over_an_empty_lake(tmp_path):
     lake = Lake(tmp_path, create=True)
     warehouse = Warehouse(lake)
-    overview = warehouse.answer(ANSWERS["traffic-overview"], warehouse.variables(Scope("nobody", *DAYS)))
+    overview = warehouse.answer(ENTRIES["traffic-overview"], warehouse.variables(Scope("nobody", *DAYS)))
     assert set(overview.values()) == {0}
     warehouse.close()
     lake.manifest.close()
@@ -203,7 +203,7 @@ def visits_of_a_lake_at(folder: Path) -> int:
     lake = Lake(folder, create=True)
     land(lake, "ant", [visit()])
     warehouse = Warehouse(lake)
-    answer = warehouse.answer(ANSWERS["traffic-overview"], warehouse.variables(Scope("ant", *DAYS)))
+    answer = warehouse.answer(ENTRIES["traffic-overview"], warehouse.variables(Scope("ant", *DAYS)))
     warehouse.close()
     lake.manifest.close()
     return answer["total_visits"]
@@ -291,7 +291,7 @@ def test_the_split_of_categories_is_the_same_in_sql(warehouse, category):
 
 def test_the_catalogue_has_the_contracts_routes_and_no_more():
     assert [entry.name for entry in CATALOG] == CONTRACT
-    assert list(ANSWERS) == CONTRACT[:-1]
+    assert list(ENTRIES) == CONTRACT[:-1]
     assert (CACHE_STATS.name, JOBS.name) == ("cache-stats", "jobs")
 
 
@@ -312,10 +312,23 @@ def test_a_template_is_short_and_reads_no_visit_by_itself(name):
     assert sql.rstrip().endswith(";")
 
 
-def test_every_relation_of_days_is_used_by_a_template():
-    views = {view for sql in prelude() for view in re.findall(r"CREATE VIEW (daily_\w+)", sql)}
-    used = {word for name in TEMPLATES for word in re.findall(r"daily_\w+", template(name))}
-    assert views == used
+def test_every_relation_is_used_by_a_template():
+    used = {word for name in TEMPLATES for word in re.findall(r"\b(?:daily|monthly)_\w+", template(name))}
+    assert {*relation_names()} == used
+
+
+@pytest.mark.parametrize("name", relation_names())
+def test_a_relation_is_one_view_of_what_is_counted_under_its_own_name(name):
+    sql = sql_text(f"relations/{name}")
+    assert re.findall(r"CREATE \w+ (\w+)", sql) == [name]
+    assert re.findall(r"(?:visits_to_count|rollup_rows)\('(\w+)'\)", sql) == [name, name]
+    assert not re.search(r"getvariable|read_parquet|stored_rows", sql)
+
+
+def test_nothing_is_defined_twice():
+    defined = [found for sql in prelude() for found in re.findall(r"^CREATE (\w+) (\w+)", sql, re.MULTILINE)]
+    assert len(defined) == len({*defined}) > 40  # the type and the view of a scope have one name
+    assert not [sql for sql in prelude() if "OR REPLACE" in sql]
 
 
 # Traffic values

@@ -1,12 +1,12 @@
 -- The visits that are kept with their new answers, in the order they had. Parameters: probe_pattern, rules_version.
 SELECT kept.* EXCLUDE (request, file_row_number) REPLACE (
-    identities.bot_category AS bot_category, identities.agent_kind AS agent_kind, identities.ai_source AS ai_source,
-    identities.agent AS agent, identities.operator AS operator, identities.confidence AS confidence,
-    identities.detection_method AS detection_method, identities.device_type AS device_type,
-    identities.operating_system AS operating_system, identities.browser AS browser,
-    origins.referrer_type AS referrer_type,
+    classified.bot_category AS bot_category, classified.agent_kind AS agent_kind, classified.ai_source AS ai_source,
+    classified.agent AS agent, classified.operator AS operator, classified.confidence AS confidence,
+    classified.detection_method AS detection_method, classified.device_type AS device_type,
+    classified.operating_system AS operating_system, classified.browser AS browser,
+    classified.referrer_type AS referrer_type,
     regexp_matches(path, $probe_pattern) AS is_malicious,
     $rules_version AS rules_version
 )
-FROM kept JOIN answers USING (request) JOIN identities USING (identity) JOIN origins USING (origin)
+FROM kept JOIN classified USING (request)
 ORDER BY file_row_number

@@ -14,8 +14,8 @@ from netaddr import IPSet
 from data.errors import LakeDamaged
 from data.ingest.importer import Importer, Options
 from data.rules.geoip import Countries
-from data.rules.ip_lists import refresh
 from data.rules.tables import IpList
+from data.store.ip_list_files import refresh
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"

@@ -24,9 +24,9 @@ from data.ingest.live import MOST_DAYS, REFRESH_AFTER, Intake, Refused
 from data.ingest.visitor_ids import LIFETIME, salts_of, visitor_of
 from data.logs.reported import Sent
 from data.rules.geoip import Countries
-from data.rules.ip_lists import refresh
 from data.rules.tables import IpList
 from data.store import pending
+from data.store.ip_list_files import refresh
 from data.store.lake import Lake
 from data.visits import VISITS
 

@@ -28,7 +28,7 @@ from data.maintenance.verification import check
 from data.store import pending
 from data.store.lake import Lake
 from data.store.manifest import Exchange
-from queries import ANSWERS, Scope, Warehouse
+from queries import ENTRIES, Scope, Warehouse
 from service.api_keys import Control
 from tests.visits import land, links, packed, visit
 
@@ -107,7 +107,7 @@ def erase(lake, file):
 def answers(lake):
     warehouse = Warehouse(lake)
     with closing(warehouse):
-        return {name: warehouse.answer(entry, warehouse.variables(SCOPE)) for name, entry in ANSWERS.items()}
+        return {name: warehouse.answer(entry, warehouse.variables(SCOPE)) for name, entry in ENTRIES.items()}
 
 
 # What is in it

@@ -30,7 +30,7 @@ from data.store.lake import Lake
 from data.store.landing import Staged, new_path, placing, write_visits
 from data.store.manifest import READERS_GRACE, Exchange, LandedFile
 from data.visits import VISITS
-from queries import ANSWERS, Scope, Warehouse
+from queries import ENTRIES, Scope, Warehouse
 from service.encoding import encode
 from tests.visits import land, links, packed, visit
 
@@ -144,7 +144,7 @@ def scattered(tmp_path_factory):
 def test_every_answer_is_the_same_to_the_byte(scattered, tmp_path):
     def answers():
         variables = warehouse.variables(Scope("acme", date(2026, 2, 20), TODAY))
-        return {name: encode(warehouse.answer(entry, variables)) for name, entry in ANSWERS.items()}
+        return {name: encode(warehouse.answer(entry, variables)) for name, entry in ENTRIES.items()}
 
     with opened(shutil.copytree(scattered, tmp_path / "lake")) as lake, closing(Warehouse(lake)) as warehouse:
         before = answers()

@@ -31,7 +31,7 @@ from data.store.lake import Lake
 from data.store.manifest import READERS_GRACE, Manifest
 from data.store.pending import keep
 from data.visits import VISITS
-from queries import ANSWERS, QueryFailed, Scope, Warehouse
+from queries import ENTRIES, QueryFailed, Scope, Warehouse
 from tests.visits import land, packed, unpacked, visit
 
 BIG = 2**64 - 1
@@ -301,7 +301,7 @@ def test_a_query_that_was_given_the_files_before_still_answers_until_they_are_de
     land(lake, "acme", [visit(visited_at=at(3), short_code=code) for code in "ab"])
     with closing(Warehouse(lake)) as warehouse:
         scope = Scope("acme", date(2026, 3, 1), date(2026, 3, 9))
-        overview, variables = ANSWERS["traffic-overview"], warehouse.variables(scope)
+        overview, variables = ENTRIES["traffic-overview"], warehouse.variables(scope)
         erased = erase(lake, short_code="a")
         assert warehouse.answer(overview, variables)["total_visits"] == 2
         assert warehouse.answer(overview, warehouse.variables(scope))["total_visits"] == 1

@@ -26,9 +26,9 @@ from data.logs import source
 from data.maintenance.reclassification import Changes, Move, Reclassifier
 from data.rules import tables as reference
 from data.rules.classifier import Classifier, Request
-from data.rules.ip_lists import refresh
 from data.rules.tables import IpList
 from data.sample import Sample
+from data.store.ip_list_files import refresh
 from data.store.lake import Lake
 from data.store.landing import write_visits
 from data.store.manifest import MIGRATIONS

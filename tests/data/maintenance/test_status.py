@@ -12,9 +12,9 @@ from data.errors import LakeDamaged
 from data.ingest.visitor_ids import salts_of
 from data.maintenance import status
 from data.maintenance.status import Holding, status_of
-from data.rules.ip_lists import refresh
 from data.rules.tables import IpList
 from data.store import pending
+from data.store.ip_list_files import refresh
 from data.store.lake import Lake
 from data.store.manifest import Exchange, LandedFile, insert_files
 from tests.visits import land, packed, visit

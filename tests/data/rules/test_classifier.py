@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.rules.bots import LONGEST_USER_AGENT, Automata, readable_user_agent
+from data.rules.bots import LONGEST_USER_AGENT, PERSON, Automata, readable_user_agent
 from data.rules.classifier import Classifier, Request
 from data.rules.devices import People
 from data.rules.referrers import campaign_of
-from data.rules.signs import PERSON
 from data.rules.tables import Agent, load
 from data.visits import (
     AI_CATEGORIES,

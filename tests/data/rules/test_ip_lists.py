@@ -21,10 +21,9 @@ from data.rules.ip_lists import (
     download,
     from_folder,
     networks_in,
-    refresh,
-    snapshots,
 )
 from data.rules.tables import IpList
+from data.store.ip_list_files import refresh, snapshots
 
 NOW = datetime(2026, 3, 15, 12, 30, 45, 678_000, tzinfo=UTC)
 LATER = NOW + timedelta(days=1)

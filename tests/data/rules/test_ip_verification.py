@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.rules.bots import PERSON, automated
 from data.rules.ip_lists import Snapshot
 from data.rules.ip_verification import Networks, Verdict, Verifier
-from data.rules.signs import PERSON, automated
 from data.rules.tables import Agent, IpList, Proxy, load
 
 DAY = date(2026, 3, 15)

@@ -18,8 +18,8 @@ import pytest
 from mmdb_writer import MMDBWriter
 from netaddr import IPSet
 
-from data.rules.ip_lists import snapshots
 from data.rules.tables import IpList, load
+from data.store.ip_list_files import snapshots
 
 PROGRAM = Path(sys.executable).parent / "traffic"
 ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")} | {"no_proxy": "*"}

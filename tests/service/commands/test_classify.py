@@ -16,8 +16,8 @@ import pytest
 
 from data.ingest.importer import Importer, Options
 from data.rules.classifier import Request
-from data.rules.ip_lists import refresh
 from data.rules.tables import IpList, load
+from data.store.ip_list_files import refresh
 from data.visits import Classification
 from service.commands import main
 

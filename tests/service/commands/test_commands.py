@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from data import BOT_CATEGORIES
-from queries import ANSWERS
+from queries import ENTRIES
 from service.api_keys import Control
 from tests.visits import land, links, visit
 
@@ -34,11 +34,6 @@ PERSON, GPTBOT = (
     f'203.0.113.7 - - [04/Mar/2026:10:05:03 +0000] "GET /sale HTTP/1.1" 302 5 "-" "{agent}"\n'
     for agent in (CHROME, "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)")
 )
-
-COMMAND_FILES = {
-    "agents", "backup", "classify", "compact", "demo", "erase", "follow", "importing", "keys", "links", "query",
-    "reclassify", "retain", "serve", "status", "verify",
-}  # fmt: skip
 
 LOOP = """
 import functools, io, json, sys, traceback
@@ -146,7 +141,7 @@ def query(program, filled):
 
 def test_query_gives_the_bytes_of_the_api(query, filled, opened):
     with opened(filled) as client:
-        for name in ANSWERS:
+        for name in ENTRIES:
             answer = client.get(f"/analytics/{name}", params=DAYS)
             assert answer.status_code == 200
             assert len(answer.json()) > 0
@@ -175,11 +170,11 @@ def test_query_prints_a_table_for_people(query):
     run = query("top-links", *DAY_FLAGS)
     head, row = run.out.decode().splitlines()
     assert run.code == 0
-    assert head.split() == [field.name for field in ANSWERS["top-links"].fields]
+    assert head.split() == [field.name for field in ENTRIES["top-links"].fields]
     assert row.split()[:4] == ["sale", "go.example", "https://shop.example/ü?a=1,2", "14"]
     assert row.split()[-1] == "2026-03-09T13:05:06Z"
     whole = query("dashboard", *DAY_FLAGS).out.decode()
-    for member, _ in ANSWERS["dashboard"].members:
+    for member, _ in ENTRIES["dashboard"].members:
         assert member in whole
     assert "weeklyTrend.byPlatform" in whole
     assert (
@@ -190,7 +185,7 @@ def test_query_prints_a_table_for_people(query):
 
 def test_query_prints_csv(query):
     (row,) = csv.DictReader(io.StringIO(query("top-links", *DAY_FLAGS, "--format", "csv").out.decode()))
-    assert list(row) == [field.name for field in ANSWERS["top-links"].fields]
+    assert list(row) == [field.name for field in ENTRIES["top-links"].fields]
     assert (row["target_url"], row["visits"]) == ("https://shop.example/ü?a=1,2", "14")
     assert row["last_visit"] == "2026-03-09T13:05:06Z"
     values = csv.DictReader(io.StringIO(query("filter-values", *DAY_FLAGS, "--format", "csv").out.decode()))
@@ -203,7 +198,7 @@ def test_query_prints_csv(query):
 
 def test_query_writes_parquet(query):
     table = pq.read_table(io.BytesIO(query("top-links", *DAY_FLAGS, "--format", "parquet").out))
-    assert table.column_names == [field.name for field in ANSWERS["top-links"].fields]
+    assert table.column_names == [field.name for field in ENTRIES["top-links"].fields]
     assert table["last_visit"].to_pylist() == [datetime(2026, 3, 9, 13, 5, 6)]
     empty = query("top-links", "--start-date", "2020-01-01", "--end-date", "2020-01-02", "--format", "parquet")
     assert pq.read_table(io.BytesIO(empty.out)).num_rows == 0
@@ -313,19 +308,18 @@ def test_query_needs_no_web_server(filled):
     assert not {"starlette", "uvicorn", "uvloop", "httptools", "jwt", "cryptography"} & set(ended.stderr.split())
 
 
-@pytest.mark.parametrize(("words", "loaded"), [(["keys", "list", "--help"], {"keys"}), (["--help"], COMMAND_FILES)])
-def test_a_command_loads_no_other_and_help_tells_of_all(words, loaded):
+@pytest.mark.parametrize("words", [["--help"], ["query", "--help"], ["serve", "--help"], ["keys", "list", "--help"]])
+def test_help_loads_neither_the_engine_nor_the_web_server(words):
     script = (
         "import sys; from service.commands import app; "
         f"app({words!r}, standalone_mode=False); "
-        "print(*sorted(sys.modules), file=sys.stderr)"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
     )
     ended = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60, env=ENVIRON
     )
-    modules = set(ended.stderr.split())
-    assert {name for name in COMMAND_FILES if f"service.commands.{name}" in modules} == loaded
     assert "Usage" in ended.stdout
+    assert not {"duckdb", "queries", "re2", "starlette", "uvicorn", "jwt", "cryptography"} & set(ended.stderr.split())
 
 
 # traffic import

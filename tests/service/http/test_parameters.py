@@ -9,13 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from data.store.links import Targets
-from queries import ANSWERS, Scope
+from queries import ENTRIES, Scope
 from service.http.errors import BadParameter
-from service.http.parameters import COMMON, NO_LINK, TRAFFIC_TYPES, checked, read_query, scope_of
+from service.http.parameters import COMMON, NO_LINK, TRAFFIC_TYPES, parse_query, scope_of, validate
 from tests.visits import links
 
 TODAY = date(2026, 3, 15)
-DEVICES, BOTS, DOMAINS = (ANSWERS[name] for name in ("devices", "bot-traffic", "domain-breakdown"))
+DEVICES, BOTS, DOMAINS = (ENTRIES[name] for name in ("devices", "bot-traffic", "domain-breakdown"))
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def scoped(lake):
     targets = Targets(lake)
 
     def scoped(entry=DEVICES, today=TODAY, **words):
-        return scope_of(checked(words.items(), entry), "acme", today, targets)
+        return scope_of(validate(words.items(), entry), "acme", today, targets)
 
     return scoped
 
@@ -59,16 +59,16 @@ def test_days_over_a_year_end_and_a_leap_day(scoped):
 
 
 def test_a_query_string_is_read_as_forms_are():
-    read = read_query(b"domain=a%2Eb+c&short_code=%C3%BC&unknown=1&range=&end_date", DEVICES)
+    read = parse_query(b"domain=a%2Eb+c&short_code=%C3%BC&unknown=1&range=&end_date", DEVICES)
     assert read == {"domain": "a.b c", "short_code": "ü"}
-    assert read_query(b"", DEVICES) == {}
-    assert read_query(b"&&=&=x&;domain=a", DEVICES) == {}
-    assert read_query(b"domain=%ff", DEVICES) == {"domain": "\ufffd"}
+    assert parse_query(b"", DEVICES) == {}
+    assert parse_query(b"&&=&=x&;domain=a", DEVICES) == {}
+    assert parse_query(b"domain=%ff", DEVICES) == {"domain": "\ufffd"}
 
 
 def test_only_bot_traffic_knows_traffic_type():
-    assert read_query(b"traffic_type=ai", BOTS) == {"traffic_type": "ai"}
-    assert [name for name, entry in ANSWERS.items() if read_query(b"traffic_type=ai", entry)] == ["bot-traffic"]
+    assert parse_query(b"traffic_type=ai", BOTS) == {"traffic_type": "ai"}
+    assert [name for name, entry in ENTRIES.items() if parse_query(b"traffic_type=ai", entry)] == ["bot-traffic"]
 
 
 def test_an_error_names_the_parameter_and_the_remedy_always_in_the_same_words(scoped):
@@ -129,6 +129,6 @@ def test_any_words_give_a_scope_or_a_refusal_that_names_one_of_them(scoped, give
 )
 def test_any_query_string_gives_words_or_a_refusal(query):
     with contextlib.suppress(BadParameter):
-        found = read_query(query, BOTS)
+        found = parse_query(query, BOTS)
         assert all(found.values())
         assert set(found) <= {*COMMON, "traffic_type"}

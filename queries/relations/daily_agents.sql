@@ -1,0 +1,21 @@
+-- Visits and visitors of each day by agent; people whom an AI product referred are here too, without an agent.
+-- Serves: traffic_type
+CREATE VIEW daily_agents AS
+SELECT
+    for_domain, day, agent, operator, agent_kind, bot_category, confidence, total(visits) AS visits,
+    count(visitor) AS unique_visitors, total(errors_4xx) AS errors_4xx, total(errors_5xx) AS errors_5xx,
+    min(first_seen) AS first_seen, max(last_seen) AS last_seen
+FROM (
+    SELECT
+        for_domain, day, agent, operator, agent_kind, bot_category, confidence, visitor, count(*) AS visits,
+        count(*) FILTER (status BETWEEN 400 AND 499) AS errors_4xx,
+        count(*) FILTER (status BETWEEN 500 AND 599) AS errors_5xx, min(visited_at) AS first_seen,
+        max(visited_at) AS last_seen
+    FROM visits_to_count('daily_agents') WHERE NOT is_human(bot_category) GROUP BY ALL
+)
+GROUP BY ALL
+UNION ALL BY NAME
+SELECT
+    for_domain, day, agent, operator, agent_kind, bot_category, confidence, visits, unique_visitors, errors_4xx,
+    errors_5xx, first_seen, last_seen
+FROM rollup_rows('daily_agents');

@@ -1,0 +1,10 @@
+-- Visits and visitors of each day by AI platform: assistants only, without probes for weaknesses.
+CREATE VIEW daily_assistants AS
+SELECT for_domain, day, ai_source, total(visits) AS visits, count(visitor) AS unique_visitors
+FROM (
+    SELECT for_domain, day, ai_source, visitor, count(*) AS visits
+    FROM visits_to_count('daily_assistants') WHERE bot_category = 'ai_assistant' AND NOT is_malicious GROUP BY ALL
+)
+GROUP BY ALL
+UNION ALL BY NAME
+SELECT for_domain, day, ai_source, visits, unique_visitors FROM rollup_rows('daily_assistants');

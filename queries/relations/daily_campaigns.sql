@@ -1,0 +1,18 @@
+-- Visits and visitors of each day by campaign, of those that carry any utm word.
+CREATE VIEW daily_campaigns AS
+SELECT
+    for_domain, day, utm_source, utm_medium, utm_campaign, total(visits) AS visits,
+    total(human_clicks) AS human_clicks, total(ai_visits) AS ai_visits, count(visitor) AS unique_visitors
+FROM (
+    SELECT
+        for_domain, day, utm_source, utm_medium, utm_campaign, visitor, count(*) AS visits,
+        count(*) FILTER (is_human(bot_category)) AS human_clicks,
+        count(*) FILTER (is_ai(bot_category)) AS ai_visits
+    FROM visits_to_count('daily_campaigns')
+    WHERE coalesce(utm_source, utm_medium, utm_campaign, utm_term, utm_content) IS NOT NULL GROUP BY ALL
+)
+GROUP BY ALL
+UNION ALL BY NAME
+SELECT
+    for_domain, day, utm_source, utm_medium, utm_campaign, visits, human_clicks, ai_visits, unique_visitors
+FROM rollup_rows('daily_campaigns');

@@ -1,0 +1,7 @@
+-- Visits of each day by category, AI source and device type.
+-- Serves: traffic_type
+CREATE VIEW daily_categories AS
+SELECT for_domain, day, bot_category, ai_source, device_type, count(*) AS visits
+FROM visits_to_count('daily_categories') GROUP BY ALL
+UNION ALL BY NAME
+SELECT for_domain, day, bot_category, ai_source, device_type, visits FROM rollup_rows('daily_categories');

@@ -1,0 +1,6 @@
+-- AI-related visits of each day by how sure the classification is and what it rests on.
+CREATE VIEW daily_confidence AS
+SELECT for_domain, day, confidence, detection_method, count(*) AS visits
+FROM visits_to_count('daily_confidence') WHERE is_ai(bot_category) GROUP BY ALL
+UNION ALL BY NAME
+SELECT for_domain, day, confidence, detection_method, visits FROM rollup_rows('daily_confidence');

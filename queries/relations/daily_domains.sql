@@ -1,0 +1,18 @@
+-- Visits and visitors of each day by domain.
+CREATE VIEW daily_domains AS
+SELECT
+    for_domain, day, domain, total(visits) AS visits, total(human_clicks) AS human_clicks,
+    total(ai_visits) AS ai_visits, total(other_visits) AS other_visits, count(visitor) AS unique_visitors
+FROM (
+    SELECT
+        for_domain, day, domain, visitor, count(*) AS visits,
+        count(*) FILTER (is_human(bot_category)) AS human_clicks,
+        count(*) FILTER (is_ai(bot_category)) AS ai_visits,
+        count(*) FILTER (is_other(bot_category)) AS other_visits
+    FROM visits_to_count('daily_domains') GROUP BY ALL
+)
+GROUP BY ALL
+UNION ALL BY NAME
+SELECT
+    for_domain, day, domain, visits, human_clicks, ai_visits, other_visits, unique_visitors
+FROM rollup_rows('daily_domains');

@@ -1,0 +1,7 @@
+-- Visits of each day by hour and category.
+-- Serves: traffic_type
+CREATE VIEW daily_hours AS
+SELECT for_domain, day, hour_of(visited_at) AS hour, bot_category, count(*) AS visits
+FROM visits_to_count('daily_hours') GROUP BY ALL
+UNION ALL BY NAME
+SELECT for_domain, day, hour, bot_category, visits FROM rollup_rows('daily_hours');

@@ -1,0 +1,16 @@
+-- Visits and visitors of each day by operating system; people only, referred by AI or not.
+CREATE VIEW daily_operating_systems AS
+SELECT
+    for_domain, day, operating_system, total(visits) AS visits, total(human_clicks) AS human_clicks,
+    count(visitor) AS unique_visitors
+FROM (
+    SELECT
+        for_domain, day, operating_system, visitor, count(*) AS visits,
+        count(*) FILTER (is_human(bot_category)) AS human_clicks
+    FROM visits_to_count('daily_operating_systems') WHERE is_person(bot_category) GROUP BY ALL
+)
+GROUP BY ALL
+UNION ALL BY NAME
+SELECT
+    for_domain, day, operating_system, visits, human_clicks, unique_visitors
+FROM rollup_rows('daily_operating_systems');

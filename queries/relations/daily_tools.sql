@@ -1,0 +1,16 @@
+-- Visits and visitors of each day by developer tool.
+CREATE VIEW daily_tools AS
+SELECT
+    for_domain, day, tool, operator, total(visits) AS visits, count(visitor) AS unique_visitors,
+    min(first_seen) AS first_seen, max(last_seen) AS last_seen
+FROM (
+    SELECT
+        for_domain, day, ai_source AS tool, operator, visitor, count(*) AS visits,
+        min(visited_at) AS first_seen, max(visited_at) AS last_seen
+    FROM visits_to_count('daily_tools') WHERE bot_category = 'ai_coding_agent' GROUP BY ALL
+)
+GROUP BY ALL
+UNION ALL BY NAME
+SELECT
+    for_domain, day, tool, operator, visits, unique_visitors, first_seen, last_seen
+FROM rollup_rows('daily_tools');

@@ -1,0 +1,39 @@
+-- The columns of a rollup, which holds the rows of all relations, and no row.
+SELECT unnest(CAST(NULL AS STRUCT(
+    relation VARCHAR,  -- whose row it is; columns that this relation does not have are NULL
+    for_domain VARCHAR,
+    days INTEGER,  -- of the month, a bit for each
+    day DATE,  -- of a daily relation
+    hour BIGINT,
+    domain VARCHAR,
+    short_code VARCHAR,
+    path VARCHAR,
+    bot_category VARCHAR,
+    agent_kind VARCHAR,
+    ai_source VARCHAR,
+    tool VARCHAR,
+    agent VARCHAR,
+    operator VARCHAR,
+    confidence VARCHAR,
+    detection_method VARCHAR,
+    device_type VARCHAR,
+    operating_system VARCHAR,
+    browser VARCHAR,
+    country VARCHAR,
+    referrer VARCHAR,
+    referrer_type VARCHAR,
+    utm_source VARCHAR,
+    utm_medium VARCHAR,
+    utm_campaign VARCHAR,
+    visits BIGINT,
+    human_clicks BIGINT,
+    ai_visits BIGINT,
+    ai_referrals BIGINT,
+    other_visits BIGINT,
+    unique_visitors BIGINT,
+    errors_4xx BIGINT,
+    errors_5xx BIGINT,
+    first_seen TIMESTAMP,
+    last_seen TIMESTAMP,
+    last_visit TIMESTAMP
+))) WHERE FALSE;

@@ -1,0 +1,2 @@
+-- Every visit in the days of the scope: for relations that rollups may not serve.
+CREATE VIEW all_visits AS SELECT getvariable('scope').domain AS for_domain, * FROM visits_in_days;

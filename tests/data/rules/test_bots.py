@@ -1,0 +1,266 @@
+"""Signs: every rule that a request meets, the one that decides first, and what it costs to look for them."""
+
+import functools
+import itertools
+import re
+import statistics
+import time
+
+import crawleruseragents
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from data.rules.bots import LONGEST_USER_AGENT, PERSON
+from data.rules.classifier import Request
+from data.rules.devices import People
+from data.rules.tables import Agent, Campaign, Heuristic, NotCrawler, Referrer, load
+
+AGENTS, HEURISTICS = load(Agent, "agents"), load(Heuristic, "heuristics")
+PEOPLE = {row.pattern for row in load(NotCrawler, "notcrawlers")}
+CRAWLERS = [row for row in crawleruseragents.CRAWLER_USER_AGENTS_DATA if row["pattern"] not in PEOPLE]
+
+CHROME = (
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
+)
+SAFARI = (
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
+    "Version/17.5 Mobile/15E148 Safari/604.1"
+)
+GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
+AI_REFERRER, AI_QUERY = "https://chatgpt.com/", "utm_source=chatgpt.com"
+REAL = sorted(
+    {CHROME, SAFARI, "", *(row.example for row in (*AGENTS, *HEURISTICS))}
+    | {instance for row in CRAWLERS for instance in row["instances"][:1]}
+)
+ORDER = (
+    "no user agent",
+    "agents.toml: ",
+    "crawler-user-agents: ",
+    "heuristics.toml: ",
+    "the method ",
+    ("campaigns.toml: ", "referrers.toml: "),
+    "no sign of automation or of an AI product",
+)
+"""How the rules of each kind begin, in the order in which they are believed."""
+
+
+@pytest.fixture(scope="module")
+def signs(classifier):
+    def signs(user_agent=CHROME, method="GET", referrer="", query=""):
+        return list(classifier.signs(Request.logged(user_agent, method, referrer, query)))
+
+    return signs
+
+
+@pytest.fixture(scope="module")
+def person():
+    return People().person
+
+
+def kind(sign):
+    """The place of a sign's rule in ORDER."""
+    (place,) = (number for number, begin in enumerate(ORDER) if sign.rule.startswith(begin))
+    return place
+
+
+def check(classifier, person, request):
+    """Whether the signs of a request fit each other and what is said of it."""
+    signs, told = list(classifier.signs(request)), classifier.classify(request)
+    first = signs[0].says
+    assert told == (first if first.device_type == "bot" else first[:7] + person(request.user_agent))
+    assert (signs[-1].says, signs[-1].evidence) == (PERSON, "")
+    assert [sign for sign in signs if sign.says.bot_category == "human"] == signs[-1:]
+    assert [kind(sign) for sign in signs] == sorted(map(kind, signs))
+    assert len({sign.rule for sign in signs}) == len(signs)
+    ours = [sign for sign in signs if not sign.rule.startswith("crawler-user-agents")]
+    assert [sign for sign in ours if sign.evidence and not re.match(r"https?://[^\s/]+\.", sign.evidence)] == []
+
+
+# The first sign decides
+
+
+USER_AGENTS = (
+    st.sampled_from(REAL)
+    | st.lists(st.sampled_from(REAL) | st.text(max_size=8), min_size=1, max_size=3).map(" ".join)
+    | st.text(max_size=60)
+)
+METHODS = st.sampled_from(["GET", "POST", "HEAD", "OPTIONS", ""]) | st.text(max_size=8)
+REFERRERS = st.sampled_from(["", AI_REFERRER, "https://google.com/", "https://claude.ai/chat"]) | st.text(max_size=40)
+QUERIES = st.sampled_from(["", AI_QUERY, "utm_source=copilot", "utm_source=www.perplexity.ai"]) | st.text(
+    max_size=30
+).map(lambda value: f"utm_source={value}")
+
+
+@given(user_agent=USER_AGENTS, method=METHODS, referrer=REFERRERS, query=QUERIES)
+@settings(max_examples=300, deadline=None)
+def test_of_any_request_the_first_sign_decides_and_the_last_is_a_person(
+    classifier, person, user_agent, method, referrer, query
+):
+    check(classifier, person, Request.logged(user_agent, method, referrer, query))
+
+
+def test_of_every_known_automaton_the_first_sign_decides(classifier, person):
+    for user_agent in REAL:
+        check(classifier, person, Request.logged(user_agent))
+
+
+def test_the_evidence_of_every_crawler_is_a_web_address(signs):
+    found = {sign.evidence for row in CRAWLERS for instance in row["instances"][:1] for sign in signs(instance)}
+    assert {evidence for evidence in found if evidence and not evidence.startswith(("https://", "http://"))} == set()
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "method",
+        "referrer",
+        "query",
+    ],
+)
+def test_a_request_with_lone_surrogates_is_classified_however_it_was_made(classifier, person, field):
+    check(classifier, person, Request(CHROME, "GET", "", "")._replace(**{field: "utm_source=\ud800"}))
+
+
+# Every rule that matches is named
+
+
+def rules(found):
+    return [sign.rule for sign in found]
+
+
+def test_an_agent_that_a_tagged_link_of_an_ai_product_leads_shows_every_sign_in_order(signs):
+    found = signs(GPTBOT, "HEAD", AI_REFERRER, AI_QUERY)
+    automata = [sign.rule for sign in found if sign.says.device_type == "bot"]
+    assert automata[:2] == ['agents.toml: "GPTBot"', 'crawler-user-agents: "GPTBot"']
+    assert automata[2].startswith("heuristics.toml: ")
+    assert automata[-1] == "the method 'HEAD', by which no browser opens a page"
+    referrals = [sign for sign in found if sign.says.bot_category == "ai_referral"]
+    campaign, referrer = 'campaigns.toml: "chatgpt.com"', 'referrers.toml: "chatgpt.com"'
+    assert rules(referrals) == [f"{campaign} and {referrer}", campaign, referrer]
+    assert [(sign.says.confidence, sign.says.detection_method) for sign in referrals] == [
+        ("high", "utm"),
+        ("medium", "utm"),
+        ("medium", "referrer"),
+    ]
+    assert rules(found) == [*automata, *rules(referrals), "no sign of automation or of an AI product"]
+
+
+def test_a_person_shows_one_sign(signs):
+    assert rules(signs(SAFARI)) == ["no sign of automation or of an AI product"]
+
+
+def test_nobody_is_named_as_such_first(signs):
+    for user_agent in ("", "-", '""'):
+        assert rules(signs(user_agent))[0] == "no user agent"
+
+
+def test_a_campaign_that_is_a_host_of_an_ai_product_names_the_row_of_the_host(signs):
+    campaigns = {row.utm_source for row in load(Campaign, "campaigns")}
+    ai_hosts = [row.host for row in load(Referrer, "referrers") if row.referrer_type == "ai"]
+    host = next(host for host in ai_hosts if re.fullmatch(r"[a-z.-]+", host) and host not in campaigns)
+    assert rules(signs(query=f"utm_source=WWW.{host}"))[0] == f'referrers.toml: "{host}" as utm_source'
+
+
+def test_an_agent_that_must_be_the_whole_user_agent_says_so(signs):
+    row = next(row for row in AGENTS if row.exact)
+    assert f'agents.toml: exactly "{row.token}"' in rules(signs(row.token))
+    assert f'agents.toml: exactly "{row.token}"' not in rules(signs(row.token + " 1"))
+
+
+def bounded(row):
+    """The regular expression of an agent's token, as agents.toml describes it, for Python's own engine."""
+    token = re.escape(row.token.lower())
+    if row.exact:
+        return f"^{token}$"
+    return f"(?<![a-z0-9]){token}" + ("" if row.token.endswith(("/", " ", "(")) else "(?![a-z0-9-])")
+
+
+compiled = functools.cache(re.compile)  # re itself remembers 512
+
+
+def matches(pattern, text):
+    return bool(pattern and compiled(pattern).search(text))
+
+
+def rules_found(user_agent):
+    """The rules that a readable user agent meets, by another engine and another reading of the tables."""
+    lower = user_agent.lower()
+    for row in AGENTS:
+        if matches(bounded(row), lower):
+            yield f'agents.toml: {"exactly " * row.exact}"{row.token}"'
+    for row in CRAWLERS:
+        if matches(row["pattern"], user_agent):
+            yield f'crawler-user-agents: "{row["pattern"]}"'
+    for row in HEURISTICS:
+        if matches(row.pattern, lower) and not matches(row.unless, lower):
+            yield f"heuristics.toml: {row.name}"
+
+
+PLAIN = [text for text in REAL if text.isascii() and text.isprintable()]  # where both engines mean the same
+
+
+@given(st.lists(st.sampled_from(PLAIN), min_size=1, max_size=3).map(" ".join))
+@settings(max_examples=150, deadline=None)
+def test_exactly_the_rules_that_another_engine_finds_are_named(signs, user_agent):
+    readable = Request.logged(user_agent).user_agent
+    assume(readable)
+    named = [rule for rule in rules(signs(user_agent)) if rule.startswith(ORDER[1:4])]
+    assert named == list(rules_found(readable))
+
+
+# What it costs
+
+
+@pytest.mark.parametrize(
+    ("filler", "longest"),
+    [
+        ("Foo/1.0 (bar; baz) ", LONGEST_USER_AGENT),
+        ("(", LONGEST_USER_AGENT),
+        ("()", LONGEST_USER_AGENT),
+        ("Android ", LONGEST_USER_AGENT),
+        ("compatible; ", LONGEST_USER_AGENT),
+        ("; ", LONGEST_USER_AGENT),
+        ("ж", LONGEST_USER_AGENT),
+        ("http", LONGEST_USER_AGENT),
+        ("\\x41", 4 * LONGEST_USER_AGENT),  # four letters stand for one
+    ],
+)
+def test_a_user_agent_that_is_too_long_costs_what_the_longest_costs(classifier, filler, longest):
+    """Of however many characters only the beginning may be looked at. No string is asked about twice."""
+    number = itertools.count()
+
+    def work(length):
+        begin = f"Mozilla/5.0 (X11; Linux x86_64; {next(number)}) AppleWebKit/537.36 "
+        text = begin + (filler * length)[: length - len(begin)]
+        start = time.process_time()
+        classifier.classify(Request.logged(text))
+        return time.process_time() - start
+
+    times = [(work(longest), work(8_000), work(100_000)) for _ in range(41)]
+    usual, long, very_long = map(statistics.median, zip(*times, strict=True))
+    assert max(long, very_long) < 4 * max(usual, 1e-5)
+
+
+# User agents as servers write them
+
+
+@given(
+    st.text(max_size=60)
+    | st.text("- \t\"'a%2", max_size=20)
+    | st.tuples(st.sampled_from(REAL), st.text(max_size=4)).map("".join)
+    | st.integers(1000, 1100).map(lambda length: ("word " * length)[:length])
+)
+@settings(max_examples=300, deadline=None)
+def test_what_was_made_readable_stays_as_it_is(logged):
+    request = Request.logged(logged, "GET", "https://a.example/", "a=b")
+    assume("\\" not in request.user_agent and "%" not in request.user_agent)
+    assert Request.logged(*request) == request
+
+
+@pytest.mark.parametrize(
+    "escaped", [lambda text: "".join(f"\\x{byte:02X}" for byte in text.encode()), lambda text: text.replace(" ", "%20")]
+)
+def test_signs_are_those_of_what_was_sent_however_it_was_logged(signs, escaped):
+    for user_agent in (GPTBOT, SAFARI, "curl/8.5.0", *(row.example for row in HEURISTICS)):
+        assert signs(escaped(user_agent)) == signs(user_agent)
