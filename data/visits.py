@@ -114,13 +114,20 @@ VISITS_OF_DAYS: Final = VISITS.insert(0, pa.field("day", pa.date32()))
 UTM_FIELDS: Final = columns_filled_by("campaign")
 
 
-def check_schema_version(version: int, what: str) -> None:
-    """Raise NewerVersion when visits of this schema version, which lie in `what`, cannot be read by this program."""
-    if version > SCHEMA_VERSION:
-        raise NewerVersion(
-            f"{what} was written by a newer version of this program (visit schema {version}, this one knows "
-            f"{SCHEMA_VERSION}); upgrade."
-        )
+def trouble_of_version(version: int) -> str:
+    """Why visits of a schema version cannot be read by this program; '' when they can."""
+    if version <= SCHEMA_VERSION:
+        return ""
+    return (
+        f"was written by a newer version of this program (visit schema {version}, this one knows {SCHEMA_VERSION}); "
+        "upgrade"
+    )
+
+
+def check_version(version: int, what: str) -> None:
+    """Raise NewerVersion when visits of a schema version, which lie in `what`, cannot be read by this program."""
+    if trouble := trouble_of_version(version):
+        raise NewerVersion(f"{what} {trouble}.")
 
 
 class Classification(NamedTuple):

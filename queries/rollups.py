@@ -31,6 +31,7 @@ from queries.scope import Scope
 from queries.variables import (
     Variables,
     define_relations,
+    file_lists,
     one_source,
     rollup_schema,
     scope_variables,
@@ -122,8 +123,7 @@ class RollupBuilder:
         rollup = Rollup(*month, rollup_version(), source_files_by_day([*closed, *added]))
         staged = new_path(self._lake)
         try:
-            chunks = [[f"{self._lake.root}/{file.path}" for file in chunk] for chunk in _chunks(added)]
-            write_rollup(_rollup_rows(engine, before, chunks), rollup_schema(engine), staged)
+            write_rollup(_rollup_rows(engine, self._lake, before, _chunks(added)), rollup_schema(engine), staged)
             publish(self._lake, rollup, staged, self._now())
         finally:
             staged.unlink(missing_ok=True)
@@ -156,23 +156,23 @@ def _prepare(engine: duckdb.DuckDBPyConnection, lake: Lake) -> None:
 
 
 def _rollup_rows(
-    engine: duckdb.DuckDBPyConnection, before: Variables, chunks: Sequence[Sequence[str]]
+    engine: duckdb.DuckDBPyConnection, lake: Lake, before: Variables, chunks: Sequence[Sequence[LandedFile]]
 ) -> Iterator[RelationRows]:
     """The rows of every relation, one relation after the other: those stored before, and those of visits in `chunks`.
 
     Visitors are many, so that daily relations are counted chunk by chunk; what monthly ones tell apart is not.
     """
     set_variables(engine, {**before, "sources": one_source("visits_by_domain")})
-    seed = before["files"][:1]
-    stored = [(STORED_BEFORE, seed)] if before["closed_days"] else []
+    stored = [(STORED_BEFORE, file_lists(lake, []))] if before["closed_days"] else []
     for name in relation_names("daily"):
-        yield _count_relation(engine, name, [*stored, *((COUNTED_DAILY, [*seed, *chunk]) for chunk in chunks)])
+        counted = [(COUNTED_DAILY, file_lists(lake, chunk)) for chunk in chunks]
+        yield _count_relation(engine, name, [*stored, *counted])
     for name in relation_names("monthly"):
-        yield _count_relation(engine, name, [(COUNTED_MONTHLY, [*seed, *chain(*chunks)])])
+        yield _count_relation(engine, name, [(COUNTED_MONTHLY, file_lists(lake, list(chain(*chunks))))])
 
 
 def _count_relation(
-    engine: duckdb.DuckDBPyConnection, relation: str, queries: Sequence[tuple[str, list[str]]]
+    engine: duckdb.DuckDBPyConnection, relation: str, queries: Sequence[tuple[str, Variables]]
 ) -> RelationRows:
     """The rows of one relation that queries find, each over some files of visits."""
     found = []

@@ -3,14 +3,16 @@
 Whether rollups may serve a scope is decided here and nowhere else.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 import duckdb
 
 from data import Lake
+from data.store.manifest import LandedFile
 from data.store.rollups import Schema, live_rollups, seed_path, write_seed
+from data.visits import SCHEMA_VERSION
 from queries.prelude import prelude, relation_names, rollup_version, served_filters, sql_text
 from queries.scope import Scope
 
@@ -28,8 +30,8 @@ LINK_VISITS: Final = "link_visits_in_memory"
 def empty_variables(lake: Lake) -> Variables:
     """Variables with which every relation is empty."""
     return {
-        "files": [lake.seed_visits],
-        "uncovered_files": [lake.seed_visits],
+        "files": file_lists(lake, []),
+        "uncovered_files": file_lists(lake, []),
         "rollups": [str(seed_path(lake))],
         "closed_days": [],
         "sources": one_source("all_visits"),
@@ -41,13 +43,13 @@ def scope_variables(lake: Lake, scope: Scope) -> Variables:
     """A snapshot of what a lake holds for a scope now. Raises LakeDamaged."""
     live = lake.live_files(scope.organization, scope.start_date, scope.end_date)
     rollups = live_rollups(lake, scope.organization, rollup_version(), live)
-    paths = [lake.checked(file) for file in live]
-    uncovered = [path for path, file in zip(paths, live, strict=True) if file.day not in rollups.days]
+    for file in live:
+        lake.checked(file)
     filters = {field for field, value in asdict(scope).items() if value is not None}
     return {
         "scope": asdict(scope),
-        "files": [lake.seed_visits, *paths],
-        "uncovered_files": [lake.seed_visits, *uncovered],
+        "files": file_lists(lake, live),
+        "uncovered_files": file_lists(lake, [file for file in live if file.day not in rollups.days]),
         "rollups": [str(seed_path(lake)), *rollups.files],
         "closed_days": sorted(rollups.days),
         "sources": {relation: source_of(relation, filters) for relation in relation_names()},
@@ -67,6 +69,21 @@ def source_of(relation: str, filters: Collection[str]) -> str:
 def one_source(view: str) -> dict[str, str]:
     """Let every relation count visits from one view, and take nothing from rollups."""
     return dict.fromkeys(relation_names(), view)
+
+
+def file_lists(lake: Lake, files: Sequence[LandedFile]) -> dict[str, Any]:
+    """How the prelude is given visit files: those of today's schema, and those of earlier ones."""
+    older = [file for file in files if file.schema_version < SCHEMA_VERSION]
+    current = [file for file in files if file.schema_version >= SCHEMA_VERSION]
+    return {
+        "current": [lake.seed_visits, *_paths(lake, current)],
+        "older": _paths(lake, older) or [lake.seed_visits],
+        "older_differ": len({file.schema_version for file in older}) > 1,
+    }
+
+
+def _paths(lake: Lake, files: Sequence[LandedFile]) -> list[str]:
+    return [f"{lake.root}/{file.path}" for file in files]
 
 
 def set_variables(cursor: duckdb.DuckDBPyConnection, variables: Variables) -> None:
@@ -91,10 +108,11 @@ def rollup_schema(engine: duckdb.DuckDBPyConnection) -> Schema:
     return engine.sql(sql_text("rollups")).to_arrow_table().schema
 
 
+_FILE_LISTS: Final = "CAST($value AS STRUCT(current VARCHAR[], older VARCHAR[], older_differ BOOLEAN))"
 _SET: Final = {
     "scope": "SET VARIABLE scope = CAST($value AS scope)",
-    "files": "SET VARIABLE files = CAST($value AS VARCHAR[])",
-    "uncovered_files": "SET VARIABLE uncovered_files = CAST($value AS VARCHAR[])",
+    "files": f"SET VARIABLE files = {_FILE_LISTS}",
+    "uncovered_files": f"SET VARIABLE uncovered_files = {_FILE_LISTS}",
     "rollups": "SET VARIABLE rollups = CAST($value AS VARCHAR[])",
     "closed_days": "SET VARIABLE closed_days = CAST($value AS DATE[])",
     "sources": "SET VARIABLE sources = $value",

@@ -11,8 +11,8 @@ from data.store.files import write_durably
 from data.store.lake import LINKS, Lake
 from data.store.landing import Landing
 from data.store.manifest import Batch
-from data.store.packing import OWN, SHARED, Packed, pack, table_of, unpack
-from data.visits import VISITS, VISITS_OF_DAYS
+from data.store.packing import Packed, pack, table_of, unpack
+from data.visits import VISITS, VISITS_OF_DAYS, columns_filled_by
 
 Visit = dict[str, Any]
 
@@ -67,10 +67,10 @@ def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
 def packed(visits: Iterable[Visit]) -> Packed:
     """Visits as they wait for their file."""
     rows = list(visits)
-    return pack(
-        [(*(row[name] for name in OWN), number) for number, row in enumerate(rows)],
-        [tuple(row[name] for name in SHARED) for row in rows],
-    )
+    shared = columns_filled_by("classification", "referrer", "campaign", "rules")
+    columns = {name: [row[name] for row in rows] for name in VISITS.names}
+    own = {name: values for name, values in columns.items() if name not in shared}
+    return pack(own, list(range(len(rows))), {name: columns[name] for name in shared})
 
 
 def unpacked(bodies: Iterable[bytes]) -> list[Visit]:

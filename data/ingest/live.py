@@ -24,8 +24,8 @@ from data.rules.ip_verification import Verifier
 from data.store import pending
 from data.store.ip_list_files import snapshots
 from data.store.lake import Lake
-from data.store.packing import Packed, Shared, pack
-from data.visits import SHORT_CODE_PATTERN, Classification
+from data.store.packing import Packed, pack
+from data.visits import SHORT_CODE_PATTERN, Classification, columns_filled_by
 
 MOST_DAYS: Final = 366
 """Days of the visits that one sender reports at once: each day becomes a file."""
@@ -56,8 +56,16 @@ class _Agent(NamedTuple):
     is_claim: bool  # which an address may confirm or contradict
 
 
-_Told = tuple[Classification, Classification, Shared]
-"""What an agent tells, what the way it came tells, and the columns of SHARED that follow the classification."""
+_Origin = tuple[str | None, ...]
+"""The values of _ORIGIN: where a visit came from, and by which rules it was classified."""
+_ORIGIN: Final = columns_filled_by("referrer", "campaign", "rules")
+_OWN: Final = (
+    "visited_at", "domain", "short_code", "path", "method", "status", "country", "visitor", "is_malicious",
+    "user_agent",
+)  # fmt: skip
+"""The columns that are a visit's own, in the order in which _row gives them; the others repeat in few combinations."""
+_Told = tuple[Classification, Classification, _Origin]
+"""What an agent tells, what the way it came tells, and where it came from."""
 
 
 class Intake:
@@ -119,7 +127,13 @@ class Intake:
         salts = self._salts_of({fact.visited_at.date() for fact in facts})
         told: dict[_Told, int] = {}
         rows = [self._row(fact, organization, salts, told) for fact in facts]
-        return pack(rows, [together(says, arrived) + origin for says, arrived, origin in told])
+        *own, numbers = zip(*rows, strict=True)
+        shared = zip(*(together(says, arrived) + origin for says, arrived, origin in told), strict=True)
+        return pack(
+            dict(zip(_OWN, own, strict=True)),
+            numbers,
+            dict(zip((*Classification._fields, *_ORIGIN), shared, strict=True)),
+        )
 
     def _salts_of(self, days: set[date]) -> dict[date, str]:
         if days - self._salts.keys():
@@ -127,7 +141,7 @@ class Intake:
         return self._salts
 
     def _row(self, fact: Facts, organization: str, salts: dict[date, str], told: dict[_Told, int]) -> tuple[Any, ...]:
-        """The values of OWN, then the number of what is told of the visit, which this call may add to `told`."""
+        """The values of _OWN, then the number of what is told of the visit, which this call may add to `told`."""
         domain, path, query = fact.target
         user_agent, says, is_claim = self._agent(fact.user_agent)
         arrived, origin = self._arrival(fact.method, fact.referrer, query)
@@ -150,8 +164,8 @@ class Intake:
         says = self._classifier.agent(user_agent)
         return _Agent(user_agent, says, self._verifier.can_tell(says))
 
-    def _arrival_uncached(self, method: str, referrer: str, query: str) -> tuple[Classification, Shared]:
-        """What is said of a person who came like that; and the columns of SHARED that follow the classification."""
+    def _arrival_uncached(self, method: str, referrer: str, query: str) -> tuple[Classification, _Origin]:
+        """What is said of a person who came like that; and where they came from."""
         request = Request("", method, referrer, query)
         host, kind, utm = self._classifier.origin(request)
         return self._classifier.arrival(request), (host, kind, *utm, self._classifier.rules_version)

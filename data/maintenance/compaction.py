@@ -15,7 +15,7 @@ from typing import Final
 import duckdb
 
 from data.errors import Outdated
-from data.maintenance.rewriting import Partition, Progress, partitions, rewrite_each, rewriting_engine
+from data.maintenance.rewriting import Partition, Progress, partitions, readable, rewrite_each, rewriting_engine
 from data.sql import read_sql
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, placing, write_visits
@@ -95,7 +95,7 @@ class Compactor:
         live = {file.path for file in self._lake.manifest.live_files(*partition, partition.day)}
         if not live.issuperset(file.path for file in files):
             raise Outdated(f"visits of {partition.day} were erased or merged meanwhile; try again.")
-        paths = [self._lake.checked(file) for file in files]
+        paths = readable(self._lake, *files)
         staged = [Staged(new_path(self._lake), *partition, sum(file.visits for file in files))]
         try:
             with rewriting_engine(self._lake) as engine:

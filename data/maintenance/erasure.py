@@ -15,7 +15,7 @@ import duckdb
 
 from data.errors import TrafficError
 from data.maintenance.compaction import Compactor
-from data.maintenance.rewriting import Partition, partitions, rewriting_engine
+from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine
 from data.sql import read_sql
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, placing, write_visits
@@ -132,12 +132,14 @@ class Eraser:
         if criteria.are_of_days:
             return file.visits
         wanted = {name: getattr(criteria, name) for name in ("short_code", "domain", "visitor")}
-        engine.execute(read_sql("data.maintenance", "sql/erased"), {"file": self._lake.checked(file), **wanted})
+        engine.execute(read_sql("data.maintenance", "sql/erased"), {"files": readable(self._lake, file), **wanted})
         ((gone,),) = engine.execute("SELECT count(*) FROM erased").fetchall()
         return int(gone)
 
     def _write_remaining(self, engine: duckdb.DuckDBPyConnection, file: LandedFile, path: Path) -> None:
-        remaining = engine.sql(read_sql("data.maintenance", "sql/remaining"), params={"file": self._lake.checked(file)})
+        remaining = engine.sql(
+            read_sql("data.maintenance", "sql/remaining"), params={"files": readable(self._lake, file)}
+        )
         write_visits(remaining.to_arrow_reader(100_000), path)
 
     def _exchange(self, files: Sequence[LandedFile], staged: Sequence[Staged]) -> list[LandedFile]:

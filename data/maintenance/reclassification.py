@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from data.ingest.dictionary import texts_of
-from data.maintenance.rewriting import Partition, partitions, rewriting_engine
+from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine
 from data.rules.classifier import Classifier, Request
 from data.rules.ip_verification import confirmed
 from data.sql import read_sql
@@ -82,7 +82,7 @@ class Reclassifier:
             with self._lake.writing(), self._lake.rewriting():
                 files = self._stale_files(engine, partition)
                 for file in files:
-                    visits = self._reclassified(engine, self._lake.checked(file), changes)
+                    visits = self._reclassified(engine, readable(self._lake, file), changes)
                     changes.rewritten += file.visits
                     if not dry_run:
                         staged.append(Staged(new_path(self._lake), *partition, file.visits, file.unfinished_of))
@@ -102,12 +102,12 @@ class Reclassifier:
             file
             for file in files
             if engine.execute(
-                read_sql("data.maintenance", "sql/is_stale"), {"file": self._lake.checked(file), **today}
+                read_sql("data.maintenance", "sql/is_stale"), {"files": readable(self._lake, file), **today}
             ).fetchall()[0][0]
         ]
 
-    def _reclassified(self, engine: duckdb.DuckDBPyConnection, path: str, changes: Changes) -> pa.Table:
-        engine.execute(read_sql("data.maintenance", "sql/kept"), {"file": path})
+    def _reclassified(self, engine: duckdb.DuckDBPyConnection, files: list[str], changes: Changes) -> pa.Table:
+        engine.execute(read_sql("data.maintenance", "sql/kept"), {"files": files})
         asked = engine.execute(read_sql("data.maintenance", "sql/asked_again")).fetchall()
         engine.register("classified", self._classified(asked))
         probes = {"probe_pattern": self._classifier.probe_pattern}

@@ -35,6 +35,11 @@ def partitions(lake: Lake, organization: str) -> Iterator[tuple[Partition, list[
         yield Partition(organization, day), list(of_day)
 
 
+def readable(lake: Lake, *files: LandedFile) -> list[str]:
+    """The paths by which SQL reads live files, by name: with the seed before them, they have every column of today."""
+    return [lake.seed_visits, *(lake.checked(file) for file in files)]
+
+
 @contextmanager
 def rewriting_engine(lake: Lake) -> Iterator[duckdb.DuckDBPyConnection]:
     """An engine for visits, which hold no addresses. What it cannot read or finish becomes LakeDamaged."""

@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 
 from data.errors import LakeDamaged
 from data.store.lake import Lake
-from data.visits import VISITS
 
 MOST_FOOTERS: Final = 500
 """Files whose footers are read, at some 0.2 ms each; where there are more, days have to do."""
@@ -146,7 +145,7 @@ def _span(path: Path) -> tuple[datetime, datetime] | None:
         footer = pq.read_metadata(path)
     except (OSError, pa.ArrowException):
         return None  # `traffic verify` says why
-    column = VISITS.get_field_index("visited_at")
+    column = footer.schema.names.index("visited_at")
     groups = [footer.row_group(number).column(column).statistics for number in range(footer.num_row_groups)]
     if not groups or not all(group is not None and group.has_min_max for group in groups):
         return None

@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data.errors import LakeDamaged
+from data.store.files import version_of
 from data.store.lake import LINKS, Lake
 from data.store.manifest import LandedFile
 from data.store.pending import check_waiting
 from data.store.rollups import unsound
-from data.visits import VISITS
+from data.visits import VISITS, trouble_of_version, visits_schema
 
 DATABASES: Final = ("manifest.sqlite", "control.sqlite")
 """What SQLite keeps of a lake, apart from the salts, which may be lost."""
@@ -133,16 +134,29 @@ def _trouble_of_visits(lake: Lake, file: LandedFile) -> str:
     try:
         lake.recheck(file)
         with pq.ParquetFile(lake.root / file.path) as parquet:
-            schema, visits = parquet.schema_arrow, parquet.metadata.num_rows
+            return _trouble_of_footer(file, parquet.metadata, parquet.schema_arrow)
     except (LakeDamaged, FileNotFoundError):
         if (lake.root / file.path).exists():
             return "is not what was written: its SHA-256 differs"
         return "is missing" if lake.manifest.is_live(file.path) else ""  # erased since it was listed
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         return _unreadable(error)
-    if not schema.equals(VISITS):
+
+
+def _trouble_of_footer(file: LandedFile, footer: pq.FileMetaData, schema: pa.Schema) -> str:
+    version, visits = version_of(footer), footer.num_rows
+    if trouble := trouble_of_version(max(version, file.schema_version)):
+        return trouble
+    if version != file.schema_version:
+        return f"holds visits of schema version {version}, the manifest says {file.schema_version}"
+    if _types(schema) != _types(visits_schema(version)):
         return "has other columns than visits have"
     return "" if visits == file.visits else f"holds {visits:,} visits, the manifest says {file.visits:,}"
+
+
+def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
+    """The columns by name: in which order they lie does not matter."""
+    return {field.name: field.type for field in schema}
 
 
 def _check_waiting(lake: Lake, organization: str, found: Checked) -> None:

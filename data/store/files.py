@@ -16,6 +16,19 @@ NETWORK: Final = frozenset({
 """File systems of other machines, as Linux names them in /proc/self/mountinfo (proc_pid_mountinfo(5))."""
 
 
+_SCHEMA_VERSION: Final = "traffic.schema_version"
+
+
+def versioned(version: int) -> dict[str, str]:
+    """What the footer of a file says of the schema version of its visits."""
+    return {_SCHEMA_VERSION: str(version)}
+
+
+def version_of(footer: pq.FileMetaData) -> int:
+    """The schema version of the visits in a file; without a word of it, it is 1."""
+    return int((footer.metadata or {}).get(_SCHEMA_VERSION.encode(), b"1"))
+
+
 def sha256_of(path: Path) -> str:
     """The SHA-256 of a file's bytes, in hexadecimal digits."""
     with path.open("rb") as file:
@@ -74,9 +87,9 @@ def write_bytes_durably(body: bytes, staged: Path, target: Path) -> None:
     move_durably(staged, target)
 
 
-def write_durably(table: pa.Table, staged: Path, target: Path) -> None:
+def write_durably(table: pa.Table, staged: Path, target: Path, metadata: Mapping[str, str] | None = None) -> None:
     """Replace `target` by a table as a whole: readers see the old file or the new one."""
-    write_parquet([table], table.schema, staged)
+    write_parquet([table], table.schema, staged, metadata=metadata)
     move_durably(staged, target)
 
 

@@ -3,18 +3,20 @@
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from data.errors import BadInput, LakeDamaged
-from data.store.files import make_durably, network_file_system, sha256_of, write_durably
+from data.store.files import make_durably, network_file_system, sha256_of, versioned, write_durably
 from data.store.manifest import LandedFile, Manifest
-from data.visits import VISITS
+from data.visits import SCHEMA_VERSION, VISITS, check_version
 
 LINKS: Final = pa.schema(
     [
@@ -50,7 +52,9 @@ class Lake:
         try:
             for folder in (self.staging, self.rejects, self.ip_lists):
                 make_durably(folder)
-            self.seed_visits = self._seed("visits/organization=_seed/day=1970-01-01/seed.parquet", VISITS)
+            self.seed_visits = self._seed(
+                "visits/organization=_seed/day=1970-01-01/seed.parquet", VISITS, versioned(SCHEMA_VERSION)
+            )
             self.seed_links = self._seed("links/organization=_seed/links.parquet", LINKS)
             network = network_file_system(self.root)
         except OSError as error:
@@ -124,8 +128,12 @@ class Lake:
         return [self.seed_links, str(path)] if path.exists() else [self.seed_links]
 
     def checked(self, file: LandedFile) -> str:
-        """Where a live file lies, after a look at whether it is what was written. Raises LakeDamaged."""
+        """Where a live file lies, after a look at whether it is what was written. Raises LakeDamaged.
+
+        What a newer version of this program wrote is refused by NewerVersion.
+        """
         path = f"{self.root}/{file.path}"
+        check_version(file.schema_version, path)
         stat = _stat(path)
         if (stat.st_size, stat.st_ctime_ns, stat.st_ino) != (file.size, file.changed_ns, file.inode):
             self.recheck(file)
@@ -142,11 +150,21 @@ class Lake:
         if not is_sound:
             raise LakeDamaged(f"{path} is not what was written (its SHA-256 differs); restore it from a backup.")
 
-    def _seed(self, name: str, schema: pa.Schema) -> str:
+    def _seed(self, name: str, schema: pa.Schema, metadata: Mapping[str, str] | None = None) -> str:
+        """Where an empty file lies; it is written when it is missing, or has other columns than files have today."""
         path = self.root / name
-        if not path.exists():
-            write_durably(schema.empty_table(), self.staging / f"seed-{os.getpid()}.parquet", path)
+        if not _has_columns(path, schema):
+            write_durably(schema.empty_table(), self.staging / f"seed-{uuid.uuid4()}.parquet", path, metadata)
         return str(path)
+
+
+def _has_columns(path: Path, schema: pa.Schema) -> bool:
+    try:
+        return bool(pq.read_schema(path).equals(schema))
+    except FileNotFoundError:
+        return False
+    except (OSError, pa.ArrowException):
+        return True  # nobody knows: `traffic verify` says what is wrong with it
 
 
 def _stat(path: Path | str) -> os.stat_result:

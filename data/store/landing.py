@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from data.store.files import move_durably, sha256_of, write_parquet
+from data.store.files import move_durably, sha256_of, versioned, write_parquet
 from data.store.lake import Lake
 from data.store.manifest import Batch, LandedFile, Place
-from data.visits import COLUMNS, VISITS
+from data.visits import COLUMNS, SCHEMA_VERSION, VISITS
 
 _STATISTICS: Final = tuple(column.name for column in COLUMNS if column.has_statistics)
 MOVERS: Final = 8
@@ -84,16 +84,32 @@ def new_path(lake: Lake) -> Path:
 
 
 def write_visits(visits: pa.Table | pa.RecordBatchReader, path: Path) -> None:
-    """Write the visits of one organization's day, in the order they have, and wait until they are on the disk."""
+    """Write the visits of one organization's day, in the order they have, and wait until they are on the disk.
+
+    Columns are taken by name; one that was not given, as visits of an earlier schema version have it not, is null.
+    """
     parts = [visits] if isinstance(visits, pa.Table) else map(_table_of, visits)
-    schema = pa.schema([_as_given(field, visits.schema.field(field.name).type) for field in VISITS])
-    write_parquet((part.select(VISITS.names).cast(schema) for part in parts), schema, path, statistics=_STATISTICS)
+    schema = pa.schema([_as_given(field, visits.schema) for field in VISITS])
+    write_parquet(
+        (_with_columns(part, schema) for part in parts),
+        schema,
+        path,
+        statistics=_STATISTICS,
+        metadata=versioned(SCHEMA_VERSION),
+    )
 
 
-def _as_given(field: pa.Field, given: pa.DataType) -> pa.Field:
+def _as_given(field: pa.Field, given: pa.Schema) -> pa.Field:
     """A field of VISITS; if its values are given as a dictionary they stay one, for that is written faster."""
-    is_numbered = pa.types.is_dictionary(given) and given.value_type == field.type
-    return field.with_type(given) if is_numbered else field
+    kind = given.field(field.name).type if field.name in given.names else field.type
+    is_numbered = pa.types.is_dictionary(kind) and kind.value_type == field.type
+    return field.with_type(kind) if is_numbered else field
+
+
+def _with_columns(visits: pa.Table, schema: pa.Schema) -> pa.Table:
+    names = set(visits.column_names)
+    columns = [visits[field.name] if field.name in names else pa.nulls(len(visits), field.type) for field in schema]
+    return pa.table(columns, schema.names).cast(schema)
 
 
 def _table_of(batch: pa.RecordBatch) -> pa.Table:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from data.errors import Outdated
 from data.store.schema import MIGRATIONS, open_database
+from data.visits import SCHEMA_VERSION
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,12 @@ class LandedFile:
     inode: int
     checked_at: datetime
     unfinished_of: int | None = None  # the batch whose last line, without its newline, it holds
+    schema_version: int = SCHEMA_VERSION  # of its visits
 
 
-_FILE_COLUMNS: Final = "organization, day, path, visits, bytes, sha256, changed_ns, inode, checked_at, unfinished_of"
+_FILE_COLUMNS: Final = (
+    "organization, day, path, visits, bytes, sha256, changed_ns, inode, checked_at, unfinished_of, schema_version"
+)
 
 
 @dataclass(frozen=True)
@@ -76,21 +80,22 @@ def time_text(moment: datetime) -> str:
 def insert_files(db: sqlite3.Connection, files: Iterable[LandedFile]) -> None:
     """Make files live, inside a transaction."""
     db.executemany(
-        f"INSERT INTO files ({_FILE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO files ({_FILE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (file.organization, file.day.isoformat(), file.path, file.visits, file.size, file.sha256, file.changed_ns,
-             file.inode, time_text(file.checked_at), file.unfinished_of)
+             file.inode, time_text(file.checked_at), file.unfinished_of, file.schema_version)
             for file in files
         ],
     )  # fmt: skip
 
 
 def _file_of(row: tuple[Any, ...]) -> LandedFile:
-    organization, day, path, visits, size, sha256, changed_ns, inode, checked_at, unfinished_of = row
+    organization, day, path, visits, size, sha256, changed_ns, inode, checked_at, unfinished_of, version = row
     checked = datetime.fromisoformat(checked_at) if checked_at else datetime.min.replace(tzinfo=UTC)
     return LandedFile(
-        organization, date.fromisoformat(day), path, visits, size, sha256, changed_ns, inode, checked, unfinished_of
-    )
+        organization, date.fromisoformat(day), path, visits, size, sha256, changed_ns, inode, checked, unfinished_of,
+        version,
+    )  # fmt: skip
 
 
 class Manifest:

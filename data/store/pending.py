@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from data.errors import LakeDamaged, Outdated
+from data.errors import LakeDamaged, NewerVersion, Outdated
 from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.manifest import Manifest, insert_files, time_text
@@ -29,6 +29,11 @@ class _Kept(NamedTuple):
     body: bytes
 
 
+class _Unreadable(NamedTuple):
+    kept: _Kept
+    error: LakeDamaged
+
+
 def keep(manifest: Manifest, visits: Mapping[str, Packed], now: datetime) -> None:
     """Keep the visits of each organization. Durable on return."""
     rows = [(organization, packed.visits, time_text(now), packed.body) for organization, packed in visits.items()]
@@ -45,34 +50,37 @@ def waiting(manifest: Manifest) -> Waiting:
 def flush_all(lake: Lake) -> int:
     """Move every visit that waits now into Parquet files; how many they were.
 
-    Raises LakeDamaged when some cannot be read, after all others were moved: those go on waiting.
+    Raises LakeDamaged when some cannot be read, after all others were moved: those go on waiting. It is NewerVersion
+    when they are sound, but packed by a newer version of this program.
     """
     ((latest,),) = lake.manifest.rows("SELECT max(id) FROM pending")
-    moved, last, damaged = 0, 0, list[_Kept]()
+    moved, last, unreadable = 0, 0, list[_Unreadable]()
     while kept := _oldest(lake.manifest, last, latest):
         last = kept[-1].id
-        readable = [(one, part) for one in kept if (part := _read(one, damaged))]
+        readable = [(one, part) for one in kept if (part := _read(one, unreadable))]
         try:
             _land(lake, readable)
         except Outdated:
             break  # somebody else moves them
         moved += sum(one.visits for one, _ in readable)
-    _raise_for(damaged)
+    _raise_for(unreadable)
     return moved
 
 
 def check_waiting(manifest: Manifest, organization: str = "") -> None:
-    """Raises LakeDamaged when some of what waits, of one organization or of any, cannot be read."""
+    """Raises what `flush_all` raises for some of what waits, of one organization or of any."""
     rows = manifest.rows(
         "SELECT id, organization, visits, body FROM pending WHERE ? IN ('', organization)", [organization]
     )
-    damaged = list[_Kept]()
+    unreadable = list[_Unreadable]()
     for row in rows:
-        _read(_Kept(*row), damaged)
-    _raise_for(damaged)
+        _read(_Kept(*row), unreadable)
+    _raise_for(unreadable)
 
 
-def _raise_for(damaged: list[_Kept]) -> None:
+def _raise_for(unreadable: list[_Unreadable]) -> None:
+    """Raise LakeDamaged for what is damaged, else NewerVersion for what only a newer program can read."""
+    damaged = [one.kept for one in unreadable if not isinstance(one.error, NewerVersion)]
     if damaged:
         visits, places = sum(one.visits for one in damaged), ", ".join(str(one.id) for one in damaged[:5])
         organizations = ", ".join(sorted({one.organization for one in damaged}))
@@ -80,6 +88,8 @@ def _raise_for(damaged: list[_Kept]) -> None:
             f"{visits:,} visits of {organizations} that wait for their file cannot be read (in the "
             f"manifest's table pending: {places}); restore the lake from a backup."
         )
+    if unreadable:
+        raise unreadable[0].error
 
 
 def _oldest(manifest: Manifest, last: int, latest: int | None) -> list[_Kept]:
@@ -93,11 +103,11 @@ def _oldest(manifest: Manifest, last: int, latest: int | None) -> list[_Kept]:
     return [_Kept(*row) for row in rows]
 
 
-def _read(kept: _Kept, damaged: list[_Kept]) -> Unpacked | None:
+def _read(kept: _Kept, unreadable: list[_Unreadable]) -> Unpacked | None:
     try:
         return unpack(kept.body)
-    except LakeDamaged:
-        damaged.append(kept)
+    except LakeDamaged as error:
+        unreadable.append(_Unreadable(kept, error))
         return None
 
 

@@ -96,6 +96,9 @@ MIGRATIONS: Final = (
     );
     CREATE UNIQUE INDEX live_cubes ON cubes (organization, month) WHERE deletable_at IS NULL;
     """,
+    """
+    ALTER TABLE files ADD COLUMN schema_version INTEGER NOT NULL DEFAULT 1;  -- of its visits
+    """,
 )
 """The tables of the manifest, version by version: entry n takes it from version n to n + 1. Entries are only added.
 

@@ -7,9 +7,18 @@ CREATE TYPE scope AS STRUCT(
 
 CREATE VIEW scope AS SELECT unnest(CAST(getvariable('scope') AS scope)) WHERE getvariable('scope') IS NOT NULL;
 
+-- Files lie in two lists: those of today's columns, and those of earlier schema versions, in which later columns are
+-- null. Only where earlier versions differ among themselves, their columns are united, which costs a look at each.
 CREATE MACRO read_visits(visit_files) AS TABLE
-SELECT * FROM read_parquet(
-    visit_files, hive_partitioning = TRUE, hive_types = {'organization': VARCHAR, 'day': DATE}
+FROM (
+    FROM read_parquet(
+        visit_files['current'], hive_partitioning = TRUE, hive_types = {'organization': VARCHAR, 'day': DATE}
+    )
+    UNION ALL BY NAME
+    FROM read_parquet(
+        visit_files['older'], union_by_name = visit_files['older_differ'], hive_partitioning = TRUE,
+        hive_types = {'organization': VARCHAR, 'day': DATE}
+    )
 )
 WHERE organization = getvariable('scope').organization
     AND day BETWEEN getvariable('scope').start_date AND getvariable('scope').end_date;

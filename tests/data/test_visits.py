@@ -9,7 +9,7 @@ from data.visits import (
     SCHEMA_VERSION,
     VISITS,
     Classification,
-    check_schema_version,
+    check_version,
     columns_filled_by,
     visits_schema,
 )
@@ -45,10 +45,10 @@ def test_columns_of_later_versions_are_told_from_those_that_older_files_have():
 
 def test_what_a_newer_version_wrote_is_refused_in_one_sentence():
     for version in range(1, SCHEMA_VERSION + 1):
-        check_schema_version(version, "a file")
+        check_version(version, "a file")
     newer = SCHEMA_VERSION + 2
     with pytest.raises(NewerVersion) as refused:
-        check_schema_version(newer, "visits/a.parquet")
+        check_version(newer, "visits/a.parquet")
     assert isinstance(refused.value, LakeDamaged)
     assert str(refused.value) == (
         f"visits/a.parquet was written by a newer version of this program (visit schema {newer}, this one knows "

@@ -1,2 +1,2 @@
--- Whether a file holds a visit that other rules classified. Parameters: file, rules_version.
-SELECT count(*) > 0 FROM read_parquet($file) WHERE rules_version IS DISTINCT FROM $rules_version
+-- Whether a file holds a visit that other rules classified. Parameters: files, rules_version.
+SELECT count(*) > 0 FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE) WHERE rules_version IS DISTINCT FROM $rules_version

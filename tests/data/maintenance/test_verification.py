@@ -14,11 +14,11 @@ import pytest
 
 from data.errors import LakeDamaged
 from data.maintenance.verification import _orphans, check
-from data.store.files import sha256_of
+from data.store.files import sha256_of, versioned, write_parquet
 from data.store.lake import LINKS, Lake
 from data.store.manifest import READERS_GRACE, Exchange, LandedFile
 from data.store.pending import keep
-from data.visits import VISITS
+from data.visits import SCHEMA_VERSION, VISITS
 from service.api_keys import Control
 from tests.visits import land, links, packed, visit
 
@@ -93,6 +93,40 @@ def with_another_type(path):
     table = pq.ParquetFile(path).read()
     place = VISITS.get_field_index("status")
     pq.write_table(table.set_column(place, "status", table["status"].cast(pa.int32())), path)
+
+
+def test_visits_of_a_newer_program_are_told_and_not_called_damaged(lake):
+    file, newer = files(lake)[0], SCHEMA_VERSION + 1
+    more = VISITS.append(pa.field("made_up", pa.string()))
+    write = lambda path: write_parquet([], more, path, metadata=versioned(newer))  # noqa: E731
+    re_registered(lake, file, write)
+    assert damaged(lake) == {
+        file.path: f"was written by a newer version of this program (visit schema {newer}, this one knows "
+        f"{SCHEMA_VERSION}); upgrade"
+    }
+
+
+def test_a_manifest_that_takes_visits_for_those_of_another_version_is_told(lake):
+    file = files(lake)[0]
+    re_registered(lake, file, lambda path: write_parquet([], VISITS, path, metadata=versioned(0)))
+    assert damaged(lake) == {file.path: f"holds visits of schema version 0, the manifest says {SCHEMA_VERSION}"}
+
+
+@pytest.mark.parametrize("told", ["", "two"])
+def test_a_file_that_tells_no_readable_version_is_told(lake, told):
+    file = files(lake)[0]
+    re_registered(lake, file, lambda path: write_parquet([], VISITS, path, metadata={"traffic.schema_version": told}))
+    assert damaged(lake)[file.path].startswith("cannot be read: invalid literal")
+
+
+def test_the_order_of_columns_does_not_matter(lake):
+    file = files(lake)[0]
+    table = pq.ParquetFile(lake.root / file.path).read()
+    turned = table.select(table.column_names[::-1])
+    re_registered(
+        lake, file, lambda path: write_parquet([turned], turned.schema, path, metadata=versioned(SCHEMA_VERSION))
+    )
+    assert damaged(lake) == {}
 
 
 # Sound

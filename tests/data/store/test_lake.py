@@ -1,6 +1,7 @@
 """The lake as a folder: opening it, its seed files, and which of its files can be trusted."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -9,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from data.errors import BadInput, LakeDamaged
-from data.store.files import move_durably, sha256_of, write_durably, write_parquet
+from data.errors import BadInput, LakeDamaged, NewerVersion
+from data.store.files import move_durably, sha256_of, version_of, write_durably, write_parquet
 from data.store.lake import LINKS, Lake
-from data.store.landing import Landing
+from data.store.landing import Landing, write_visits
 from data.store.manifest import Batch
-from data.visits import VISITS
+from data.visits import SCHEMA_VERSION, VISITS
 
 DAY = date(2026, 3, 1)
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
@@ -231,3 +232,48 @@ def test_a_move_makes_the_folders_it_needs(tmp_path):
     move_durably(tmp_path / "source", tmp_path / "a" / "b" / "target")
     assert (tmp_path / "a" / "b" / "target").read_text() == "content"
     assert not (tmp_path / "source").exists()
+
+
+# Schema versions
+
+
+def test_a_file_tells_the_schema_version_of_its_visits(lake, landed):
+    assert version_of(pq.read_metadata(landed)) == version_of(pq.read_metadata(lake.seed_visits)) == SCHEMA_VERSION
+    assert [file.schema_version for file in lake.manifest.live_files("acme")] == [SCHEMA_VERSION]
+
+
+def test_a_file_that_tells_none_is_of_version_1(tmp_path):
+    write_parquet([VISITS.empty_table()], VISITS, tmp_path / "file")
+    assert version_of(pq.read_metadata(tmp_path / "file")) == 1
+
+
+def test_a_column_that_was_not_given_is_null_in_the_file_and_their_order_does_not_matter(tmp_path):
+    given = pa.table({"path": ["/a"], "visited_at": pa.array([datetime(2026, 3, 1)], pa.timestamp("us"))})
+    write_visits(given, tmp_path / "file")
+    (row,) = pq.read_table(tmp_path / "file").cast(VISITS).to_pylist()
+    assert row == dict.fromkeys(VISITS.names) | {"path": "/a", "visited_at": datetime(2026, 3, 1)}
+
+
+@pytest.mark.parametrize("name", ["seed_visits", "seed_links"])
+def test_a_seed_with_other_columns_is_written_anew_when_the_lake_is_opened(lake, opened, name):
+    path = Path(getattr(lake, name))
+    columns, older = pq.read_schema(path), pq.read_schema(path).remove(2)
+    write_durably(older.empty_table(), path.with_suffix(".older"), path)
+    with ThreadPoolExecutor(8) as pool:  # who opens it at the same time finds one seed or the other, and a whole one
+        for _ in pool.map(opened, [lake.root] * 8):
+            assert pq.read_schema(path).equals(columns)
+    assert not list(lake.staging.glob("seed-*"))
+
+
+def test_a_file_of_a_newer_program_is_refused_in_one_sentence_and_others_are_read(lake, landed):
+    land(lake, visits("/c", day=date(2026, 3, 2)), sha256="bb")
+    newer = SCHEMA_VERSION + 1
+    with lake.manifest.transaction() as db:
+        db.execute("UPDATE files SET schema_version = ? WHERE day = '2026-03-01'", [newer])
+    with pytest.raises(NewerVersion) as refused:
+        lake.visit_files("acme", DAY, DAY)
+    assert str(refused.value) == (
+        f"{landed} was written by a newer version of this program (visit schema {newer}, this one knows "
+        f"{SCHEMA_VERSION}); upgrade."
+    )
+    assert len(lake.visit_files("acme", date(2026, 3, 2), date(2026, 3, 2))) == 2
