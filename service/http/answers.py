@@ -1,7 +1,7 @@
 """From a Scope to the bytes of an answer: out of the cache, or computed by the Warehouse in a worker thread."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, Final
 
 from starlette.types import Receive
@@ -12,9 +12,10 @@ from service.http.errors import ClientLeft
 from service.http.query_batch import QueryBatch, Workers
 
 _PARTS: Final = {
-    name: [(member, part) for member, part in entry.members if part.name in ENTRIES] for name, entry in ENTRIES.items()
+    name: [(b'"%s":' % member.encode(), part) for member, part in entry.members if part.name in ENTRIES]
+    for name, entry in ENTRIES.items()
 }
-"""The parts of each answer that are answers of their own, with the name of the member that each is."""
+"""The parts of each answer that are answers of their own, with the encoded name of the member that each is."""
 
 
 class Answers:
@@ -54,13 +55,13 @@ class Answers:
         parts = _PARTS.get(entry.name)
         if not parts:
             return self._cache.get(key)
-        bodies = []
-        for _, part in parts:
+        members = []
+        for name, part in parts:
             body = self._cache.get(CacheKey(part.name, *key[1:]))
             if body is None:
                 return None
-            bodies.append(body)
-        return _joined([member for member, _ in parts], bodies)
+            members.append(name + body)
+        return _object_of(members)
 
     async def _computed(self, entry: Entry, scope: Scope, epoch: int) -> bytes:
         """The answer with all that is missing of it computed. Equal answers that others wait for are shared."""
@@ -74,7 +75,7 @@ class Answers:
             return await computed(entry)
         self._cache.count(scope.organization, entry.name, "misses")
         bodies = await _all_of([computed(part) for _, part in parts])
-        return _joined([member for member, _ in parts], bodies)
+        return _object_of(name + body for (name, _), body in zip(parts, bodies, strict=True))
 
 
 async def _while_connected(answering: Coroutine[Any, Any, bytes], receive: Receive) -> bytes:
@@ -106,7 +107,6 @@ async def _all_of(coroutines: Sequence[Coroutine[Any, Any, bytes]]) -> list[byte
             task.cancel()
 
 
-def _joined(members: Sequence[str], bodies: Sequence[bytes]) -> bytes:
+def _object_of(members: Iterable[bytes]) -> bytes:
     """A JSON object of encoded members."""
-    pairs = (b'"%s":%s' % (name.encode(), body) for name, body in zip(members, bodies, strict=True))
-    return b"{" + b",".join(pairs) + b"}"
+    return b"{" + b",".join(members) + b"}"

@@ -84,14 +84,12 @@ class Limiter:
         """What a source is told that sent too much."""
         return RateLimited(LIMIT, _milliseconds(verdict))
 
-    def values(self, verdict: Verdict) -> tuple[int, int, int, int]:
-        """The values of HEADERS. Reset is Unix time in seconds, Retry-After seconds to wait."""
-        wait = 0 if verdict.remaining else math.ceil(_milliseconds(verdict) / 1000)
-        return LIMIT, verdict.remaining, math.ceil(self._wall_clock() + verdict.wait_seconds), wait
-
     def headers(self, verdict: Verdict) -> list[tuple[bytes, bytes]]:
-        """The four headers of a response."""
-        return [(name, b"%d" % value) for name, value in zip(HEADERS, self.values(verdict), strict=True)]
+        """The four headers of a response. Reset is Unix time in seconds, Retry-After seconds to wait."""
+        reset = math.ceil(self._wall_clock() + verdict.wait_seconds)
+        wait = 0 if verdict.remaining else math.ceil(_milliseconds(verdict) / 1000)
+        values = (LIMIT, verdict.remaining, reset, wait)
+        return [(name, b"%d" % value) for name, value in zip(HEADERS, values, strict=True)]
 
     def __len__(self) -> int:
         """How many sources are remembered."""
