@@ -12,7 +12,7 @@ from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import messages, progress_bar
 
 if TYPE_CHECKING:
-    from data.maintenance.backup import Copied
+    from data.maintenance.backup import BackupResult
 
 
 def backup(
@@ -42,7 +42,7 @@ def backup(
     )
 
 
-def _copied(lake: Lake, folder: Path) -> "Copied":
+def _copied(lake: Lake, folder: Path) -> "BackupResult":
     """Copy under a progress bar."""
     from data.maintenance.backup import back_up
 

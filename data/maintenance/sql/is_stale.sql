@@ -1,2 +1,0 @@
--- Whether a file holds a visit that other rules classified. Parameters: file, rules_version.
-SELECT count(*) > 0 FROM read_parquet($file) WHERE rules_version IS DISTINCT FROM $rules_version

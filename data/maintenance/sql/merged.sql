@@ -1,2 +1,0 @@
--- The visits of several files of one organization's day, in the order of one. Parameter: files.
-SELECT * FROM read_parquet($files, hive_partitioning := FALSE) ORDER BY short_code, visited_at
