@@ -70,7 +70,7 @@ class RollupBuilder:
         self._patience = patience
         self._engine: duckdb.DuckDBPyConnection | None = None
 
-    def run(self, wait: bool = True, most: int | None = None, progress: Progress | None = None) -> int:
+    def run(self, wait: bool = True, limit: int | None = None, progress: Progress | None = None) -> int:
         """Count closed days that no rollup covers, at most so many months; how many months that were.
 
         Without `wait`, nothing happens while somebody else rewrites. A month with a file that is not what was
@@ -84,7 +84,7 @@ class RollupBuilder:
                 self._engine = engine
                 _prepare(engine, self._lake)
                 return rewrite_each(
-                    self._lake, months, partial(self._build_month, engine), wait=wait, most=most, progress=progress
+                    self._lake, months, partial(self._build_month, engine), wait=wait, limit=limit, progress=progress
                 )
             finally:
                 self._engine = None

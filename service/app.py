@@ -12,7 +12,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from data import Lake
-from data.rules.geoip import Countries
+from data.rules.geoip import CountryDatabase
 from data.store.links import Targets
 from data.store.pending import waiting
 from queries import CATALOG, Warehouse, load_values
@@ -92,7 +92,7 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
 def _assembled(settings: Settings, clock: Clock) -> _Parts:
     lake = Lake(settings.lake, create=True)
     control = Control(lake)
-    countries = Countries(settings.geoip) if settings.geoip else None
+    countries = CountryDatabase(settings.geoip) if settings.geoip else None
     return _Parts(
         lake=lake,
         control=control,
@@ -132,7 +132,7 @@ def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
     )
 
 
-def _intake(lake: Lake, settings: Settings, countries: Countries | None, clock: Clock) -> "Intake":
+def _intake(lake: Lake, settings: Settings, countries: CountryDatabase | None, clock: Clock) -> "Intake":
     from data.ingest.live import Intake  # noqa: PLC0415  # its rules take a moment to load
 
     return Intake(lake, settings.trusted_proxies, countries, settings.short_code_pattern, clock)

@@ -17,7 +17,7 @@ from typing import Final
 from data import Lake, LakeDamaged, TrafficError
 from data.ingest.visitor_ids import forget_old_salts
 from data.maintenance.compaction import Compactor
-from data.maintenance.retention import retain
+from data.maintenance.retention import apply_retention
 from data.store.manifest import LandedFile
 from data.store.pending import flush_all, waiting
 from data.store.rollups import unsound
@@ -127,10 +127,10 @@ class Upkeep:
         return False
 
     def _compact(self) -> bool:
-        return self._compactor.run(wait=False, most=1).partitions > 0
+        return self._compactor.run(wait=False, limit=1).partitions > 0
 
     def _count(self) -> bool:
-        return self._rollups.run(wait=False, most=1) > 0
+        return self._rollups.run(wait=False, limit=1) > 0
 
     def _recheck_rollups(self) -> bool:
         """Hash the rollups that were not looked at for long; a damaged one is told of, and made anew."""
@@ -160,7 +160,7 @@ class Upkeep:
 
     def _retain(self) -> bool:
         if self._retention_days is not None:
-            retain(self._lake, self._retention_days, self._clock())
+            apply_retention(self._lake, self._retention_days, self._clock())
         return False
 
     def _sweep(self) -> bool:

@@ -101,7 +101,7 @@ def _visit(
     fields = match.groupdict(default="")
     method, path, query = _asked(fields["request"])
     logged, referrer = ("" if text == "-" else text for text in (fields.get("agent", ""), fields.get("referrer", "")))
-    request = Request.logged(logged, method, referrer, query)
+    request = Request.from_log(logged, method, referrer, query)
     classifier = _classifier()
     origin = classifier.origin(request)
     visited_at, user_agent, short = _moment(fields["time"]), readable_user_agent(logged) or None, code.search(path)

@@ -21,7 +21,7 @@ from data.ingest.visitor_ids import salts_of
 from data.logs.formats import has_text
 from data.logs.source import Block, Content, blocks, identify
 from data.rules.classifier import Classifier
-from data.rules.geoip import Countries
+from data.rules.geoip import CountryDatabase
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
 from data.store.files import move_durably
@@ -84,7 +84,7 @@ class Importer:
         lake: Lake,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         proxies: Iterable[Network] = (),
-        countries: Countries | None = None,
+        countries: CountryDatabase | None = None,
     ) -> None:
         self._lake = lake
         self._now = now

@@ -17,8 +17,8 @@ from data.errors import BadInput, LakeDamaged
 from data.ingest.visitor_ids import salts_of, visitor_of
 from data.logs.reported import Facts, Row, Sent, facts_of
 from data.rules.bots import readable_user_agent
-from data.rules.classifier import Classifier, Request, together
-from data.rules.geoip import Countries
+from data.rules.classifier import Classifier, Request, merge
+from data.rules.geoip import CountryDatabase
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
 from data.store import pending
@@ -75,7 +75,7 @@ class Intake:
         self,
         lake: Lake,
         proxies: Iterable[Network] = (),
-        countries: Countries | None = None,
+        countries: CountryDatabase | None = None,
         short_code_pattern: str = SHORT_CODE_PATTERN,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -128,7 +128,7 @@ class Intake:
         told: dict[_Told, int] = {}
         rows = [self._row(fact, organization, salts, told) for fact in facts]
         *own, numbers = zip(*rows, strict=True)
-        shared = zip(*(together(says, arrived) + origin for says, arrived, origin in told), strict=True)
+        shared = zip(*(merge(says, arrived) + origin for says, arrived, origin in told), strict=True)
         return pack(
             dict(zip(_OWN, own, strict=True)),
             numbers,
@@ -149,9 +149,9 @@ class Intake:
         if ip:
             day = fact.visited_at.date()
             visitor = visitor_of(salts[day], organization, ip, user_agent)
-            country = country or (self._countries.of(ip) or "" if self._countries else "")
+            country = country or (self._countries.lookup(ip) or "" if self._countries else "")
             if is_claim:
-                says = self._verifier.confirmed(says, ip, day)
+                says = self._verifier.verify(says, ip, day)
         number = told.setdefault((says, arrived, origin), len(told))
         short_code, is_malicious = self._place(path)
         return (
@@ -161,14 +161,14 @@ class Intake:
 
     def _agent_uncached(self, sent: str) -> _Agent:
         user_agent = readable_user_agent(sent.replace("\0", "\ufffd").replace("\\", r"\\"))  # as a log writes it
-        says = self._classifier.agent(user_agent)
-        return _Agent(user_agent, says, self._verifier.can_tell(says))
+        says = self._classifier.classify_user_agent(user_agent)
+        return _Agent(user_agent, says, self._verifier.can_verify(says))
 
     def _arrival_uncached(self, method: str, referrer: str, query: str) -> tuple[Classification, _Origin]:
         """What is said of a person who came like that; and where they came from."""
         request = Request("", method, referrer, query)
         host, kind, utm = self._classifier.origin(request)
-        return self._classifier.arrival(request), (host, kind, *utm, self._classifier.rules_version)
+        return self._classifier.classify_referral(request), (host, kind, *utm, self._classifier.rules_version)
 
     def _place_uncached(self, path: str) -> tuple[str | None, bool]:
         """The short code of a path, if it is one, and whether only probes ask for it."""

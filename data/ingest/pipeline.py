@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from data.ingest.dictionary import Numbers, Words, combined, rows_of, texts_of, words_of
 from data.rules.bots import readable_user_agent
-from data.rules.classifier import Classifier, Origin, Request, together
-from data.rules.geoip import Countries
+from data.rules.classifier import Classifier, Origin, Request, merge
+from data.rules.geoip import CountryDatabase
 from data.rules.ip_verification import Verifier
 from data.sql import read_sql
 from data.visits import VISITS_OF_DAYS, Classification, columns_filled_by
@@ -49,7 +49,7 @@ class Knowledge:
     classifier: Classifier
     salts: Salts
     verifier: Verifier
-    countries: Countries | None = None
+    countries: CountryDatabase | None = None
 
 
 class Recognizer:
@@ -118,7 +118,7 @@ class Recognizer:
         countries = _or_null(logged.words).take(logged.numbers)
         is_missing = countries.is_null()
         asked = combined(ips.numbers.filter(is_missing))
-        found = [self._knows.countries.of(ip) for ip in ips.words.take(asked.parts[0]).to_pylist()]
+        found = [self._knows.countries.lookup(ip) for ip in ips.words.take(asked.parts[0]).to_pylist()]
         return pc.replace_with_mask(countries, is_missing, pa.array(found, pa.string()).take(asked.numbers))
 
     def _answers(self, words: dict[str, Words], aims: Columns) -> list[tuple[pa.Array, Columns]]:
@@ -127,8 +127,8 @@ class Recognizer:
         classifier, agents = self._knows.classifier, words["user_agent"]
         numbers, ways = _ways(words["request"].numbers, aims, words["referrer"])
         with _CLASSIFYING:
-            said = identities.of([classifier.agent(agent) for agent in agents.words.to_pylist()])
-            came = identities.of([classifier.arrival(way) for way in ways])
+            said = identities.of([classifier.classify_user_agent(agent) for agent in agents.words.to_pylist()])
+            came = identities.of([classifier.classify_referral(way) for way in ways])
             origin = origins.of([classifier.origin(way) for way in ways])
         said = said.take(agents.numbers)
         told = _met(said, came.take(numbers), identities)
@@ -144,7 +144,7 @@ class Recognizer:
     ) -> pa.Array:
         """Identities with what addresses tell of agents' claims."""
         verifier, known = self._knows.verifier, identities.things()
-        claims = [number for number, says in enumerate(known) if verifier.can_tell(says)]
+        claims = [number for number, says in enumerate(known) if verifier.can_verify(says)]
         is_claim = pc.is_in(said, pa.array(claims, pa.int32()))
         seen = combined(*(column.filter(is_claim) for column in (said, words["ip"].numbers, words["day"].numbers)))
         claimed, ips, days = seen.parts
@@ -154,7 +154,7 @@ class Recognizer:
             words["day"].words.take(days).to_pylist(),
             strict=True,
         )
-        confirmed = identities.of([verifier.confirmed(known[number], ip, day) for number, ip, day in asked])
+        confirmed = identities.of([verifier.verify(known[number], ip, day) for number, ip, day in asked])
         return pc.replace_with_mask(told, is_claim, confirmed.take(seen.numbers))
 
 
@@ -197,4 +197,4 @@ def _met(said: pa.Array, came: pa.Array, identities: Numbers[Classification]) ->
     """What two answers come to, that about the agent and that about the way, where they meet in a request."""
     known, meetings = identities.things(), combined(said, came)
     pairs = zip(*(part.to_pylist() for part in meetings.parts), strict=True)
-    return identities.of([together(known[one], known[other]) for one, other in pairs]).take(meetings.numbers)
+    return identities.of([merge(known[one], known[other]) for one, other in pairs]).take(meetings.numbers)

@@ -59,7 +59,7 @@ def rewrite_each(
     rewrite: Callable[[Part], None],
     *,
     wait: bool,
-    most: int | None,
+    limit: int | None,
     progress: Progress | None,
 ) -> int:
     """Rewrite one part after the other, at most so many; how many that were.
@@ -78,7 +78,7 @@ def rewrite_each(
             damage = damage or error
         if progress:
             progress(number, len(parts))
-        if done == most:
+        if done == limit:
             return done
     if damage:
         raise damage

@@ -28,7 +28,7 @@ Progress = Callable[[int, int], None]
 """Called with the bytes checked so far and the bytes to check."""
 
 
-class Trouble(NamedTuple):
+class Finding(NamedTuple):
     """A file that cannot be trusted, by its path in the lake, and why."""
 
     path: str
@@ -36,73 +36,73 @@ class Trouble(NamedTuple):
 
 
 @dataclass
-class Checked:
+class VerificationResult:
     """What a check looked at and what it found."""
 
     files: int = 0
     visits: int = 0
     size: int = 0
     orphans: int = 0  # visit files that no manifest knows; nobody reads them
-    troubles: list[Trouble] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
     @property
     def is_manifest_damaged(self) -> bool:
         """Whether nobody can say what else is damaged."""
-        return any(trouble.path == DATABASES[0] for trouble in self.troubles)
+        return any(finding.path == DATABASES[0] for finding in self.findings)
 
 
-def check(lake: Lake, organization: str = "", progress: Progress | None = None) -> Checked:
+def verify_lake(lake: Lake, organization: str = "", progress: Progress | None = None) -> VerificationResult:
     """Look at everything that one organization, or any, has in the lake. What is damaged stops nothing else."""
-    found = Checked()
+    found = VerificationResult()
     for name in DATABASES:
-        _note(found, name, _trouble_of_database(lake.root / name))
+        _report(found, name, _database_problem(lake.root / name))
     _check_tables(lake, organization, found)
     try:
         _check_visits(lake, organization, found, progress)
         for path in unsound(lake, organization):
-            _note(
+            _report(
                 found, path, "is not what was written: its SHA-256 differs; `traffic compact` counts its visits again"
             )
         found.orphans = _orphans(lake, organization)
-        _check_waiting(lake, organization, found)
+        _check_pending(lake, organization, found)
     except sqlite3.DatabaseError as error:
         if not found.is_manifest_damaged:
-            _note(found, DATABASES[0], f"cannot be used: {error}")
+            _report(found, DATABASES[0], f"cannot be used: {error}")
     return found
 
 
-def _note(found: Checked, path: str, reason: str) -> None:
+def _report(found: VerificationResult, path: str, reason: str) -> None:
     if reason:
-        found.troubles.append(Trouble(path, reason))
+        found.findings.append(Finding(path, reason))
 
 
-def _trouble_of_database(path: Path) -> str:
+def _database_problem(path: Path) -> str:
     if not path.exists():  # keys and jobs there need not be
         return ""
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=60)) as db:
-            return trouble_of(db)
+            return integrity_error(db)
     except sqlite3.DatabaseError as error:
         return f"cannot be used: {error}"
 
 
-def trouble_of(database: sqlite3.Connection) -> str:
+def integrity_error(database: sqlite3.Connection) -> str:
     """The first thing that SQLite finds wrong with a database; '' when it is sound."""
-    ((told, *_), *_) = database.execute("PRAGMA integrity_check").fetchall()
-    return "" if told == "ok" else f"is damaged: {' '.join(told.split())}"
+    ((result, *_), *_) = database.execute("PRAGMA integrity_check").fetchall()
+    return "" if result == "ok" else f"is damaged: {' '.join(result.split())}"
 
 
-def _check_tables(lake: Lake, organization: str, found: Checked) -> None:
+def _check_tables(lake: Lake, organization: str, found: VerificationResult) -> None:
     """Look at what no manifest knows the bytes of: the seeds, and links."""
     for name, schema in ((lake.seed_visits, VISITS), (lake.seed_links, LINKS)):
-        trouble = _trouble_of_table(Path(name), schema)
-        _note(found, str(Path(name).relative_to(lake.root)), trouble and f"{trouble}; delete it, then it is made anew")
+        path, problem = Path(name), _table_problem(Path(name), schema)
+        _report(found, str(path.relative_to(lake.root)), problem and f"{problem}; delete it, and it will be recreated")
     folder = f"organization={organization}" if organization else "organization=[!_]*"
     for path in sorted((lake.root / "links").glob(f"{folder}/links.parquet")):
-        _note(found, str(path.relative_to(lake.root)), _trouble_of_table(path, LINKS))
+        _report(found, str(path.relative_to(lake.root)), _table_problem(path, LINKS))
 
 
-def _trouble_of_table(path: Path, schema: pa.Schema) -> str:
+def _table_problem(path: Path, schema: pa.Schema) -> str:
     try:
         with pq.ParquetFile(path) as file:
             file.read()
@@ -117,12 +117,12 @@ def _unreadable(error: Exception) -> str:
     return f"cannot be read: {' '.join(str(error).split())}"
 
 
-def _check_visits(lake: Lake, organization: str, found: Checked, progress: Progress | None) -> None:
+def _check_visits(lake: Lake, organization: str, found: VerificationResult, progress: Progress | None) -> None:
     organizations = [organization] if organization else lake.manifest.organizations()
     files = [file for name in organizations for file in lake.manifest.live_files(name)]
     size = sum(file.size for file in files)
     for file in files:
-        _note(found, file.path, _trouble_of_visits(lake, file))
+        _report(found, file.path, _visit_file_problem(lake, file))
         found.files += 1
         found.visits += file.visits
         found.size += file.size
@@ -130,7 +130,7 @@ def _check_visits(lake: Lake, organization: str, found: Checked, progress: Progr
             progress(found.size, size)
 
 
-def _trouble_of_visits(lake: Lake, file: LandedFile) -> str:
+def _visit_file_problem(lake: Lake, file: LandedFile) -> str:
     try:
         lake.recheck(file)
         with pq.ParquetFile(lake.root / file.path) as parquet:
@@ -159,11 +159,11 @@ def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
     return {field.name: field.type for field in schema}
 
 
-def _check_waiting(lake: Lake, organization: str, found: Checked) -> None:
+def _check_pending(lake: Lake, organization: str, found: VerificationResult) -> None:
     try:
         check_waiting(lake.manifest, organization)
     except LakeDamaged as error:
-        _note(found, DATABASES[0], str(error))
+        _report(found, DATABASES[0], str(error))
 
 
 def _orphans(lake: Lake, organization: str) -> int:
@@ -171,8 +171,8 @@ def _orphans(lake: Lake, organization: str) -> int:
     folder = lake.root / "visits" / (f"organization={organization}" if organization else "")
     there = [path for path in folder.rglob("*") if path.is_file() and str(path) != lake.seed_visits]
     known = {lake.root / path for (path,) in lake.manifest.rows("SELECT path FROM files")}
-    strange = [path for path in there if path not in known]
-    if not strange:
+    unknown = [path for path in there if path not in known]
+    if not unknown:
         return 0
     with lake.manifest.transaction():  # nobody is placing files now: a batch that is about to land has none here
-        return sum(path.exists() and not lake.manifest.holds(str(path.relative_to(lake.root))) for path in strange)
+        return sum(path.exists() and not lake.manifest.holds(str(path.relative_to(lake.root))) for path in unknown)

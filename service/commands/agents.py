@@ -34,12 +34,12 @@ def refresh(
     from rich.progress import track
     from rich.table import Table
 
-    from data.rules.ip_lists import download, from_folder
+    from data.rules.ip_lists import download, folder_fetcher
     from data.rules.tables import IpList, load
     from data.store.ip_list_files import refresh, snapshots
 
     rows = load(IpList, "ip_lists")
-    fetch = from_folder(Path(folder)) if folder else download
+    fetch = folder_fetcher(Path(folder)) if folder else download
     if folder:
         rows = [row for row in rows if any(Path(folder).glob(f"{row.name}.*"))]
     if not rows:

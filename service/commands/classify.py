@@ -72,12 +72,12 @@ def _request(words: dict[str, str]) -> "Request":
     from data.rules.classifier import Request
 
     query = words["url"].partition("#")[0].partition("?")[2]
-    return Request.logged(words["user_agent"], "GET", words["referrer"], query)
+    return Request.from_log(words["user_agent"], "GET", words["referrer"], query)
 
 
 def _classification(words: dict[str, str], rules: _Rules) -> "Classification":
     says = rules.classifier.classify(_request(words))
-    return rules.verifier.confirmed(says, words["ip"], datetime.now(UTC).date()) if words["ip"] else says
+    return rules.verifier.verify(says, words["ip"], datetime.now(UTC).date()) if words["ip"] else says
 
 
 def _explain(words: dict[str, str], rules: _Rules) -> None:
@@ -89,16 +89,17 @@ def _explain(words: dict[str, str], rules: _Rules) -> None:
     for name, value in says._asdict().items():
         table.add_row(name, printable(value or ""))
     table.add_row("", "")
-    decides, *others = rules.classifier.signs(_request(words))
-    table.add_row("decided by", f"{decides.rule}  {decides.evidence}".rstrip())
+    match, *others = rules.classifier.matches(_request(words))
+    table.add_row("decided by", f"{match.rule}  {match.evidence}".rstrip())
     if words["ip"]:
-        verdict = rules.verifier.verdict(decides.says.agent, words["ip"], datetime.now(UTC).date())
-        table.add_row("address", printable(verdict.why))
-    for way in rules.verifier.ways(decides.says.agent):
+        verdict = rules.verifier.verdict(match.classification.agent, words["ip"], datetime.now(UTC).date())
+        table.add_row("address", printable(verdict.reason))
+    for way in rules.verifier.verification_methods(match.classification.agent):
         table.add_row("to verify", way)
-    for sign in others:
-        what = sign.says.agent or sign.says.ai_source or sign.says.agent_kind or ""
-        table.add_row("else", f"{sign.says.bot_category} {what}".rstrip() + f": {sign.rule}  {sign.evidence}".rstrip())
+    for other in others:
+        says = other.classification
+        what = says.agent or says.ai_source or says.agent_kind or ""
+        table.add_row("else", f"{says.bot_category} {what}".rstrip() + f": {other.rule}  {other.evidence}".rstrip())
     table.add_row("rules", rules.classifier.rules_version)
     console().print(table)
 

@@ -18,7 +18,7 @@ from service.commands.printing import messages, plural, progress_bar
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from data.maintenance.erasure import Criteria, Erased, Eraser
+    from data.maintenance.erasure import Criteria, Eraser, ErasureResult
     from data.store.manifest import LandedFile
 
 NOT_REACHED: Final = (
@@ -69,20 +69,20 @@ def erase(
 
 def finish(terminal: "Console", lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
     """Delete what ended, once nobody can be reading it. Raises StillRead."""
-    from data.maintenance.erasure import GRACE, StillRead, delete, empty_log
+    from data.maintenance.erasure import GRACE, FilesInUse, delete_files, truncate_wal
 
     if dead:
         _wait(terminal, round(GRACE.total_seconds()))
-    delete(lake, dead, ended_at)
+    delete_files(lake, dead, ended_at)
     for second in range(PATIENCE_SECONDS):
-        if empty_log(lake):
+        if truncate_wal(lake):
             return
         if not second:
             terminal.print(
                 "The files are deleted; waiting for somebody who reads in manifest.sqlite, as a backup does."
             )
         time.sleep(1)
-    raise StillRead("the files are deleted, but somebody reads in manifest.sqlite; end that and run this again.")
+    raise FilesInUse("the files are deleted, but somebody reads in manifest.sqlite; end that and run this again.")
 
 
 def _wait(terminal: "Console", seconds: int) -> None:
@@ -143,25 +143,24 @@ def _open(lake: Path, organization: str) -> Lake:
 
 def _run(
     terminal: "Console", eraser: "Eraser", organization: str, criteria: "Criteria", dry_run: bool = False
-) -> "Erased":
+) -> "ErasureResult":
     with progress_bar(terminal, "Looking" if dry_run else "Erasing") as progress:
         return eraser.run(organization, criteria, dry_run, progress)
 
 
-def _told(erased: "Erased") -> str:
+def _told(erased: "ErasureResult") -> str:
     return f"{plural(erased.visits, 'visit')} of {erased.organization} on {plural(erased.partitions, 'day')}"
 
 
-def _ask(planned: "Erased") -> None:
-    typer.echo(
-        f"{_told(planned)} would be deleted, in {plural(len(planned.before), 'file')}. There is no way back.", err=True
-    )
+def _ask(planned: "ErasureResult") -> None:
+    files = plural(len(planned.before), "file")
+    typer.echo(f"{_told(planned)} would be deleted, in {files}. There is no way back.", err=True)
     typer.echo("Delete them? [y/N] ", nl=False, err=True)  # typer's own question would leave a space on stdout
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise typer.Abort
 
 
-def _print_receipt(erased: "Erased", erased_at: datetime | None) -> None:
+def _print_receipt(erased: "ErasureResult", erased_at: datetime | None) -> None:
     import orjson
 
     receipt = {

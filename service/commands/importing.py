@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from data.ingest.importer import Importer, Options, Summary
-    from data.rules.geoip import Countries
+    from data.rules.geoip import CountryDatabase
 
 DomainOption = Annotated[str, typer.Option(help="domain of the lines that name none")]
 FormatOption = Annotated[
@@ -84,12 +84,12 @@ def options_of(
     return Options(organization, domain.lower(), log_format, short_code_pattern, named, told)
 
 
-def countries_of(console: "Console", geoip: str) -> "Countries | None":
+def countries_of(console: "Console", geoip: str) -> "CountryDatabase | None":
     """The database of countries, if there is one that can be read: visits count without countries too."""
-    from data.rules.geoip import Countries
+    from data.rules.geoip import CountryDatabase
 
     try:
-        return Countries(Path(geoip)) if geoip else None
+        return CountryDatabase(Path(geoip)) if geoip else None
     except BadInput as error:
         console.print(f"traffic: {error}; countries stay unknown where the log names none.")
         return None

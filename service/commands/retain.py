@@ -27,13 +27,13 @@ def retain(
     """
     from rich.table import Table
 
-    from data.maintenance.retention import retain as end_old_days
+    from data.maintenance.retention import apply_retention
 
     kept = retention_days_of(days.strip())
     if kept is None:
         raise BadInput(f"say how many days visits are kept: --days, or {_DAYS.variable}.")
     opened = Lake(lake)
-    retained = end_old_days(opened, kept, datetime.now(UTC), dry_run)
+    retained = apply_retention(opened, kept, datetime.now(UTC), dry_run)
     ended_at = datetime.now(UTC)
     table = Table("organization", "days", "visits", "files", box=None)
     for ended in retained.ended:

@@ -12,7 +12,7 @@ from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import console, plural, printable
 
 if TYPE_CHECKING:
-    from data.maintenance.status import Holding, Status
+    from data.maintenance.status import OrganizationStatus, Status
 
 _FORMATS: Final = ("table", "json")
 _UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
@@ -87,7 +87,7 @@ def _moment(moment: datetime | None, day: object) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}" if moment else str(day or "")
 
 
-def _pending(holding: "Holding", now: datetime) -> str:
+def _pending(holding: "OrganizationStatus", now: datetime) -> str:
     since = f" ({_age(holding.oldest_pending_at, now)})" if holding.oldest_pending_at else ""
     return f"{holding.pending_visits:,}{since}"
 

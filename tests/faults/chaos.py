@@ -16,7 +16,7 @@ from data.ingest.importer import Importer, Options
 from data.ingest.live import Intake, Sent
 from data.maintenance.compaction import Compactor
 from data.maintenance.reclassification import Reclassifier
-from data.maintenance.retention import retain
+from data.maintenance.retention import apply_retention
 from data.store.pending import flush_all
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from tests.faults.lakes import CHROME, GPTBOT, line
@@ -108,7 +108,7 @@ def forget():
     """Let what is too old end."""
     lake = Lake(Path("lake"))
     while True:
-        retain(lake, KEPT_DAYS, datetime.now(UTC))
+        apply_retention(lake, KEPT_DAYS, datetime.now(UTC))
         time.sleep(0.2)
 
 

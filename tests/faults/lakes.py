@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from data import Lake
 from data.ingest.live import Sent
 from data.maintenance.compaction import Compactor
-from data.maintenance.verification import check
+from data.maintenance.verification import verify_lake
 from data.visits import VISITS
 from tests.visits import unpacked
 
@@ -114,8 +114,8 @@ def assert_sound(lake):
             assert hashlib.sha256(content).hexdigest() == file.sha256, file.path
             table = pq.read_table(pa.BufferReader(content))
             assert (table.schema, len(table)) == (VISITS, file.visits), file.path
-    found = check(lake)
-    assert not found.troubles
+    found = verify_lake(lake)
+    assert not found.findings
 
 
 def sweep(lake):

@@ -14,8 +14,8 @@ import pytest
 import queries.warehouse
 from data import Lake, LakeDamaged
 from data.maintenance.compaction import Compactor
-from data.maintenance.erasure import GRACE, Criteria, Eraser, delete
-from data.maintenance.retention import retain
+from data.maintenance.erasure import GRACE, Criteria, Eraser, delete_files
+from data.maintenance.retention import apply_retention
 from data.store import lake as lake_module
 from data.store.manifest import READERS_GRACE
 from data.store.rollups import seed_path, unsound
@@ -274,7 +274,7 @@ def test_what_is_erased_is_in_no_answer_and_soon_in_no_rollup(lake, warehouse, c
     assert answers(warehouse, SHORT) == recounted(warehouse, SHORT)
     gone = {lake.root / path for path in erased.dead}
     assert {path for path in old if "acme" in str(path)} - gone <= set(rollups(lake))
-    delete(lake, erased.dead, erased.ended_at + GRACE)
+    delete_files(lake, erased.dead, erased.ended_at + GRACE)
     kept = [path for path in old if path.exists()]
     assert all("organization=bee" in str(path) or path in rollups(lake) for path in kept)
     assert RollupBuilder(lake).run() > 0
@@ -289,7 +289,7 @@ def test_what_is_too_old_to_be_kept_leaves_its_rollup(lake, warehouse):
     RollupBuilder(lake).run()
     old = rollups(lake)
     now = datetime(2026, 2, 20, tzinfo=UTC)
-    retained = retain(lake, 10, now)
+    retained = apply_retention(lake, 10, now)
     assert answers(warehouse, SHORT) == recounted(warehouse, SHORT)
     assert {str(path.relative_to(lake.root)) for path in old if "2026-01" in str(path)} <= set(retained.dead)
 

@@ -243,18 +243,18 @@ def test_a_day_is_merged_at_a_time_and_a_closed_one_only_while_nobody_else_rewri
 
 def look(chores, most=20):
     """Look again until there is nothing left to look at, as a round does; the troubles that were met."""
-    troubles = []
+    findings = []
     for _ in range(most):
         try:
             if not chores._look_again():
-                return troubles
+                return findings
         except (LakeDamaged, OSError) as error:
-            troubles.append(str(error))
-    return troubles
+            findings.append(str(error))
+    return findings
 
 
-def is_told(troubles, file):
-    return [file.path in trouble for trouble in troubles] == [True]
+def is_told(findings, file):
+    return [file.path in trouble for trouble in findings] == [True]
 
 
 def test_a_file_is_looked_at_when_its_last_look_is_over_24_hours_ago(lake, clock, chores):
@@ -303,8 +303,8 @@ def test_one_damaged_file_does_not_keep_the_others_from_being_looked_at(lake, cl
             lake.recheck(live(lake)[first.path])
         with lake.manifest.transaction() as db:
             db.execute("UPDATE files SET checked_at = '2026-03-01T00:00:00.000000+00:00' WHERE path = ?", [first.path])
-    troubles = look(chores)
-    assert [second.path in trouble for trouble in troubles].count(True) == 1
+    findings = look(chores)
+    assert [second.path in trouble for trouble in findings].count(True) == 1
 
 
 # Troubles

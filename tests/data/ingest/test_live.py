@@ -23,7 +23,7 @@ from data.ingest.importer import Importer, Options
 from data.ingest.live import MOST_DAYS, REFRESH_AFTER, Intake, Refused
 from data.ingest.visitor_ids import LIFETIME, salts_of, visitor_of
 from data.logs.reported import Sent
-from data.rules.geoip import Countries
+from data.rules.geoip import CountryDatabase
 from data.rules.tables import IpList
 from data.store import pending
 from data.store.ip_list_files import refresh
@@ -67,12 +67,12 @@ def fetch_lists(lake, lists=LISTS, at=FETCHED):
 @pytest.fixture(scope="module")
 def countries(tmp_path_factory):
     """A database of countries."""
-    writer = MMDBWriter(6, "Country", ["en"], "Countries", ipv4_compatible=True)
+    writer = MMDBWriter(6, "Country", ["en"], "CountryDatabase", ipv4_compatible=True)
     for networks, code in (("81.2.69.0/24 2a01:4f8::/32", "DE"), ("20.42.10.0/24", "US")):
         writer.insert_network(IPSet(networks.split()), {"country": {"iso_code": code}})
     path = tmp_path_factory.mktemp("countries") / "countries.mmdb"
     writer.to_db_file(str(path))
-    return Countries(path)
+    return CountryDatabase(path)
 
 
 @pytest.fixture(scope="module")

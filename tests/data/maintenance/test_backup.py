@@ -24,7 +24,7 @@ from data.ingest.visitor_ids import salts_of
 from data.maintenance import backup
 from data.maintenance.backup import ATTEMPTS, back_up
 from data.maintenance.compaction import Compactor
-from data.maintenance.verification import check
+from data.maintenance.verification import verify_lake
 from data.store import pending
 from data.store.lake import Lake
 from data.store.manifest import Exchange
@@ -136,8 +136,8 @@ def test_a_copied_back_lake_is_sound_and_gives_identical_answers(lake, tmp_path)
     back_up(lake, tmp_path / "copy")
     shutil.copytree(tmp_path / "copy", tmp_path / "restored")
     with opened(tmp_path / "restored") as restored:
-        found = check(restored)
-        assert (found.troubles, found.orphans, found.visits) == ([], 0, 181)
+        found = verify_lake(restored)
+        assert (found.findings, found.orphans, found.visits) == ([], 0, 181)
         expected = answers(lake)
         assert expected["traffic-overview"]["total_visits"] == 180
         assert answers(restored) == expected
@@ -156,8 +156,8 @@ def test_a_copied_back_lake_goes_on_where_the_other_was(lake, tmp_path):
         assert (summary.continued, summary.visits) == (True, 60)
         pending.flush_all(restored)
         Compactor(restored).run()
-        assert check(restored).visits == 181 + 60 + 3
-        assert check(lake).visits == 181
+        assert verify_lake(restored).visits == 181 + 60 + 3
+        assert verify_lake(lake).visits == 181
 
 
 def test_keys_open_the_copied_back_lake_and_are_for_its_owner_only(lake, tmp_path):
@@ -219,7 +219,7 @@ def test_an_empty_lake_can_be_backed_up(tmp_path):
     with closing(lake.manifest):
         assert back_up(lake, tmp_path / "copy") == (0, 0, 0, 0)
     with opened(tmp_path / "copy") as restored:
-        assert check(restored).troubles == []
+        assert verify_lake(restored).findings == []
 
 
 def test_a_backup_can_be_backed_up(lake, tmp_path):
@@ -356,8 +356,8 @@ def test_a_file_erased_while_others_are_copied_is_not_in_the_backup(lake, tmp_pa
         file.day for file in files[1:-1]
     }
     with opened(tmp_path / "copy") as restored:
-        found = check(restored)
-        assert (found.troubles, found.orphans, found.files) == ([], 0, copied.files)
+        found = verify_lake(restored)
+        assert (found.findings, found.orphans, found.files) == ([], 0, copied.files)
 
 
 def test_what_an_earlier_attempt_copied_is_not_copied_again(lake, tmp_path, monkeypatch):
@@ -370,7 +370,7 @@ def test_what_an_earlier_attempt_copied_is_not_copied_again(lake, tmp_path, monk
 
 
 def test_after_some_attempts_a_backup_gives_up(lake, tmp_path, monkeypatch):
-    moments, real = [], backup._moment_of
+    moments, real = [], backup._snapshot
 
     @contextmanager
     def moment_then_erasure(path):
@@ -379,7 +379,7 @@ def test_after_some_attempts_a_backup_gives_up(lake, tmp_path, monkeypatch):
             erase(lake, lake.manifest.live_files("acme")[0])
             yield copy
 
-    monkeypatch.setattr(backup, "_moment_of", moment_then_erasure)
+    monkeypatch.setattr(backup, "_snapshot", moment_then_erasure)
     with pytest.raises(Outdated, match="again and again"):
         back_up(lake, tmp_path / "copy")
     assert moments == ["manifest.sqlite"] * ATTEMPTS
@@ -472,7 +472,7 @@ def test_a_killed_backup_is_not_there_and_the_next_one_is(tmp_path):
     lake.manifest.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "lake"]
     with opened(target) as restored:
-        assert (check(restored).troubles, check(restored).visits) == ([], 150)
+        assert (verify_lake(restored).findings, verify_lake(restored).visits) == ([], 150)
 
 
 IMPORTS = """
@@ -541,8 +541,8 @@ def test_backups_under_load_are_moments_of_the_lake(tmp_path):
 def whole_batches(root):
     """How many logs a backup holds; it holds each as a whole, and not a visit beyond them."""
     with opened(root) as copy:
-        found = check(copy)
-        assert (found.troubles, found.orphans) == ([], 0)
+        found = verify_lake(copy)
+        assert (found.findings, found.orphans) == ([], 0)
         assert copy.manifest.rows("SELECT count(*) FROM files WHERE deletable_at IS NOT NULL") == [(0,)]
         logs = copy.manifest.batches("acme", "")
         assert sum(log.visits for log in logs) == sum(file.visits for file in copy.manifest.live_files("acme"))

@@ -22,7 +22,7 @@ from data.errors import LakeDamaged, TrafficError
 from data.ingest import importer as importing
 from data.ingest.importer import Importer, Options
 from data.maintenance import compaction as compacting
-from data.maintenance.compaction import ABANDONED, MOST_OPEN_FILES, Compacted, Compactor
+from data.maintenance.compaction import ABANDONED_AFTER, MAX_OPEN_FILES, CompactionResult, Compactor
 from data.maintenance.reclassification import Reclassifier
 from data.sample import Sample
 from data.store import pending
@@ -217,10 +217,10 @@ def test_a_past_day_becomes_one_file_and_a_day_of_one_file_stays(lake):
     land_files(lake, 4, 2)
     land_files(lake, 5, 9)
     alone = {file.path for file in files_of(lake)[date(2026, 3, 3)]}
-    assert compact(lake) == Compacted(partitions=2, files_before=11, files_after=2, visits=11)
+    assert compact(lake) == CompactionResult(partitions=2, files_before=11, files_after=2, visits=11)
     assert numbers(lake) == {3: 1, 4: 1, 5: 1}
     assert names(lake) > alone
-    assert compact(lake) == Compacted()
+    assert compact(lake) == CompactionResult()
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_an_open_day_has_a_handful_of_files(lake, files, left, day):
     land_files(lake, day, files)
     done = compact(lake)
     assert numbers(lake) == {day: left}
-    assert done.partitions == (files > MOST_OPEN_FILES)
+    assert done.partitions == (files > MAX_OPEN_FILES)
     assert sum(paths(lake).values()) == files
 
 
@@ -239,14 +239,14 @@ def test_of_an_open_day_the_smaller_files_are_merged(lake):
     for size in sizes:
         land(lake, "acme", [day_of(6, size)] * size)
     before = {file.visits: file.path for file in files_of(lake)[TODAY]}
-    assert compact(lake) == Compacted(partitions=1, files_before=12, files_after=1, visits=78)
+    assert compact(lake) == CompactionResult(partitions=1, files_before=12, files_after=1, visits=78)
     assert names(lake) > {before[98], before[200]}
     assert sum(paths(lake).values()) == sum(sizes)
 
 
 def test_a_past_day_to_which_visits_still_come_is_left_until_none_came_for_a_while(lake):
     land_files(lake, 4, 3)
-    assert Compactor(lake, lambda: NOW, timedelta(minutes=10)).run() == Compacted()
+    assert Compactor(lake, lambda: NOW, timedelta(minutes=10)).run() == CompactionResult()
     land_files(lake, 4, 10)
     assert Compactor(lake, lambda: NOW, timedelta(minutes=10)).run().files_before == 13  # as of a day that is open
     land_files(lake, 4, 2)
@@ -265,7 +265,7 @@ def test_a_visit_of_a_busy_day_is_written_a_few_times():
             merged = replace(file, visits=sum(one.visits for one in chosen))
             files = [one for one in files if not any(one is other for other in chosen)] + [merged]
             written += merged.visits
-    assert len(files) <= MOST_OPEN_FILES + 3
+    assert len(files) <= MAX_OPEN_FILES + 3
     assert sum(one.visits for one in files) == landed
     assert 1 < written / landed < 8
 
@@ -309,7 +309,7 @@ def test_progress_ends_where_all_is_done(lake):
 
 
 def test_an_empty_lake_has_nothing_to_compact(lake):
-    assert compact(lake) == Compacted()
+    assert compact(lake) == CompactionResult()
     assert Compactor(lake).sweep() == 0
 
 
@@ -347,9 +347,9 @@ def test_a_file_of_an_unfinished_line_is_left_and_replaced_when_its_log_has_grow
     load(whole + log_line("/cut")[:-8])
     load(log_line("/other"), "other.log")
     (unfinished,) = [file for file in files_of(lake)[date(2026, 3, 4)] if file.unfinished_of]
-    assert compact(lake) == Compacted(partitions=1, files_before=2, files_after=1, visits=3)
+    assert compact(lake) == CompactionResult(partitions=1, files_before=2, files_after=1, visits=3)
     assert names(lake) > {unfinished.path}
-    assert compact(lake, LATER) == Compacted()
+    assert compact(lake, LATER) == CompactionResult()
     load(whole + log_line("/cut") + log_line("/more"))
     assert paths(lake) == {"/a": 1, "/b": 1, "/other": 1, "/cut": 1, "/more": 1}
     assert {row["user_agent"] for rows in rows_of(lake).values() for row in rows} == {"Mozilla/5.0 X11"}
@@ -363,7 +363,7 @@ def test_unfinished_lines_of_many_logs_are_left_each(lake, load):
     for number in range(3):
         load(log_line(f"/{number}")[:-1], f"{number}.log")
     before = names(lake)
-    assert compact(lake, LATER) == Compacted()
+    assert compact(lake, LATER) == CompactionResult()
     assert names(lake) == before
 
 
@@ -504,7 +504,7 @@ def test_a_merge_that_is_interrupted_counts_for_nothing(two_days, monkeypatch):
 
     def run():
         try:
-            told.append(compactor.run(most=1))
+            told.append(compactor.run(limit=1))
         except TrafficError as error:
             told.append(error)
 
@@ -524,26 +524,26 @@ def test_a_merge_that_is_interrupted_counts_for_nothing(two_days, monkeypatch):
 def test_an_interruption_between_two_runs_does_nothing(two_days):
     compactor = Compactor(two_days[0], lambda: NOW)
     compactor.interrupt()
-    assert compactor.run(most=1).partitions == 1
+    assert compactor.run(limit=1).partitions == 1
     compactor.interrupt()
     assert_as_before_or_done(two_days, 1)
 
 
 def test_an_interruption_comes_at_any_moment(two_days, monkeypatch):
     lake = two_days[0]
-    compactor, troubles = Compactor(lake, lambda: NOW), []
+    compactor, findings = Compactor(lake, lambda: NOW), []
     exchange = lake.manifest.exchange
 
     def interrupting(*args):
         try:
             compactor.interrupt()
         except Exception as error:  # noqa: BLE001  # told below
-            troubles.append(error)
+            findings.append(error)
         exchange(*args)
 
     monkeypatch.setattr(lake.manifest, "exchange", interrupting)
     compactor.run()
-    assert troubles == []
+    assert findings == []
 
 
 # Others at work
@@ -552,7 +552,7 @@ def test_an_interruption_comes_at_any_moment(two_days, monkeypatch):
 def test_who_may_not_wait_does_nothing_while_somebody_rewrites(two_days, reopened):
     lake, before, _ = two_days
     with reopened().rewriting():
-        assert compact(lake, wait=False) == Compacted()
+        assert compact(lake, wait=False) == CompactionResult()
     assert names(lake) == before
     assert compact(lake, wait=False).partitions == 2
 
@@ -620,7 +620,7 @@ def test_visits_that_land_while_their_day_is_merged_are_left_to_the_next_run(two
 def test_flush_import_reclassification_and_compaction_at_once_lose_and_double_nothing(
     lake, reopened, tmp_path, classifier
 ):
-    log, done, troubles = tmp_path / "access.log", threading.Event(), []
+    log, done, findings = tmp_path / "access.log", threading.Event(), []
     turns, old = 12, "an older version"
 
     def keep():
@@ -659,7 +659,7 @@ def test_flush_import_reclassification_and_compaction_at_once_lose_and_double_no
         try:
             work(*args)
         except Exception as error:
-            troubles.append(error)
+            findings.append(error)
             raise
 
     busy = [threading.Thread(target=watched, args=(again, work)) for work in (flush, reclassify, merge)]
@@ -671,7 +671,7 @@ def test_flush_import_reclassification_and_compaction_at_once_lose_and_double_no
     done.set()
     for thread in busy:
         thread.join()
-    assert troubles == []
+    assert findings == []
     pending.flush_all(lake)
     sent = Counter({f"/{4 + turn % 3}-{turn}": 2 for turn in range(turns * 2)})
     logged = Counter([f"/log-{number}" for number in range(turns)] + ["/log-end"])
@@ -750,22 +750,22 @@ def test_a_sweep_deletes_what_is_dead_past_its_grace_orphaned_or_abandoned_and_n
     land_files(lake, 5, 1)
     land_files(lake, 5, 1, "other")
     links(lake, "acme", [{"short_code": "a", "target_url": "https://target.example/"}])
-    put(lake, "rejects/acme-1.csv", 10 * ABANDONED)
-    put(lake, "ip-lists/x.json", 10 * ABANDONED)
+    put(lake, "rejects/acme-1.csv", 10 * ABANDONED_AFTER)
+    put(lake, "ip-lists/x.json", 10 * ABANDONED_AFTER)
     put(lake, ".staging/of-a-running-import.parquet")
-    put(lake, ".staging/nearly-abandoned.parquet", ABANDONED - timedelta(seconds=1))
-    put(lake, ".staging/engine/spilled.tmp", ABANDONED - timedelta(seconds=1))
-    put(lake, "visits/organization=acme/day=2026-03-04/notes.txt", 10 * ABANDONED)
-    put(lake, "visits/organization=_seed/day=1970-01-01/x.parquet", 10 * ABANDONED)
+    put(lake, ".staging/nearly-abandoned.parquet", ABANDONED_AFTER - timedelta(seconds=1))
+    put(lake, ".staging/engine/spilled.tmp", ABANDONED_AFTER - timedelta(seconds=1))
+    put(lake, "visits/organization=acme/day=2026-03-04/notes.txt", 10 * ABANDONED_AFTER)
+    put(lake, "visits/organization=_seed/day=1970-01-01/x.parquet", 10 * ABANDONED_AFTER)
     dead = {path for (path,) in lake.manifest.rows("SELECT path FROM files WHERE deletable_at IS NOT NULL")}
     expired = set(lake.manifest.deletable_files(NOW))
     assert (len(dead), len(expired)) == (6, 3)
-    put(lake, "visits/organization=acme/day=2026-03-04/unknown.parquet", 10 * ABANDONED)
+    put(lake, "visits/organization=acme/day=2026-03-04/unknown.parquet", 10 * ABANDONED_AFTER)
     kept = listing(lake) - expired
     gone = {
         put(lake, "cubes/organization=acme/month=2026-03-01/orphan.parquet"),
-        put(lake, ".staging/abandoned.parquet", ABANDONED + timedelta(seconds=1)),
-        put(lake, ".staging/engine/abandoned.tmp", 9 * ABANDONED),
+        put(lake, ".staging/abandoned.parquet", ABANDONED_AFTER + timedelta(seconds=1)),
+        put(lake, ".staging/engine/abandoned.tmp", 9 * ABANDONED_AFTER),
     }
     assert Compactor(lake, lambda: NOW).sweep() == 3 + len(gone)
     assert listing(lake) == kept
@@ -857,7 +857,7 @@ def test_a_sweep_waits_for_files_that_are_being_placed(lake, reopened, monkeypat
 
 def test_a_staged_file_that_goes_while_it_is_looked_at_stops_no_sweep(lake, monkeypatch):
     put(lake, ".staging/moved-meanwhile.parquet")
-    put(lake, ".staging/abandoned.parquet", 2 * ABANDONED)
+    put(lake, ".staging/abandoned.parquet", 2 * ABANDONED_AFTER)
     is_file = Path.is_file
 
     def moved(path):

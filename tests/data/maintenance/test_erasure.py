@@ -24,7 +24,7 @@ from data.ingest import importer as importing
 from data.ingest.importer import Importer, Options
 from data.maintenance import erasure as erasing
 from data.maintenance.compaction import Compactor
-from data.maintenance.erasure import Criteria, Eraser, delete, empty_log
+from data.maintenance.erasure import Criteria, Eraser, delete_files, truncate_wal
 from data.maintenance.reclassification import Reclassifier
 from data.store.files import sha256_of
 from data.store.lake import Lake
@@ -79,8 +79,8 @@ def erase(lake, organization="acme", dry_run=False, **criteria):
 
 def erase_and_delete(lake, organization="acme", **criteria):
     erased = erase(lake, organization, **criteria)
-    delete(lake, erased.dead, erased.ended_at)
-    assert empty_log(lake)
+    delete_files(lake, erased.dead, erased.ended_at)
+    assert truncate_wal(lake)
     return erased
 
 
@@ -305,7 +305,7 @@ def test_a_query_that_was_given_the_files_before_still_answers_until_they_are_de
         erased = erase(lake, short_code="a")
         assert warehouse.answer(overview, variables)["total_visits"] == 2
         assert warehouse.answer(overview, warehouse.variables(scope))["total_visits"] == 1
-        delete(lake, erased.dead, erased.ended_at)
+        delete_files(lake, erased.dead, erased.ended_at)
         with pytest.raises(QueryFailed):
             warehouse.answer(overview, variables)
         assert warehouse.answer(overview, warehouse.variables(scope))["total_visits"] == 1
@@ -333,10 +333,10 @@ def test_the_write_ahead_log_is_emptied_unless_somebody_reads_in_the_manifest(la
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM files").fetchall()
         erase(lake)
-        assert not empty_log(lake)
+        assert not truncate_wal(lake)
         assert log.stat().st_size > 0
         reader.execute("ROLLBACK")
-    assert empty_log(lake)
+    assert truncate_wal(lake)
     assert log.stat().st_size == 0
 
 
@@ -556,7 +556,7 @@ def test_what_is_being_staged_when_the_files_are_deleted_is_left_alone(lake):
     fresh.write_bytes(b"on its way")
     later = (erased.ended_at + timedelta(seconds=1)).timestamp()
     os.utime(fresh, (later, later))
-    delete(lake, erased.dead, erased.ended_at)
+    delete_files(lake, erased.dead, erased.ended_at)
     assert fresh.exists()
 
 
@@ -663,7 +663,7 @@ def test_what_is_not_deleted_yet_goes_with_the_next_run(mixed, tmp_path, monkeyp
         with monkeypatch.context() as patch:
             full_at(patch, lake.manifest, "forget", call, is_done=False)
             with pytest.raises(OSError, match="No space left"):
-                delete(lake, erased.dead, erased.ended_at)
+                delete_files(lake, erased.dead, erased.ended_at)
         assert erase_and_delete(lake, domain="canary.example").visits == 0
         assert traces(lake.root) == {}
         assert dead_files(lake) == {}
@@ -706,7 +706,7 @@ def test_an_erasure_beside_imports_and_compactions_loses_nothing_else(lake, tmp_
             lake, "acme", [row | {"visited_at": moment, "day": moment.date()} for moment in moments for row in CANARIES]
         )
     expected = Counter([f"/{number}" for number in range(4)] * len(days))
-    troubles, started, done = [], threading.Barrier(4), threading.Event()
+    findings, started, done = [], threading.Barrier(4), threading.Event()
 
     def beside(work):
         def run():
@@ -715,7 +715,7 @@ def test_an_erasure_beside_imports_and_compactions_loses_nothing_else(lake, tmp_
                     started.wait(60)
                     work(own)
             except BaseException as error:  # noqa: BLE001  # a thread's trouble is the test's
-                troubles.append(error)
+                findings.append(error)
 
         thread = threading.Thread(target=run)
         thread.start()
@@ -743,8 +743,8 @@ def test_an_erasure_beside_imports_and_compactions_loses_nothing_else(lake, tmp_
         thread.join()
     done.set()
     threads[0].join()
-    assert troubles == []
-    delete(lake, erased.dead, erased.ended_at)
+    assert findings == []
+    delete_files(lake, erased.dead, erased.ended_at)
     for number in range(4):
         expected[f"/log-{number}"] += len(days)
     for number in range(8):

@@ -11,7 +11,7 @@ import pytest
 from data.errors import LakeDamaged
 from data.ingest.visitor_ids import salts_of
 from data.maintenance import status
-from data.maintenance.status import Holding, status_of
+from data.maintenance.status import OrganizationStatus, status_of
 from data.rules.tables import IpList
 from data.store import pending
 from data.store.ip_list_files import refresh
@@ -47,8 +47,8 @@ def wait(lake, organization, visits, since):
 
 def test_a_new_lake_has_nothing(lake):
     found = status_of(lake, NOW)
-    assert (found.organizations, found.total) == ({}, Holding())
-    rest = asdict(replace(found, organizations={}, total=Holding()))
+    assert (found.organizations, found.total) == ({}, OrganizationStatus())
+    rest = asdict(replace(found, organizations={}, total=OrganizationStatus()))
     del rest["organizations"], rest["total"]
     assert rest == {
         "manifest_version": lake.manifest.rows("PRAGMA user_version")[0][0],
@@ -71,7 +71,7 @@ def test_every_organization_and_all_of_them_are_summed_up(lake):
     wait(lake, "acme", at(0), NOW - timedelta(seconds=7))
     wait(lake, "new", at(0), NOW - timedelta(seconds=2))
     found = status_of(lake, NOW)
-    acme = Holding(
+    acme = OrganizationStatus(
         files=6,
         visits=9,
         bytes=size_of(lake, "acme"),
@@ -85,8 +85,8 @@ def test_every_organization_and_all_of_them_are_summed_up(lake):
         oldest_pending_at=NOW - timedelta(seconds=7),
     )
     other_at = datetime(2026, 3, 8, 1, 0, 30, tzinfo=UTC)
-    other = Holding(1, 2, size_of(lake, "other"), other_at.date(), other_at.date(), other_at, other_at)
-    new = Holding(pending_visits=1, oldest_pending_at=NOW - timedelta(seconds=2))
+    other = OrganizationStatus(1, 2, size_of(lake, "other"), other_at.date(), other_at.date(), other_at, other_at)
+    new = OrganizationStatus(pending_visits=1, oldest_pending_at=NOW - timedelta(seconds=2))
     assert list(found.organizations.items()) == [("acme", acme), ("new", new), ("other", other)]
     assert found.total == replace(
         acme, files=7, visits=11, bytes=size_of(lake, "acme") + size_of(lake, "other"), pending_visits=4
@@ -123,7 +123,7 @@ def test_dead_files_are_counted_apart(lake):
 def test_an_organization_without_visits_left_is_still_known(lake):
     land(lake, "acme", at(3))
     lake.manifest.exchange(Exchange(lake.manifest.live_files("acme"), NOW, changes_answers=True), list)
-    assert status_of(lake, NOW).organizations == {"acme": Holding()}
+    assert status_of(lake, NOW).organizations == {"acme": OrganizationStatus()}
 
 
 def test_the_oldest_check_is_that_of_a_live_file(lake):
@@ -201,7 +201,7 @@ def test_ten_thousand_files_are_not_touched(lake, monkeypatch):
     total = status_of(lake, NOW).total
     assert (total.files, total.visits, total.bytes) == (10_000, 70_000, 10_000_000)
     assert (len(read), total.first_visit_at) == (200, NOW)
-    monkeypatch.setattr(status, "MOST_FOOTERS", 199)
+    monkeypatch.setattr(status, "MAX_FOOTERS", 199)
     total = status_of(lake, NOW).total
     assert (len(read), total.first_visit_at, total.last_visit_at) == (200, None, None)
     assert (total.first_day, total.last_day) == (days[0], days[-1])

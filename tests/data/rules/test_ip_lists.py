@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from data.errors import BadInput, LakeDamaged
 from data.rules.ip_lists import (
-    MOST_BYTES,
-    MOST_NETWORKS,
+    MAX_LIST_BYTES,
+    MAX_NETWORKS,
     Snapshot,
     download,
-    from_folder,
-    networks_in,
+    folder_fetcher,
+    parse_networks,
 )
 from data.rules.tables import IpList
 from data.store.ip_list_files import refresh, snapshots
@@ -75,41 +75,41 @@ GLOBAL_NETWORKS |= networks_between("2400::", "2fff:ffff::", (19, 128))
 @given(networks=st.lists(GLOBAL_NETWORKS, min_size=1, max_size=20, unique=True))
 @settings(deadline=None, max_examples=50)
 def test_every_network_of_a_list_is_read_in_its_order(form, networks):
-    assert networks_in(written(networks, form), form) == networks
+    assert parse_networks(written(networks, form), form) == networks
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_network_that_stands_twice_counts_once(form):
-    assert networks_in(written(OLD + OLD, form), form) == OLD
+    assert parse_networks(written(OLD + OLD, form), form) == OLD
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_bits_of_a_host_are_dropped(form):
-    assert networks_in(written(["20.42.10.177/28", "2603:1030::7/48"], form), form) == OLD
+    assert parse_networks(written(["20.42.10.177/28", "2603:1030::7/48"], form), form) == OLD
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_an_address_alone_is_a_network_of_one(form):
-    assert networks_in(written(["20.42.10.177"], form), form) == [ip_network("20.42.10.177/32")]
+    assert parse_networks(written(["20.42.10.177"], form), form) == [ip_network("20.42.10.177/32")]
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_byte_order_mark_is_no_part_of_a_list(form):
-    assert networks_in(b"\xef\xbb\xbf" + written(OLD, form), form) == OLD
+    assert parse_networks(b"\xef\xbb\xbf" + written(OLD, form), form) == OLD
 
 
 def test_a_geofeed_may_hold_nothing_but_networks():
-    assert networks_in(b"20.42.10.176/28\n2603:1030::/48 , US", "geofeed") == OLD
+    assert parse_networks(b"20.42.10.176/28\n2603:1030::/48 , US", "geofeed") == OLD
 
 
 def test_an_empty_prefix_of_one_version_leaves_the_other():
     body = b'{"prefixes": [{"ipv4Prefix": "", "ipv6Prefix": "2603:1030::/48"}, {"ipv4Prefix": "20.42.10.176/28"}]}'
-    assert networks_in(body, "prefixes") == [OLD[1], OLD[0]]
+    assert parse_networks(body, "prefixes") == [OLD[1], OLD[0]]
 
 
 def test_an_entry_with_prefixes_of_both_versions_gives_both():
     body = b'{"prefixes": [{"ipv4Prefix": "20.42.10.176/28", "ipv6Prefix": "2603:1030::/48"}]}'
-    assert networks_in(body, "prefixes") == OLD
+    assert parse_networks(body, "prefixes") == OLD
 
 
 @pytest.mark.parametrize(
@@ -124,18 +124,18 @@ def test_an_entry_with_prefixes_of_both_versions_gives_both():
     ],
 )
 def test_networks_are_found_in_any_text(text, found):
-    assert [str(network) for network in networks_in(text.encode(), "text")] == found
+    assert [str(network) for network in parse_networks(text.encode(), "text")] == found
 
 
 def test_as_much_as_a_list_may_be_is_read():
     body = prefixes(*OLD)
-    assert networks_in(body + b" " * (MOST_BYTES - len(body)), "prefixes") == OLD
-    assert len(networks_in(written(addresses(MOST_NETWORKS), "geofeed"), "geofeed")) == MOST_NETWORKS
+    assert parse_networks(body + b" " * (MAX_LIST_BYTES - len(body)), "prefixes") == OLD
+    assert len(parse_networks(written(addresses(MAX_NETWORKS), "geofeed"), "geofeed")) == MAX_NETWORKS
 
 
 @pytest.mark.parametrize("network", ["20.0.0.0/8", "2600::/19"])
 def test_the_widest_networks_that_an_operator_can_have_are_believed(network):
-    assert networks_in(prefixes(network), "prefixes") == [ip_network(network)]
+    assert parse_networks(prefixes(network), "prefixes") == [ip_network(network)]
 
 
 # What is refused, and that the list before it stays
@@ -240,25 +240,25 @@ def test_what_is_no_such_list_is_refused_with_a_reason_and_leaves_the_old_one(sh
     (outcome,) = refresh(shared_lake, [list_of(form=form)], lambda row: body, LATER)
     assert first.snapshot.networks == OLD
     assert outcome.snapshot is None
-    assert re.search(reason, outcome.trouble)
+    assert re.search(reason, outcome.error)
     assert stored(shared_lake) == before
     assert list(shared_lake.staging.iterdir()) == []
 
 
 def test_a_number_is_no_prefix():
     with pytest.raises(BadInput):
-        networks_in(b'{"prefixes": [{"ipv4Prefix": 336726529}]}', "prefixes")
+        parse_networks(b'{"prefixes": [{"ipv4Prefix": 336726529}]}', "prefixes")
 
 
 def test_an_object_is_no_list_of_texts():
     with pytest.raises(BadInput):
-        networks_in(b'{"hooks": {"20.42.10.0/24": "ours"}}', "json:hooks")
+        parse_networks(b'{"hooks": {"20.42.10.0/24": "ours"}}', "json:hooks")
 
 
 @pytest.mark.parametrize("form", FORMS[:3])
 def test_a_reason_is_a_sentence_and_not_the_list(form):
     with pytest.raises(BadInput) as refusal:
-        networks_in(written(["x" * 100_000], form), form)
+        parse_networks(written(["x" * 100_000], form), form)
     assert len(str(refusal.value)) < 1_000
 
 
@@ -285,7 +285,7 @@ NOISE = st.recursive(
 @settings(deadline=None)
 def test_whatever_is_published_gives_networks_of_the_open_internet_or_is_refused(form, body):
     with suppress(BadInput):
-        networks = networks_in(body, form)
+        networks = parse_networks(body, form)
         assert networks
         assert all(network.is_global for network in networks)
 
@@ -358,7 +358,7 @@ def test_what_is_left_of_lists_that_are_no_more_does_no_harm(lake):
     (lake.ip_lists / "gptbot.json~").write_text("an editor's")
     (lake.ip_lists / "README.txt").write_text("somebody's")
     (outcome,) = refresh(lake, [list_of()], lambda row: prefixes("20.42.11.0/24"), LATER)
-    assert outcome.trouble == ""
+    assert outcome.error == ""
     assert {name: snapshot.networks for name, snapshot in snapshots(lake).items()} == {
         "gptbot": [ip_network("20.42.11.0/24")],
         "long-gone": OLD,
@@ -419,16 +419,16 @@ def test_a_list_is_read_from_a_file_of_its_name_whatever_its_suffix(lake, tmp_pa
         (tmp_path / name).write_bytes(prefixes(*OLD))
     for name in ("gptbot-more.json", "gptbot2.json", "gptbot"):
         (tmp_path / name).write_bytes(ERROR_PAGE)
-    outcomes = list(refresh(lake, [list_of(name) for name in names], from_folder(tmp_path), NOW))
-    assert [outcome.trouble for outcome in outcomes] == ["", "", ""]
+    outcomes = list(refresh(lake, [list_of(name) for name in names], folder_fetcher(tmp_path), NOW))
+    assert [outcome.error for outcome in outcomes] == ["", "", ""]
     assert sorted(snapshots(lake)) == sorted(names)
 
 
 def test_a_list_that_is_not_in_the_folder_is_refused_naming_it(lake, tmp_path):
     (tmp_path / "folder.json").mkdir()
-    missing, unreadable = refresh(lake, [list_of(), list_of("folder")], from_folder(tmp_path), NOW)
-    assert missing.trouble == f"there is no gptbot.* in {tmp_path}"
-    assert unreadable.trouble == f"{tmp_path / 'folder.json'} cannot be read: Is a directory"
+    missing, unreadable = refresh(lake, [list_of(), list_of("folder")], folder_fetcher(tmp_path), NOW)
+    assert missing.error == f"there is no gptbot.* in {tmp_path}"
+    assert unreadable.error == f"{tmp_path / 'folder.json'} cannot be read: Is a directory"
     assert snapshots(lake) == {}
 
 
@@ -532,8 +532,8 @@ def test_a_list_that_cannot_be_fetched_is_refused_naming_its_address_and_leaves_
     before = stored(shared_lake)
     (outcome,) = refresh(shared_lake, [row], download, LATER)
     assert outcome.snapshot is None
-    assert outcome.trouble.startswith(f"{row.url} cannot be fetched: ")
-    assert (reason or "") in outcome.trouble
+    assert outcome.error.startswith(f"{row.url} cannot be fetched: ")
+    assert (reason or "") in outcome.error
     assert stored(shared_lake) == before
 
 
@@ -555,7 +555,7 @@ def test_a_list_that_was_fetched_and_cannot_be_believed_leaves_the_old_one(site,
     before = stored(shared_lake)
     (outcome,) = refresh(shared_lake, [row], download, LATER)
     assert outcome.snapshot is None
-    assert outcome.trouble.startswith(reason)
+    assert outcome.error.startswith(reason)
     assert stored(shared_lake) == before
 
 
@@ -566,8 +566,8 @@ def test_an_address_where_nobody_listens_is_named(lake, monkeypatch):
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}/"
         (outcome,) = refresh(lake, [list_of(url=url)], download, NOW)
     assert outcome.snapshot is None
-    assert outcome.trouble.startswith(f"{url} cannot be fetched: ")
-    assert "refused" in outcome.trouble
+    assert outcome.error.startswith(f"{url} cannot be fetched: ")
+    assert "refused" in outcome.error
     assert snapshots(lake) == {}
 
 
@@ -584,4 +584,4 @@ def test_an_address_where_nobody_listens_is_named(lake, monkeypatch):
 def test_an_address_that_is_none_is_refused(lake, url):
     (outcome,) = refresh(lake, [list_of(url=url)], download, NOW)
     assert outcome.snapshot is None
-    assert outcome.trouble.startswith(f"{url} cannot be fetched: ")
+    assert outcome.error.startswith(f"{url} cannot be fetched: ")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.rules.bots import PERSON, automated
+from data.rules.bots import HUMAN_CLASSIFICATION, bot_classification
 from data.rules.ip_lists import Snapshot
 from data.rules.ip_verification import Networks, Verdict, Verifier
 from data.rules.tables import Agent, IpList, Proxy, load
@@ -213,24 +213,24 @@ def test_an_address_of_a_proxy_of_the_operators_own_tells_nothing(verifier):
     asked = verifier([ip_network("5.5.5.0/24"), ip_network("20.42.10.128/25"), ip_network("2a01:4f8::/32")], home=HOME)
     for address in ("5.5.5.5", "20.42.10.200", "2a01:4f8::1", "::ffff:5.5.5.5"):
         assert asked.verdict("Served", address, DAY).inside is None
-        assert asked.verdict("Served", address, DAY).why.endswith(" is a proxy's")
+        assert asked.verdict("Served", address, DAY).reason.endswith(" is a proxy's")
     assert asked.verdict("Served", "20.42.10.127", DAY).inside is True
     assert asked.verdict("Served", "5.5.6.5", DAY).inside is False
-    assert asked.verdict("Served", "104.16.0.1", DAY).why == "104.16.0.1 is a proxy's"
+    assert asked.verdict("Served", "104.16.0.1", DAY).reason == "104.16.0.1 is a proxy's"
 
 
 # What follows for a classification
 
-CRAWLER = automated("training", "Served", "high", method="user_agent", operator="OpenAI", ai_source="ChatGPT")
+CRAWLER = bot_classification("training", "Served", "high", method="user_agent", operator="OpenAI", ai_source="ChatGPT")
 
 
 def test_inside_the_classification_is_verified_by_its_address(verifier):
-    told = verifier(home=HOME).confirmed(CRAWLER, "20.42.10.7", DAY)
+    told = verifier(home=HOME).verify(CRAWLER, "20.42.10.7", DAY)
     assert told == CRAWLER._replace(confidence="verified", detection_method="ip_range")
 
 
 def test_outside_only_the_claim_is_kept(verifier):
-    told = verifier(home=HOME).confirmed(CRAWLER, "5.5.5.5", DAY)
+    told = verifier(home=HOME).verify(CRAWLER, "5.5.5.5", DAY)
     assert told._asdict() == {
         "bot_category": "other_bot",
         "agent_kind": "other",
@@ -247,32 +247,37 @@ def test_outside_only_the_claim_is_kept(verifier):
 
 @pytest.mark.parametrize("address", ["-", "10.0.0.1", "104.16.0.1"])
 def test_where_nothing_can_be_told_the_classification_stays(verifier, address):
-    assert verifier(home=HOME).confirmed(CRAWLER, address, DAY) == CRAWLER
+    assert verifier(home=HOME).verify(CRAWLER, address, DAY) == CRAWLER
 
 
 def test_people_and_agents_without_lists_stay_who_they_are(verifier):
     asked = verifier(home=HOME)
-    for says in (PERSON, CRAWLER._replace(agent="Unknown"), CRAWLER._replace(agent="Named"), automated("library")):
+    for says in (
+        HUMAN_CLASSIFICATION,
+        CRAWLER._replace(agent="Unknown"),
+        CRAWLER._replace(agent="Named"),
+        bot_classification("library"),
+    ):
         for address in ("20.42.10.7", "5.5.5.5"):
-            assert asked.confirmed(says, address, DAY) == says
+            assert asked.verify(says, address, DAY) == says
 
 
 def test_addresses_matter_exactly_for_agents_of_which_a_list_is_here(verifier):
     def telling(**networks):
         asked = verifier(**networks)
-        return [row.agent for row in AGENTS if asked.can_tell(CRAWLER._replace(agent=row.agent))]
+        return [row.agent for row in AGENTS if asked.can_verify(CRAWLER._replace(agent=row.agent))]
 
     assert telling() == telling(other=HOME) == []
     assert telling(annex=ANNEX) == ["Spread", "Roaming twice"]
     assert telling(home=HOME) == ["Served", "Spread", "Roaming", "Roaming twice"]
-    assert not verifier(home=HOME).can_tell(PERSON)
+    assert not verifier(home=HOME).can_verify(HUMAN_CLASSIFICATION)
 
 
 def test_every_way_to_verify_an_agent_is_told(verifier):
     asked = verifier()
-    assert asked.ways("Served") == ("ip:home", "dns:bot.example")
-    assert asked.ways("Named") == ("dns:bot.example", "signature:agent.example")
-    assert [asked.ways(agent) for agent in ("Unknown", "Nobody's", None)] == [(), (), ()]
+    assert asked.verification_methods("Served") == ("ip:home", "dns:bot.example")
+    assert asked.verification_methods("Named") == ("dns:bot.example", "signature:agent.example")
+    assert [asked.verification_methods(agent) for agent in ("Unknown", "Nobody's", None)] == [(), (), ()]
 
 
 # The tables that are shipped

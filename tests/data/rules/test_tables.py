@@ -47,8 +47,8 @@ def table(monkeypatch):
 @pytest.mark.parametrize("number", range(len(AGENTS)), ids=[row.token for row in AGENTS])
 def test_the_example_of_an_agent_is_matched_first_by_its_own_row(classifier, number):
     row = AGENTS[number]
-    assert min(classifier._automata._agent_set.Match(row.example.lower()), default=None) == number
-    told = classifier.classify(Request.logged(row.example, "GET", "", ""))
+    assert min(classifier._bot_rules._agent_set.Match(row.example.lower()), default=None) == number
+    told = classifier.classify(Request.from_log(row.example, "GET", "", ""))
     assert (told.agent, told.operator, told.agent_kind) == (row.agent, row.operator, row.agent_kind)
     assert (told.ai_source, told.confidence, told.detection_method) == (row.ai_source, row.confidence, "user_agent")
 

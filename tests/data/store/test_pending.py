@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from data.errors import LakeDamaged, Outdated
 from data.ingest.live import Intake
 from data.logs.reported import Sent
-from data.maintenance.compaction import ABANDONED, Compactor
+from data.maintenance.compaction import ABANDONED_AFTER, Compactor
 from data.store import pending
 from data.store.lake import Lake
 from data.store.manifest import Manifest
@@ -559,7 +559,7 @@ def test_who_is_killed_at_any_moment_loses_nothing_acknowledged_and_doubles_noth
     assert {told[path] for path in acknowledged} == {2}
     assert set(told.values()) == {2}
     assert len(told) <= len(acknowledged) + KILLS  # of the one under way nobody knows
-    Compactor(lake, lambda: datetime.now(UTC) + 2 * ABANDONED).sweep()
+    Compactor(lake, lambda: datetime.now(UTC) + 2 * ABANDONED_AFTER).sweep()
     assert strays(lake) == ([], set())
     assert paths(lake) == told
 

@@ -306,7 +306,7 @@ def test_import_over_a_damaged_list_ends_with_1_and_names_it(program, lake, tmp_
 @pytest.fixture
 def database(tmp_path):
     """A database that knows 5.5.5.0/24 to be in Germany."""
-    writer = MMDBWriter(4, "Country", ["en"], "Countries")
+    writer = MMDBWriter(4, "Country", ["en"], "CountryDatabase")
     writer.insert_network(IPSet(["5.5.5.0/24"]), {"country": {"iso_code": "DE"}})
     writer.to_db_file(str(tmp_path / "countries.mmdb"))
     return tmp_path / "countries.mmdb"

@@ -126,15 +126,16 @@ def table(run):
     ids=["agent", "referral", "person", "nobody", "library", "no UTF-8"],
 )
 def test_one_request_is_explained_by_every_rule_it_meets(classify, classifier, user_agent, referrer, url):
-    request = Request.logged(user_agent, "GET", referrer, url.partition("?")[2].partition("#")[0])
-    says, (decides, *others) = classifier.classify(request), classifier.signs(request)
+    request = Request.from_log(user_agent, "GET", referrer, url.partition("?")[2].partition("#")[0])
+    says, (decides, *others) = classifier.classify(request), classifier.matches(request)
     told = table(classify("--user-agent", user_agent, "--referrer", referrer, "--url", url))
     assert {name: told[name] for name in KEYS} == {name: [value or ""] for name, value in says._asdict().items()}
     assert list(told)[: len(KEYS)] == KEYS
     assert told["decided by"] == [f"{decides.rule}  {decides.evidence}".strip()]
     beside = [f": {sign.rule}  {sign.evidence}".rstrip() for sign in others]
     assert [line[-len(rest) :] for line, rest in zip(told.get("else", []), beside, strict=True)] == beside
-    assert all(line.startswith(sign.says.bot_category) for line, sign in zip(told.get("else", []), others, strict=True))
+    categories = [match.classification.bot_category for match in others]
+    assert all(map(str.startswith, told.get("else", []), categories))
     assert told["rules"] == [classifier.rules_version]
     assert "address" not in told
 
@@ -199,7 +200,7 @@ def test_every_line_gets_the_answer_of_the_classifier_at_its_place(classify, cla
     assert (found.code, found.err) == (0, "")
     queries = [str(row.get("url") or "").partition("#")[0].partition("?")[2] for row in ROWS]
     words = [(row.get("user_agent") or "", "GET", row.get("referrer") or "") for row in ROWS]
-    told = [classifier.classify(Request.logged(*each, query)) for each, query in zip(words, queries, strict=True)]
+    told = [classifier.classify(Request.from_log(*each, query)) for each, query in zip(words, queries, strict=True)]
     assert found.answers == [says._asdict() for says in told]
     assert [tuple(answer.values()) for answer in found.answers[:4]] == [NOBODY] * 4
     assert [answer["ai_source"] for answer in found.answers[4:9]] == ["ChatGPT"] * 3 + [None] * 2

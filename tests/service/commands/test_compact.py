@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from data.maintenance.compaction import ABANDONED, Compactor
+from data.maintenance.compaction import ABANDONED_AFTER, Compactor
 from data.store import pending
 from data.store.manifest import READERS_GRACE
 from service.commands import main
@@ -160,6 +160,6 @@ def test_a_killed_run_loses_and_doubles_nothing_and_the_next_one_does_the_rest(l
     Compactor(lake).run()
     assert set(numbers(lake).values()) == {1}
     assert paths(lake) == before
-    Compactor(lake, lambda: datetime.now(UTC) + 2 * ABANDONED).sweep()
+    Compactor(lake, lambda: datetime.now(UTC) + 2 * ABANDONED_AFTER).sweep()
     assert strays(lake) == set()
     assert paths(lake) == before
