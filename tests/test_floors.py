@@ -124,7 +124,7 @@ def test_no_string_of_a_caller_is_built_into_sql():
     allowed = {
         "data/store/database.py": {"len(migrations)"},
         "data/store/manifest.py": {"_FILE_COLUMNS"},
-        "data/logs/formats.py": {"text_of(log_format)", "LONGEST_LINE", "log_format"},
+        "data/logs/formats.py": {"text_of(log_format)", "MAX_LINE_BYTES", "log_format"},
         "queries/shell.py": {"name", "_literal(value)", "_literal(variables['scope'])"},
         "queries/warehouse.py": {"template(entry.name)"},
         "service/api_keys.py": {"', '.join(names)"},

@@ -67,13 +67,13 @@ class Classifier:
 
     def classify(self, request: Request) -> Classification:
         """Who made the request, how sure that is and why. Raises nothing for a request that was logged."""
-        return together(self.agent(request.user_agent), self.arrival(request))
+        return merge(self.classify_user_agent(request.user_agent), self.classify_referral(request))
 
-    def agent(self, user_agent: str) -> Classification:
+    def classify_user_agent(self, user_agent: str) -> Classification:
         """What a readable user agent tells by itself: an automaton, or a person with a device."""
         return self._agent(user_agent)
 
-    def arrival(self, request: Request) -> Classification:
+    def classify_referral(self, request: Request) -> Classification:
         """Who comes like that if the user agent is a person's, whose device is not known here."""
         return self._arrival(request.method, request.referrer, request.query)
 
@@ -128,7 +128,7 @@ class Classifier:
         return (address[0], self.places.find(*address)) if address else (None, None)
 
 
-def together(agent: Classification, arrived: Classification) -> Classification:
+def merge(agent: Classification, arrived: Classification) -> Classification:
     """What a user agent and the way it came tell together: an automaton by either, or who came, with the device."""
     if agent.device_type == "bot":
         return agent

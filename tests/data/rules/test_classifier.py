@@ -557,4 +557,4 @@ def test_a_build_that_was_never_seen_is_told_as_if_all_of_it_were_looked_at():
     for agent in made_up | set(FAMILIAR):
         sign = next(automata.signs(agent), None)
         expected = sign.says if sign else Classification(*PERSON[:7], *people.person(agent))
-        assert classifier.agent(agent) == expected, agent
+        assert classifier.classify_user_agent(agent) == expected, agent

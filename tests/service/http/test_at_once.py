@@ -17,9 +17,9 @@ from data.rules.classifier import Classifier
 from service.app import create_app
 from service.http.middleware import Front
 from service.logs import Log
+from service.server import connection as guard
 from service.server.connection import Guard
 from service.server.run import _config, _Server, listen
-from service.server import connection as guard
 from service.server.slots import Places
 from tests.visits import land, visit
 
