@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Final
 
 from data import Lake, LakeDamaged, TrafficError
-from data.ingest.visitor_ids import forget_old_salts
+from data.ingest.visitor_ids import delete_old_salts
 from data.maintenance.compaction import Compactor
 from data.maintenance.retention import apply_retention
 from data.store.manifest import LandedFile
@@ -155,7 +155,7 @@ class Upkeep:
         return True
 
     def _forget_salts(self) -> bool:
-        forget_old_salts(self._lake.salts, self._clock())
+        delete_old_salts(self._lake.salts, self._clock())
         return False
 
     def _retain(self) -> bool:

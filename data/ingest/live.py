@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 import re2
 
 from data.errors import BadInput, LakeDamaged
-from data.ingest.visitor_ids import salts_of, visitor_of
-from data.logs.reported import Facts, Row, Sent, facts_of
+from data.ingest.visitor_ids import daily_salts, visitor_hash
+from data.logs.reported import ReportedVisit, Row, Submission, parse_reported
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Request, merge
 from data.rules.geoip import CountryDatabase
@@ -27,7 +27,7 @@ from data.store.lake import Lake
 from data.store.packing import Packed, pack
 from data.visits import SHORT_CODE_PATTERN, Classification, columns_filled_by
 
-MOST_DAYS: Final = 366
+MAX_DAYS: Final = 366
 """Days of the visits that one sender reports at once: each day becomes a file."""
 _LOG: Final = logging.getLogger(__name__)
 REFRESH_AFTER: Final = timedelta(minutes=1)
@@ -95,14 +95,14 @@ class Intake:
         self._lists_changed_at = 0
         self._refresh(now())
 
-    def land(self, sent: Sequence[Sent]) -> list[Landed]:
+    def land(self, sent: Sequence[Submission]) -> list[Landed]:
         """Classify what was sent and make it durable, of all senders at once; what is wrong is refused row by row.
 
         Raises sqlite3.OperationalError or OSError when the disk fails; then nothing was kept.
         """
         now = self._now()
         self._refresh(now)
-        facts: defaultdict[str, list[Facts]] = defaultdict(list)
+        facts: defaultdict[str, list[ReportedVisit]] = defaultdict(list)
         landed = [_read(one.rows, now.replace(tzinfo=None), facts[one.organization]) for one in sent]
         visits = {organization: self._packed(told, organization) for organization, told in facts.items() if told}
         if visits:
@@ -120,10 +120,10 @@ class Intake:
             try:
                 self._verifier = Verifier(snapshots(self._lake), self._proxies)
             except LakeDamaged as error:  # no visit is worth less than what a list adds to it
-                _LOG.warning("%s Until then the lists that were read last count.", error)
+                _LOG.warning("%s The previously loaded IP lists stay in use until then.", error)
             self._agent.cache_clear()
 
-    def _packed(self, facts: list[Facts], organization: str) -> Packed:
+    def _packed(self, facts: list[ReportedVisit], organization: str) -> Packed:
         salts = self._salts_of({fact.visited_at.date() for fact in facts})
         told: dict[_Told, int] = {}
         rows = [self._row(fact, organization, salts, told) for fact in facts]
@@ -137,10 +137,12 @@ class Intake:
 
     def _salts_of(self, days: set[date]) -> dict[date, str]:
         if days - self._salts.keys():
-            self._salts |= salts_of(self._lake.salts, days, self._now())
+            self._salts |= daily_salts(self._lake.salts, days, self._now())
         return self._salts
 
-    def _row(self, fact: Facts, organization: str, salts: dict[date, str], told: dict[_Told, int]) -> tuple[Any, ...]:
+    def _row(
+        self, fact: ReportedVisit, organization: str, salts: dict[date, str], told: dict[_Told, int]
+    ) -> tuple[Any, ...]:
         """The values of _OWN, then the number of what is told of the visit, which this call may add to `told`."""
         domain, path, query = fact.target
         user_agent, says, is_claim = self._agent(fact.user_agent)
@@ -148,8 +150,8 @@ class Intake:
         ip, country, visitor = fact.ip, fact.country, None
         if ip:
             day = fact.visited_at.date()
-            visitor = visitor_of(salts[day], organization, ip, user_agent)
             country = country or (self._countries.lookup(ip) or "" if self._countries else "")
+            visitor = visitor_hash(salts[day], organization, ip, user_agent)
             if is_claim:
                 says = self._verifier.verify(says, ip, day)
         number = told.setdefault((says, arrived, origin), len(told))
@@ -176,14 +178,14 @@ class Intake:
         return (code[1] or None if code else None), self._probe.search(path) is not None
 
 
-def _read(rows: Sequence[Row], now: datetime, facts: list[Facts]) -> Landed:
+def _read(rows: Sequence[Row], now: datetime, facts: list[ReportedVisit]) -> Landed:
     """Add what can be read to `facts`, and tell what cannot."""
     refused, days = [], set[date]()
     for index, row in enumerate(rows):
         try:
-            fact = facts_of(row, now)
-            if len(days) == MOST_DAYS and fact.visited_at.date() not in days:
-                raise BadInput(f"visits of {MOST_DAYS} other days came with it; send those of fewer days at once")
+            fact = parse_reported(row, now)
+            if len(days) == MAX_DAYS and fact.visited_at.date() not in days:
+                raise BadInput(f"the request contains visits of more than {MAX_DAYS} days; send fewer days per request")
         except BadInput as error:
             refused.append(Refused(index, str(error)))
         else:

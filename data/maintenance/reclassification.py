@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import duckdb
 import pyarrow as pa
 
-from data.ingest.dictionary import texts_of
+from data.ingest.dictionary import text_columns
 from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine
 from data.rules.classifier import Classifier, Request
 from data.rules.ip_verification import apply_verdict
@@ -132,7 +132,7 @@ class Reclassifier:
                 classification = Classification(*stored[:7], *classification[7:])
             rows.append((*_keep_ip_verdict(stored, classification), self._classifier.origin(request).referrer_type))
         requests = pa.array([request for request, *_ in inputs], pa.int64())
-        return pa.table({"request": requests, **texts_of((*Classification._fields, "referrer_type"), rows)})
+        return pa.table({"request": requests, **text_columns((*Classification._fields, "referrer_type"), rows)})
 
     def _address(self, host: str | None, referrer_type: str) -> str:
         """A Referer header that leads to the host again and, where a path told what the host was, to such a path."""

@@ -48,7 +48,7 @@ def import_logs(
     organization: OrganizationOption,
     domain: DomainOption = "",
     log_format: FormatOption = "auto",
-    notation: NotationOption = "",
+    nginx_log_format: NotationOption = "",
     columns: ColumnsOption = "",
     short_code_pattern: Annotated[str, flag("short_code_pattern")] = SHORT_CODE_PATTERN,
     geoip: Annotated[str, flag("geoip")] = setting("geoip").default,
@@ -63,7 +63,7 @@ def import_logs(
     from data.ingest.importer import Importer
 
     console = messages()
-    options = options_of(organization, domain, log_format, notation, columns, short_code_pattern)
+    options = options_of(organization, domain, log_format, nginx_log_format, columns, short_code_pattern)
     opened = Lake(lake, create=True)
     countries = countries_of(console, geoip)
     importer = Importer(opened, proxies=networks_of(trusted_proxies), countries=countries)
@@ -74,13 +74,13 @@ def import_logs(
 
 
 def options_of(
-    organization: str, domain: str, log_format: str, notation: str, columns: str, short_code_pattern: str
+    organization: str, domain: str, log_format: str, nginx_log_format: str, columns: str, short_code_pattern: str
 ) -> "Options":
     """How the flags say that lines are to be understood. Raises BadInput."""
     from data.ingest.importer import Options
-    from data.logs.formats import columns_from, notation_of
+    from data.logs.formats import columns_from, parse_nginx_log_format
 
-    named, told = columns_from(columns), notation_of(notation) if notation else None
+    named, told = columns_from(columns), parse_nginx_log_format(nginx_log_format) if nginx_log_format else None
     return Options(organization, domain.lower(), log_format, short_code_pattern, named, told)
 
 
@@ -125,8 +125,8 @@ def _report(say: Callable[[object], None], file: Path, summary: "Summary", dry_r
         say(f"  {claim}, but not from its operator's addresses: other_bot, contradicted")
     if summary.contradicted:
         say("  (if these are addresses of a proxy of yours, name its networks in TRAFFIC_TRUSTED_PROXIES)")
-    if summary.mended:
-        say(f"  {summary.mended:,} mended: cut short inside the user agent")
+    if summary.repaired:
+        say(f"  {summary.repaired:,} mended: cut short inside the user agent")
     if summary.rejected:
         where = f", noted in {summary.rejects_file}" if summary.rejects_file else ""
         line, reason = summary.rejects[0]

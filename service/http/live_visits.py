@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.requests import ClientDisconnect, Request
 
 from data import BadInput
-from data.logs.reported import Row, Sent, rows_of
+from data.logs.reported import Row, Submission, split_rows
 from service.http.errors import BadBody, Overloaded, TooLarge, Unwritable
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ MAX_PENDING_BYTES: Final = 64 << 20
 class _Waiting:
     """What one request brought, and where its sender waits."""
 
-    sent: Sent
+    sent: Submission
     landed: "asyncio.Future[Landed]"
 
 
@@ -50,7 +50,7 @@ class Receiver:
         body = bytearray()
         try:
             await self._fill(body, request)
-            landed = await self._landed(Sent(organization, _rows_in(bytes(body))))
+            landed = await self._landed(Submission(organization, _rows_in(bytes(body))))
             self.accepted += landed.accepted
             return landed
         finally:
@@ -66,7 +66,7 @@ class Receiver:
             if len(body) > MAX_BODY_BYTES:
                 raise TooLarge(f"The body is larger than {MAX_BODY_BYTES >> 20} MiB.")
 
-    async def _landed(self, sent: Sent) -> "Landed":
+    async def _landed(self, sent: Submission) -> "Landed":
         waiting = _Waiting(sent, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         if self._work is None or self._work.done():
@@ -119,7 +119,7 @@ def _as_problem(error: Exception) -> Exception:
 
 def _rows_in(body: bytes) -> Sequence[Row]:
     try:
-        rows = rows_of(body)
+        rows = split_rows(body)
     except BadInput as error:
         raise BadBody("is no JSON array", "Send an array of objects, or one object on each line.") from error
     if len(rows) > MAX_VISITS:

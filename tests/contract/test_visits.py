@@ -30,7 +30,7 @@ from tests.visits import unpacked
 ISSUER, AUDIENCE = "https://login.example/", "traffic"
 KEY = ec.generate_private_key(ec.SECP256R1())
 KEYS = json.dumps({"keys": [ECAlgorithm(ECAlgorithm.SHA256).to_jwk(KEY.public_key(), as_dict=True) | {"kid": "ec"}]})
-UNAIMED = "it has neither a url (https://…, or a path) nor a path that begins with /"
+UNAIMED = "url (https://… or a path) or a path that begins with / is required"
 PATIENCE = 60  # seconds; what comes by itself comes in a dozen
 FOUR = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"}
 NAMES = itertools.count(1)
@@ -112,9 +112,9 @@ def test_bad_rows_are_refused_by_place_and_the_good_ones_stay(asked, shared_lake
     rows = [row("x"), row(one), "nonsense", "{}", row(two), row("/", ip="203.0.113"), row("/", status="200"), "[]"]
     errors = [
         (0, UNAIMED),
-        (2, "it is no JSON object"),
+        (2, "the visit is not a valid JSON object"),
         (3, UNAIMED),
-        (5, "ip is no address"),
+        (5, "ip is not a valid address"),
         (6, "Expected `int | null`, got `str`: status"),
         (7, "Expected `object`, got `array`"),
     ]
@@ -134,7 +134,7 @@ def test_nothing_is_taken_as_nothing(asked, content):
 
 def test_a_place_counts_rows_and_not_empty_lines(asked):
     response = asked.post("/visits", content=f"\n\n{row(name())}\r\n\r\nx\n\n{row(name())}\n{{}}\n")
-    assert response.text == body(2, (1, "it is no JSON object"), (3, UNAIMED))
+    assert response.text == body(2, (1, "the visit is not a valid JSON object"), (3, UNAIMED))
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/json", "application/x-ndjson", "nonsense"])
@@ -209,7 +209,7 @@ def test_an_array_of_brackets_is_refused(asked, content):
 @pytest.mark.parametrize("start", ["{" * 100_000, '{"path":' * 100_000, '{"x":[' + "[" * 100_000])
 def test_a_line_of_brackets_is_refused_like_any_other(asked, start):
     response = send(asked, row(name()), start, row(name()))
-    assert (response.status_code, response.text) == (202, body(2, (1, "it is longer than 16,384 bytes")))
+    assert (response.status_code, response.text) == (202, body(2, (1, "the visit is longer than 16,384 bytes")))
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br", "deflate", "gzip, identity", "GZIP", "x"])
@@ -467,7 +467,7 @@ FULL = {
 
 @pytest.mark.parametrize("error", [sqlite3.OperationalError("database or disk is full"), OSError(28, "No space left")])
 @pytest.mark.parametrize(
-    "place", ["data.store.pending.keep", "data.ingest.live.salts_of", "data.store.manifest.Manifest.transaction"]
+    "place", ["data.store.pending.keep", "data.ingest.live.daily_salts", "data.store.manifest.Manifest.transaction"]
 )
 def test_where_the_disk_fails_nothing_is_acknowledged_and_reads_go_on(client, lake, monkeypatch, place, error):
     assert send(client, row("/before")).status_code == 202
@@ -585,7 +585,7 @@ def test_chunks_that_come_slowly_hold_up_nobody(served):
         slow.sendall(chunk(row(one)[7:]))
         assert send(client, row(two)).text == body(1)
         slow.sendall(chunk("\nx") + b"0\r\n\r\n")
-        assert answer_on(slow) == (202, body(1, (1, "it is no JSON object")))
+        assert answer_on(slow) == (202, body(1, (1, "the visit is not a valid JSON object")))
     assert {path: kept(lake)[path] for path in (one, two)} == {one: 1, two: 2}
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from data import Lake
 from data.ingest.importer import Importer, Options
-from data.ingest.live import Intake, Sent
+from data.ingest.live import Intake, Submission
 from data.maintenance.compaction import Compactor
 from data.maintenance.reclassification import Reclassifier
 from data.maintenance.retention import apply_retention
@@ -78,7 +78,7 @@ def send():
             f'{{"path": "/{batch}/{number}", "time": {days_ago(number % 2).timestamp()}}}'.encode()
             for number in range(BATCH)
         ]
-        intake.land([Sent("acme", rows)])
+        intake.land([Submission("acme", rows)])
         acknowledge(batch)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data import Lake
-from data.ingest.live import Sent
+from data.ingest.live import Submission
 from data.maintenance.compaction import Compactor
 from data.maintenance.verification import verify_lake
 from data.visits import VISITS
@@ -56,7 +56,7 @@ def reported(batch, visits=PER_BATCH):
 
 def report(intake, *names):
     """Let an intake keep batches of visits, each sent by somebody else."""
-    return intake.land([Sent("acme", reported(name)) for name in names])
+    return intake.land([Submission("acme", reported(name)) for name in names])
 
 
 # What counts

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from data import Lake
 from data.ingest.importer import Importer, Options
 from data.ingest.live import Intake
-from data.ingest.visitor_ids import salts_of
+from data.ingest.visitor_ids import daily_salts
 from data.store.links import import_links, links_of
 from data.store.manifest import Exchange
 from queries import RollupBuilder
@@ -78,7 +78,7 @@ def grown_log(folder):
     """A log that was imported when its last line was half written; a salt that is too old; lines that are none."""
     whole = log("a", 8)
     with opened_new(folder) as lake:
-        salts_of(lake.salts, [date(2026, 1, 1)], OLD_SALT_AT)
+        daily_salts(lake.salts, [date(2026, 1, 1)], OLD_SALT_AT)
         with closing(sqlite3.connect(lake.salts)) as db, db:
             db.execute("UPDATE salts SET salt = ?", [OLD_SALT])
         (folder / "a.log").write_text(whole[:-20])

@@ -128,12 +128,12 @@ def say(text):
 def follow(root, path):
     """Land what is new in a log and in what it was renamed to."""
     lake = Lake(Path(root))
-    follower = Follower(lake, data.ingest.importer.Importer(lake), Path(path), Options("acme"), tell=say)
+    follower = Follower(lake, data.ingest.importer.Importer(lake), Path(path), Options("acme"), notify=say)
     follower.tick()
     follower.close()
     if follower._trouble:
         sys.exit(1)
-    say(f"followed {follower.landed.visits}")
+    say(f"followed {follower.totals.visits}")
 
 
 def keep(root, *batches):

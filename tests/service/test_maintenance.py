@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from data import LakeDamaged
-from data.ingest.visitor_ids import LIFETIME, salts_of
+from data.ingest.visitor_ids import LIFETIME, daily_salts
 from data.maintenance.compaction import Compactor
 from data.store import pending
 from data.store.manifest import READERS_GRACE
@@ -182,7 +182,7 @@ def test_everything_that_is_due_is_done(lake, clock, hasty, caplog):
     (broken,) = lake.manifest.live_files("other")
     flip(lake, broken, clock.now - CHECK_AFTER - timedelta(seconds=1))
     old = clock.now - LIFETIME - timedelta(seconds=1)
-    salts_of(lake.salts, [old.date()], old)
+    daily_salts(lake.salts, [old.date()], old)
     orphan = lake.root / "visits/organization=acme/day=2026-03-04/orphan.parquet"
     orphan.parent.mkdir()
     orphan.write_bytes(b"")
@@ -221,7 +221,7 @@ def test_dead_files_are_swept_when_their_grace_is_over(lake, clock, chores, ahea
 
 @pytest.mark.parametrize(("ahead", "left"), [(LIFETIME, 1), (LIFETIME + timedelta(seconds=1), 0)])
 def test_salts_are_forgotten_when_they_are_48_hours_old(lake, clock, chores, ahead, left):
-    salt = salts_of(lake.salts, [NOW.date()], NOW)[NOW.date()]
+    salt = daily_salts(lake.salts, [NOW.date()], NOW)[NOW.date()]
     clock.now += ahead
     assert chores._forget_salts() is False
     assert lake.salts.read_bytes().count(salt.encode()) == left
@@ -337,7 +337,7 @@ KNOWN = [
     [
         "data.maintenance.compaction.Compactor.run",
         "data.maintenance.compaction.Compactor.sweep",
-        "service.maintenance.forget_old_salts",
+        "service.maintenance.delete_old_salts",
         "service.maintenance.waiting",
     ],
 )

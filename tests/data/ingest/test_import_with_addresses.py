@@ -270,7 +270,7 @@ def test_an_address_that_was_looked_at_is_found_nowhere(lake, load, database):
         assert {reason for _, reason in csv.reader(file)} == {
             "reason",
             "not in the combined format",
-            "no readable time",
+            "no valid time",
         }
 
 

@@ -20,9 +20,9 @@ from netaddr import IPSet
 
 from data.ingest import importer as importing
 from data.ingest.importer import Importer, Options
-from data.ingest.live import MOST_DAYS, REFRESH_AFTER, Intake, Refused
-from data.ingest.visitor_ids import LIFETIME, salts_of, visitor_of
-from data.logs.reported import Sent
+from data.ingest.live import MAX_DAYS, REFRESH_AFTER, Intake, Refused
+from data.ingest.visitor_ids import LIFETIME, daily_salts, visitor_hash
+from data.logs.reported import Submission
 from data.rules.geoip import CountryDatabase
 from data.rules.tables import IpList
 from data.store import pending
@@ -82,7 +82,7 @@ def twins(tmp_path_factory, countries):
     lakes = [Lake(folder / name, create=True) for name in ("logged", "sent")]
     for lake in lakes:
         fetch_lists(lake)
-    salts_of(lakes[0].salts, [], NOW)
+    daily_salts(lakes[0].salts, [], NOW)
     lakes[1].salts.symlink_to(lakes[0].salts)
     how = {"now": lambda: NOW, "proxies": PROXIES, "countries": countries}
     yield lakes[0], Importer(lakes[0], **how), lakes[1], Intake(lakes[1], **how)
@@ -98,7 +98,7 @@ def intake(lake):
 
 def send(intake, *rows, organization="acme"):
     """Land rows, given as dicts, as one sender's."""
-    (landed,) = intake.land([Sent(organization, [json.dumps(row).encode() for row in rows])])
+    (landed,) = intake.land([Submission(organization, [json.dumps(row).encode() for row in rows])])
     return landed
 
 
@@ -281,12 +281,12 @@ def test_backslashes_of_a_user_agent_are_its_own(twins, user_agent):
 
 
 def test_visits_of_more_days_than_files_are_wanted_are_refused(lake, intake):
-    days = [datetime(2020, 1, 1, 12) + timedelta(days=day) for day in range(MOST_DAYS + 2)]
+    days = [datetime(2020, 1, 1, 12) + timedelta(days=day) for day in range(MAX_DAYS + 2)]
     rows = [json.dumps({"path": "/a", "time": day.isoformat()}) for day in (*days, days[0])]
-    (landed,) = intake.land([Sent("acme", [row.encode() for row in rows])])
-    assert landed.accepted == MOST_DAYS + 1
-    assert [refused.index for refused in landed.refused] == [MOST_DAYS, MOST_DAYS + 1]
-    assert landed.refused[0].error.startswith("visits of 366 other days came with it; ")
+    (landed,) = intake.land([Submission("acme", [row.encode() for row in rows])])
+    assert landed.accepted == MAX_DAYS + 1
+    assert [refused.index for refused in landed.refused] == [MAX_DAYS, MAX_DAYS + 1]
+    assert landed.refused[0].error.startswith("the request contains visits of more than 366 days; ")
 
 
 # What becomes of a row
@@ -305,7 +305,7 @@ def test_a_row_becomes_exactly_this_visit(lake, intake, classifier):
     }
     assert send(intake, row) == (1, [])
     day = date(2026, 3, 5)
-    salt = salts_of(lake.salts, [day], NOW)[day]
+    salt = daily_salts(lake.salts, [day], NOW)[day]
     assert only(lake) == {
         "day": day,
         "visited_at": datetime(2026, 3, 5, 4, 30),
@@ -333,7 +333,7 @@ def test_a_row_becomes_exactly_this_visit(lake, intake, classifier):
         "utm_campaign": None,
         "utm_term": None,
         "utm_content": None,
-        "visitor": visitor_of(salt, "acme", "203.0.113.7", IPHONE),
+        "visitor": visitor_hash(salt, "acme", "203.0.113.7", IPHONE),
         "is_malicious": False,
         "rules_version": classifier.rules_version,
     }
@@ -353,9 +353,9 @@ def test_bad_rows_are_refused_by_place_and_the_good_ones_stay(lake, intake):
     assert send(intake, *rows) == (
         2,
         [
-            Refused(1, "it has neither a url (https://…, or a path) nor a path that begins with /"),
-            Refused(2, "ip is no address"),
-            Refused(4, "it has neither a url (https://…, or a path) nor a path that begins with /"),
+            Refused(1, "url (https://… or a path) or a path that begins with / is required"),
+            Refused(2, "ip is not a valid address"),
+            Refused(4, "url (https://… or a path) or a path that begins with / is required"),
         ],
     )
     assert Counter(visit["path"] for visit in landed(lake)) == {"/a": 1, "/d": 1}
@@ -363,7 +363,7 @@ def test_bad_rows_are_refused_by_place_and_the_good_ones_stay(lake, intake):
 
 @pytest.mark.parametrize("rows", [[], [b"{}"], [b"x", b"[]"]])
 def test_without_a_good_row_nothing_is_written(lake, intake, rows):
-    ((accepted, refused),) = intake.land([Sent("acme", rows)])
+    ((accepted, refused),) = intake.land([Submission("acme", rows)])
     assert (accepted, [one.index for one in refused]) == (0, [*range(len(rows))])
     assert lake.manifest.rows("SELECT * FROM pending") == []
     assert intake.land([]) == []
@@ -377,11 +377,11 @@ def test_the_same_visit_sent_again_is_another_visit(lake, intake):
 
 def test_senders_that_land_together_are_told_apart(lake, intake):
     sent = [
-        Sent("acme", [b'{"path":"/a1"}', b"x", b'{"path":"/a2"}']),
-        Sent("other", [b"x", b'{"path":"/b"}']),
-        Sent("acme", []),
-        Sent("acme", [b'{"path":"/a3"}']),
-        Sent("third", [b"{}"]),
+        Submission("acme", [b'{"path":"/a1"}', b"x", b'{"path":"/a2"}']),
+        Submission("other", [b"x", b'{"path":"/b"}']),
+        Submission("acme", []),
+        Submission("acme", [b'{"path":"/a3"}']),
+        Submission("third", [b"{}"]),
     ]
     told = intake.land(sent)
     assert [(one.accepted, [refused.index for refused in one.refused]) for one in told] == [
@@ -424,7 +424,7 @@ def test_a_salt_that_is_too_old_is_used_no_longer(lake):
 
 
 @pytest.mark.parametrize("error", [sqlite3.OperationalError("database or disk is full"), OSError(28, "No space left")])
-@pytest.mark.parametrize("place", ["data.ingest.live.salts_of", "data.ingest.live.pending.keep"])
+@pytest.mark.parametrize("place", ["data.ingest.live.daily_salts", "data.ingest.live.pending.keep"])
 def test_where_the_disk_fails_nothing_is_kept_and_the_next_rows_are(lake, intake, monkeypatch, place, error):
     def failing(*_):
         raise error
@@ -525,8 +525,8 @@ def test_whatever_is_told_lands_or_is_refused_and_stops_nobody_else(twins, rows)
     _, _, lake, intake = twins
     organization = f"example-{next(NAMES)}"
     bodies = [json.dumps(row).encode() for row in rows]
-    good = Sent(f"{organization}-good", [b'{"path": "/good"}'])
-    told, other = intake.land([Sent(organization, bodies), good])
+    good = Submission(f"{organization}-good", [b'{"path": "/good"}'])
+    told, other = intake.land([Submission(organization, bodies), good])
     assert (other.accepted, other.refused) == (1, [])
     assert told.accepted + len(told.refused) == len(rows)
     pending.flush_all(lake)

@@ -20,7 +20,7 @@ import pytest
 
 from data.errors import BadInput, LakeDamaged, Outdated
 from data.ingest.importer import Importer, Options
-from data.ingest.visitor_ids import salts_of
+from data.ingest.visitor_ids import daily_salts
 from data.maintenance import backup
 from data.maintenance.backup import ATTEMPTS, back_up
 from data.maintenance.compaction import Compactor
@@ -191,7 +191,7 @@ def paths_of(lake, file):
 
 def test_neither_addresses_nor_salts_nor_dead_files_are_in_the_backup(lake, tmp_path):
     days = [date(2026, 3, 1 + day) for day in range(6)]
-    salts = salts_of(lake.salts, days, datetime.now(UTC))
+    salts = daily_salts(lake.salts, days, datetime.now(UTC))
     dead = {path for (path,) in lake.manifest.rows("SELECT path FROM files WHERE deletable_at IS NOT NULL")}
     assert len(dead) == 12
     assert all((lake.root / path).exists() for path in dead)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from data.errors import LakeDamaged
-from data.ingest.visitor_ids import salts_of
+from data.ingest.visitor_ids import daily_salts
 from data.maintenance import status
 from data.maintenance.status import OrganizationStatus, status_of
 from data.rules.tables import IpList
@@ -141,8 +141,8 @@ def test_the_oldest_check_is_that_of_a_live_file(lake):
 
 
 def test_the_oldest_salt_is_told_by_its_age_only(lake):
-    salts = salts_of(lake.salts, [date(2026, 3, 9)], NOW - timedelta(hours=30))
-    salts |= salts_of(lake.salts, [date(2026, 3, 10)], NOW)
+    salts = daily_salts(lake.salts, [date(2026, 3, 9)], NOW - timedelta(hours=30))
+    salts |= daily_salts(lake.salts, [date(2026, 3, 10)], NOW)
     found = status_of(lake, NOW)
     assert found.oldest_salt_at == NOW - timedelta(hours=30)
     assert not any(salt in repr(found) for salt in salts.values())

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from data.errors import LakeDamaged, Outdated
 from data.ingest.live import Intake
-from data.logs.reported import Sent
+from data.logs.reported import Submission
 from data.maintenance.compaction import ABANDONED_AFTER, Compactor
 from data.store import pending
 from data.store.lake import Lake
@@ -605,7 +605,7 @@ def test_no_address_and_no_more_than_is_kept_of_a_request_reaches_the_disk(lake,
     }
     rows = [whole | {"ip": ip} for ip in ADDRESSES] + [whole | {"ip": f"{ip} canary"} for ip in ADDRESSES]
     rows += [whole | {"ip": ip, "status": ip} for ip in ADDRESSES] + [whole | {"time": ip} for ip in ADDRESSES]
-    (landed,) = intake.land([Sent("acme", [json.dumps(row).encode() for row in rows])])
+    (landed,) = intake.land([Submission("acme", [json.dumps(row).encode() for row in rows])])
     assert (landed.accepted, len(landed.refused)) == (4, 12)
     assert (lake.root / "manifest.sqlite-wal").stat().st_size > 0
     told = [leaks(lake.root)]

@@ -199,8 +199,8 @@ def test_a_log_that_is_not_there_yet_is_waited_for(lake, follow, log):
     ("content", "flags", "told"),
     [
         (None, (), "no folder"),
-        ("XYZZY\n" * 5, (), "no log format explains its first 5 lines"),
-        ("XYZZY\n" * 5, ("--format", "combined"), "none of its 5 lines is in the combined format"),
+        ("XYZZY\n" * 5, (), "no known log format matches its first 5 lines"),
+        ("XYZZY\n" * 5, ("--format", "combined"), "none of its 5 lines match the combined format"),
         ("", ("--format", "nonsense"), "nonsense"),
         ("", ("--every", "0"), "--every"),
         ("", ("--short-code-pattern", "^/abc$"), "one (group)"),

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from data.ingest.visitor_ids import salts_of
+from data.ingest.visitor_ids import daily_salts
 from data.store import pending
 from data.store.manifest import Exchange
 from service.commands import main
@@ -39,7 +39,7 @@ def filled(lake):
     lake.manifest.exchange(Exchange(dead, datetime.now(UTC) + timedelta(1), changes_answers=True), list)
     table = packed([visit()] * 7)
     pending.keep(lake.manifest, {"acme": table}, datetime.now(UTC) - timedelta(seconds=190))
-    salts_of(lake.salts, [date(2026, 3, 9)], datetime.now(UTC) - timedelta(hours=30, minutes=5))
+    daily_salts(lake.salts, [date(2026, 3, 9)], datetime.now(UTC) - timedelta(hours=30, minutes=5))
     return lake
 
 
