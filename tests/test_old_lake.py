@@ -15,7 +15,8 @@ import pytest
 
 from data import Lake
 from data.errors import NewerVersion
-from data.ingest.live import Intake, Sent
+from data.ingest.live import Intake
+from data.logs.reported import Submission
 from data.maintenance.backup import back_up
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser
@@ -219,7 +220,7 @@ def test_a_backup_of_it_is_the_same_lake(lake, tmp_path):
 
 def test_visits_that_are_reported_land_beside_it(lake):
     row = json.dumps({"time": "2026-05-30T10:00:00Z", "path": "/launch", "user_agent": "curl/8"}).encode()
-    (landed,) = Intake(lake, now=lambda: NOW).land([Sent("acme", [row])])
+    (landed,) = Intake(lake, now=lambda: NOW).land([Submission("acme", [row])])
     assert (landed.accepted, landed.refused) == (1, [])
     assert pending.flush_all(lake) == AFTERWARDS["flushed"] + 1
     assert total(lake) == AFTERWARDS["acme"]["traffic-overview"]["total_visits"] + 1
