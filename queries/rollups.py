@@ -66,7 +66,7 @@ class RollupBuilder:
     ) -> None:
         """A past day is closed when nothing has landed in it for as long as `patience`."""
         self._lake = lake
-        self._now = now
+        self._clock = now
         self._patience = patience
         self._engine: duckdb.DuckDBPyConnection | None = None
 
@@ -106,7 +106,7 @@ class RollupBuilder:
 
     def _files_to_count(self, organization: str, files: Sequence[LandedFile]) -> list[LandedFile]:
         """The files of closed days that no rollup covers."""
-        today, latest = self._now().date(), datetime.now(UTC) - self._patience  # by the clock that files are dated by
+        today, latest = self._clock().date(), datetime.now(UTC) - self._patience  # by the clock that files are dated by
         recently_landed = {file.day for file in files if file.checked_at > latest}
         covered = live_rollups(self._lake, organization, rollup_version(), files).days
         return [file for file in files if file.day < today and file.day not in recently_landed | covered]
@@ -124,7 +124,7 @@ class RollupBuilder:
         staged = new_path(self._lake)
         try:
             write_rollup(_rollup_rows(engine, self._lake, before, _chunks(added)), rollup_schema(engine), staged)
-            publish(self._lake, rollup, staged, self._now())
+            publish(self._lake, rollup, staged, self._clock())
         finally:
             staged.unlink(missing_ok=True)
 

@@ -22,7 +22,7 @@ from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
 from data.maintenance.status import status_of
-from data.maintenance.verification import check
+from data.maintenance.verification import verify_lake
 from data.store import pending
 from data.store.files import version_of
 from data.visits import COLUMNS, SCHEMA_VERSION, VISITS
@@ -107,7 +107,7 @@ def total(lake, organization="acme"):
 
 
 def assert_sound(lake):
-    assert check(lake).troubles == []
+    assert verify_lake(lake).troubles == []
 
 
 def with_everything_landed(lake):
@@ -139,7 +139,7 @@ def test_every_answer_is_what_it_was_once_its_days_are_counted_ahead(counted, pl
 
 
 def test_it_is_sound(lake):
-    found = check(lake)
+    found = verify_lake(lake)
     assert (found.files, found.visits, found.size) == tuple(
         RECORDED["verify"][key] for key in ("files", "visits", "bytes")
     )
@@ -180,7 +180,7 @@ def test_it_is_classified_anew_and_compacted(lake):
     RollupBuilder(lake, lambda: NOW).run()
     for organization in ("acme", "other"):
         assert answers(lake, organization, AFTERWARDS[organization]) == AFTERWARDS[organization]
-    assert check(lake).visits == AFTERWARDS["verify"]["visits"]
+    assert verify_lake(lake).visits == AFTERWARDS["verify"]["visits"]
     assert_sound(lake)
 
 
@@ -298,7 +298,7 @@ def test_what_the_newer_program_wrote_is_refused_in_one_sentence_and_nothing_of_
         recorded = RECORDED["answers"]["acme april"]
         assert asked(warehouse, scope_of("acme april"), recorded) == recorded
     waiting = f"a batch of visits that wait for their file {refusal}."
-    assert check(lake).troubles == [(newer.path, refusal), ("manifest.sqlite", waiting)]
+    assert verify_lake(lake).troubles == [(newer.path, refusal), ("manifest.sqlite", waiting)]
     with pytest.raises(NewerVersion) as refused:
         pending.flush_all(lake)
     assert str(refused.value) == waiting

@@ -54,10 +54,10 @@ def refresh(
     kept = snapshots(opened)
     for row, _, trouble in outcomes:
         snapshot = kept.get(row.name)
-        told = (
+        cells = (
             (f"{len(snapshot.networks):,}", f"{snapshot.fetched_at:%Y-%m-%dT%H:%M:%SZ}") if snapshot else ("", "never")
         )
-        table.add_row(row.name, row.operator, *told, trouble)
+        table.add_row(row.name, row.operator, *cells, trouble)
     console().print(table)
     failed = sum(outcome.snapshot is None for outcome in outcomes)
     if failed:

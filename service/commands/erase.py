@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from data import BadInput, Lake, check_organization
-from service.api_keys import Control
+from service.api_keys import ApiKeys
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 from service.commands.printing import messages, plural, progress_bar
 
@@ -25,7 +25,7 @@ NOT_REACHED: Final = (
     "This covers the lake's folder. Not reached are backups and snapshots of it, the logs that servers keep "
     "themselves, log files that were imported, and answers that were given before."
 )
-PATIENCE_SECONDS: Final = 600
+LOG_WAIT_SECONDS: Final = 600
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _VISITOR: Final = re.compile(r"0x[0-9a-f]{1,16}|\d{1,20}", re.ASCII | re.IGNORECASE)
 
@@ -62,7 +62,7 @@ def erase(
     if not yes:
         _ask(_run(terminal, eraser, organization, criteria, dry_run=True))
     erased = _run(terminal, eraser, organization, criteria)
-    terminal.print(f"{_told(erased)} no longer counted.")
+    terminal.print(f"{_summary(erased)} no longer counted.")
     finish(terminal, opened, erased.dead, erased.ended_at)
     _print_receipt(erased, datetime.now(UTC))
 
@@ -74,7 +74,7 @@ def finish(terminal: "Console", lake: Lake, dead: Collection[str], ended_at: dat
     if dead:
         _wait(terminal, round(GRACE.total_seconds()))
     delete_files(lake, dead, ended_at)
-    for second in range(PATIENCE_SECONDS):
+    for second in range(LOG_WAIT_SECONDS):
         if truncate_wal(lake):
             return
         if not second:
@@ -136,7 +136,7 @@ def _can_ask() -> bool:
 def _open(lake: Path, organization: str) -> Lake:
     check_organization(organization)
     opened = Lake(lake)
-    if organization not in {*opened.manifest.organizations(), *Control(opened).organizations()}:
+    if organization not in {*opened.manifest.organizations(), *ApiKeys(opened).organizations()}:
         raise BadInput(f"the lake at {lake} has no organization {organization!r}.")
     return opened
 
@@ -148,13 +148,13 @@ def _run(
         return eraser.run(organization, criteria, dry_run, progress)
 
 
-def _told(erased: "ErasureResult") -> str:
+def _summary(erased: "ErasureResult") -> str:
     return f"{plural(erased.visits, 'visit')} of {erased.organization} on {plural(erased.partitions, 'day')}"
 
 
 def _ask(planned: "ErasureResult") -> None:
     files = plural(len(planned.before), "file")
-    typer.echo(f"{_told(planned)} would be deleted, in {files}. There is no way back.", err=True)
+    typer.echo(f"{_summary(planned)} would be deleted, in {files}. There is no way back.", err=True)
     typer.echo("Delete them? [y/N] ", nl=False, err=True)  # typer's own question would leave a space on stdout
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise typer.Abort

@@ -9,7 +9,7 @@ from data import BadInput, Lake
 from service.commands.erase import finish
 from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import console, messages, plural
-from service.settings import retention_days_of, setting
+from service.settings import parse_retention_days, setting
 
 _DAYS = setting("retention_days")
 
@@ -29,7 +29,7 @@ def retain(
 
     from data.maintenance.retention import apply_retention
 
-    kept = retention_days_of(days.strip())
+    kept = parse_retention_days(days.strip())
     if kept is None:
         raise BadInput(f"say how many days visits are kept: --days, or {_DAYS.variable}.")
     opened = Lake(lake)

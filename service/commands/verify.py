@@ -32,7 +32,7 @@ def verify(
         found = _checked(opened, organization)
     for path, reason in found.findings:
         typer.echo(printable(f"{path}: {reason}"))
-    _tell(found)
+    _print_summary(found)
     if found.findings:
         raise typer.Exit(1)
 
@@ -60,18 +60,18 @@ def _checked(lake: Lake, organization: str) -> "VerificationResult":
         return verify_lake(lake, organization, progress)
 
 
-def _tell(found: "VerificationResult") -> None:
+def _print_summary(found: "VerificationResult") -> None:
     """Sum up for people."""
     from rich.filesize import decimal
 
-    whole = f"{plural(found.files, 'file')} with {plural(found.visits, 'visit')} ({decimal(found.size)}) were checked"
+    summary = f"{plural(found.files, 'file')} with {plural(found.visits, 'visit')} ({decimal(found.size)}) were checked"
     if found.is_manifest_damaged:
-        typer.echo(f"{whole}; without its manifest a lake is not whole: restore all of it from a backup.", err=True)
+        typer.echo(f"{summary}; without its manifest a lake is not whole: restore all of it from a backup.", err=True)
     elif found.findings:
-        remedy = "restore what is named above from a backup, each file at the same path"
-        typer.echo(f"{whole}; {len(found.findings):,} are damaged: {remedy}.", err=True)
+        fix = "restore what is named above from a backup, each file at the same path"
+        typer.echo(f"{summary}; {len(found.findings):,} are damaged: {fix}.", err=True)
     else:
-        typer.echo(f"{whole}: every one is what was written, links and databases are sound.", err=True)
+        typer.echo(f"{summary}: every one is what was written, links and databases are sound.", err=True)
     if found.orphans:
-        remedy = "nobody reads them, `traffic compact` deletes them"
-        typer.echo(f"{plural(found.orphans, 'more file')} not in the manifest: {remedy}.", err=True)
+        fix = "nobody reads them, `traffic compact` deletes them"
+        typer.echo(f"{plural(found.orphans, 'more file')} not in the manifest: {fix}.", err=True)

@@ -8,7 +8,7 @@ from starlette.types import Receive
 
 from queries import ENTRIES, Entry, Scope, Warehouse
 from service.http.cache import AnswerCache, CacheKey
-from service.http.errors import ClientLeft
+from service.http.errors import ClientDisconnected
 from service.http.query_batch import QueryBatch, Workers
 
 _PARTS: Final = {
@@ -34,14 +34,14 @@ class Answers:
 
         It is at most five minutes old, and rests on no visit that was erased or classified anew before the call.
         Raises Overloaded, and what the Warehouse raises. With `receive`, the ASGI callable of the request that asks,
-        also ClientLeft as soon as its client disconnects.
+        also ClientDisconnected as soon as its client disconnects.
         """
         epoch = self._warehouse.epoch(scope.organization)
         body = self._cached(entry, scope, epoch)
         if body is not None:
             self._cache.count(scope.organization, entry.name, "hits")
             return body
-        computed = self._computed(entry, scope, epoch)
+        computed = self._compute_answer(entry, scope, epoch)
         return await (_while_connected(computed, receive) if receive else computed)
 
     def statistics(self, organization: str) -> list[dict[str, Any]]:
@@ -63,7 +63,7 @@ class Answers:
             members.append(name + body)
         return _object_of(members)
 
-    async def _computed(self, entry: Entry, scope: Scope, epoch: int) -> bytes:
+    async def _compute_answer(self, entry: Entry, scope: Scope, epoch: int) -> bytes:
         """The answer with all that is missing of it computed. Equal answers that others wait for are shared."""
         parts = _PARTS.get(entry.name)
         batch = QueryBatch(self._warehouse, self._workers, scope, shares_visits=bool(parts))
@@ -79,12 +79,12 @@ class Answers:
 
 
 async def _while_connected(answering: Coroutine[Any, Any, bytes], receive: Receive) -> bytes:
-    """The result of a coroutine, which is cancelled when the client disconnects first. Raises ClientLeft then."""
+    """The result of a coroutine, cancelled when the client disconnects first. Raises ClientDisconnected."""
     answer, disconnect = asyncio.ensure_future(answering), asyncio.ensure_future(_disconnect(receive))
     try:
         await asyncio.wait({answer, disconnect}, return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():
-            raise ClientLeft
+            raise ClientDisconnected
         return answer.result()
     finally:
         answer.cancel()

@@ -132,10 +132,10 @@ class HeldBack(Warehouse):
         self.computed = Counter()
         super().__init__(lake)
 
-    def answer(self, entry, variables, *unwanted):
+    def answer(self, entry, variables, *cancelled):
         self.computed[entry.name] += 1
         assert self.gate.wait(60)
-        return super().answer(entry, variables, *unwanted)
+        return super().answer(entry, variables, *cancelled)
 
 
 @pytest.mark.parametrize("name", ["traffic-overview", "dashboard"])

@@ -377,7 +377,7 @@ def test_what_was_sent_is_answered_to_its_organization_and_to_nobody_else(lake, 
 @pytest.fixture
 def gate(monkeypatch):
     """Holds whoever lands visits until it is opened; told how many senders came in each group."""
-    land, gate = receiving.Receiver._land, threading.Event()
+    land, gate = receiving.VisitReceiver._land, threading.Event()
     gate.groups = []
 
     def held(receiver, group):
@@ -385,7 +385,7 @@ def gate(monkeypatch):
         assert gate.wait(60)
         return land(receiver, group)
 
-    monkeypatch.setattr(receiving.Receiver, "_land", held)
+    monkeypatch.setattr(receiving.VisitReceiver, "_land", held)
     yield gate
     gate.set()
 

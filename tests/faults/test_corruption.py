@@ -15,7 +15,7 @@ from data.ingest.importer import Importer, Options
 from data.maintenance.verification import verify_lake
 from data.visits import VISITS
 from queries import ENTRIES, Scope, Warehouse
-from service.maintenance import Upkeep
+from service.maintenance import Maintenance
 from tests.faults.lakes import log
 from tests.faults.trials import IS_LONG, scaled
 
@@ -174,11 +174,11 @@ def rot(lake, path):
 
 def look_at_all(lake, files):
     """Look again, as a server does in a day, at as many files as there are."""
-    upkeep = Upkeep(lake, lambda: datetime.now(UTC) + timedelta(hours=25), None)
+    upkeep = Maintenance(lake, lambda: datetime.now(UTC) + timedelta(hours=25), None)
     findings = set()
     for _ in files:
         try:
-            upkeep._look_again()
+            upkeep._recheck_files()
         except (LakeDamaged, OSError) as error:
             findings.add(str(error))
     return findings

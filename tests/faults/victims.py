@@ -17,7 +17,7 @@ from data.ingest.visitor_ids import daily_salts
 from data.store.links import import_links, links_of
 from data.store.manifest import Exchange
 from queries import RollupBuilder
-from service.api_keys import Control
+from service.api_keys import ApiKeys
 from tests.faults.lakes import batches, line, log, opened, report, visits
 from tests.visits import land, visit
 
@@ -160,7 +160,7 @@ def something_to_copy(folder):
     """Everything that a backup holds."""
     many_files(folder)
     a_link(folder)
-    with opened(folder / "lake") as lake, closing(Control(lake)) as control:
+    with opened(folder / "lake") as lake, closing(ApiKeys(lake)) as control:
         control.create_key("acme", "test")
 
 
@@ -170,7 +170,7 @@ def something_to_copy(folder):
 def names_of_keys(folder):
     if not (folder / "lake" / "manifest.sqlite").exists():
         return {}
-    with opened(folder / "lake") as lake, closing(Control(lake)) as control:
+    with opened(folder / "lake") as lake, closing(ApiKeys(lake)) as control:
         return {key.name: key.organization for key in control.all_keys()}
 
 

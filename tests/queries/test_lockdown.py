@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from data import Lake
-from queries import ENTRIES, QueryFailed, Scope, Warehouse, templates
+from queries import ENTRIES, QueryFailed, Scope, Warehouse, template_entries
 from tests.faults.trials import scaled
 from tests.visits import land as landed
 from tests.visits import links, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
 SECRET = "canary-secret"
-LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in templates(entry)}
+LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_entries(entry)}
 VISITS = "{lake}/visits/organization=ant/day=2026-03-04"
 
 

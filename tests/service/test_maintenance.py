@@ -23,7 +23,7 @@ from data.maintenance.compaction import Compactor
 from data.store import pending
 from data.store.manifest import READERS_GRACE
 from service import maintenance as upkeep
-from service.maintenance import CHECK_AFTER, FLUSH_AFTER, FLUSH_VISITS, Upkeep
+from service.maintenance import CHECK_AFTER, FLUSH_AFTER, FLUSH_VISITS, Maintenance
 from tests.visits import land, packed, visit
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
@@ -68,7 +68,7 @@ def hasty(monkeypatch):
 @pytest.fixture
 def chores(lake, clock):
     """The chores of a lake, to be done one by one."""
-    chores = Upkeep(lake, clock, None)
+    chores = Maintenance(lake, clock, None)
     yield chores
     chores._threads.shutdown()
 
@@ -77,7 +77,7 @@ def working(lake, clock, until, meanwhile=lambda: None):
     """Let the chores be done until something has come by itself, and end them."""
 
     async def work():
-        chores = Upkeep(lake, clock, None)
+        chores = Maintenance(lake, clock, None)
         chores.begin()
         meanwhile()
         given_up = time.monotonic() + PATIENCE
@@ -183,8 +183,8 @@ def test_everything_that_is_due_is_done(lake, clock, hasty, caplog):
     flip(lake, broken, clock.now - CHECK_AFTER - timedelta(seconds=1))
     old = clock.now - LIFETIME - timedelta(seconds=1)
     daily_salts(lake.salts, [old.date()], old)
-    orphan = lake.root / "visits/organization=acme/day=2026-03-04/orphan.parquet"
-    orphan.parent.mkdir()
+    orphan = lake.root / "cubes/organization=acme/month=2026-03-01/orphan.parquet"
+    orphan.parent.mkdir(parents=True, exist_ok=True)
     orphan.write_bytes(b"")
     keep(lake, "/waiting", at=clock.now - FLUSH_AFTER)
     told = []
@@ -246,7 +246,7 @@ def look(chores, most=20):
     findings = []
     for _ in range(most):
         try:
-            if not chores._look_again():
+            if not chores._recheck_files():
                 return findings
         except (LakeDamaged, OSError) as error:
             findings.append(str(error))
@@ -428,7 +428,7 @@ def test_an_end_waits_for_a_flush_that_is_under_way_and_flushes_what_came_meanwh
     monkeypatch.setattr(pending, "_move", slow)
 
     async def work():
-        chores = Upkeep(lake, clock, None)
+        chores = Maintenance(lake, clock, None)
         chores.begin()
         while not begun.is_set():
             await asyncio.sleep(0.005)
@@ -466,7 +466,7 @@ def test_an_end_while_a_merged_file_is_registered_flushes_too(lake, clock, hasty
     monkeypatch.setattr(lake.manifest, "exchange", slow)
 
     async def work():
-        chores = Upkeep(lake, clock, None)
+        chores = Maintenance(lake, clock, None)
         chores.begin()
         while not begun.is_set():
             await asyncio.sleep(0.005)

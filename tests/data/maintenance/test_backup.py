@@ -29,7 +29,7 @@ from data.store import pending
 from data.store.lake import Lake
 from data.store.manifest import Exchange
 from queries import ENTRIES, Scope, Warehouse
-from service.api_keys import Control
+from service.api_keys import ApiKeys
 from tests.visits import land, links, packed, visit
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
@@ -65,7 +65,7 @@ def made(tmp_path_factory):
     pending.keep(lake.manifest, {"acme": packed(WAITING)}, datetime.now(UTC))
     links(lake, "acme", [{"short_code": "sale", "target_url": "https://acme.example/sale"}])
     (lake.ip_lists / "openai-gptbot.json").write_text('{"fetched_at": "2026-03-01T10:00:00Z", "networks": []}')
-    control = Control(lake)
+    control = ApiKeys(lake)
     control.create_key("acme", "test")
     control.close()
     (lake.staging / "staged.parquet").write_bytes(b"staged")
@@ -161,12 +161,12 @@ def test_a_copied_back_lake_goes_on_where_the_other_was(lake, tmp_path):
 
 
 def test_keys_open_the_copied_back_lake_and_are_for_its_owner_only(lake, tmp_path):
-    control = Control(lake)
+    control = ApiKeys(lake)
     key = control.create_key("other", "new")
     back_up(lake, tmp_path / "copy")  # while the database is open
     control.close()
     assert stat.S_IMODE((tmp_path / "copy" / "control.sqlite").stat().st_mode) == 0o600
-    with opened(tmp_path / "copy") as restored, closing(Control(restored)) as control:
+    with opened(tmp_path / "copy") as restored, closing(ApiKeys(restored)) as control:
         assert control.organization_of(key) == "other"
 
 

@@ -19,7 +19,7 @@ from data.store.lake import LINKS, Lake
 from data.store.manifest import READERS_GRACE, Exchange, LandedFile
 from data.store.pending import keep
 from data.visits import SCHEMA_VERSION, VISITS
-from service.api_keys import Control
+from service.api_keys import ApiKeys
 from tests.visits import land, links, packed, visit
 
 DAYS = 3
@@ -37,7 +37,7 @@ def made(tmp_path_factory):
     land(lake, "other", [visit()])
     for name in ("acme", "other"):
         links(lake, name, [{"short_code": "sale", "target_url": f"https://{name}.example/sale"}])
-    control = Control(lake)
+    control = ApiKeys(lake)
     control.create_key("acme", "test")
     control.close()
     lake.manifest.close()

@@ -338,7 +338,7 @@ def test_what_was_stopped_while_it_waited_is_finished_by_the_next_run(lake, eras
 def test_it_waits_for_who_reads_in_the_manifest_but_not_for_ever(lake, erase, monkeypatch, seconds, code):
     fill(lake)
     slept = []
-    monkeypatch.setattr(erase_command, "PATIENCE_SECONDS", 5)
+    monkeypatch.setattr(erase_command, "LOG_WAIT_SECONDS", 5)
     with closing(sqlite3.connect(lake.root / "manifest.sqlite", isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM files").fetchall()
@@ -402,10 +402,10 @@ class HeldBack(Warehouse):
         self.computed = Counter()
         super().__init__(lake)
 
-    def answer(self, entry, variables, *unwanted):
+    def answer(self, entry, variables, *cancelled):
         self.computed[entry.name] += 1
         assert self.gate.wait(60)
-        return super().answer(entry, variables, *unwanted)
+        return super().answer(entry, variables, *cancelled)
 
 
 @pytest.mark.parametrize("name", ["traffic-overview", "dashboard"])
