@@ -1,4 +1,4 @@
-"""Live files that are read and written anew: what compaction, erasure and reclassification share."""
+"""Rewriting of live files: what compaction, erasure and reclassification share."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -32,7 +32,7 @@ def partitions(lake: Lake, organization: str) -> Iterator[tuple[Partition, list[
 
 @contextmanager
 def rewriting_engine(lake: Lake) -> Iterator[duckdb.DuckDBPyConnection]:
-    """An engine for visits, which hold no addresses. What it cannot read or finish becomes LakeDamaged."""
+    """An engine for visits, which hold no addresses. Raises LakeDamaged for what it cannot read or finish."""
     with closing(duckdb.connect()) as engine:
         engine.execute("SET TimeZone = 'UTC'")
         engine.execute("SET memory_limit = $memory", {"memory": MEMORY})
@@ -40,4 +40,4 @@ def rewriting_engine(lake: Lake) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
             yield engine
         except duckdb.Error as error:
-            raise LakeDamaged(f"visits cannot be read or written anew: {' '.join(str(error).split())}") from error
+            raise LakeDamaged(f"visits cannot be read or rewritten: {' '.join(str(error).split())}") from error

@@ -1,6 +1,6 @@
-"""Whether a lake is still what was written: its files by their bytes, and what else can be told of them.
+"""Verification of a lake: the SHA-256 of its visit files, its tables, its databases and the visits that wait.
 
-What is wrong is told and left as it is. A copy to restore it from is made in backup.py.
+Damage is reported and left as it is; copies to restore from are made in backup.py.
 """
 
 import sqlite3
@@ -59,9 +59,7 @@ def verify_lake(lake: Lake, organization: str = "", progress: Progress | None = 
     try:
         _check_visits(lake, organization, found, progress)
         for path in unsound(lake, organization):
-            _report(
-                found, path, "is not what was written: its SHA-256 differs; `traffic compact` counts its visits again"
-            )
+            _report(found, path, "is damaged: its SHA-256 differs; run `traffic compact` to rebuild it")
         found.orphans = _orphans(lake, organization)
         _check_pending(lake, organization, found)
     except sqlite3.DatabaseError as error:
@@ -105,7 +103,7 @@ def _table_problem(path: Path, schema: pa.Schema) -> str:
     try:
         with pq.ParquetFile(path) as file:
             file.read()
-            return "" if file.schema_arrow.equals(schema) else "has other columns than it must have"
+            return "" if file.schema_arrow.equals(schema) else "has unexpected columns"
     except FileNotFoundError:  # replaced or removed this moment
         return ""
     except (OSError, pa.ArrowException) as error:
@@ -136,13 +134,13 @@ def _visit_file_problem(lake: Lake, file: LandedFile) -> str:
             schema, visits = parquet.schema_arrow, parquet.metadata.num_rows
     except (LakeDamaged, FileNotFoundError):
         if (lake.root / file.path).exists():
-            return "is not what was written: its SHA-256 differs"
+            return "is damaged: its SHA-256 differs"
         return "is missing" if lake.manifest.is_live(file.path) else ""  # erased since it was listed
     except (OSError, pa.ArrowException) as error:
         return _unreadable(error)
     if not schema.equals(VISITS):
-        return "has other columns than visits have"
-    return "" if visits == file.visits else f"holds {visits:,} visits, the manifest says {file.visits:,}"
+        return "has unexpected columns"
+    return "" if visits == file.visits else f"contains {visits:,} visits, but the manifest says {file.visits:,}"
 
 
 def _check_pending(lake: Lake, organization: str, found: VerificationResult) -> None:

@@ -77,6 +77,11 @@ def printable(text: str) -> str:
     return _CONTROLS.sub("\ufffd", text)
 
 
+def plural(count: int, noun: str) -> str:
+    """A count with its noun: "1 file", "1,200 files"."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def _parts(answer: Answer) -> dict[str, Answer]:
     members = answer.items() if isinstance(answer, dict) else ()
     return {name: member for name, member in members if isinstance(member, list | dict)}

@@ -11,13 +11,13 @@ from rich.table import Table
 
 from data import BadInput, Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import console, printable
+from service.commands.printing import console, plural, printable
 
 if TYPE_CHECKING:
-    from data.maintenance.status import OrganizationStatus, Status
+    from data.maintenance.status import LakeStatus, OrganizationStatus
 
 _FORMATS: Final = ("table", "json")
-_UNITS: Final = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
+_UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
 def status(
@@ -42,14 +42,14 @@ def status(
         _print_lake(opened, found, now)
 
 
-def _print_json(lake: Lake, status: "Status") -> None:
+def _print_json(lake: Lake, status: "LakeStatus") -> None:
     from service.encoding import encode
 
     organizations = [{"organization": name, **asdict(one)} for name, one in status.organizations.items()]
     typer.echo(encode({"lake": str(lake.root), **asdict(status), "organizations": organizations}))
 
 
-def _print_holdings(status: "Status", now: datetime) -> None:
+def _print_holdings(status: "LakeStatus", now: datetime) -> None:
     """One line for each organization and one for all of them."""
     names = ("organization", "files", "visits", "bytes", "first visit", "last visit", "open", "unmerged", "pending")
     table = Table(box=None)
@@ -64,13 +64,13 @@ def _print_holdings(status: "Status", now: datetime) -> None:
     console().print(table)
 
 
-def _print_lake(lake: Lake, status: "Status", now: datetime) -> None:
+def _print_lake(lake: Lake, status: "LakeStatus", now: datetime) -> None:
     unseen = status.never_checked_files
     table = Table(box=None, show_header=False)
     for row in (
         ("lake", printable(str(lake.root))),
         ("manifest", f"version {status.manifest_version}"),
-        ("to be deleted", f"{status.dead_files:,} files ({decimal(status.dead_bytes)})"),
+        ("to be deleted", f"{plural(status.dead_files, 'file')} ({decimal(status.dead_bytes)})"),
         ("oldest check of a file", _age(status.oldest_check_at, now) + (f"; {unseen:,} never" if unseen else "")),
         ("oldest salt", _age(status.oldest_salt_at, now) if status.oldest_salt_at else "none"),
         ("agents refreshed", _age(status.agents_refreshed_at, now)),
@@ -94,4 +94,4 @@ def _age(moment: datetime | None, now: datetime) -> str:
         return "never"
     seconds = max(0, int((now - moment).total_seconds()))
     size, unit = next((found for found in _UNITS if seconds >= 2 * found[0]), _UNITS[-1])
-    return f"{seconds // size} {unit} ago"
+    return f"{plural(seconds // size, unit)} ago"

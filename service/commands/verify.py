@@ -9,7 +9,7 @@ from rich.filesize import decimal
 
 from data import BadInput, Lake, LakeDamaged, is_organization
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import messages, printable, progress_bar
+from service.commands.printing import messages, plural, printable, progress_bar
 
 if TYPE_CHECKING:
     from data.maintenance.verification import VerificationResult
@@ -72,5 +72,5 @@ def _tell(found: "VerificationResult") -> None:
     else:
         typer.echo(f"{whole}: every one is what was written, links and databases are sound.", err=True)
     if found.orphans:
-        remedy = "nobody reads them, `traffic compact` deletes them"
-        typer.echo(f"{found.orphans:,} more files are known to no manifest: {remedy}.", err=True)
+        files = plural(found.orphans, "visit file")
+        typer.echo(f"{files} not in the manifest: no query reads them; only `traffic erase` deletes them.", err=True)

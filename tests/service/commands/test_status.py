@@ -66,7 +66,7 @@ def test_the_table_is_for_people(filled, status):
     times = "2026-03-04T09:00:00Z", "2026-03-05T12:30:05Z"
     assert [*told["acme"][:2], *told["acme"][3:]] == ["3", "1,501", *times, "0", "1", "7 (3 minutes ago)"]
     assert told["(total)"][:2] == ["4", "1,502"]
-    assert told["to be deleted"][0].startswith("1 files (")
+    assert told["to be deleted"][0].startswith("1 file (")
     assert told["oldest salt"] == ["30 hours ago"]
     assert told["agents refreshed"] == ["never"]
     assert told["lake"] == [str(filled.root)]
@@ -130,7 +130,7 @@ def test_what_cannot_be_is_refused(status, tmp_path):
     ("seconds", "age"),
     [
         (-5, "0 seconds ago"),
-        (1, "1 seconds ago"),
+        (1, "1 second ago"),
         (119, "119 seconds ago"),
         (120, "2 minutes ago"),
         (7_199, "119 minutes ago"),
