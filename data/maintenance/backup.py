@@ -72,13 +72,13 @@ def _check(target: Path, lake: Lake) -> None:
     """Raise BadInput for a folder that no backup can be put into."""
     root = lake.root.resolve()
     if target.is_relative_to(root) or root.is_relative_to(target):
-        raise BadInput(f"{target} and the lake at {root} lie in each other; name a folder elsewhere.")
+        raise BadInput(f"{target} and the lake at {root} overlap; choose another folder.")
     if not target.parent.is_dir():
-        raise BadInput(f"there is no folder {target.parent} to make a backup in; make it, or mount its disk.")
+        raise BadInput(f"the folder {target.parent} does not exist; create it, or mount its disk.")
     if target.is_mount():
-        raise BadInput(f"a disk is mounted at {target}; name a folder on it that does not exist yet.")
+        raise BadInput(f"{target} is a mount point; choose a new folder on it.")
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise BadInput(f"{target} exists; name a folder that does not, or that is empty.")
+        raise BadInput(f"{target} already exists and is not empty; choose a new or empty folder.")
 
 
 def _partial(target: Path, owner: int | str) -> Path:
@@ -147,7 +147,7 @@ class _Visits:
                     self._drop_all_but(files)
                     yield manifest, files
                     return
-        raise Outdated("visits were erased again and again while they were copied; start the backup again later.")
+        raise Outdated("visits were erased repeatedly during the backup; try again later.")
 
     def _copy(self, files: list[_File]) -> bool:
         """Whether every file was there to be copied. What was copied for an earlier moment need not be."""
@@ -173,9 +173,7 @@ class _Visits:
         with opened:
             sha256 = _copy_file(opened, self._partial / file.path)
         if sha256 != file.sha256:
-            raise LakeDamaged(
-                f"{source} is not what was written (its SHA-256 differs); restore it from an older backup."
-            )
+            raise LakeDamaged(f"{source} is damaged (its SHA-256 differs); restore it from an older backup.")
         return True
 
     def _drop_all_but(self, files: list[_File]) -> None:

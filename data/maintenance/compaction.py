@@ -98,7 +98,7 @@ class Compactor:
     def _merge(self, partition: Partition, files: list[LandedFile], done: CompactionResult) -> None:
         live = {file.path for file in self._lake.manifest.live_files(*partition, partition.day)}
         if not live.issuperset(file.path for file in files):
-            raise Outdated(f"visits of {partition.day} were erased or merged meanwhile; try again.")
+            raise Outdated(f"visits of {partition.day} were changed by another process; try again.")
         paths = readable(self._lake, *files)
         staged = [Staged(new_path(self._lake), *partition, sum(file.visits for file in files))]
         try:

@@ -1,4 +1,4 @@
-"""What is read and written anew, part by part: what compaction, erasure, reclassification and rollups share."""
+"""Rewriting of live files: what compaction, erasure and reclassification share."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -42,7 +42,7 @@ def readable(lake: Lake, *files: LandedFile) -> list[str]:
 
 @contextmanager
 def rewriting_engine(lake: Lake) -> Iterator[duckdb.DuckDBPyConnection]:
-    """An engine for visits, which hold no addresses. What it cannot read or finish becomes LakeDamaged."""
+    """An engine for visits, which hold no addresses. Raises LakeDamaged for what it cannot read or finish."""
     with closing(duckdb.connect()) as engine:
         engine.execute("SET TimeZone = 'UTC'")
         engine.execute("SET memory_limit = $memory", {"memory": MEMORY})
@@ -50,7 +50,7 @@ def rewriting_engine(lake: Lake) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
             yield engine
         except duckdb.Error as error:
-            raise LakeDamaged(f"visits cannot be read or written anew: {' '.join(str(error).split())}") from error
+            raise LakeDamaged(f"visits cannot be read or rewritten: {' '.join(str(error).split())}") from error
 
 
 def rewrite_each(

@@ -75,7 +75,7 @@ class OrganizationStatus:
 
 
 @dataclass
-class Status:
+class LakeStatus:
     """What a lake holds and how it is kept. Times are UTC."""
 
     manifest_version: int
@@ -92,7 +92,7 @@ class Status:
     agents_refreshed_at: datetime | None
 
 
-def status_of(lake: Lake, now: datetime) -> Status:
+def status_of(lake: Lake, now: datetime) -> LakeStatus:
     """The status of a lake. Raises LakeDamaged when its manifest cannot be read."""
     try:
         organizations = _organizations(lake, now)
@@ -100,7 +100,7 @@ def status_of(lake: Lake, now: datetime) -> Status:
         ((dead_files, dead_bytes, oldest_check, never_checked),) = lake.manifest.rows(_FILES)
     except sqlite3.DatabaseError as error:
         raise LakeDamaged(f"the manifest of {lake.root} cannot be read ({error}); restore the lake.") from error
-    return Status(
+    return LakeStatus(
         manifest_version=version,
         organizations=organizations,
         total=_total(organizations.values()),

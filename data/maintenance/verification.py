@@ -1,6 +1,6 @@
-"""Whether a lake is still what was written: its files by their bytes, and what else can be told of them.
+"""Verification of a lake: the SHA-256 of its visit files, its tables, its databases and the visits that wait.
 
-What is wrong is told and left as it is. A copy to restore it from is made in backup.py.
+Damage is reported and left as it is; copies to restore from are made in backup.py.
 """
 
 import sqlite3
@@ -19,7 +19,7 @@ from data.store.lake import LINKS, Lake
 from data.store.manifest import LandedFile
 from data.store.pending import check_waiting
 from data.store.rollups import unsound
-from data.visits import VISITS, trouble_of_version, visits_schema
+from data.visits import VISITS, version_problem, visits_schema
 
 DATABASES: Final = ("manifest.sqlite", "control.sqlite")
 """What SQLite keeps of a lake, apart from the salts, which may be lost."""
@@ -60,9 +60,7 @@ def verify_lake(lake: Lake, organization: str = "", progress: Progress | None = 
     try:
         _check_visits(lake, organization, found, progress)
         for path in unsound(lake, organization):
-            _report(
-                found, path, "is not what was written: its SHA-256 differs; `traffic compact` counts its visits again"
-            )
+            _report(found, path, "is damaged: its SHA-256 differs; run `traffic compact` to rebuild it")
         found.orphans = _orphans(lake, organization)
         _check_pending(lake, organization, found)
     except sqlite3.DatabaseError as error:
@@ -106,7 +104,7 @@ def _table_problem(path: Path, schema: pa.Schema) -> str:
     try:
         with pq.ParquetFile(path) as file:
             file.read()
-            return "" if file.schema_arrow.equals(schema) else "has other columns than it must have"
+            return "" if file.schema_arrow.equals(schema) else "has unexpected columns"
     except FileNotFoundError:  # replaced or removed this moment
         return ""
     except (OSError, pa.ArrowException) as error:
@@ -134,24 +132,24 @@ def _visit_file_problem(lake: Lake, file: LandedFile) -> str:
     try:
         lake.recheck(file)
         with pq.ParquetFile(lake.root / file.path) as parquet:
-            return _trouble_of_footer(file, parquet.metadata, parquet.schema_arrow)
+            return _footer_problem(file, parquet.metadata, parquet.schema_arrow)
     except (LakeDamaged, FileNotFoundError):
         if (lake.root / file.path).exists():
-            return "is not what was written: its SHA-256 differs"
+            return "is damaged: its SHA-256 differs"
         return "is missing" if lake.manifest.is_live(file.path) else ""  # erased since it was listed
     except (OSError, ValueError, pa.ArrowException) as error:
         return _unreadable(error)
 
 
-def _trouble_of_footer(file: LandedFile, footer: pq.FileMetaData, schema: pa.Schema) -> str:
+def _footer_problem(file: LandedFile, footer: pq.FileMetaData, schema: pa.Schema) -> str:
     version, visits = version_of(footer), footer.num_rows
-    if trouble := trouble_of_version(max(version, file.schema_version)):
-        return trouble
+    if problem := version_problem(max(version, file.schema_version)):
+        return problem
     if version != file.schema_version:
         return f"holds visits of schema version {version}, the manifest says {file.schema_version}"
     if _types(schema) != _types(visits_schema(version)):
-        return "has other columns than visits have"
-    return "" if visits == file.visits else f"holds {visits:,} visits, the manifest says {file.visits:,}"
+        return "has unexpected columns"
+    return "" if visits == file.visits else f"contains {visits:,} visits, but the manifest says {file.visits:,}"
 
 
 def _types(schema: pa.Schema) -> dict[str, pa.DataType]:

@@ -19,15 +19,15 @@ _DAMAGE_ERRORS: Final = (
 
 
 class CountryDatabase:
-    """An open database of addresses, of MaxMind, DB-IP or IPinfo."""
+    """An open database of MaxMind, DB-IP or IPinfo that gives the country of an IP address."""
 
     def __init__(self, path: Path) -> None:
-        """Open a database. Raises BadInput when it is none."""
+        """Open the database file at `path`. Raises BadInput when it is missing or not in MaxMind's format."""
         try:
             # the reader in C would be faster, but a damaged file makes release 3.2.0 of it end the process
             self._reader = maxminddb.open_database(path, maxminddb.MODE_MMAP)
         except (OSError, *_DAMAGE_ERRORS) as error:
-            raise BadInput(f"{path} is no database of countries in MaxMind's format: {error}") from error
+            raise BadInput(f"{path} is not a valid country database in MaxMind's format: {error}") from error
         self.lookup = lru_cache(1 << 16)(self._lookup_uncached)
 
     def _lookup_uncached(self, text: str) -> str | None:

@@ -19,7 +19,7 @@ FRESH_DAYS: Final = 30
 """Operators change their addresses: further than this from the day of a visit, a list contradicts nobody."""
 
 
-class Verdict(NamedTuple):
+class IpVerdict(NamedTuple):
     """Whether a visit came from where its agent comes from; None when that cannot be told."""
 
     inside: bool | None
@@ -66,20 +66,20 @@ class Verifier:
         """How an agent could be verified: "ip:<list>", "dns:<suffix>" or "signature:<host>"."""
         return self._methods.get(agent or "", ())
 
-    def verdict(self, agent: str | None, address: str, day: date) -> Verdict:
+    def verdict(self, agent: str | None, address: str, day: date) -> IpVerdict:
         """Whether a visit on `day` that claims to be `agent` came from where that agent comes from."""
         row = self._agents.get(agent or "")
         if row is None:
-            return Verdict(None, "its operator publishes no list of addresses")
+            return IpVerdict(None, "its operator does not publish its IP addresses")
         lists = [self._lists[name] for name in _lists_of(row) if name in self._lists]
         if not lists:
-            return Verdict(None, "no list of addresses is here; run `traffic agents refresh`")
+            return IpVerdict(None, "its IP lists have not been downloaded; run `traffic agents refresh`")
         client, reason = self._client_address(address)
         if client is None:
-            return Verdict(None, reason)
+            return IpVerdict(None, reason)
         for networks, snapshot in lists:
             if client in networks:
-                return Verdict(True, f"inside {snapshot.name} of {snapshot.fetched_at:%Y-%m-%d}")
+                return IpVerdict(True, f"inside {snapshot.name} of {snapshot.fetched_at:%Y-%m-%d}")
         are_all_fresh = len(lists) == len(_lists_of(row)) and all(_is_fresh(snapshot, day) for _, snapshot in lists)
         return _outside(row, " and ".join(snapshot.name for _, snapshot in lists), are_all_fresh)
 
@@ -91,10 +91,10 @@ class Verifier:
         """The client's address, or why there is none."""
         address = parse_address(text)
         if address is None:
-            return None, "there is no address" if text in ("", "-") else f"{text!r} is no address"
+            return None, "no IP address was given" if text in ("", "-") else f"{text!r} is not a valid IP address"
         if not address.is_global:
-            return None, f"{address} is no address of the open internet"
-        return (None, f"{address} is a proxy's") if address in self._proxies else (address, "")
+            return None, f"{address} is not a public IP address"
+        return (None, f"{address} belongs to a proxy") if address in self._proxies else (address, "")
 
 
 def apply_verdict(classification: Classification, inside: bool | None) -> Classification:
@@ -114,9 +114,9 @@ def _is_fresh(snapshot: Snapshot, day: date) -> bool:
     return abs((snapshot.fetched_at.date() - day).days) <= FRESH_DAYS
 
 
-def _outside(row: Agent, names: str, are_all_fresh: bool) -> Verdict:
+def _outside(row: Agent, names: str, are_all_fresh: bool) -> IpVerdict:
     if not row.server_side:
-        return Verdict(None, f"outside {names}, but it may come from elsewhere too")
+        return IpVerdict(None, f"outside {names}, but it may also come from other addresses")
     if not are_all_fresh:
-        return Verdict(None, f"outside {names}, but not every list of it is here and of these days")
-    return Verdict(False, f"outside {names}, and it comes from nowhere else")
+        return IpVerdict(None, f"outside {names}, but its IP lists are incomplete or too old to tell")
+    return IpVerdict(False, f"outside {names}, and it comes from no other addresses")

@@ -73,5 +73,5 @@ def _print_summary(found: "VerificationResult") -> None:
     else:
         typer.echo(f"{summary}: every one is what was written, links and databases are sound.", err=True)
     if found.orphans:
-        fix = "nobody reads them, `traffic compact` deletes them"
-        typer.echo(f"{plural(found.orphans, 'more file')} not in the manifest: {fix}.", err=True)
+        files = plural(found.orphans, "visit file")
+        typer.echo(f"{files} not in the manifest: no query reads them; only `traffic erase` deletes them.", err=True)

@@ -61,7 +61,7 @@ def fetch_lists(lake, lists=LISTS, at=FETCHED):
         IpList(name, "-", "https://list.example/", "json:here", "https://docs.example/", at.date()) for name in lists
     ]
     outcomes = refresh(lake, rows, lambda row: json.dumps({"here": lists[row.name]}).encode(), at)
-    assert [outcome.trouble for outcome in outcomes] == [""] * len(lists)
+    assert [outcome.error for outcome in outcomes] == [""] * len(lists)
 
 
 @pytest.fixture(scope="module")

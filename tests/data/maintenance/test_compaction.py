@@ -295,7 +295,7 @@ def test_organizations_are_merged_each_for_itself(lake):
 def test_no_more_partitions_are_merged_than_asked_for(lake):
     for day in (2, 3, 4):
         land_files(lake, day, 2)
-    done = [compact(lake, most=1).partitions for _ in range(4)]
+    done = [compact(lake, limit=1).partitions for _ in range(4)]
     assert done == [1, 1, 1, 0]
     assert numbers(lake) == {2: 1, 3: 1, 4: 1}
 
@@ -487,10 +487,10 @@ def test_one_at_a_time_a_damaged_day_does_not_hold_up_the_others(two_days):
     lake = two_days[0]
     (broken, *_) = files_of(lake)[date(2026, 3, 4)]
     (lake.root / broken.path).write_bytes(b"")
-    assert compact(lake, most=1).partitions == 1
+    assert compact(lake, limit=1).partitions == 1
     assert numbers(lake) == {4: 3, 5: 1}
     with pytest.raises(LakeDamaged, match=Path(broken.path).name):
-        compact(lake, most=1)
+        compact(lake, limit=1)
 
 
 SLOW = """
@@ -646,7 +646,7 @@ def test_flush_import_reclassification_and_compaction_at_once_lose_and_double_no
 
     def merge(other):
         compactor = Compactor(other, lambda: NOW)
-        compactor.run(wait=False, most=1)
+        compactor.run(wait=False, limit=1)
         with suppress(FileNotFoundError):  # see the last test of this file
             compactor.sweep()
 

@@ -214,7 +214,7 @@ def test_every_damaged_file_is_named(lake):
 def test_a_file_of_another_schema_is_named(lake, write):
     file = files(lake)[0]
     re_registered(lake, file, write)
-    assert damaged(lake) == {file.path: "has other columns than visits have"}
+    assert damaged(lake) == {file.path: "has unexpected columns"}
 
 
 def test_a_file_that_is_no_parquet_is_named_even_if_that_was_written(lake):
@@ -228,7 +228,7 @@ def test_a_file_with_another_number_of_visits_is_named(lake):
     file = files(lake)[2]
     with lake.manifest.transaction() as db:
         db.execute("UPDATE files SET visits = 1234 WHERE path = ?", [file.path])
-    assert damaged(lake) == {file.path: "holds 6 visits, the manifest says 1,234"}
+    assert damaged(lake) == {file.path: "contains 6 visits, but the manifest says 1,234"}
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_a_file_with_another_number_of_visits_is_named(lake):
     [
         (lambda path: path.write_bytes(path.read_bytes()[:-9]), "cannot be read"),
         (lambda path: path.write_bytes(b""), "cannot be read"),
-        (lambda path: pq.write_table(LINKS.remove(0).empty_table(), path), "other columns"),
+        (lambda path: pq.write_table(LINKS.remove(0).empty_table(), path), "unexpected columns"),
     ],
     ids=["cut", "emptied", "other schema"],
 )

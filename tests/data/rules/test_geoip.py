@@ -162,14 +162,14 @@ def test_a_file_that_is_no_database_is_refused_naming_it(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(BadInput) as refusal:
         CountryDatabase(path)
-    assert str(refusal.value).startswith(f"{path} is no database of countries in MaxMind's format: ")
+    assert str(refusal.value).startswith(f"{path} is not a valid country database in MaxMind's format: ")
 
 
 def test_a_path_where_nothing_or_a_folder_lies_is_refused_naming_it(tmp_path):
     for path in (tmp_path / "nowhere.mmdb", tmp_path):
         with pytest.raises(BadInput) as refusal:
             CountryDatabase(path)
-        assert str(refusal.value).startswith(f"{path} is no database of countries in MaxMind's format: ")
+        assert str(refusal.value).startswith(f"{path} is not a valid country database in MaxMind's format: ")
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.99])

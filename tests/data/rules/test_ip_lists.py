@@ -141,8 +141,8 @@ def test_the_widest_networks_that_an_operator_can_have_are_believed(network):
 # What is refused, and that the list before it stays
 
 ERROR_PAGE = b"<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>Not found</body></html>\n"
-NO_SUCH_FORM = r"^it is not in the form '(prefixes|json:hooks|geofeed|text)': "
-NO_NETWORKS = "^it holds 0 networks$"
+NO_SUCH_FORM = r"^the list is not in the '(prefixes|json:hooks|geofeed|text)' format: "
+NO_NETWORKS = "^the list contains 0 networks; it must contain 1 to 50,000$"
 HUGE = b" " * 5_000_000
 TOO_WIDE = ("0.0.0.0/0", "128.0.0.0/1", "20.0.0.0/7", "::/0", "2000::/3", "2600::/18")
 PRIVATE = ("10.0.0.0/8", "127.0.0.1/32", "192.168.1.0/24", "100.64.0.0/10", "169.254.0.0/16", "0.0.0.0/8")
@@ -210,21 +210,26 @@ def refused():
         for name, body in (("empty", b""), ("only-mark", b"\xef\xbb\xbf")):
             yield name, form, body, NO_SUCH_FORM if form in FORMS[:2] else NO_NETWORKS
         yield "no-networks", form, written([], form), NO_NETWORKS
-        yield "5-MB", form, HUGE, "^it is larger than 4 MiB$"
+        yield "5-MB", form, HUGE, "^the list is larger than 4 MiB$"
         yield "undecodable", form, written(OLD, form) + b"\xff\xfe\x80", NO_SUCH_FORM + ".*codec"
         yield "utf-16", form, written(OLD, form).decode().encode("utf-16"), NO_SUCH_FORM
         for network in TOO_WIDE:
-            yield network, form, written([*OLD, network], form), f"^it claims the network {network}, "
+            yield network, form, written([*OLD, network], form), f"^the list contains {network}, "
     for form in FORMS[:3]:
         for network in PRIVATE:
             claimed = ip_network(network)
-            yield network, form, written([*OLD, network], form), f"^it claims the network {claimed}, "
+            yield network, form, written([*OLD, network], form), f"^the list contains {claimed}, "
         for text in NO_NETWORK:
             yield text, form, written([*OLD, text], form), NO_SUCH_FORM
     for form, other in (("prefixes", "geofeed"), ("json:hooks", "prefixes"), ("geofeed", "prefixes")):
         yield f"a-{other}", form, written(OLD, other), NO_SUCH_FORM
     for form in ("prefixes", "text"):
-        yield "60,000", form, written(addresses(60_000), form), "^it holds 60,000 networks$"
+        yield (
+            "60,000",
+            form,
+            written(addresses(60_000), form),
+            "^the list contains 60,000 networks; ",
+        )
     for form, bodies in (("prefixes", NO_PREFIXES), ("json:hooks", NO_TEXTS)):
         for body in bodies:
             yield body[:40], form, body.encode(), NO_SUCH_FORM
@@ -427,7 +432,7 @@ def test_a_list_is_read_from_a_file_of_its_name_whatever_its_suffix(lake, tmp_pa
 def test_a_list_that_is_not_in_the_folder_is_refused_naming_it(lake, tmp_path):
     (tmp_path / "folder.json").mkdir()
     missing, unreadable = refresh(lake, [list_of(), list_of("folder")], folder_fetcher(tmp_path), NOW)
-    assert missing.error == f"there is no gptbot.* in {tmp_path}"
+    assert missing.error == f"{tmp_path} has no file gptbot.*"
     assert unreadable.error == f"{tmp_path / 'folder.json'} cannot be read: Is a directory"
     assert snapshots(lake) == {}
 
@@ -519,8 +524,8 @@ FEED = written(["20.42.10.0/24", "20.42.11.0/24"], "geofeed")
         ("prefixes", b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200, "headers"),
         ("prefixes", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}", "IncompleteRead"),
         ("geofeed", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n" + FEED, "IncompleteRead"),
-        ("prefixes", answer(GOOD[:-9], length=len(GOOD)), "it was cut short"),
-        ("geofeed", answer(FEED[:-40], length=len(FEED)), "it was cut short"),
+        ("prefixes", answer(GOOD[:-9], length=len(GOOD)), "the response was incomplete"),
+        ("geofeed", answer(FEED[:-40], length=len(FEED)), "the response was incomplete"),
     ],
 )
 def test_a_list_that_cannot_be_fetched_is_refused_naming_its_address_and_leaves_the_old_one(
@@ -540,11 +545,11 @@ def test_a_list_that_cannot_be_fetched_is_refused_naming_its_address_and_leaves_
 @pytest.mark.parametrize(
     ("response", "reason"),
     [
-        (answer(ERROR_PAGE), "it is not in the form 'prefixes': "),
-        (answer(b""), "it is not in the form 'prefixes': "),
-        (answer(b"", "204 No Content"), "it is not in the form 'prefixes': "),
-        (answer(GOOD + b" " * 5_000_000), "it is larger than 4 MiB"),
-        (b"HTTP/1.1 200 OK\r\n\r\n" + GOOD + b" " * 5_000_000, "it is larger than 4 MiB"),
+        (answer(ERROR_PAGE), "the list is not in the 'prefixes' format: "),
+        (answer(b""), "the list is not in the 'prefixes' format: "),
+        (answer(b"", "204 No Content"), "the list is not in the 'prefixes' format: "),
+        (answer(GOOD + b" " * 5_000_000), "the list is larger than 4 MiB"),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + GOOD + b" " * 5_000_000, "the list is larger than 4 MiB"),
     ],
     ids=["page", "empty", "no-content", "5-MB", "5-MB-of-unknown-length"],
 )

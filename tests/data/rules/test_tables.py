@@ -127,7 +127,7 @@ def test_optional_fields_may_be_left_out(table):
 
 
 def test_a_row_with_an_unknown_field_is_refused(table):
-    with pytest.raises(ValueError, match=r"agents\.toml, row 1: there is no field 'tokn'"):
+    with pytest.raises(ValueError, match=r"agents\.toml, row 1: unknown field 'tokn'"):
         table(GOOD | {"tokn": '"x"'})
 
 
@@ -147,7 +147,7 @@ def test_a_row_with_an_unknown_field_is_refused(table):
     ],
 )
 def test_a_field_of_another_type_is_refused(table, name, value):
-    with pytest.raises(ValueError, match=f"agents.toml, row 3: field '{name}' cannot be"):
+    with pytest.raises(ValueError, match=f"agents.toml, row 3: field '{name}' has an invalid value"):
         table(GOOD, GOOD, GOOD | {name: value})
 
 
@@ -159,7 +159,7 @@ def test_a_word_that_is_not_one_of_the_known_is_refused_naming_them(table, name,
 
 @pytest.mark.parametrize("evidence", ["openai.com/gptbot", "ftp://openai.com", "see the vendor", "//openai.com"])
 def test_evidence_that_is_no_web_address_is_refused(table, evidence):
-    with pytest.raises(ValueError, match=r"agents\.toml, row 1: field 'evidence' is no"):
+    with pytest.raises(ValueError, match=r"agents\.toml, row 1: field 'evidence' must be a web address"):
         table(GOOD | {"evidence": f'"{evidence}"'})
 
 

@@ -98,7 +98,7 @@ def listed(lake, name="openai-gptbot", network="132.196.86.0/24", days_ago=0):
     body = json.dumps({"prefixes": [{"ipv4Prefix": network}]}).encode()
     rows = [row for row in load(IpList, "ip_lists") if row.name == name]
     (told,) = refresh(lake, rows, lambda row: body, datetime.now(UTC) - timedelta(days=days_ago))
-    assert told.snapshot, told.trouble
+    assert told.snapshot, told.error
 
 
 # One request, for people to read
