@@ -62,12 +62,15 @@ class RollupBuilder:
     """Builds the rollups of one lake."""
 
     def __init__(
-        self, lake: Lake, now: Callable[[], datetime] = lambda: datetime.now(UTC), patience: timedelta = timedelta(0)
+        self,
+        lake: Lake,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        quiet_period: timedelta = timedelta(0),
     ) -> None:
         """A past day is closed when nothing has landed in it for as long as `patience`."""
         self._lake = lake
         self._clock = now
-        self._patience = patience
+        self._patience = quiet_period
         self._engine: duckdb.DuckDBPyConnection | None = None
 
     def run(self, wait: bool = True, limit: int | None = None, progress: Progress | None = None) -> int:

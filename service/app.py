@@ -13,8 +13,8 @@ from starlette.types import ASGIApp
 
 from data import Lake
 from data.rules.geoip import CountryDatabase
-from data.store.links import Targets
-from data.store.pending import waiting
+from data.store.links import LinkIndex
+from data.store.pending import backlog
 from queries import CATALOG, Warehouse, load_traffic_values
 from service.api_keys import ApiKeys
 from service.http import endpoints, openapi
@@ -35,7 +35,7 @@ from service.metrics import Metrics, ObservedMetric
 from service.settings import Settings
 
 if TYPE_CHECKING:
-    from data.ingest.live import Intake
+    from data.ingest.live import LiveIngest
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class _Components:
 def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = None) -> RequestMiddleware:
     """The whole service over the lake of `settings`. Raises BadInput or LakeDamaged when it cannot start."""
     parts = _build_components(settings, clock)
-    answers, targets = Answers(parts.warehouse, parts.cache, parts.workers), Targets(parts.lake)
+    answers, targets = Answers(parts.warehouse, parts.cache, parts.workers), LinkIndex(parts.lake)
     base = settings.base_path
     entries = {f"{base}/analytics/{entry.name}": entry for entry in CATALOG}
     public = {
@@ -107,7 +107,7 @@ def _build_components(settings: Settings, clock: Clock) -> _Components:
 
 def _metrics(parts: _Components, limiter: RateLimiter) -> Metrics:
     def pending() -> float:
-        return waiting(parts.lake.manifest).visits
+        return backlog(parts.lake.manifest).visits
 
     return Metrics(
         [
@@ -134,7 +134,7 @@ def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
     )
 
 
-def _intake(lake: Lake, settings: Settings, countries: CountryDatabase | None, clock: Clock) -> "Intake":
-    from data.ingest.live import Intake  # noqa: PLC0415  # its rules take a moment to load
+def _intake(lake: Lake, settings: Settings, countries: CountryDatabase | None, clock: Clock) -> "LiveIngest":
+    from data.ingest.live import LiveIngest  # noqa: PLC0415  # its rules take a moment to load
 
-    return Intake(lake, settings.trusted_proxies, countries, settings.short_code_pattern, clock)
+    return LiveIngest(lake, settings.trusted_proxies, countries, settings.short_code_pattern, clock)

@@ -19,8 +19,8 @@ from data.ingest.visitor_ids import delete_old_salts
 from data.maintenance.compaction import Compactor
 from data.maintenance.retention import apply_retention
 from data.store.manifest import LandedFile
-from data.store.pending import flush_all, waiting
-from data.store.rollups import unsound
+from data.store.pending import backlog, flush_all
+from data.store.rollups import damaged_rollups
 from queries import RollupBuilder
 from service.http.endpoints import Clock
 
@@ -117,7 +117,7 @@ class Maintenance:
             _LOG.warning(damage)
 
     def _flush_if_due(self) -> bool:
-        visits, oldest = waiting(self._lake.manifest)
+        visits, oldest = backlog(self._lake.manifest)
         if oldest and (visits >= FLUSH_VISITS or self._clock() - oldest >= FLUSH_AFTER):
             self._flush()
         return False
@@ -134,7 +134,7 @@ class Maintenance:
 
     def _recheck_rollups(self) -> bool:
         """Hash the rollups that were not looked at for long; a damaged one is told of, and made anew."""
-        for path in unsound(self._lake, before=self._clock() - CHECK_AFTER):
+        for path in damaged_rollups(self._lake, before=self._clock() - CHECK_AFTER):
             raise LakeDamaged(f"{self._lake.root / path} was not what was written; its visits are counted again.")
         return False
 

@@ -15,7 +15,7 @@ import pytest
 
 from data import Lake
 from data.errors import NewerVersion
-from data.ingest.live import Intake
+from data.ingest.live import LiveIngest
 from data.logs.reported import Submission
 from data.maintenance.backup import back_up
 from data.maintenance.compaction import Compactor
@@ -107,7 +107,7 @@ def total(lake, organization="acme"):
 
 
 def assert_sound(lake):
-    assert verify_lake(lake).troubles == []
+    assert verify_lake(lake).findings == []
 
 
 def with_everything_landed(lake):
@@ -143,7 +143,7 @@ def test_it_is_sound(lake):
     assert (found.files, found.visits, found.size) == tuple(
         RECORDED["verify"][key] for key in ("files", "visits", "bytes")
     )
-    assert (found.troubles, found.orphans) == ([], 0)
+    assert (found.findings, found.orphans) == ([], 0)
 
 
 def test_what_its_manifest_was_lies_beside_it(lake):
@@ -163,7 +163,7 @@ def test_its_status_is_told(lake):
 
 
 def test_what_waits_lands_beside_it(lake):
-    assert pending.waiting(lake.manifest) == (RECORDED["waiting"]["visits"], NOW)
+    assert pending.backlog(lake.manifest) == (RECORDED["waiting"]["visits"], NOW)
     with_everything_landed(lake)
     assert total(lake) == AFTERWARDS["acme"]["traffic-overview"]["total_visits"]
     assert versions(lake)[SCHEMA_VERSION] >= 2
@@ -220,7 +220,7 @@ def test_a_backup_of_it_is_the_same_lake(lake, tmp_path):
 
 def test_visits_that_are_reported_land_beside_it(lake):
     row = json.dumps({"time": "2026-05-30T10:00:00Z", "path": "/launch", "user_agent": "curl/8"}).encode()
-    (landed,) = Intake(lake, now=lambda: NOW).land([Submission("acme", [row])])
+    (landed,) = LiveIngest(lake, now=lambda: NOW).land([Submission("acme", [row])])
     assert (landed.accepted, landed.refused) == (1, [])
     assert pending.flush_all(lake) == AFTERWARDS["flushed"] + 1
     assert total(lake) == AFTERWARDS["acme"]["traffic-overview"]["total_visits"] + 1
@@ -239,7 +239,9 @@ def test_a_new_column_is_asked_of_old_and_new_visits_alike(lake):
     (old,) = counts().values()
     moment = datetime(2026, 5, 29, 12)
     land(lake, "acme", [visit(visited_at=moment, made_up=word, path="/new") for word in ("a", "a", "b")])
-    pending.keep(lake.manifest, {"acme": packed([visit(visited_at=moment, made_up="c", domain="gone.example")])}, NOW)
+    pending.enqueue(
+        lake.manifest, {"acme": packed([visit(visited_at=moment, made_up="c", domain="gone.example")])}, NOW
+    )
     waited = pending.flush_all(lake) - 1 - 7  # 7 are other's
     assert counts() == {None: old + waited, "a": 2, "b": 1, "c": 1}
     Compactor(lake, lambda: NOW).run()
@@ -277,7 +279,7 @@ from tests.visits import land, packed, visit
 lake = Lake(Path(sys.argv[1]))
 moment = datetime(2026, 5, 20, 12)
 land(lake, "acme", [visit(visited_at=moment, made_up="newer")])
-pending.keep(lake.manifest, {"acme": packed([visit(visited_at=moment, made_up="newer")])}, datetime.now(UTC))
+pending.enqueue(lake.manifest, {"acme": packed([visit(visited_at=moment, made_up="newer")])}, datetime.now(UTC))
 lake.manifest.close()
 """
 
@@ -298,9 +300,9 @@ def test_what_the_newer_program_wrote_is_refused_in_one_sentence_and_nothing_of_
         recorded = RECORDED["answers"]["acme april"]
         assert asked(warehouse, scope_of("acme april"), recorded) == recorded
     waiting = f"a batch of visits that wait for their file {refusal}."
-    assert verify_lake(lake).troubles == [(newer.path, refusal), ("manifest.sqlite", waiting)]
+    assert verify_lake(lake).findings == [(newer.path, refusal), ("manifest.sqlite", waiting)]
     with pytest.raises(NewerVersion) as refused:
         pending.flush_all(lake)
     assert str(refused.value) == waiting
-    assert pending.waiting(lake.manifest).visits == 1
+    assert pending.backlog(lake.manifest).visits == 1
     lake.manifest.close()

@@ -177,7 +177,7 @@ class Follower:
 
     def _land_next(self, tail: Tail, end: int, is_over: bool) -> bool:
         """Land the next block of a log, if there is one, behind all that others have landed of it."""
-        with self._lake.writing():
+        with self._lake.write_lock():
             tail.resume(self._batches())
             self._mark(tail)
             found = tail.read(end, is_over)
@@ -185,7 +185,7 @@ class Follower:
                 return False
             self._land(tail, *found)
         if self._progress:
-            self._progress(tail.landed, end)
+            self._progress(tail.landed_bytes, end)
         return True
 
     def _land(self, tail: Tail, block: Block, position: ReadPosition) -> None:

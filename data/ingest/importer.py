@@ -106,7 +106,7 @@ class Importer:
 
         Raises BadInput for a file that cannot be read or that no format explains; then nothing was changed.
         """
-        with self._lake.writing():
+        with self._lake.write_lock():
             known = self._lake.manifest.batches(options.organization, options.domain)
             content = identify(path, {batch.size for batch in known})
             before = next((batch for batch in known if content.prefixes.get(batch.size) == batch.sha256), None)

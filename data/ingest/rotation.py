@@ -63,7 +63,7 @@ class Sibling(NamedTuple):
         return self.stamp if self.is_rotated else self.file
 
 
-class State(Enum):
+class SiblingState(Enum):
     """What is known of a sibling."""
 
     LANDED = auto()
@@ -87,7 +87,7 @@ class RotatedFiles:
         self._path = path
         self._options = options
         self._notify = notify
-        self._states: dict[tuple[int, ...], State] = {}
+        self._states: dict[tuple[int, ...], SiblingState] = {}
         self._is_behind = False  # what was found missing has not all landed
 
     def reset(self) -> None:
@@ -115,7 +115,7 @@ class RotatedFiles:
                 yield from self._import(sibling, progress)
             for sibling in siblings:
                 if sibling.file not in open_files:
-                    self._states.setdefault(sibling.key, State.IGNORED)
+                    self._states.setdefault(sibling.key, SiblingState.IGNORED)
             self._is_behind = False
 
     def _siblings(self) -> list[Sibling]:
@@ -145,18 +145,18 @@ class RotatedFiles:
         for sibling in siblings:
             if sibling.stamp.modified_ns < until:
                 break
-            state = State.LANDED if sibling.file in open_files else self._state(sibling, sibling_check)
-            if state in (State.LANDED, State.PARTIAL):
+            state = SiblingState.LANDED if sibling.file in open_files else self._state(sibling, sibling_check)
+            if state in (SiblingState.LANDED, SiblingState.PARTIAL):
                 since = sibling.stamp.modified_ns - _LATE_NS
-            if state is State.LANDED:
+            if state is SiblingState.LANDED:
                 until = max(until, since)
-            elif state is State.PARTIAL:
+            elif state is SiblingState.PARTIAL:
                 partial.append(sibling)
-            elif state is State.UNKNOWN and sibling.is_rotated:
+            elif state is SiblingState.UNKNOWN and sibling.is_rotated:
                 unknown.append(sibling)
         return sorted(partial + [sibling for sibling in unknown if sibling.stamp.modified_ns >= since])
 
-    def _state(self, sibling: Sibling, sibling_check: "_SiblingCheck") -> State:
+    def _state(self, sibling: Sibling, sibling_check: "_SiblingCheck") -> SiblingState:
         if sibling.key in self._states:
             return self._states[sibling.key]
         try:
@@ -164,8 +164,8 @@ class RotatedFiles:
         except BadInput as error:
             _check(sibling)
             self._notify(str(error))
-            state = State.IGNORED
-        if state is not State.PARTIAL:
+            state = SiblingState.IGNORED
+        if state is not SiblingState.PARTIAL:
             self._states[sibling.key] = state
         return state
 
@@ -175,10 +175,10 @@ class RotatedFiles:
         except BadInput as error:
             _check(sibling)
             self._notify(str(error))
-            self._states[sibling.key] = State.IGNORED
+            self._states[sibling.key] = SiblingState.IGNORED
         else:
             _check(sibling)
-            self._states[sibling.key] = State.LANDED
+            self._states[sibling.key] = SiblingState.LANDED
             yield summary
 
 
@@ -198,27 +198,27 @@ class _SiblingCheck:
         first = min((batch.imported_at for batch in self.known), default=datetime.max.replace(tzinfo=UTC))
         return (first - _MARGIN).timestamp() * 1e9
 
-    def state(self, sibling: Sibling) -> State:
+    def state(self, sibling: Sibling) -> SiblingState:
         """What is to be known of a sibling. Raises BadInput when it cannot be read."""
         content = identify(sibling.path, {row.size for row in self.known} | {size for size, _ in self.marks})
         before = next((row for row in self.known if content.prefixes.get(row.size) == row.sha256), None)
         if before and before.size == content.size:
-            return State.LANDED
+            return SiblingState.LANDED
         if not content.size or content.cut_short or (self.live and self.live.begins_with(content)):
-            return State.IGNORED  # somebody copies or packs it just now; it will change
+            return SiblingState.IGNORED  # somebody copies or packs it just now; it will change
         mark = max((size for size, sha256 in self.marks if content.prefixes.get(size) == sha256), default=0)
         if not before:
             _check(sibling, is_same=True)
         if mark > (before.size if before else 0):
             self._register(content)
-            return State.LANDED
-        return State.PARTIAL if before else State.UNKNOWN
+            return SiblingState.LANDED
+        return SiblingState.PARTIAL if before else SiblingState.UNKNOWN
 
     def _register(self, content: Content) -> None:
         """Make a content known that landed as a part of a longer one: a copy taken while the log grew on."""
         batch = Batch(self.options.organization, self.options.domain, content.sha256, content.size, content.size, 0,
                       datetime.now(UTC), "auto")  # fmt: skip
-        with self.lake.writing(), suppress(IntegrityError):  # it is known by now
+        with self.lake.write_lock(), suppress(IntegrityError):  # it is known by now
             Landing(self.lake, self.options.organization).commit(batch, None)
 
 

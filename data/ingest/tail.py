@@ -88,13 +88,13 @@ class Tail:
         return os.fstat(self._handle).st_size
 
     @property
-    def landed(self) -> int:
+    def landed_bytes(self) -> int:
         """How many of them have landed, the last line included where it had no newline."""
         return self.batch.size if self.batch else 0
 
     def was_truncated(self) -> bool:
         """Whether bytes that landed no longer stand where they stood."""
-        return self.size < self.landed or os.pread(self._handle, len(self._head), 0) != self._head
+        return self.size < self.landed_bytes or os.pread(self._handle, len(self._head), 0) != self._head
 
     def reset(self) -> None:
         """Take it for a log of which nothing is known."""
@@ -113,7 +113,7 @@ class Tail:
 
         Once the log is over, its last line comes too, newline or not.
         """
-        position, is_over = self.position.copy(), is_over and end > self.landed
+        position, is_over = self.position.copy(), is_over and end > self.landed_bytes
         text = os.pread(self._handle, max(0, min(BLOCK_BYTES, end - position.offset)), position.offset)
         cut = text.rfind(b"\n") + 1
         if len(text) == BLOCK_BYTES and not cut:
@@ -146,7 +146,7 @@ class Tail:
     def _resume_at(self, known: Sequence[Batch]) -> bool:
         """Whether more of the file has landed than was known here; then go on from there."""
         size, position, positions = self.size, self.position.copy(), {}
-        longer = [row for row in known if self.landed < row.size <= size and row.whole_size >= position.offset]
+        longer = [row for row in known if self.landed_bytes < row.size <= size and row.whole_size >= position.offset]
         for mark in sorted({mark for row in longer for mark in (row.whole_size, row.size)}):
             self._read_to(position, mark)
             positions[mark] = position.copy()

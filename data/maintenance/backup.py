@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from data.errors import BadInput, LakeDamaged, Outdated
+from data.errors import BadInput, Conflict, LakeDamaged
 from data.maintenance.verification import DATABASES, integrity_error
 from data.store.files import move_durably
 from data.store.lake import Lake
@@ -48,7 +48,7 @@ class _File(NamedTuple):
 def back_up(lake: Lake, folder: Path, progress: Progress | None = None) -> BackupResult:
     """Copy the lake into a new folder, which appears when it is complete and on the disk.
 
-    Raises BadInput for a folder that cannot be it, LakeDamaged for what is not as it was written, and Outdated
+    Raises BadInput for a folder that cannot be it, LakeDamaged for what is not as it was written, and Conflict
     when visits were erased meanwhile again and again.
     """
     target = folder.resolve()
@@ -147,7 +147,7 @@ class _Visits:
                     self._drop_all_but(files)
                     yield manifest, files
                     return
-        raise Outdated("visits were erased repeatedly during the backup; try again later.")
+        raise Conflict("visits were erased repeatedly during the backup; try again later.")
 
     def _copy(self, files: list[_File]) -> bool:
         """Whether every file was there to be copied. What was copied for an earlier moment need not be."""

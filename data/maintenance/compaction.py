@@ -14,12 +14,12 @@ from typing import Final
 
 import duckdb
 
-from data.errors import Outdated
+from data.errors import Conflict
 from data.maintenance.rewriting import Partition, Progress, partitions, readable, rewrite_each, rewriting_engine
 from data.sql import read_sql
 from data.store.lake import Lake
-from data.store.landing import Staged, discard, new_path, placing, write_visits
-from data.store.manifest import READERS_GRACE, Exchange, LandedFile
+from data.store.landing import Staged, discard, new_path, publisher, write_visits
+from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 
 MAX_OPEN_FILES: Final = 12
 """Files of a day that is not over, or to which visits still come; with those that land meanwhile fewer than 16."""
@@ -79,7 +79,7 @@ class Compactor:
         dead = self._lake.manifest.deletable_files(self._now())
         for path in dead:
             (self._lake.root / path).unlink(missing_ok=True)
-        self._lake.manifest.forget(dead)
+        self._lake.manifest.purge(dead)
         return len(dead) + sum(map(_delete_file, [*self._orphans(unknown_visits), *self._abandoned()]))
 
     def _work(self) -> list[tuple[Partition, list[LandedFile]]]:
@@ -98,7 +98,7 @@ class Compactor:
     def _merge(self, partition: Partition, files: list[LandedFile], done: CompactionResult) -> None:
         live = {file.path for file in self._lake.manifest.live_files(*partition, partition.day)}
         if not live.issuperset(file.path for file in files):
-            raise Outdated(f"visits of {partition.day} were changed by another process; try again.")
+            raise Conflict(f"visits of {partition.day} were changed by another process; try again.")
         paths = readable(self._lake, *files)
         staged = [Staged(new_path(self._lake), *partition, sum(file.visits for file in files))]
         try:
@@ -107,8 +107,8 @@ class Compactor:
                 engine.execute("SET threads = 1")  # queries want the other cores
                 merged = engine.sql(read_sql("data.maintenance", "sql/merged_visits"), params={"files": paths})
                 write_visits(merged.to_arrow_reader(100_000), staged[0].path)
-            exchange = Exchange(files, self._now() + READERS_GRACE, changes_answers=False)
-            self._lake.manifest.exchange(exchange, placing(self._lake, staged))
+            replacement = Replacement(files, self._now() + READERS_GRACE, changes_answers=False)
+            self._lake.manifest.replace_files(replacement, publisher(self._lake, staged))
         finally:
             self._engine = None
             discard(self._lake, staged)
@@ -123,7 +123,9 @@ class Compactor:
             there = list((self._lake.root / "cubes").glob("organization=[!_]*/month=*/*.parquet"))
             if unknown_visits:
                 there += (self._lake.root / "visits").glob("organization=[!_]*/day=*/*.parquet")
-            return [path for path in there if not self._lake.manifest.holds(str(path.relative_to(self._lake.root)))]
+            return [
+                path for path in there if not self._lake.manifest.is_registered(str(path.relative_to(self._lake.root)))
+            ]
 
     def _abandoned(self) -> list[Path]:
         """Staged files whose writer died."""

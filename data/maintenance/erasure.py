@@ -18,8 +18,8 @@ from data.maintenance.compaction import Compactor
 from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine
 from data.sql import read_sql
 from data.store.lake import Lake
-from data.store.landing import Staged, discard, new_path, placing, write_visits
-from data.store.manifest import Exchange, LandedFile
+from data.store.landing import Staged, discard, new_path, publisher, write_visits
+from data.store.manifest import LandedFile, Replacement
 from data.store.pending import flush_all
 
 GRACE: Final = timedelta(seconds=15)
@@ -95,13 +95,13 @@ class Eraser:
                     progress(number, len(work))
         if not dry_run:
             erased.ended_at = self._now()
-            erased.dead = self._lake.manifest.hasten(organization, criteria.before, erased.ended_at + GRACE)
+            erased.dead = self._lake.manifest.expire_now(organization, criteria.before, erased.ended_at + GRACE)
         return erased
 
     def _flush(self) -> None:
         """Give every visit that waits a file; those that a server takes meanwhile get theirs from it."""
         rows = self._lake.manifest.rows
-        with self._lake.writing():
+        with self._lake.write_lock():
             ((latest,),) = rows("SELECT max(received_at) FROM pending")
             while rows("SELECT 1 FROM pending WHERE received_at <= ? LIMIT 1", [latest]):
                 flush_all(self._lake)
@@ -113,7 +113,7 @@ class Eraser:
         files: list[LandedFile] = []
         staged: list[Staged] = []
         try:
-            with self._lake.writing(), self._lake.rewriting():
+            with self._lake.write_lock(), self._lake.rewrite_lock():
                 for file in self._lake.manifest.live_files(partition.organization, partition.day, partition.day):
                     count = self._count_erased(engine, file, erased.criteria)
                     if count:
@@ -147,14 +147,14 @@ class Eraser:
         """Put staged files in the place of live ones of one partition; how they were placed."""
         self._skip_rest(files, staged)
         published: list[LandedFile] = []
-        publish = placing(self._lake, staged)
+        publish = publisher(self._lake, staged)
 
         def publish_and_record() -> list[LandedFile]:
             published.extend(publish())
             return published
 
-        exchange = Exchange(files, self._now() + GRACE, changes_answers=True)
-        self._lake.manifest.exchange(exchange, publish_and_record)
+        replacement = Replacement(files, self._now() + GRACE, changes_answers=True)
+        self._lake.manifest.replace_files(replacement, publish_and_record)
         return published
 
     def _skip_rest(self, files: Sequence[LandedFile], staged: Sequence[Staged]) -> None:
@@ -171,10 +171,10 @@ def delete_files(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
 
     These are files that no manifest knows and files staged before `ended_at`. `truncate_wal` does the rest.
     """
-    with lake.writing(), lake.rewriting():  # nobody is at work on what lies there
+    with lake.write_lock(), lake.rewrite_lock():  # nobody is at work on what lies there
         for path in dead:
             (lake.root / path).unlink(missing_ok=True)
-        lake.manifest.forget(dead)
+        lake.manifest.purge(dead)
         Compactor(lake).sweep(unknown_visits=True)
         for staged in lake.staging.rglob("*"):
             with suppress(FileNotFoundError):

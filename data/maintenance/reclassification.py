@@ -20,8 +20,8 @@ from data.rules.classifier import Classifier, Request
 from data.rules.ip_verification import apply_verdict
 from data.sql import read_sql
 from data.store.lake import Lake
-from data.store.landing import Staged, discard, new_path, placing, write_visits
-from data.store.manifest import READERS_GRACE, Exchange, LandedFile
+from data.store.landing import Staged, discard, new_path, publisher, write_visits
+from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 from data.visits import Classification
 
 Progress = Callable[[int, int], None]
@@ -79,7 +79,7 @@ class Reclassifier:
         """Reclassify one partition while nothing else lands in the lake."""
         staged: list[Staged] = []
         try:
-            with self._lake.writing(), self._lake.rewriting():
+            with self._lake.write_lock(), self._lake.rewrite_lock():
                 files = self._files_with_old_rules(engine, partition)
                 for file in files:
                     visits = self._reclassified(engine, readable(self._lake, file), changes)
@@ -89,8 +89,8 @@ class Reclassifier:
                         write_visits(visits, staged[-1].path)
                 changes.partitions += bool(files)
                 if staged:
-                    exchange = Exchange(files, self._now() + READERS_GRACE, changes_answers=True)
-                    self._lake.manifest.exchange(exchange, placing(self._lake, staged))
+                    replacement = Replacement(files, self._now() + READERS_GRACE, changes_answers=True)
+                    self._lake.manifest.replace_files(replacement, publisher(self._lake, staged))
         finally:
             discard(self._lake, staged)
 

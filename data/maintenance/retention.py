@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
-from data.errors import Outdated
+from data.errors import Conflict
 from data.maintenance.erasure import GRACE
 from data.store.lake import Lake
-from data.store.manifest import Exchange, LandedFile
+from data.store.manifest import LandedFile, Replacement
 
 
 class ExpiredVisits(NamedTuple):
@@ -47,7 +47,7 @@ def apply_retention(lake: Lake, days: int, now: datetime, dry_run: bool = False)
             visits = sum(file.visits for file in files)
             ended.append(ExpiredVisits(organization, len({file.day for file in files}), visits, len(files)))
         if not dry_run:
-            dead += lake.manifest.hasten(organization, before, now + GRACE)
+            dead += lake.manifest.expire_now(organization, before, now + GRACE)
     return RetentionResult(before, ended, dead)
 
 
@@ -58,12 +58,12 @@ def _expired_files(lake: Lake, organization: str, before: date) -> list[LandedFi
 def _expire(lake: Lake, organization: str, before: date, now: datetime) -> list[LandedFile]:
     """End the files of old days; none takes their place."""
     while _expired_files(lake, organization, before):
-        with lake.rewriting():  # whoever writes them anew finishes the day first
+        with lake.rewrite_lock():  # whoever writes them anew finishes the day first
             files = _expired_files(lake, organization, before)
             try:
                 if files:
-                    lake.manifest.exchange(Exchange(files, now + GRACE, changes_answers=True), list)
-            except Outdated:  # an import has ended the visit of an unfinished line: look again
+                    lake.manifest.replace_files(Replacement(files, now + GRACE, changes_answers=True), list)
+            except Conflict:  # an import has ended the visit of an unfinished line: look again
                 continue
             return files
     return []

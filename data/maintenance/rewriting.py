@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import duckdb
 
-from data.errors import LakeDamaged, Outdated
+from data.errors import Conflict, LakeDamaged
 from data.store.lake import Lake
 from data.store.manifest import LandedFile
 
@@ -37,7 +37,7 @@ def partitions(lake: Lake, organization: str) -> Iterator[tuple[Partition, list[
 
 def readable(lake: Lake, *files: LandedFile) -> list[str]:
     """The paths by which SQL reads live files, by name: with the seed before them, they have every column of today."""
-    return [lake.seed_visits, *(lake.checked(file) for file in files)]
+    return [lake.seed_visits, *(lake.verified_path(file) for file in files)]
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def rewrite_each(
     done, damage = 0, None
     for number, part in enumerate(parts, 1):
         try:
-            with lake.rewriting(wait) as has_lock, suppress(Outdated):  # then the next run does it
+            with lake.rewrite_lock(wait) as has_lock, suppress(Conflict):  # then the next run does it
                 if has_lock:
                     rewrite(part)
                     done += 1

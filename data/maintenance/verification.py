@@ -17,8 +17,8 @@ from data.errors import LakeDamaged
 from data.store.files import version_of
 from data.store.lake import LINKS, Lake
 from data.store.manifest import LandedFile
-from data.store.pending import check_waiting
-from data.store.rollups import unsound
+from data.store.pending import check_pending
+from data.store.rollups import damaged_rollups
 from data.visits import VISITS, version_problem, visits_schema
 
 DATABASES: Final = ("manifest.sqlite", "control.sqlite")
@@ -59,7 +59,7 @@ def verify_lake(lake: Lake, organization: str = "", progress: Progress | None = 
     _check_tables(lake, organization, found)
     try:
         _check_visits(lake, organization, found, progress)
-        for path in unsound(lake, organization):
+        for path in damaged_rollups(lake, organization):
             _report(found, path, "is damaged: its SHA-256 differs; run `traffic compact` to rebuild it")
         found.orphans = _orphans(lake, organization)
         _check_pending(lake, organization, found)
@@ -159,7 +159,7 @@ def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
 
 def _check_pending(lake: Lake, organization: str, found: VerificationResult) -> None:
     try:
-        check_waiting(lake.manifest, organization)
+        check_pending(lake.manifest, organization)
     except LakeDamaged as error:
         _report(found, DATABASES[0], str(error))
 
@@ -173,4 +173,6 @@ def _orphans(lake: Lake, organization: str) -> int:
     if not unknown:
         return 0
     with lake.manifest.transaction():  # nobody is placing files now: a batch that is about to land has none here
-        return sum(path.exists() and not lake.manifest.holds(str(path.relative_to(lake.root))) for path in unknown)
+        return sum(
+            path.exists() and not lake.manifest.is_registered(str(path.relative_to(lake.root))) for path in unknown
+        )

@@ -111,11 +111,11 @@ def _parameters(*values: str) -> dict[str, str]:
 
 
 def _scope(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, str]) -> "Scope":
-    from data.store.links import Targets
+    from data.store.links import LinkIndex
     from service.http.parameters import scope_from, validate
 
     query = validate(parameters.items(), entry)
-    return scope_from(query, organization, datetime.now(UTC).date(), Targets(lake))
+    return scope_from(query, organization, datetime.now(UTC).date(), LinkIndex(lake))
 
 
 def _run_sql_file(warehouse: "Warehouse", path: Path, variables: dict[str, Any]) -> "Result":

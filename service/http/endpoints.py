@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from data import BadInput
-from data.store.links import Targets
+from data.store.links import LinkIndex
 from queries import CACHE_STATS, Entry
 from service.api_keys import ApiKeys, Key, key_id_of
 from service.encoding import encode
@@ -31,7 +31,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def analytics(entry: Entry, answers: Answers, targets: Targets, clock: Clock) -> Endpoint:
+def analytics(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) -> Endpoint:
     """Answer an entry of the catalogue for the caller's organization."""
 
     async def endpoint(request: Request) -> Response:

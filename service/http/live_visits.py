@@ -14,7 +14,7 @@ from data.logs.reported import Row, Submission, split_rows
 from service.http.errors import BodyTooLarge, InvalidBody, Overloaded, StorageUnavailable
 
 if TYPE_CHECKING:
-    from data.ingest.live import Intake, Landed
+    from data.ingest.live import IngestResult, LiveIngest
 
 MAX_BODY_BYTES: Final = 4 << 20
 MAX_VISITS: Final = 10_000
@@ -27,15 +27,15 @@ class _PendingRequest:
     """What one request brought, and where its sender waits."""
 
     submission: Submission
-    landed: "asyncio.Future[Landed]"
+    landed: "asyncio.Future[IngestResult]"
 
 
 class VisitReceiver:
     """Lands what many senders bring in common commits, for one event loop."""
 
-    def __init__(self, make_intake: "Callable[[], Intake]") -> None:
+    def __init__(self, make_intake: "Callable[[], LiveIngest]") -> None:
         self._make_intake = make_intake  # its rules take a moment to load: not before they are needed
-        self._intake: Intake | None = None
+        self._intake: LiveIngest | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="intake")
         self._pending: list[_PendingRequest] = []
         self._buffered_bytes = 0
@@ -43,7 +43,7 @@ class VisitReceiver:
         """Visits that became durable, since the start."""
         self._work: asyncio.Task[None] | None = None
 
-    async def receive(self, request: Request, organization: str) -> "Landed":
+    async def receive(self, request: Request, organization: str) -> "IngestResult":
         """Land the visits of one request. Raises InvalidBody, BodyTooLarge, Overloaded or StorageUnavailable."""
         if request.headers.get("content-encoding", "identity") != "identity":
             raise InvalidBody("is encoded", "Send it as it is, without Content-Encoding.")
@@ -66,7 +66,7 @@ class VisitReceiver:
             if len(body) > MAX_BODY_BYTES:
                 raise BodyTooLarge(f"The body is larger than {MAX_BODY_BYTES >> 20} MiB.")
 
-    async def _land_in_batch(self, submission: Submission) -> "Landed":
+    async def _land_in_batch(self, submission: Submission) -> "IngestResult":
         waiting = _PendingRequest(submission, asyncio.get_running_loop().create_future())
         self._pending.append(waiting)
         if self._work is None or self._work.done():
@@ -89,7 +89,7 @@ class VisitReceiver:
             else:
                 _resolve(batch, landed)
 
-    def _land_batch(self, batch: list[_PendingRequest]) -> "list[Landed]":
+    def _land_batch(self, batch: list[_PendingRequest]) -> "list[IngestResult]":
         self._intake = self._intake or self._make_intake()
         return self._intake.land([waiting.submission for waiting in batch])
 
@@ -103,7 +103,7 @@ async def body_chunks(request: Request) -> AsyncIterator[bytes]:
         raise InvalidBody("did not come whole", "Send as many bytes as Content-Length says.") from error
 
 
-def _resolve(batch: list[_PendingRequest], outcomes: "Sequence[Landed | Exception]") -> None:
+def _resolve(batch: list[_PendingRequest], outcomes: "Sequence[IngestResult | Exception]") -> None:
     for waiting, outcome in zip(batch, outcomes, strict=True):
         if waiting.landed.cancelled():
             continue  # whoever left has no answer to wait for

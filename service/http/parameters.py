@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from data import BOT_CATEGORIES
-from data.store.links import Targets
+from data.store.links import LinkIndex
 from queries import Entry, Scope
 from service.http.errors import InvalidParameter
 
@@ -82,7 +82,7 @@ def _validated(pairs: Iterable[tuple[str, str]], known: tuple[str, ...]) -> dict
     return {name: value for name, value in found.items() if value}
 
 
-def scope_from(query: Mapping[str, str], organization: str, today: date, targets: Targets) -> Scope:
+def scope_from(query: Mapping[str, str], organization: str, today: date, targets: LinkIndex) -> Scope:
     """The scope of an answer. `today` is the current day in UTC. Raises InvalidParameter."""
     start, end = _days(query, today)
     return Scope(
@@ -95,7 +95,7 @@ def scope_from(query: Mapping[str, str], organization: str, today: date, targets
     )
 
 
-def _short_code(query: Mapping[str, str], organization: str, targets: Targets) -> str | None:
+def _short_code(query: Mapping[str, str], organization: str, targets: LinkIndex) -> str | None:
     if "target_url" in query:
         return targets.short_code_of(organization, query["target_url"]) or NO_LINK
     return query.get("short_code")

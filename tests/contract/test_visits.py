@@ -426,7 +426,7 @@ def waiting_in(client):
 
 def test_nobody_is_answered_before_visits_are_durable_and_who_waits_lands_together(client, lake, gate, monkeypatch):
     transactions = []
-    monkeypatch.setattr(pending, "keep", lambda *args, keep=pending.keep: transactions.append(1) or keep(*args))
+    monkeypatch.setattr(pending, "enqueue", lambda *args, keep=pending.enqueue: transactions.append(1) or keep(*args))
     first, first_done = in_background(lambda: send(client, row("/first")))
     until(lambda: gate.groups == [1])
     others, others_done = in_background(*(lambda n=n: send(client, row(f"/{n}"), row("x")) for n in range(6)))
@@ -467,7 +467,7 @@ FULL = {
 
 @pytest.mark.parametrize("error", [sqlite3.OperationalError("database or disk is full"), OSError(28, "No space left")])
 @pytest.mark.parametrize(
-    "place", ["data.store.pending.keep", "data.ingest.live.daily_salts", "data.store.manifest.Manifest.transaction"]
+    "place", ["data.store.pending.enqueue", "data.ingest.live.daily_salts", "data.store.manifest.Manifest.transaction"]
 )
 def test_where_the_disk_fails_nothing_is_acknowledged_and_reads_go_on(client, lake, monkeypatch, place, error):
     assert send(client, row("/before")).status_code == 202
@@ -495,12 +495,12 @@ def test_of_a_group_that_cannot_be_kept_nobody_is_acknowledged(client, lake, gat
     until(lambda: waiting_in(client) == 4)
     turns = itertools.count(1)
 
-    def failing(*args, keep=pending.keep):
+    def failing(*args, keep=pending.enqueue):
         if next(turns) == 2:
             raise sqlite3.OperationalError("database or disk is full")
         keep(*args)
 
-    monkeypatch.setattr(pending, "keep", failing)
+    monkeypatch.setattr(pending, "enqueue", failing)
     gate.set()
     assert [response.status_code for response in [*first_done(), *others_done()]] == [202] + [503] * 4
     assert send(client, row("/after")).status_code == 202
@@ -509,7 +509,7 @@ def test_of_a_group_that_cannot_be_kept_nobody_is_acknowledged(client, lake, gat
 
 def test_a_failure_nobody_thought_of_is_a_500_and_the_next_visits_are_taken(client, lake, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("data.ingest.live.pending.keep", lambda *_: 1 / 0)
+        patch.setattr("data.ingest.live.pending.enqueue", lambda *_: 1 / 0)
         response = send(client, row("/lost"))
     assert (response.status_code, list(response.json())) == (500, ["error", "message"])
     assert send(client, row("/kept")).status_code == 202
@@ -752,7 +752,7 @@ def test_a_disk_that_is_full_when_files_are_due_loses_nothing(lake, opened, monk
             assert send(client, row("/b")).status_code == 202
             assert client.get("/analytics/traffic-overview").status_code == 200
     assert caplog.text.count("No space left") == 1
-    assert pending.waiting(lake.manifest).visits == 0
+    assert pending.backlog(lake.manifest).visits == 0
     assert kept(lake) == {"/a": 1, "/b": 1}
 
 
@@ -780,11 +780,11 @@ def test_visits_kept_by_a_server_that_was_killed_are_flushed_by_the_next(lake, s
         for thread in senders:
             thread.join()
     assert {status for _, status in acknowledged} == {202}
-    assert pending.waiting(lake.manifest).visits >= 3 * len(acknowledged)
+    assert pending.backlog(lake.manifest).visits >= 3 * len(acknowledged)
     with lake.manifest.transaction() as db:  # the next server starts a minute later
         db.execute("UPDATE pending SET received_at = '2026-01-01T00:00:00.000000+00:00'")
     with serving(lake):
-        until(lambda: pending.waiting(lake.manifest).visits == 0)
+        until(lambda: pending.backlog(lake.manifest).visits == 0)
         found = kept(lake)
     assert {found[path] for path, _ in acknowledged} == {3}
     assert set(found.values()) == {3}

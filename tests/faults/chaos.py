@@ -13,7 +13,7 @@ from pathlib import Path
 
 from data import Lake
 from data.ingest.importer import Importer, Options
-from data.ingest.live import Intake, Submission
+from data.ingest.live import LiveIngest, Submission
 from data.maintenance.compaction import Compactor
 from data.maintenance.reclassification import Reclassifier
 from data.maintenance.retention import apply_retention
@@ -71,7 +71,7 @@ def log_of(batch):
 def send():
     """Send batches to an intake."""
     lake = Lake(Path("lake"))
-    intake = Intake(lake)
+    intake = LiveIngest(lake)
     while True:
         batch = uuid.uuid4().hex
         rows = [

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from data.ingest.live import Intake
+from data.ingest.live import LiveIngest
 from service.maintenance import Maintenance
 from tests.faults.lakes import PER_BATCH, assert_no_address, assert_sound, batches, opened, report
 from tests.faults.servers import serving
@@ -103,7 +103,7 @@ def test_background_work_goes_on_when_its_trouble_cannot_be_told(lake, monkeypat
             task.cancel()
         await asyncio.gather(*upkeep._tasks, return_exceptions=True)
 
-    report(Intake(lake), "waiting")
+    report(LiveIngest(lake), "waiting")
     monkeypatch.setattr("service.maintenance.START_DELAY_SECONDS", 0.0)
     monkeypatch.setattr("service.maintenance.flush_all", fail)
     monkeypatch.setattr("sys.stderr", Full())

@@ -12,10 +12,10 @@ from datetime import UTC, date, datetime, timedelta
 
 from data import Lake
 from data.ingest.importer import Importer, Options
-from data.ingest.live import Intake
+from data.ingest.live import LiveIngest
 from data.ingest.visitor_ids import daily_salts
 from data.store.links import import_links, links_of
-from data.store.manifest import Exchange
+from data.store.manifest import Replacement
 from queries import RollupBuilder
 from service.api_keys import ApiKeys
 from tests.faults.lakes import batches, line, log, opened, report, visits
@@ -111,8 +111,8 @@ def many_files(folder):
         for part in range(3):
             land(lake, "acme", [of_day(day, f"/{part}/{day}") for day in (1, 2)])
         dead = lake.manifest.live_files("acme", date(2026, 1, 1), date(2026, 1, 1))[:1]
-        lake.manifest.exchange(Exchange(dead, OLD_SALT_AT, changes_answers=False), list)
-        report(Intake(lake), "waiting")
+        lake.manifest.replace_files(Replacement(dead, OLD_SALT_AT, changes_answers=False), list)
+        report(LiveIngest(lake), "waiting")
 
 
 def other_rules(folder):
@@ -130,7 +130,7 @@ def secrets_to_erase(folder):
         land(lake, "acme", [of_day(2, "/canary-path", **goes)])
         land(lake, "other", [of_day(1, "/other")])
         RollupBuilder(lake).run()
-        report(Intake(lake), "waiting")
+        report(LiveIngest(lake), "waiting")
 
 
 def old_days(folder):

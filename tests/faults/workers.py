@@ -25,7 +25,7 @@ import service.maintenance
 from data import Lake
 from data.ingest.follower import Follower
 from data.ingest.importer import Options
-from data.ingest.live import Intake
+from data.ingest.live import LiveIngest
 from data.rules.classifier import Classifier
 from data.store.pending import flush_all
 from queries import FilesGone, Warehouse
@@ -97,7 +97,7 @@ def churn(grace_seconds):
     """Let files come, be merged and be deleted again and again."""
     data.maintenance.compaction.READERS_GRACE = timedelta(seconds=grace_seconds)
     lake = Lake(Path("lake"))
-    intake, compactor = Intake(lake), data.maintenance.compaction.Compactor(lake)
+    intake, compactor = LiveIngest(lake), data.maintenance.compaction.Compactor(lake)
     while True:
         report(intake, uuid.uuid4().hex)
         flush_all(lake)
@@ -139,7 +139,7 @@ def follow(root, path):
 def keep(root, *batches):
     """Take batches of visits as the server does, one commit each, then give them their files."""
     lake = Lake(Path(root))
-    intake, refused = Intake(lake), 0
+    intake, refused = LiveIngest(lake), 0
     for batch in batches:
         try:
             report(intake, batch)

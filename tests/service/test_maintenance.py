@@ -57,7 +57,7 @@ class Hasty:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     """A past day is merged at once."""
-    monkeypatch.setattr(upkeep, "PATIENCE", timedelta(0))
+    monkeypatch.setattr(upkeep, "QUIET_PERIOD", timedelta(0))
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def working(lake, clock, until, meanwhile=lambda: None):
 def keep(lake, *names, at=NOW, day=4):
     moment = datetime(2026, 3, day, 12)
     rows = [visit(path=name, visited_at=moment) for name in names]
-    pending.keep(lake.manifest, {"acme": packed(rows)}, at)
+    pending.enqueue(lake.manifest, {"acme": packed(rows)}, at)
 
 
 def paths(lake, organization="acme"):
@@ -101,7 +101,7 @@ def paths(lake, organization="acme"):
 
 
 def waits(lake):
-    return pending.waiting(lake.manifest).visits
+    return pending.backlog(lake.manifest).visits
 
 
 def live(lake):
@@ -129,7 +129,7 @@ def test_visits_get_their_file_when_the_oldest_has_waited_ten_seconds(lake, cloc
 
 def test_visits_get_their_file_when_there_are_fifty_thousand(lake, chores):
     assert FLUSH_VISITS == 50_000
-    pending.keep(lake.manifest, {"acme": packed([visit(path="/a")] * 49_999)}, NOW)
+    pending.enqueue(lake.manifest, {"acme": packed([visit(path="/a")] * 49_999)}, NOW)
     chores._flush_if_due()
     assert waits(lake) == 49_999
     keep(lake, "/b")
@@ -231,7 +231,7 @@ def test_a_day_is_merged_at_a_time_and_a_closed_one_only_while_nobody_else_rewri
     for day in (3, 3, 4, 4):
         land(lake, "acme", [visit(visited_at=datetime(2026, 3, day))])
     other = type(lake)(lake.root)
-    with other.rewriting():
+    with other.rewrite_lock():
         assert chores._compact() is False
     other.manifest.close()
     assert [chores._compact() for _ in range(3)] == [True, True, False]
@@ -273,7 +273,7 @@ def test_a_file_is_looked_at_when_its_last_look_is_over_24_hours_ago(lake, clock
     assert after[young.path].checked_at < clock.now - CHECK_AFTER + timedelta(seconds=2)
     assert after[old.path].changed_ns == 0
     with pytest.raises(LakeDamaged, match=old.path.rpartition("/")[2]):
-        lake.checked(after[old.path])
+        lake.verified_path(after[old.path])
 
 
 def test_what_changes_in_silence_is_served_until_it_is_looked_at_and_never_after(lake, chores):
@@ -281,12 +281,12 @@ def test_what_changes_in_silence_is_served_until_it_is_looked_at_and_never_after
     (file,) = live(lake).values()
     flip(lake, file, NOW - CHECK_AFTER - timedelta(seconds=1))
     (file,) = live(lake).values()
-    assert lake.checked(file)
+    assert lake.verified_path(file)
     assert is_told(look(chores), file)
     (file,) = live(lake).values()
     for _ in range(2):
         with pytest.raises(LakeDamaged):
-            lake.checked(file)
+            lake.verified_path(file)
 
 
 @pytest.mark.parametrize("damage", ["changed", "missing", "looked at before"])
@@ -338,7 +338,7 @@ KNOWN = [
         "data.maintenance.compaction.Compactor.run",
         "data.maintenance.compaction.Compactor.sweep",
         "service.maintenance.delete_old_salts",
-        "service.maintenance.waiting",
+        "service.maintenance.backlog",
     ],
 )
 def test_a_failing_chore_is_told_once_and_stops_no_other(lake, clock, hasty, monkeypatch, caplog, place, error):
@@ -346,7 +346,7 @@ def test_a_failing_chore_is_told_once_and_stops_no_other(lake, clock, hasty, mon
     land(lake, "other", [visit()])
     (broken,) = lake.manifest.live_files("other")
     flip(lake, broken, clock.now - CHECK_AFTER - timedelta(seconds=1))
-    if place != "service.maintenance.waiting":
+    if place != "service.maintenance.backlog":
         keep(lake, "/waiting", at=clock.now - FLUSH_AFTER)
     told = []
 
@@ -463,7 +463,7 @@ def test_an_end_while_a_merged_file_is_registered_flushes_too(lake, clock, hasty
         assert go_on.wait(60)
         exchange(*args)
 
-    monkeypatch.setattr(lake.manifest, "exchange", slow)
+    monkeypatch.setattr(lake.manifest, "replace_files", slow)
 
     async def work():
         chores = Maintenance(lake, clock, None)

@@ -1102,7 +1102,7 @@ def test_new_lists_of_addresses_are_taken_up(site, monkeypatch):
     site.write(lines("/a"))
     site.tick()
     renewed = []
-    monkeypatch.setattr(site.importer, "renew", lambda: renewed.append(1))
+    monkeypatch.setattr(site.importer, "reload_ip_lists", lambda: renewed.append(1))
     site.write(lines("/b"))
     site.tick()
     assert renewed == []

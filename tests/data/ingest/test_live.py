@@ -20,7 +20,7 @@ from netaddr import IPSet
 
 from data.ingest import importer as importing
 from data.ingest.importer import Importer, Options
-from data.ingest.live import MAX_DAYS, REFRESH_AFTER, Intake, Refused
+from data.ingest.live import MAX_DAYS, REFRESH_AFTER, LiveIngest, Refused
 from data.ingest.visitor_ids import LIFETIME, daily_salts, visitor_hash
 from data.logs.reported import Submission
 from data.rules.geoip import CountryDatabase
@@ -51,7 +51,7 @@ GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.
 def one_reader():
     """One reader for each import, as these logs are short."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importing, "READERS", 1)
+        patch.setattr(importing, "MAX_PARALLEL_BLOCKS", 1)
         yield
 
 
@@ -85,7 +85,7 @@ def twins(tmp_path_factory, countries):
     daily_salts(lakes[0].salts, [], NOW)
     lakes[1].salts.symlink_to(lakes[0].salts)
     how = {"now": lambda: NOW, "proxies": PROXIES, "countries": countries}
-    yield lakes[0], Importer(lakes[0], **how), lakes[1], Intake(lakes[1], **how)
+    yield lakes[0], Importer(lakes[0], **how), lakes[1], LiveIngest(lakes[1], **how)
     for lake in lakes:
         lake.manifest.close()
 
@@ -93,7 +93,7 @@ def twins(tmp_path_factory, countries):
 @pytest.fixture
 def intake(lake):
     """Takes visits into a lake of its own."""
-    return Intake(lake, now=lambda: NOW)
+    return LiveIngest(lake, now=lambda: NOW)
 
 
 def send(intake, *rows, organization="acme"):
@@ -107,7 +107,7 @@ def landed(lake, organization="acme"):
     pending.flush_all(lake)
     visits = []
     for file in lake.manifest.live_files(organization):
-        table = pq.ParquetFile(lake.checked(file)).read()
+        table = pq.ParquetFile(lake.verified_path(file)).read()
         assert table.schema.equals(VISITS)
         visits += [row | {"day": file.day} for row in table.to_pylist()]
     return visits
@@ -413,7 +413,7 @@ def test_a_visitor_is_another_on_another_day_and_for_another_organization(lake, 
 
 def test_a_salt_that_is_too_old_is_used_no_longer(lake):
     clock = [NOW]
-    intake = Intake(lake, now=lambda: clock[0])
+    intake = LiveIngest(lake, now=lambda: clock[0])
     row = {"path": "/", "ip": "203.0.113.7", "time": "2026-04-20T00:00:00Z"}
     for later in (timedelta(0), LIFETIME - REFRESH_AFTER, LIFETIME + REFRESH_AFTER, LIFETIME + 2 * REFRESH_AFTER):
         clock[0] = NOW + later
@@ -424,7 +424,7 @@ def test_a_salt_that_is_too_old_is_used_no_longer(lake):
 
 
 @pytest.mark.parametrize("error", [sqlite3.OperationalError("database or disk is full"), OSError(28, "No space left")])
-@pytest.mark.parametrize("place", ["data.ingest.live.daily_salts", "data.ingest.live.pending.keep"])
+@pytest.mark.parametrize("place", ["data.ingest.live.daily_salts", "data.ingest.live.pending.enqueue"])
 def test_where_the_disk_fails_nothing_is_kept_and_the_next_rows_are(lake, intake, monkeypatch, place, error):
     def failing(*_):
         raise error
@@ -443,7 +443,7 @@ def test_where_the_disk_fails_nothing_is_kept_and_the_next_rows_are(lake, intake
 
 def test_lists_count_a_minute_after_they_came(lake):
     clock = [FETCHED]
-    intake = Intake(lake, now=lambda: clock[0])
+    intake = LiveIngest(lake, now=lambda: clock[0])
     told = []
     for minutes in (0, 0.5, 1.1):
         clock[0] = FETCHED + minutes * REFRESH_AFTER
@@ -458,7 +458,7 @@ def test_lists_count_a_minute_after_they_came(lake):
 def test_a_list_that_is_damaged_meanwhile_is_named_once_and_those_read_last_count(lake, caplog):
     clock = [FETCHED]
     fetch_lists(lake)
-    intake = Intake(lake, now=lambda: clock[0])
+    intake = LiveIngest(lake, now=lambda: clock[0])
     (lake.ip_lists / "broken.json").write_text("{")
     for name in ("before", "meanwhile", "later"):
         send(intake, {"path": f"/{name}", "ip": "20.42.10.7", "user_agent": GPTBOT})
@@ -472,13 +472,13 @@ def test_a_list_that_is_damaged_meanwhile_is_named_once_and_those_read_last_coun
 
 def test_a_list_that_was_damaged_from_the_beginning_keeps_no_visit_away(lake, caplog):
     (lake.ip_lists / "broken.json").write_text("{")
-    send(Intake(lake), {"path": "/a", "ip": "20.42.10.7", "user_agent": GPTBOT})
+    send(LiveIngest(lake), {"path": "/a", "ip": "20.42.10.7", "user_agent": GPTBOT})
     assert only(lake)["confidence"] == "high"
     assert "broken.json" in caplog.text
 
 
 def test_a_country_that_is_told_wins_over_the_database(lake, countries):
-    intake = Intake(lake, countries=countries, now=lambda: NOW)
+    intake = LiveIngest(lake, countries=countries, now=lambda: NOW)
     rows = [
         ("/told", "FR", "81.2.69.7"),
         ("/found", "XX", "81.2.69.7"),
@@ -531,11 +531,11 @@ def test_whatever_is_told_lands_or_is_refused_and_stops_nobody_else(twins, rows)
     assert told.accepted + len(told.refused) == len(rows)
     pending.flush_all(lake)
     files = lake.manifest.live_files(organization)
-    assert sum(pq.ParquetFile(lake.checked(file)).metadata.num_rows for file in files) == told.accepted
+    assert sum(pq.ParquetFile(lake.verified_path(file)).metadata.num_rows for file in files) == told.accepted
 
 
 def test_the_pattern_of_short_codes_is_the_operators(lake):
-    intake = Intake(lake, short_code_pattern=r"^/go/(\w+)$", now=lambda: NOW)
+    intake = LiveIngest(lake, short_code_pattern=r"^/go/(\w+)$", now=lambda: NOW)
     send(intake, *({"path": path} for path in ("/go/sale", "/sale", "/go/a/b")))
     assert {visit["path"]: visit["short_code"] for visit in landed(lake)} == {
         "/go/sale": "sale", "/sale": None, "/go/a/b": None

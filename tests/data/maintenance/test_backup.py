@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from data.errors import BadInput, LakeDamaged, Outdated
+from data.errors import BadInput, Conflict, LakeDamaged
 from data.ingest.importer import Importer, Options
 from data.ingest.visitor_ids import daily_salts
 from data.maintenance import backup
@@ -27,7 +27,7 @@ from data.maintenance.compaction import Compactor
 from data.maintenance.verification import verify_lake
 from data.store import pending
 from data.store.lake import Lake
-from data.store.manifest import Exchange
+from data.store.manifest import Replacement
 from queries import ENTRIES, Scope, Warehouse
 from service.api_keys import ApiKeys
 from tests.visits import land, links, packed, visit
@@ -62,7 +62,7 @@ def made(tmp_path_factory):
     log.write_text(log_of("autumn"))
     importer.run(log, Options("acme"))
     land(lake, "other", [visit()])
-    pending.keep(lake.manifest, {"acme": packed(WAITING)}, datetime.now(UTC))
+    pending.enqueue(lake.manifest, {"acme": packed(WAITING)}, datetime.now(UTC))
     links(lake, "acme", [{"short_code": "sale", "target_url": "https://acme.example/sale"}])
     (lake.ip_lists / "openai-gptbot.json").write_text('{"fetched_at": "2026-03-01T10:00:00Z", "networks": []}')
     control = ApiKeys(lake)
@@ -100,7 +100,7 @@ def live(lake):
 
 def erase(lake, file):
     """Let a live file count no longer, and delete it at once."""
-    lake.manifest.exchange(Exchange([file], datetime.now(UTC), changes_answers=True), list)
+    lake.manifest.replace_files(Replacement([file], datetime.now(UTC), changes_answers=True), list)
     (lake.root / file.path).unlink()
 
 
@@ -204,7 +204,7 @@ def test_neither_addresses_nor_salts_nor_dead_files_are_in_the_backup(lake, tmp_
 
 
 def test_what_was_struck_off_before_is_not_in_the_copied_manifest_either(lake, tmp_path):
-    pending.keep(
+    pending.enqueue(
         lake.manifest, {"acme": packed([visit(path=f"/{random.random()}") for _ in range(40_000)])}, datetime.now(UTC)
     )
     pending.flush_all(lake)
@@ -380,7 +380,7 @@ def test_after_some_attempts_a_backup_gives_up(lake, tmp_path, monkeypatch):
             yield copy
 
     monkeypatch.setattr(backup, "_snapshot", moment_then_erasure)
-    with pytest.raises(Outdated, match="repeatedly"):
+    with pytest.raises(Conflict, match="repeatedly"):
         back_up(lake, tmp_path / "copy")
     assert moments == ["manifest.sqlite"] * ATTEMPTS
     assert [path.name for path in tmp_path.iterdir()] == ["lake"]
@@ -502,7 +502,7 @@ from data.store.manifest import READERS_GRACE
 from tests.visits import packed, visit
 lake, merged, number = Lake(Path(sys.argv[1])), 0, 0
 while not Path(sys.argv[2]).exists():
-    pending.keep(lake.manifest, {"live": packed([visit(path=f"/{number}")] * 10)}, datetime.now(UTC))
+    pending.enqueue(lake.manifest, {"live": packed([visit(path=f"/{number}")] * 10)}, datetime.now(UTC))
     number += 1
     if number % 7 == 0:
         pending.flush_all(lake)

@@ -27,8 +27,8 @@ from data.maintenance.reclassification import Reclassifier
 from data.sample import Sample
 from data.store import pending
 from data.store.lake import Lake
-from data.store.landing import Staged, new_path, placing, write_visits
-from data.store.manifest import READERS_GRACE, Exchange, LandedFile
+from data.store.landing import Staged, new_path, publisher, write_visits
+from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 from data.visits import VISITS
 from queries import ENTRIES, Scope, Warehouse
 from service.encoding import encode
@@ -45,7 +45,7 @@ READERS = int(os.environ.get("TRAFFIC_READERS", "1000"))
 def one_reader():
     """One reader for each import, as these logs are short."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importing, "READERS", 1)
+        patch.setattr(importing, "MAX_PARALLEL_BLOCKS", 1)
         yield
 
 
@@ -95,7 +95,7 @@ def names(lake, organization="acme"):
 def rows_of(lake, organization="acme"):
     """Every live visit of an organization, by its file."""
     return {
-        file.path: pq.ParquetFile(lake.checked(file)).read().to_pylist()
+        file.path: pq.ParquetFile(lake.verified_path(file)).read().to_pylist()
         for file in lake.manifest.live_files(organization)
     }
 
@@ -421,13 +421,13 @@ def assert_as_before_or_done(two_days, done):
         ("store.landing", "sha256_of", False),
         ("store.landing", "move_durably", False),
         ("store.landing", "move_durably", True),
-        ("manifest", "exchange", False),
+        ("manifest", "replace_files", False),
         ("store.manifest", "insert_files", True),
     ],
 )
 def test_a_failure_leaves_the_old_files_live_and_no_stray_one(two_days, monkeypatch, module, name, call, is_done):
     lake = two_days[0]
-    target = lake.manifest if name == "exchange" else sys.modules[f"data.{module}"]
+    target = lake.manifest if name == "replace_files" else sys.modules[f"data.{module}"]
     with monkeypatch.context() as patch:
         fail_at(patch, target, name, call, is_done)
         with pytest.raises(OSError, match="No space left"):
@@ -437,7 +437,7 @@ def test_a_failure_leaves_the_old_files_live_and_no_stray_one(two_days, monkeypa
 
 def test_a_failure_after_the_commit_leaves_the_new_file_live(two_days, monkeypatch):
     with monkeypatch.context() as patch:
-        fail_at(patch, two_days[0].manifest, "exchange", 1, is_done=True)
+        fail_at(patch, two_days[0].manifest, "replace_files", 1, is_done=True)
         with pytest.raises(OSError, match="No space left"):
             compact(two_days[0])
     assert_as_before_or_done(two_days, 1)
@@ -541,7 +541,7 @@ def test_an_interruption_comes_at_any_moment(two_days, monkeypatch):
             findings.append(error)
         exchange(*args)
 
-    monkeypatch.setattr(lake.manifest, "exchange", interrupting)
+    monkeypatch.setattr(lake.manifest, "replace_files", interrupting)
     compactor.run()
     assert findings == []
 
@@ -551,7 +551,7 @@ def test_an_interruption_comes_at_any_moment(two_days, monkeypatch):
 
 def test_who_may_not_wait_does_nothing_while_somebody_rewrites(two_days, reopened):
     lake, before, _ = two_days
-    with reopened().rewriting():
+    with reopened().rewrite_lock():
         assert compact(lake, wait=False) == CompactionResult()
     assert names(lake) == before
     assert compact(lake, wait=False).partitions == 2
@@ -559,7 +559,7 @@ def test_who_may_not_wait_does_nothing_while_somebody_rewrites(two_days, reopene
 
 def test_who_waits_goes_on_when_the_other_is_done(two_days, reopened):
     lake, told = two_days[0], []
-    with reopened().rewriting():
+    with reopened().rewrite_lock():
         thread = threading.Thread(target=lambda: told.append(compact(lake)))
         thread.start()
         thread.join(0.05)
@@ -573,14 +573,14 @@ def test_files_that_were_replaced_meanwhile_are_left_to_the_next_run(two_days, m
     exchange = lake.manifest.exchange
 
     def late(*args):
-        monkeypatch.setattr(lake.manifest, "exchange", exchange)
+        monkeypatch.setattr(lake.manifest, "replace_files", exchange)
         file = files_of(lake)[date(2026, 3, 4)][0]
         copy = replace(file, path=f"{file.path}-copy")
-        exchange(Exchange([file], LATER, changes_answers=True), lambda: [copy])
+        exchange(Replacement([file], LATER, changes_answers=True), lambda: [copy])
         shutil.copy(lake.root / file.path, lake.root / copy.path)
         exchange(*args)
 
-    monkeypatch.setattr(lake.manifest, "exchange", late)
+    monkeypatch.setattr(lake.manifest, "replace_files", late)
     assert compact(lake).partitions == 1
     assert numbers(lake) == {4: 3, 5: 1}
     assert paths(lake) == told
@@ -595,7 +595,7 @@ def test_files_that_were_erased_meanwhile_are_no_damage(two_days):
     def erase(done, _):
         if done == 1:
             files = files_of(lake)[date(2026, 3, 5)]
-            lake.manifest.exchange(Exchange(files, NOW, changes_answers=True), list)
+            lake.manifest.replace_files(Replacement(files, NOW, changes_answers=True), list)
             assert Compactor(lake, lambda: NOW).sweep() == 3
 
     assert compact(lake, progress=erase).partitions == 1
@@ -607,11 +607,11 @@ def test_visits_that_land_while_their_day_is_merged_are_left_to_the_next_run(two
     exchange = lake.manifest.exchange
 
     def late(*args):
-        monkeypatch.setattr(lake.manifest, "exchange", exchange)
+        monkeypatch.setattr(lake.manifest, "replace_files", exchange)
         land(lake, "acme", [day_of(4, 99)])
         exchange(*args)
 
-    monkeypatch.setattr(lake.manifest, "exchange", late)
+    monkeypatch.setattr(lake.manifest, "replace_files", late)
     assert compact(lake).partitions == 2
     assert numbers(lake) == {4: 2, 5: 1}
     assert paths(lake) == told + Counter({"/4-99": 1})
@@ -627,7 +627,7 @@ def test_flush_import_reclassification_and_compaction_at_once_lose_and_double_no
         manifest = reopened().manifest
         for turn in range(turns * 2):
             rows = [day_of(4 + turn % 3, turn, rules_version=old) for _ in range(2)]
-            pending.keep(manifest, {"acme": packed(rows)}, NOW)
+            pending.enqueue(manifest, {"acme": packed(rows)}, NOW)
 
     def grow():
         importer = Importer(reopened(), lambda: NOW)
@@ -714,11 +714,13 @@ def test_a_thousand_readers_meet_no_failure_while_files_are_merged(lake, reopene
 
 def split(lake, file):
     """Put three files in the place of a live one, so that there is something to merge again."""
-    rows = pq.ParquetFile(lake.checked(file)).read()
+    rows = pq.ParquetFile(lake.verified_path(file)).read()
     staged = [Staged(new_path(lake), file.organization, file.day, len(rows) // 3) for _ in range(3)]
     for number, one in enumerate(staged):
         write_visits(rows.slice(number * one.visits, one.visits), one.path)
-    lake.manifest.exchange(Exchange([file], NOW + READERS_GRACE, changes_answers=False), placing(lake, staged))
+    lake.manifest.replace_files(
+        Replacement([file], NOW + READERS_GRACE, changes_answers=False), publisher(lake, staged)
+    )
 
 
 # What a sweep deletes
@@ -809,9 +811,7 @@ def test_a_sweep_that_was_stopped_goes_on(lake, monkeypatch):
     land_files(lake, 4, 3)
     compact(lake, NOW - READERS_GRACE)
     with monkeypatch.context() as patch:
-        patch.setattr(
-            lake.manifest, "forget", lambda _: (_ for _ in ()).throw(sqlite3.OperationalError("disk is full"))
-        )
+        patch.setattr(lake.manifest, "purge", lambda _: (_ for _ in ()).throw(sqlite3.OperationalError("disk is full")))
         with pytest.raises(sqlite3.OperationalError):
             Compactor(lake, lambda: NOW).sweep()
     assert Compactor(lake, lambda: NOW).sweep() == 3

@@ -29,7 +29,7 @@ from data.maintenance.reclassification import Reclassifier
 from data.store.files import sha256_of
 from data.store.lake import Lake
 from data.store.manifest import READERS_GRACE, Manifest
-from data.store.pending import keep
+from data.store.pending import enqueue
 from data.visits import VISITS
 from queries import ENTRIES, QueryFailed, Scope, Warehouse
 from tests.visits import land, packed, unpacked, visit
@@ -42,7 +42,7 @@ NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 def one_reader():
     """One reader for each import, as these logs are short."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importing, "READERS", 1)
+        patch.setattr(importing, "MAX_PARALLEL_BLOCKS", 1)
         yield
 
 
@@ -55,7 +55,7 @@ def files_of(lake, organization="acme"):
 
 
 def read(lake, file):
-    rows = pq.ParquetFile(lake.checked(file)).read()
+    rows = pq.ParquetFile(lake.verified_path(file)).read()
     assert rows.schema.equals(VISITS)
     return rows.to_pylist()
 
@@ -512,7 +512,7 @@ def strewn(lake, load):
     (lake.staging / "engine").mkdir(exist_ok=True)
     for staged in places["staged"]:
         shutil.copy(lake.root / live[0], lake.root / staged)
-    keep(lake.manifest, {"acme": WAITING}, NOW)
+    enqueue(lake.manifest, {"acme": WAITING}, NOW)
     places["pending"] = {"manifest.sqlite-wal"}
     return places
 
@@ -540,7 +540,7 @@ def test_nothing_is_left_of_whole_days_either(lake, strewn, criteria):
 
 def test_visits_that_wait_for_a_file_are_erased_though_somebody_else_moves_them(lake, monkeypatch):
     """Who finds that somebody else has moved some of them ends, whatever else there is."""
-    keep(lake.manifest, {"acme": packed(CANARIES)}, NOW)
+    enqueue(lake.manifest, {"acme": packed(CANARIES)}, NOW)
     flush, calls = erasing.flush_all, count()
     monkeypatch.setattr(erasing, "flush_all", lambda lake: flush(lake) if next(calls) else 0)
     assert erase(lake, dry_run=True).visits == 0
@@ -585,7 +585,7 @@ def mixed(tmp_path_factory):
 
 
 STEPS = [("maintenance.erasure", "write_visits", 2, (False, True)), ("store.landing", "move_durably", 2, (False, True)),
-         ("manifest", "exchange", 3, (False, True)), ("manifest", "hasten", 1, (False, True))]  # fmt: skip
+         ("manifest", "replace_files", 3, (False, True)), ("manifest", "expire_now", 1, (False, True))]  # fmt: skip
 FAILURES = [
     (module, name, call, is_done)
     for module, name, calls, places in STEPS
@@ -661,7 +661,7 @@ def test_what_is_not_deleted_yet_goes_with_the_next_run(mixed, tmp_path, monkeyp
     with opened(shutil.copytree(root, tmp_path / "lake")) as lake:
         erased = erase(lake, domain="canary.example")
         with monkeypatch.context() as patch:
-            full_at(patch, lake.manifest, "forget", call, is_done=False)
+            full_at(patch, lake.manifest, "purge", call, is_done=False)
             with pytest.raises(OSError, match="No space left"):
                 delete_files(lake, erased.dead, erased.ended_at)
         assert erase_and_delete(lake, domain="canary.example").visits == 0
@@ -672,7 +672,9 @@ def test_what_is_not_deleted_yet_goes_with_the_next_run(mixed, tmp_path, monkeyp
 # Beside others
 
 
-@pytest.mark.parametrize(("owner", "name"), [(erasing, "write_visits"), (Manifest, "exchange"), (Compactor, "sweep")])
+@pytest.mark.parametrize(
+    ("owner", "name"), [(erasing, "write_visits"), (Manifest, "replace_files"), (Compactor, "sweep")]
+)
 def test_nobody_lands_a_log_or_writes_files_anew_meanwhile(lake, monkeypatch, owner, name):
     land(lake, "acme", [visit(short_code=code) for code in "ab"])
     original, locked = getattr(owner, name), []

@@ -26,7 +26,7 @@ def days_of(lake, organization="acme"):
     """How many visits each day has."""
     days = {}
     for file in lake.manifest.live_files(organization):
-        rows = pq.ParquetFile(lake.checked(file)).read()
+        rows = pq.ParquetFile(lake.verified_path(file)).read()
         assert len(rows) == file.visits
         days[file.day.day] = days.get(file.day.day, 0) + file.visits
     return days
@@ -112,7 +112,7 @@ def test_earlier_dead_files_of_old_days_go_with_them_and_no_others(lake):
 
 def test_it_does_not_wait_for_an_import_and_takes_what_that_lands_the_next_time(lake):
     fill(lake, "acme", 1)
-    with closing((other := Lake(lake.root)).manifest), other.writing():
+    with closing((other := Lake(lake.root)).manifest), other.write_lock():
         assert apply_retention(lake, 3, NOW).ended == [ExpiredVisits("acme", 1, 2, 1)]
         fill(other, "acme", 2)
     assert days_of(lake) == {2: 2}
@@ -131,7 +131,7 @@ def test_a_file_that_an_import_ends_meanwhile_is_left_to_it(lake, monkeypatch):
                 db.execute("UPDATE files SET deletable_at = '9999' WHERE path = ?", [path])
         exchange(*args)
 
-    monkeypatch.setattr(lake.manifest, "exchange", beaten)
+    monkeypatch.setattr(lake.manifest, "replace_files", beaten)
     assert apply_retention(lake, 3, NOW).ended == [ExpiredVisits("acme", 1, 2, 1)]
     assert (len(calls), days_of(lake)) == (2, {})
     assert set(dead_files(lake).values()) == {SHORTLY}
@@ -148,7 +148,7 @@ def test_a_failure_leaves_an_organization_whole_and_the_next_run_finishes(lake, 
         exchange(asked, place)
 
     with monkeypatch.context() as patch:
-        patch.setattr(lake.manifest, "exchange", failing)
+        patch.setattr(lake.manifest, "replace_files", failing)
         with pytest.raises(OSError, match="No space left"):
             apply_retention(lake, 3, NOW)
     assert [days_of(lake, name) for name in ("acme", "other")] == [{9: 2}, {1: 2, 2: 2, 9: 2}]

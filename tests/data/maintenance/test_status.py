@@ -16,7 +16,7 @@ from data.rules.tables import IpList
 from data.store import pending
 from data.store.ip_list_files import refresh
 from data.store.lake import Lake
-from data.store.manifest import Exchange, LandedFile, insert_files
+from data.store.manifest import LandedFile, Replacement, insert_files
 from tests.visits import land, packed, visit
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -42,7 +42,7 @@ def at(*days_ago, hour=1):
 
 
 def wait(lake, organization, visits, since):
-    pending.keep(lake.manifest, {organization: packed(visits)}, since)
+    pending.enqueue(lake.manifest, {organization: packed(visits)}, since)
 
 
 def test_a_new_lake_has_nothing(lake):
@@ -114,7 +114,7 @@ def test_today_is_a_day_of_utc(lake):
 def test_dead_files_are_counted_apart(lake):
     land(lake, "acme", at(3, 2, 1))
     dead = lake.manifest.live_files("acme")[:2]
-    lake.manifest.exchange(Exchange(dead, NOW + timedelta(1), changes_answers=True), list)
+    lake.manifest.replace_files(Replacement(dead, NOW + timedelta(1), changes_answers=True), list)
     found = status_of(lake, NOW)
     assert (found.dead_files, found.dead_bytes) == (2, sum(file.size for file in dead))
     assert (found.total.files, found.total.visits) == (1, 1)
@@ -122,7 +122,7 @@ def test_dead_files_are_counted_apart(lake):
 
 def test_an_organization_without_visits_left_is_still_known(lake):
     land(lake, "acme", at(3))
-    lake.manifest.exchange(Exchange(lake.manifest.live_files("acme"), NOW, changes_answers=True), list)
+    lake.manifest.replace_files(Replacement(lake.manifest.live_files("acme"), NOW, changes_answers=True), list)
     assert status_of(lake, NOW).organizations == {"acme": OrganizationStatus()}
 
 
@@ -131,7 +131,7 @@ def test_the_oldest_check_is_that_of_a_live_file(lake):
     one, two, three, four = sorted(lake.manifest.live_files("acme"), key=lambda file: file.day)
     for file, days in ((one, 9), (two, 8), (three, 7)):
         lake.manifest.refresh_stat(file, 1, 1, NOW - timedelta(days))
-    lake.manifest.exchange(Exchange([one], NOW, changes_answers=True), list)
+    lake.manifest.replace_files(Replacement([one], NOW, changes_answers=True), list)
     found = status_of(lake, NOW)
     assert (found.oldest_check_at, found.never_checked_files) == (NOW - timedelta(8), 0)
     with lake.manifest.transaction() as db:  # as a manifest of an older version comes to be

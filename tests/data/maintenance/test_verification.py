@@ -16,8 +16,8 @@ from data.errors import LakeDamaged
 from data.maintenance.verification import _orphans, verify_lake
 from data.store.files import sha256_of, versioned, write_parquet
 from data.store.lake import LINKS, Lake
-from data.store.manifest import READERS_GRACE, Exchange, LandedFile
-from data.store.pending import keep
+from data.store.manifest import READERS_GRACE, LandedFile, Replacement
+from data.store.pending import enqueue
 from data.visits import SCHEMA_VERSION, VISITS
 from service.api_keys import ApiKeys
 from tests.visits import land, links, packed, visit
@@ -336,7 +336,7 @@ def test_files_that_no_manifest_knows_are_counted_and_no_trouble(lake):
 
 def test_a_dead_file_is_neither_checked_nor_an_orphan(lake):
     file = files(lake)[0]
-    lake.manifest.exchange(Exchange([file], datetime.now(UTC) + READERS_GRACE, changes_answers=True), list)
+    lake.manifest.replace_files(Replacement([file], datetime.now(UTC) + READERS_GRACE, changes_answers=True), list)
     with_flipped_bit(lake.root / file.path)
     found = verify_lake(lake)
     assert (found.files, found.findings, found.orphans) == (DAYS, [], 0)
@@ -347,7 +347,7 @@ def test_a_file_that_is_erased_while_others_are_checked_is_no_trouble(lake):
 
     def erase(done, total):
         if (lake.root / last.path).exists():
-            lake.manifest.exchange(Exchange([last], datetime.now(UTC), changes_answers=True), list)
+            lake.manifest.replace_files(Replacement([last], datetime.now(UTC), changes_answers=True), list)
             (lake.root / last.path).unlink()
 
     assert damaged(lake, organization="acme", progress=erase) == {}
@@ -367,7 +367,9 @@ def test_a_file_that_is_about_to_land_is_no_orphan(lake):
         return [LandedFile("acme", first.day, name, first.visits, first.size, first.sha256, 0, 0, datetime.now(UTC))]
 
     def land_one():
-        other.manifest.exchange(Exchange([first], datetime.now(UTC) + timedelta(1), changes_answers=False), place)
+        other.manifest.replace_files(
+            Replacement([first], datetime.now(UTC) + timedelta(1), changes_answers=False), place
+        )
 
     lander = threading.Thread(target=land_one)
     lander.start()
@@ -382,7 +384,7 @@ def test_a_file_that_is_about_to_land_is_no_orphan(lake):
 
 
 def test_visits_that_wait_and_cannot_be_read_are_told_of(lake):
-    keep(lake.manifest, {"acme": packed([visit()])}, datetime.now(UTC))
+    enqueue(lake.manifest, {"acme": packed([visit()])}, datetime.now(UTC))
     assert verify_lake(lake).findings == []
     with lake.manifest.transaction() as db:
         db.execute("UPDATE pending SET body = x'00'")

@@ -48,7 +48,9 @@ def land_files(lake, days, files, organization="acme"):
 
 def paths(lake, organization="acme"):
     files = lake.manifest.live_files(organization)
-    return Counter(path for file in files for path in pq.ParquetFile(lake.checked(file)).read()["path"].to_pylist())
+    return Counter(
+        path for file in files for path in pq.ParquetFile(lake.verified_path(file)).read()["path"].to_pylist()
+    )
 
 
 def numbers(lake):
@@ -88,10 +90,10 @@ def test_numbers_are_written_with_commas_and_the_dead_are_swept(lake, compact):
 def test_what_waits_gets_its_file_first(lake, compact):
     for number in range(3):
         rows = packed([visit(path=f"/{number}")])
-        pending.keep(lake.manifest, {"acme": rows}, datetime.now(UTC))
+        pending.enqueue(lake.manifest, {"acme": rows}, datetime.now(UTC))
     land_files(lake, [4], 1)
     assert compact()[0] == 0
-    assert pending.waiting(lake.manifest) == (0, None)
+    assert pending.backlog(lake.manifest) == (0, None)
     assert numbers(lake) == {4: 1}
     assert paths(lake) == {"/0": 1, "/1": 1, "/2": 1, "/4-0": 2}
 

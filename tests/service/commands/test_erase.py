@@ -23,7 +23,7 @@ from data.maintenance import erasure as erasing
 from data.maintenance.erasure import Criteria, Eraser
 from data.store.files import sha256_of
 from data.store.lake import Lake
-from data.store.pending import keep
+from data.store.pending import enqueue
 from queries import ENTRIES, Scope, Warehouse
 from service.commands import erase as erase_command
 from service.commands import main
@@ -96,7 +96,7 @@ def refused(run):
 
 def rows(lake, organization="acme"):
     files = lake.manifest.live_files(organization)
-    return [row for file in files for row in pq.ParquetFile(lake.checked(file)).read().to_pylist()]
+    return [row for file in files for row in pq.ParquetFile(lake.verified_path(file)).read().to_pylist()]
 
 
 def paths(lake, organization="acme"):
@@ -201,7 +201,7 @@ def test_another_organization_is_left_alone(lake, erase):
 
 def test_what_a_server_has_acknowledged_goes_too(lake, erase):
     table = packed([visit(path="/sent")] * 3)
-    keep(lake.manifest, {"acme": table, "other": table}, datetime.now(UTC))
+    enqueue(lake.manifest, {"acme": table, "other": table}, datetime.now(UTC))
     assert erase("--all", "--yes").code == 2  # nobody ever heard of it: no key, no file
     fill(lake)
     assert erase("--all", "--yes").receipt["visits"] == 12

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from data.store.links import Targets
+from data.store.links import LinkIndex
 from queries import ENTRIES, Scope
 from service.http.errors import InvalidParameter
 from service.http.parameters import COMMON_PARAMETERS, NO_LINK, TRAFFIC_TYPES, parse_query, scope_from, validate
@@ -22,7 +22,7 @@ DEVICES, BOTS, DOMAINS = (ENTRIES[name] for name in ("devices", "bot-traffic", "
 def scoped(lake):
     """The scope of some words, over a lake with one link."""
     links(lake, "acme", [{"short_code": "a", "target_url": "https://shop.example/"}])
-    targets = Targets(lake)
+    targets = LinkIndex(lake)
 
     def scoped(entry=DEVICES, today=TODAY, **words):
         return scope_from(validate(words.items(), entry), "acme", today, targets)
