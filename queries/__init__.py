@@ -1,6 +1,6 @@
 """Floor 1: SQL over visits and scopes. These are its public names."""
 
-from queries.catalog import CACHE_STATS, CATALOG, ENTRIES, JOBS, Entry, template, template_entries
+from queries.catalog import CACHE_STATS, CATALOG, ENDPOINTS, ENTRIES, JOBS, Entry, template, template_entries
 from queries.fields import Field
 from queries.rollups import RollupBuilder
 from queries.scope import Scope
@@ -11,6 +11,7 @@ from queries.warehouse import EngineLost, FilesGone, QueryFailed, QueryTimeout, 
 __all__ = [
     "CACHE_STATS",
     "CATALOG",
+    "ENDPOINTS",
     "ENTRIES",
     "JOBS",
     "EngineLost",

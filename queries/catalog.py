@@ -180,8 +180,14 @@ CATALOG: Final = (
 )  # fmt: skip
 """The routes under /analytics, in the order of the contract."""
 
-ENTRIES: Final = {entry.name: entry for entry in CATALOG if entry is not CACHE_STATS}
-"""The entries of the catalogue that are computed from the lake, by name."""
+ENDPOINTS: Final = {entry.name: entry for entry in CATALOG if entry is not CACHE_STATS}
+"""The entries that routes serve and the lake answers, by name."""
+
+WITHOUT_ROUTE: Final[tuple[Entry, ...]] = ()
+"""Answers that only `traffic query` prints: the contract's routes are complete."""
+
+ENTRIES: Final = ENDPOINTS | {entry.name: entry for entry in WITHOUT_ROUTE}
+"""Every entry that the lake answers, by name."""
 
 
 def template_entries(entry: Entry) -> list[Entry]:

@@ -26,7 +26,7 @@ from data.maintenance.verification import verify_lake
 from data.store import pending
 from data.store.files import version_of
 from data.visits import COLUMNS, SCHEMA_VERSION, VISITS
-from queries import ENTRIES, RollupBuilder, Scope, Warehouse
+from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope, Warehouse
 from service.encoding import encode
 from tests.visits import land, packed, visit
 
@@ -129,7 +129,7 @@ def test_the_dashboard_is_what_it_was(untouched, organization):
 
 
 def test_the_recorded_answers_are_all_there_are():
-    assert {*RECORDED["answers"]["acme whole"], "dashboard"} == set(ENTRIES)
+    assert {*RECORDED["answers"]["acme whole"], "dashboard"} == set(ENDPOINTS)
 
 
 @pytest.mark.parametrize("place", RECORDED["answers"])

@@ -6,14 +6,14 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
-from queries import ENTRIES, Entry, Scope, Warehouse
+from queries import ENDPOINTS, Entry, Scope, Warehouse
 from service.http.cache import AnswerCache, CacheKey
 from service.http.errors import ClientDisconnected
 from service.http.query_batch import QueryBatch, Workers
 
 _PARTS: Final = {
-    name: [(b'"%s":' % member.encode(), part) for member, part in entry.members if part.name in ENTRIES]
-    for name, entry in ENTRIES.items()
+    name: [(b'"%s":' % member.encode(), part) for member, part in entry.members if part.name in ENDPOINTS]
+    for name, entry in ENDPOINTS.items()
 }
 """The parts of each answer that are answers of their own, with the encoded name of the member that each is."""
 
@@ -47,7 +47,7 @@ class Answers:
     def statistics(self, organization: str) -> list[dict[str, Any]]:
         """The rows of cache-stats."""
         parts = {name: [part.name for _, part in pairs] for name, pairs in _PARTS.items()}
-        return self._cache.statistics(organization, list(ENTRIES), parts)
+        return self._cache.statistics(organization, list(ENDPOINTS), parts)
 
     def _cached(self, entry: Entry, scope: Scope, epoch: int) -> bytes | None:
         """The answer if it is cached, or put together if all its parts are."""

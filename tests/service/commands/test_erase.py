@@ -24,7 +24,7 @@ from data.maintenance.erasure import Criteria, Eraser
 from data.store.files import sha256_of
 from data.store.lake import Lake
 from data.store.pending import enqueue
-from queries import ENTRIES, Scope, Warehouse
+from queries import ENDPOINTS, Scope, Warehouse
 from service.commands import erase as erase_command
 from service.commands import main
 from service.http.answers import Answers
@@ -376,12 +376,12 @@ def test_a_held_answer_is_not_given_after_an_erasure_by_another_process(lake, cl
 
 def test_every_endpoint_answers_as_a_server_that_was_started_afterwards(lake, client, opened):
     fill(lake)
-    held = {name: asked(client, name) for name in ENTRIES}
+    held = {name: asked(client, name) for name in ENDPOINTS}
     Eraser(lake).run("acme", Criteria("sale"))
-    told = {name: asked(client, name) for name in ENTRIES}
+    told = {name: asked(client, name) for name in ENDPOINTS}
     with opened(lake) as fresh:
-        assert told == {name: asked(fresh, name) for name in ENTRIES}
-    assert {name for name in ENTRIES if told[name] != held[name]} >= {"dashboard", "traffic-overview", "top-links"}
+        assert told == {name: asked(fresh, name) for name in ENDPOINTS}
+    assert {name for name in ENDPOINTS if told[name] != held[name]} >= {"dashboard", "traffic-overview", "top-links"}
 
 
 def test_the_answers_of_another_organization_are_held_on(lake, opened):
@@ -416,15 +416,15 @@ def test_an_answer_under_way_during_an_erasure_is_given_to_who_asked_before_only
     scope = Scope("acme", date(2026, 3, 2), date(2026, 3, 8))
 
     async def ask():
-        before = asyncio.create_task(answers.body(ENTRIES[name], scope))
+        before = asyncio.create_task(answers.body(ENDPOINTS[name], scope))
         while not warehouse.computed:
             await asyncio.sleep(0.001)
         with closing((other := Lake(lake.root)).manifest):
             Eraser(other).run("acme", Criteria("sale"))
-        after = asyncio.create_task(answers.body(ENTRIES[name], scope))
+        after = asyncio.create_task(answers.body(ENDPOINTS[name], scope))
         await asyncio.sleep(0)
         warehouse.gate.set()
-        return await before, await after, await answers.body(ENTRIES[name], scope)
+        return await before, await after, await answers.body(ENDPOINTS[name], scope)
 
     before, after, later = asyncio.run(ask())
     workers.close()
