@@ -51,7 +51,7 @@ GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.
 def one_reader():
     """One reader for each import, as these logs are short."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importing, "READERS", 1)
+        patch.setattr(importing, "MAX_PARALLEL_BLOCKS", 1)
         yield
 
 

@@ -45,7 +45,7 @@ READERS = int(os.environ.get("TRAFFIC_READERS", "1000"))
 def one_reader():
     """One reader for each import, as these logs are short."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importing, "READERS", 1)
+        patch.setattr(importing, "MAX_PARALLEL_BLOCKS", 1)
         yield
 
 

@@ -42,7 +42,7 @@ NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 def one_reader():
     """One reader for each import, as these logs are short."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importing, "READERS", 1)
+        patch.setattr(importing, "MAX_PARALLEL_BLOCKS", 1)
         yield
 
 

@@ -131,7 +131,7 @@ def under():
 def rules(under):
     """The rules as shipped, loaded once; and one reader for each import, as these logs are short."""
     with under(as_shipped) as classifier, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importing, "READERS", 1)
+        patch.setattr(importing, "MAX_PARALLEL_BLOCKS", 1)
         yield classifier
 
 
