@@ -110,7 +110,7 @@ def churn(grace_seconds):
 def in_order(function, *words):
     """One of these functions in a single thread, and without its waiting for queries to end."""
     data.store.landing.ThreadPoolExecutor = data.ingest.importer.ThreadPoolExecutor = InThisThread
-    data.ingest.importer.READERS = 1
+    data.ingest.importer.MAX_PARALLEL_BLOCKS = 1
     service.commands.erase.time = SimpleNamespace(sleep=lambda _: None)
     globals()[function](*words)
 

@@ -481,7 +481,7 @@ from pathlib import Path
 from data import Lake
 from data.ingest import importer as importing
 from data.ingest.importer import Importer, Options
-importing.READERS = 1
+importing.MAX_PARALLEL_BLOCKS = 1
 log, importer, number = Path(sys.argv[2]), Importer(Lake(Path(sys.argv[1]))), 0
 while not Path(sys.argv[3]).exists():
     log.write_text("".join(

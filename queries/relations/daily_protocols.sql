@@ -1,0 +1,17 @@
+-- Visits and visitors of each day by HTTP version.
+CREATE VIEW daily_protocols AS
+SELECT
+    for_domain, day, protocol, total(visits) AS visits, total(human_clicks) AS human_clicks,
+    total(ai_visits) AS ai_visits, count(visitor) AS unique_visitors
+FROM (
+    SELECT
+        for_domain, day, protocol, visitor, count(*) AS visits,
+        count(*) FILTER (is_human(bot_category)) AS human_clicks,
+        count(*) FILTER (is_ai(bot_category)) AS ai_visits
+    FROM visits_to_count('daily_protocols') GROUP BY ALL
+)
+GROUP BY ALL
+UNION ALL BY NAME
+SELECT
+    for_domain, day, protocol, visits, human_clicks, ai_visits, unique_visitors
+FROM rollup_rows('daily_protocols');
