@@ -81,7 +81,7 @@ class FormatContext:
 _NO_CONTEXT: Final = FormatContext()
 
 
-def _sql(name: str) -> str:
+def _format_sql(name: str) -> str:
     """One file of the folder `formats`."""
     return read_sql("data.logs", f"formats/{name}")
 
@@ -128,14 +128,14 @@ class LineReader:
 
     def __init__(self, engine: duckdb.DuckDBPyConnection) -> None:
         self._engine = engine
-        self._engine.execute(_sql("macros"))
+        self._engine.execute(_format_sql("macros"))
         self._has_field_macros = False
 
     def read(self, lines: pa.Table, log_format: str, context: FormatContext = _NO_CONTEXT) -> pa.Table:
         """The requests of every line, with `reason` null where it could be read."""
         log_format = _format_name(log_format)
         if log_format not in _POSITIONAL_FORMATS and not self._has_field_macros:
-            self._engine.execute(_sql("fields"))  # only now: it takes longer than to read a small log
+            self._engine.execute(_format_sql("fields"))  # only now: it takes longer than to read a small log
             self._has_field_macros = True
         self._engine.register("lines", lines)
         requests = self._engine.sql(
@@ -146,7 +146,7 @@ class LineReader:
                 WHEN visited_at IS NULL OR visited_at NOT BETWEEN '1970-01-01' AND '2999-12-31' THEN 'no valid time'
                 WHEN status IS NULL THEN 'no valid status'
             END AS reason
-            FROM ({_sql(log_format)})
+            FROM ({_format_sql(log_format)})
             """,
             params=context.parameters(log_format),
         ).to_arrow_table()
