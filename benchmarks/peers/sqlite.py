@@ -8,7 +8,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.peers import Rows, World, condition, filled, statements
-from data.visits import VISITS
 from queries import Scope
 
 
@@ -38,11 +37,12 @@ class SQLite:
         database = sqlite3.connect(path)
         database.execute("PRAGMA journal_mode = OFF")
         database.execute(self._texts["visits"])
-        holes = ", ".join("?" * (len(VISITS) + 2))
+        columns = [name for _, name, *_ in database.execute("PRAGMA table_info(visits)")]
+        holes = ", ".join("?" * len(columns))
         manifest = world.lake.manifest
         for file in (file for name in manifest.organizations() for file in manifest.live_files(name)):
             table = pq.ParquetFile(world.lake.root / file.path).read()
-            rows = zip(*(_values(table[name]) for name in VISITS.names), strict=True)
+            rows = zip(*(_values(table[name]) for name in columns[2:]), strict=True)
             head = (file.organization, file.day.isoformat())
             database.executemany(f"INSERT INTO visits VALUES ({holes})", (head + row for row in rows))
         database.executescript(self._texts["indexes"])

@@ -21,6 +21,7 @@ from data.visits import AI_CATEGORIES, BOT_CATEGORIES, CONFIDENCE_SCORES, OTHER_
 from queries import (
     CACHE_STATS,
     CATALOG,
+    ENDPOINTS,
     ENTRIES,
     JOBS,
     Entry,
@@ -291,7 +292,7 @@ def test_the_split_of_categories_is_the_same_in_sql(warehouse, category):
 
 def test_the_catalogue_has_the_contracts_routes_and_no_more():
     assert [entry.name for entry in CATALOG] == CONTRACT
-    assert list(ENTRIES) == CONTRACT[:-1]
+    assert list(ENDPOINTS) == CONTRACT[:-1]
     assert (CACHE_STATS.name, JOBS.name) == ("cache-stats", "jobs")
 
 
