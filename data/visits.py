@@ -86,6 +86,7 @@ COLUMNS: Final = (
     Column("visitor", pa.uint64(), "a salted hash of the day; null without a client's address", "visitor"),
     Column("is_malicious", pa.bool_(), "whether only probes for weaknesses ask for the path", "target"),
     Column("rules_version", _TEXT, "of the rules that classified it", "rules", has_statistics=True),
+    Column("protocol", _TEXT, "the HTTP version, such as HTTP/2; null where the log has none", "request", since=2),
 )
 """The columns of a visit, declared here only: whoever needs a list of them derives it from this one.
 

@@ -183,7 +183,9 @@ CATALOG: Final = (
 ENDPOINTS: Final = {entry.name: entry for entry in CATALOG if entry is not CACHE_STATS}
 """The entries that routes serve and the lake answers, by name."""
 
-WITHOUT_ROUTE: Final[tuple[Entry, ...]] = ()
+WITHOUT_ROUTE: Final = (
+    rows("protocols", f.PROTOCOL, f.VISITS, f.PERCENTAGE, f.HUMAN_CLICKS, f.AI_VISITS, f.UNIQUE_VISITORS),
+)
 """Answers that only `traffic query` prints: the contract's routes are complete."""
 
 ENTRIES: Final = ENDPOINTS | {entry.name: entry for entry in WITHOUT_ROUTE}

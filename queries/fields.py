@@ -95,6 +95,7 @@ VALUE_PERCENTAGE = Field("value_percentage", NUMBER, "share of the estimated val
 CURRENCY = Field("currency", TEXT, "currency of the values")
 OPERATING_SYSTEM = Field("operating_system", TEXT, "family of the operating system")
 BROWSER = Field("browser", TEXT, "family of the browser")
+PROTOCOL = Field("protocol", TEXT, "HTTP version, such as HTTP/2")
 DAYS_IN_RANGE = Field("days_in_range", COUNT, "how many such days the range holds")
 RANK = Field("rank", COUNT, "1 is the busiest")
 PERIOD = Field("period", TEXT, "weekday or weekend")

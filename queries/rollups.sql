@@ -20,6 +20,7 @@ SELECT unnest(CAST(NULL AS STRUCT(
     operating_system VARCHAR,
     browser VARCHAR,
     country VARCHAR,
+    protocol VARCHAR,
     referrer VARCHAR,
     referrer_type VARCHAR,
     utm_source VARCHAR,

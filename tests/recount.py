@@ -336,6 +336,11 @@ def _devices(question: Question) -> list[Row]:
     return _ranked(question.visits, _by("device_type"), *fields)
 
 
+def _protocols(question: Question) -> list[Row]:
+    fields = ("visits", "percentage", "human_clicks", "ai_visits", "unique_visitors")
+    return _ranked(question.visits, _by("protocol"), *fields)
+
+
 def _operating_systems(question: Question) -> list[Row]:
     fields = ("visits", "percentage", "human_clicks", "unique_visitors")
     return _ranked(_of(question.visits, *PEOPLE), _by("operating_system"), *fields)
@@ -481,4 +486,5 @@ ENTRIES: Final[dict[str, Callable[[Question], Any]]] = {
     "domain-breakdown": _domain_breakdown,
     "bot-traffic": _bot_traffic,
     "filter-values": _filter_values,
+    "protocols": _protocols,
 }

@@ -44,7 +44,7 @@ Columns = dict[str, pa.Array]
 _CLASSIFY_LOCK: Final = threading.Lock()
 """Two threads that classify at once hand the interpreter lock to and fro: every pattern then waits for it."""
 
-_ENCODED_COLUMNS: Final = ("day", "domain", "ip", "country", "method", "target", "referrer", "user_agent")
+_ENCODED_COLUMNS: Final = ("day", "domain", "ip", "country", "method", "target", "protocol", "referrer", "user_agent")
 _TARGET_COLUMNS: Final = columns_filled_by("target")
 _ORIGIN_COLUMNS: Final = columns_filled_by("referrer", "campaign")
 
@@ -93,6 +93,7 @@ class VisitBuilder:
             (encoded["domain"].indices, {"domain": _or_null(encoded["domain"].dictionary, tenant.domain)}),
             (encoded["user_agent"].indices, {"user_agent": _or_null(encoded["user_agent"].dictionary)}),
             (encoded["method"].indices, {"method": encoded["method"].dictionary}),
+            (encoded["protocol"].indices, {"protocol": _or_null(encoded["protocol"].dictionary)}),
             (encoded["target"].indices, {name: targets[name] for name in _TARGET_COLUMNS}),
             *self._classify(encoded, targets),
         ]:

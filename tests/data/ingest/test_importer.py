@@ -158,6 +158,7 @@ def test_a_line_becomes_exactly_this_visit(lake, load):
         "short_code": "abc",
         "path": "/abc",
         "method": "GET",
+        "protocol": "HTTP/2",
         "status": 301,
         "bot_category": "human",
         "agent_kind": None,

@@ -120,7 +120,9 @@ def only(lake):
 
 
 def counted(visits):
-    return Counter(tuple(sorted(visit.items(), key=str)) for visit in visits)
+    """The visits by all that a sender can report; only a log has the protocol."""
+    known = ({name: value for name, value in visit.items() if name != "protocol"} for visit in visits)
+    return Counter(tuple(sorted(visit.items(), key=str)) for visit in known)
 
 
 # The same request, in a log and in JSON
