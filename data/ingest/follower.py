@@ -22,12 +22,13 @@ import pyarrow.compute as pc
 
 from data.errors import BadInput
 from data.ingest.block_reader import BlockReader, BlockResult
-from data.ingest.importer import Importer, Options, Progress, initial_format
+from data.ingest.importer import Importer, Options, initial_format
 from data.ingest.rotation import LATE_SECONDS, Mark, RotatedFiles
 from data.ingest.tail import ReadPosition, Tail
 from data.ingest.visitor_ids import delete_old_salts
 from data.logs.formats import has_text
 from data.logs.source import Block
+from data.progress import Progress
 from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.manifest import Batch

@@ -20,6 +20,7 @@ from data.ingest.pipeline import Rules
 from data.ingest.visitor_ids import daily_salts
 from data.logs.formats import has_text
 from data.logs.source import Block, Content, blocks, identify
+from data.progress import Progress
 from data.rules.classifier import Classifier
 from data.rules.geoip import CountryDatabase
 from data.rules.ip_lists import Network
@@ -31,9 +32,6 @@ from data.store.landing import Landing
 from data.store.manifest import Batch
 
 __all__ = ["Importer", "Options", "Summary"]
-
-Progress = Callable[[int, int], None]
-"""Called with the bytes done so far and the bytes to do."""
 
 MAX_PARALLEL_BLOCKS: Final = 2
 """Blocks read side by side, each on a core of its own but for the moments in which Python looks at distinct values."""

@@ -17,9 +17,10 @@ from sqlite3 import IntegrityError
 from typing import Final, NamedTuple
 
 from data.errors import BadInput
-from data.ingest.importer import Importer, Options, Progress, Summary
+from data.ingest.importer import Importer, Options, Summary
 from data.ingest.tail import Tail
 from data.logs.source import Content, identify
+from data.progress import Progress
 from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.manifest import Batch

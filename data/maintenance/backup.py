@@ -7,13 +7,14 @@ import hashlib
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from data.errors import BadInput, Conflict, LakeDamaged
 from data.maintenance.verification import DATABASES, integrity_error
+from data.progress import Progress
 from data.store.files import move_durably
 from data.store.lake import Lake
 
@@ -24,9 +25,6 @@ _MANIFEST, _CONTROL = DATABASES
 _FOLDERS: Final = ("links", "ip-lists", "rejects")
 """What is copied as it lies. Every file in it is replaced as a whole, so that a copy is whole, too."""
 _LIVE: Final = "SELECT path, visits, bytes, sha256 FROM files WHERE deletable_at IS NULL ORDER BY path"
-
-Progress = Callable[[int, int], None]
-"""Called with the bytes copied so far and the bytes to copy."""
 
 
 class BackupResult(NamedTuple):

@@ -15,7 +15,8 @@ from typing import Final
 import duckdb
 
 from data.errors import Conflict
-from data.maintenance.rewriting import Partition, Progress, partitions, readable, rewrite_each, rewriting_engine
+from data.maintenance.rewriting import Partition, partitions, readable, rewrite_each, rewriting_engine
+from data.progress import Progress
 from data.sql import read_sql
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits

@@ -16,6 +16,7 @@ import duckdb
 from data.errors import TrafficError
 from data.maintenance.compaction import Compactor
 from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine
+from data.progress import Progress
 from data.sql import read_sql
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
@@ -27,9 +28,6 @@ GRACE: Final = timedelta(seconds=15)
 
 An analyst's shell that was given their names loses them then: erased is erased.
 """
-
-Progress = Callable[[int, int], None]
-"""Called with the partitions done so far and the partitions to do."""
 
 
 class FilesInUse(TrafficError):

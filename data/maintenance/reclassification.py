@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from data.ingest.dictionary import text_columns
 from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine
+from data.progress import Progress
 from data.rules.classifier import Classifier, Request
 from data.rules.ip_verification import apply_verdict
 from data.sql import read_sql
@@ -23,9 +24,6 @@ from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
 from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 from data.visits import Classification
-
-Progress = Callable[[int, int], None]
-"""Called with the visits looked at so far and the visits there are."""
 
 
 class Move(NamedTuple):

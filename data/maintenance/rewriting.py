@@ -9,13 +9,11 @@ from typing import Final, NamedTuple, TypeVar
 import duckdb
 
 from data.errors import Conflict, LakeDamaged
+from data.progress import Progress
 from data.store.lake import Lake
 from data.store.manifest import LandedFile
 
 Part = TypeVar("Part")
-
-Progress = Callable[[int, int], None]
-"""Called with the parts done so far and the parts to do."""
 
 MEMORY: Final = "512MB"
 """What an engine may use before it spills into the lake's staging folder."""

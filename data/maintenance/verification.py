@@ -4,7 +4,6 @@ Damage is reported and left as it is; copies to restore from are made in backup.
 """
 
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data.errors import LakeDamaged
+from data.progress import Progress
 from data.store.files import version_of
 from data.store.lake import LINKS, Lake
 from data.store.manifest import LandedFile
@@ -23,9 +23,6 @@ from data.visits import VISITS, version_problem, visits_schema
 
 DATABASES: Final = ("manifest.sqlite", "control.sqlite")
 """What SQLite keeps of a lake, apart from the salts, which may be lost."""
-
-Progress = Callable[[int, int], None]
-"""Called with the bytes checked so far and the bytes to check."""
 
 
 class Finding(NamedTuple):
