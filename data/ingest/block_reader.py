@@ -72,7 +72,7 @@ class BlockResult:
     block: Block
     visits: pa.Table  # `day` and the columns of VISITS, sorted by day, short code and time
     lines: int
-    repaired: int  # lines with an unescaped quote
+    repaired: int  # lines without their closing quote
     without_user_agent: int
     rejects: list[tuple[int, str]]  # line number and reason
 

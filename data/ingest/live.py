@@ -95,7 +95,7 @@ class LiveIngest:
         self._lists_changed_at = 0
         self._refresh(now())
 
-    def land(self, sent: Sequence[Submission]) -> list[IngestResult]:
+    def land(self, submissions: Sequence[Submission]) -> list[IngestResult]:
         """Classify the visits of several submissions and store them durably in one transaction.
 
         Invalid rows are refused one by one. Raises sqlite3.OperationalError or OSError when the disk fails; then
@@ -104,11 +104,14 @@ class LiveIngest:
         now = self._now()
         self._refresh(now)
         facts: defaultdict[str, list[ReportedVisit]] = defaultdict(list)
-        landed = [_parse_rows(one.rows, now.replace(tzinfo=None), facts[one.organization]) for one in sent]
-        visits = {organization: self._packed(shared, organization) for organization, shared in facts.items() if shared}
+        naive_now = now.replace(tzinfo=None)
+        results = [
+            _parse_rows(submission.rows, naive_now, facts[submission.organization]) for submission in submissions
+        ]
+        visits = {organization: self._packed(valid, organization) for organization, valid in facts.items() if valid}
         if visits:
             pending.enqueue(self._lake.manifest, visits, now)
-        return landed
+        return results
 
     def _refresh(self, now: datetime) -> None:
         """Once per REFRESH_AFTER, drop cached salts and reload the IP lists if they have changed."""
