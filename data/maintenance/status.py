@@ -152,19 +152,19 @@ def _span(path: Path) -> tuple[datetime, datetime] | None:
 
 
 def _total(holdings: Iterable[OrganizationStatus]) -> OrganizationStatus:
-    every = list(holdings)
+    rows = list(holdings)
     return OrganizationStatus(
-        files=sum(one.files for one in every),
-        visits=sum(one.visits for one in every),
-        bytes=sum(one.bytes for one in every),
-        first_day=min((one.first_day for one in every if one.first_day), default=None),
-        last_day=max((one.last_day for one in every if one.last_day), default=None),
-        first_visit_at=min((one.first_visit_at for one in every if one.first_visit_at), default=None),
-        last_visit_at=max((one.last_visit_at for one in every if one.last_visit_at), default=None),
-        open_files=sum(one.open_files for one in every),
-        unmerged_days=sum(one.unmerged_days for one in every),
-        pending_visits=sum(one.pending_visits for one in every),
-        oldest_pending_at=min((one.oldest_pending_at for one in every if one.oldest_pending_at), default=None),
+        files=sum(row.files for row in rows),
+        visits=sum(row.visits for row in rows),
+        bytes=sum(row.bytes for row in rows),
+        first_day=min((row.first_day for row in rows if row.first_day), default=None),
+        last_day=max((row.last_day for row in rows if row.last_day), default=None),
+        first_visit_at=min((row.first_visit_at for row in rows if row.first_visit_at), default=None),
+        last_visit_at=max((row.last_visit_at for row in rows if row.last_visit_at), default=None),
+        open_files=sum(row.open_files for row in rows),
+        unmerged_days=sum(row.unmerged_days for row in rows),
+        pending_visits=sum(row.pending_visits for row in rows),
+        oldest_pending_at=min((row.oldest_pending_at for row in rows if row.oldest_pending_at), default=None),
     )
 
 
