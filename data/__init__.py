@@ -1,6 +1,6 @@
-"""Floor 0: what a visit is, how it is classified and how it lands. These are its public names.
+"""Floor 0: what a visit is, how it is classified and how it is stored. These are its public names.
 
-The parts that import logs (importing, classify, sample) are asked for by module, as loading their rules takes time.
+Everything else is imported from its module, such as data.ingest.importer: loading the rules takes time.
 """
 
 from data.errors import BadInput, LakeDamaged, TrafficError

@@ -1,15 +1,15 @@
-"""Everything that can go wrong on this floor and above, as one tree.
+"""The project's exceptions, as one tree.
 
 TrafficError
-├── BadInput     what the caller gave cannot be used; nothing was changed
-├── LakeDamaged  what lies on disk cannot be trusted; nothing was served
-│   └── NewerVersion  it is sound, but a newer version of this program wrote it
-└── Conflict     somebody else changed the same files; nothing was changed, try again
+├── BadInput     the caller's input is invalid; nothing was changed
+├── LakeDamaged  data on disk is missing or damaged; nothing was served
+│   └── NewerVersion  the data is intact, but a newer version of this program wrote it
+└── Conflict     another process changed the same files; nothing was changed, try again
 """
 
 
 class TrafficError(Exception):
-    """Root of the project's own errors. The text is one sentence that names culprit and remedy."""
+    """Base class of the project's exceptions. The message is one sentence: what is wrong and what to do about it."""
 
 
 class BadInput(TrafficError):
@@ -21,8 +21,8 @@ class LakeDamaged(TrafficError):
 
 
 class NewerVersion(LakeDamaged):
-    """What lies on disk was written by a newer version of this program, which alone can read it."""
+    """Data on disk was written by a newer version of this program, and this one cannot read it."""
 
 
 class Conflict(TrafficError):
-    """Somebody else changed the same files at the same time."""
+    """Another process or thread changed the same files at the same time."""

@@ -1,8 +1,8 @@
-"""A seeded sample of traffic to short links, as log lines, shaped like the real thing.
+"""Generates realistic sample traffic to short links, as log lines in the vhost-combined format.
 
-People come by day and in the week, automata at any hour; a few links are hot; AI traffic grows; now and
-then a link is shared and bursts. The lines are in the vhost-combined format and go the way of real input.
-Addresses are of ranges kept for documentation and benchmarks (RFC 2544, RFC 3849): nobody's.
+People visit mostly by day and on weekdays, bots at any hour; a few links get most visits; AI traffic grows; now and
+then a link goes viral for a day. Addresses are from ranges reserved for documentation and benchmarks (RFC 2544,
+RFC 3849). The same seed gives the same lines.
 """
 
 import csv
@@ -88,14 +88,14 @@ STRAYS: Final = (
 
 MIX: Final = (("people", 62), ("referred", 3), ("assistants", 6), ("trainers", 8), ("coders", 1), ("others", 20))
 GROWTH: Final = {"referred": 1.8, "assistants": 1.9, "trainers": 1.3, "coders": 2.6}
-"""How many times as much of it there is at the end of the sample as at its beginning."""
+"""The factor by which a kind of traffic grows from the beginning of the sample to its end."""
 
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 @dataclass(frozen=True)
 class Sample:
-    """How much traffic to make. The same numbers always give the same lines."""
+    """How much traffic to generate. Equal samples always give the same lines."""
 
     visits: int
     last_day: date
@@ -104,9 +104,9 @@ class Sample:
     seed: int = 20
 
     def lines(self) -> Iterator[str]:
-        """Log lines without their newlines, in the order of time."""
-        for n, (day, visits) in enumerate(self.daily()):
-            yield from _Day(self, n, day).lines(visits)
+        """Log lines without their newlines, ordered by time."""
+        for number, (day, visits) in enumerate(self.daily()):
+            yield from _Day(self, number, day).lines(visits)
 
     def daily(self) -> list[tuple[date, int]]:
         """Every day with its number of visits, the first day first."""
@@ -123,7 +123,7 @@ class Sample:
             file.writelines(f"{line}\n" for line in self.lines())
 
     def write_links(self, path: Path) -> None:
-        """Write the links that the lines ask for as CSV, as `import_links` reads it."""
+        """Write the links that the lines request as a CSV file for `import_links`."""
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(("short_code", "target_url", "created_at"))
@@ -132,7 +132,7 @@ class Sample:
                 writer.writerow((code, f"https://www.example.com/articles/{code}", f"{created.isoformat()}Z"))
 
     def codes(self) -> list[str]:
-        """The short codes, hottest first."""
+        """The short codes, most visited first."""
         random = Random(f"codes {self.seed}")
         letters = "abcdefghjkmnpqrstuvwxyzABCDEFGHJKMNPQRSTUVWXYZ23456789"
         codes: dict[str, None] = {}
@@ -142,12 +142,12 @@ class Sample:
 
 
 def link_weights(links: int) -> list[float]:
-    """How often each link is asked for, the hottest first."""
+    """The relative frequency of each link, most visited first."""
     return [1 / (rank + 1) ** 0.9 for rank in range(links)]
 
 
 def bursts(number: int) -> bool:
-    """Whether a link is shared on the day of that number and draws a crowd."""
+    """Whether a link goes viral on the day of this number, counted from 0."""
     return number % _BURST_EVERY == _BURST_EVERY - 3
 
 
@@ -166,7 +166,7 @@ class _Day:
         self._burst = self._random.choice(self._codes) if bursts(number) else None
 
     def lines(self, count: int) -> Iterator[str]:
-        """`count` lines in the order of time."""
+        """`count` lines, ordered by time."""
         kinds = [kind for kind, _ in MIX]
         weights = [weight * (1 + (GROWTH.get(kind, 1) - 1) * self._progress) for kind, weight in MIX]
         counts = dict.fromkeys(kinds, 0)
@@ -181,52 +181,52 @@ class _Day:
     def _people(self, count: int) -> Iterator[tuple[int, str]]:
         referrers = self._weighted(REFERRERS, count)
         queries = self._weighted(CAMPAIGNS, count)
-        newcomers = self._number * (count // 8)  # a quarter of the people change from day to day
-        people = self._random.choices(range(newcomers, newcomers + max(1, count // 2)), k=count)
+        first = self._number * (count // 8)  # a quarter of the people change from day to day
+        people = self._random.choices(range(first, first + max(1, count // 2)), k=count)
         return self._requests(HUMAN_HOURS, map(self._person, people), referrers, queries, count)
 
     def _referred(self, count: int) -> Iterator[tuple[int, str]]:
-        signs = self._random.choices(AI_REFERRERS, [weight for *_, weight in AI_REFERRERS], k=count)
+        rows = self._random.choices(AI_REFERRERS, [weight for *_, weight in AI_REFERRERS], k=count)
         people = self._random.choices(range(10**6, 10**6 + max(1, count)), k=count)
-        referrers, queries = [sign[0] for sign in signs], [sign[1] for sign in signs]
+        referrers, queries = [row[0] for row in rows], [row[1] for row in rows]
         return self._requests(HUMAN_HOURS, map(self._person, people), referrers, queries, count)
 
     def _assistants(self, count: int) -> Iterator[tuple[int, str]]:
-        return self._automata(ASSISTANTS, count, HUMAN_HOURS)
+        return self._bots(ASSISTANTS, count, HUMAN_HOURS)
 
     def _trainers(self, count: int) -> Iterator[tuple[int, str]]:
-        return self._automata(TRAINERS, count, FLAT_HOURS)
+        return self._bots(TRAINERS, count, FLAT_HOURS)
 
     def _coders(self, count: int) -> Iterator[tuple[int, str]]:
-        return self._automata(CODERS, count, HUMAN_HOURS)
+        return self._bots(CODERS, count, HUMAN_HOURS)
 
     def _others(self, count: int) -> Iterator[tuple[int, str]]:
-        return self._automata(OTHERS, count, FLAT_HOURS)
+        return self._bots(OTHERS, count, FLAT_HOURS)
 
-    def _automata(
+    def _bots(
         self, agents: tuple[tuple[str, int], ...], count: int, hours: tuple[int, ...]
     ) -> Iterator[tuple[int, str]]:
-        seats = self._random.choices(range(64), k=count)
+        hosts = self._random.choices(range(64), k=count)
         names = self._weighted(agents, count)
-        callers = ((f"198.18.{len(name) % 256}.{seat}", name) for name, seat in zip(names, seats, strict=True))
-        return self._requests(hours, callers, ["-"] * count, [""] * count, count)
+        clients = ((f"198.18.{len(name) % 256}.{host}", name) for name, host in zip(names, hosts, strict=True))
+        return self._requests(hours, clients, ["-"] * count, [""] * count, count)
 
     def _requests(
         self,
         hours: tuple[int, ...],
-        callers: Iterator[tuple[str, str]],
+        clients: Iterator[tuple[str, str]],
         referrers: list[str],
         queries: list[str],
         count: int,
     ) -> Iterator[tuple[int, str]]:
-        """(second of the day, line with @ for its time) of `count` requests."""
+        """`count` requests, each as (second of the day, log line with @ instead of its time)."""
         random = self._random
         starts = random.choices(range(0, 86_400, 3_600), hours, k=count)
         seconds = random.choices(range(3_600), k=count)
         domains = random.choices(DOMAINS, DOMAIN_WEIGHTS, k=count)
         paths = self._paths(count)
         for start, second, domain, path, (ip, agent), referrer, query in zip(
-            starts, seconds, domains, paths, callers, referrers, queries, strict=True
+            starts, seconds, domains, paths, clients, referrers, queries, strict=True
         ):
             status = 302 if path[0] == "+" else 404
             target = f"/{path[1:]}?{query}" if query else f"/{path[1:]}"
@@ -236,7 +236,7 @@ class _Day:
             )
 
     def _paths(self, count: int) -> list[str]:
-        """Short codes marked with +, and now and then a path that is no link, marked with /."""
+        """Short codes after a +, and in 3 of 100 cases a path that is not a link."""
         codes = self._random.choices(self._codes, cum_weights=self._code_weights, k=count)
         chances = self._random.choices(range(100), k=count)
         strays = self._weighted(STRAYS, count)
@@ -247,7 +247,7 @@ class _Day:
         ]
 
     def _person(self, number: int) -> tuple[str, str]:
-        """The address and browser of the person of that number."""
+        """The IP address and user agent of the person with this number."""
         if number in self._known:
             return self._known[number]
         random = Random(number * 1_000_003 + self._sample.seed)
@@ -263,7 +263,7 @@ class _Day:
 
 
 def browser_of(platform: str, random: Random) -> str:
-    """The user agent of some browser on a platform."""
+    """A random browser's user agent on a platform."""
     major, build = random.randrange(120, 157), f"{random.randrange(1_000, 7_000)}.{random.randrange(300)}"
     if platform.startswith(("iPhone", "iPad")):
         webkit = "AppleWebKit/605.1.15 (KHTML, like Gecko)"

@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 import duckdb
 
 from data import Lake
-from data.maintenance.rewriting import Progress, rewrite_each, rewriting_engine
+from data.maintenance.rewriting import rewrite_each, rewriting_engine
+from data.progress import Progress
 from data.store.landing import new_path
 from data.store.manifest import LandedFile
 from data.store.rollups import (

@@ -12,7 +12,7 @@ import queries
 ROOT = Path(__file__).parent.parent
 FLOORS = ("data", "queries", "service")
 ROOF = ("tests", "benchmarks")
-GROUND = {"errors", "sample", "sql", "visits"}
+GROUND = {"errors", "progress", "sample", "sql", "visits"}
 ROOMS = {
     "rules": GROUND,
     "logs": GROUND,

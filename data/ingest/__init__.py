@@ -1,1 +1,1 @@
-"""Requests become visits: whole logs, growing logs and live visits, on their way to the store."""
+"""Builds visits from requests and hands them to the store: imports, followed logs and live visits."""

@@ -1,6 +1,6 @@
-"""From a block of log lines to classified visits: the lines are read here, who made them is told in pipeline.py.
+"""Turns a block of log lines into visits: parses the lines and passes the requests to pipeline.py.
 
-Where lines come from and where visits go is not here. Client addresses live in these two modules only, in memory.
+Client addresses of log lines are kept in memory only, in these two modules.
 """
 
 from dataclasses import dataclass, field
@@ -19,10 +19,10 @@ from data.visits import SHORT_CODE_PATTERN, check_organization
 
 @dataclass(frozen=True)
 class Options:
-    """How the lines of one import are to be understood. Raises BadInput when they cannot be."""
+    """The options of one import. Raises BadInput when they are invalid or contradict each other."""
 
     organization: str
-    domain: str = ""  # of lines that name none themselves
+    domain: str = ""  # of lines without a domain
     log_format: str = "auto"
     short_code_pattern: str = SHORT_CODE_PATTERN
     columns: formats.Columns = field(default_factory=formats.Columns)
@@ -35,19 +35,19 @@ class Options:
 
     @property
     def flag(self) -> str:
-        """The flag that says how to read the lines, and without which they cannot be read again; '' for none."""
+        """The command-line flag that is also needed to import later lines of this log; '' when none is needed."""
         if self.nginx_log_format:
             return "--log-format"
         return "--columns" if self.columns.renamed else ""
 
     @property
     def reader(self) -> str:
-        """The format that lines are read in, and the flag that this needs; auto when the lines are to tell."""
+        """The format of the lines, followed by its flag if it needs one; auto when it is to be detected."""
         log_format = formats.NGINX_LOG_FORMAT if self.nginx_log_format else self.log_format
         return log_format if log_format == "auto" else self.flagged(log_format)
 
     def flagged(self, log_format: str) -> str:
-        """A format by its name, and the flag that it needs to be read again."""
+        """The name of a format, followed by its flag if it needs one."""
         return f"{log_format} {self.flag}".rstrip()
 
     def _check_format(self) -> None:
@@ -67,24 +67,24 @@ class Options:
 
 @dataclass(frozen=True)
 class BlockResult:
-    """What one block of a log came to."""
+    """The visits of one block of a log, and statistics on its lines."""
 
     block: Block
     visits: pa.Table  # `day` and the columns of VISITS, sorted by day, short code and time
     lines: int
-    repaired: int
+    repaired: int  # lines without their closing quote
     without_user_agent: int
     rejects: list[tuple[int, str]]  # line number and reason
 
 
 class BlockReader:
-    """Reads blocks, one at a time. Several readers may share a classifier and run side by side."""
+    """Reads one block at a time. Several readers may share a classifier and run in parallel."""
 
     def __init__(self, rules: Rules) -> None:
         self._engine = duckdb.connect()
-        self._engine.execute("SET threads = 1")  # blocks are read side by side: there is a reader for each core
+        self._engine.execute("SET threads = 1")  # blocks are read in parallel, with one reader for each core
         self._engine.execute("SET TimeZone = 'UTC'")
-        self._engine.execute("SET temp_directory = ''")  # what is read holds addresses: nothing of it may spill to disk
+        self._engine.execute("SET temp_directory = ''")  # lines contain IP addresses, which must not be spilled to disk
         self._line_reader = formats.LineReader(self._engine)
         self._visit_builder = VisitBuilder(self._engine, rules)
 
@@ -93,9 +93,9 @@ class BlockReader:
         self._engine.close()
 
     def resolve_format(self, block: Block, log_format: str, options: Options) -> str:
-        """The format to read a log in, seen from this block if it is auto.
+        """`log_format`, or if it is auto, the format detected from this block.
 
-        Raises BadInput when none explains the block, or when it lacks a column that the format needs.
+        Raises BadInput when no format matches, or when the block lacks a column that the format needs.
         """
         lines, context = formats.first_lines(block.text, block.first_line), _context(block, options)
         if log_format == "auto":
@@ -104,29 +104,26 @@ class BlockReader:
         return log_format
 
     def read(self, block: Block, log_format: str, options: Options) -> BlockResult:
-        """The visits of a block's lines in a format, and which lines are none.
-
-        While the format is auto there were no lines yet, directives at most.
-        """
-        log_format = "w3c" if log_format == "auto" else log_format
+        """Parse and classify the lines of a block. Lines that cannot be parsed are in `rejects`."""
+        log_format = "w3c" if log_format == "auto" else log_format  # auto: there are only directives so far
         lines = formats.split_lines(block.text, block.first_line)
         requests = self._line_reader.read(lines, log_format, _context(block, options))
-        readable, rejects = _parted(requests)
+        readable, rejects = _split_rejects(requests)
         repaired = pc.sum(readable["is_repaired"]).as_py() or 0
-        nameless = pc.sum(pc.equal(readable["user_agent"], "")).as_py() or 0
+        without_user_agent = pc.sum(pc.equal(readable["user_agent"], "")).as_py() or 0
         tenant = Tenant(options.organization, options.domain, options.short_code_pattern)
         return BlockResult(
-            block, self._visit_builder.visits(readable, tenant), len(requests), repaired, nameless, rejects
+            block, self._visit_builder.visits(readable, tenant), len(requests), repaired, without_user_agent, rejects
         )
 
 
-def _parted(requests: pa.Table) -> tuple[pa.Table, list[tuple[int, str]]]:
-    """The requests that could be read, and the numbers of the other lines with the reasons."""
+def _split_rejects(requests: pa.Table) -> tuple[pa.Table, list[tuple[int, str]]]:
+    """The requests that could be parsed, and the line numbers of the others with the reasons."""
     reason = requests["reason"]
     if reason.null_count == len(reason):
         return requests, []
-    refused = requests.filter(reason.is_valid()).sort_by("number")
-    rejects = zip(refused["number"].to_pylist(), refused["reason"].to_pylist(), strict=True)
+    rejected = requests.filter(reason.is_valid()).sort_by("number")
+    rejects = zip(rejected["number"].to_pylist(), rejected["reason"].to_pylist(), strict=True)
     return requests.filter(reason.is_null()), list(rejects)
 
 

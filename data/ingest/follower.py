@@ -1,9 +1,8 @@
-"""A log that is followed: what is new in it lands again and again, through rotation, exactly once.
+"""Follows a growing log: lands its new lines continuously and exactly once, across rotations.
 
-A followed log is a log imported bit by bit: where it was left stands in the manifest, written in the same transaction
-as the visits, as an import of its first so many bytes. An import of the same log, whatever its name by then, goes on
-from there, and so does whoever follows it next. How a growing file is read is in tail.py; files that rotation put
-aside are in rotation.py.
+A followed log is imported piece by piece: its position is stored in the manifest, in the same transaction as the
+visits, as an import of its first n bytes. Any later import or follower of the same content continues there, whatever
+the file is called by then. tail.py reads the growing file; rotation.py handles rotated files.
 """
 
 import csv
@@ -22,38 +21,40 @@ import pyarrow.compute as pc
 
 from data.errors import BadInput
 from data.ingest.block_reader import BlockReader, BlockResult
-from data.ingest.importer import Importer, Options, Progress, initial_format
+from data.ingest.importer import Importer, Options, initial_format
 from data.ingest.rotation import LATE_SECONDS, Mark, RotatedFiles
 from data.ingest.tail import ReadPosition, Tail
 from data.ingest.visitor_ids import delete_old_salts
 from data.logs.formats import has_text
 from data.logs.source import Block
+from data.progress import Progress
 from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.manifest import Batch
 
 MIN_SAMPLE_LINES: Final = 100
-"""Fewer lines may happen to look like another format: the next ones are asked again."""
+"""A format detected from fewer lines may be wrong, so it is detected again from the next ones."""
 SALTS_SECONDS: Final = 900
-"""How often old salts are looked for, whether anything lands or not."""
+"""How often old salts are deleted, even when nothing lands."""
 MARKS: Final = 128
+"""The number of marks that are remembered."""
 
 
 @dataclass
 class FollowTotals:
-    """What has landed since the start."""
+    """Statistics since the start of the program."""
 
     visits: int = 0
     lines: int = 0
     rejected: int = 0
     rejects_file: Path | None = None  # the newest
     last_visit_at: datetime | None = None
-    position: int = 0  # how far the log that is written to now is read
-    size: int = 0
+    position: int = 0  # in the current log, up to which it has been read
+    size: int = 0  # of the current log
 
 
 class Follower:
-    """Follows one log, tick by tick. What the operator should know is told in whole sentences."""
+    """Follows one log. `notify` receives messages for the operator, in whole sentences."""
 
     def __init__(
         self,
@@ -66,10 +67,10 @@ class Follower:
         progress: Progress | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Raises BadInput for what cannot be followed. A log that is not there yet is waited for."""
+        """Raises BadInput for a file that cannot be followed. The log may be created later."""
         self.totals = FollowTotals()
         self.is_stopping = False
-        """Set it to let a tick end early, once what is under way has landed."""
+        """Set this to end a tick early, after the current block."""
         self._lake = lake
         self._importer = importer
         self._path = path
@@ -78,19 +79,19 @@ class Follower:
         self._progress = progress
         self._clock = clock
         self._rotated = RotatedFiles(lake, importer, path, options, notify)
-        self._late: list[Tail] = []  # of renamed logs, to which somebody may still write
+        self._late: list[Tail] = []  # renamed logs, to which servers may still write
         self._marks: deque[Mark] = deque(maxlen=MARKS)
         self._last_error = ""
         self._salts_due = 0.0
         self._reader: BlockReader | None = None
         self._ip_lists_changed_ns = 0
         self._is_new = not self._batches()
-        self._live = self._first()
+        self._live = self._open()
 
     def tick(self) -> None:
-        """Land what is new by now. What the disk refuses is told once, and tried again at the next tick.
+        """Land all new lines. A disk error is reported once, and retried at the next tick.
 
-        Raises BadInput when not a line can be read of a log of which nothing has landed yet.
+        Raises BadInput when nothing of the log has landed yet and none of its lines can be parsed.
         """
         try:
             self._tick()
@@ -110,7 +111,7 @@ class Follower:
         if self._reader:
             self._reader.close()
 
-    def _first(self) -> Tail | None:
+    def _open(self) -> Tail | None:
         if not self._path.parent.is_dir():
             raise BadInput(f"{self._path} cannot be followed: missing folder {self._path.parent}.")
         try:
@@ -145,11 +146,11 @@ class Follower:
             self._salts_due = self._clock() + SALTS_SECONDS
 
     def _detect_rotation(self) -> None:
-        """Find out whether the log's name stands for another file by now."""
+        """If the path now leads to another file, open that one and keep the old one for late lines."""
         live, file = self._live, None
         with suppress(FileNotFoundError):
-            found = self._path.stat()
-            file = found.st_dev, found.st_ino
+            status = self._path.stat()
+            file = status.st_dev, status.st_ino
         if live and file == live.file:
             return
         if live:
@@ -160,7 +161,7 @@ class Follower:
             self._live = Tail(self._path)
 
     def _follow(self, tail: Tail) -> None:
-        """Land what a log has by now; give it up when it is over."""
+        """Land the new lines of a log; close it after its deadline."""
         if tail.was_truncated():
             tail.reset()
             self._rotated.reset()
@@ -176,14 +177,14 @@ class Follower:
             self._late.remove(tail)
 
     def _land_next(self, tail: Tail, end: int, is_over: bool) -> bool:
-        """Land the next block of a log, if there is one, behind all that others have landed of it."""
+        """Land the next block of a log after what is imported already; return whether there was one."""
         with self._lake.write_lock():
             tail.resume(self._batches())
             self._mark(tail)
-            found = tail.read(end, is_over)
-            if found is None or tail.was_truncated():
+            block_and_position = tail.read(end, is_over)
+            if block_and_position is None or tail.was_truncated():
                 return False
-            self._land(tail, *found)
+            self._land(tail, *block_and_position)
         if self._progress:
             self._progress(tail.landed_bytes, end)
         return True
@@ -196,7 +197,7 @@ class Follower:
             len(part.visits), datetime.now(UTC), log_format,
         )  # fmt: skip
         batch = self._commit(tail, part, batch)
-        if not tail.batch:  # a copy may have been taken before anything landed
+        if not tail.batch:  # the first line identifies copies that are taken from now on
             start = block.text[: block.text.find(b"\n") + 1]
             self._marks.append((len(start), hashlib.sha256(start).hexdigest()))
         tail.accept(block, position, batch)
@@ -205,13 +206,13 @@ class Follower:
         self._count(tail, part)
 
     def _mark(self, tail: Tail) -> None:
-        """Remember what of a log has landed now: a copy of it that is no longer than later is known by this."""
+        """Remember the landed content of a log, by which a copy of it is recognized later."""
         if tail.batch and (mark := (tail.batch.size, tail.batch.sha256)) not in self._marks:
             self._marks.append(mark)
 
     def _commit(self, tail: Tail, part: BlockResult, batch: Batch) -> Batch:
         landing = Landing(self._lake, self._options.organization)
-        is_renamed = tail.deadline is not None  # then a packed copy may lack what comes now: it is to be known, too
+        is_renamed = tail.deadline is not None  # then keep the old batch: a compressed copy may lack these late lines
         before = None if is_renamed else tail.batch
         landing.batch = (before and before.id) or landing.batch
         try:
@@ -227,18 +228,18 @@ class Follower:
         return replace(batch, id=landing.batch)
 
     def _read(self, tail: Tail, block: Block) -> tuple[BlockResult, str]:
-        """What a block comes to, and the format in which to go on."""
+        """Read a block; return the result and the format for the next blocks."""
         reader, problem = self._current_reader(), ""
         before = log_format = initial_format(self._path, tail.batch, self._options)
         if before == "auto" and not block.finished:
-            log_format = tail.log_format  # a line that was cut may look like another format
+            log_format = tail.log_format  # an unfinished line may look like another format
         has_lines = has_text(block.text)
         if has_lines and (log_format == "auto" or not tail.batch):
             try:
                 log_format = reader.resolve_format(block, log_format, self._options)
             except BadInput as error:
                 problem = str(error)
-        fallback = "combined" if has_lines else "w3c"  # which knows directives
+        fallback = "combined" if has_lines else "w3c"  # w3c accepts directives
         part = reader.read(block, fallback if log_format == "auto" else log_format, self._options)
         if part.rejects and not len(part.visits) and not tail.batch:
             self._refuse(problem or f"none of its {part.lines:,} lines match the {log_format} format.")
@@ -246,7 +247,7 @@ class Follower:
         return part, before if before == "auto" and part.lines < MIN_SAMPLE_LINES else log_format
 
     def _current_reader(self) -> BlockReader:
-        """A reader with the lists of addresses as they are now."""
+        """A reader with the current IP lists."""
         changed_ns = self._lake.ip_lists.stat().st_mtime_ns
         if self._reader and changed_ns != self._ip_lists_changed_ns:
             self._reader.close()
@@ -256,13 +257,13 @@ class Follower:
         return self._reader
 
     def _refuse(self, problem: str) -> None:
-        """A log that is none from the start is a mistake of who gave it; later lines may be readable."""
+        """Raise BadInput if nothing of the log was read before; otherwise notify, since later lines may be valid."""
         if self._is_new:
             raise BadInput(f"{self._path}: {problem}")
         self._notify(f"{self._path}: {problem} Continuing with later lines.")
 
     def _count(self, tail: Tail, part: BlockResult) -> None:
-        """Add up what landed, and note the lines that could not be read by number and reason."""
+        """Update the totals, and append rejected lines to the rejects file by number and reason."""
         totals = self.totals
         totals.lines += part.lines
         totals.visits += len(part.visits)

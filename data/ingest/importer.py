@@ -1,4 +1,4 @@
-"""One log file on its way into the lake: identified, read block by block on both cores, landed as one batch."""
+"""Imports a log file into the lake: identifies its content, reads its blocks in parallel, lands them as one batch."""
 
 import csv
 import os
@@ -20,6 +20,7 @@ from data.ingest.pipeline import Rules
 from data.ingest.visitor_ids import daily_salts
 from data.logs.formats import has_text
 from data.logs.source import Block, Content, blocks, identify
+from data.progress import Progress
 from data.rules.classifier import Classifier
 from data.rules.geoip import CountryDatabase
 from data.rules.ip_lists import Network
@@ -32,23 +33,20 @@ from data.store.manifest import Batch
 
 __all__ = ["Importer", "Options", "Summary"]
 
-Progress = Callable[[int, int], None]
-"""Called with the bytes done so far and the bytes to do."""
-
 MAX_PARALLEL_BLOCKS: Final = 2
-"""Blocks read side by side, each on a core of its own but for the moments in which Python looks at distinct values."""
+"""Blocks that are read in parallel. More do not help: classifying distinct values holds the interpreter lock."""
 
 
 @dataclass
 class Summary:
-    """What an import did, for the person who started it."""
+    """The result of an import."""
 
     log_format: str = ""
     lines: int = 0
     visits: int = 0
     repaired: int = 0
     already_imported: bool = False
-    continued: bool = False  # an earlier import had read the beginning of this file
+    continued: bool = False  # the beginning of this file was imported before
     cut_short: bool = False
     without_user_agent: int = 0
     first_day: date | None = None
@@ -66,7 +64,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class _LogFile:
-    """A log file, what it holds, and the import that read its beginning already."""
+    """A log file, its content, and the earlier import of its beginning, if there is one."""
 
     path: Path
     content: Content
@@ -74,9 +72,9 @@ class _LogFile:
 
 
 class Importer:
-    """Imports logs into one lake. Loading the rules takes a moment, so one importer serves many files.
+    """Imports logs into one lake. Loading the rules is slow, so use one importer for many files.
 
-    Addresses of `proxies` are not those of clients: they say nothing of an agent's claim.
+    Addresses in `proxies` are not those of clients, so they neither verify nor contradict agents.
     """
 
     def __init__(
@@ -94,22 +92,22 @@ class Importer:
         self._countries = countries
 
     def reload_ip_lists(self) -> None:
-        """Take up the lists of addresses as they are in the lake now."""
+        """Reload the IP lists from the lake."""
         self._verifier = Verifier(snapshots(self._lake), self._proxies)
 
     def reader(self) -> BlockReader:
-        """A reader by this importer's rules, salts, lists and countries; to be closed by whoever asked for it."""
+        """A new reader with this importer's rules, salts, IP lists and country database. The caller closes it."""
         return BlockReader(Rules(self._classifier, self._salts, self._verifier, self._countries))
 
     def run(self, path: Path, options: Options, dry_run: bool = False, progress: Progress | None = None) -> Summary:
-        """Land what is new in a log; a content seen before changes nothing. All of it becomes visible at once.
+        """Import the lines of a log that were not imported before. They become visible all at once.
 
-        Raises BadInput for a file that cannot be read or that no format explains; then nothing was changed.
+        Raises BadInput for a file that cannot be read or that matches no format; then nothing was changed.
         """
         with self._lake.write_lock():
-            known = self._lake.manifest.batches(options.organization, options.domain)
-            content = identify(path, {batch.size for batch in known})
-            before = next((batch for batch in known if content.prefixes.get(batch.size) == batch.sha256), None)
+            batches = self._lake.manifest.batches(options.organization, options.domain)
+            content = identify(path, {batch.size for batch in batches})
+            before = next((batch for batch in batches if content.prefixes.get(batch.size) == batch.sha256), None)
             summary = Summary(cut_short=content.cut_short, continued=before is not None)
             if before and before.size == content.size:
                 summary.already_imported = True
@@ -118,7 +116,7 @@ class Importer:
         return summary
 
     def _run(self, log: _LogFile, options: Options, dry_run: bool, summary: Summary, progress: Progress | None) -> None:
-        """Stage what is new in a log and make it visible."""
+        """Stage the new part of a log and commit it."""
         landing = Landing(self._lake, options.organization)
         try:
             whole_size = self._stage(log, options, landing, summary, progress)
@@ -133,7 +131,7 @@ class Importer:
                     options.organization, options.domain, log.content.sha256, log.content.size, whole_size,
                     landing.visits, self._now(), summary.log_format if whole_size else "auto",
                 )  # fmt: skip
-                self._write_rejects(batch, summary)  # first: who is killed in between notes them once more
+                self._write_rejects(batch, summary)  # before the commit: after a crash, the next run writes them again
                 landing.commit(batch, log.before)
         finally:
             landing.discard()
@@ -141,7 +139,7 @@ class Importer:
     def _stage(
         self, log: _LogFile, options: Options, landing: Landing, summary: Summary, progress: Progress | None
     ) -> int:
-        """Stage every visit of the new part of a log; return where its last finished line ends."""
+        """Stage every visit of the new part of a log; return the offset after its last finished line."""
         start = end = log.before.whole_size if log.before else 0
         for part in self._parts(log, start, options, summary):
             self._land(part, landing, summary)
@@ -151,7 +149,7 @@ class Importer:
         return end
 
     def _parts(self, log: _LogFile, start: int, options: Options, summary: Summary) -> Iterator[BlockResult]:
-        """The blocks of a log from byte `start`, read side by side and given out in their order."""
+        """Read the blocks of a log from byte `start` in parallel; yield the results in order."""
         summary.log_format = initial_format(log.path, log.before, options)
         is_resolved = log.before is not None and summary.log_format != "auto"
         in_flight: deque[Future[BlockResult]] = deque()
@@ -187,7 +185,7 @@ class Importer:
         summary.contradicted.update(contradicted.to_pylist())
 
     def _write_rejects(self, batch: Batch, summary: Summary) -> None:
-        """Note every refused line by number and reason; not the line itself, for it may hold an address."""
+        """Write the number and the reason of every rejected line, but not the line, which may contain an IP address."""
         if not summary.rejects:
             return
         staged = self._lake.staging / f"rejects-{os.getpid()}.csv"
@@ -200,7 +198,10 @@ class Importer:
 
 
 def initial_format(path: Path, before: Batch | None, options: Options) -> str:
-    """The format to begin with: a log that has grown keeps that of its beginning."""
+    """The format from the options, or if it is auto, the format in which the log's beginning was imported.
+
+    Raises BadInput when the earlier import needed a flag that is missing now.
+    """
     log_format = before.log_format if before and options.reader == "auto" else options.reader
     flag = log_format.partition(" ")[2]
     if flag not in ("", options.flag):
@@ -209,7 +210,7 @@ def initial_format(path: Path, before: Batch | None, options: Options) -> str:
 
 
 class _ReaderPool(ExitStack):
-    """Readers for the blocks of one log, opened as they are needed: most logs have one block only."""
+    """Block readers for one log, opened on demand: most logs have only one block."""
 
     def __init__(self, open_reader: Callable[[], BlockReader]) -> None:
         super().__init__()
@@ -218,7 +219,7 @@ class _ReaderPool(ExitStack):
 
     @contextmanager
     def borrow(self) -> Iterator[BlockReader]:
-        """One that nobody else has meanwhile."""
+        """A reader for exclusive use inside the context."""
         try:
             reader = self._free.get_nowait()
         except Empty:

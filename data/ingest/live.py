@@ -1,6 +1,6 @@
-"""Requests that are reported while they happen: classified like the lines of a log, and kept until their file is due.
+"""Accepts visits that programs report one by one: classifies them like log lines and stores them as pending visits.
 
-What a sender may report is in reported.py. Client addresses live here in memory only.
+They are parsed by data/logs/reported.py. Client addresses are kept in memory only.
 """
 
 import logging
@@ -17,7 +17,7 @@ from data.errors import BadInput, LakeDamaged
 from data.ingest.visitor_ids import daily_salts, visitor_hash
 from data.logs.reported import ReportedVisit, Row, Submission, parse_reported
 from data.rules.bots import readable_user_agent
-from data.rules.classifier import Classifier, Request, merge
+from data.rules.classifier import Classifier, Request, combine
 from data.rules.geoip import CountryDatabase
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
@@ -28,48 +28,48 @@ from data.store.packing import Packed, pack
 from data.visits import SHORT_CODE_PATTERN, Classification, columns_filled_by
 
 MAX_DAYS: Final = 366
-"""Days of the visits that one sender reports at once: each day becomes a file."""
+"""The maximum number of days in one request, because each day becomes a file."""
 _LOG: Final = logging.getLogger(__name__)
 REFRESH_AFTER: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
 class Refused:
-    """A visit that cannot be taken, by its place in what was sent, from 0."""
+    """A visit that was refused, by its index in the request, from 0."""
 
     index: int
     error: str
 
 
 class IngestResult(NamedTuple):
-    """What became of what one sender reported."""
+    """How many visits of one submission were accepted, and which were refused."""
 
     accepted: int
     refused: list[Refused]
 
 
 class _UserAgent(NamedTuple):
-    """What a user agent tells."""
+    """A user agent and its classification."""
 
-    user_agent: str  # in readable form
+    user_agent: str  # unescaped
     classification: Classification
-    is_claim: bool  # which an address may confirm or contradict
+    is_claim: bool  # whether a client address can verify or contradict it
 
 
 _Origin = tuple[str | None, ...]
-"""The values of _ORIGIN: where a visit came from, and by which rules it was classified."""
+"""The values of the columns _ORIGIN: referrer, campaign and rules version."""
 _ORIGIN: Final = columns_filled_by("referrer", "campaign", "rules")
 _OWN: Final = (
     "visited_at", "domain", "short_code", "path", "method", "status", "country", "visitor", "is_malicious",
     "user_agent",
 )  # fmt: skip
-"""The columns that are a visit's own, in the order in which _row gives them; the others repeat in few combinations."""
+"""The columns that are stored for each visit, in the order of _row. The others have few distinct combinations."""
 _SharedKey = tuple[Classification, Classification, _Origin]
-"""What an agent tells, what the way it came tells, and where it came from."""
+"""Classification by user agent, classification by referral, and origin: one combination of the shared columns."""
 
 
 class LiveIngest:
-    """Takes visits into one lake. One thread at a time."""
+    """Stores reported visits in one lake. Not thread-safe."""
 
     def __init__(
         self,
@@ -95,22 +95,26 @@ class LiveIngest:
         self._lists_changed_at = 0
         self._refresh(now())
 
-    def land(self, sent: Sequence[Submission]) -> list[IngestResult]:
-        """Classify what was sent and make it durable, of all senders at once; what is wrong is refused row by row.
+    def land(self, submissions: Sequence[Submission]) -> list[IngestResult]:
+        """Classify the visits of several submissions and store them durably in one transaction.
 
-        Raises sqlite3.OperationalError or OSError when the disk fails; then nothing was kept.
+        Invalid rows are refused one by one. Raises sqlite3.OperationalError or OSError when the disk fails; then
+        nothing was stored.
         """
         now = self._now()
         self._refresh(now)
         facts: defaultdict[str, list[ReportedVisit]] = defaultdict(list)
-        landed = [_parse_rows(one.rows, now.replace(tzinfo=None), facts[one.organization]) for one in sent]
-        visits = {organization: self._packed(shared, organization) for organization, shared in facts.items() if shared}
+        naive_now = now.replace(tzinfo=None)
+        results = [
+            _parse_rows(submission.rows, naive_now, facts[submission.organization]) for submission in submissions
+        ]
+        visits = {organization: self._packed(valid, organization) for organization, valid in facts.items() if valid}
         if visits:
             pending.enqueue(self._lake.manifest, visits, now)
-        return landed
+        return results
 
     def _refresh(self, now: datetime) -> None:
-        """Forget what may have changed on disk: salts that are deleted, lists of addresses that are newer."""
+        """Once per REFRESH_AFTER, drop cached salts and reload the IP lists if they have changed."""
         if now - self._refreshed_at < REFRESH_AFTER:
             return
         self._refreshed_at, self._salts = now, {}
@@ -119,7 +123,7 @@ class LiveIngest:
             self._lists_changed_at = lists_changed_at
             try:
                 self._verifier = Verifier(snapshots(self._lake), self._proxies)
-            except LakeDamaged as error:  # no visit is worth less than what a list adds to it
+            except LakeDamaged as error:  # a damaged list must not stop the intake
                 _LOG.warning("%s The previously loaded IP lists stay in use until then.", error)
             self._user_agent.cache_clear()
 
@@ -128,7 +132,7 @@ class LiveIngest:
         shared: dict[_SharedKey, int] = {}
         rows = [self._row(fact, organization, salts, shared) for fact in facts]
         *own, numbers = zip(*rows, strict=True)
-        rows_shared = (merge(by_agent, by_referral) + origin for by_agent, by_referral, origin in shared)
+        rows_shared = (combine(by_agent, by_referral) + origin for by_agent, by_referral, origin in shared)
         columns_shared = zip(*rows_shared, strict=True)
         return pack(
             dict(zip(_OWN, own, strict=True)),
@@ -144,7 +148,7 @@ class LiveIngest:
     def _row(
         self, fact: ReportedVisit, organization: str, salts: dict[date, str], shared: dict[_SharedKey, int]
     ) -> tuple[Any, ...]:
-        """The values of _OWN, then the number of what is told of the visit, which this call may add to `told`."""
+        """The values of _OWN, then the index of the visit's shared columns, which are added to `shared` if missing."""
         domain, path, query = fact.target
         user_agent, classification, is_claim = self._user_agent(fact.user_agent)
         by_referral, origin = self._referral(fact.method, fact.referrer, query)
@@ -168,19 +172,19 @@ class LiveIngest:
         return _UserAgent(user_agent, classification, self._verifier.can_verify(classification))
 
     def _referral_uncached(self, method: str, referrer: str, query: str) -> tuple[Classification, _Origin]:
-        """What is said of a person who came like that; and where they came from."""
+        """The classification by referral, and the origin."""
         request = Request("", method, referrer, query)
         host, kind, utm = self._classifier.origin(request)
         return self._classifier.classify_referral(request), (host, kind, *utm, self._classifier.rules_version)
 
     def _match_path_uncached(self, path: str) -> tuple[str | None, bool]:
-        """The short code of a path, if it is one, and whether only probes ask for it."""
+        """The short code of a path, None when it has none, and is_malicious."""
         code = self._short_code.search(path)
         return (code[1] or None if code else None), self._probe.search(path) is not None
 
 
 def _parse_rows(rows: Sequence[Row], now: datetime, facts: list[ReportedVisit]) -> IngestResult:
-    """Add what can be read to `facts`, and tell what cannot."""
+    """Append the valid visits to `facts`; return how many there were and which rows were refused."""
     refused, days = [], set[date]()
     for index, row in enumerate(rows):
         try:

@@ -1,4 +1,4 @@
-"""Builds the visits of a block of requests; a value that repeats among them is looked at once.
+"""Builds the visits of a block of requests; every distinct value is processed only once.
 
 An example of three lines, by two of their columns. Each column is dictionary-encoded:
 
@@ -11,11 +11,11 @@ An example of three lines, by two of their columns. Each column is dictionary-en
     1. classify each dictionary entry   by_agent      Safari: human, desktop         GPTBot: ai_training, bot
                                         by_referral   chatgpt.com: ai_referral       '': human
     2. composite_key of both indices    0 1 0         0: Safari, chatgpt.com         1: GPTBot, ''
-    3. merge each combination           merged        0: ai_referral, desktop        1: ai_training, bot
+    3. combine each pair                combined      0: ai_referral, desktop        1: ai_training, bot
     4. expand to the rows               bot_category  ai_referral, ai_training, ai_referral
 
-With 300,000 lines there are still a few thousand user agents and referrers, and not many more combinations.
-Client addresses are in memory only, here and in block_reader.py.
+300,000 lines have only a few thousand distinct user agents and referrers, and not many more combinations.
+Client addresses are kept in memory only, here and in block_reader.py.
 """
 
 import threading
@@ -30,19 +30,19 @@ import pyarrow.compute as pc
 
 from data.ingest.dictionary import DictionaryColumn, Interner, composite_key, dictionary_encoded, expand, text_columns
 from data.rules.bots import readable_user_agent
-from data.rules.classifier import Classifier, Origin, Request, merge
+from data.rules.classifier import Classifier, Origin, Request, combine
 from data.rules.geoip import CountryDatabase
 from data.rules.ip_verification import Verifier
 from data.sql import read_sql
 from data.visits import VISITS_OF_DAYS, Classification, columns_filled_by
 
 Salts = Callable[[list[date]], dict[date, str]]
-"""Gives the salt of each day."""
+"""Returns the salt of each day."""
 
 Columns = dict[str, pa.Array]
 
 _CLASSIFY_LOCK: Final = threading.Lock()
-"""Two threads that classify at once hand the interpreter lock to and fro: every pattern then waits for it."""
+"""Threads that classify at the same time compete for the interpreter lock at every pattern, which is slower."""
 
 _ENCODED_COLUMNS: Final = ("day", "domain", "ip", "country", "method", "target", "protocol", "referrer", "user_agent")
 _TARGET_COLUMNS: Final = columns_filled_by("target")
@@ -50,7 +50,7 @@ _ORIGIN_COLUMNS: Final = columns_filled_by("referrer", "campaign")
 
 
 class Tenant(NamedTuple):
-    """The organization that the visits belong to, the domain of those that name none, and its short codes' shape."""
+    """The organization of the visits, the domain of those without one, and the pattern (RE2) of its short codes."""
 
     organization: str
     domain: str
@@ -59,7 +59,7 @@ class Tenant(NamedTuple):
 
 @dataclass(frozen=True)
 class Rules:
-    """What requests are classified by: the rules, the salts of visitor hashes, IP lists and the country database."""
+    """What requests are classified with: the rules, the salts of visitor hashes, IP lists and a country database."""
 
     classifier: Classifier
     salts: Salts
@@ -68,16 +68,16 @@ class Rules:
 
 
 class VisitBuilder:
-    """Builds visits from requests; its SQL runs in `engine`."""
+    """Builds visits from requests, partly by SQL in `engine`."""
 
     def __init__(self, engine: duckdb.DuckDBPyConnection, rules: Rules) -> None:
         self._engine = engine
         self._rules = rules
 
     def visits(self, requests: pa.Table, tenant: Tenant) -> pa.Table:
-        """The visits of readable requests: `day` and the columns of VISITS, sorted by day, short code and time.
+        """The visits of requests without a `reason`: a table of VISITS_OF_DAYS, sorted by day, short code and time.
 
-        Texts of few distinct values are dictionary-encoded.
+        Strings of few distinct values are dictionary-encoded.
         """
         if not len(requests):
             return VISITS_OF_DAYS.empty_table()
@@ -103,7 +103,7 @@ class VisitBuilder:
         return pa.table({**columns, "rules_version": expand(rules_version, pa.repeat(0, len(order)))})
 
     def _targets(self, targets: pa.Array, tenant: Tenant) -> Columns:
-        """Path, query and short code of each distinct target, and whether only probes ask for it."""
+        """Path, query, short code and is_malicious of each distinct target."""
         probes = self._rules.classifier.probe_pattern
         patterns = {"short_code_pattern": tenant.short_code_pattern, "probe_pattern": probes}
         self._register("targets", {"target": targets})
@@ -115,7 +115,7 @@ class VisitBuilder:
         salts = self._rules.salts(days.dictionary.to_pylist())
         visitors = composite_key(days.indices, ips.indices, agents.indices)
         day, ip, agent = visitors.parts
-        salt = pa.array([salts[one] for one in days.dictionary.to_pylist()], pa.string())
+        salt = pa.array([salts[value] for value in days.dictionary.to_pylist()], pa.string())
         inputs = {"salt": salt.take(day), "ip": ips.dictionary.take(ip), "user_agent": agents.dictionary.take(agent)}
         self._register("visitor_inputs", inputs)
         parameters = {"organization": organization}
@@ -123,12 +123,12 @@ class VisitBuilder:
         return hashes["visitor"].take(visitors.indices)
 
     def _register(self, name: str, columns: Columns) -> None:
-        """Make columns a relation of the engine, with the `number` of each row."""
+        """Register columns as a relation of the engine, with a `number` for each row."""
         numbers = pa.arange(0, len(next(iter(columns.values()))))
         self._engine.register(name, pa.table({"number": numbers, **columns}))
 
     def _countries(self, logged: DictionaryColumn, ips: DictionaryColumn) -> pa.Array:
-        """The country of each row: the logged one, else that of the address."""
+        """The country of each row: as logged, otherwise looked up by the client address."""
         if self._rules.countries is None:
             return expand(_or_null(logged.dictionary), logged.indices)
         countries = _or_null(logged.dictionary).take(logged.indices)
@@ -138,7 +138,7 @@ class VisitBuilder:
         return pc.replace_with_mask(countries, is_missing, pa.array(found, pa.string()).take(lookups.indices))
 
     def _classify(self, encoded: dict[str, DictionaryColumn], targets: Columns) -> list[tuple[pa.Array, Columns]]:
-        """Classification and origin: for each of both the index of every row, and the columns that it points into."""
+        """Classification and origin, each as the index of every row and the columns of distinct values."""
         classifications, origins = Interner[Classification](), Interner[Origin]()
         classifier, agents = self._rules.classifier, encoded["user_agent"].dictionary.to_pylist()
         keys, referrals = _referral_keys(encoded, targets["query"])
@@ -147,36 +147,38 @@ class VisitBuilder:
             by_referral = classifications.intern([classifier.classify_referral(referral) for referral in referrals])
             origin = origins.intern([classifier.origin(referral) for referral in referrals])
         by_agent = by_agent.take(encoded["user_agent"].indices)
-        merged = _merge(by_agent, by_referral.take(keys), classifications)
-        merged = self._verify_claims(merged, by_agent, encoded, classifications)
+        combined = _combine(by_agent, by_referral.take(keys), classifications)
+        verified = self._verify_claims(combined, by_agent, encoded, classifications)
         origin_rows = [(host, referrer_type, *utm) for host, referrer_type, utm in origins.values()]
         return [
-            (merged, text_columns(Classification._fields, classifications.values())),
+            (verified, text_columns(Classification._fields, classifications.values())),
             (origin.take(keys), text_columns(_ORIGIN_COLUMNS, origin_rows)),
         ]
 
     def _verify_claims(
         self,
-        merged: pa.Array,
+        combined: pa.Array,
         by_agent: pa.Array,
         encoded: dict[str, DictionaryColumn],
         classifications: Interner[Classification],
     ) -> pa.Array:
-        """`merged`, where the client address verifies or contradicts what a user agent claims to be."""
-        verifier, known = self._rules.verifier, classifications.values()
-        verifiable = [index for index, classification in enumerate(known) if verifier.can_verify(classification)]
+        """`combined`, with the agents that the client address verifies or contradicts."""
+        verifier, distinct = self._rules.verifier, classifications.values()
+        verifiable = [index for index, classification in enumerate(distinct) if verifier.can_verify(classification)]
         is_claim = pc.is_in(by_agent, pa.array(verifiable, pa.int32()))
         ips, days = encoded["ip"], encoded["day"]
         claims = composite_key(*(column.filter(is_claim) for column in (by_agent, ips.indices, days.indices)))
-        claimed, ip, day = claims.parts
+        agent, ip, day = claims.parts
         combinations = zip(
-            claimed.to_pylist(),
+            agent.to_pylist(),
             ips.dictionary.take(ip).to_pylist(),
             days.dictionary.take(day).to_pylist(),
             strict=True,
         )
-        verified = classifications.intern([verifier.verify(known[index], ip, day) for index, ip, day in combinations])
-        return pc.replace_with_mask(merged, is_claim, verified.take(claims.indices))
+        verified = classifications.intern(
+            [verifier.verify(distinct[index], ip, day) for index, ip, day in combinations]
+        )
+        return pc.replace_with_mask(combined, is_claim, verified.take(claims.indices))
 
 
 def _columns(relation: duckdb.DuckDBPyRelation) -> Columns:
@@ -185,24 +187,24 @@ def _columns(relation: duckdb.DuckDBPyRelation) -> Columns:
 
 
 def _readable(user_agents: DictionaryColumn) -> DictionaryColumn:
-    """User agents as they were sent, without the escapes of the log; the dictionary may then repeat a value."""
+    """User agents without the escapes of the log. The dictionary may then contain a value more than once."""
     readable = map(readable_user_agent, user_agents.dictionary.to_pylist())
     return DictionaryColumn(user_agents.indices, pa.array(readable, pa.string()))
 
 
 def _or_null(texts: pa.Array, default: str = "") -> pa.Array:
-    """Texts with the default, or null, instead of those that are empty."""
+    """`texts` with empty strings replaced by the default, or by null without a default."""
     return pc.if_else(pc.equal(texts, ""), pa.scalar(default or None, pa.string()), texts)
 
 
 def _order(requests: pa.Table, short_code_rank: pa.Array) -> pa.Array:
-    """The indices that sort rows by day, short code and time; equal rows keep the order of their lines."""
+    """The indices that sort rows by day, short code, time and line number."""
     keys = requests.select(["day", "visited_at", "number"]).add_column(1, "short_code_rank", short_code_rank)
     return pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names])
 
 
 def _referral_keys(encoded: dict[str, DictionaryColumn], queries: pa.Array) -> tuple[pa.Array, list[Request]]:
-    """The distinct combinations of method, referrer and query: the index of each row's one, and the combinations."""
+    """The distinct combinations of method, referrer and query, and the index of each row's combination."""
     methods, targets, referrers = (encoded[name] for name in ("method", "target", "referrer"))
     addresses = [referrer.partition("#")[0].partition("?")[0] for referrer in referrers.dictionary.to_pylist()]
     pages = dictionary_encoded(pa.chunked_array([pa.array(addresses, pa.string())]))
@@ -219,9 +221,9 @@ def _referral_keys(encoded: dict[str, DictionaryColumn], queries: pa.Array) -> t
     return keys.indices, [Request("", *combination) for combination in zip(*texts, strict=True)]
 
 
-def _merge(by_agent: pa.Array, by_referral: pa.Array, classifications: Interner[Classification]) -> pa.Array:
-    """What user agent and referral come to together, merged once for each combination of the two."""
-    known, combinations = classifications.values(), composite_key(by_agent, by_referral)
-    pairs = zip(*(part.to_pylist() for part in combinations.parts), strict=True)
-    merged = classifications.intern([merge(known[agent], known[referral]) for agent, referral in pairs])
-    return merged.take(combinations.indices)
+def _combine(by_agent: pa.Array, by_referral: pa.Array, classifications: Interner[Classification]) -> pa.Array:
+    """The classification of each row by user agent and referral, computed once for each pair of the two."""
+    distinct, pairs = classifications.values(), composite_key(by_agent, by_referral)
+    parts = zip(*(part.to_pylist() for part in pairs.parts), strict=True)
+    combined = classifications.intern([combine(distinct[agent], distinct[referral]) for agent, referral in parts])
+    return combined.take(pairs.indices)

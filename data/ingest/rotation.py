@@ -1,7 +1,4 @@
-"""The rotated files beside a log that is followed: which of them hold lines that have not landed, and landing these.
-
-The log itself is not looked at here; how a file lands is in importer.py.
-"""
+"""Finds the rotated files of a followed log that contain lines that were not imported, and imports them."""
 
 import os
 import re
@@ -17,27 +14,28 @@ from sqlite3 import IntegrityError
 from typing import Final, NamedTuple
 
 from data.errors import BadInput
-from data.ingest.importer import Importer, Options, Progress, Summary
+from data.ingest.importer import Importer, Options, Summary
 from data.ingest.tail import Tail
 from data.logs.source import Content, identify
+from data.progress import Progress
 from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.manifest import Batch
 
 LATE_SECONDS: Final = 60
-"""So long a server may go on writing to a log that was renamed, before it opens the new one."""
+"""How long a server may keep writing to a renamed log before it opens the new one."""
 
 Mark = tuple[int, str]
-"""Size and SHA-256 of a log's content at some moment when all of it had landed."""
+"""Size and SHA-256 of the content of a log at a time when all of it was imported."""
 
 _LATE_NS: Final = LATE_SECONDS * 10**9
 _MARGIN: Final = timedelta(days=1)
 _ROTATED: Final = re.compile(r"[._-]\d[\d._:TZ-]*(\.(gz|zst))?")
-"""What rotation adds to the name of a log: a number or a time. Other endings are those of copies and notes."""
+"""What rotation appends to the name of a log: a number or a time. Files with other endings may be anything."""
 
 
 class Stamp(NamedTuple):
-    """A file as it was when it was looked at, whatever its name."""
+    """The identity, size and time of change of a file. Renaming does not change it."""
 
     modified_ns: int
     device: int
@@ -46,38 +44,38 @@ class Stamp(NamedTuple):
 
 
 class Sibling(NamedTuple):
-    """A file beside a log, of a name that begins like the log's."""
+    """A file in the folder of a log whose name begins with the log's name."""
 
     stamp: Stamp
     path: Path
-    is_rotated: bool  # by its name; otherwise only its content can tell
+    is_rotated: bool  # by its name; other files count only if their content is the log's
 
     @property
     def file(self) -> tuple[int, ...]:
-        """Which file it is, as a tail says it."""
+        """Device and inode, like Tail.file."""
         return self.stamp[1:3]
 
     @property
     def key(self) -> tuple[int, ...]:
-        """What must change for it to be looked at again. What may be another log that grows is looked at once."""
+        """A file is checked again when its key changes. One that may be another growing log is checked only once."""
         return self.stamp if self.is_rotated else self.file
 
 
 class SiblingState(Enum):
-    """What is known of a sibling."""
+    """How much of a sibling was imported."""
 
-    LANDED = auto()
-    PARTIAL = auto()  # its beginning has landed
-    UNKNOWN = auto()
-    IGNORED = auto()  # to itself: a copy, not whole yet, no log, or older than what matters
+    LANDED = auto()  # all of it
+    PARTIAL = auto()  # its beginning
+    UNKNOWN = auto()  # nothing that is known
+    IGNORED = auto()  # it does not matter: a copy of the log, incomplete, not a log, or too old
 
 
 class _Renamed(Exception):
-    """A file got another name meanwhile: the log is being rotated."""
+    """A sibling was renamed or changed during the check: the log is being rotated."""
 
 
 class RotatedFiles:
-    """The rotated files of one log; each is read once, and again when it changed."""
+    """The rotated files of one log. Each is read once, and again when it changes."""
 
     def __init__(
         self, lake: Lake, importer: Importer, path: Path, options: Options, notify: Callable[[str], None]
@@ -88,18 +86,18 @@ class RotatedFiles:
         self._options = options
         self._notify = notify
         self._states: dict[tuple[int, ...], SiblingState] = {}
-        self._is_behind = False  # what was found missing has not all landed
+        self._is_behind = False  # whether missing files were found that have not all been imported
 
     def reset(self) -> None:
-        """Look at all of them once more: the log was truncated, and one of them may be its copy."""
+        """Check all files again: the log was truncated, and one of them may be its copy."""
         self._states.clear()
 
     def catch_up(
         self, live: Tail | None, late: Sequence[Tail], marks: Collection[Mark], progress: Progress | None
     ) -> Iterator[Summary]:
-        """Land what is missing, oldest file first: the rest of those that have begun to, and whole later ones.
+        """Import what is missing, oldest file first: the rest of partly imported files, and complete later ones.
 
-        What the tails hold is left to them. `marks` are contents that they had.
+        Files that `live` and `late` have open are skipped. `marks` are contents that these had.
         """
         siblings = [sibling for sibling in self._siblings() if live is None or sibling.file != live.file]
         open_files: set[tuple[int, ...]] = {tail.file for tail in late}
@@ -108,10 +106,10 @@ class RotatedFiles:
         ):
             return
         self._is_behind = True
-        known = self._lake.manifest.batches(self._options.organization, self._options.domain)
-        sibling_check = _SiblingCheck(self._lake, self._options, known, marks, live)
-        with suppress(_Renamed):  # then the next time
-            for sibling in self._missing(siblings, open_files, sibling_check) if known else ():
+        batches = self._lake.manifest.batches(self._options.organization, self._options.domain)
+        sibling_check = _SiblingCheck(self._lake, self._options, batches, marks, live)
+        with suppress(_Renamed):  # try again at the next call
+            for sibling in self._missing(siblings, open_files, sibling_check) if batches else ():
                 yield from self._import(sibling, progress)
             for sibling in siblings:
                 if sibling.file not in open_files:
@@ -119,7 +117,7 @@ class RotatedFiles:
             self._is_behind = False
 
     def _siblings(self) -> list[Sibling]:
-        """Every sibling, last written first."""
+        """Every sibling, most recently written first."""
         found = []
         with suppress(PermissionError, FileNotFoundError):
             for entry in os.scandir(self._path.parent):
@@ -129,17 +127,17 @@ class RotatedFiles:
         return sorted((sibling for sibling in found if sibling), reverse=True)
 
     def _sibling(self, path: Path) -> Sibling | None:
-        found = path.stat()
+        status = path.stat()
         is_rotated = _ROTATED.fullmatch(path.name.removeprefix(self._path.name)) is not None
-        return Sibling(_stamp(found), path, is_rotated) if stat.S_ISREG(found.st_mode) else None
+        return Sibling(_stamp(status), path, is_rotated) if stat.S_ISREG(status.st_mode) else None
 
     def _missing(
         self, siblings: list[Sibling], open_files: set[tuple[int, ...]], sibling_check: "_SiblingCheck"
     ) -> list[Sibling]:
-        """The siblings that are to land.
+        """The siblings to import, oldest first.
 
-        They are looked at from the last written back to one that has landed, and a little further: a server may
-        write to a log longer than to the next one.
+        They are checked from the most recently written one back to one that is imported, and a little further, because
+        a server may write to an old log for longer than to the next one.
         """
         until, since, partial, unknown = sibling_check.earliest_ns, inf, [], []
         for sibling in siblings:
@@ -184,28 +182,28 @@ class RotatedFiles:
 
 @dataclass(frozen=True)
 class _SiblingCheck:
-    """What a sibling is told by, at one moment."""
+    """Determines the state of siblings at one moment."""
 
     lake: Lake
     options: Options
-    known: Sequence[Batch]
+    batches: Sequence[Batch]
     marks: Collection[Mark]
     live: Tail | None
 
     @property
     def earliest_ns(self) -> float:
-        """What was last written before cannot go on from anything that landed."""
-        first = min((batch.imported_at for batch in self.known), default=datetime.max.replace(tzinfo=UTC))
+        """Files last written before this time (in nanoseconds since 1970) cannot continue any import."""
+        first = min((batch.imported_at for batch in self.batches), default=datetime.max.replace(tzinfo=UTC))
         return (first - _MARGIN).timestamp() * 1e9
 
     def state(self, sibling: Sibling) -> SiblingState:
-        """What is to be known of a sibling. Raises BadInput when it cannot be read."""
-        content = identify(sibling.path, {row.size for row in self.known} | {size for size, _ in self.marks})
-        before = next((row for row in self.known if content.prefixes.get(row.size) == row.sha256), None)
+        """The state of a sibling. Raises BadInput when it cannot be read."""
+        content = identify(sibling.path, {row.size for row in self.batches} | {size for size, _ in self.marks})
+        before = next((row for row in self.batches if content.prefixes.get(row.size) == row.sha256), None)
         if before and before.size == content.size:
             return SiblingState.LANDED
         if not content.size or content.cut_short or (self.live and self.live.begins_with(content)):
-            return SiblingState.IGNORED  # somebody copies or packs it just now; it will change
+            return SiblingState.IGNORED  # it is being copied or compressed, and will change
         mark = max((size for size, sha256 in self.marks if content.prefixes.get(size) == sha256), default=0)
         if not before:
             _check(sibling, is_same=True)
@@ -215,23 +213,22 @@ class _SiblingCheck:
         return SiblingState.PARTIAL if before else SiblingState.UNKNOWN
 
     def _register(self, content: Content) -> None:
-        """Make a content known that landed as a part of a longer one: a copy taken while the log grew on."""
+        """Register a content that was imported as the beginning of a longer one: a copy of the log taken earlier."""
         batch = Batch(self.options.organization, self.options.domain, content.sha256, content.size, content.size, 0,
                       datetime.now(UTC), "auto")  # fmt: skip
-        with self.lake.write_lock(), suppress(IntegrityError):  # it is known by now
+        with self.lake.write_lock(), suppress(IntegrityError):  # it was registered meanwhile
             Landing(self.lake, self.options.organization).commit(batch, None)
 
 
 def _check(sibling: Sibling, is_same: bool = False) -> None:
-    """Raise _Moved when another file has the name by now, or with `is_same` when the file has changed, too."""
+    """Raise _Renamed when the path now leads to another file; with `is_same`, also when the file has changed."""
     try:
-        now = sibling.path.stat()
+        stamp = _stamp(sibling.path.stat())
     except FileNotFoundError as error:
         raise _Renamed from error
-    stamp = _stamp(now)
     if (stamp if is_same else stamp[1:3]) != (sibling.stamp if is_same else sibling.file):
         raise _Renamed
 
 
-def _stamp(found: os.stat_result) -> Stamp:
-    return Stamp(found.st_mtime_ns, found.st_dev, found.st_ino, found.st_size)
+def _stamp(status: os.stat_result) -> Stamp:
+    return Stamp(status.st_mtime_ns, status.st_dev, status.st_ino, status.st_size)

@@ -1,8 +1,8 @@
-"""The random salt of each UTC day, under which client addresses become visitor hashes.
+"""Visitor hashes, and the random salt of each UTC day that they depend on.
 
-Salts live in a file of their own, readable by its owner only, shared by concurrent writers and left
-out of backups. A salt is deleted 48 hours after it was made: from then on nobody can link that day's
-hashes to addresses, and a day imported once more counts its visitors anew.
+Salts are stored in a separate file, which only its owner can read, which concurrent writers share and which backups
+leave out. A salt is deleted 48 hours after it was created: from then on hashes of that day cannot be linked to
+addresses, and later imports of that day count its visitors as new ones.
 """
 
 import hashlib
@@ -18,9 +18,9 @@ LIFETIME = timedelta(hours=48)
 
 
 def daily_salts(path: Path, days: Iterable[date], now: datetime) -> dict[date, str]:
-    """The salt of every one of `days`, 64 hexadecimal digits each, made now where there is none.
+    """The salt of each day, 64 hexadecimal digits; missing salts are created.
 
-    `now` is an aware UTC time. Salts older than 48 hours are deleted first.
+    `now` is a timezone-aware UTC time. Salts older than 48 hours are deleted first.
     """
     with _open(path) as db:
         db.execute("BEGIN IMMEDIATE")
@@ -36,16 +36,16 @@ def daily_salts(path: Path, days: Iterable[date], now: datetime) -> dict[date, s
 
 
 def visitor_hash(salt: str, organization: str, address: str, user_agent: str) -> int:
-    """The hash that stands for a visitor: the first 64 bits of SHA-256.
+    """The hash that identifies a visitor: the first 64 bits of SHA-256.
 
-    For one request; sql/visitor_hashes.sql computes the same for the requests of a block.
+    sql/visitor_hashes.sql computes the same hash for a block of requests.
     """
     digest = hashlib.sha256("\0".join((salt, organization, address, user_agent)).encode()).digest()
     return int.from_bytes(digest[:8])
 
 
 def delete_old_salts(path: Path, now: datetime) -> None:
-    """Delete the salts that are older than 48 hours, from the table and from the file's bytes."""
+    """Delete salts older than 48 hours from the table and overwrite their bytes in the file."""
     with _open(path) as db:
         _delete_old(db, now)
 

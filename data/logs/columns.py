@@ -1,4 +1,4 @@
-"""Columns of a file of one's own, CSV or lines of JSON: which of them holds which field of a visit."""
+"""Custom CSV and JSON files: which column holds which field of a visit."""
 
 import csv
 import json
@@ -11,48 +11,48 @@ from data.errors import BadInput
 from data.logs.reported import Reported
 
 FIELD_NAMES: Final = (*Reported.__struct_fields__, "protocol")
-"""The fields of a visit that a file may have columns for: those of POST /visits, and the version of HTTP."""
+"""The fields of a visit that a file may have columns for: those of POST /visits, and the HTTP version."""
 
 MAX_LISTED_COLUMNS: Final = 30
-"""Columns that an error lists at most."""
+"""The number of columns that an error message lists."""
 
-_LOOKS_LIKE_A_NAME: Final = re.compile(r"[^\W\d][\w .@#-]*")
-"""A first line that names no columns may hold an address, which is not repeated."""
+_COLUMN_NAME: Final = re.compile(r"[^\W\d][\w .@#-]*")
+"""Only these are repeated in messages: the first line of a file without a header may contain an IP address."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The column of each field of a visit, where it is named differently: field → column."""
+    """The names of the columns in a file. `renamed` maps a field to its column where the two names differ."""
 
     renamed: dict[str, str] = field(default_factory=dict)
 
     def name(self, field_name: str) -> str:
-        """The column that holds a field."""
+        """The column of a field."""
         return self.renamed.get(field_name, field_name)
 
     def paths(self) -> list[str]:
-        """A JSON pointer for each of FIELD_NAMES; a dot reaches into an inner object."""
+        """A JSON pointer (RFC 6901) for each of FIELD_NAMES; a dot in a column's name separates nested keys."""
         steps = [self.name(name).replace("~", "~0").replace("/", "~1").split(".") for name in FIELD_NAMES]
         return ["".join(f"/{step}" for step in path) for path in steps]
 
     def positions(self, columns: list[str]) -> list[int]:
-        """The position of each of FIELD_NAMES among these columns, from 1; 0 for none."""
+        """The position of each of FIELD_NAMES among `columns`, from 1; 0 when it has no column."""
         return [columns.index(self.name(name)) + 1 if self.name(name) in columns else 0 for name in FIELD_NAMES]
 
     def missing(self, columns: Iterable[str]) -> str:
-        """The required field that none of these columns holds; '' when there is none."""
-        known = set(columns)
-        if self.name("time") not in known:
+        """The first required field without a column; '' when every required field has one."""
+        present = set(columns)
+        if self.name("time") not in present:
             return "time"
-        return "" if known & {self.name("url"), self.name("path")} else "url"
+        return "" if present & {self.name("url"), self.name("path")} else "url"
 
     def require(self, columns: Iterable[str], all_renamed: bool = False) -> None:
-        """Raise BadInput when a required field has no column, or with `all_renamed` a renamed one."""
-        known = list(dict.fromkeys(columns))
-        absent = [name for name, column in self.renamed.items() if all_renamed and column not in known]
-        if missing := self.missing(known) or next(iter(absent), ""):
+        """Raise BadInput when a required field has no column; with `all_renamed`, also for any renamed field."""
+        present = list(dict.fromkeys(columns))
+        absent = [name for name, column in self.renamed.items() if all_renamed and column not in present]
+        if missing := self.missing(present) or next(iter(absent), ""):
             wanted = f"{self.name(missing)!r}" + (f" or {self.name('path')!r}" if missing == "url" else "")
-            names = [name for name in known if _LOOKS_LIKE_A_NAME.fullmatch(name)]
+            names = [name for name in present if _COLUMN_NAME.fullmatch(name)]
             listed = ", ".join(names[:MAX_LISTED_COLUMNS]) + (", …" if len(names) > MAX_LISTED_COLUMNS else "")
             raise BadInput(
                 f"column {wanted} for {missing} is missing; found: {listed or 'no valid column names'}. "
@@ -61,7 +61,7 @@ class Columns:
 
 
 def columns_from(text: str) -> Columns:
-    """Columns from pairs such as `time=ts,ip=client.address`: field=column. Raises BadInput for others."""
+    """Parse field=column pairs such as `time=ts,ip=client.address`. Raises BadInput when they are invalid."""
     renamed: dict[str, str] = {}
     for pair in text.split(",") if text else []:
         name, _, column = (word.strip() for word in pair.partition("="))
@@ -83,7 +83,7 @@ def columns_in_header(header: bytes) -> list[str]:
 
 
 def columns_in_objects(lines: Iterable[str]) -> list[str]:
-    """The keys of the JSON objects among these lines, those of inner objects after a dot."""
+    """The keys of the JSON objects among `lines`; nested keys are joined by dots."""
     names: dict[str, None] = {}
     for line in lines:
         try:

@@ -1,4 +1,4 @@
-"""The names of the log formats, apart from what reads them, which is slow to load."""
+"""The names of the log formats, in a module of its own because formats.py is slow to import."""
 
 from typing import Final
 
@@ -6,4 +6,4 @@ FORMATS: Final = (
     "vhost-combined", "combined", "common", "alb", "cloudfront", "w3c", "caddy", "cloudflare", "nginx-json",
     "ndjson", "csv",
 )  # fmt: skip
-"""Strictest first: where two explain a log equally well, the first one is meant."""
+"""Strictest first: when two formats match a log equally well, the first one is used."""

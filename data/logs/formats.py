@@ -1,9 +1,9 @@
-"""The log formats that can be read: one SQL file each, named like its format.
+"""Parses log lines into requests. Each format is one SQL file in formats/, named after it.
 
-A reader turns the relation `lines` (number, line) into requests: number, bytes, domain, ip, visited_at (UTC), method,
-target, protocol, status, referrer, user_agent, country, is_complete, is_repaired and reject_reason, which says more of
-a line that is not complete. Missing text is ''. A request line that cannot be read has neither method nor target.
-Lines that only say how to read others are left out. Classification and storage are not here.
+A format's SQL selects from the relation `lines` (number, line) the columns number, bytes, domain, ip, visited_at (UTC),
+method, target, protocol, status, referrer, user_agent, country, is_complete, reject_reason and is_repaired.
+`reject_reason` may explain why a line is not complete. Missing text is ''. When a request line cannot be parsed, method
+and target are ''. Directives, such as #Fields, give no rows.
 """
 
 import json
@@ -40,13 +40,13 @@ __all__ = [
 ]  # fmt: skip
 
 _POSITIONAL_FORMATS: Final = FORMATS[:3]
-"""The formats whose fields are known by their positions alone."""
+"""The formats whose fields are identified by position. They do not need the macros in fields.sql."""
 
 NAMED_COLUMN_FORMATS: Final = ("ndjson", "csv")
-"""The formats whose columns may have names of one's own."""
+"""The formats whose columns may be renamed with --columns."""
 
 NGINX_LOG_FORMAT: Final = "nginx"
-"""The format of logs that nginx's log_format describes. It cannot be seen from the lines."""
+"""The format of logs described by nginx's log_format directive. It cannot be detected from the lines."""
 
 SAMPLE_LINES = 1000
 _TEXT = re.compile(rb"^[^\S\n]*[^#\s]", re.MULTILINE)
@@ -54,7 +54,7 @@ _TEXT = re.compile(rb"^[^\S\n]*[^#\s]", re.MULTILINE)
 
 @dataclass(frozen=True)
 class FormatContext:
-    """What a reader must know beside the lines: what stood before them in their file, and what the user said."""
+    """What is needed to parse lines besides the lines: earlier lines of their file, and the user's options."""
 
     header: bytes = b""  # the first line of their file
     fields: bytes = b""  # the last line before them that begins with #Fields:
@@ -82,24 +82,24 @@ _NO_CONTEXT: Final = FormatContext()
 
 
 def _format_sql(name: str) -> str:
-    """One file of the folder `formats`."""
+    """The text of formats/<name>.sql."""
     return read_sql("data.logs", f"formats/{name}")
 
 
 def has_text(text: bytes) -> bool:
-    """Whether any line is neither empty nor a directive, which begins with #."""
+    """Whether any line is neither empty nor a directive (a line that begins with #)."""
     return _TEXT.search(text.removeprefix(BOM)) is not None
 
 
 def first_lines(text: bytes, first_line: int) -> pa.Table:
-    """The first lines of `text`, enough to see a format from, as (number, line)."""
+    """The first SAMPLE_LINES lines of `text` after leading empty ones, for format detection, as (number, line)."""
     start = len(text) - len(text.lstrip(b"\r\n"))
     lines = text[start:].split(b"\n", SAMPLE_LINES)[:SAMPLE_LINES]
     return split_lines(b"\n".join(lines), first_line + text.count(b"\n", 0, start))
 
 
 def split_lines(text: bytes, first_line: int) -> pa.Table:
-    """The non-empty lines of `text` as (number, line). Undecodable bytes and NULs become U+FFFD."""
+    """The non-empty lines of `text` as a table (number, line). Undecodable bytes and NULs become U+FFFD."""
     clean = _clean(text.removeprefix(BOM) if first_line == 1 else text)
     lines = pc.split_pattern(_single_string(clean), "\n").flatten()
     if clean.endswith(b"\n"):
@@ -118,13 +118,13 @@ def _clean(text: bytes) -> bytes:
 
 
 def _single_string(text: bytes) -> pa.LargeStringArray:
-    """One string that holds a text, which is not copied."""
+    """An array with `text` as its only string, without copying it."""
     ends = pa.array([0, len(text)], pa.int64())
     return pa.LargeStringArray.from_buffers(1, ends.buffers()[1], pa.py_buffer(text))
 
 
 class LineReader:
-    """Reads lines in any of the formats, with an engine whose time zone is UTC."""
+    """Parses lines of every format with a DuckDB connection whose time zone is UTC."""
 
     def __init__(self, engine: duckdb.DuckDBPyConnection) -> None:
         self._engine = engine
@@ -132,10 +132,10 @@ class LineReader:
         self._has_field_macros = False
 
     def read(self, lines: pa.Table, log_format: str, context: FormatContext = _NO_CONTEXT) -> pa.Table:
-        """The requests of every line, with `reason` null where it could be read."""
+        """The requests in `lines`, one row each; `reason` is null when the line could be parsed."""
         log_format = _format_name(log_format)
         if log_format not in _POSITIONAL_FORMATS and not self._has_field_macros:
-            self._engine.execute(_format_sql("fields"))  # only now: it takes longer than to read a small log
+            self._engine.execute(_format_sql("fields"))  # on first use: slower than reading a small log
             self._has_field_macros = True
         self._engine.register("lines", lines)
         requests = self._engine.sql(
@@ -154,7 +154,7 @@ class LineReader:
         return requests
 
     def detect(self, lines: pa.Table, context: FormatContext = _NO_CONTEXT) -> str:
-        """The format that explains most of the first lines. Raises BadInput when none explains any."""
+        """The format that matches most of the first lines. Raises BadInput when no format matches any line."""
         sample, best, most = lines.slice(0, SAMPLE_LINES), "", 0
         if context.columns.renamed:
             return "ndjson" if any(line.startswith("{") for line in sample["line"].to_pylist()) else "csv"
@@ -176,7 +176,7 @@ class LineReader:
 
 
 def check_columns(lines: pa.Table, log_format: str, context: FormatContext) -> None:
-    """Raise BadInput when the columns that a format needs are not in a log."""
+    """Raise BadInput when a log in a format with named columns lacks a required column."""
     name = _format_name(log_format)
     if name == "csv":
         context.columns.require(columns_in_header(context.header), all_renamed=True)
@@ -185,5 +185,5 @@ def check_columns(lines: pa.Table, log_format: str, context: FormatContext) -> N
 
 
 def _format_name(log_format: str) -> str:
-    """The name of a format, without the flag that may follow it."""
+    """The name of a format without the command-line flag that may follow it, as in "csv --columns"."""
     return log_format.partition(" ")[0]

@@ -1,6 +1,6 @@
-"""A log format as nginx's log_format describes it, turned into the regular expression (RE2) that reads such lines.
+"""Compiles an nginx log_format description into a regular expression (RE2) for its lines.
 
-What the variables mean is in nginx.sql and the macros it uses.
+formats/nginx.sql and its macros in formats/fields.sql map the variables to the columns of a request.
 """
 
 import re
@@ -16,7 +16,7 @@ VARIABLES: Final = (
     "request_uri", "uri", "args", "server_protocol", "status", "http_referer", "http_user_agent", "host", "http_host",
     "server_name", "http_cf_ipcountry", "geoip_country_code", "geoip2_data_country_code",
 )  # fmt: skip
-"""The variables that say something of a visit; the others are read over."""
+"""The variables that are used. Others are matched and ignored."""
 
 _TIMES: Final = ("time_local", "time_iso8601", "msec")
 _REQUESTS: Final = ("request", "request_uri", "uri")
@@ -25,22 +25,22 @@ _SHAPES: Final = {
     "time_iso8601": r"\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:?\d\d)",
     "msec": r"\d+(?:\.\d+)?",
 }
-"""What can be nothing else is said, so that a user named like a part of the line moves nothing."""
+"""Exact patterns of variables with a fixed shape, so that no text in another field can be mistaken for them."""
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
 
 
 @dataclass(frozen=True)
 class NginxLogFormat:
-    """How the lines of a log look: a pattern with a group for each of `names`, in their order."""
+    """A compiled log_format: an RE2 pattern with one group for each of `names`, in this order."""
 
     pattern: str
     names: tuple[str, ...]
 
 
 def parse_nginx_log_format(text: str) -> NginxLogFormat:
-    """A description such as `$remote_addr [$time_local] "$request" $status`, compiled.
+    """Compile a description such as `$remote_addr [$time_local] "$request" $status`.
 
-    Raises BadInput when time or request are not in it, or when nothing stands between two variables.
+    Raises BadInput when it lacks the time or the request, or when two variables have no text between them.
     """
     text = text.replace("\\t", "\t")  # as nginx reads it
     pattern, names, end, before = "", [], 0, ""
@@ -58,7 +58,7 @@ def parse_nginx_log_format(text: str) -> NginxLogFormat:
         end, before = found.end(), name
     _require(names, _TIMES, "time")
     _require(names, _REQUESTS, "request")
-    # Every variable has its group, one that the description does not name an empty one: a reader can name them all.
+    # Variables that are not in the description get empty groups, so that SQL can refer to all of them.
     absent = [name for name in VARIABLES if name not in names]
     return NginxLogFormat(f"^{pattern}{re2.escape(text[end:])}$" + "()" * len(absent), (*names, *absent))
 

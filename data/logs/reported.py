@@ -1,6 +1,6 @@
-"""A request as somebody reports it, field by field: what may be said of it and what is wrong with it.
+"""Parses and validates the requests that programs report as JSON (POST /visits).
 
-Who made it and how it lands is not here. A reason never repeats a value: it may be an address.
+Error messages never contain a reported value, because it may be an IP address.
 """
 
 import codecs
@@ -17,13 +17,13 @@ from msgspec import Meta
 from data.errors import BadInput
 
 MAX_CLOCK_SKEW: Final = timedelta(days=1)
-"""A later time is no clock that goes wrong but a mistake: of the unit, or of the field."""
+"""How far in the future a time may be. Anything later is an error, such as a wrong unit, rather than a wrong clock."""
 MAX_ROW_BYTES: Final = 16_384
-"""Bytes of one row; no honest request line and headers are longer."""
+"""The maximum size of one row. Servers accept no longer request lines and headers."""
 
 
 class Reported(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """One request: its address as `url`, or as `domain` and `path`, and what else is known of it."""
+    """One request as JSON. Its target is either `url`, or `path` with or without `domain`."""
 
     time: Annotated[
         datetime | int | float | None,
@@ -48,18 +48,18 @@ SCHEMA: Final[dict[str, Any]] = msgspec.json.schema(Reported)["$defs"]["Reported
 """JSON Schema of one reported request."""
 
 Row = bytes | msgspec.Raw
-"""One JSON object, not yet read."""
+"""One JSON object, not yet parsed."""
 
 
 class Submission(NamedTuple):
-    """What one sender reports at once."""
+    """The visits of one organization in one HTTP request."""
 
     organization: str
     rows: Sequence[Row]
 
 
 class Target(NamedTuple):
-    """What was asked for."""
+    """The target of a request. `query` is without its question mark."""
 
     domain: str
     path: str
@@ -67,7 +67,7 @@ class Target(NamedTuple):
 
 
 class ReportedVisit(msgspec.Struct, frozen=True, gc=False):
-    """The facts of one request; '' stands for what is missing."""
+    """One validated request; '' when a value is missing."""
 
     visited_at: datetime  # naive, UTC
     ip: str
@@ -86,11 +86,11 @@ _METHOD: Final = re.compile(r"[A-Za-z]{2,20}")
 _PORT: Final = re.compile(r":\d*$")
 _COUNTRY: Final = re.compile(r"[A-Za-z]{2}")
 _UNKNOWN_COUNTRIES: Final = ("", "-", "XX", "T1")
-"""As content delivery networks write that they do not know."""
+"""The codes that content delivery networks send for an unknown country."""
 
 
 def split_rows(body: bytes) -> Sequence[Row]:
-    """The objects of a JSON array, or of lines of JSON, each still to be read. Raises BadInput for neither."""
+    """Split a JSON array or JSON lines into objects that are not parsed yet. Raises BadInput for an invalid array."""
     body = body.removeprefix(codecs.BOM_UTF8)
     if body.lstrip()[:1] != b"[":
         return [line for line in body.split(b"\n") if line.strip()]
@@ -101,9 +101,8 @@ def split_rows(body: bytes) -> Sequence[Row]:
 
 
 def parse_reported(row: Row, now: datetime) -> ReportedVisit:
-    """The facts that one JSON object reports.
+    """Parse one JSON object. Defaults: `time` is `now` (naive, UTC), `method` is GET, `status` is 200.
 
-    Without `time` it came `now` (naive, UTC), without `method` it was a GET, without `status` it went well.
     Raises BadInput with a reason that completes "this visit was refused: …".
     """
     if len(row) > MAX_ROW_BYTES:
@@ -165,7 +164,7 @@ def _ip(text: str) -> str:
 
 @lru_cache(1 << 14)
 def _target(url: str, domain: str, path: str) -> Target:
-    """What was asked for, from an absolute URL, or from a domain and a path with or without its query."""
+    """The target from an absolute URL, or from a domain and a path with or without a query."""
     if url and path:
         raise BadInput("send either url or path, not both")
     address = _clean(url or path)

@@ -1,6 +1,6 @@
-"""Reading a log file as decompressed bytes, in bounded memory: plain, gzip or zstd, or the rows of a Parquet file.
+"""Reads log files in bounded memory, as blocks of whole lines: plain text, gzip, zstd, or Parquet rows as JSON lines.
 
-What a line means is not here.
+The lines are parsed in formats.py.
 """
 
 import hashlib
@@ -19,23 +19,23 @@ from data.errors import BadInput
 CHUNK_BYTES = 1 << 20
 BLOCK_BYTES = 16 << 20
 MAX_LINE_BYTES = 1 << 16
-"""A longer line is no log line; it is refused, and never held whole beyond one block."""
+"""The maximum length of a line. Longer lines are rejected, and cut so that they never fill more than one block."""
 
 BOM: Final = b"\xef\xbb\xbf"
-"""The byte order mark that some programs of Windows write at a file's start; it is no text."""
+"""The byte order mark that some Windows programs write at the start of a file. It is not part of the text."""
 
 _GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
 _ROWS: Final = 16_384
-"""Rows of a Parquet file that are turned into lines at once."""
+"""The number of Parquet rows that are converted to lines at a time."""
 
 
 class CutShort(Exception):
-    """A compressed file ended before its end. All that could be read was given out before."""
+    """A compressed file is truncated. Everything readable was yielded before."""
 
 
 @dataclass(frozen=True)
 class Content:
-    """What a log file holds, whatever its name and compression."""
+    """The identity of a log's content, independent of the file's name and compression."""
 
     size: int  # decompressed bytes
     sha256: str
@@ -45,23 +45,23 @@ class Content:
 
 @dataclass(frozen=True)
 class Block:
-    """Some whole lines of a log. The last one may be unfinished when the file does not end in a newline."""
+    """Some lines of a log. Only the last line of a file may be unfinished (without a newline)."""
 
     first_line: int  # number of its first line in the file, from 1
     text: bytes
-    end: int  # the byte of the file after it
+    end: int  # offset in the file of the first byte after the block
     finished: bool
     header: bytes = b""  # the file's first line, which in some formats names the columns
     fields: bytes = b""  # the last line before the block that begins with #Fields:
 
 
 def is_plain(beginning: bytes) -> bool:
-    """Whether a file that begins with these bytes holds its lines as they are, neither packed nor as Parquet."""
+    """Whether a file that begins with these bytes is plain text, neither compressed nor Parquet."""
     return not beginning.startswith((_GZIP, _ZSTD, _PARQUET))
 
 
 def identify(path: Path, lengths: Iterable[int]) -> Content:
-    """Read the file once; hash it whole and its first n bytes for every n in `lengths` that it reaches."""
+    """Read the file once and hash it: all of it, and its first n bytes for every n in `lengths` up to its size."""
     marks = sorted(set(lengths), reverse=True)
     digest, size, prefixes, cut_short = hashlib.sha256(), 0, {}, False
     try:
@@ -80,9 +80,9 @@ def identify(path: Path, lengths: Iterable[int]) -> Content:
 
 
 def blocks(path: Path, content: Content, start: int = 0) -> Iterator[Block]:
-    """Blocks of about 16 MiB of the bytes `start` to `content.size`, cut between lines.
+    """Split the bytes from `start` to `content.size` between lines into blocks of about 16 MiB.
 
-    Raises BadInput when the file no longer begins with the bytes that `content` identified.
+    Raises BadInput when the file no longer begins with the content that `content` identifies.
     """
     preamble = Preamble()
     for block in _cut(path, content, start, preamble):
@@ -91,15 +91,15 @@ def blocks(path: Path, content: Content, start: int = 0) -> Iterator[Block]:
 
 
 class Preamble:
-    """What the bytes before a block say about its lines."""
+    """Keeps the header and the last #Fields directive of the bytes before a block."""
 
     def __init__(self) -> None:
         self._header: bytes | None = None
         self._fields = b""
-        self._rest = b""  # of a line whose end is still to come
+        self._rest = b""  # the beginning of an incomplete line
 
     def add(self, text: bytes) -> None:
-        """Pass by the next bytes of the file."""
+        """Scan the next bytes of the file."""
         text = self._rest + text
         end = text.rfind(b"\n") + 1
         self._rest = text[end : end + MAX_LINE_BYTES]
@@ -112,7 +112,7 @@ class Preamble:
             self._fields = _first_line(text[at : at + MAX_LINE_BYTES])
 
     def annotate(self, block: Block) -> Block:
-        """A block, told what stood before it."""
+        """The block with its header and its last #Fields directive."""
         header = _first_line(block.text) if self._header is None else self._header
         return replace(block, header=header, fields=self._fields)
 
@@ -154,12 +154,12 @@ def _cut(path: Path, content: Content, start: int, preamble: Preamble) -> Iterat
 
 
 def _beginning(buffer: bytearray, end: int) -> bytes:
-    with memoryview(buffer) as view:  # a slice of the bytes themselves would be a second copy
+    with memoryview(buffer) as view:  # slicing the bytearray would copy twice
         return bytes(view[:end])
 
 
 def _readable(path: Path, size: int) -> Iterator[bytes]:
-    """The first `size` decompressed bytes; a file cut short ends quietly, as `identify` has told already."""
+    """The first `size` decompressed bytes. Truncation is not an error here: `identify` has reported it."""
     try:
         for chunk in _chunks(path):
             yield chunk[:size]
@@ -188,7 +188,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 
 def _gunzipped(file: BinaryIO) -> Iterator[bytes]:
-    """Every member of a gzip file, chunk by chunk, so that a broken end loses nothing before it."""
+    """Decompress all members of a gzip file in chunks, so that nothing before a damaged end is lost."""
     member = zlib.decompressobj(wbits=31)
     while raw := file.read(CHUNK_BYTES):
         while raw:
@@ -209,7 +209,7 @@ def _unzstd(path: Path) -> Iterator[bytes]:
     with pa.CompressedInputStream(pa.OSFile(str(path)), "zstd") as stream:
         while True:
             try:
-                chunk = stream.read(1 << 16)  # what a cut end loses is less than one such piece
+                chunk = stream.read(1 << 16)  # at a truncated end, less than this is lost
             except OSError as error:
                 if "Truncated" in str(error):
                     raise CutShort from error
@@ -220,11 +220,11 @@ def _unzstd(path: Path) -> Iterator[bytes]:
 
 
 def _rows_as_lines(path: Path) -> Iterator[bytes]:
-    """One line of JSON for each row of a Parquet file, all its columns by name; the same file gives the same lines."""
+    """One JSON line with all columns by name for each row of a Parquet file; the same file gives the same lines."""
     try:
         with duckdb.connect() as engine, pq.ParquetFile(path) as file:
             engine.execute("SET TimeZone = 'UTC'")
-            engine.execute("SET temp_directory = ''")  # rows hold addresses: nothing of them may spill to disk
+            engine.execute("SET temp_directory = ''")  # rows contain IP addresses, which must not be spilled to disk
             for batch in file.iter_batches(_ROWS):
                 engine.register("batch", pa.table({"row": batch.to_struct_array()}))
                 lines = engine.sql("SELECT CAST(to_json(row) AS VARCHAR) AS line FROM batch").to_arrow_table()

@@ -1,1 +1,1 @@
-"""A lake is kept in order: merged, reclassified, erased from, checked, backed up."""
+"""Maintenance of a lake: compaction, reclassification, erasure, retention, verification, status and backups."""

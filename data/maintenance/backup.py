@@ -1,40 +1,38 @@
-"""A consistent copy of a lake, taken while others write into it. Salts are never in it; restoring is copying back.
+"""Makes a consistent copy of a lake that may be in use. To restore it, copy it back. Salts are never included.
 
-The copied manifest is one moment of the lake; the visits copied after it are the files that were live at that moment.
+The manifest is copied first, then the visit files that are live in this copy.
 """
 
 import hashlib
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from data.errors import BadInput, Conflict, LakeDamaged
 from data.maintenance.verification import DATABASES, integrity_error
+from data.progress import Progress
 from data.store.files import move_durably
 from data.store.lake import Lake
 
 ATTEMPTS: Final = 5
-"""Moments of the lake that are tried before a backup gives up: one may lose a file to an erasure while it is copied."""
+"""How often a backup starts again with a new copy of the manifest after an erasure deleted one of its files."""
 CHUNK_BYTES: Final = 1 << 20
 _MANIFEST, _CONTROL = DATABASES
 _FOLDERS: Final = ("links", "ip-lists", "rejects")
-"""What is copied as it lies. Every file in it is replaced as a whole, so that a copy is whole, too."""
+"""The folders that are copied without the manifest. Their files are replaced atomically, so copies are consistent."""
 _LIVE: Final = "SELECT path, visits, bytes, sha256 FROM files WHERE deletable_at IS NULL ORDER BY path"
-
-Progress = Callable[[int, int], None]
-"""Called with the bytes copied so far and the bytes to copy."""
 
 
 class BackupResult(NamedTuple):
-    """What a backup holds."""
+    """The contents of a backup."""
 
     files: int
     visits: int
-    pending: int  # visits that were acknowledged, and wait in the manifest for a file
+    pending: int  # visits in the manifest that are not in a file yet
     size: int
 
 
@@ -46,13 +44,13 @@ class _File(NamedTuple):
 
 
 def back_up(lake: Lake, folder: Path, progress: Progress | None = None) -> BackupResult:
-    """Copy the lake into a new folder, which appears when it is complete and on the disk.
+    """Copy the lake into a new folder, which appears once it is complete and synced.
 
-    Raises BadInput for a folder that cannot be it, LakeDamaged for what is not as it was written, and Conflict
-    when visits were erased meanwhile again and again.
+    Raises BadInput for an unsuitable folder, LakeDamaged for damaged files, and Conflict when erasures interrupted all
+    attempts.
     """
     target = folder.resolve()
-    _check(target, lake)
+    _check_target(target, lake)
     _remove_leftovers(target)
     partial = _partial(target, os.getpid())
     try:
@@ -68,8 +66,8 @@ def back_up(lake: Lake, folder: Path, progress: Progress | None = None) -> Backu
     return copied
 
 
-def _check(target: Path, lake: Lake) -> None:
-    """Raise BadInput for a folder that no backup can be put into."""
+def _check_target(target: Path, lake: Lake) -> None:
+    """Raise BadInput unless a backup can be written into this folder."""
     root = lake.root.resolve()
     if target.is_relative_to(root) or root.is_relative_to(target):
         raise BadInput(f"{target} and the lake at {root} overlap; choose another folder.")
@@ -86,21 +84,21 @@ def _partial(target: Path, owner: int | str) -> Path:
 
 
 def _remove_leftovers(target: Path) -> None:
-    """Remove what backups into this folder left that were killed."""
-    beginning = _partial(target, "").name
+    """Delete the partial folders of killed backups to the same target."""
+    prefix = _partial(target, "").name
     for path in target.parent.iterdir():
-        owner = path.name.removeprefix(beginning)
-        if path.name.startswith(beginning) and owner.isdecimal() and not _is_running(int(owner)):
+        owner = path.name.removeprefix(prefix)
+        if path.name.startswith(prefix) and owner.isdecimal() and not _is_running(int(owner)):
             shutil.rmtree(path)
 
 
 def _is_running(process: int) -> bool:
-    """Whether another process of this number runs."""
-    if process == os.getpid():  # in a container, who was killed had the same number
+    """Whether another process with this id is running."""
+    if process == os.getpid():  # in a container, a killed process may have had the same id
         return False
     try:
         os.kill(process, 0)
-    except PermissionError:  # somebody else's
+    except PermissionError:  # another user's process
         return True
     except (ProcessLookupError, OverflowError):
         return False
@@ -108,11 +106,11 @@ def _is_running(process: int) -> bool:
 
 
 def _fill(lake: Lake, partial: Path, progress: Progress | None) -> BackupResult:
-    """Copy everything, and wait until it is on the disk."""
+    """Copy everything and sync it."""
     with _Visits(lake, partial, progress).copied() as (manifest, files):
         ((pending,),) = manifest.execute("SELECT coalesce(sum(visits), 0) FROM pending")
         manifest.execute("DELETE FROM files WHERE deletable_at IS NOT NULL")  # they are not in the backup
-        manifest.execute("DELETE FROM cubes")  # nor are these: visits are counted again
+        manifest.execute("DELETE FROM cubes")  # neither are rollups, which are computed again
         manifest.execute("VACUUM")
         _write_database(manifest, partial / _MANIFEST)
     shutil.copymode(lake.root / _MANIFEST, partial / _MANIFEST)
@@ -126,7 +124,7 @@ def _fill(lake: Lake, partial: Path, progress: Progress | None) -> BackupResult:
 
 
 class _Visits:
-    """The visit files of a backup, and the manifest of the moment at which they were live."""
+    """Copies the visit files of a backup, consistent with a copy of the manifest."""
 
     def __init__(self, lake: Lake, partial: Path, progress: Progress | None) -> None:
         self._lake = lake
@@ -136,9 +134,9 @@ class _Visits:
 
     @contextmanager
     def copied(self) -> Iterator[tuple[sqlite3.Connection, list[_File]]]:
-        """The manifest of one moment, in memory, and its live files, copied.
+        """Copy the live files; yield the copy of the manifest (in memory) and its live files.
 
-        A moment of which a file is gone before it is copied is given up for a later one.
+        If a file is deleted before it is copied, start again with a new copy of the manifest.
         """
         for _ in range(ATTEMPTS):
             with _snapshot(self._lake.root / _MANIFEST) as manifest:
@@ -150,7 +148,7 @@ class _Visits:
         raise Conflict("visits were erased repeatedly during the backup; try again later.")
 
     def _copy(self, files: list[_File]) -> bool:
-        """Whether every file was there to be copied. What was copied for an earlier moment need not be."""
+        """Copy files that earlier attempts have not copied; return False as soon as one was erased."""
         done, size = 0, sum(file.size for file in files)
         for file in files:
             if file.path not in self._copied and not self._copy_one(file):
@@ -162,7 +160,7 @@ class _Visits:
         return True
 
     def _copy_one(self, file: _File) -> bool:
-        """Whether a file was there to be copied. Raises LakeDamaged when it should be and is not what was written."""
+        """Copy a file; return False if it was erased. Raises LakeDamaged when it is live but missing or damaged."""
         source = self._lake.root / file.path
         try:
             opened = source.open("rb")
@@ -177,20 +175,20 @@ class _Visits:
         return True
 
     def _drop_all_but(self, files: list[_File]) -> None:
-        """Remove what was copied for a moment that was given up: somebody wanted it erased."""
+        """Delete copies of earlier attempts that are not in `files`, since they were erased meanwhile."""
         for path in self._copied - {file.path for file in files}:
-            dropped = self._partial / path
-            dropped.unlink()
-            with suppress(OSError):  # there are others
-                dropped.parent.rmdir()
-                dropped.parent.parent.rmdir()
+            erased = self._partial / path
+            erased.unlink()
+            with suppress(OSError):  # the folder is not empty
+                erased.parent.rmdir()
+                erased.parent.parent.rmdir()
 
 
 @contextmanager
 def _snapshot(path: Path) -> Iterator[sqlite3.Connection]:
-    """A copy, in memory, of one moment of a database that others write to. Raises LakeDamaged.
+    """A consistent copy of a database in memory, while others may write to it. Raises LakeDamaged.
 
-    In memory, because SQLite does not work on every disk that backups are put on.
+    It is in memory because SQLite does not work on all file systems that are used for backups.
     """
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
         try:
@@ -205,7 +203,7 @@ def _snapshot(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _write_database(database: sqlite3.Connection, target: Path) -> None:
-    """Write a database that is in memory, for its owner to read only."""
+    """Write an in-memory database to a file that only its owner can read."""
     with _with_path(target), os.fdopen(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
         file.write(database.serialize())
 
@@ -213,13 +211,13 @@ def _write_database(database: sqlite3.Connection, target: Path) -> None:
 def _copy_folder(source: Path, target: Path) -> None:
     target.mkdir()
     for path in source.rglob("*"):
-        if path.is_file() and "organization=_seed" not in path.parts:  # seeds are made by whoever opens a lake
-            with suppress(FileNotFoundError), path.open("rb") as opened:  # removed this moment
+        if path.is_file() and "organization=_seed" not in path.parts:  # seeds are created when a lake is opened
+            with suppress(FileNotFoundError), path.open("rb") as opened:  # just deleted
                 _copy_file(opened, target / path.relative_to(source))
 
 
 def _copy_file(source: BinaryIO, target: Path) -> str:
-    """Copy a file; the SHA-256 of its bytes."""
+    """Copy a file; return the SHA-256 of its bytes."""
     digest = hashlib.sha256()
     with _with_path(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -237,7 +235,7 @@ def _chunks(source: BinaryIO) -> Iterator[bytes]:
 
 @contextmanager
 def _with_path(path: Path | str) -> Iterator[None]:
-    """A failure to read or to write says where that was."""
+    """Add `path` to an OSError that has no path."""
     try:
         yield
     except OSError as error:
@@ -247,7 +245,7 @@ def _with_path(path: Path | str) -> Iterator[None]:
 
 
 def _sync(folder: Path) -> None:
-    """Wait until everything in a folder is on the disk."""
+    """Sync everything in a folder."""
     for path in (*folder.rglob("*"), folder):
         handle = os.open(path, os.O_RDONLY)
         try:

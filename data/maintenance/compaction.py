@@ -1,6 +1,6 @@
-"""Few files: those of a past day become one, those of today a handful. What is deleted at last is swept here too.
+"""Merges small files: those of a past day into one, those of today into a few. Also deletes dead files.
 
-An answer is the same before and after: no epoch moves, and no reader waits.
+Answers do not change, so epochs stay the same, and readers never wait.
 """
 
 import math
@@ -15,21 +15,22 @@ from typing import Final
 import duckdb
 
 from data.errors import Conflict
-from data.maintenance.rewriting import Partition, Progress, partitions, readable, rewrite_each, rewriting_engine
+from data.maintenance.rewriting import Partition, partitions, readable, rewrite_each, rewriting_engine
+from data.progress import Progress
 from data.sql import read_sql
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
 from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 
 MAX_OPEN_FILES: Final = 12
-"""Files of a day that is not over, or to which visits still come; with those that land meanwhile fewer than 16."""
+"""The number of files of a day that still receives visits; with those that land meanwhile, it stays below 16."""
 ABANDONED_AFTER: Final = timedelta(hours=24)
-"""A staged file older than this belongs to nobody who is still at work."""
+"""The age at which a staged file counts as left over from a killed program."""
 
 
 @dataclass
 class CompactionResult:
-    """What a compaction did."""
+    """The result of a compaction."""
 
     partitions: int = 0
     files_before: int = 0
@@ -46,35 +47,35 @@ class Compactor:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         quiet_period: timedelta = timedelta(0),
     ) -> None:
-        """A past day counts as past when nothing has landed in it for as long as `quiet_period`."""
+        """A past day is merged into one file when nothing has landed in it for `quiet_period`."""
         self._lake = lake
         self._now = now
         self._quiet_period = quiet_period
         self._engine: duckdb.DuckDBPyConnection | None = None
 
     def run(self, wait: bool = True, limit: int | None = None, progress: Progress | None = None) -> CompactionResult:
-        """Merge what is to be merged, at most so many partitions; each changes as a whole or not at all.
+        """Merge the files of partitions that have too many, `limit` partitions at most, each one atomically.
 
-        Without `wait`, nothing happens while somebody else rewrites. A partition with a file that is not what was
-        written is left as it is; once the others are done, LakeDamaged is raised for the first one of these.
+        Without `wait`, partitions are skipped while another process rewrites files. Partitions with a damaged file are
+        skipped; after the others are done, LakeDamaged is raised for the first of them.
         """
-        done = CompactionResult()
+        result = CompactionResult()
         rewrite_each(
-            self._lake, self._work(), lambda part: self._merge(*part, done), wait=wait, limit=limit, progress=progress
+            self._lake, self._work(), lambda part: self._merge(*part, result), wait=wait, limit=limit, progress=progress
         )
-        return done
+        return result
 
     def interrupt(self) -> None:
-        """End a merge that is under way in another thread; nothing of it counts."""
+        """Cancel a merge that is running in another thread. It changes nothing."""
         with suppress(duckdb.Error):  # it may just have ended
             if engine := self._engine:
                 engine.interrupt()
 
     def sweep(self, unknown_visits: bool = False) -> int:
-        """Delete dead files that nobody reads any more and what a crash left behind; how many files that were.
+        """Delete dead files after their grace period, and leftovers of crashes; return the number of deleted files.
 
-        A visit file that the manifest does not know stays, as the manifest may be the one that was lost; only an
-        erasure asks for `unknown_visits` to go too, for they may hold what it erases.
+        Visit files that are not in the manifest are kept, because the manifest may have been lost, unless
+        `unknown_visits` is set: an erasure deletes them too, because they may contain erased visits.
         """
         dead = self._lake.manifest.deletable_files(self._now())
         for path in dead:
@@ -83,9 +84,9 @@ class Compactor:
         return len(dead) + sum(map(_delete_file, [*self._orphans(unknown_visits), *self._abandoned()]))
 
     def _work(self) -> list[tuple[Partition, list[LandedFile]]]:
-        """The partitions that have too many files, each with those to merge."""
+        """The partitions that have too many files, each with the files to merge."""
         today = self._now().date()
-        latest = datetime.now(UTC) - self._quiet_period  # by the clock that files are dated by
+        latest = datetime.now(UTC) - self._quiet_period  # not self._now(): checked_at is set by the system clock
         work = []
         for organization in self._lake.manifest.organizations():
             for partition, files in partitions(self._lake, organization):
@@ -95,7 +96,7 @@ class Compactor:
                     work.append((partition, chosen))
         return work
 
-    def _merge(self, partition: Partition, files: list[LandedFile], done: CompactionResult) -> None:
+    def _merge(self, partition: Partition, files: list[LandedFile], result: CompactionResult) -> None:
         live = {file.path for file in self._lake.manifest.live_files(*partition, partition.day)}
         if not live.issuperset(file.path for file in files):
             raise Conflict(f"visits of {partition.day} were changed by another process; try again.")
@@ -104,7 +105,7 @@ class Compactor:
         try:
             with rewriting_engine(self._lake) as engine:
                 self._engine = engine
-                engine.execute("SET threads = 1")  # queries want the other cores
+                engine.execute("SET threads = 1")  # leave the other cores to queries
                 merged = engine.sql(read_sql("data.maintenance", "sql/merged_visits"), params={"files": paths})
                 write_visits(merged.to_arrow_reader(100_000), staged[0].path)
             replacement = Replacement(files, self._now() + READERS_GRACE, changes_answers=False)
@@ -112,23 +113,23 @@ class Compactor:
         finally:
             self._engine = None
             discard(self._lake, staged)
-        done.partitions += 1
-        done.files_before += len(files)
-        done.files_after += 1
-        done.visits += staged[0].visits
+        result.partitions += 1
+        result.files_before += len(files)
+        result.files_after += 1
+        result.visits += staged[0].visits
 
     def _orphans(self, unknown_visits: bool) -> list[Path]:
-        """Cubes, and visits if asked for, that no manifest knows. Cubes are counted again from visits."""
-        with self._lake.manifest.transaction():  # nobody is placing files now
-            there = list((self._lake.root / "cubes").glob("organization=[!_]*/month=*/*.parquet"))
+        """Rollup files that are not in the manifest; with `unknown_visits`, also visit files."""
+        with self._lake.manifest.transaction():  # no other process moves files meanwhile
+            paths = list((self._lake.root / "cubes").glob("organization=[!_]*/month=*/*.parquet"))
             if unknown_visits:
-                there += (self._lake.root / "visits").glob("organization=[!_]*/day=*/*.parquet")
+                paths += (self._lake.root / "visits").glob("organization=[!_]*/day=*/*.parquet")
             return [
-                path for path in there if not self._lake.manifest.is_registered(str(path.relative_to(self._lake.root)))
+                path for path in paths if not self._lake.manifest.is_registered(str(path.relative_to(self._lake.root)))
             ]
 
     def _abandoned(self) -> list[Path]:
-        """Staged files whose writer died."""
+        """Staged files that are older than ABANDONED_AFTER."""
         latest = (self._now() - ABANDONED_AFTER).timestamp()
         return [path for path in self._lake.staging.rglob("*") if path.is_file() and _changed_at(path) < latest]
 
@@ -140,7 +141,7 @@ def _to_merge(files: list[LandedFile], is_past: bool) -> list[LandedFile]:
 
 
 def _smallest(files: list[LandedFile]) -> list[LandedFile]:
-    """The smallest files, up to one that is larger than all of them: so a visit is written about four times a day."""
+    """The smallest files, up to one that is larger than their sum; a visit is then rewritten about four times a day."""
     ascending = sorted(files, key=lambda file: file.visits)
     for number, total in enumerate(accumulate(file.visits for file in ascending[:-1]), 1):
         are_few = len(files) - number < MAX_OPEN_FILES
@@ -150,7 +151,7 @@ def _smallest(files: list[LandedFile]) -> list[LandedFile]:
 
 
 def _changed_at(path: Path) -> float:
-    """When a file was last written; one that was moved since it was found is nobody's leftover."""
+    """When a file was last written; infinity when it no longer exists."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""Visits of one organization that are erased: from answers at once, from the disk when no query reads them any more.
+"""Erases visits of one organization: from answers at once, and from the disk when no query reads them any more.
 
-What goes by age alone, of every organization, is retention.py's.
+Visits that expire by age, in all organizations, are handled by retention.py.
 """
 
 import sqlite3
@@ -16,6 +16,7 @@ import duckdb
 from data.errors import TrafficError
 from data.maintenance.compaction import Compactor
 from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine
+from data.progress import Progress
 from data.sql import read_sql
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
@@ -23,49 +24,46 @@ from data.store.manifest import LandedFile, Replacement
 from data.store.pending import flush_all
 
 GRACE: Final = timedelta(seconds=15)
-"""How long files stay once their visits are erased: longer than a query may run (10 s), so that none under way fails.
+"""How long files stay on disk after an erasure: longer than a query may run (10 s), so that running queries succeed.
 
-An analyst's shell that was given their names loses them then: erased is erased.
+Unlike with READERS_GRACE, an analyst's shell may lose files that it is using.
 """
-
-Progress = Callable[[int, int], None]
-"""Called with the partitions done so far and the partitions to do."""
 
 
 class FilesInUse(TrafficError):
-    """Somebody reads what is to be deleted, and does not end."""
+    """Another process keeps reading what is to be deleted."""
 
 
 class Criteria(NamedTuple):
-    """Which visits are erased: those that meet every criterion given, and without any all of them."""
+    """Which visits to erase: those that match all given criteria; without criteria, all visits."""
 
-    short_code: str | None = None  # with case
-    domain: str | None = None  # without case
+    short_code: str | None = None  # case-sensitive
+    domain: str | None = None  # case-insensitive
     visitor: int | None = None
-    before: date | None = None  # visits of the UTC days before it
+    before: date | None = None  # matches UTC days before this one
 
     @property
     def selects_whole_days(self) -> bool:
-        """Whether they take days as a whole, whatever their visits are."""
+        """Whether all visits of a day match, or none."""
         return self.short_code is None and self.domain is None and self.visitor is None
 
 
 @dataclass
 class ErasureResult:
-    """What was erased, or in a dry run what would be."""
+    """What was erased, or in a dry run, what would be erased."""
 
     organization: str
     criteria: Criteria
     ended_at: datetime
-    """When the last visit stopped counting."""
+    """When the last visit was removed from answers."""
     visits: int = 0
     partitions: int = 0
     before: list[LandedFile] = field(default_factory=list)
-    """The files that held them."""
+    """The files that contained them."""
     after: list[LandedFile] = field(default_factory=list)
-    """The files that hold what else was in those, if anything was."""
+    """The new files with the other visits of those."""
     dead: list[str] = field(default_factory=list)
-    """Every file that is to be deleted: those, and earlier ones that may hold the same visits."""
+    """The paths of all files to delete: those of `before`, and earlier dead files that may contain the same visits."""
 
 
 class Eraser:
@@ -78,10 +76,10 @@ class Eraser:
     def run(
         self, organization: str, criteria: Criteria, dry_run: bool = False, progress: Progress | None = None
     ) -> ErasureResult:
-        """Let visits count no longer, partition by partition; each changes as a whole or not at all.
+        """Remove visits from answers, partition by partition, each one atomically.
 
-        What is left of them on the disk is for `delete_files` and `truncate_wal`, once GRACE is over. Raises
-        LakeDamaged for a damaged file that would have to be read; partitions done before that stay done.
+        After GRACE, call `delete_files` and `truncate_wal` to delete them from the disk. Raises LakeDamaged for a
+        damaged file that must be read; partitions that were done before stay done.
         """
         if not dry_run:
             self._flush()
@@ -99,7 +97,7 @@ class Eraser:
         return erased
 
     def _flush(self) -> None:
-        """Give every visit that waits a file; those that a server takes meanwhile get theirs from it."""
+        """Move the currently pending visits into files. Later ones are moved by the server that accepts them."""
         rows = self._lake.manifest.rows
         with self._lake.write_lock():
             ((latest,),) = rows("SELECT max(received_at) FROM pending")
@@ -109,7 +107,7 @@ class Eraser:
     def _run(
         self, engine: duckdb.DuckDBPyConnection, partition: Partition, dry_run: bool, erased: ErasureResult
     ) -> None:
-        """Erase in one partition while nothing else lands in the lake."""
+        """Erase the visits in one partition while other writers are locked out."""
         files: list[LandedFile] = []
         staged: list[Staged] = []
         try:
@@ -130,7 +128,7 @@ class Eraser:
         erased.partitions += bool(files)
 
     def _count_erased(self, engine: duckdb.DuckDBPyConnection, file: LandedFile, criteria: Criteria) -> int:
-        """How many visits of a file are erased; a file that goes as a whole is not read, and may be damaged."""
+        """How many visits of a file match. With criteria for whole days, the file is not read and may be damaged."""
         if criteria.selects_whole_days:
             return file.visits
         wanted = {name: getattr(criteria, name) for name in ("short_code", "domain", "visitor")}
@@ -144,7 +142,7 @@ class Eraser:
         write_visits(remaining.to_arrow_reader(100_000), path)
 
     def _replace_files(self, files: Sequence[LandedFile], staged: Sequence[Staged]) -> list[LandedFile]:
-        """Put staged files in the place of live ones of one partition; how they were placed."""
+        """Replace live files of one partition by staged ones; return the new files."""
         self._skip_rest(files, staged)
         published: list[LandedFile] = []
         publish = publisher(self._lake, staged)
@@ -158,7 +156,7 @@ class Eraser:
         return published
 
     def _skip_rest(self, files: Sequence[LandedFile], staged: Sequence[Staged]) -> None:
-        """Let a log go on after its unfinished last line whose visit goes: with the line's end it would come back."""
+        """Skip the rest of unfinished last lines whose visits are erased; otherwise the next import would add them."""
         skipped_batches = {file.unfinished_of for file in files} - {file.unfinished_of for file in staged} - {None}
         if skipped_batches:
             with self._lake.manifest.transaction() as db:
@@ -167,11 +165,11 @@ class Eraser:
 
 
 def delete_files(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
-    """Delete dead files, once their grace is over, and what else in the folder may hold their visits.
+    """Delete dead files after their grace period, and other files that may contain erased visits.
 
-    These are files that no manifest knows and files staged before `ended_at`. `truncate_wal` does the rest.
+    Those are files that are not in the manifest, and files staged before `ended_at`. Call `truncate_wal` afterwards.
     """
-    with lake.write_lock(), lake.rewrite_lock():  # nobody is at work on what lies there
+    with lake.write_lock(), lake.rewrite_lock():  # no other process uses staged files
         for path in dead:
             (lake.root / path).unlink(missing_ok=True)
         lake.manifest.purge(dead)
@@ -183,11 +181,11 @@ def delete_files(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
 
 
 def truncate_wal(lake: Lake) -> bool:
-    """Leave nothing in the manifest's write-ahead log, where visits may have waited for their file.
+    """Empty the manifest's write-ahead log, which may contain pending visits.
 
-    Whether that was possible: it is not while somebody reads in the manifest. Try it again then.
+    Returns False while another connection reads the manifest; try again then.
     """
     path = lake.root / "manifest.sqlite"
-    with closing(sqlite3.connect(path, timeout=0.2, isolation_level=None)) as db:  # who writes waits meanwhile
+    with closing(sqlite3.connect(path, timeout=0.2, isolation_level=None)) as db:  # short, as it blocks writers
         ((is_busy, *_),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     return not is_busy

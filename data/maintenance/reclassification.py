@@ -1,7 +1,7 @@
-"""History under today's rules: visits whose rules have changed are classified anew, partition by partition.
+"""Applies the current rules to stored visits that older rules classified, partition by partition.
 
-What needed a client's address, or a part of the request that was not kept, stays as it was. A campaign that
-was told by `?referrer=` beside a `utm_source` goes by the `utm_source`, which alone was kept.
+Results that depend on the client address, or on parts of the request that are not stored, are kept. If a query string
+had both `referrer` and `utm_source`, only `utm_source` is stored and used.
 """
 
 from collections import Counter, defaultdict
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from data.ingest.dictionary import text_columns
 from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine
+from data.progress import Progress
 from data.rules.classifier import Classifier, Request
 from data.rules.ip_verification import apply_verdict
 from data.sql import read_sql
@@ -24,12 +25,9 @@ from data.store.landing import Staged, discard, new_path, publisher, write_visit
 from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 from data.visits import Classification
 
-Progress = Callable[[int, int], None]
-"""Called with the visits looked at so far and the visits there are."""
-
 
 class Move(NamedTuple):
-    """From which category to which visits go; equal when only their details change."""
+    """The old and the new category of visits; equal when only other columns change."""
 
     before: str
     after: str
@@ -37,17 +35,17 @@ class Move(NamedTuple):
 
 @dataclass
 class Changes:
-    """What the rules of today change."""
+    """What the current rules change."""
 
-    visits: int = 0  # looked at
-    rewritten: int = 0  # in files that hold visits of other rules
+    visits: int = 0  # checked
+    rewritten: int = 0  # in files that contain visits of older rules
     partitions: int = 0
     moves: defaultdict[Move, Counter[str | None]] = field(default_factory=lambda: defaultdict(Counter))
-    """How many visits of each user agent make each move."""
+    """The number of visits with each move, by user agent."""
 
     @property
     def changed(self) -> int:
-        """How many visits come out differently."""
+        """How many visits change."""
         return sum(agents.total() for agents in self.moves.values())
 
 
@@ -60,12 +58,12 @@ class Reclassifier:
         self._classifier = Classifier()
 
     def run(self, organizations: list[str], dry_run: bool = False, progress: Progress | None = None) -> Changes:
-        """Rewrite every partition that holds visits of other rules; each changes as a whole or not at all.
+        """Rewrite every partition that contains visits of older rules, each one atomically.
 
-        Raises LakeDamaged for a file that is not what was written; partitions done before that stay done.
+        Raises LakeDamaged for a damaged file; partitions that were done before stay done.
         """
         changes = Changes()
-        work = [found for name in organizations for found in partitions(self._lake, name)]
+        work = [partition for name in organizations for partition in partitions(self._lake, name)]
         total = sum(file.visits for _, files in work for file in files)
         with rewriting_engine(self._lake) as engine:
             for partition, files in work:
@@ -76,7 +74,7 @@ class Reclassifier:
         return changes
 
     def _run(self, engine: duckdb.DuckDBPyConnection, partition: Partition, dry_run: bool, changes: Changes) -> None:
-        """Reclassify one partition while nothing else lands in the lake."""
+        """Reclassify one partition while other writers are locked out."""
         staged: list[Staged] = []
         try:
             with self._lake.write_lock(), self._lake.rewrite_lock():
@@ -95,7 +93,7 @@ class Reclassifier:
             discard(self._lake, staged)
 
     def _files_with_old_rules(self, engine: duckdb.DuckDBPyConnection, partition: Partition) -> list[LandedFile]:
-        """The files of a partition that hold a visit of other rules."""
+        """The files of a partition that contain a visit of older rules."""
         files = self._lake.manifest.live_files(partition.organization, partition.day, partition.day)
         today = {"rules_version": self._classifier.rules_version}
         return [
@@ -119,7 +117,7 @@ class Reclassifier:
         return engine.sql(read_sql("data.maintenance", "sql/reclassified_visits"), params=rules).to_arrow_table()
 
     def _classified(self, inputs: list[tuple[Any, ...]]) -> pa.Table:
-        """What today's rules say of every distinct request: its number, its classification and its referrer's type."""
+        """Classify every distinct request: a table of its number, its classification and its referrer's type."""
         rows = []
         for _, user_agent, method, referrer, referrer_type, utm_source, *before in inputs:
             stored = Classification(*before)
@@ -128,14 +126,14 @@ class Reclassifier:
             request = Request(user_agent, method, address, query)
             classification = self._classifier.classify(request)
             rests_on_query = stored.detection_method == "utm" and classification.device_type != "bot"
-            if rests_on_query and not utm_source:  # on another word of the query, which is not stored
+            if rests_on_query and not utm_source:  # on another query parameter, which is not stored
                 classification = Classification(*stored[:7], *classification[7:])
             rows.append((*_keep_ip_verdict(stored, classification), self._classifier.origin(request).referrer_type))
         requests = pa.array([request for request, *_ in inputs], pa.int64())
         return pa.table({"request": requests, **text_columns((*Classification._fields, "referrer_type"), rows)})
 
     def _address(self, host: str | None, referrer_type: str) -> str:
-        """A Referer header that leads to the host again and, where a path told what the host was, to such a path."""
+        """A Referer header with this host and type; its path matters for hosts whose type depends on the path."""
         if not host:
             return ""
         path = self._classifier.referrers.path_of(host, referrer_type)
@@ -143,7 +141,7 @@ class Reclassifier:
 
 
 def _keep_ip_verdict(stored: Classification, classification: Classification) -> Classification:
-    """What today's rules say, with what an address said when the visit came."""
+    """The new classification, with the verdict on the client address at the time of the visit."""
     if stored.detection_method != "ip_range":
         return classification
     if stored.confidence == "contradicted":

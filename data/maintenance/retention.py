@@ -1,6 +1,6 @@
-"""Visits that are kept for some days only: whole days of every organization end when they are too old.
+"""Expires whole days of visits, in all organizations, when they are older than the retention period.
 
-Visits that wait for a file are not looked at: once they have it, the next run finds them.
+Pending visits are not checked. Once they are in a file, the next run expires them.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from data.store.manifest import LandedFile, Replacement
 
 
 class ExpiredVisits(NamedTuple):
-    """What of one organization was too old."""
+    """The expired visits of one organization."""
 
     organization: str
     days: int
@@ -24,20 +24,20 @@ class ExpiredVisits(NamedTuple):
 
 @dataclass(frozen=True)
 class RetentionResult:
-    """What was too old to be kept, or in a dry run what would be."""
+    """What expired, or in a dry run, what would expire."""
 
     before: date
     """The first day that is kept."""
     ended: list[ExpiredVisits]
     dead: list[str]
-    """Every file that is to be deleted: those of old days that ended now or earlier."""
+    """The paths of all files to delete: those of expired days, including earlier dead files."""
 
 
 def apply_retention(lake: Lake, days: int, now: datetime, dry_run: bool = False) -> RetentionResult:
-    """Expire the visits of UTC days that lie more than `days` before today; those of one organization all at once.
+    """Expire the visits of UTC days more than `days` before today, one organization at a time.
 
-    Answers leave them out from now on. Their files stay until GRACE is over, then `erasure.delete_files` or the next
-    sweep deletes them. This never waits for an import.
+    Answers no longer include them. Their files are deleted after GRACE, by `erasure.delete_files` or the next sweep.
+    This never waits for an import.
     """
     before = now.astimezone(UTC).date() - timedelta(days=days)
     ended, dead = [], []
@@ -56,14 +56,14 @@ def _expired_files(lake: Lake, organization: str, before: date) -> list[LandedFi
 
 
 def _expire(lake: Lake, organization: str, before: date, now: datetime) -> list[LandedFile]:
-    """End the files of old days; none takes their place."""
+    """Expire the files of old days without replacing them; return them."""
     while _expired_files(lake, organization, before):
-        with lake.rewrite_lock():  # whoever writes them anew finishes the day first
+        with lake.rewrite_lock():  # a running rewrite finishes first
             files = _expired_files(lake, organization, before)
             try:
                 if files:
                     lake.manifest.replace_files(Replacement(files, now + GRACE, changes_answers=True), list)
-            except Conflict:  # an import has ended the visit of an unfinished line: look again
+            except Conflict:  # an import has just replaced the visit of an unfinished line: try again
                 continue
             return files
     return []

@@ -1,4 +1,4 @@
-"""Rewriting of live files: what compaction, erasure and reclassification share."""
+"""Functions for rewriting live files, shared by compaction, erasure, reclassification and rollups."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -9,16 +9,14 @@ from typing import Final, NamedTuple, TypeVar
 import duckdb
 
 from data.errors import Conflict, LakeDamaged
+from data.progress import Progress
 from data.store.lake import Lake
 from data.store.manifest import LandedFile
 
 Part = TypeVar("Part")
 
-Progress = Callable[[int, int], None]
-"""Called with the parts done so far and the parts to do."""
-
 MEMORY: Final = "512MB"
-"""What an engine may use before it spills into the lake's staging folder."""
+"""DuckDB's memory limit, above which it spills into the lake's staging folder."""
 
 
 class Partition(NamedTuple):
@@ -29,20 +27,20 @@ class Partition(NamedTuple):
 
 
 def partitions(lake: Lake, organization: str) -> Iterator[tuple[Partition, list[LandedFile]]]:
-    """Every day of an organization that has visits, oldest first, with its live files."""
+    """The partitions of an organization, oldest first, each with its live files."""
     files = sorted(lake.manifest.live_files(organization), key=lambda file: file.day)
-    for day, of_day in groupby(files, lambda file: file.day):
-        yield Partition(organization, day), list(of_day)
+    for day, group in groupby(files, lambda file: file.day):
+        yield Partition(organization, day), list(group)
 
 
 def readable(lake: Lake, *files: LandedFile) -> list[str]:
-    """The paths by which SQL reads live files, by name: with the seed before them, they have every column of today."""
+    """The paths of live files for `read_parquet(…, union_by_name := TRUE)`. The seed adds columns that they lack."""
     return [lake.seed_visits, *(lake.verified_path(file) for file in files)]
 
 
 @contextmanager
 def rewriting_engine(lake: Lake) -> Iterator[duckdb.DuckDBPyConnection]:
-    """An engine for visits, which hold no addresses. Raises LakeDamaged for what it cannot read or finish."""
+    """A DuckDB connection that may spill to disk (visits contain no IP addresses). DuckDB errors become LakeDamaged."""
     with closing(duckdb.connect()) as engine:
         engine.execute("SET TimeZone = 'UTC'")
         engine.execute("SET memory_limit = $memory", {"memory": MEMORY})
@@ -62,15 +60,15 @@ def rewrite_each(
     limit: int | None,
     progress: Progress | None,
 ) -> int:
-    """Rewrite one part after the other, at most so many; how many that were.
+    """Rewrite the parts one by one, `limit` at most; return how many were rewritten.
 
-    Without `wait`, a part is left as it is while another process rewrites. So is one that changed meanwhile or that has
-    a damaged file; once the others are done, LakeDamaged is raised for the first damage.
+    Parts are skipped that have changed meanwhile or have a damaged file, and without `wait` also while another process
+    rewrites files. After the others are done, LakeDamaged is raised for the first damaged file.
     """
     done, damage = 0, None
     for number, part in enumerate(parts, 1):
         try:
-            with lake.rewrite_lock(wait) as has_lock, suppress(Conflict):  # then the next run does it
+            with lake.rewrite_lock(wait) as has_lock, suppress(Conflict):  # left to the next run
                 if has_lock:
                     rewrite(part)
                     done += 1

@@ -1,7 +1,4 @@
-"""What a lake holds at the moment and how it is kept, from what its manifest says: no file of a visit is read.
-
-The exception are the footers of the first and the last day's files, where they are few.
-"""
+"""The status of a lake, from its manifest. Visit files are not read, except the footers of the first and last day."""
 
 import json
 import sqlite3
@@ -19,7 +16,7 @@ from data.errors import LakeDamaged
 from data.store.lake import Lake
 
 MAX_FOOTERS: Final = 500
-"""Files whose footers are read, at some 0.2 ms each; where there are more, days have to do."""
+"""With more files than this, footers (about 0.2 ms each) are not read, and times of visits are unknown."""
 
 _ORGANIZATIONS: Final = """
 WITH days AS (
@@ -41,7 +38,7 @@ SELECT organization, coalesce(files, 0), coalesce(visits, 0), coalesce(bytes, 0)
     coalesce(open_files, 0), coalesce(unmerged_days, 0), coalesce(pending, 0), oldest
 FROM known LEFT JOIN landed USING (organization) LEFT JOIN waiting USING (organization) ORDER BY organization
 """
-"""One statement, so that a visit which is just being moved from pending into a file counts once."""
+"""One statement, so that visits that are being moved from pending into a file are counted once."""
 
 _ENDS: Final = """
 SELECT organization, path FROM files JOIN (
@@ -59,35 +56,35 @@ FROM files
 
 @dataclass
 class OrganizationStatus:
-    """What one organization has in a lake, or all of them have."""
+    """The data of one organization, or the total of all."""
 
     files: int = 0
-    visits: int = 0  # in files: the pending ones come on top
+    visits: int = 0  # in files, without pending ones
     bytes: int = 0
     first_day: date | None = None
     last_day: date | None = None
-    first_visit_at: datetime | None = None  # none where too many files would have to be read, too
+    first_visit_at: datetime | None = None  # also None when too many footers would have to be read
     last_visit_at: datetime | None = None
-    open_files: int = 0  # of the day that is not over
-    unmerged_days: int = 0  # past days with several files, of which compaction will make one
+    open_files: int = 0  # files of today
+    unmerged_days: int = 0  # past days with several files, which compaction will merge
     pending_visits: int = 0  # acknowledged, not yet in a file
     oldest_pending_at: datetime | None = None
 
 
 @dataclass
 class LakeStatus:
-    """What a lake holds and how it is kept. Times are UTC."""
+    """The status of a lake. Times are UTC."""
 
     manifest_version: int
     organizations: dict[str, OrganizationStatus]
     total: OrganizationStatus
     dead_files: int
-    """Files that others took the place of, and that are deleted when nobody can be reading them any more."""
+    """Replaced or expired files, which are deleted after their grace period."""
     dead_bytes: int
     oldest_check_at: datetime | None
-    """Of the live files, that whose bytes were looked at longest ago."""
+    """The oldest time at which the bytes of a live file were last verified."""
     never_checked_files: int
-    """Files that landed before this was remembered, and were not looked at since."""
+    """Live files that were never verified, since they landed before verification times were recorded."""
     oldest_salt_at: datetime | None
     agents_refreshed_at: datetime | None
 
@@ -127,7 +124,7 @@ def _organizations(lake: Lake, now: datetime) -> dict[str, OrganizationStatus]:
 
 
 def _add_times(lake: Lake, holdings: dict[str, OrganizationStatus]) -> None:
-    """Find out when the first and the last visit of each came, unless too many files would have to be asked."""
+    """Add the times of the first and last visit of each organization, unless there are too many footers to read."""
     ends = lake.manifest.rows(_ENDS)
     if len(ends) > MAX_FOOTERS:
         return
@@ -140,11 +137,11 @@ def _add_times(lake: Lake, holdings: dict[str, OrganizationStatus]) -> None:
 
 
 def _span(path: Path) -> tuple[datetime, datetime] | None:
-    """When the first and the last visit of a file came, by its footer; None when that cannot be read."""
+    """The times of the first and last visit of a file, by its footer; None when it cannot be read."""
     try:
         footer = pq.read_metadata(path)
     except (OSError, pa.ArrowException):
-        return None  # `traffic verify` says why
+        return None  # `traffic verify` reports it
     column = footer.schema.names.index("visited_at")
     groups = [footer.row_group(number).column(column).statistics for number in range(footer.num_row_groups)]
     if not groups or not all(group is not None and group.has_min_max for group in groups):
@@ -155,19 +152,19 @@ def _span(path: Path) -> tuple[datetime, datetime] | None:
 
 
 def _total(holdings: Iterable[OrganizationStatus]) -> OrganizationStatus:
-    every = list(holdings)
+    rows = list(holdings)
     return OrganizationStatus(
-        files=sum(one.files for one in every),
-        visits=sum(one.visits for one in every),
-        bytes=sum(one.bytes for one in every),
-        first_day=min((one.first_day for one in every if one.first_day), default=None),
-        last_day=max((one.last_day for one in every if one.last_day), default=None),
-        first_visit_at=min((one.first_visit_at for one in every if one.first_visit_at), default=None),
-        last_visit_at=max((one.last_visit_at for one in every if one.last_visit_at), default=None),
-        open_files=sum(one.open_files for one in every),
-        unmerged_days=sum(one.unmerged_days for one in every),
-        pending_visits=sum(one.pending_visits for one in every),
-        oldest_pending_at=min((one.oldest_pending_at for one in every if one.oldest_pending_at), default=None),
+        files=sum(row.files for row in rows),
+        visits=sum(row.visits for row in rows),
+        bytes=sum(row.bytes for row in rows),
+        first_day=min((row.first_day for row in rows if row.first_day), default=None),
+        last_day=max((row.last_day for row in rows if row.last_day), default=None),
+        first_visit_at=min((row.first_visit_at for row in rows if row.first_visit_at), default=None),
+        last_visit_at=max((row.last_visit_at for row in rows if row.last_visit_at), default=None),
+        open_files=sum(row.open_files for row in rows),
+        unmerged_days=sum(row.unmerged_days for row in rows),
+        pending_visits=sum(row.pending_visits for row in rows),
+        oldest_pending_at=min((row.oldest_pending_at for row in rows if row.oldest_pending_at), default=None),
     )
 
 
@@ -180,23 +177,23 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _oldest_salt(path: Path) -> datetime | None:
-    """When the oldest salt was made. The salt itself is not read."""
+    """When the oldest salt was created. The salt itself is not read."""
     if not path.exists():
         return None
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=60)) as db:
             ((created_at,),) = db.execute("SELECT min(created_at) FROM salts").fetchall()
-    except sqlite3.DatabaseError:  # just being made, or damaged: an import will say so
+    except sqlite3.DatabaseError:  # just being created, or damaged, which an import reports
         return None
     return datetime.fromtimestamp(created_at, UTC) if created_at is not None else None
 
 
 def _refreshed(folder: Path) -> datetime | None:
-    """When a list of addresses was last fetched."""
+    """When an IP list was last fetched."""
     times = []
     for path in folder.glob("*.json"):
         try:
             times.append(datetime.fromisoformat(json.loads(path.read_bytes())["fetched_at"]))
-        except (OSError, ValueError, TypeError, LookupError):  # an import will say so
+        except (OSError, ValueError, TypeError, LookupError):  # damaged, which an import reports
             continue
     return max(times, default=None)

@@ -1,10 +1,9 @@
-"""Verification of a lake: the SHA-256 of its visit files, its tables, its databases and the visits that wait.
+"""Verifies a lake: visit files by their SHA-256, seeds and links, databases, and pending visits.
 
-Damage is reported and left as it is; copies to restore from are made in backup.py.
+Damage is reported, not repaired.
 """
 
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data.errors import LakeDamaged
+from data.progress import Progress
 from data.store.files import version_of
 from data.store.lake import LINKS, Lake
 from data.store.manifest import LandedFile
@@ -22,14 +22,11 @@ from data.store.rollups import damaged_rollups
 from data.visits import VISITS, version_problem, visits_schema
 
 DATABASES: Final = ("manifest.sqlite", "control.sqlite")
-"""What SQLite keeps of a lake, apart from the salts, which may be lost."""
-
-Progress = Callable[[int, int], None]
-"""Called with the bytes checked so far and the bytes to check."""
+"""The SQLite databases of a lake, without the one for salts, which is expendable."""
 
 
 class Finding(NamedTuple):
-    """A file that cannot be trusted, by its path in the lake, and why."""
+    """A damaged file: its path in the lake, and the reason."""
 
     path: str
     reason: str
@@ -37,22 +34,22 @@ class Finding(NamedTuple):
 
 @dataclass
 class VerificationResult:
-    """What a check looked at and what it found."""
+    """How much was verified, and the findings."""
 
     files: int = 0
     visits: int = 0
     size: int = 0
-    orphans: int = 0  # visit files that no manifest knows; nobody reads them
+    orphans: int = 0  # visit files that are not in the manifest and therefore not read
     findings: list[Finding] = field(default_factory=list)
 
     @property
     def is_manifest_damaged(self) -> bool:
-        """Whether nobody can say what else is damaged."""
+        """Whether the manifest is damaged, so that other damage may be undetected."""
         return any(finding.path == DATABASES[0] for finding in self.findings)
 
 
 def verify_lake(lake: Lake, organization: str = "", progress: Progress | None = None) -> VerificationResult:
-    """Look at everything that one organization, or any, has in the lake. What is damaged stops nothing else."""
+    """Verify the data of one organization, or of all. Continues after damage."""
     found = VerificationResult()
     for name in DATABASES:
         _report(found, name, _database_problem(lake.root / name))
@@ -85,13 +82,13 @@ def _database_problem(path: Path) -> str:
 
 
 def integrity_error(database: sqlite3.Connection) -> str:
-    """The first thing that SQLite finds wrong with a database; '' when it is sound."""
+    """The first problem that SQLite's integrity_check reports; '' when there is none."""
     ((result, *_), *_) = database.execute("PRAGMA integrity_check").fetchall()
     return "" if result == "ok" else f"is damaged: {' '.join(result.split())}"
 
 
 def _check_tables(lake: Lake, organization: str, found: VerificationResult) -> None:
-    """Look at what no manifest knows the bytes of: the seeds, and links."""
+    """Verify the seeds and links, whose hashes are not in the manifest."""
     for name, schema in ((lake.seed_visits, VISITS), (lake.seed_links, LINKS)):
         path, problem = Path(name), _table_problem(Path(name), schema)
         _report(found, str(path.relative_to(lake.root)), problem and f"{problem}; delete it, and it will be recreated")
@@ -105,7 +102,7 @@ def _table_problem(path: Path, schema: pa.Schema) -> str:
         with pq.ParquetFile(path) as file:
             file.read()
             return "" if file.schema_arrow.equals(schema) else "has unexpected columns"
-    except FileNotFoundError:  # replaced or removed this moment
+    except FileNotFoundError:  # just replaced or removed
         return ""
     except (OSError, pa.ArrowException) as error:
         return _unreadable(error)
@@ -153,7 +150,7 @@ def _footer_problem(file: LandedFile, footer: pq.FileMetaData, schema: pa.Schema
 
 
 def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
-    """The columns by name: in which order they lie does not matter."""
+    """The types of columns by name, to compare schemas regardless of order."""
     return {field.name: field.type for field in schema}
 
 
@@ -165,14 +162,14 @@ def _check_pending(lake: Lake, organization: str, found: VerificationResult) -> 
 
 
 def _orphans(lake: Lake, organization: str) -> int:
-    """How many files lie among the visits that no manifest knows."""
+    """The number of files in the visits folder that are not in the manifest."""
     folder = lake.root / "visits" / (f"organization={organization}" if organization else "")
-    there = [path for path in folder.rglob("*") if path.is_file() and str(path) != lake.seed_visits]
-    known = {lake.root / path for (path,) in lake.manifest.rows("SELECT path FROM files")}
-    unknown = [path for path in there if path not in known]
+    paths = [path for path in folder.rglob("*") if path.is_file() and str(path) != lake.seed_visits]
+    registered = {lake.root / path for (path,) in lake.manifest.rows("SELECT path FROM files")}
+    unknown = [path for path in paths if path not in registered]
     if not unknown:
         return 0
-    with lake.manifest.transaction():  # nobody is placing files now: a batch that is about to land has none here
+    with lake.manifest.transaction():  # no other process moves files meanwhile: check again what is unknown
         return sum(
             path.exists() and not lake.manifest.is_registered(str(path.relative_to(lake.root))) for path in unknown
         )

@@ -1,1 +1,1 @@
-"""A request becomes a classification: fact tables with evidence, and how they are applied."""
+"""Classifies requests by tables of rules, each with its evidence."""

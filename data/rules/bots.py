@@ -1,6 +1,6 @@
-"""Which automata a user agent shows: agents of our table, crawlers of a public list, tell-tale strings.
+"""Recognizes bots by their user agents: our table of agents, a public list of crawlers, and heuristics.
 
-What else a request may show (its method, referrer and campaign) is in classifier.py.
+Method, referrer and campaign are evaluated in classifier.py.
 """
 
 import re
@@ -30,14 +30,14 @@ _KIND_OF_TAG: Final = {
 _SEO = re.compile(r"\bseo\b|backlink|search engine optimi|link analysis", re.IGNORECASE)
 _ESCAPE = re.compile(r'((?:\\x[0-9a-fA-F]{2})+)|\\(["\\])')
 HUMAN_CLASSIFICATION = Classification("human", None, None, None, None, None, None, "desktop", None, None)
-"""A person of whom no device is known yet."""
+"""A person with the default device type; operating system and browser are unknown."""
 
 
 class RuleMatch(NamedTuple):
-    """A rule that a request meets. Of several signs the first one decides."""
+    """A rule that a request matches. If several match, the first one decides."""
 
-    rule: str  # where the rule stands and what it looks for
-    evidence: str  # web address of what the rule rests on; '' for a convention of this project
+    rule: str  # the file of the rule and what it matches
+    evidence: str  # URL of the rule's source; '' for a convention of this project
     classification: Classification
 
 
@@ -50,7 +50,7 @@ def bot_classification(
     operator: str | None = None,
     ai_source: str | None = None,
 ) -> Classification:
-    """An automaton of an agent_kind."""
+    """The classification of a bot with an agent_kind."""
     return Classification(
         CATEGORY_OF_KIND[kind], kind, ai_source, agent, operator, confidence, method, "bot", None, None
     )
@@ -60,7 +60,7 @@ _NO_USER_AGENT = RuleMatch("no user agent", "", bot_classification("other"))
 
 
 class BotRules:
-    """The rules about user agents, compiled once."""
+    """The rules for user agents, compiled once."""
 
     def __init__(self) -> None:
         self._agents = load(Agent, "agents")
@@ -68,19 +68,19 @@ class BotRules:
         tokens = "|".join(sorted(re2.escape(row.token.lower()) for row in self._agents))
         self._any_agent = pattern_set([f"(?:^|[^a-z0-9])(?:{tokens})"])
         self._our_tokens = {_literal(row.token) for row in self._agents if row.ai_source}
-        people = {row.pattern for row in load(NotCrawler, "notcrawlers")}
-        self._crawlers = [row for row in crawleruseragents.CRAWLER_USER_AGENTS_DATA if row["pattern"] not in people]
+        excluded = {row.pattern for row in load(NotCrawler, "notcrawlers")}
+        self._crawlers = [row for row in crawleruseragents.CRAWLER_USER_AGENTS_DATA if row["pattern"] not in excluded]
         self._crawler_set = pattern_set(row["pattern"] for row in self._crawlers)
         self._heuristics = load(Heuristic, "heuristics")
         self._heuristic_set = pattern_set(row.pattern for row in self._heuristics)
 
     def matches(self, user_agent: str) -> Iterator[RuleMatch]:
-        """Every rule that a readable user agent meets, the one that decides first."""
+        """Every rule that a user agent from `readable_user_agent` matches. The first one decides."""
         if not user_agent:
             yield _NO_USER_AGENT
             return
         lower = user_agent.lower()
-        if self._any_agent.Match(lower):  # one pattern, as people meet none: it learns new strings far faster
+        if self._any_agent.Match(lower):  # a quick check first: people's user agents match none of the patterns
             for number in sorted(self._agent_set.Match(lower) or ()):
                 yield _agent_match(self._agents[number])
         for number in sorted(self._crawler_set.Match(user_agent) or ()):
@@ -93,15 +93,15 @@ class BotRules:
 
 
 def readable_user_agent(logged: str) -> str:
-    """A user agent as it was sent: escapes of servers undone, at most 1,024 characters, '' for none."""
+    """The user agent that a client sent, from a log: unescaped, at most 1,024 characters, '' when there is none."""
     text = logged[: 4 * MAX_USER_AGENT_LENGTH]
     if "\\" in text:
         text = _ESCAPE.sub(lambda found: _decode_escapes(found[1]) if found[1] else found[2], text)
-    for _ in range(2):  # old CloudFront encodes twice
+    for _ in range(2):  # older CloudFront logs are percent-encoded twice
         if " " not in text and ("%20" in text or "%2520" in text):
             text = unquote(text, errors="replace")
     if not text.isascii():
-        text = text.encode("utf-8", "replace").decode()  # lone surrogates are no text
+        text = text.encode("utf-8", "replace").decode()  # replaces lone surrogates
     text = text[:MAX_USER_AGENT_LENGTH].strip(" \t\"'")
     return "" if text == "-" else text
 
@@ -120,7 +120,10 @@ def _agent_match(row: Agent) -> RuleMatch:
 
 
 def _crawler_match(row: dict[str, Any], user_agent: str, is_ours: bool) -> RuleMatch:
-    """What a known crawler is. One of our table that only here is met has its name within another's: it is not it."""
+    """The match of a row of the public list.
+
+    With `is_ours`, the row's token is in our table but did not match there, so it is only a part of another bot's name.
+    """
     kind = _kind_of(row)
     found = _compiled(row["pattern"]).search(user_agent)
     agent = found.group(0).strip(" /(;")
@@ -133,7 +136,7 @@ def _crawler_match(row: dict[str, Any], user_agent: str, is_ours: bool) -> RuleM
 
 
 def _kind_of(row: dict[str, Any]) -> str:
-    """What a crawler does, by its tags. The list also tags as seo whatever it has no other word for."""
+    """The agent_kind of a crawler, by its tags. The list also tags crawlers without a better tag as seo."""
     kind = next((_KIND_OF_TAG[tag] for tag in row["tags"] if tag in _KIND_OF_TAG), "other")
     is_seo = _SEO.search(f"{row['pattern']} {row.get('description', '')}")
     return "other" if kind == "seo" and not is_seo else kind
@@ -151,7 +154,7 @@ def _first_product(user_agent: str) -> str | None:
 
 @cache
 def _compiled(pattern: str) -> "re2._Regexp":
-    return re2.compile(pattern)  # re2 itself remembers 128 of them only
+    return re2.compile(pattern)  # re2's own cache is limited to 128 patterns
 
 
 def _literal(pattern: str) -> str:

@@ -1,8 +1,8 @@
-"""Who made a request: a person, one of four kinds of AI traffic, a search crawler or another automaton.
+"""Classifies requests: a person, one of four kinds of AI traffic, a search crawler or another bot.
 
-The order of decision, first answer wins: no user agent → agent table → known crawlers → tell-tale
-strings → a method no browser opens a page with → campaign and referrer of an AI product → a person.
-Client addresses (ip_verification.py) and storage are not here.
+The first rule that matches decides, in this order: no user agent → agent table → known crawlers → heuristics →
+a method that browsers do not open pages with → campaign and referrer of an AI product → a person.
+Client addresses are evaluated in ip_verification.py.
 """
 
 import re
@@ -19,26 +19,26 @@ from data.visits import Classification
 MAX_REFERRER_LENGTH: Final = 1024
 BROWSING_METHODS: Final = ("GET", "POST")
 _BUILD: Final = re.compile(r"((?:Chrome|CriOS|Edg|EdgA|OPR)/\d+\.0)\.\d+\.\d+(?=[ ;)]|$)")
-"""The build of a browser's version, as in Chrome/145.0.3967.80: few versions come in many builds."""
+"""A browser's version with its build, as in Chrome/145.0.3967.80. There are few versions but many builds."""
 _NO_MATCH = RuleMatch("no sign of automation or of an AI product", "", HUMAN_CLASSIFICATION)
 
 
 class Request(NamedTuple):
-    """The facts of a request that classification rests on; '' stands for what is missing."""
+    """The parts of a request that classification depends on; '' when a part is missing."""
 
-    user_agent: str  # as it was sent
+    user_agent: str  # unescaped, from readable_user_agent
     method: str
     referrer: str
     query: str
 
     @classmethod
     def from_log(cls, user_agent: str, method: str = "GET", referrer: str = "", query: str = "") -> Self:
-        """A request with its user agent as a server wrote it into a log."""
+        """A request with its user agent as a server logged it."""
         return cls(readable_user_agent(user_agent), method, referrer, query)
 
 
 class Origin(NamedTuple):
-    """Where a request came from: the referrer's host and type, and the campaign's words."""
+    """The source of a request: the referrer's host and type, and the utm_ parameters."""
 
     referrer: str | None
     referrer_type: str
@@ -46,9 +46,9 @@ class Origin(NamedTuple):
 
 
 class Classifier:
-    """The rules, loaded once. The answers for distinct strings are remembered, as logs repeat them.
+    """The rules, loaded once. Results are cached, because logs repeat the same strings.
 
-    `probe_pattern` is a regular expression (RE2) for the paths that only those ask for who look for weaknesses.
+    `probe_pattern` is a regular expression (RE2) for paths that only vulnerability scanners request.
     """
 
     def __init__(self) -> None:
@@ -65,28 +65,28 @@ class Classifier:
         self._origin = lru_cache(1 << 14)(self._origin_uncached)
 
     def classify(self, request: Request) -> Classification:
-        """Who made the request, how sure that is and why. Raises nothing for a request that was logged."""
-        return merge(self.classify_user_agent(request.user_agent), self.classify_referral(request))
+        """Classify a request. Never raises for a request from a log."""
+        return combine(self.classify_user_agent(request.user_agent), self.classify_referral(request))
 
     def classify_user_agent(self, user_agent: str) -> Classification:
-        """What a readable user agent tells by itself: an automaton, or a person with a device."""
+        """Classify by the (unescaped) user agent alone: a bot, or a person with a device."""
         return self._classify_user_agent(user_agent)
 
     def classify_referral(self, request: Request) -> Classification:
-        """Who comes like that if the user agent is a person's, whose device is not known here."""
+        """Classify by method, referrer and query alone, as if the user agent were a person's with unknown device."""
         return self._classify_referral(request.method, request.referrer, request.query)
 
     def origin(self, request: Request) -> Origin:
-        """The referrer's host with its type, and the campaign's words, of one request."""
+        """The referrer's host and type, and the utm_ parameters of a request."""
         return self._origin(request.referrer, request.query)
 
     def matches(self, request: Request) -> Iterator[RuleMatch]:
-        """Every rule that the request meets; the first one decides what `classify` says."""
+        """Every rule that the request matches. `classify` returns the classification of the first one."""
         yield from self._bot_rules.matches(request.user_agent)
         yield from self._referral_matches(request.method, request.referrer, request.query)
 
     def _classify_user_agent_uncached(self, user_agent: str) -> Classification:
-        """What its rules tell: of people's browsers once for all builds, as no rule looks at these."""
+        """Apply the rules; people's browsers are cached without their builds, which no rule depends on."""
         classification = self._classify_any_build(_BUILD.sub(r"\1.0.0", user_agent))
         return self._apply_rules(user_agent) if classification.device_type == "bot" else classification
 
@@ -106,12 +106,14 @@ class Classifier:
 
     def _referral_matches(self, method: str, referrer: str, query: str) -> Iterator[RuleMatch]:
         if method not in BROWSING_METHODS:
-            yield RuleMatch(f"the method {method!r}, by which no browser opens a page", "", bot_classification("other"))
+            yield RuleMatch(
+                f"the method {method!r}, which browsers do not open pages with", "", bot_classification("other")
+            )
         yield from self._ai_referral_matches(referrer, query)
         yield _NO_MATCH
 
     def _ai_referral_matches(self, referrer_header: str, query: str) -> Iterator[RuleMatch]:
-        """The AI product that sent a person, by campaign or referrer. Both together are surer than each."""
+        """The AI product that sent a person, by campaign or referrer. Both together give high confidence."""
         campaign = self._campaigns.match(query)
         _, row = self._find_referrer(referrer_header[:MAX_REFERRER_LENGTH])
         referrer = None
@@ -119,8 +121,8 @@ class Classifier:
             classification = ai_referral(row.ai_source, row.confidence, "referrer")
             referrer = RuleMatch(f'referrers.toml: "{row.host}"', row.evidence, classification)
         if campaign and referrer:
-            surer = campaign.classification._replace(confidence="high")
-            yield campaign._replace(rule=f"{campaign.rule} and {referrer.rule}", classification=surer)
+            classification = campaign.classification._replace(confidence="high")
+            yield campaign._replace(rule=f"{campaign.rule} and {referrer.rule}", classification=classification)
         yield from (match for match in (campaign, referrer) if match)
 
     def _find_referrer_uncached(self, referrer: str) -> tuple[str | None, Referrer | None]:
@@ -128,8 +130,8 @@ class Classifier:
         return (address[0], self.referrers.find(*address)) if address else (None, None)
 
 
-def merge(by_user_agent: Classification, by_referral: Classification) -> Classification:
-    """What a user agent and the way it came tell together: an automaton by either, or who came, with the device."""
+def combine(by_user_agent: Classification, by_referral: Classification) -> Classification:
+    """The classification of a request: a bot if either is one, otherwise the referral with the user agent's device."""
     if by_user_agent.device_type == "bot":
         return by_user_agent
     return by_referral if by_referral.device_type == "bot" else Classification(*by_referral[:7], *by_user_agent[7:])

@@ -1,4 +1,4 @@
-"""What a person's user agent tells of the person's device, operating system and browser."""
+"""Recognizes device type, operating system and browser of a person by the user agent."""
 
 import re
 from typing import Final, NamedTuple
@@ -11,11 +11,11 @@ from data.rules.patterns import pattern_set
 from data.rules.tables import Device, load
 
 _FALSE_MATCHES: Final = re.compile("tablet pc|coolpad|padfone|phonepad|tech[ _]?pad|klipad|gpad_|dtv|letv")
-"""Words that hold a sign of a device and are none: a laptop with a pen, names of phones and of makers."""
+"""Words that contain a pattern of a device but do not identify it, such as names of phones and of manufacturers."""
 
 
 class DeviceInfo(NamedTuple):
-    """What a person uses."""
+    """The device type, operating system and browser of a person."""
 
     device_type: str
     operating_system: str | None
@@ -23,17 +23,17 @@ class DeviceInfo(NamedTuple):
 
 
 class DeviceRules:
-    """The rules about devices and those of ua-parser, compiled once."""
+    """The rules of devices.toml and of ua-parser, compiled once."""
 
     def __init__(self) -> None:
-        if RegexResolver is None:  # ua-parser would fall back to pure Python, 25 times slower, without a word
+        if RegexResolver is None:  # ua-parser would silently fall back to pure Python, which is 25 times slower
             raise RuntimeError("the package ua-parser-rs is missing; install ua-parser with its extra 'regex'.")
         self._parse = RegexResolver(load_lazy_builtins())
         self._devices: list[Device] = load(Device, "devices")
         self._device_set = pattern_set(row.pattern for row in self._devices)
 
     def device_info(self, user_agent: str) -> DeviceInfo:
-        """The device, operating system and browser of a person's readable user agent."""
+        """The device type, operating system and browser of a person's (unescaped) user agent."""
         parsed = self._parse(user_agent, Domain.USER_AGENT | Domain.OS)
         return DeviceInfo(
             self.device_type(user_agent),

@@ -1,4 +1,4 @@
-"""From a client's address to its country, by a database in MaxMind's format that the operator may have."""
+"""Looks up the country of a client address in an optional database in MaxMind's format."""
 
 import re
 import struct
@@ -15,7 +15,7 @@ _DAMAGE_ERRORS: Final = (
     ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError, struct.error,
     maxminddb.InvalidDatabaseError,
 )  # fmt: skip
-"""What the reader raises over a damaged file."""
+"""The exceptions that the reader raises for a damaged file."""
 
 
 class CountryDatabase:
@@ -24,23 +24,23 @@ class CountryDatabase:
     def __init__(self, path: Path) -> None:
         """Open the database file at `path`. Raises BadInput when it is missing or not in MaxMind's format."""
         try:
-            # the reader in C would be faster, but a damaged file makes release 3.2.0 of it end the process
+            # the reader in C is faster, but its release 3.2.0 crashes the process on a damaged file
             self._reader = maxminddb.open_database(path, maxminddb.MODE_MMAP)
         except (OSError, *_DAMAGE_ERRORS) as error:
             raise BadInput(f"{path} is not a valid country database in MaxMind's format: {error}") from error
         self.lookup = lru_cache(1 << 16)(self._lookup_uncached)
 
     def _lookup_uncached(self, text: str) -> str | None:
-        """The ISO 3166-1 alpha-2 code of an address's country; None when it is not known."""
+        """The ISO 3166-1 alpha-2 code of an IP address's country; None when it is unknown."""
         address = parse_address(text)
         try:
             return _code_in(self._reader.get(address)) if address else None
         except _DAMAGE_ERRORS:
-            return None  # never a reason to fail
+            return None  # a damaged database must not stop an import
 
 
 def _code_in(record: object) -> str | None:
-    """The code in a record: {"country": {"iso_code": …}} of MaxMind and DB-IP, or as IPinfo writes it."""
+    """The country code in a record of MaxMind or DB-IP ({"country": {"iso_code": …}}) or of IPinfo."""
     if not isinstance(record, dict):
         return None
     country = record.get("country")

@@ -1,6 +1,6 @@
-"""IP addresses, and the lists of networks that operators publish for their agents: downloading and parsing them.
+"""Downloads and parses the lists of IP networks that operators publish for their agents.
 
-How a lake keeps the lists is in data/store/ip_list_files.py; what an address proves is in ip_verification.py.
+The lists are stored by data/store/ip_list_files.py and used by ip_verification.py.
 """
 
 import ipaddress
@@ -23,7 +23,7 @@ FETCH_SECONDS: Final = 20
 MAX_LIST_BYTES: Final = 4 << 20
 MAX_NETWORKS: Final = 50_000
 _MIN_PREFIX_LENGTHS: Final = {4: 8, 6: 19}
-"""No operator has more than one such network; a list that claims it would believe everybody."""
+"""The minimum prefix length by IP version. A list with a larger network would verify almost any address."""
 _NETWORK_IN_TEXT: Final = re.compile(
     r"(?<![\w.:/-])(?:\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?|[0-9a-f:]*::?[0-9a-f:]*/\d{1,3})(?![\w/-]|\.\w)",
     re.IGNORECASE,
@@ -31,7 +31,7 @@ _NETWORK_IN_TEXT: Final = re.compile(
 
 
 class Snapshot(NamedTuple):
-    """What a list said when it was fetched."""
+    """The networks of a list at the time when it was fetched."""
 
     name: str
     fetched_at: datetime
@@ -48,10 +48,10 @@ def parse_address(text: str) -> Address | None:
 
 
 def parse_networks(body: bytes, form: str) -> list[Network]:
-    """Parse a published list. Raises BadInput when it is malformed, empty, too large or claims a network too large.
+    """Parse a published list. Raises BadInput when it is malformed, empty or too large, or contains a bad network.
 
-    Forms: "prefixes", JSON as Google and most others write it; "json:<key>", JSON with texts under a key;
-    "geofeed", RFC 8805; "text", any text with networks in it.
+    Formats: "prefixes", JSON as published by Google and most others; "json:<key>", a JSON array of strings under a key;
+    "geofeed", RFC 8805; "text", any text that contains networks.
     """
     if len(body) > MAX_LIST_BYTES:
         raise BadInput(f"the list is larger than {MAX_LIST_BYTES >> 20} MiB")
@@ -60,7 +60,7 @@ def parse_networks(body: bytes, form: str) -> list[Network]:
         networks = [_network_of(entry) for entry in dict.fromkeys(entries)]
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise BadInput(f"the list is not in the {form!r} format: {str(error)[:200]}") from error
-    if form == "text":  # its examples may name private networks
+    if form == "text":  # the text may mention private networks as examples
         networks = [network for network in networks if network.is_global]
     if not 0 < len(networks) <= MAX_NETWORKS:
         raise BadInput(f"the list contains {len(networks):,} networks; it must contain 1 to {MAX_NETWORKS:,}")
@@ -76,7 +76,7 @@ def download(row: IpList) -> bytes:
         request = urllib.request.Request(row.url, headers={"User-Agent": "traffic-analytics"})  # noqa: S310  # our table
         with urllib.request.urlopen(request, timeout=FETCH_SECONDS) as response:  # noqa: S310
             body: bytes = response.read(MAX_LIST_BYTES + 1)
-            is_incomplete = len(body) <= MAX_LIST_BYTES and response.length  # what was announced and did not come
+            is_incomplete = len(body) <= MAX_LIST_BYTES and response.length  # bytes missing from Content-Length
     except (OSError, HTTPException, ValueError) as error:
         raise BadInput(f"{row.url} cannot be fetched: {getattr(error, 'reason', None) or error}") from error
     if is_incomplete:
@@ -99,7 +99,7 @@ def folder_fetcher(folder: Path) -> Callable[[IpList], bytes]:
 
 
 def _entries(text: str, form: str) -> list[str]:
-    """The networks of a list as they are written there."""
+    """The networks of a list as text."""
     if form == "prefixes":
         return [network for entry in json.loads(text)["prefixes"] for network in _prefixes_of(entry)]
     if form.startswith("json:"):

@@ -1,6 +1,6 @@
-"""What a client's address says of an agent's claim: from where its operator says it comes, or from elsewhere.
+"""Verifies by the client address that a request comes from the agent named in its user agent.
 
-Addresses are looked at here and never kept. How lists of addresses are had is in ip_lists.py.
+Addresses are never stored. The lists of addresses come from ip_lists.py.
 """
 
 import ipaddress
@@ -16,24 +16,24 @@ from data.rules.tables import Agent, Proxy, load
 from data.visits import Classification
 
 FRESH_DAYS: Final = 30
-"""Operators change their addresses: further than this from the day of a visit, a list contradicts nobody."""
+"""Operators change their addresses: a list contradicts an agent only if fetched this close to the day of the visit."""
 
 
 class IpVerdict(NamedTuple):
-    """Whether a visit came from where its agent comes from; None when that cannot be told."""
+    """Whether a client address is inside the networks of the claimed agent; None when this cannot be decided."""
 
     inside: bool | None
     reason: str
 
 
 class Networks:
-    """A set of networks that can be asked quickly for an address."""
+    """A set of networks with fast tests for addresses (binary search over merged ranges)."""
 
     def __init__(self, networks: Iterable[Network]) -> None:
-        spans = sorted((n.version, int(n.network_address), int(n.broadcast_address)) for n in networks)
+        ranges = sorted((net.version, int(net.network_address), int(net.broadcast_address)) for net in networks)
         self._starts: list[tuple[int, int]] = []
         self._ends: list[int] = []
-        for version, start, end in spans:
+        for version, start, end in ranges:
             if self._starts and self._starts[-1][0] == version and start <= self._ends[-1] + 1:
                 self._ends[-1] = max(end, self._ends[-1])
             else:
@@ -46,7 +46,7 @@ class Networks:
 
 
 class Verifier:
-    """The published lists, as of their snapshots, and the networks whose addresses are a proxy's, not a client's."""
+    """Verifies agents by snapshots of the published lists. Addresses of proxies verify and contradict nothing."""
 
     def __init__(self, snapshots: dict[str, Snapshot], proxies: Iterable[Network] = ()) -> None:
         self._lists = {name: (Networks(snapshot.networks), snapshot) for name, snapshot in snapshots.items()}
@@ -58,16 +58,16 @@ class Verifier:
         self._client_address = lru_cache(1 << 16)(self._client_address_uncached)
 
     def can_verify(self, classification: Classification) -> bool:
-        """Whether an address could say anything of this classification."""
+        """Whether there is a list for the agent of this classification."""
         row = self._agents.get(classification.agent or "")
         return row is not None and any(name in self._lists for name in _lists_of(row))
 
     def verification_methods(self, agent: str | None) -> tuple[str, ...]:
-        """How an agent could be verified: "ip:<list>", "dns:<suffix>" or "signature:<host>"."""
+        """The ways to verify an agent: "ip:<list>", "dns:<suffix>" or "signature:<host>"."""
         return self._methods.get(agent or "", ())
 
     def verdict(self, agent: str | None, address: str, day: date) -> IpVerdict:
-        """Whether a visit on `day` that claims to be `agent` came from where that agent comes from."""
+        """Whether a visit on `day` that claims to be `agent` came from an address of that agent, and why."""
         row = self._agents.get(agent or "")
         if row is None:
             return IpVerdict(None, "its operator does not publish its IP addresses")
@@ -84,11 +84,11 @@ class Verifier:
         return _outside(row, " and ".join(snapshot.name for _, snapshot in lists), are_all_fresh)
 
     def verify(self, classification: Classification, address: str, day: date) -> Classification:
-        """A classification with what the address adds: verified, contradicted, or as it was."""
+        """The classification after checking the address: verified, contradicted, or unchanged."""
         return apply_verdict(classification, self.verdict(classification.agent, address, day).inside)
 
     def _client_address_uncached(self, text: str) -> tuple[Address | None, str]:
-        """The client's address, or why there is none."""
+        """The parsed client address, or None and the reason why it cannot be used."""
         address = parse_address(text)
         if address is None:
             return None, "no IP address was given" if text in ("", "-") else f"{text!r} is not a valid IP address"
@@ -98,7 +98,7 @@ class Verifier:
 
 
 def apply_verdict(classification: Classification, inside: bool | None) -> Classification:
-    """A classification and what the address says of it. A contradicted agent is nobody's: only its claim is kept."""
+    """Add a verdict to a classification. A contradicted agent becomes another bot; only its claimed name is kept."""
     if inside is None:
         return classification
     if inside:

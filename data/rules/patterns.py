@@ -1,4 +1,4 @@
-"""Patterns whose time grows with the text only: many asked at once, and those that users give."""
+"""Regular expressions that run in linear time (RE2): sets of many patterns, and patterns from users."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from data.errors import BadInput
 
 
 def check_short_code_pattern(pattern: str) -> str:
-    """Return a pattern (RE2) that captures the short code of a path; raise BadInput when it cannot."""
+    """Return `pattern`; raise BadInput unless it is a valid RE2 pattern with exactly one group, the short code."""
     try:
         groups = re2.compile(pattern).groups
     except re2.error as error:
@@ -19,12 +19,12 @@ def check_short_code_pattern(pattern: str) -> str:
 
 
 def pattern_set(patterns: Iterable[str]) -> "re2.Set":
-    """Patterns (RE2); `Match(text)` gives the numbers of those found in a text, in any order, or None."""
+    """Compile RE2 patterns into a set; `Match(text)` returns the indices of those found, in any order, or None."""
     options = re2.Options()
     options.log_errors = False
     options.max_mem = 64 << 20
-    found = re2.Set.SearchSet(options)
+    compiled = re2.Set.SearchSet(options)
     for pattern in patterns:
-        found.Add(pattern)
-    found.Compile()
-    return found
+        compiled.Add(pattern)
+    compiled.Compile()
+    return compiled

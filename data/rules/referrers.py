@@ -1,4 +1,4 @@
-"""Where a person came from: the host of a referrer, what kind of place that is, and the words of a campaign."""
+"""The origin of a visit: the host and type of its referrer, and its campaign parameters."""
 
 import re
 from collections import defaultdict
@@ -23,7 +23,10 @@ MAX_HOST_LENGTH: Final = 253
 
 
 def host_and_path(referrer: str) -> tuple[str, str] | None:
-    """The host, in lower case without port, user or final dot, and the path of a Referer header; None without one."""
+    """Host and path of a Referer header; None when it has no valid host.
+
+    The host is in lower case, without port, user and trailing dot.
+    """
     scheme, authority, path = _ADDRESS.match(referrer).groups()  # type: ignore[union-attr]  # it matches anything
     if scheme is None and not _BARE_HOST.fullmatch(authority):
         return None
@@ -35,7 +38,7 @@ def host_and_path(referrer: str) -> tuple[str, str] | None:
 
 
 class ReferrerTable:
-    """The referrer table, ready to be asked."""
+    """The rows of referrers.toml, indexed by host."""
 
     def __init__(self, rows: Iterable[Referrer]) -> None:
         self._rows: dict[str, list[Referrer]] = defaultdict(list)
@@ -45,7 +48,7 @@ class ReferrerTable:
             self._rows[f"{app}://{host}" if app else host].append(row)
 
     def find(self, host: str, path: str) -> Referrer | None:
-        """The row with the longest host, and path, that `host` and `path` lie under."""
+        """The row with the longest host and path that contain `host` and `path`; None when there is none."""
         for name in _parent_names(host):
             for row in self._rows.get(name, ()):
                 below = row.host.removeprefix("android-app://").partition("/")[2]
@@ -54,7 +57,7 @@ class ReferrerTable:
         return None
 
     def path_of(self, host: str, referrer_type: str) -> str:
-        """A path at which `host` is a place of that type, its root if that will do: for when only the host is left."""
+        """A path under which `host` has this type, preferably /. For stored visits, which keep the host only."""
         at_root = self.find(host, "/")
         if at_root is None or at_root.referrer_type != referrer_type:
             for row in (row for name in _parent_names(host) for row in self._rows.get(name, ())):
@@ -64,14 +67,14 @@ class ReferrerTable:
 
 
 class Campaigns:
-    """By which utm_source AI products mark the people they send: words of a table, or hosts of AI products."""
+    """Recognizes AI products by utm_source: the values of campaigns.toml, or hosts of AI products."""
 
     def __init__(self, referrers: ReferrerTable) -> None:
         self._rows = {row.utm_source: row for row in load(Campaign, "campaigns")}
         self._referrers = referrers
 
     def match(self, query: str) -> RuleMatch | None:
-        """The AI product that a query names: as its utm_source, or as Grok does, by a host in `referrer`."""
+        """The AI product in a query string: in utm_source, or as a host in `referrer`, as Grok sends it."""
         source = (utm_values(query)[0] or "").lower().removeprefix("www.")
         row = self._rows.get(source)
         if row:
@@ -90,7 +93,7 @@ class Campaigns:
 
 
 def ai_referral(ai_source: str | None, confidence: str | None, method: str) -> Classification:
-    """A person whom an AI product sent."""
+    """The classification of a person who was sent by an AI product."""
     return HUMAN_CLASSIFICATION._replace(
         bot_category="ai_referral",
         agent_kind="referral",
@@ -113,7 +116,7 @@ def _referrer_parameter(query: str) -> str:
 
 
 def _query_values(query: str) -> dict[str, str]:
-    """The first value of each key near the beginning of a query."""
+    """The first value of each key in the first MAX_QUERY_LENGTH characters of a query string."""
     return _parsed(query[:MAX_QUERY_LENGTH])
 
 
@@ -123,7 +126,7 @@ def _parsed(query: str) -> dict[str, str]:
 
 
 def _parent_names(host: str) -> Iterator[str]:
-    """The names under which rows can hold for a host: its own, and those of the domains above it."""
+    """The keys under which rows may match a host: the host itself and its parent domains."""
     yield host
     while host and "://" not in host:  # an app has no domain above it
         any_suffix = _ANY_SUFFIX.fullmatch(host)

@@ -1,7 +1,7 @@
-"""The fact tables behind classification: TOML files in this folder, one row a fact, each with its evidence.
+"""Loads the tables of rules: TOML files in this folder, each row with its evidence.
 
-A row that is malformed stops the program and names the file, the row and the field. How rows are
-applied is in bots.py, referrers.py and ip_verification.py.
+A malformed row stops the program with a message that names file, row and field. The rows are applied in bots.py,
+classifier.py, devices.py, referrers.py and ip_verification.py.
 """
 
 import hashlib
@@ -34,9 +34,9 @@ _VERIFICATION_METHOD: Final = re.compile(r"(ip|dns|signature):[a-z0-9.-]+")
 
 @dataclass(frozen=True)
 class Agent:
-    """A product token in user agents, and who is behind it. The first row of the file that matches wins."""
+    """A product token in user agents, and its operator. The first row of the file that matches wins."""
 
-    token: str  # literal, compared without case, on boundaries
+    token: str  # literal, matched case-insensitively as a whole word
     agent: str
     operator: str
     agent_kind: str
@@ -47,23 +47,23 @@ class Agent:
     ai_source: str | None = None
     exact: bool = False  # the whole user agent must equal the token
     verify: tuple[str, ...] = ()  # "ip:<row of ip_lists.toml>", "dns:<suffix>", "signature:<host>" (Web Bot Auth)
-    server_side: bool = False  # it comes from its list of addresses only: who claims its name elsewhere is not it
+    server_side: bool = False  # it only uses the addresses of its lists, so other addresses contradict it
 
 
 @dataclass(frozen=True)
 class NotCrawler:
-    """A pattern of crawler-user-agents that also meets people, and is therefore left out."""
+    """A pattern of crawler-user-agents that also matches people's user agents, and is therefore excluded."""
 
     pattern: str
     meets: str
     evidence: str
     checked: date
-    example: str  # a person's user agent that the pattern meets
+    example: str  # a person's user agent that the pattern matches
 
 
 @dataclass(frozen=True)
 class Heuristic:
-    """A pattern (RE2, over the user agent in lower case) that automata show and browsers do not."""
+    """A pattern (RE2, on the user agent in lower case) that matches bots but not browsers."""
 
     name: str
     pattern: str
@@ -71,12 +71,12 @@ class Heuristic:
     evidence: str
     checked: date
     example: str
-    unless: str | None = None  # a pattern that people show who meet the first one too
+    unless: str | None = None  # a pattern of people's user agents, which the row must not match
 
 
 @dataclass(frozen=True)
 class Referrer:
-    """A host that sends people. It stands for its sub-domains too; the longest host that fits wins."""
+    """A referring host and its subdomains. The row with the longest matching host wins."""
 
     host: str  # "name.*": under any country's suffix; "host/path": only below that path
     referrer_type: str
@@ -88,7 +88,7 @@ class Referrer:
 
 @dataclass(frozen=True)
 class Campaign:
-    """A utm_source value by which an AI product marks the people it sends."""
+    """A utm_source value that an AI product adds to its links."""
 
     utm_source: str
     ai_source: str
@@ -99,7 +99,7 @@ class Campaign:
 
 @dataclass(frozen=True)
 class Probe:
-    """A path that only those ask for who look for weaknesses, as a regular expression (RE2)."""
+    """A regular expression (RE2) for paths that only vulnerability scanners request."""
 
     path: str
     evidence: str
@@ -108,7 +108,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Device:
-    """A sign of a device in a person's user agent in lower case. The first row of the file that is met wins."""
+    """A pattern (RE2, on a person's user agent in lower case) of a device. The first row that matches wins."""
 
     name: str
     device_type: str
@@ -121,19 +121,19 @@ class Device:
 
 @dataclass(frozen=True)
 class IpList:
-    """A list that an operator publishes of the addresses its agents come from."""
+    """A list of the IP addresses of an operator's agents, published by the operator."""
 
     name: str
     operator: str
     url: str
-    format: str  # how it is written: see ip_lists.networks_in
+    format: str  # see ip_lists.parse_networks
     evidence: str
     checked: date
 
 
 @dataclass(frozen=True)
 class Proxy:
-    """A network from which a content delivery network speaks to origin servers: not the address of a client."""
+    """A network of a content delivery network's proxies. Its addresses are never those of clients."""
 
     network: str
     operator: str
@@ -142,7 +142,7 @@ class Proxy:
 
 
 def load(row_type: type[Row], name: str) -> list[Row]:
-    """The rows of `<name>.toml`, whose tables are called like the type. Raises ValueError naming row and field."""
+    """The rows of `<name>.toml`, in tables named after `row_type`. Raises ValueError naming the row and the field."""
     try:
         tables = _parsed(_bytes_of(name))
     except ValueError as error:
@@ -156,12 +156,12 @@ def load(row_type: type[Row], name: str) -> list[Row]:
 
 @cache
 def _parsed(content: bytes) -> dict[str, Any]:
-    """What a file holds, parsed once: who classifies and who verifies read the same one, and parsing takes a moment."""
+    """Parse a TOML file. Cached, because several modules load the same file."""
     return tomllib.loads(content.decode())
 
 
 def rules_version() -> str:
-    """Twelve hexadecimal digits that change whenever a fact table or a rule package does."""
+    """Twelve hexadecimal digits that change whenever a table of rules or a rule package changes."""
     digest = hashlib.sha256()
     for name in _RULE_TABLES:
         digest.update(_bytes_of(name))
@@ -226,12 +226,12 @@ _CHECKS: Final[dict[str, Callable[[str], None]]] = {
     "pattern": _check_pattern,
     "unless": _check_pattern,
 }
-"""By the name of a field: raises ValueError for what the field cannot hold."""
+"""The validator of each field, by name. It raises ValueError for an invalid value."""
 
 
 def _fits(declared: object, value: object) -> bool:
     if declared is date:
-        return type(value) is date  # a point in time is a date to isinstance
+        return type(value) is date  # isinstance would accept a datetime
     if declared is bool:
         return isinstance(value, bool)
     if declared == tuple[str, ...]:

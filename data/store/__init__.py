@@ -1,1 +1,1 @@
-"""What lies on disk: Parquet files, the SQLite manifest that knows them, and how both change together."""
+"""Storage: the Parquet files of a lake, the SQLite manifest that lists them, and transactions over both."""

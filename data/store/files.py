@@ -1,4 +1,4 @@
-"""Files as a lake keeps them: written durably, hashed, on a local disk. Which files there are is not known here."""
+"""Writes and hashes files durably. The manifest records which files there are."""
 
 import hashlib
 import os
@@ -20,12 +20,12 @@ _SCHEMA_VERSION: Final = "traffic.schema_version"
 
 
 def versioned(version: int) -> dict[str, str]:
-    """What the footer of a file says of the schema version of its visits."""
+    """The metadata for a Parquet footer that records the schema version of the visits."""
     return {_SCHEMA_VERSION: str(version)}
 
 
 def version_of(footer: pq.FileMetaData) -> int:
-    """The schema version of the visits in a file; without a word of it, it is 1."""
+    """The schema version in a Parquet footer; 1 when it is not recorded."""
     return int((footer.metadata or {}).get(_SCHEMA_VERSION.encode(), b"1"))
 
 
@@ -44,10 +44,11 @@ def write_parquet(
     row_group: int = 20_000,
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Write tables of one schema one after the other, and wait until they are on the disk.
+    """Write tables of the same schema into one Parquet file, and sync it.
 
-    `statistics` are the columns by which queries leave out row groups; `metadata` is kept in the footer.
-    What is a dictionary in the schema is read as what it holds. Times hardly repeat: a dictionary only takes longer.
+    `statistics` are the columns by which queries skip row groups; `metadata` is stored in the footer. Timestamps are
+    written without a dictionary, since they hardly repeat. The Arrow schema is not stored, so that dictionary columns
+    are read back as plain ones.
     """
     repeating = [name for name in schema.names if not pa.types.is_timestamp(schema.field(name).type)]
     with pq.ParquetWriter(
@@ -66,35 +67,35 @@ def write_parquet(
 
 
 def move_durably(source: Path, target: Path) -> None:
-    """Rename a file and wait until its new name, and every folder made for it, is on the disk."""
+    """Rename a file, creating the target's folders, and sync its new name and these folders."""
     make_durably(target.parent)
     source.rename(target)
     sync(target.parent)
 
 
 def make_durably(folder: Path) -> None:
-    """Make a folder, and those above it, and wait until their names are on the disk."""
-    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    """Create a folder and its parents, and sync their names."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    for one in missing:
-        sync(one.parent)
+    for path in missing:
+        sync(path.parent)
 
 
 def write_bytes_durably(body: bytes, staged: Path, target: Path) -> None:
-    """Replace `target` by bytes as a whole: readers see the old file or the new one."""
+    """Replace `target` atomically by bytes: readers see either the old file or the new one."""
     staged.write_bytes(body)
     sync(staged)
     move_durably(staged, target)
 
 
 def write_durably(table: pa.Table, staged: Path, target: Path, metadata: Mapping[str, str] | None = None) -> None:
-    """Replace `target` by a table as a whole: readers see the old file or the new one."""
+    """Replace `target` atomically by a Parquet file: readers see either the old file or the new one."""
     write_parquet([table], table.schema, staged, metadata=metadata)
     move_durably(staged, target)
 
 
 def sync(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
+    """Wait until a file, or the directory entries of a folder, are on disk (fsync)."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -103,7 +104,7 @@ def sync(path: Path) -> None:
 
 
 def network_file_system(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
-    """The network file system that a folder lies on; None for a local disk, and where nobody can tell."""
+    """The type of network file system that contains a folder; None for a local disk, or when it is unknown."""
     device = folder.stat().st_dev
     try:
         lines = mounts.read_text("utf-8", errors="replace").splitlines()
@@ -113,7 +114,7 @@ def network_file_system(folder: Path, mounts: Path = Path("/proc/self/mountinfo"
 
 
 def _kind(mount: str, device: int) -> str:
-    """The file system of a mount, when it is that of the device."""
-    words = mount.split(" ")
-    is_it = len(words) > 2 and words[2] == f"{os.major(device)}:{os.minor(device)}"
-    return words[words.index("-") + 1] if is_it and "-" in words[:-1] else ""
+    """The file system type in a line of mountinfo if it describes the device; '' otherwise."""
+    fields = mount.split(" ")
+    is_device = len(fields) > 2 and fields[2] == f"{os.major(device)}:{os.minor(device)}"
+    return fields[fields.index("-") + 1] if is_device and "-" in fields[:-1] else ""

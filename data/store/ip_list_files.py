@@ -1,6 +1,6 @@
-"""The IP lists that a lake keeps: one file a list, `ip-lists/<name>.json`, replaced as a whole.
+"""The IP lists of a lake, one file each: `ip-lists/<name>.json`, replaced atomically.
 
-A list that cannot be downloaded or parsed leaves the file before it in place.
+When a list cannot be downloaded or parsed, its old file stays.
 """
 
 import ipaddress
@@ -18,7 +18,7 @@ from data.store.lake import Lake
 
 
 class RefreshResult(NamedTuple):
-    """What became of one list: its new snapshot, or why there is none."""
+    """The result for one list: its new snapshot, or an error."""
 
     row: IpList
     snapshot: Snapshot | None
@@ -26,14 +26,14 @@ class RefreshResult(NamedTuple):
 
 
 def snapshots(lake: Lake) -> dict[str, Snapshot]:
-    """The newest snapshot of every list that was ever fetched, by name. Raises LakeDamaged."""
+    """The stored snapshot of every list, by name. Raises LakeDamaged for a file that cannot be read."""
     return {path.stem: _read(path) for path in sorted(lake.ip_lists.glob("*.json"))}
 
 
 def refresh(
     lake: Lake, rows: Iterable[IpList], fetch: Callable[[IpList], bytes], now: datetime
 ) -> Iterable[RefreshResult]:
-    """Fetch each list into the lake, telling of one after the other. A list that fails keeps its old snapshot."""
+    """Fetch the lists into the lake one by one, yielding each result. A list that fails keeps its old snapshot."""
     for row in rows:
         try:
             snapshot = Snapshot(row.name, now, parse_networks(fetch(row), row.format))

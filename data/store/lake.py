@@ -1,4 +1,4 @@
-"""The lake: one folder that holds everything the service remembers. Who may read what is not decided here."""
+"""The lake: the folder with all stored data. Access control is up to the service."""
 
 import fcntl
 import os
@@ -31,17 +31,17 @@ LINKS: Final = pa.schema(
 
 
 _PATH_WILDCARDS: Final = "*?[]{}="
-"""DuckDB takes a path with these for a pattern, or for partitions."""
+"""DuckDB interprets paths with these characters as patterns or as partitions."""
 
 
 class Lake:
-    """An open lake. Its manifest says which visit files are live; its seed files are empty and always there.
+    """An open lake. The manifest lists the live visit files.
 
-    An empty file of each kind lets a query be planned, and its columns be described, with nothing imported yet.
+    A seed is an empty file that always exists: it has all columns, so queries also work when there is no other file.
     """
 
     def __init__(self, root: Path, create: bool = False) -> None:
-        """Open the lake at `root`, or make one there. Raises BadInput when there is none and `create` is off."""
+        """Open the lake at `root`, or with `create`, create a missing one. Raises BadInput when it cannot be used."""
         self.root = root.absolute()
         if any(character in str(self.root) for character in _PATH_WILDCARDS):
             raise BadInput(
@@ -68,69 +68,66 @@ class Lake:
 
     @contextmanager
     def write_lock(self) -> Iterator[None]:
-        """Wait for other processes that land logs, and keep them waiting.
-
-        What is inside sees everything they landed: two imports of one growing log come one after the other.
-        """
+        """Exclude other imports, in any process. Waits until they are done, so everything they landed is visible."""
         with _locked(self.root, wait=True):
             yield
 
     @contextmanager
     def rewrite_lock(self, wait: bool = True) -> Iterator[bool]:
-        """Whether this process alone replaces live files now; without `wait` it may not come to that.
+        """Exclude others that replace live files. Yields False if `wait` is off and another one holds the lock.
 
-        Who needs both asks for `writing` first.
+        When both locks are needed, take `write_lock` first.
         """
-        with _locked(self.root / "visits", wait) as is_held:
-            yield is_held
+        with _locked(self.root / "visits", wait) as has_lock:
+            yield has_lock
 
     @property
     def staging(self) -> Path:
-        """Where files are written before they count."""
+        """The folder where files are written before they are committed."""
         return self.root / ".staging"
 
     @property
     def rejects(self) -> Path:
-        """Where the lines that could not be read are noted, by number and reason."""
+        """The folder with the numbers of lines that could not be parsed, and the reasons."""
         return self.root / "rejects"
 
     @property
     def ip_lists(self) -> Path:
-        """Where the addresses that operators publish for their agents are kept."""
+        """The folder of IP lists, which operators publish for their agents."""
         return self.root / "ip-lists"
 
     @property
     def salts(self) -> Path:
-        """The file of the daily salts; the one file that a backup leaves out."""
+        """The database of the daily salts, which backups leave out."""
         return self.root / "salts.sqlite"
 
     def links(self, organization: str) -> Path:
-        """Where the links of one organization lie, if it has any."""
+        """The path of one organization's links, which exists only if it has any."""
         return self.root / "links" / f"organization={organization}" / "links.parquet"
 
     def visit_files(self, organization: str, start: date, end: date) -> list[str]:
-        """The live files of one organization and range of days, the seed first. Raises LakeDamaged.
+        """The paths of the live files of one organization and range of days, the seed first.
 
-        A file whose size, time of change or inode is not what the manifest says is hashed before it is used.
+        A file whose size, time of change or inode differs from the manifest is hashed first. Raises LakeDamaged.
         """
         return [self.seed_visits, *(self.verified_path(file) for file in self.live_files(organization, start, end))]
 
     def live_files(self, organization: str, start: date, end: date) -> list[LandedFile]:
-        """The live files of one organization and range of days, not yet looked at."""
+        """The live files of one organization and range of days, without verifying them."""
         files = self.manifest.live_files(organization, start, end)
         if not all(os.path.exists(f"{self.root}/{file.path}") for file in files):  # noqa: PTH110  # three times as fast
-            files = self.manifest.live_files(organization, start, end)  # some were erased since: it knows by now
+            files = self.manifest.live_files(organization, start, end)  # read again: some were just erased
         return files
 
     def link_files(self, organization: str) -> list[str]:
-        """The files of the links of one organization, the seed first."""
+        """The paths of the link files of one organization, the seed first."""
         path = self.links(organization)
         return [self.seed_links, str(path)] if path.exists() else [self.seed_links]
 
     def verified_path(self, file: LandedFile) -> str:
-        """Where a live file lies, after a look at whether it is what was written. Raises LakeDamaged.
+        """The path of a live file, which is hashed first if its size, time of change or inode differs.
 
-        What a newer version of this program wrote is refused by NewerVersion.
+        Raises LakeDamaged when it is missing or damaged, NewerVersion when a newer version of this program wrote it.
         """
         path = f"{self.root}/{file.path}"
         check_version(file.schema_version, path)
@@ -140,18 +137,18 @@ class Lake:
         return path
 
     def recheck(self, file: LandedFile) -> None:
-        """Hash a live file, and remember that it is what was written. Raises LakeDamaged; then it stays suspect."""
+        """Hash a live file and record in the manifest that it is intact. Raises LakeDamaged when it is not."""
         path = self.root / file.path
         stat = _stat(path)
-        is_sound = sha256_of(path) == file.sha256
-        if is_sound or stat.st_ctime_ns == file.changed_ns:  # else it is suspect already
-            with suppress(sqlite3.OperationalError):  # on a full disk the next one looks again
-                self.manifest.refresh_stat(file, stat.st_ctime_ns if is_sound else 0, stat.st_ino, datetime.now(UTC))
-        if not is_sound:
+        is_intact = sha256_of(path) == file.sha256
+        if is_intact or stat.st_ctime_ns == file.changed_ns:  # otherwise it is due for a recheck already
+            with suppress(sqlite3.OperationalError):  # on a full disk, the next reader hashes it again
+                self.manifest.refresh_stat(file, stat.st_ctime_ns if is_intact else 0, stat.st_ino, datetime.now(UTC))
+        if not is_intact:
             raise LakeDamaged(f"{path} is not what was written (its SHA-256 differs); restore it from a backup.")
 
     def _seed(self, name: str, schema: pa.Schema, metadata: Mapping[str, str] | None = None) -> str:
-        """Where an empty file lies; it is written when it is missing, or has other columns than files have today."""
+        """The path of an empty file, which is written if it is missing or has other columns than `schema`."""
         path = self.root / name
         if not _has_columns(path, schema):
             write_durably(schema.empty_table(), self.staging / f"seed-{uuid.uuid4()}.parquet", path, metadata)
@@ -164,26 +161,26 @@ def _has_columns(path: Path, schema: pa.Schema) -> bool:
     except FileNotFoundError:
         return False
     except (OSError, pa.ArrowException):
-        return True  # nobody knows: `traffic verify` says what is wrong with it
+        return True  # it is damaged: `traffic verify` reports that
 
 
 def _stat(path: Path | str) -> os.stat_result:
     try:
-        return os.stat(path)  # noqa: PTH116  # a Path takes three times as long, and each query asks for every file
+        return os.stat(path)  # noqa: PTH116  # a Path takes three times as long, and each query does this for each file
     except OSError as error:
         raise LakeDamaged(f"{path} is missing; restore it from a backup.") from error
 
 
 @contextmanager
 def _locked(folder: Path, wait: bool) -> Iterator[bool]:
-    """Whether this process holds the lock of a folder, which ends with it."""
+    """Lock a folder; yields whether this process has the lock. The system releases it if the process dies."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_held = True
+        has_lock = True
     except BlockingIOError:
-        is_held = False
+        has_lock = False
     try:
-        yield is_held
+        yield has_lock
     finally:
         os.close(handle)

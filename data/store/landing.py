@@ -1,4 +1,4 @@
-"""How classified visits become Parquet files of the lake: staged, synced, hashed, then registered as one batch."""
+"""Writes visits into Parquet files of the lake: stages, syncs and hashes them, then registers them as one batch."""
 
 import secrets
 import uuid
@@ -20,32 +20,32 @@ from data.visits import COLUMNS, SCHEMA_VERSION, VISITS
 
 _STATISTICS: Final = tuple(column.name for column in COLUMNS if column.has_statistics)
 MAX_PARALLEL_MOVES: Final = 8
-"""Files that are moved at once: each of them only waits for the disk."""
+"""Files that are moved in parallel. Moving only waits for the disk."""
 
 
 class Staged(NamedTuple):
-    """A Parquet file of one organization's day, written and synced, but not yet where it will be read."""
+    """A Parquet file of one organization's day, written and synced, but not yet moved to its final path."""
 
     path: Path
     organization: str
     day: date
     visits: int
-    unfinished_of: int | None = None  # the batch whose last line, without its newline, it holds
+    unfinished_of: int | None = None  # the batch whose unfinished last line (without a newline) it contains
 
 
 class Landing:
-    """The files of one batch on their way into the lake. Nothing of it is visible before `commit`."""
+    """The files of one batch that is being written. They become visible with `commit` or `advance`."""
 
     def __init__(self, lake: Lake, organization: str) -> None:
         self.visits = 0
         self.batch = secrets.randbits(62)
-        """The number that the batch will have; known before it lands."""
+        """The id of the batch, chosen before it is committed."""
         self._lake = lake
         self._organization = organization
         self._staged: list[Staged] = []
 
     def stage(self, visits: pa.Table, unfinished: bool = False) -> None:
-        """Write visits, a table of `day` and the columns of VISITS sorted by day, one file for each day."""
+        """Write a table of VISITS_OF_DAYS, sorted by day, into one file for each day."""
         days = pc.run_end_encode(visits["day"].combine_chunks())
         bounds = [0, *days.run_ends.to_pylist()]
         parts = [visits.slice(start, end - start) for start, end in pairwise(bounds)]
@@ -54,39 +54,39 @@ class Landing:
             for day, part in zip(days.values.to_pylist(), parts, strict=True)
         ]
         self._staged += new
-        with ThreadPoolExecutor(2) as pool:  # the writer leaves the interpreter lock alone
+        with ThreadPoolExecutor(2) as pool:  # the Parquet writer releases the interpreter lock
             list(pool.map(write_visits, parts, [staged.path for staged in new]))
         self.visits += len(visits)
 
     def publisher(self) -> Publisher:
-        """Hash what is staged; what is returned moves it to where it will be read."""
+        """Hash the staged files; return the function that moves them to their final paths."""
         return publisher(self._lake, self._staged)
 
     def commit(self, batch: Batch, continues: Batch | None) -> None:
-        """Make everything staged visible at once, as a batch of the number `self.batch`."""
+        """Make all staged files visible at once, as a new batch with the id `self.batch`."""
         self._lake.manifest.commit(replace(batch, id=self.batch), continues, self.publisher())
 
     def advance(self, batch: Batch) -> None:
-        """Make everything staged visible at once, while the batch of `self.batch` comes to stand for more of its log.
+        """Make all staged files visible at once, and extend the batch with the id `self.batch` to more of its log.
 
-        Whoever means a batch that landed before sets `self.batch` to its number first.
+        The caller sets `self.batch` to the id of that earlier batch before staging.
         """
         self._lake.manifest.advance(replace(batch, id=self.batch), self.publisher())
 
     def discard(self) -> None:
-        """Remove what was staged and did not come to count."""
+        """Delete the staged files that were not committed."""
         discard(self._lake, self._staged)
 
 
 def new_path(lake: Lake) -> Path:
-    """Where a file that does not count yet is written; its name is its own for good."""
+    """A new path in the staging folder with a unique name, which the file keeps."""
     return lake.staging / f"{uuid.uuid4()}.parquet"
 
 
 def write_visits(visits: pa.Table | pa.RecordBatchReader, path: Path) -> None:
-    """Write the visits of one organization's day, in the order they have, and wait until they are on the disk.
+    """Write and sync the visits of one organization's day, in the given order.
 
-    Columns are taken by name; one that was not given, as visits of an earlier schema version have it not, is null.
+    Columns are matched by name; missing ones (as in visits of an earlier schema version) are null.
     """
     parts = [visits] if isinstance(visits, pa.Table) else map(_table_of, visits)
     schema = pa.schema([_keep_dictionary(field, visits.schema) for field in VISITS])
@@ -100,10 +100,10 @@ def write_visits(visits: pa.Table | pa.RecordBatchReader, path: Path) -> None:
 
 
 def _keep_dictionary(field: pa.Field, given: pa.Schema) -> pa.Field:
-    """A field of VISITS; if its values are given as a dictionary they stay one, for that is written faster."""
+    """A field of VISITS, with a dictionary type if `given` has one, because that is written faster."""
     kind = given.field(field.name).type if field.name in given.names else field.type
-    is_numbered = pa.types.is_dictionary(kind) and kind.value_type == field.type
-    return field.with_type(kind) if is_numbered else field
+    is_encoded = pa.types.is_dictionary(kind) and kind.value_type == field.type
+    return field.with_type(kind) if is_encoded else field
 
 
 def _with_columns(visits: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -117,18 +117,18 @@ def _table_of(batch: pa.RecordBatch) -> pa.Table:
 
 
 def publisher(lake: Lake, staged: Sequence[Staged]) -> Publisher:
-    """Hash staged files; what is returned moves them to where they will be read, inside the manifest's transaction."""
+    """Hash staged files; return the function that moves them to their final paths inside a manifest transaction."""
     hashes = [sha256_of(file.path) for file in staged]
     return lambda: _publish_all(lake, staged, hashes)
 
 
 def _publish_all(lake: Lake, staged: Sequence[Staged], hashes: Sequence[str]) -> list[LandedFile]:
-    with ThreadPoolExecutor(MAX_PARALLEL_MOVES) as pool:  # waits for the disk are shared
+    with ThreadPoolExecutor(MAX_PARALLEL_MOVES) as pool:
         return list(pool.map(_publish, [lake] * len(staged), staged, hashes))
 
 
 def discard(lake: Lake, staged: Sequence[Staged]) -> None:
-    """Remove those of the files that the manifest does not hold, wherever they lie."""
+    """Delete the staged files, and those already moved that are not registered in the manifest."""
     for file in staged:
         file.path.unlink(missing_ok=True)
         name = _name(file)

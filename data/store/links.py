@@ -1,4 +1,4 @@
-"""The links of an organization: which short code leads where. Replaced whole by an import, never edited."""
+"""The links of an organization: short codes and their target URLs. An import replaces all of them."""
 
 import csv
 import os
@@ -26,7 +26,7 @@ _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 @dataclass(frozen=True)
 class Link:
-    """One link. An empty domain: it works on every domain of the organization."""
+    """One link. With an empty domain, it works on every domain of the organization."""
 
     short_code: str
     domain: str
@@ -35,7 +35,7 @@ class Link:
 
 
 def import_links(lake: Lake, organization: str, path: Path, now: datetime) -> int:
-    """Replace the links of an organization by those of a CSV file and return their number.
+    """Replace the links of an organization by those in a CSV file; return their number.
 
     The first line names the columns: short_code and target_url, optionally domain and created_at
     (RFC 3339; `now` where missing). Raises BadInput naming the line; then nothing was changed.
@@ -49,7 +49,7 @@ def import_links(lake: Lake, organization: str, path: Path, now: datetime) -> in
 
 
 def links_of(lake: Lake, organization: str) -> list[Link]:
-    """Every link of an organization, by short code and domain."""
+    """All links of an organization, sorted by short code and domain."""
     path = lake.links(organization)
     if not path.exists():
         return []
@@ -58,11 +58,11 @@ def links_of(lake: Lake, organization: str) -> list[Link]:
 
 
 class LinkIndex:
-    """Finds the short code of a target URL. What it read of a file is kept until the file changes."""
+    """Finds the short code of a target URL. Links are cached until their file changes."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
-        self._known: LRUCache[str, tuple[tuple[int, int], dict[str, str]]] = LRUCache(256)
+        self._cache: LRUCache[str, tuple[tuple[int, int], dict[str, str]]] = LRUCache(256)
 
     def short_code_of(self, organization: str, target_url: str) -> str | None:
         """The short code of the newest link to this URL; None when there is no such link."""
@@ -71,16 +71,16 @@ class LinkIndex:
         except OSError:
             return None
         version = (stat.st_mtime_ns, stat.st_ino)
-        cached = self._known.get(organization)
+        cached = self._cache.get(organization)
         if cached is None or cached[0] != version:
             newest_last = sorted(links_of(self._lake, organization), key=lambda link: link.created_at)
             cached = version, {normalized_url(link.target_url): link.short_code for link in newest_last}
-            self._known[organization] = cached
+            self._cache[organization] = cached
         return cached[1].get(normalized_url(target_url))
 
 
 def normalized_url(url: str) -> str:
-    """A URL as it is compared: scheme and host in lower case, without default port and one trailing slash."""
+    """A URL normalized for comparison: scheme and host in lower case, no default port, one trailing slash removed."""
     try:
         parts = urlsplit(url.strip())
     except ValueError:
@@ -108,7 +108,7 @@ def _read(path: Path, now: datetime) -> list[Link]:
                 first = links.setdefault((link.short_code, link.domain), rows.line_num)
                 if first != rows.line_num:
                     raise BadInput(
-                        f"{path}, line {rows.line_num}: {link.short_code} on this domain is in line {first} already."
+                        f"{path}, line {rows.line_num}: {link.short_code} on this domain is already in line {first}."
                     )
                 found.append(link)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -119,12 +119,14 @@ def _read(path: Path, now: datetime) -> list[Link]:
 def _link(row: dict[str, str | None], line: str, now: datetime) -> Link:
     short_code, domain, target_url, created_at = ((row.get(name) or "").strip() for name in COLUMNS)
     if not _SHORT_CODE.fullmatch(short_code):
-        raise BadInput(f"{line}: {short_code!r} is no short code; use 1 to 256 characters without space, /, ? or #.")
+        raise BadInput(
+            f"{line}: {short_code!r} is not a valid short code; use 1 to 256 characters except space, /, ?, #."
+        )
     if not target_url.lower().startswith(("http://", "https://")) or len(target_url) > 2048:
         raise BadInput(f"{line}: target_url must be an http or https address of at most 2,048 characters.")
     try:
         moment = datetime.fromisoformat(created_at) if created_at else now
         moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise BadInput(f"{line}: created_at {created_at!r} is no time like 2026-11-20T10:00:00Z.") from None
+        raise BadInput(f"{line}: created_at {created_at!r} is not a valid time like 2026-11-20T10:00:00Z.") from None
     return Link(short_code, domain.lower(), target_url, moment.replace(tzinfo=None))

@@ -1,7 +1,6 @@
-"""The manifest: the one authority on which Parquet files exist and which logs were imported.
+"""The manifest: the SQLite database that records which Parquet files are live and which logs were imported.
 
-A SQLite database in write-ahead mode with full syncing. Its tables are in schema.py, visits that wait for
-a file in pending.py; how files are written is in landing.py.
+Its tables are declared in schema.py; pending.py and rollups.py use some of them. landing.py writes the files.
 """
 
 import sqlite3
@@ -20,13 +19,13 @@ from data.visits import SCHEMA_VERSION
 
 @dataclass(frozen=True)
 class Batch:
-    """One import of one log's content."""
+    """One import of the content of a log."""
 
     organization: str
     domain: str
-    sha256: str
-    size: int
-    whole_size: int
+    sha256: str  # of the decompressed content
+    size: int  # its length
+    whole_size: int  # its length up to the end of the last finished line
     visits: int
     imported_at: datetime
     log_format: str = ""
@@ -34,15 +33,15 @@ class Batch:
 
 
 Publisher = Callable[[], "list[LandedFile]"]
-"""Moves staged files to where they will be read, and says where; called inside the transaction that makes them live."""
+"""Moves staged files to their final paths and returns them; called inside the transaction that makes them live."""
 
 READERS_GRACE: Final = timedelta(hours=24)
-"""How long a dead file stays for those who were given its name: a query, or an analyst's shell."""
+"""How long a dead file stays on disk for readers that may still use it: queries, or an analyst's shell."""
 
 
 @dataclass(frozen=True)
 class LandedFile:
-    """One Parquet file of one organization and day, as it lies on disk."""
+    """One registered Parquet file of one organization and day."""
 
     organization: str
     day: date
@@ -50,10 +49,10 @@ class LandedFile:
     visits: int
     size: int
     sha256: str
-    changed_ns: int  # st_ctime_ns, which moves with every change of bytes, even where the time of change is set back
+    changed_ns: int  # st_ctime_ns, which unlike st_mtime_ns cannot be set back after a change
     inode: int
-    checked_at: datetime
-    unfinished_of: int | None = None  # the batch whose last line, without its newline, it holds
+    checked_at: datetime  # when its bytes were last verified
+    unfinished_of: int | None = None  # the batch whose unfinished last line (without a newline) it contains
     schema_version: int = SCHEMA_VERSION  # of its visits
 
 
@@ -64,21 +63,21 @@ _FILE_COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class Replacement:
-    """Live files of one organization that others take the place of."""
+    """Live files of one organization that are to be replaced."""
 
     files: Sequence[LandedFile]
     deletable_at: datetime
     changes_answers: bool
-    """Whether answers computed from the old files may no longer be given."""
+    """Whether answers computed from the old files are out of date."""
 
 
 def format_time(moment: datetime) -> str:
-    """A moment as the manifest keeps it: UTC, all of one length, so that texts compare as times do."""
+    """A time as stored in the manifest: UTC with a fixed length, so that strings sort like times."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def insert_files(db: sqlite3.Connection, files: Iterable[LandedFile]) -> None:
-    """Make files live, inside a transaction."""
+    """Register live files. The caller has begun a transaction."""
     db.executemany(
         f"INSERT INTO files ({_FILE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
@@ -99,16 +98,16 @@ def _file_of(row: tuple[Any, ...]) -> LandedFile:
 
 
 class Manifest:
-    """An open manifest. Safe to use from several threads; several processes may hold the same one."""
+    """An open manifest. Thread-safe; several processes may open the same one."""
 
     def __init__(self, path: Path) -> None:
         """Open or create the manifest. Raises LakeDamaged when a newer program wrote it."""
         self._writer, self._writing = open_database(path, MIGRATIONS), threading.Lock()
-        self._reader, self._reading = open_database(path, MIGRATIONS), threading.Lock()  # waits for no writer
+        self._reader, self._reading = open_database(path, MIGRATIONS), threading.Lock()  # never waits for a writer
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """The database inside one write transaction, committed at the end or rolled back on any error."""
+        """A write transaction, committed at the end of the context or rolled back on any error."""
         with self._writing:
             self._writer.execute("BEGIN IMMEDIATE")
             try:
@@ -120,7 +119,7 @@ class Manifest:
                 raise
 
     def rows(self, sql: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[tuple[Any, ...]]:
-        """What a SELECT finds among what is committed."""
+        """The result of a SELECT on committed data."""
         with self._reading:
             return self._reader.execute(sql, parameters).fetchall()
 
@@ -139,8 +138,8 @@ class Manifest:
     def commit(self, batch: Batch, continues: Batch | None, publish: Publisher) -> None:
         """Register a batch and its files in one transaction.
 
-        The visit of an unfinished last line of `continues` is replaced by what this batch read of it.
-        Raises sqlite3.IntegrityError for a content that is registered already.
+        The visit of the unfinished last line of `continues` expires, since this batch has read that line again.
+        Raises sqlite3.IntegrityError for a content that is already registered.
         """
         with self.transaction() as db:
             db.execute(
@@ -154,10 +153,10 @@ class Manifest:
             insert_files(db, publish())
 
     def advance(self, batch: Batch, publish: Publisher) -> None:
-        """Let a registered batch of `batch.id` stand for a longer content of the same log, whose new files are placed.
+        """Extend the registered batch `batch.id` to a longer content of the same log, and register its new files.
 
-        `batch.visits` are the new ones. The visit of its unfinished last line, if it had one, is replaced.
-        Raises sqlite3.IntegrityError for a content that is registered already.
+        `batch.visits` counts the new visits. The visit of the old unfinished last line, if any, expires.
+        Raises sqlite3.IntegrityError for a content that is already registered.
         """
         with self.transaction() as db:
             self._expire_unfinished(db, batch, batch.imported_at)
@@ -177,15 +176,15 @@ class Manifest:
         )
 
     def replace_files(self, replacement: Replacement, publish: Publisher) -> None:
-        """Put files in the place of live ones of one organization, in one transaction. Raises Conflict."""
+        """Replace live files of one organization in one transaction. Raises Conflict when one is no longer live."""
         with self.transaction() as db:
             for file in replacement.files:
-                ended = db.execute(
+                expired = db.execute(
                     "UPDATE files SET deletable_at = ? WHERE path = ? AND deletable_at IS NULL",
                     [format_time(replacement.deletable_at), file.path],
                 )
-                if ended.rowcount != 1:
-                    raise Conflict(f"{file.path} was replaced by somebody else meanwhile; try again.")
+                if expired.rowcount != 1:
+                    raise Conflict(f"{file.path} was replaced by another process in the meantime; try again.")
             insert_files(db, publish())
             if replacement.changes_answers:
                 db.execute(
@@ -196,7 +195,7 @@ class Manifest:
 
     @staticmethod
     def _expire_rollups(db: sqlite3.Connection, replacement: Replacement) -> None:
-        """Let what was counted from visits end with them."""
+        """Expire the rollups that were computed from the replaced files."""
         months = {(file.organization, file.day.replace(day=1).isoformat()) for file in replacement.files}
         db.executemany(
             "UPDATE cubes SET deletable_at = ? WHERE organization = ? AND month = ? AND deletable_at IS NULL",
@@ -204,12 +203,12 @@ class Manifest:
         )
 
     def epoch(self, organization: str) -> int:
-        """How often visits of an organization that had landed were changed afterwards."""
+        """How often stored visits of an organization were changed. Cached answers of earlier epochs are out of date."""
         rows = self.rows("SELECT epoch FROM epochs WHERE organization = ?", [organization])
         return int(rows[0][0]) if rows else 0
 
     def live_files(self, organization: str, start: date = date.min, end: date = date.max) -> list[LandedFile]:
-        """The files that hold the visits of one organization from `start` to `end`, both included, by path."""
+        """The live files of one organization from `start` to `end` (inclusive), sorted by path."""
         rows = self.rows(
             f"SELECT {_FILE_COLUMNS} FROM files "
             "WHERE organization = ? AND day BETWEEN ? AND ? AND deletable_at IS NULL ORDER BY path",
@@ -218,7 +217,7 @@ class Manifest:
         return [_file_of(row) for row in rows]
 
     def unchecked_files(self, before: datetime) -> list[LandedFile]:
-        """The live files whose bytes were last looked at before a moment, longest ago first."""
+        """The live files whose bytes were last verified before a time, the longest ago first."""
         rows = self.rows(
             f"SELECT {_FILE_COLUMNS} FROM files WHERE deletable_at IS NULL AND checked_at < ? ORDER BY checked_at",
             [format_time(before)],
@@ -226,16 +225,16 @@ class Manifest:
         return [_file_of(row) for row in rows]
 
     def is_live(self, path: str) -> bool:
-        """Whether a file is live at this moment."""
+        """Whether a file is live now."""
         return bool(self.rows("SELECT 1 FROM files WHERE path = ? AND deletable_at IS NULL", [path]))
 
     def is_registered(self, path: str) -> bool:
-        """Whether a file, live or dead, is registered."""
+        """Whether a file of visits or rollups is registered, live or dead."""
         return bool(self.rows("SELECT 1 FROM files WHERE path = :path UNION ALL "
                               "SELECT 1 FROM cubes WHERE path = :path", {"path": path}))  # fmt: skip
 
     def refresh_stat(self, file: LandedFile, changed_ns: int, inode: int, now: datetime) -> None:
-        """Remember how a file lies on disk now that its bytes were looked at; `changed_ns` 0 asks for another look."""
+        """Record a file's status after its bytes were hashed. With `changed_ns` 0 it will be hashed again."""
         with self.transaction() as db:
             db.execute(
                 "UPDATE files SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?",
@@ -243,36 +242,43 @@ class Manifest:
             )
 
     def deletable_files(self, now: datetime) -> list[str]:
-        """The paths of dead files that nobody reads any more."""
+        """The paths of dead files whose grace period is over."""
         rows = self.rows("SELECT path FROM files WHERE deletable_at <= :now UNION ALL "
                          "SELECT path FROM cubes WHERE deletable_at <= :now", {"now": format_time(now)})  # fmt: skip
         return [path for (path,) in rows]
 
     def expire_now(self, organization: str, before: date | None, deletable_at: datetime) -> list[str]:
-        """Let every dead file of an organization's days before a date, or of all, go by a moment; their paths."""
-        which = {"by": format_time(deletable_at), "organization": organization, "before": before and before.isoformat()}
+        """Make dead files of an organization deletable at `deletable_at` if that is sooner; return their paths.
+
+        With `before`, only files of days before that date.
+        """
+        parameters = {
+            "by": format_time(deletable_at),
+            "organization": organization,
+            "before": before and before.isoformat(),
+        }
         with self.transaction() as db:
             rows = db.execute(
                 "UPDATE files SET deletable_at = min(deletable_at, :by) WHERE organization = :organization "
                 "AND deletable_at IS NOT NULL AND (:before IS NULL OR day < :before) RETURNING path",
-                which,
+                parameters,
             ).fetchall()
             rows += db.execute(
                 "UPDATE cubes SET deletable_at = min(deletable_at, :by) WHERE organization = :organization "
                 "AND deletable_at IS NOT NULL AND (:before IS NULL OR month < :before) RETURNING path",
-                which,
+                parameters,
             ).fetchall()
         return sorted(path for (path,) in rows)
 
     def purge(self, paths: Iterable[str]) -> None:
-        """Strike dead files off, once they are deleted."""
+        """Remove deleted dead files from the manifest."""
         with self.transaction() as db:
             for path in paths:
                 db.execute("DELETE FROM files WHERE path = ? AND deletable_at IS NOT NULL", [path])
                 db.execute("DELETE FROM cubes WHERE path = ? AND deletable_at IS NOT NULL", [path])
 
     def organizations(self) -> list[str]:
-        """Every organization of which a visit has landed."""
+        """Every organization with imports, files or changes, sorted."""
         rows = self.rows("SELECT organization FROM batches UNION SELECT organization FROM files "
                          "UNION SELECT organization FROM epochs ORDER BY organization")  # fmt: skip
         return [name for (name,) in rows]

@@ -1,6 +1,7 @@
-"""Visits that wait for their file, packed: column by column, by name, and what repeats among them only once.
+"""The format of pending visits: columns by name, where repeated combinations of values are stored once.
 
-Packing is cheap, as somebody waits for it; the table is made together with the file. Where they wait is in pending.py.
+Packing is cheap, because clients wait for it; the conversion to a table happens when the file is written. pending.py
+stores the packed visits.
 """
 
 import struct
@@ -21,14 +22,14 @@ Columns = Mapping[str, Sequence[Any]]
 
 
 class Packed(NamedTuple):
-    """The visits of one organization, how many and what."""
+    """Packed visits of one organization, and their number."""
 
     visits: int
     body: bytes
 
 
 class Unpacked(NamedTuple):
-    """Visits: columns with a value for each, and columns of which each visit has the row that `numbers` gives."""
+    """Visits as `columns` with one value for each, and `shared` columns, where `numbers` is the row of each visit."""
 
     columns: Columns
     numbers: Sequence[int]
@@ -48,7 +49,7 @@ _VALUES: Final = msgspec.defstruct(
 _BODY: Final = msgspec.defstruct(
     "_Body", [("version", int), ("columns", _VALUES), ("numbers", list[int]), ("shared", _VALUES)], gc=False
 )
-"""What is packed: a mapping of these names."""
+"""The content of a packed body: a MessagePack map with these keys."""
 
 
 class _Version(msgspec.Struct):
@@ -59,48 +60,48 @@ _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final[msgspec.msgpack.Decoder[Any]] = msgspec.msgpack.Decoder(_BODY)
 _VERSION_DECODER: Final = msgspec.msgpack.Decoder(_Version)
 _HEAD: Final = struct.Struct(">II")
-"""The bytes of what is compressed, and their CRC-32."""
+"""The header of a body: the size of the content before compression, and its CRC-32."""
 _WHAT: Final = "a batch of visits that wait for their file"
 _MAX_RATIO: Final = 255
-"""LZ4 makes nothing smaller than that."""
+"""The maximum compression ratio of LZ4."""
 
 
 def pack(columns: Columns, numbers: Sequence[int], shared: Columns) -> Packed:
-    """Pack visits: the columns that are their own, and for each the number of its row of the columns that repeat."""
+    """Pack visits; the arguments are those of Unpacked."""
     plain = _ENCODER.encode({"version": SCHEMA_VERSION, "columns": columns, "numbers": numbers, "shared": shared})
     return Packed(len(numbers), _HEAD.pack(len(plain), crc32(plain)) + pa.compress(plain, "lz4", asbytes=True))
 
 
 def unpack(body: bytes) -> Unpacked:
-    """Undo the packing. Raises LakeDamaged for bytes that are not as they were packed, NewerVersion for newer ones."""
+    """Unpack visits. Raises LakeDamaged for a damaged body, NewerVersion for one of a newer schema version."""
     try:
         size, checksum = _HEAD.unpack_from(body)
         if size > _MAX_RATIO * len(body):
-            raise ValueError("more bytes than there can be")
+            raise ValueError("their size is invalid")
         plain = pa.decompress(body[_HEAD.size :], size, "lz4", asbytes=True)
         if crc32(plain) != checksum:
             raise ValueError("their checksum differs")
-        return _read_positional(plain) if plain[:1] == _POSITIONAL_START else _read(plain)
+        return _decode_positional(plain) if plain[:1] == _POSITIONAL_START else _decode(plain)
     except (msgspec.MsgspecError, pa.ArrowException, struct.error, OSError, ValueError) as error:
         raise LakeDamaged(f"packed visits cannot be read: {error}.") from error
 
 
-def _read(plain: bytes) -> Unpacked:
+def _decode(plain: bytes) -> Unpacked:
     try:
-        read = _DECODER.decode(plain)
+        body = _DECODER.decode(plain)
     except msgspec.ValidationError:
         check_version(_VERSION_DECODER.decode(plain).version, _WHAT)
         raise
-    check_version(read.version, _WHAT)
-    return Unpacked(_given(read.columns), read.numbers, _given(read.shared))
+    check_version(body.version, _WHAT)
+    return Unpacked(_present(body.columns), body.numbers, _present(body.shared))
 
 
-def _given(values: msgspec.Struct) -> Columns:
+def _present(values: msgspec.Struct) -> Columns:
     return {name: column for name, column in msgspec.structs.asdict(values).items() if column is not None}
 
 
 def table_of(parts: Sequence[Unpacked]) -> pa.Table:
-    """The visits of all parts, one after the other: a table of VISITS_OF_DAYS."""
+    """The visits of all parts, concatenated as a table of VISITS_OF_DAYS."""
     starts = accumulate((_count(part.shared) for part in parts), initial=0)
     numbers = [start + number for start, part in zip(starts, parts, strict=False) for number in part.numbers]
     rows = pa.array(numbers, pa.int32())
@@ -110,30 +111,30 @@ def table_of(parts: Sequence[Unpacked]) -> pa.Table:
 
 
 def _column(name: str, kind: pa.DataType, parts: Sequence[Unpacked], rows: pa.Array) -> pa.Array:
-    """One column of all visits, which each part has as a visit's own, or among what repeats, or not at all."""
-    own = [part.columns.get(name, ()) for part in parts]
-    if all(own):
-        return pa.array(chain.from_iterable(own), kind)
+    """One column of all visits. In each part it may be in `columns`, in `shared` or missing."""
+    columns = [part.columns.get(name, ()) for part in parts]
+    if all(columns):
+        return pa.array(chain.from_iterable(columns), kind)
     shared = [part.shared.get(name) or [None] * _count(part.shared) for part in parts]
-    if not any(own):
+    if not any(columns):
         return pa.array(chain.from_iterable(shared), kind).take(rows)
-    values = (mine or _repeated(part, name) for part, mine in zip(parts, own, strict=True))
+    values = (column or _expand(part, name) for part, column in zip(parts, columns, strict=True))
     return pa.array(chain.from_iterable(values), kind)
 
 
-def _repeated(part: Unpacked, name: str) -> list[Any]:
-    """The value for each visit of a part of a column that repeats; null where the part does not have it."""
+def _expand(part: Unpacked, name: str) -> list[Any]:
+    """The value of a shared column for each visit of a part; null when the part does not have the column."""
     shared = part.shared.get(name)
     return [shared[number] for number in part.numbers] if shared else [None] * len(part.numbers)
 
 
 def _count(columns: Columns) -> int:
-    """How many values each of the columns has."""
+    """The number of values in each column."""
     return len(next(iter(columns.values()), ()))
 
 
-# Before schema versions were written, three values stood in a row: the columns that are a visit's own, the numbers, and
-# the rows of columns that repeat; which columns these are was known by their positions only. Such bodies still wait.
+# Before there were schema versions, a body was a MessagePack array: the values of the columns _OWN, the numbers, and
+# rows of the columns _SHARED, identified by position. Such bodies may still be pending.
 
 _OWN: Final = (
     "visited_at", "domain", "short_code", "path", "method", "status", "country", "visitor", "is_malicious",
@@ -145,7 +146,7 @@ _SHARED: Final = (
     "utm_content", "rules_version",
 )  # fmt: skip
 _POSITIONAL_START: Final = b"\x93"
-"""Three values in a row, as MessagePack begins them; a mapping begins otherwise."""
+"""The first byte of a MessagePack array of three values."""
 _Texts = list[str | None]
 
 
@@ -161,7 +162,7 @@ class _Positional(msgspec.Struct, array_like=True, gc=False):
 _POSITIONAL_DECODER: Final = msgspec.msgpack.Decoder(_Positional)
 
 
-def _read_positional(plain: bytes) -> Unpacked:
-    read = _POSITIONAL_DECODER.decode(plain)
-    columns: Columns = dict(zip(_OWN, read.own, strict=True))
-    return Unpacked(columns, read.numbers, dict(zip(_SHARED, zip(*read.shared, strict=True), strict=True)))
+def _decode_positional(plain: bytes) -> Unpacked:
+    body = _POSITIONAL_DECODER.decode(plain)
+    columns: Columns = dict(zip(_OWN, body.own, strict=True))
+    return Unpacked(columns, body.numbers, dict(zip(_SHARED, zip(*body.shared, strict=True), strict=True)))

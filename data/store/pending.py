@@ -1,4 +1,4 @@
-"""Visits that were acknowledged and wait for their Parquet file, in the manifest; one transaction moves them."""
+"""Pending visits: acknowledged, stored in the manifest, and not yet in a Parquet file."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from data.store.manifest import Manifest, format_time, insert_files
 from data.store.packing import Packed, Unpacked, table_of, unpack
 
 MAX_VISITS_PER_TRANSACTION: Final = 100_000
-"""Visits that one transaction moves: what is held in memory meanwhile."""
+"""The number of visits that are moved in one transaction, which limits memory."""
 
 
 class Backlog(NamedTuple):
-    """What waits at the moment."""
+    """The number of pending visits, and when the oldest was received."""
 
     visits: int
     oldest: datetime | None
@@ -30,45 +30,45 @@ class _PendingBatch(NamedTuple):
 
 
 class _Unreadable(NamedTuple):
-    batches: _PendingBatch
+    batch: _PendingBatch
     error: LakeDamaged
 
 
 def enqueue(manifest: Manifest, visits: Mapping[str, Packed], now: datetime) -> None:
-    """Keep the visits of each organization. Durable on return."""
+    """Store visits by organization. They are durable when this returns."""
     rows = [(organization, packed.visits, format_time(now), packed.body) for organization, packed in visits.items()]
     with manifest.transaction() as db:
         db.executemany("INSERT INTO pending (organization, visits, received_at, body) VALUES (?, ?, ?, ?)", rows)
 
 
 def backlog(manifest: Manifest) -> Backlog:
-    """How many visits wait, and since when the oldest does."""
+    """The pending visits of all organizations."""
     ((visits, oldest),) = manifest.rows("SELECT coalesce(sum(visits), 0), min(received_at) FROM pending")
     return Backlog(visits, datetime.fromisoformat(oldest) if oldest else None)
 
 
 def flush_all(lake: Lake) -> int:
-    """Move every visit that waits now into Parquet files; how many they were.
+    """Move all pending visits into Parquet files; return how many were moved.
 
-    Raises LakeDamaged when some cannot be read, after all others were moved: those go on waiting. It is NewerVersion
-    when they are sound, but packed by a newer version of this program.
+    Visits that cannot be read stay pending. Once all others were moved, LakeDamaged is raised for them, or NewerVersion
+    if all of them were packed by a newer version of this program.
     """
     ((latest,),) = lake.manifest.rows("SELECT max(id) FROM pending")
     moved, last, unreadable = 0, 0, list[_Unreadable]()
     while batches := _oldest(lake.manifest, last, latest):
         last = batches[-1].id
-        readable = [(one, part) for one in batches if (part := _read(one, unreadable))]
+        readable = [(batch, part) for batch in batches if (part := _read(batch, unreadable))]
         try:
             _land(lake, readable)
         except Conflict:
-            break  # somebody else moves them
-        moved += sum(one.visits for one, _ in readable)
+            break  # another process moves them
+        moved += sum(batch.visits for batch, _ in readable)
     _raise_for(unreadable)
     return moved
 
 
 def check_pending(manifest: Manifest, organization: str = "") -> None:
-    """Raises what `flush_all` raises for some of what waits, of one organization or of any."""
+    """Check the pending visits of one organization, or of all. Raises like `flush_all`, but moves nothing."""
     rows = manifest.rows(
         "SELECT id, organization, visits, body FROM pending WHERE ? IN ('', organization)", [organization]
     )
@@ -79,21 +79,21 @@ def check_pending(manifest: Manifest, organization: str = "") -> None:
 
 
 def _raise_for(unreadable: list[_Unreadable]) -> None:
-    """Raise LakeDamaged for what is damaged, else NewerVersion for what only a newer program can read."""
-    damaged = [one.batches for one in unreadable if not isinstance(one.error, NewerVersion)]
+    """Raise LakeDamaged if a batch is damaged, NewerVersion if a newer version of this program wrote one."""
+    damaged = [row.batch for row in unreadable if not isinstance(row.error, NewerVersion)]
     if damaged:
-        visits, publishers = sum(one.visits for one in damaged), ", ".join(str(one.id) for one in damaged[:5])
-        organizations = ", ".join(sorted({one.organization for one in damaged}))
+        visits, ids = sum(batch.visits for batch in damaged), ", ".join(str(batch.id) for batch in damaged[:5])
+        organizations = ", ".join(sorted({batch.organization for batch in damaged}))
         raise LakeDamaged(
             f"{visits:,} visits of {organizations} that wait for their file cannot be read (in the "
-            f"manifest's table pending: {publishers}); restore the lake from a backup."
+            f"manifest's table pending: {ids}); restore the lake from a backup."
         )
     if unreadable:
         raise unreadable[0].error
 
 
 def _oldest(manifest: Manifest, last: int, latest: int | None) -> list[_PendingBatch]:
-    """What has waited longest, after number `last` and up to `latest`: as much as one transaction moves."""
+    """The oldest batches with ids after `last` and up to `latest`, as many as one transaction moves."""
     rows = manifest.rows(
         "SELECT id, organization, visits, body FROM "
         "(SELECT *, sum(visits) OVER (ORDER BY id) AS so_far FROM pending WHERE id > ? AND id <= ?) "
@@ -103,24 +103,24 @@ def _oldest(manifest: Manifest, last: int, latest: int | None) -> list[_PendingB
     return [_PendingBatch(*row) for row in rows]
 
 
-def _read(batches: _PendingBatch, unreadable: list[_Unreadable]) -> Unpacked | None:
+def _read(batch: _PendingBatch, unreadable: list[_Unreadable]) -> Unpacked | None:
     try:
-        return unpack(batches.body)
+        return unpack(batch.body)
     except LakeDamaged as error:
-        unreadable.append(_Unreadable(batches, error))
+        unreadable.append(_Unreadable(batch, error))
         return None
 
 
 def _land(lake: Lake, readable: list[tuple[_PendingBatch, Unpacked]]) -> None:
     parts = defaultdict[str, list[Unpacked]](list)
-    for batches, part in readable:
-        parts[batches.organization].append(part)
+    for batch, part in readable:
+        parts[batch.organization].append(part)
     landings = [Landing(lake, organization) for organization in parts]
     try:
-        for landing, some in zip(landings, parts.values(), strict=True):
+        for landing, unpacked in zip(landings, parts.values(), strict=True):
             order = [(name, "ascending") for name in ("day", "short_code", "visited_at")]
-            landing.stage(table_of(some).sort_by(order))
-        _move(lake.manifest, [batches.id for batches, _ in readable], landings)
+            landing.stage(table_of(unpacked).sort_by(order))
+        _move(lake.manifest, [batch.id for batch, _ in readable], landings)
     finally:
         for landing in landings:
             landing.discard()
@@ -131,5 +131,5 @@ def _move(manifest: Manifest, keys: list[int], landings: list[Landing]) -> None:
     with manifest.transaction() as db:
         for key in keys:
             if db.execute("DELETE FROM pending WHERE id = ?", [key]).rowcount != 1:
-                raise Conflict("somebody else moves these visits; try again.")
+                raise Conflict("these visits were moved by another process; try again.")
         insert_files(db, [file for publish in publishers for file in publish()])

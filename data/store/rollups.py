@@ -1,8 +1,8 @@
-"""Rollups: what the visits of closed days come to, counted once and stored beside them, one file for each month.
+"""Rollups: precomputed counts of the visits of past days, stored beside them in one file for each month.
 
-A rollup covers a day for as long as the live files of that day are the very ones it was counted from; whoever lands,
-merges or erases need not know of it. It can be lost: visits are counted again. What is counted, and so the columns, is
-the queries' part. On disk rollups are called cubes, as at first: the folder, and the table of the manifest.
+A rollup is valid for a day while the live files of that day are exactly those it was computed from, so code that lands,
+merges or erases visits need not update it. A lost rollup is computed again. Its columns are declared by the queries. On
+disk rollups have an older name, cubes: the folder, and the table of the manifest.
 """
 
 import json
@@ -26,21 +26,21 @@ from data.store.lake import Lake
 from data.store.manifest import READERS_GRACE, LandedFile, format_time
 
 ROW_GROUP: Final = 60_000
-"""Rows of one relation that are read or left out together."""
+"""The number of rows in a row group."""
 _STATISTICS: Final = ("relation", "for_domain", "days", "day", "domain", "short_code", "bot_category")
-"""The columns by which queries leave them out."""
+"""The columns by which queries skip row groups."""
 
 ROLLUPS_FOLDER: Final = "cubes"
 
 Schema: TypeAlias = pa.Schema
-"""The columns of a rollup, with `relation`, `for_domain` and `day` among them."""
+"""The columns of a rollup, including `relation`, `for_domain` and `day`."""
 
 SourceFiles = Mapping[date, frozenset[str]]
 """The paths of the visit files of each day."""
 
 
 class LiveRollups(NamedTuple):
-    """The files of rollups that may be read, and the days that they cover."""
+    """The rollup files that may be read, and the days for which they are valid."""
 
     files: list[str]
     days: frozenset[date]
@@ -64,7 +64,7 @@ class RelationRows(NamedTuple):
 
 
 class _StoredRollup(NamedTuple):
-    """A live rollup, as it lies on disk."""
+    """A live rollup as registered in the manifest."""
 
     path: str
     size: int
@@ -76,25 +76,25 @@ class _StoredRollup(NamedTuple):
 
 def source_files_by_day(files: Iterable[LandedFile]) -> dict[date, frozenset[str]]:
     """The paths of visit files by their days."""
-    found: defaultdict[date, list[str]] = defaultdict(list)
+    paths_by_day: defaultdict[date, list[str]] = defaultdict(list)
     for file in files:
-        found[file.day].append(file.path)
-    return {day: frozenset(paths) for day, paths in found.items()}
+        paths_by_day[file.day].append(file.path)
+    return {day: frozenset(paths) for day, paths in paths_by_day.items()}
 
 
 def month_of(day: date) -> date:
-    """The first day of its month."""
+    """The first day of the month of `day`."""
     return day.replace(day=1)
 
 
 def live_rollups(lake: Lake, organization: str, version: str, live: Sequence[LandedFile]) -> LiveRollups:
-    """What is counted already of live visit files. A rollup that is not what was written is left out."""
+    """The rollups that are valid for the given live visit files. Damaged ones are left out."""
     if not live:
         return LiveRollups([], frozenset())
     wanted, files, days = source_files_by_day(live), [], set()
     for stored in _stored_rollups(lake, organization, version, month_of(min(wanted)), max(wanted)):
         counted = {day for day, paths in stored.sources.items() if wanted.get(day) == paths}
-        if counted and _is_sound(lake, stored):
+        if counted and _is_intact(lake, stored):
             files.append(f"{lake.root}/{stored.path}")
             days |= counted
     return LiveRollups(files, frozenset(days))
@@ -111,8 +111,8 @@ def _stored_rollups(lake: Lake, organization: str, version: str, start: date, en
         yield _StoredRollup(path, size, sha256, changed_ns, inode, sources)
 
 
-def _is_sound(lake: Lake, stored: _StoredRollup) -> bool:
-    """Whether a rollup is what was written; where its size, time of change or inode differ, by its bytes."""
+def _is_intact(lake: Lake, stored: _StoredRollup) -> bool:
+    """Whether a rollup is as it was written. Hashed only if its size, time of change or inode differ."""
     try:
         stat = (lake.root / stored.path).stat()
     except OSError:
@@ -122,9 +122,9 @@ def _is_sound(lake: Lake, stored: _StoredRollup) -> bool:
 
 
 def _verify_bytes(lake: Lake, path: str, sha256: str) -> bool:
-    """Whether the bytes of a rollup are those that were written, which is remembered. If not, it is live no more."""
+    """Whether a rollup has this SHA-256. The manifest records the check; a damaged rollup expires."""
     stat, now = _stat_of(lake.root / path, sha256), format_time(datetime.now(UTC))
-    with suppress(sqlite3.OperationalError), lake.manifest.transaction() as db:  # on a full disk the next one looks
+    with suppress(sqlite3.OperationalError), lake.manifest.transaction() as db:  # on a full disk, checked again later
         if stat:
             db.execute(
                 "UPDATE cubes SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?",
@@ -136,7 +136,7 @@ def _verify_bytes(lake: Lake, path: str, sha256: str) -> bool:
 
 
 def _stat_of(path: Path, sha256: str) -> os.stat_result | None:
-    """How a file lies on disk, if its bytes have this SHA-256."""
+    """The status of a file if it has this SHA-256; None otherwise."""
     try:
         stat = path.stat()
         return stat if sha256_of(path) == sha256 else None
@@ -145,9 +145,9 @@ def _stat_of(path: Path, sha256: str) -> os.stat_result | None:
 
 
 def damaged_rollups(lake: Lake, organization: str = "", before: datetime | None = None) -> Iterator[str]:
-    """Look at the bytes of the live rollups of an organization, or of any; the paths of those that were damaged.
+    """Hash the live rollups of one organization, or of all; yield the paths of damaged ones, which expire.
 
-    With `before`, only those that were last looked at before that moment. Visits are counted again.
+    With `before`, only rollups that were last checked before that time.
     """
     rows = lake.manifest.rows(
         "SELECT path, sha256 FROM cubes WHERE deletable_at IS NULL AND ? IN ('', organization) AND checked_at < ? "
@@ -160,14 +160,14 @@ def damaged_rollups(lake: Lake, organization: str = "", before: datetime | None 
 
 
 def seed_path(lake: Lake) -> Path:
-    """Where the empty rollup lies, with which queries can be planned before there is any other."""
+    """The path of the empty rollup, with which queries work while there is no other."""
     return lake.root / ROLLUPS_FOLDER / "organization=_seed/month=1970-01-01/seed.parquet"
 
 
 def write_seed(lake: Lake, schema: Schema) -> None:
-    """Write the empty rollup, unless it is there with these columns. Raises BadInput when it cannot be written."""
+    """Write the empty rollup unless it exists with these columns. Raises BadInput when it cannot be written."""
     path = seed_path(lake)
-    with suppress(OSError, pa.ArrowException):  # it is missing or damaged
+    with suppress(OSError, pa.ArrowException):  # missing or damaged
         if pq.read_schema(path).equals(schema):
             return
     try:
@@ -177,26 +177,26 @@ def write_seed(lake: Lake, schema: Schema) -> None:
 
 
 def write_rollup(relations: Iterable[RelationRows], schema: Schema, path: Path) -> None:
-    """Write the rows of all relations, and wait until they are on the disk; each relation has row groups of its own."""
+    """Write and sync the rows of all relations. No row group contains rows of two relations."""
     write_parquet(
         (_rollup_table(rows, schema) for rows in relations), schema, path, statistics=_STATISTICS, row_group=ROW_GROUP
     )
 
 
 def _rollup_table(rows: RelationRows, schema: Schema) -> pa.Table:
-    """Rows of one relation with the columns of all; those that are asked for together lie side by side."""
-    found = pa.concat_tables(rows.tables, promote_options="default")
-    given = dict(zip(found.column_names, found.columns, strict=True))
-    given["relation"] = pa.repeat(rows.relation, len(found))
+    """The rows of one relation with all columns of the schema, sorted for skipping row groups."""
+    table = pa.concat_tables(rows.tables, promote_options="default")
+    by_name = dict(zip(table.column_names, table.columns, strict=True))
+    by_name["relation"] = pa.repeat(rows.relation, len(table))
     columns = [
-        given[field.name].cast(field.type) if field.name in given else pa.nulls(len(found), field.type)
+        by_name[field.name].cast(field.type) if field.name in by_name else pa.nulls(len(table), field.type)
         for field in schema
     ]
     return pa.table(columns, schema=schema).sort_by([("for_domain", "ascending"), ("day", "ascending")])
 
 
 def publish(lake: Lake, rollup: Rollup, staged: Path, now: datetime) -> None:
-    """Let a staged file be the rollup of its month from now on. Raises Conflict when a source is live no more."""
+    """Make a staged file the live rollup of its month. Raises Conflict when a source file is no longer live."""
     sha256 = sha256_of(staged)
     name = f"{ROLLUPS_FOLDER}/organization={rollup.organization}/month={rollup.month}/{staged.name}"
     sources = {day.isoformat(): sorted(paths) for day, paths in sorted(rollup.sources.items())}
@@ -219,4 +219,4 @@ def publish(lake: Lake, rollup: Rollup, staged: Path, now: datetime) -> None:
 def _check_live(db: sqlite3.Connection, paths: list[str]) -> None:
     for path in paths:
         if not db.execute("SELECT 1 FROM files WHERE path = ? AND deletable_at IS NULL", [path]).fetchone():
-            raise Conflict(f"{path} was replaced by somebody else meanwhile; try again.")
+            raise Conflict(f"{path} was replaced by another process in the meantime; try again.")

@@ -1,4 +1,4 @@
-"""SQLite databases of a lake: opened durably, shared by processes, brought up to date; and the manifest's tables."""
+"""Opens and migrates the SQLite databases of a lake, and declares the tables of the manifest."""
 
 import logging
 import os
@@ -100,18 +100,18 @@ MIGRATIONS: Final = (
     ALTER TABLE files ADD COLUMN schema_version INTEGER NOT NULL DEFAULT 1;  -- of its visits
     """,
 )
-"""The tables of the manifest, version by version: entry n takes it from version n to n + 1. Entries are only added.
+"""The migrations of the manifest: entry n migrates version n to n + 1. Never change an entry, only append.
 
-What is done with them is in manifest.py, pending.py and rollups.py.
+The tables are used in manifest.py, pending.py and rollups.py.
 """
 
 
 def open_database(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
-    """Open or create a database in write-ahead mode with full syncing, in the version `migrations` lead to.
+    """Open or create a database in write-ahead mode with full syncing, and apply missing migrations.
 
-    Entry n of `migrations` takes it from version n to n + 1; a statement ends with ; at the end of a line.
-    A database of an older version is copied beside itself before it is changed.
-    Raises LakeDamaged when it cannot be used, or when a newer program wrote it.
+    Entry n of `migrations` migrates version n to n + 1; each statement ends with ; at the end of a line.
+    Before a migration, the database is copied to <name>.before-<version> in the same folder.
+    Raises LakeDamaged when it cannot be used, or when a newer version of this program wrote it.
     """
     db = None
     try:
@@ -120,7 +120,7 @@ def open_database(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
         if mode != "wal":
             raise LakeDamaged(f"{path} cannot keep a write-ahead log here; put the lake on a local disk.")
         db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA secure_delete = ON")  # what is deleted leaves the file, too: visits may wait here
+        db.execute("PRAGMA secure_delete = ON")  # overwrite deleted rows: pending visits are stored here
         _migrate(db, path, migrations)
     except (sqlite3.DatabaseError, OSError, LakeDamaged) as error:
         if db:
@@ -141,7 +141,7 @@ def _migrate(db: sqlite3.Connection, path: Path, migrations: Sequence[str]) -> N
             f"{path} has version {version}, this program knows up to {len(migrations)}; upgrade the program."
         )
     if 0 < version < len(migrations):
-        _LOG.warning("%s is brought up to date; as it was, it lies in %s.", path, _copy_of(path, version))
+        _LOG.warning("%s is being upgraded; a copy of the old version is in %s.", path, _back_up(path, version))
     for script in migrations[version:]:
         for statement in script.split(";\n"):
             db.execute(statement)
@@ -149,12 +149,12 @@ def _migrate(db: sqlite3.Connection, path: Path, migrations: Sequence[str]) -> N
     db.execute("COMMIT")
 
 
-def _copy_of(path: Path, version: int) -> Path:
-    """Copy a database of an older version, to which nobody can write meanwhile, beside itself; where that is."""
+def _back_up(path: Path, version: int) -> Path:
+    """Copy a database before its migration; return the copy's path. The caller holds its write lock."""
     target = path.with_name(f"{path.name}.before-{version}")
     staged = target.with_name(f"{target.name}.partial")
-    staged.unlink(missing_ok=True)  # of a program that was killed
-    os.close(os.open(staged, os.O_CREAT | os.O_EXCL, 0o600))  # keys and visits are for its owner only
+    staged.unlink(missing_ok=True)  # left over from a killed program
+    os.close(os.open(staged, os.O_CREAT | os.O_EXCL, 0o600))  # readable by its owner only
     with closing(sqlite3.connect(path, timeout=60)) as original, closing(sqlite3.connect(staged)) as copy:
         original.backup(copy)
     sync(staged)

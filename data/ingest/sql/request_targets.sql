@@ -1,5 +1,5 @@
--- What each distinct target asks for; one without a path is none of ours, or could not be read.
--- `short_code_rank` orders the short codes. Parameters: short_code_pattern, probe_pattern.
+-- Path, query, short code and is_malicious of each distinct target; path is '' for a target that is not a path or URL.
+-- `short_code_rank` is the sort order of the short codes. Parameters: short_code_pattern, probe_pattern.
 WITH relative AS (
     SELECT
         number,

@@ -1,5 +1,5 @@
 -- AWS Application Load Balancer: type time elb client:port target:port 3 durations status ... "request" "user agent"
--- It names no referrer. The host stands in the request, which is absolute.
+-- There is no referrer. The host is in the request's target, which is an absolute URL.
 SELECT
     number,
     bytes,

@@ -1,4 +1,4 @@
--- Caddy's access log, one JSON object a line. Other loggers, that of errors too, may write into the same file.
+-- Caddy's access log: JSON lines. Other loggers, such as the error log, may write to the same file.
 WITH objects AS (
     SELECT number, strlen(line) AS bytes, try(from_json(json_line(line), '{
         "ts": "VARCHAR", "logger": "VARCHAR", "status": "VARCHAR", "request": {
@@ -8,7 +8,7 @@ WITH objects AS (
     FROM lines
 ), parsed AS (
     SELECT number, bytes, v, v.request, v.request.headers,
-        checked_request(v.request.method, v.request.uri, v.request.proto) AS asked,
+        checked_request(v.request.method, v.request.uri, v.request.proto) AS checked,
         starts_with(coalesce(v.logger, 'http.log.access'), 'http.log.access') AS is_access
     FROM objects
 )
@@ -18,9 +18,9 @@ SELECT
     host_of(coalesce(request.host, '')) AS domain,
     coalesce(non_empty(request.client_ip), request.remote_ip, '') AS ip,
     parse_time(v.ts) AS visited_at,
-    asked.method,
-    asked.target,
-    asked.protocol,
+    checked.method,
+    checked.target,
+    checked.protocol,
     status_of(v.status) AS status,
     coalesce(headers['Referer'][1], '') AS referrer,
     escape_backslashes(headers['User-Agent'][1]) AS user_agent,

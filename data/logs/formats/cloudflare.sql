@@ -1,4 +1,4 @@
--- Cloudflare's Logpush of HTTP requests, one JSON object a line.
+-- Cloudflare Logpush, dataset HTTP requests: JSON lines.
 WITH objects AS (
     SELECT number, strlen(line) AS bytes, try(from_json(json_line(line), '{
         "EdgeStartTimestamp": "VARCHAR", "EdgeResponseStatus": "VARCHAR", "ClientIP": "VARCHAR",

@@ -1,5 +1,5 @@
--- CloudFront's standard logs: W3C extended with tabs between the fields, which are percent-encoded.
--- Parameter: fields, the last #Fields line before these lines.
+-- CloudFront standard logs: W3C extended log format with tab-separated, percent-encoded fields.
+-- Parameter: fields, the last #Fields directive before these lines.
 SELECT
     number,
     bytes,

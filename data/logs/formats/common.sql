@@ -1,4 +1,4 @@
--- The "common" log of many servers: address ident user [time] "request" status bytes. It names no user agent.
+-- The Common Log Format: address ident user [time] "request" status bytes. There is no user agent.
 SELECT
     number,
     bytes,

@@ -1,6 +1,6 @@
--- CSV of one's own: the file's first line names the columns, RFC 4180 quotes what holds a comma, all on one line.
--- Parameters: fields, the names of the fields of a visit; positions, the column of each, 0 for none; width, the number
--- of columns.
+-- Custom CSV (RFC 4180): the file's first line names the columns. Quoted cells must not contain newlines.
+-- Parameters: fields, the names of the fields of a visit; positions, the column of each field from 1, 0 for none;
+-- width, the number of columns.
 WITH split AS (
     SELECT number, line, CASE WHEN contains(line, '"')
         THEN regexp_extract_all(',' || line, ',("(?:[^"]|"")*"|[^,"]*)', 1) ELSE string_split(line, ',') END AS cells

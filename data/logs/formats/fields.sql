@@ -1,38 +1,38 @@
--- Words that the readers of formats share whose fields have names.
+-- Macros for the formats with named fields.
 
--- What a field says, NULL when it says nothing.
+-- The value of a field, NULL when it is empty or a dash.
 CREATE MACRO non_empty(text) AS nullif(nullif(text, ''), '-');
 CREATE MACRO host_of(text) AS lower(regexp_replace(text, ':\d*$', ''));
 CREATE MACRO country_of(text) AS
     CASE WHEN regexp_full_match(upper(text), '[A-Z]{2}') AND upper(text) <> 'XX' THEN upper(text) ELSE '' END;
--- A log that has no status has logged what it served.
+-- The status as a number; 200 when the log has no status, NULL when it is invalid.
 CREATE MACRO status_of(text) AS CASE WHEN text IS NULL THEN 200
     ELSE CAST(nullif(regexp_extract(text, '^([1-9][0-9][0-9])(?:\.0)?$', 1), '') AS SMALLINT) END;
--- A request whose method and target are fields of their own. What no server accepts has neither, as in split_request.
+-- A request whose method and target are separate fields. An invalid one has neither, as in split_request.
 CREATE MACRO checked_request(method, target, protocol) AS CASE
     WHEN regexp_full_match(coalesce(method, 'GET'), '[A-Z]{2,20}') AND NOT contains(target, chr(10)) THEN
         {'method': coalesce(method, 'GET'), 'target': target, 'protocol': protocol}
     ELSE {'method': '', 'target': '', 'protocol': ''} END;
--- Where a log keeps a user agent as it was sent, its backslashes are doubled, as a server that escapes would have.
+-- Double the backslashes of a user agent that the log contains unescaped, since all user agents are unescaped later.
 CREATE MACRO escape_backslashes(text) AS
     CASE WHEN contains(text, '\') THEN replace(text, '\', '\\') ELSE coalesce(text, '') END;
 
 CREATE MACRO local_time(text) AS CAST(try_strptime(text, '%d/%b/%Y:%H:%M:%S %z') AS TIMESTAMP);
--- Seconds since 1970 reach 1e11 in the year 5138, so a larger number is one of milli-, micro- or nanoseconds.
--- What stands after the point is reckoned apart: both together are more than a double can hold.
+-- Seconds since 1970 reach 1e11 in the year 5138, so larger numbers are milli-, micro- or nanoseconds.
+-- The fraction is converted separately, because a double is not precise enough for both parts.
 CREATE MACRO microseconds_in(number) AS
     CASE WHEN number < 1e11 THEN 1e6 WHEN number < 1e14 THEN 1e3 WHEN number < 1e17 THEN 1 ELSE 1e-3 END;
 CREATE MACRO since_1970(number) AS make_timestamp(try_cast(round(floor(number) * microseconds_in(number))
     + round((number - floor(number)) * microseconds_in(number)) AS BIGINT));
--- RFC 3339 or ISO 8601, without a zone in UTC, or a number.
+-- A time in RFC 3339 or ISO 8601 (UTC when it has no time zone), or a number since 1970.
 CREATE MACRO parse_time(text) AS CASE WHEN regexp_matches(text, '^\d{4}-\d\d-\d\d')
     THEN CAST(try_cast(upper(text) AS TIMESTAMPTZ) AS TIMESTAMP) ELSE since_1970(try_cast(text AS DOUBLE)) END;
 
--- NUL is no text.
+-- Replace escaped NULs, which DuckDB does not accept in JSON strings.
 CREATE MACRO json_line(line) AS
     CASE WHEN contains(line, '\u0000') THEN replace(line, '\u0000', '\ufffd') ELSE line END;
 
--- A request as nginx's variables tell it; what is not among them is NULL or ''.
+-- The parts of a request from nginx's variables; a missing variable is NULL or ''.
 CREATE MACRO nginx_target(v) AS
     coalesce(non_empty(v['request_uri']), non_empty(v['uri']) || coalesce('?' || non_empty(v['args']), ''));
 CREATE MACRO nginx_request(v) AS CASE WHEN non_empty(v['request']) IS NOT NULL THEN split_request(v['request'])
@@ -49,7 +49,7 @@ CREATE MACRO nginx_country(v) AS country_of(
 
 CREATE MACRO unquoted(cell) AS
     CASE WHEN starts_with(cell, '"') THEN replace(cell[2:-2], '""', '"') ELSE cell END;
--- A request as a file of one's own reports it: `texts` are its values, `names` the fields of columns.py that they are.
+-- A request from a custom file: `texts` are its values, `names` their fields (FIELD_NAMES in columns.py).
 CREATE MACRO named(texts, names, name) AS non_empty(texts[list_position(names, name)]);
 CREATE MACRO parse_reported(texts, names) AS {
     'visited_at': parse_time(named(texts, names, 'time')),
@@ -69,8 +69,8 @@ CREATE MACRO reported_domain(parsed) AS
 CREATE MACRO reported_target(parsed) AS coalesce(CASE WHEN parsed['address']['host'] <> ''
     THEN '/' || parsed['address']['rest'] ELSE parsed['address']['path'] END, '');
 
--- Lines whose fields a #Fields directive names; it may come again, with other fields. Directives are no lines.
--- `source` names the relation of the lines, `before` is the last such directive before them.
+-- Lines whose fields are named by the last #Fields directive before them; directives may repeat with other fields.
+-- `source` is the name of the relation of lines, `before` the last #Fields directive before it.
 CREATE MACRO w3c_fields(source, before, separator) AS TABLE
 WITH directives AS (
     SELECT 0 AS number, before AS line UNION ALL

@@ -1,4 +1,4 @@
--- JSON lines of one's own, as the keys of --columns name them.
+-- Custom JSON lines; --columns maps their keys to the fields of a visit.
 -- Parameters: fields, the names of the fields of a visit; paths, the JSON pointer of each.
 WITH objects AS (
     SELECT number, strlen(line) AS bytes, try(json_extract_string(json_line(line), $paths)) AS v FROM lines

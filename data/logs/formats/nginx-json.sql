@@ -1,5 +1,5 @@
--- JSON lines of nginx whose keys are the names of its variables. Parameter: variables, the type of each.
--- Unless it is told escape=json, nginx writes \xHH, which JSON does not know.
+-- JSON lines of nginx whose keys are the names of its variables. Parameter: variables, a JSON object of their types.
+-- Without escape=json, nginx writes \xHH, which is not valid JSON.
 WITH objects AS (
     SELECT number, strlen(line) AS bytes, coalesce(
         try(from_json(json_line(line), $variables)),

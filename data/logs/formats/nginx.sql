@@ -1,5 +1,5 @@
--- A log that nginx's log_format describes.
--- Parameters, made by nginx_log_format.py: pattern, and the names of its groups.
+-- Logs described by nginx's log_format directive.
+-- Parameters, from nginx_log_format.py: pattern, a regular expression; names, the names of its groups.
 SELECT
     number,
     bytes,

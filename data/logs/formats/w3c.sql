@@ -1,5 +1,5 @@
--- W3C extended, as IIS writes it: fields between spaces, and + for a space, so that ++ was a space and a plus.
--- Parameter: fields, the last #Fields line before these lines.
+-- W3C extended log format as written by IIS: space-separated fields; + stands for a space, and ++ for a space and a +.
+-- Parameter: fields, the last #Fields directive before these lines.
 SELECT
     number,
     bytes,

@@ -1,4 +1,4 @@
--- Which visits come out differently: how many by category before and after and by user agent.
+-- The number of visits whose classification changes, by old category, new category and user agent.
 -- Parameter: probe_pattern.
 SELECT stored.bot_category, classified.bot_category, stored.user_agent, count(*)
 FROM stored_visits AS stored JOIN classified USING (request)

@@ -1,4 +1,4 @@
--- What the classifier is asked about stored visits, each distinct request once, with its stored classification.
+-- The distinct requests among stored visits, as input of the classifier, with their stored classifications.
 SELECT
     request, coalesce(user_agent, ''), coalesce(method, ''), referrer, referrer_type, utm_source,
     bot_category, agent_kind, ai_source, agent, operator, confidence, detection_method,

@@ -1,4 +1,4 @@
--- The row numbers of the visits of one file that meet every criterion; a criterion that is null was not given.
+-- The row numbers of the visits of one file that match all criteria; a null criterion matches every visit.
 -- Parameters: files, short_code, domain, visitor.
 CREATE OR REPLACE TEMP TABLE erased_rows AS
 SELECT file_row_number FROM read_parquet($files, file_row_number := TRUE, hive_partitioning := FALSE, union_by_name := TRUE)

@@ -1,4 +1,4 @@
--- The stored visits with the classification of today's rules, in their stored order.
+-- The stored visits with their new classifications, in their stored order.
 -- Parameters: probe_pattern, rules_version.
 SELECT stored_visits.* EXCLUDE (request, file_row_number) REPLACE (
     classified.bot_category AS bot_category, classified.agent_kind AS agent_kind, classified.ai_source AS ai_source,

@@ -1,5 +1,5 @@
--- The visits of one file; those with the same `request` number are the same input to the classifier.
--- The stored classification is part of the input, as it may rest on facts that are not stored. Parameter: files.
+-- The visits of one file. Visits with the same `request` number are the same input to the classifier.
+-- The stored classification is part of the input, since it may depend on values that are not stored. Parameter: files.
 CREATE OR REPLACE TEMP TABLE stored_visits AS
 SELECT
     *,

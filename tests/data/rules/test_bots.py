@@ -134,7 +134,7 @@ def test_an_agent_that_a_tagged_link_of_an_ai_product_leads_shows_every_sign_in_
     automata = [sign.rule for sign in found if sign.classification.device_type == "bot"]
     assert automata[:2] == ['agents.toml: "GPTBot"', 'crawler-user-agents: "GPTBot"']
     assert automata[2].startswith("heuristics.toml: ")
-    assert automata[-1] == "the method 'HEAD', by which no browser opens a page"
+    assert automata[-1] == "the method 'HEAD', which browsers do not open pages with"
     referrals = [sign for sign in found if sign.classification.bot_category == "ai_referral"]
     campaign, referrer = 'campaigns.toml: "chatgpt.com"', 'referrers.toml: "chatgpt.com"'
     assert rules(referrals) == [f"{campaign} and {referrer}", campaign, referrer]

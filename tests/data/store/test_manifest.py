@@ -238,7 +238,7 @@ def test_an_older_manifest_is_copied_beside_itself_before_it_is_changed(tmp_path
         assert db.execute("SELECT organization FROM batches").fetchall() == [("acme",)]
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     assert [record.getMessage() for record in caplog.records] == [
-        f"{path} is brought up to date; as it was, it lies in {copy}."
+        f"{path} is being upgraded; a copy of the old version is in {copy}."
     ]
 
 

@@ -1,0 +1,7 @@
+"""How long-running operations report their progress."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with the amount done so far and the total, in a unit of the operation, such as bytes or partitions."""
