@@ -29,7 +29,7 @@ class Watchdog:
 
     @contextmanager
     def watching(self, query: Interruptible, cancelled: threading.Event) -> Iterator[None]:
-        """In this context, interrupt the query after the timeout, or when `cancelled` is set and check_now() is called."""
+        """In this context, interrupt the query after the timeout, or once `cancelled` is set and check_now() called."""
         with self._condition:  # no notify: the thread wakes up before a query that starts now can time out
             self._running[query] = time.monotonic() + self._seconds, cancelled
         try:

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 FILES = [path for floor in ("data", "queries", "service") for path in sorted((ROOT / floor).rglob("*.py"))]
 TAKING = {"execute", "executemany", "executescript", "sql", "query", "rows", "_rows", "extract_statements"}
 """Functions whose first argument is SQL: of SQLite, of DuckDB, and ours that hand it on."""
-READING = {"read_sql", "sql_text", "template", "sql_text"}
+READING = {"read_sql", "sql_text", "template"}
 """Functions that read a SQL file of the package, by its name."""
 VERBS = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "SET ", "PRAGMA ", "DESCRIBE ", "BEGIN ", "FROM ")
 ALLOWED = {

@@ -20,6 +20,7 @@ from service.http.live_visits import VisitReceiver, body_chunks
 from service.http.parameters import parse_query, scope_from
 from service.http.responses import JsonResponse
 from service.http.routing import Endpoint
+from service.jobs import Jobs
 
 Clock = Callable[[], datetime]
 
@@ -46,12 +47,12 @@ def analytics(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) 
     return endpoint
 
 
-def jobs(control: ApiKeys) -> Endpoint:
+def jobs(organization_jobs: Jobs) -> Endpoint:
     """Answer the jobs of the caller's organization."""
 
     async def endpoint(request: Request) -> Response:
         _reject_body(request)
-        return JsonResponse(encode(control.jobs(request.scope["caller"].organization)))
+        return JsonResponse(encode(organization_jobs.of(request.scope["caller"].organization)))
 
     return endpoint
 
