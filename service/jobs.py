@@ -18,7 +18,8 @@ class Jobs:
     def of(self, organization: str) -> list[dict[str, Any]]:
         """Every job of an organization as a row of the endpoint /jobs, newest first."""
         rows = self._database.rows(
-            f"SELECT {', '.join(_FIELDS)} FROM jobs WHERE organization = ? ORDER BY created_at DESC, id DESC",
+            "SELECT id, organization, type, status, title, created_at, updated_at FROM jobs "
+            "WHERE organization = ? ORDER BY created_at DESC, id DESC",
             [organization],
         )
         return [dict(zip(_FIELDS, (*row[:5], *map(datetime.fromisoformat, row[5:])), strict=True)) for row in rows]
