@@ -97,9 +97,11 @@ def _explain(fields: dict[str, str], rules: _ClassificationRules) -> None:
     for method in rules.verifier.verification_methods(match.classification.agent):
         table.add_row("to verify", method)
     for other in others:
-        match = other.classification
-        name = match.agent or match.ai_source or match.agent_kind or ""
-        table.add_row("else", f"{match.bot_category} {name}".rstrip() + f": {other.rule}  {other.evidence}".rstrip())
+        alternative = other.classification
+        name = alternative.agent or alternative.ai_source or alternative.agent_kind or ""
+        table.add_row(
+            "else", f"{alternative.bot_category} {name}".rstrip() + f": {other.rule}  {other.evidence}".rstrip()
+        )
     table.add_row("rules", rules.classifier.rules_version)
     console().print(table)
 

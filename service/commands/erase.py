@@ -52,9 +52,7 @@ def erase(
 
     criteria = _criteria(short_code, domain, before, visitor, everything)
     if not (dry_run or yes or _can_ask()):
-        raise BadInput(
-            "there is no terminal to ask for confirmation: add --yes to delete, or --dry-run to see what would be deleted."
-        )
+        raise BadInput("there is no terminal to ask for confirmation: use --yes to delete, or --dry-run for a preview.")
     opened = _open(lake, organization)
     terminal = messages()
     eraser = Eraser(opened)

@@ -71,7 +71,7 @@ def _print_summary(found: "VerificationResult") -> None:
         fix = "restore what is named above from a backup, each file at the same path"
         typer.echo(f"{summary}; {len(found.findings):,} are damaged: {fix}.", err=True)
     else:
-        typer.echo(f"{summary}: no damage found, in links and databases neither.", err=True)
+        typer.echo(f"{summary}: no damage found; links and databases are sound.", err=True)
     if found.orphans:
         files = plural(found.orphans, "visit file")
         typer.echo(f"{files} not in the manifest: no query reads them; only `traffic erase` deletes them.", err=True)

@@ -47,7 +47,7 @@ def test_visits_that_wait_are_told_apart(lake, traffic, tmp_path):
     land(lake, "acme", [visit()])
     wait(lake, 3)
     err = traffic("backup", tmp_path / "copy", "--lake", lake.root)[2]
-    assert ": 1 file with 1 visit and 3 that wait for a file (" in err
+    assert ": 1 file with 1 visit and 3 not yet in a file (" in err
 
 
 def test_a_folder_that_cannot_be_it_is_refused(lake, traffic, tmp_path):
