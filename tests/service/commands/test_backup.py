@@ -74,5 +74,5 @@ def test_help_says_how_to_restore_and_what_erasing_does_not_reach(traffic):
     told = " ".join(out.split())
     assert (code, err) == (0, "")
     assert "To restore a lake: stop the server" in told
-    assert "Erasing does not reach into backups" in told
+    assert "`traffic erase` does not change backups" in told
     assert "Example: traffic backup /backups/2026-11-21" in told
