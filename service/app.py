@@ -115,18 +115,11 @@ def _metrics(parts: _Components, limiter: RateLimiter) -> Metrics:
     return Metrics(
         [
             ObservedMetric(
-                "traffic_visits_received",
-                "Live visits accepted since the start.",
-                lambda: parts.receiver.accepted,
-                is_counter=True,
+                "traffic_visits_received", "Live visits accepted.", lambda: parts.receiver.accepted, is_counter=True
             ),
-            ObservedMetric(
-                "traffic_visits_pending", "Live visits that are durable but not yet in a Parquet file.", pending
-            ),
+            ObservedMetric("traffic_visits_pending", "Live visits not yet in a file.", pending),
             ObservedMetric("traffic_answers_held", "Answers in the cache.", lambda: len(parts.cache)),
-            ObservedMetric(
-                "traffic_sources", "Source addresses that the rate limiter remembers.", lambda: len(limiter)
-            ),
+            ObservedMetric("traffic_sources", "Sources known to the rate limiter.", lambda: len(limiter)),
         ]
     )
 
