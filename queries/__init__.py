@@ -1,4 +1,4 @@
-"""Floor 1: SQL over visits and scopes. These are its public names."""
+"""Floor 1: computes every report with SQL over the visits in a Scope. These are its public names."""
 
 from queries.catalog import CACHE_STATS, CATALOG, ENDPOINTS, ENTRIES, JOBS, Entry, template, template_entries
 from queries.fields import Field

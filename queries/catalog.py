@@ -1,7 +1,7 @@
-"""Every answer the project gives, in one visible table: its name, its shape and its fields.
+"""The catalog of every report: its name, its shape and its fields.
 
-The name is the route, the template, the cache key and the anchor in the docs. To add an endpoint, add
-its template and one line here. What a template computes stands in its own first lines, not here.
+The name is the route, the file name of the template and part of the cache key. To add an endpoint, add its template
+and one entry here. The description of a report is the comment at the top of its template.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from queries.prelude import sql_text
 
 @dataclass(frozen=True)
 class Entry:
-    """One answer: rows of a template, its single row, or an object of other entries."""
+    """One report: all rows of its template, the single row of its template, or an object made of other entries."""
 
     name: str
     shape: Literal["rows", "row", "parts"]
@@ -25,7 +25,7 @@ class Entry:
 
     @property
     def description(self) -> str:
-        """What it gives: the first lines of its template."""
+        """What the report shows: the comment lines of its template, or its text in _DESCRIPTIONS."""
         if self.name in _DESCRIPTIONS:
             return _DESCRIPTIONS[self.name]
         comment = (line for line in template(self.name).splitlines() if line.startswith("--"))
@@ -33,22 +33,22 @@ class Entry:
 
 
 def rows(name: str, *fields: Field, takes_traffic_type: bool = False, takes_short_code: bool = True) -> Entry:
-    """An array of objects with these fields."""
+    """An entry whose answer is an array of objects with these fields."""
     return Entry(name, "rows", fields, takes_traffic_type=takes_traffic_type, takes_short_code=takes_short_code)
 
 
 def row(name: str, *fields: Field) -> Entry:
-    """One object with these fields."""
+    """An entry whose answer is one object with these fields."""
     return Entry(name, "row", fields)
 
 
 def parts(name: str, **members: Entry) -> Entry:
-    """One object whose members are the answers of other entries."""
+    """An entry whose answer is one object; each member is the answer of another entry."""
     return Entry(name, "parts", members=tuple(members.items()))
 
 
 def template(name: str) -> str:
-    """The SQL text of a template. Raises FileNotFoundError for a name that has none."""
+    """The SQL text of a template. Raises FileNotFoundError when there is none of that name."""
     return sql_text(f"templates/{name}")
 
 
@@ -60,7 +60,7 @@ _CATEGORY_COUNTS = (
     f.AI_REFERRAL_REQUESTS,
     f.OTHER_VISITS,
 )
-_NULLABLE_PERCENTAGE = as_nullable(f.PERCENTAGE)  # of dense answers, which may hold no visit at all
+_NULLABLE_PERCENTAGE = as_nullable(f.PERCENTAGE)  # null when a dense answer counts no visits at all
 
 OVERVIEW = row("traffic-overview", f.TOTAL_VISITS, f.HUMAN_CLICKS, *_CATEGORY_COUNTS, f.AI_PERCENTAGE)
 WEEKLY_TREND = parts(
@@ -165,12 +165,12 @@ DASHBOARD = parts(
 )
 
 _DESCRIPTIONS: Final = {
-    "dashboard": "Thirteen answers in one, each equal to its own endpoint's.",
+    "dashboard": "Thirteen reports in one object, each identical to the response of its own endpoint.",
     "weekly-trend": "Requests week by week, in total and by AI source.",
-    "cache-stats": "How the cache of this organization's answers does. Never itself cached.",
+    "cache-stats": "Statistics of the cache of this organization's answers. Never cached itself.",
     "jobs": "Every job of the organization, newest first.",
 }
-"""Of the entries that no template answers."""
+"""Descriptions of the entries that have no template of their own."""
 
 CATALOG: Final = (
     DASHBOARD, OVERVIEW, WEEKLY_TREND, TIME_SERIES, AI_SOURCES, MARKET_SHARE, DEVELOPER_TOOLS, DEV_TOOLS_ADOPTION,
@@ -178,7 +178,7 @@ CATALOG: Final = (
     GEOGRAPHIC, HOURLY_ACTIVITY, DAILY_ACTIVITY, PEAK_TIMES, WEEKEND_VS_WEEKDAY, UTM_CAMPAIGNS, REFERRERS,
     DOMAIN_BREAKDOWN, BOT_TRAFFIC, FILTER_VALUES, CACHE_STATS,
 )  # fmt: skip
-"""The routes under /analytics, in the order of the contract."""
+"""The routes under /analytics, in the order in which they are documented."""
 
 ENDPOINTS: Final = {entry.name: entry for entry in CATALOG if entry is not CACHE_STATS}
 """The entries that routes serve and the lake answers, by name."""
@@ -193,7 +193,7 @@ ENTRIES: Final = ENDPOINTS | {entry.name: entry for entry in WITHOUT_ROUTE}
 
 
 def template_entries(entry: Entry) -> list[Entry]:
-    """The entries with a template of their own that make up an answer."""
+    """The entries that have a template: the members of `parts`, recursively, or the entry itself."""
     if entry.shape == "parts":
         return [leaf for _, member in entry.members for leaf in template_entries(member)]
     return [entry]

@@ -1,4 +1,4 @@
-"""The fields of answers: each is declared once, with its kind and its meaning, and shared by all that have it."""
+"""The fields of answers. Each is declared once, with its type and meaning, and shared by the entries that use it."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 @dataclass(frozen=True)
 class Kind:
-    """What values a field takes: its DuckDB type, as DESCRIBE prints it, and its JSON Schema."""
+    """The type of a field: its DuckDB type, as DESCRIBE prints it, and its JSON Schema."""
 
     sql: str
     schema: dict[str, Any]
@@ -23,7 +23,7 @@ LIST: Final = Kind("VARCHAR[]", {"type": "array", "items": {"type": "string"}})
 
 @dataclass(frozen=True)
 class Field:
-    """One property of an answer's objects."""
+    """One property of the objects in an answer."""
 
     name: str
     kind: Kind
@@ -32,102 +32,106 @@ class Field:
 
 
 def as_nullable(field: Field) -> Field:
-    """The same field where there may be nothing to divide by."""
+    """A copy of the field that may be null, for example because its divisor is zero."""
     return replace(field, nullable=True)
 
 
 TOTAL_VISITS = Field("total_visits", COUNT, "observed HTTP requests")
 VISITS = Field("visits", COUNT, "observed HTTP requests")
-HUMAN_CLICKS = Field("human_clicks", COUNT, "requests of people; those referred by AI count as AI-related instead")
-HUMAN_VISITS = Field("human_visits", COUNT, "requests of people; those referred by AI count as AI-related instead")
-AI_VISITS = Field("ai_visits", COUNT, "requests of the four AI-related categories together")
+HUMAN_CLICKS = Field("human_clicks", COUNT, "requests by people; AI referrals count as AI-related instead")
+HUMAN_VISITS = Field("human_visits", COUNT, "requests by people; AI referrals count as AI-related instead")
+AI_VISITS = Field("ai_visits", COUNT, "requests in the four AI-related categories together")
 OTHER_VISITS = Field("other_visits", COUNT, "other automated requests")
-AI_ASSISTANT_REQUESTS = Field("ai_assistant_requests", COUNT, "requests of AI assistants and AI search indexes")
-AI_TRAINING_REQUESTS = Field("ai_training_requests", COUNT, "requests of training crawlers")
-AI_CODING_AGENT_REQUESTS = Field("ai_coding_agent_requests", COUNT, "requests of coding agents")
-AI_REFERRAL_REQUESTS = Field("ai_referral_requests", COUNT, "requests of people whom an AI product referred")
+AI_ASSISTANT_REQUESTS = Field("ai_assistant_requests", COUNT, "requests by AI assistants and AI search indexes")
+AI_TRAINING_REQUESTS = Field("ai_training_requests", COUNT, "requests by training crawlers")
+AI_CODING_AGENT_REQUESTS = Field("ai_coding_agent_requests", COUNT, "requests by coding agents")
+AI_REFERRAL_REQUESTS = Field("ai_referral_requests", COUNT, "requests by people who were referred by an AI product")
 MOBILE_VISITS = Field("mobile_visits", COUNT, "requests from phones")
 DESKTOP_VISITS = Field("desktop_visits", COUNT, "requests from desktops")
 AI_PERCENTAGE = Field("ai_percentage", NUMBER, "AI-related share of all requests, 0 to 100")
 AI_PCT = Field("ai_pct", NUMBER, "AI-related share of all requests, 0 to 100")
 PERCENTAGE = Field("percentage", NUMBER, "share of the visits of this answer, 0 to 100")
 UNIQUE_VISITORS = Field(
-    "unique_visitors", COUNT, "distinct visitor hashes, summed over days as hashes change daily; 0: unavailable"
+    "unique_visitors",
+    COUNT,
+    "distinct visitor hashes per day, summed over days because hashes change daily; 0: unavailable",
 )
 PAGES_ACCESSED = Field("pages_accessed", COUNT, "distinct non-empty requested paths")
 FIRST_SEEN = Field("first_seen", TIMESTAMP, "time of the first request in scope")
 LAST_SEEN = Field("last_seen", TIMESTAMP, "time of the last request in scope")
 
-AI_SOURCE = Field("ai_source", TEXT, "AI platform, one label for its fetches and its referrals")
+AI_SOURCE = Field("ai_source", TEXT, "AI platform; the same label for its fetches and its referrals")
 AGENT_FETCHES = Field("agent_fetches", COUNT, "requests made by the platform's own agents")
-AI_REFERRALS = Field("ai_referrals", COUNT, "requests of people whom the platform referred")
+AI_REFERRALS = Field("ai_referrals", COUNT, "requests by people who were referred by the platform")
 BOT_CATEGORY = Field("bot_category", TEXT, "one of the seven categories")
-CONFIDENCE = Field("confidence", TEXT, "how sure the classification is: verified, high, medium, low or contradicted")
+CONFIDENCE = Field("confidence", TEXT, "confidence of the classification: verified, high, medium, low or contradicted")
 COUNTRY = Field("country", TEXT, "ISO 3166-1 alpha-2 code, or unknown")
-COUNTRY_NAME = Field("country_name", TEXT, "name of the country in English")
+COUNTRY_NAME = Field("country_name", TEXT, "English name of the country")
 DATE = Field("date", DAY, "day in UTC")
 DAY_NAME = Field("day_name", TEXT, "Monday to Sunday")
 DAY_OF_WEEK = Field("day_of_week", COUNT, "1 is Monday, 7 is Sunday")
 DEVICE_TYPE = Field("device_type", TEXT, "desktop, mobile, tablet or bot")
-DOMAIN = Field("domain", TEXT, "domain that was asked")
+DOMAIN = Field("domain", TEXT, "requested domain")
 HOUR = Field("hour", COUNT, "hour of the day in UTC, 0 to 23")
-OPERATOR = Field("operator", TEXT, "who runs the agent")
+OPERATOR = Field("operator", TEXT, "company or project that runs the agent")
 SHORT_CODE = Field("short_code", TEXT, "short code of the link")
-TARGET_URL = Field("target_url", TEXT, "where the link leads")
-TOOL = Field("tool", TEXT, "developer tool, named by its AI source")
-WEEK = Field("week", DAY, "Monday of the week; only its days in range count")
-AVG_VISITS = Field("avg_visits", NUMBER, "visits for each such day of the range", nullable=True)
+TARGET_URL = Field("target_url", TEXT, "URL that the link redirects to")
+TOOL = Field("tool", TEXT, "developer tool, by the name of its AI source")
+WEEK = Field("week", DAY, "Monday of the week; only days within the range are counted")
+AVG_VISITS = Field("avg_visits", NUMBER, "average visits per such day in the range", nullable=True)
 
 ACTIVE_DAYS = Field("active_days", COUNT, "days with at least one request")
 IS_NEW = Field("is_new", FLAG, "whether this is the tool's first week in scope")
-CHANGE_PERCENTAGE = Field("change_percentage", NUMBER, "change of visits against the week before", nullable=True)
+CHANGE_PERCENTAGE = Field(
+    "change_percentage", NUMBER, "change of visits from the week before, in percent", nullable=True
+)
 DETECTION_METHOD = Field("detection_method", TEXT, "ip_range, user_agent, referrer, utm or heuristic")
-SCORE = Field("score", NUMBER, "the confidence as a number, 0 to 1", nullable=True)
+SCORE = Field("score", NUMBER, "confidence as a number, 0 to 1", nullable=True)
 LAST_VISIT = Field("last_visit", TIMESTAMP, "time of the last request in scope")
-CONVERSION_RATE = Field("conversion_rate", NUMBER, "referrals for 100 fetches", nullable=True)
-FETCHES_PER_REFERRAL = Field("fetches_per_referral", NUMBER, "fetches for one referral", nullable=True)
-LINKS_FETCHED = Field("links_fetched", COUNT, "distinct links that the platform's agents fetched")
+CONVERSION_RATE = Field("conversion_rate", NUMBER, "referrals per 100 fetches", nullable=True)
+FETCHES_PER_REFERRAL = Field("fetches_per_referral", NUMBER, "fetches per referral", nullable=True)
+LINKS_FETCHED = Field("links_fetched", COUNT, "distinct links fetched by the platform's agents")
 LINKS_REFERRED = Field("links_referred", COUNT, "distinct links that the platform referred people to")
 TRAFFIC_TYPE = Field("traffic_type", TEXT, "one of the seven categories")
-VALUE_PER_VISIT = Field("value_per_visit", NUMBER, "value set for one visit of this type")
+VALUE_PER_VISIT = Field("value_per_visit", NUMBER, "configured value of one visit of this type")
 ESTIMATED_VALUE = Field("estimated_value", NUMBER, "visits times value_per_visit")
 VALUE_PERCENTAGE = Field("value_percentage", NUMBER, "share of the estimated value of this answer", nullable=True)
 CURRENCY = Field("currency", TEXT, "currency of the values")
 OPERATING_SYSTEM = Field("operating_system", TEXT, "family of the operating system")
 BROWSER = Field("browser", TEXT, "family of the browser")
 PROTOCOL = Field("protocol", TEXT, "HTTP version, such as HTTP/2")
-DAYS_IN_RANGE = Field("days_in_range", COUNT, "how many such days the range holds")
+DAYS_IN_RANGE = Field("days_in_range", COUNT, "number of such days in the range")
 RANK = Field("rank", COUNT, "1 is the busiest")
 PERIOD = Field("period", TEXT, "weekday or weekend")
-DAYS = Field("days", COUNT, "how many such days the range holds")
+DAYS = Field("days", COUNT, "number of such days in the range")
 UTM_SOURCE = Field("utm_source", TEXT, "utm_source of the campaign")
 UTM_MEDIUM = Field("utm_medium", TEXT, "utm_medium of the campaign")
 UTM_CAMPAIGN = Field("utm_campaign", TEXT, "utm_campaign of the campaign")
 REFERRER = Field("referrer", TEXT, "host of the referrer, or (direct)")
 REFERRER_TYPE = Field("referrer_type", TEXT, "direct, search, ai, social, email or other")
-SHORT_CODES = Field("short_codes", COUNT, "distinct short codes that were asked for")
-AGENT = Field("agent", TEXT, "product token seen in the user agent")
-AGENT_KIND = Field("agent_kind", TEXT, "what the agent is for, finer than the category")
+SHORT_CODES = Field("short_codes", COUNT, "distinct requested short codes")
+AGENT = Field("agent", TEXT, "product token found in the user agent")
+AGENT_KIND = Field("agent_kind", TEXT, "purpose of the agent, more specific than the category")
 ERRORS_4XX = Field("errors_4xx", COUNT, "requests answered with 400 to 499")
 ERRORS_5XX = Field("errors_5xx", COUNT, "requests answered with 500 to 599")
-FILTER = Field("filter", TEXT, "name of the parameter, or of the dimension")
-VALUES = Field("values", LIST, "values seen in the days in scope, sorted, at most 1,000")
+FILTER = Field("filter", TEXT, "name of the parameter or dimension")
+VALUES = Field("values", LIST, "values that occur in the days in scope, sorted, at most 1,000")
 TRUNCATED = Field("truncated", FLAG, "whether there are more values")
 
 CACHE_SCOPE = Field("scope", TEXT, "total, or the name of an endpoint")
-ENTRIES = Field("entries", COUNT, "answers held now")
+ENTRIES = Field("entries", COUNT, "answers cached now")
 HITS = Field("hits", COUNT, "requests answered from the cache")
 MISSES = Field("misses", COUNT, "requests that had to be computed")
-HIT_RATE = Field("hit_rate", NUMBER, "hits for 100 requests", nullable=True)
-EVICTIONS = Field("evictions", COUNT, "answers dropped before their time for want of space")
-BYTES = Field("bytes", COUNT, "size of the answers held now")
-TTL_SECONDS = Field("ttl_seconds", COUNT, "how long an answer is held")
-OLDEST_AGE_SECONDS = Field("oldest_age_seconds", COUNT, "age of the oldest answer held", nullable=True)
+HIT_RATE = Field("hit_rate", NUMBER, "hits per 100 requests", nullable=True)
+EVICTIONS = Field("evictions", COUNT, "answers removed before they expired to make room for others")
+BYTES = Field("bytes", COUNT, "total size of the answers cached now")
+TTL_SECONDS = Field("ttl_seconds", COUNT, "how long an answer stays in the cache")
+OLDEST_AGE_SECONDS = Field("oldest_age_seconds", COUNT, "age of the oldest cached answer", nullable=True)
 
 JOB_ID = Field("id", TEXT, "identifier of the job")
 ORGANIZATION = Field("organization", TEXT, "organization the job belongs to")
-JOB_TYPE = Field("type", TEXT, "what kind of work it is")
-STATUS = Field("status", TEXT, "where the job stands")
-TITLE = Field("title", TEXT, "what the job is about, in one line")
-CREATED_AT = Field("created_at", TIMESTAMP, "when the job was made")
+JOB_TYPE = Field("type", TEXT, "type of the job")
+STATUS = Field("status", TEXT, "status of the job")
+TITLE = Field("title", TEXT, "one-line description of the job")
+CREATED_AT = Field("created_at", TIMESTAMP, "when the job was created")
 UPDATED_AT = Field("updated_at", TIMESTAMP, "when the job last changed")

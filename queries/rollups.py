@@ -1,6 +1,6 @@
-"""Builds rollups: what the visits of closed days come to is counted ahead, so that no answer over them grows with them.
+"""Builds rollups: the counts of closed days, precomputed so that queries over them do not read their visits.
 
-For which days a rollup may be taken is known in data/store/rollups.py; what its rows mean, in the relations.
+data/store/rollups.py decides which days a stored rollup is valid for; queries/relations/ defines what its rows mean.
 """
 
 import calendar
@@ -40,7 +40,7 @@ from queries.variables import (
 )
 
 CHUNK_VISITS: Final = 500_000
-"""About how many are counted at once; a day that has more is one chunk."""
+"""Approximate number of visits counted at once. A day with more visits is a chunk of its own."""
 
 STORED_BEFORE: Final = "FROM stored_before(getvariable('relation'))"
 COUNTED_DAILY: Final = "FROM counted_daily(getvariable('relation'))"
@@ -48,14 +48,14 @@ COUNTED_MONTHLY: Final = "FROM counted_monthly(getvariable('relation'))"
 
 
 class Month(NamedTuple):
-    """One organization's visits of a calendar month, by its first day."""
+    """One calendar month of one organization; `first` is the first day of the month."""
 
     organization: str
     first: date
 
     @property
     def last(self) -> date:
-        """Its last day."""
+        """The last day of the month."""
         return self.first.replace(day=calendar.monthrange(self.first.year, self.first.month)[1])
 
 
@@ -65,20 +65,20 @@ class RollupBuilder:
     def __init__(
         self,
         lake: Lake,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         quiet_period: timedelta = timedelta(0),
     ) -> None:
-        """A past day is closed when nothing has landed in it for as long as `patience`."""
+        """A past day is closed, and may be counted, once no file has landed in it for `quiet_period`."""
         self._lake = lake
-        self._clock = now
-        self._patience = quiet_period
+        self._clock = clock
+        self._quiet_period = quiet_period
         self._engine: duckdb.DuckDBPyConnection | None = None
 
     def run(self, wait: bool = True, limit: int | None = None, progress: Progress | None = None) -> int:
-        """Count closed days that no rollup covers, at most so many months; how many months that were.
+        """Build missing rollups of closed days, for at most `limit` months. Returns the number of months built.
 
-        Without `wait`, nothing happens while somebody else rewrites. A month with a file that is not what was
-        written is left as it is; once the others are done, LakeDamaged is raised for the first one of these.
+        Without `wait`, does nothing while another process rewrites files. A month with a damaged file is skipped;
+        after the other months, LakeDamaged is raised for the first of these.
         """
         months = self._months_to_build()
         if not months:
@@ -94,13 +94,13 @@ class RollupBuilder:
                 self._engine = None
 
     def interrupt(self) -> None:
-        """End what is under way in another thread; nothing of it counts."""
-        with suppress(duckdb.Error):  # it may just have ended
+        """Cancel a run() in another thread; the month that it is building is not stored."""
+        with suppress(duckdb.Error):  # it may have just finished
             if engine := self._engine:
                 engine.interrupt()
 
     def _months_to_build(self) -> list[Month]:
-        """The months with a closed day that no rollup covers."""
+        """The months that contain a closed day without a rollup."""
         manifest = self._lake.manifest
         return [
             Month(organization, first)
@@ -109,8 +109,11 @@ class RollupBuilder:
         ]
 
     def _files_to_count(self, organization: str, files: Sequence[LandedFile]) -> list[LandedFile]:
-        """The files of closed days that no rollup covers."""
-        today, latest = self._clock().date(), datetime.now(UTC) - self._patience  # by the clock that files are dated by
+        """The files of closed days that have no rollup yet."""
+        today, latest = (
+            self._clock().date(),
+            datetime.now(UTC) - self._quiet_period,
+        )  # files are dated by the real clock
         recently_landed = {file.day for file in files if file.checked_at > latest}
         covered = live_rollups(self._lake, organization, rollup_version(), files).days
         return [file for file in files if file.day < today and file.day not in recently_landed | covered]
@@ -121,7 +124,7 @@ class RollupBuilder:
         if not added:
             return
         for file in added:
-            self._lake.recheck(file)  # what is counted once is believed for long
+            self._lake.recheck(file)  # counts of a damaged file would be served for a long time
         before = scope_variables(self._lake, Scope(*month, month.last))
         closed = [file for file in files if file.day in before["closed_days"]]
         rollup = Rollup(*month, rollup_version(), source_files_by_day([*closed, *added]))
@@ -138,7 +141,7 @@ def _months_of(files: Sequence[LandedFile]) -> list[date]:
 
 
 def _chunks(files: Sequence[LandedFile]) -> list[list[LandedFile]]:
-    """Files of whole days in chunks of about CHUNK_VISITS each."""
+    """The files in chunks of whole days with about CHUNK_VISITS visits each."""
     chunks: list[list[LandedFile]] = []
     room = 0
     for _, of_day in groupby(sorted(files, key=lambda file: file.day), lambda file: file.day):
@@ -153,8 +156,8 @@ def _chunks(files: Sequence[LandedFile]) -> list[list[LandedFile]]:
 
 
 def _prepare(engine: duckdb.DuckDBPyConnection, lake: Lake) -> None:
-    """Define the relations in an engine that leaves the machine to queries."""
-    engine.execute("SET threads = 1")  # queries want the other cores
+    """Define the relations in the engine and limit it to one thread."""
+    engine.execute("SET threads = 1")  # leave the other cores to queries
     engine.execute("SET GLOBAL parquet_metadata_cache = TRUE")
     define_relations(engine, lake)
 
@@ -162,9 +165,10 @@ def _prepare(engine: duckdb.DuckDBPyConnection, lake: Lake) -> None:
 def _rollup_rows(
     engine: duckdb.DuckDBPyConnection, lake: Lake, before: Variables, chunks: Sequence[Sequence[LandedFile]]
 ) -> Iterator[RelationRows]:
-    """The rows of every relation, one relation after the other: those stored before, and those of visits in `chunks`.
+    """The rows of one relation after the other: those already stored, plus those counted from the visits in `chunks`.
 
-    Visitors are many, so that daily relations are counted chunk by chunk; what monthly ones tell apart is not.
+    Daily relations are counted chunk by chunk to bound memory, because they group by visitor. Monthly relations have
+    few groups and are counted in one query.
     """
     set_variables(engine, {**before, "sources": one_source("visits_by_domain")})
     stored = [(STORED_BEFORE, file_lists(lake, []))] if before["closed_days"] else []
@@ -178,7 +182,7 @@ def _rollup_rows(
 def _count_relation(
     engine: duckdb.DuckDBPyConnection, relation: str, queries: Sequence[tuple[str, Variables]]
 ) -> RelationRows:
-    """The rows of one relation that queries find, each over some files of visits."""
+    """The rows of one relation: the results of `queries`, pairs of SQL text and the visit files it reads."""
     found = []
     for sql, files in queries:
         set_variables(engine, {"relation": relation, "files": files})

@@ -1,9 +1,9 @@
--- The columns of a rollup, which holds the rows of all relations, and no row.
+-- The columns of a rollup file, with no rows. A rollup stores the rows of all relations.
 SELECT unnest(CAST(NULL AS STRUCT(
-    relation VARCHAR,  -- whose row it is; columns that this relation does not have are NULL
+    relation VARCHAR,  -- relation that the row belongs to; columns that it does not have are NULL
     for_domain VARCHAR,
-    days INTEGER,  -- of the month, a bit for each
-    day DATE,  -- of a daily relation
+    days INTEGER,  -- days of the month, one bit each
+    day DATE,  -- daily relations only
     hour BIGINT,
     domain VARCHAR,
     short_code VARCHAR,

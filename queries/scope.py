@@ -1,4 +1,4 @@
-"""The one filter of every answer: whose visits, and which of them. Where it comes from is not decided here."""
+"""The filter of every answer: organization, days, and optional filters. Built from a request in service/http/."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -6,9 +6,10 @@ from datetime import date
 
 @dataclass(frozen=True)
 class Scope:
-    """Whose visits of which days (UTC, both included); None: not filtered. Its fields are the SQL type's.
+    """The visits that an answer covers: one organization, from start_date to end_date (UTC, inclusive).
 
-    `traffic_type` is a bot_category, "ai" (the four AI-related) or "other" (both other automated).
+    A filter that is None is not applied. `traffic_type` is a bot_category, "ai" (the four AI-related categories) or
+    "other" (the two other automated ones). The fields match the SQL type `scope` in prelude/3_scope.sql.
     """
 
     organization: str

@@ -1,4 +1,4 @@
-"""The same relations for DuckDB's own shell: a script that sets the variables and defines the prelude."""
+"""A script for DuckDB's own shell that sets the session variables and defines the relations of the prelude."""
 
 from datetime import date
 from typing import Any
@@ -7,7 +7,7 @@ from queries.prelude import prelude
 
 
 def script(variables: dict[str, Any]) -> str:
-    """SQL text after which any template, unchanged, gives the same rows as the Warehouse does for `variables`."""
+    """SQL text; after running it, any template returns the same rows as the Warehouse does for `variables`."""
     files = {name: value for name, value in variables.items() if name != "scope"}
     settings = [f"SET VARIABLE {name} = {_literal(value)};" for name, value in files.items()]
     scope = f"SET VARIABLE scope = CAST({_literal(variables['scope'])} AS scope);"

@@ -1,4 +1,4 @@
-"""What one visit of each category is worth, as the operator set it. How it is multiplied stands in a template."""
+"""The value of one visit of each category, as configured by the operator. Used by traffic-value-breakdown.sql."""
 
 import tomllib
 from decimal import Decimal
@@ -13,12 +13,12 @@ class TrafficValue(NamedTuple):
     """The value of one visit of one traffic type."""
 
     traffic_type: str
-    ten_thousandths: int  # of the currency's unit: money is counted in whole numbers
+    ten_thousandths: int  # of one unit of the currency; an integer, to avoid rounding errors
     currency: str
 
 
 def load_traffic_values(path: Path | None = None) -> list[TrafficValue]:
-    """The values in a file like traffic_values.toml, or in the shipped one. Raises BadInput naming the culprit."""
+    """The values in a file like traffic_values.toml; None: the shipped file. Raises BadInput for an invalid file."""
     source = path or resources.files("queries").joinpath("traffic_values.toml")
     try:
         table = tomllib.loads(source.read_text("utf-8"), parse_float=Decimal)
@@ -29,7 +29,7 @@ def load_traffic_values(path: Path | None = None) -> list[TrafficValue]:
         raise BadInput(f"{source} needs a currency and a table [value_per_visit].")
     unknown = values.keys() - set(BOT_CATEGORIES)
     if unknown:
-        raise BadInput(f"{source} sets a value for {min(unknown)!r}; known are {', '.join(BOT_CATEGORIES)}.")
+        raise BadInput(f"{source} sets a value for {min(unknown)!r}; the categories are {', '.join(BOT_CATEGORIES)}.")
     return [TrafficValue(name, _ten_thousandths(values.get(name, 0), name), currency) for name in BOT_CATEGORIES]
 
 

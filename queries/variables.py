@@ -1,6 +1,6 @@
-"""The session variables that the prelude reads: whose visits, where they lie, and what of them is counted already.
+"""The session variables that the prelude reads: the scope, the files of its visits, and the rollups that apply.
 
-Whether rollups may serve a scope is decided here and nowhere else.
+This is the only place that decides whether rollups may be used for a scope.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,18 +17,18 @@ from queries.prelude import prelude, relation_names, rollup_version, served_filt
 from queries.scope import Scope
 
 Variables = dict[str, Any]
-"""By name: scope, files, links, uncovered_files, rollups, closed_days, sources and traffic_values; for several answers
-on one link LINK_VISITS too."""
+"""Values by variable name: scope, files, links, uncovered_files, rollups, closed_days, sources and traffic_values; and
+LINK_VISITS when several answers share the visits of one link."""
 
 ROLLUP_FILTERS: Final = frozenset({"organization", "start_date", "end_date", "domain"})
-"""The fields of Scope by which the stored rows of every relation can be filtered; more are declared by a relation."""
+"""The fields of Scope by which all stored rows can be filtered. A relation may declare more (served_filters)."""
 
 LINK_VISITS: Final = "link_visits_in_memory"
-"""The visits of a link in one table, which relations count instead of its files."""
+"""Name of the in-memory table with the visits of one link, which relations read instead of files."""
 
 
 def empty_variables(lake: Lake) -> Variables:
-    """Variables with which every relation is empty."""
+    """Variables that make every relation empty."""
     return {
         "files": file_lists(lake, []),
         "uncovered_files": file_lists(lake, []),
@@ -40,7 +40,7 @@ def empty_variables(lake: Lake) -> Variables:
 
 
 def scope_variables(lake: Lake, scope: Scope) -> Variables:
-    """A snapshot of what a lake holds for a scope now. Raises LakeDamaged."""
+    """The variables for a scope, from the live files of the lake now. Raises LakeDamaged for a damaged file."""
     live = lake.live_files(scope.organization, scope.start_date, scope.end_date)
     rollups = live_rollups(lake, scope.organization, rollup_version(), live)
     for file in live:
@@ -58,21 +58,21 @@ def scope_variables(lake: Lake, scope: Scope) -> Variables:
 
 
 def source_of(relation: str, filters: Collection[str]) -> str:
-    """The view from which a relation counts visits, where these fields of Scope are set.
+    """The view that a relation counts visits from, when `filters` are the fields of Scope that are set.
 
-    Rollups serve a relation, so that only the days that they do not cover are read, when its stored rows can be
-    filtered by every one of these fields. Any other field, such as one that is added to Scope, makes it read all.
+    It is uncovered_visits, which adds stored rows for the other days, if stored rows can be filtered by all of these
+    fields. Otherwise, for example for a field added to Scope later, it is all_visits and rollups are not used.
     """
     return "uncovered_visits" if ROLLUP_FILTERS | served_filters(relation) >= set(filters) else "all_visits"
 
 
 def one_source(view: str) -> dict[str, str]:
-    """Let every relation count visits from one view, and take nothing from rollups."""
+    """The variable `sources` that makes every relation count visits from one view, without rollups."""
     return dict.fromkeys(relation_names(), view)
 
 
 def file_lists(lake: Lake, files: Sequence[LandedFile]) -> dict[str, Any]:
-    """How the prelude is given visit files: those of today's schema, and those of earlier ones."""
+    """The visit files in the shape that read_visits() expects: current schema version and older ones, separately."""
     older = [file for file in files if file.schema_version < SCHEMA_VERSION]
     current = [file for file in files if file.schema_version >= SCHEMA_VERSION]
     return {
@@ -87,7 +87,7 @@ def _paths(lake: Lake, files: Sequence[LandedFile]) -> list[str]:
 
 
 def set_variables(cursor: duckdb.DuckDBPyConnection, variables: Variables) -> None:
-    """Set them for one cursor."""
+    """Set the variables in the session of a cursor."""
     for name, value in variables.items():
         if name == LINK_VISITS:
             cursor.register(LINK_VISITS, value)
@@ -96,7 +96,7 @@ def set_variables(cursor: duckdb.DuckDBPyConnection, variables: Variables) -> No
 
 
 def define_relations(engine: duckdb.DuckDBPyConnection, lake: Lake) -> None:
-    """Define everything that templates read, with no scope set; the lake gets its empty rollup where it has none."""
+    """Run the prelude in an engine, with no scope set. Writes the lake's empty seed rollup if it is missing."""
     write_seed(lake, rollup_schema(engine))
     set_variables(engine, empty_variables(lake))
     for text in prelude():
@@ -104,7 +104,7 @@ def define_relations(engine: duckdb.DuckDBPyConnection, lake: Lake) -> None:
 
 
 def rollup_schema(engine: duckdb.DuckDBPyConnection) -> Schema:
-    """The columns of a rollup."""
+    """The Arrow schema of a rollup file."""
     return engine.sql(sql_text("rollups")).to_arrow_table().schema
 
 

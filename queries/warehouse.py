@@ -1,4 +1,4 @@
-"""Runs templates over the lake: the only file that holds a DuckDB engine for answers. It knows no HTTP."""
+"""Runs templates over the lake. The only file with a DuckDB engine that answers queries; it knows nothing of HTTP."""
 
 import re
 import threading
@@ -27,34 +27,34 @@ from queries.watchdog import Watchdog
 
 QUERY_TIMEOUT_SECONDS: Final = 10.0
 MAX_LINK_VISITS: Final = 50_000
-"""Visits of a link that are held for the answers of a dashboard; about 10 MB."""
+"""Visits of one link that are kept in memory for the answers of a dashboard; about 10 MB."""
 MAX_SPILL: Final = "4GB"
-"""What queries may write to disk in all when memory is short: about as much as a disk takes in their time."""
+"""Disk space for all queries together when memory is short: about what a disk can write within the timeout."""
 
 Result = list[dict[str, Any]] | dict[str, Any]
-"""An array of objects, or one object whose members may be results again."""
+"""An array of objects, or one object, whose members may be results themselves."""
 
 
 class QueryTimeout(TrafficError):
-    """A query ran longer than it may."""
+    """A query exceeded its time limit."""
 
 
 class QueryFailed(TrafficError):
-    """A query that the engine refused or could not finish."""
+    """The engine rejected a query or could not finish it."""
 
 
 class FilesGone(QueryFailed):
-    """A file was deleted while it was read; with the files of a moment later the same query works."""
+    """A file was deleted while it was read. A retry with fresh variables works."""
 
 
 class EngineLost(QueryFailed):
-    """The engine ended under the query by no fault of its own; on the new one the same query works."""
+    """The engine failed because of another query and was replaced. A retry works."""
 
 
 class Warehouse:
-    """Answers of one lake. Safe to use from several threads: every query has a cursor of its own.
+    """Runs queries over one lake. Safe to use from several threads: every query has its own cursor.
 
-    The engine holds definitions and no data, so one that an error made useless is replaced on the spot.
+    The engine contains only definitions, no data, so it is simply replaced after a fatal error.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Warehouse:
     ) -> None:
         """Set up the engine, lock it down to the lake, and check the shape of every template.
 
-        `memory` is what queries may use in all, such as "300MB"; None leaves it to the engine.
+        `memory` limits all queries together, such as "300MB"; None: the default of DuckDB. `seconds` limits each query.
         """
         self._lake = lake
         self._memory = memory
@@ -78,13 +78,13 @@ class Warehouse:
         self._watchdog = Watchdog(seconds)
 
     def variables(self, scope: Scope) -> Variables:
-        """A snapshot of what the manifest holds for a scope now; answers from one snapshot agree with each other."""
+        """A snapshot of the lake for a scope. Answers computed from one snapshot are consistent with each other."""
         return {**scope_variables(self._lake, scope), "traffic_values": self._values}
 
     def with_link_visits(self, variables: Variables) -> Variables:
-        """The same snapshot for several answers on one link: its visits lie in many files, and are read here once.
+        """The snapshot with the visits of its link read into memory, so that several answers share them.
 
-        Where they are more than MAX_LINK_VISITS, each answer reads them. Raises what `answer` raises.
+        Returned unchanged if it has no short code or more than MAX_LINK_VISITS visits. Raises what `answer` raises.
         """
         if variables["scope"]["short_code"] is None or LINK_VISITS in variables:
             return variables
@@ -95,13 +95,13 @@ class Warehouse:
         return {**variables, LINK_VISITS: visits, "sources": one_source(LINK_VISITS)}
 
     def epoch(self, organization: str) -> int:
-        """How often visits that an organization's earlier answers rest on were changed."""
+        """A counter that rises when stored visits of the organization are changed, which outdates earlier answers."""
         return self._lake.manifest.epoch(organization)
 
     def answer(self, entry: Entry, variables: Variables, cancelled: threading.Event | None = None) -> Result:
-        """The answer of one entry of the catalogue. Raises QueryTimeout, QueryFailed, FilesGone or EngineLost.
+        """The answer of one entry of the catalog. Raises QueryTimeout, QueryFailed, FilesGone or EngineLost.
 
-        Who waits for it no more sets `cancelled` and calls `stop`; then what is raised is for nobody.
+        To cancel it from another thread, pass the event `cancelled` and call `stop` with it.
         """
         if entry.shape == "parts":
             shared = self.with_link_visits(variables)
@@ -113,21 +113,21 @@ class Warehouse:
         return rows[0] if entry.shape == "row" else rows
 
     def stop(self, cancelled: threading.Event) -> None:
-        """Stop the queries of an answer that nobody waits for any more."""
+        """Cancel the queries of the `answer` call that got this event."""
         cancelled.set()
-        self._watchdog.look()
+        self._watchdog.check_now()
 
     def rows(self, sql: str, variables: Variables) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """The column names and rows of somebody's own SELECT over the relations of the prelude.
+        """The column names and rows of a user's own SELECT over the relations of the prelude.
 
-        Raises QueryTimeout, or QueryFailed for what is no single SELECT, what writes or what the engine refuses.
+        Raises QueryTimeout, or QueryFailed if it is not a single SELECT, would write, or is rejected by the engine.
         """
         with self._cursor(variables) as cursor:
             _check_read_only(cursor, sql)
             return _fetch_all(cursor, sql)
 
     def probe(self) -> None:
-        """Run a real query over the seed file; raises what any query may raise."""
+        """Run a query over the empty seed file, as a health check. Raises what any query may raise."""
         with self._cursor(self._empty_variables()) as cursor:
             _fetch_all(cursor, "SELECT count(*) FROM visits_in_scope")
 
@@ -140,13 +140,13 @@ class Warehouse:
     def _cursor(
         self, variables: Variables, cancelled: threading.Event | None = None
     ) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A private cursor, watched until it is closed: shared, it would mix up two callers' scopes."""
+        """A new cursor under the watchdog. Cursors are not shared: session variables belong to one caller's scope."""
         cancelled = cancelled or threading.Event()
         engine = self._engine
         try:
             with closing(engine.cursor()) as cursor, self._watchdog.watching(cursor, cancelled):
                 if cancelled.is_set():
-                    raise QueryFailed("nobody waits for it any more.")
+                    raise QueryFailed("the query was cancelled.")
                 set_variables(cursor, variables)
                 yield cursor
         except duckdb.Error as error:
@@ -155,7 +155,7 @@ class Warehouse:
             raise self._as_traffic_error(error, cancelled) from error
 
     def _as_traffic_error(self, error: duckdb.Error, cancelled: threading.Event) -> TrafficError:
-        """What an error of the engine means to who asked."""
+        """The TrafficError to raise for an error of the engine."""
         message = " ".join(str(error).split())
         match error:
             case duckdb.InterruptException() if not cancelled.is_set():
@@ -179,26 +179,23 @@ class Warehouse:
         return engine
 
     def _replace_engine(self, broken: duckdb.DuckDBPyConnection) -> None:
-        """Put a new engine in the place of one that answers no more, unless somebody has; queries on it may end."""
-        with (
-            self._replace_lock,
-            suppress(duckdb.Error),
-        ):  # if it fails, the next query tries again
+        """Replace a broken engine, unless another thread already did. Queries still running on it may finish."""
+        with self._replace_lock, suppress(duckdb.Error):  # if it fails, the next query tries again
             if self._engine is broken:
                 self._engine = self._new_engine()
 
     def _restrict_access(self, engine: duckdb.DuckDBPyConnection) -> None:
-        """Let queries read visits, rollups and links and nothing else, within limits, and let nobody change that.
+        """Limit queries to reading visits, rollups and links, set memory and time limits, and lock the configuration.
 
-        The rest of the lake is closed to them: keys, salts and the manifest lie there. Each engine spills into a
-        folder of its own, since DuckDB 1.5 mixes up the files of two; it may use that without being told.
+        The rest of the lake (keys, salts, the manifest) is not readable. Each engine spills into its own folder,
+        because DuckDB 1.5 mixes up the spill files of two engines; the spill folder is readable implicitly.
         """
         if self._memory:
             engine.execute("SET memory_limit = $memory", {"memory": self._memory})
         spill_folder = self._lake.staging / f"engine-{uuid.uuid4().hex}"
         engine.execute("SET temp_directory = $folder", {"folder": str(spill_folder)})
         engine.execute("SET max_temp_directory_size = $max", {"max": MAX_SPILL})
-        with suppress(duckdb.CatalogException):  # DuckDB 1.5 has no such setting; the watchdog does without it
+        with suppress(duckdb.CatalogException):  # not in DuckDB 1.5, where the watchdog alone has to do
             engine.execute("SET GLOBAL max_execution_time = $ms", {"ms": max(1, round(self._seconds * 1000))})
         folders = [f"{self._lake.root}/{name}/" for name in ("visits", "links", ROLLUPS_FOLDER)]
         engine.execute("SET allowed_directories = $folders", {"folders": folders})
@@ -206,38 +203,38 @@ class Warehouse:
         engine.execute("SET lock_configuration = TRUE")
 
     def _check_columns(self) -> None:
-        """Every template must give exactly the columns that its entry declares: once, as neither changes."""
-        with closing(self._engine.cursor()) as cursor:  # start-up takes the time it takes
+        """Check that every template returns the columns that its entry declares. Raises AssertionError."""
+        with closing(self._engine.cursor()) as cursor:  # no watchdog: start-up has no time limit
             set_variables(cursor, self._empty_variables())
             for entry in (leaf for answer in ENTRIES.values() for leaf in template_entries(answer)):
-                if entry in _CHECKED_ENTRIES:  # also those that the dashboard repeats
+                if entry in _CHECKED_ENTRIES:  # by an earlier Warehouse, or as part of the dashboard
                     continue
                 described = cursor.execute(f"DESCRIBE {template(entry.name)}").fetchall()
                 found = [(name, kind) for name, kind, *_ in described]
                 declared = [(field.name, field.kind.sql) for field in entry.fields]
                 if found != declared:
-                    raise AssertionError(f"template {entry.name} gives {found}, the catalogue declares {declared}")
+                    raise AssertionError(f"template {entry.name} returns {found}, the catalog declares {declared}")
                 _CHECKED_ENTRIES.append(entry)
 
 
 _CHECKED_ENTRIES: Final[list[Entry]] = []
-"""Entries whose templates were found to give what they declare."""
+"""Entries whose templates were checked in this process: neither changes."""
 
 
 def _fetch_all(cursor: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The column names and rows of a query; read whole, since they stream and belong to this thread."""
+    """The column names and all rows of a query; the cursor streams them and cannot be read in another thread."""
     result = cursor.execute(sql)
     return [column[0] for column in result.description or ()], result.fetchall()
 
 
 def _check_read_only(cursor: duckdb.DuckDBPyConnection, sql: str) -> None:
-    """Let pass what is one SELECT that only reads. Raises QueryFailed, and what the engine raises.
+    """Check that `sql` is one SELECT that only reads. Raises QueryFailed, and what the engine raises.
 
-    A SELECT is no promise: since DuckDB 2.0 its WITH may hold a COPY, an INSERT, an UPDATE or a DELETE, though not
-    inside query(); and functions of 1.5 write logs and profiles wherever they are told, locked down or not.
+    The statement type is not enough: since DuckDB 2.0 a WITH clause may contain COPY, INSERT, UPDATE or DELETE, but
+    not inside query(); and some functions of 1.5 write logs and profiles to any path despite the lock-down.
     """
     if [statement.type for statement in cursor.extract_statements(sql)] != [duckdb.StatementType.SELECT]:
-        raise QueryFailed("it must hold one SELECT and nothing else.")
+        raise QueryFailed("it must be one SELECT statement and nothing else.")
     ((tree,),) = cursor.execute("SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()
     forbidden = sorted({name.lower() for name in _FUNCTION_CALL.findall(tree)} & _FORBIDDEN_FUNCTIONS)
     if forbidden:
@@ -249,11 +246,11 @@ _ENGINE_CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "allow_community_extensions": False,
-    "python_enable_replacements": False,  # else a name that is no table may read a variable of this program
+    "python_enable_replacements": False,  # else an unknown table name could read a Python variable
 }
 
 _FUNCTION_CALL: Final = re.compile(r'"function_name":"([^"]*)"')
 _FORBIDDEN_FUNCTIONS: Final = frozenset(
     ("enable_logging", "disable_logging", "enable_profiling", "disable_profiling", "truncate_duckdb_logs", "write_log",
-     "query", "query_table", "json_execute_serialized_sql")  # the last three read their SQL out of a text
+     "query", "query_table", "json_execute_serialized_sql")  # the last three run SQL from a string
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Ends the queries that ran out of time or that nobody wants any more: one thread for all queries of a Warehouse."""
+"""Interrupts queries that time out or are cancelled, with one thread for all queries of a Warehouse."""
 
 import threading
 import time
@@ -7,18 +7,18 @@ from contextlib import contextmanager
 from typing import Final, Protocol
 
 INTERRUPT_INTERVAL_SECONDS: Final = 0.01
-"""An interrupt that falls between two statements of a query is lost, so it is repeated until the query is over."""
+"""An interrupt between two statements of a query has no effect, so it is repeated until the query has ended."""
 
 
 class Interruptible(Protocol):
-    """What a query runs on; nothing else ever runs there, so a late interrupt hits nobody."""
+    """The cursor of one query. It runs nothing else, so a late interrupt cannot hit another query."""
 
     def interrupt(self) -> None:
-        """Let what runs now end with an error."""
+        """Make the running statement fail."""
 
 
 class Watchdog:
-    """Safe to use from several threads."""
+    """Interrupts queries after `seconds` or when they are cancelled. Safe to use from several threads."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -29,8 +29,8 @@ class Watchdog:
 
     @contextmanager
     def watching(self, query: Interruptible, cancelled: threading.Event) -> Iterator[None]:
-        """Interrupt a query after its time, or soon after `cancelled` is set and `look` is called."""
-        with self._condition:  # nobody is woken: every look is over before a query that begins now has run out of time
+        """In this context, interrupt the query after the timeout, or once `cancelled` is set and check_now() called."""
+        with self._condition:  # no notify: the thread wakes up before a query that starts now can time out
             self._running[query] = time.monotonic() + self._seconds, cancelled
         try:
             yield
@@ -38,15 +38,15 @@ class Watchdog:
             with self._condition:
                 del self._running[query]
 
-    def look(self) -> None:
-        """Look now whether a query is to end."""
+    def check_now(self) -> None:
+        """Wake the thread to check for expired or cancelled queries now."""
         with self._condition:
             self._condition.notify()
 
     def close(self) -> None:
         """End the thread."""
         self._is_closed = True
-        self.look()
+        self.check_now()
 
     def _watch(self) -> None:
         with self._condition:
@@ -54,7 +54,7 @@ class Watchdog:
                 self._condition.wait(self._interrupt_expired())
 
     def _interrupt_expired(self) -> float:
-        """Interrupt every query that is to end; the seconds until the next look."""
+        """Interrupt every expired or cancelled query. Returns the seconds until the next check."""
         now = time.monotonic()
         expired = [query for query, (end, cancelled) in self._running.items() if now >= end or cancelled.is_set()]
         for query in expired:

@@ -1,4 +1,4 @@
-"""The one assembly of the service: settings and a lake in, an ASGI application out."""
+"""Builds the ASGI application of the service from its settings. The only file that puts the parts together."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,6 +29,7 @@ from service.http.monitoring import HealthCheck, monitor
 from service.http.query_batch import Workers
 from service.http.rate_limit import RATE_LIMIT_HEADERS, RateLimiter
 from service.http.routing import RouteTable
+from service.jobs import Jobs
 from service.logs import Log
 from service.maintenance import Maintenance
 from service.metrics import Metrics, ObservedMetric
@@ -40,10 +41,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Components:
-    """What the service is made of."""
+    """The long-lived objects of the service, which the application closes when it stops."""
 
     lake: Lake
     api_keys: ApiKeys
+    jobs: Jobs
     warehouse: Warehouse
     workers: Workers
     cache: AnswerCache
@@ -53,18 +55,18 @@ class _Components:
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Work as long as the server runs, and end everything in its order."""
+        """Run maintenance while the server runs; then stop and close everything, in order of dependency."""
         self.maintenance.begin()
         yield
         await self.receiver.close()
         await self.maintenance.end()
         self.workers.close()
-        for part in (self.warehouse, self.api_keys, self.lake.manifest):
+        for part in (self.warehouse, self.api_keys, self.jobs, self.lake.manifest):
             part.close()
 
 
 def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = None) -> RequestMiddleware:
-    """The whole service over the lake of `settings`. Raises BadInput or LakeDamaged when it cannot start."""
+    """The ASGI application over the lake of `settings`, which is created if missing. Raises BadInput or LakeDamaged."""
     parts = _build_components(settings, clock)
     answers, targets = Answers(parts.warehouse, parts.cache, parts.workers), LinkIndex(parts.lake)
     base = settings.base_path
@@ -75,7 +77,7 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     }
     routes = [
         *(Route(path, endpoints.analytics(entry, answers, targets, clock)) for path, entry in entries.items()),
-        Route(f"{base}/jobs", endpoints.jobs(parts.api_keys)),
+        Route(f"{base}/jobs", endpoints.jobs(parts.jobs)),
         Route(f"{base}/settings/api-keys", endpoints.api_keys(parts.api_keys), methods=["GET", "POST"]),
         Route(f"{base}/settings/api-keys/{{id}}", endpoints.api_key(parts.api_keys), methods=["DELETE"]),
         Route(f"{base}/visits", endpoints.visits(parts.receiver), methods=["POST"]),
@@ -96,6 +98,7 @@ def _build_components(settings: Settings, clock: Clock) -> _Components:
     return _Components(
         lake=lake,
         api_keys=api_keys,
+        jobs=Jobs(lake),
         warehouse=Warehouse(lake, load_traffic_values(settings.values), settings.memory),
         workers=Workers(),
         cache=AnswerCache(),
@@ -112,17 +115,17 @@ def _metrics(parts: _Components, limiter: RateLimiter) -> Metrics:
     return Metrics(
         [
             ObservedMetric(
-                "traffic_visits_received", "Visits taken live.", lambda: parts.receiver.accepted, is_counter=True
+                "traffic_visits_received", "Live visits accepted.", lambda: parts.receiver.accepted, is_counter=True
             ),
-            ObservedMetric("traffic_visits_pending", "Visits that wait for a file.", pending),
+            ObservedMetric("traffic_visits_pending", "Live visits not yet in a file.", pending),
             ObservedMetric("traffic_answers_held", "Answers in the cache.", lambda: len(parts.cache)),
-            ObservedMetric("traffic_sources", "Sources that the limiter remembers.", lambda: len(limiter)),
+            ObservedMetric("traffic_sources", "Sources known to the rate limiter.", lambda: len(limiter)),
         ]
     )
 
 
 def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
-    """An application that pages of the configured sites may ask, where any are configured."""
+    """The application behind CORS middleware, if origins are configured; otherwise the application itself."""
     if not settings.cors_origins:
         return app
     return CORSMiddleware(
@@ -135,6 +138,6 @@ def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
 
 
 def _intake(lake: Lake, settings: Settings, countries: CountryDatabase | None, clock: Clock) -> "LiveIngest":
-    from data.ingest.live import LiveIngest  # noqa: PLC0415  # its rules take a moment to load
+    from data.ingest.live import LiveIngest  # noqa: PLC0415  # slow: loads the rules
 
     return LiveIngest(lake, settings.trusted_proxies, countries, settings.short_code_pattern, clock)

@@ -1,4 +1,4 @@
-"""From rows to JSON: the same bytes by HTTP and on the command line."""
+"""Encodes answers as JSON, with the same bytes over HTTP and on the command line."""
 
 from decimal import Decimal
 from typing import Final
@@ -16,5 +16,5 @@ def encode(answer: Result) -> bytes:
 
 
 def _plain(value: object) -> float | str:
-    """What only an operator's own template gives: decimals as numbers, anything else as its text."""
+    """Encode types that only a user's own SQL returns: decimals as numbers, anything else as a string."""
     return float(value) if isinstance(value, Decimal) else str(value)

@@ -1,6 +1,6 @@
-"""The log: one JSON object a line. Nothing a client wrote is in it: no token, no address, no path of its own, no value.
+"""The log: one JSON object per line. It contains nothing that a client sent: no token, address, raw path or parameter.
 
-Lines are written by a thread, so that no request waits for whoever reads them.
+A background thread writes the lines, so a slow reader of the log does not delay requests.
 """
 
 import logging
@@ -14,11 +14,11 @@ import orjson
 
 WRITE_INTERVAL_SECONDS: Final = 0.1
 MAX_WAITING_LINES: Final = 100_000
-"""Lines that wait for a slow reader; more are dropped, and how many is told."""
+"""Lines that are buffered for a slow reader. Further lines are dropped; the log then reports how many."""
 
 
 class Outcome(NamedTuple):
-    """What is told of a request, as of many others."""
+    """The logged properties of a request; metrics count by method, route and status."""
 
     method: str
     route: str
@@ -38,20 +38,20 @@ class Log:
         self._thread.start()
 
     def line(self, level: str, event: str, **fields: object) -> None:
-        """Note what happened. Never waits and never raises."""
+        """Add a line. Never blocks and never raises."""
         if len(self._lines) < MAX_WAITING_LINES:
             self._lines.append(_line(level, event, fields))
         else:
             self._dropped += 1
 
     def request(self, request_id: str, outcome: Outcome, seconds: float) -> None:
-        """Note what became of the request that was answered with this X-Request-Id."""
+        """Add the line of a request; `request_id` is the X-Request-Id of its response."""
         method, route, status, organization = outcome
         fields = {"method": method, "route": route, "status": status, "ms": round(1000 * seconds, 2)}
         self.line("info", "request", id=request_id, **fields, organization=organization)
 
     def close(self) -> None:
-        """Write what waits, and end."""
+        """Write the buffered lines and end the thread."""
         self._is_closing.set()
         self._thread.join(timeout=5)
 
@@ -60,7 +60,7 @@ class Log:
         while not is_last:
             is_last = self._is_closing.wait(
                 WRITE_INTERVAL_SECONDS
-            )  # to wake it for each line would cost more than the line
+            )  # waking for each line would cost more than the line
             count = len(self._lines)
             lines = self._lines[:count]
             if self._dropped:
@@ -73,25 +73,25 @@ class Log:
         try:
             self._stream.write(lines)
             self._stream.flush()
-        except (OSError, ValueError):  # a full disk, a reader that left, a closed stream: the service goes on
+        except (OSError, ValueError):  # full disk, closed pipe or stream: the service continues without its log
             return
 
 
 class LogHandler(logging.Handler):
-    """Lets what libraries and the data floor log be lines of the log, too."""
+    """Writes warnings and errors from Python's logging, of libraries and of data/, to the log."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Note a warning or an error."""
+        """Add the line of a warning or an error."""
         fields = error_fields(record.exc_info[1]) if record.exc_info and record.exc_info[1] else {}
         self._log.line(record.levelname.lower(), record.name, message=record.getMessage(), **fields)
 
 
 def error_fields(error: BaseException) -> dict[str, object]:
-    """What is told of an error that nobody foresaw: its type and where it arose. Its text may hold a client's words."""
+    """The logged fields of an unexpected error: type and stack. Not its message, which may contain a client's data."""
     frames = traceback.extract_tb(error.__traceback__)[-8:]
     locations = [f"{frame.filename.rpartition('site-packages/')[2]}:{frame.lineno} {frame.name}" for frame in frames]
     return {"error": type(error).__name__, "places": locations}

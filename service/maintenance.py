@@ -1,8 +1,7 @@
-"""What a server does to its lake meanwhile, in threads of its own: when, and how much of it at once.
+"""The background work of a server on its lake, in its own threads: this file decides when to run each task.
 
-Visits get their files, files stay few, closed days are counted ahead, what is to be deleted goes, what was written is
-looked at again.
-How each of these is done is known on the data floor.
+The tasks flush live visits to Parquet, compact files, build rollups, recheck files, and delete old salts and visits.
+They are implemented in data/ and queries/.
 """
 
 import asyncio
@@ -28,19 +27,19 @@ _LOG: Final = logging.getLogger(__name__)
 FLUSH_AFTER: Final = timedelta(seconds=10)
 FLUSH_VISITS: Final = 50_000
 CHECK_AFTER: Final = timedelta(hours=24)
-"""How long a file is believed to be what was written while nothing tells otherwise."""
+"""How often the checksum of each file is verified again."""
 
 START_DELAY_SECONDS: Final = 1.0
-"""The first answers come before the first chores."""
+"""Background work starts after this, so that it does not slow down the first requests."""
 
 QUIET_PERIOD: Final = timedelta(minutes=10)
-"""How long a past day waits for late visits before its files become one."""
+"""How long a past day must be without new visits before its files are merged and counted."""
 MaintenanceTask = Callable[[], bool]
-"""Does a piece of work, and says whether there is more of it."""
+"""Does one step of a task. Returns whether there is more to do now."""
 
 
 class Maintenance:
-    """The background work on one lake, for one event loop."""
+    """Runs the background work on one lake. Belongs to one event loop."""
 
     def __init__(self, lake: Lake, clock: Clock, retention_days: int | None) -> None:
         self._lake = lake
@@ -53,8 +52,8 @@ class Maintenance:
             30: [self._compact, self._build_rollups, self._recheck_files, self._recheck_rollups],
             900: [self._forget_salts, self._retain, self._sweep],
         }
-        """Seconds between two rounds of some chores."""
-        self._threads = ThreadPoolExecutor(len(self._schedule), thread_name_prefix="upkeep")
+        """Tasks by the seconds to wait between two rounds of them."""
+        self._threads = ThreadPoolExecutor(len(self._schedule), thread_name_prefix="maintenance")
         self._tasks: list[asyncio.Task[None]] = []
         self._damaged_files: set[str] = set()
         self._reported_damage: set[str] = set()
@@ -62,11 +61,11 @@ class Maintenance:
         self._last_warnings: dict[MaintenanceTask, str] = {}
 
     def begin(self) -> None:
-        """Start working."""
+        """Start the background work."""
         self._tasks = [asyncio.create_task(self._repeat(*one)) for one in self._schedule.items()]
 
     async def end(self) -> None:
-        """Stop working; what waits for its file still gets it."""
+        """Stop the background work, then flush the pending visits."""
         for task in self._tasks:
             task.cancel()
         self._compactor.interrupt()
@@ -83,21 +82,21 @@ class Maintenance:
             await asyncio.sleep(seconds)
 
     async def _run_step(self, work: MaintenanceTask) -> bool:
-        """Do a piece of a chore, then rest as long as it took: queries want the machine, too."""
+        """Run one step, then sleep as long as it took, so that queries get at least half of the machine."""
         started_at = time.monotonic()
         has_more = await asyncio.get_running_loop().run_in_executor(self._threads, self._run_safely, work)
         await asyncio.sleep(time.monotonic() - started_at)
         return has_more
 
     def _run_safely(self, work: MaintenanceTask) -> bool:
-        """Do a piece of a chore. Whatever goes wrong is told: the next round may go well."""
+        """Run one step. Errors are logged, not raised: the next round tries again."""
         try:
             has_more = work()
         except LakeDamaged as error:
             self._warn_of_damage_once(str(error))
         except (TrafficError, OSError, sqlite3.Error) as error:
             self._warn_once(work, str(error))
-        except Exception as error:  # noqa: BLE001  # a mistake of ours ends no chore for good
+        except Exception as error:  # noqa: BLE001  # a bug must not end the task for good
             self._warn_once(work, f"background work failed: {type(error).__name__}: {error}")
         else:
             self._last_warnings.pop(work, None)
@@ -105,13 +104,13 @@ class Maintenance:
         return False
 
     def _warn_once(self, work: MaintenanceTask, problem: str) -> None:
-        """Tell the operator of a trouble once, however often it comes again."""
+        """Log a problem of a task, unless it is the same as last time."""
         if self._last_warnings.get(work) != problem:
             self._last_warnings[work] = problem
             _LOG.warning(problem)
 
     def _warn_of_damage_once(self, damage: str) -> None:
-        """Tell of damage once, whichever chore meets it: it stays until somebody repairs it."""
+        """Log damage once, whichever task finds it: it stays until the lake is repaired."""
         if damage not in self._reported_damage:
             self._reported_damage.add(damage)
             _LOG.warning(damage)
@@ -133,13 +132,13 @@ class Maintenance:
         return self._rollups.run(wait=False, limit=1) > 0
 
     def _recheck_rollups(self) -> bool:
-        """Hash the rollups that were not looked at for long; a damaged one is told of, and made anew."""
+        """Verify rollups that were not checked for CHECK_AFTER. A damaged one is logged and built again."""
         for path in damaged_rollups(self._lake, before=self._clock() - CHECK_AFTER):
             raise LakeDamaged(f"{self._lake.root / path} was not what was written; its visits are counted again.")
         return False
 
     def _recheck_files(self) -> bool:
-        """Hash one file that was not looked at for long; a damaged one is told of and let be until the next start."""
+        """Verify one file that was not checked for CHECK_AFTER. A damaged one is logged and skipped from then on."""
         if not self._recheck_queue:
             old = self._lake.manifest.unchecked_files(self._clock() - CHECK_AFTER)
             self._recheck_queue = [file for file in reversed(old) if file.path not in self._damaged_files]

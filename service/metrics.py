@@ -1,4 +1,4 @@
-"""What is counted of the running service, in Prometheus' text format."""
+"""The metrics of the running service, in Prometheus' text format."""
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -13,7 +13,7 @@ BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 
 
 class ObservedMetric(NamedTuple):
-    """A number that is asked for when somebody looks; a total only ever rises."""
+    """A metric whose value is read by a callback at each scrape; a gauge, or a counter, which never decreases."""
 
     name: str
     meaning: str
@@ -22,7 +22,7 @@ class ObservedMetric(NamedTuple):
 
 
 class Metrics:
-    """Counts requests; counting is a matter of nanoseconds, and all the rest waits until somebody looks."""
+    """Counts requests, cheaply; everything else is computed at a scrape."""
 
     def __init__(self, metrics: Iterable[ObservedMetric]) -> None:
         self._requests: Counter[tuple[str, str, int]] = Counter()
@@ -34,21 +34,21 @@ class Metrics:
         ProcessCollector(registry=self._registry)
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count a request to a route, "" for none, that was answered."""
+        """Count an answered request. `route` is "" if no route matched."""
         self._requests[route, method, status] += 1
         self._seconds[route] += seconds
         self._buckets[route][bisect_left(BUCKETS, seconds)] += 1
 
     def add(self, metric: ObservedMetric) -> None:
-        """Ask for one number more when somebody looks."""
+        """Add a metric to the ones that are read at each scrape."""
         self._metrics.append(metric)
 
     def text(self) -> bytes:
-        """Everything, in Prometheus' text format."""
+        """All metrics, in Prometheus' text format."""
         return generate_latest(self._registry)
 
     def collect(self) -> Iterable[Metric]:
-        """What prometheus_client asks a collector for."""
+        """The metrics in the form of prometheus_client, which calls this at each scrape."""
         requests = CounterMetricFamily("traffic_requests", "Requests answered.", labels=["route", "method", "status"])
         for (route, method, status), count in self._requests.items():
             requests.add_metric([route, method, str(status)], count)
@@ -59,15 +59,16 @@ class Metrics:
             yield family(metric.name, metric.meaning, metric.value())
 
     def _request_seconds(self) -> Metric:
-        times = HistogramMetricFamily("traffic_request_seconds", "Time until a request was answered.", labels=["route"])
+        times = HistogramMetricFamily("traffic_request_seconds", "Response time of requests.", labels=["route"])
         for route, counts in self._buckets.items():
             times.add_metric([route], _cumulative(counts), self._seconds[route])
         return times
 
 
 def _cumulative(counts: list[int]) -> list[tuple[str, float]]:
-    total, found = 0, []
+    """Counts per bucket as cumulative counts with the upper bound of each bucket, as Prometheus expects."""
+    total, buckets = 0, []
     for bound, count in zip((*map(str, BUCKETS), "+Inf"), counts, strict=True):
         total += count
-        found.append((bound, float(total)))
-    return found
+        buckets.append((bound, float(total)))
+    return buckets

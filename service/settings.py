@@ -1,6 +1,6 @@
-"""Every setting of the project in one table: its environment variable, its default and what it is for.
+"""Every setting of the project in one table: its environment variable, its default and its meaning.
 
-The command line's flags and the README's table follow from it.
+The flags of the command line and the table in service/README.md are generated from it.
 """
 
 import ipaddress
@@ -15,9 +15,9 @@ from data import SHORT_CODE_PATTERN, BadInput, is_organization
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 JWT_ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")
-"""All there are to choose from. A secret that signs (HS256) would have to be shared: it is none of them."""
+"""Signature algorithms that may be allowed. No HS256: its secret would have to be shared with the provider."""
 MAX_TOKEN_LIFETIME_HOURS: Final = 720
-"""Hours of a token that nobody can revoke."""
+"""Upper limit of the setting jwt_lifetime: identity tokens cannot be revoked before they expire."""
 
 
 class Setting(NamedTuple):
@@ -34,30 +34,42 @@ class Setting(NamedTuple):
 
 
 SETTINGS: Final = (
-    Setting("lake", "data/lake", "folder that holds visits, manifest, links, keys and jobs"),
+    Setting("lake", "data/lake", "folder of visits, manifest, links, API keys and jobs"),
     Setting("host", "127.0.0.1", "address to serve on"),
     Setting("port", "8000", "port to serve on; 0 takes a free one"),
-    Setting("monitor_port", "", "port of 127.0.0.1 for `/healthz` and `/metrics`, without token or limit; empty: none"),
-    Setting("cors_origins", "", "origins whose pages may ask, separated by commas (`https://a.example`); empty: none"),
-    Setting("base_path", "/", "path prefix that all routes share"),
     Setting(
-        "trusted_proxies", "", "networks, separated by commas, whose X-Forwarded-For is believed (`10.0.0.0/8,::1`)"
+        "monitor_port",
+        "",
+        "port on 127.0.0.1 for `/healthz` and `/metrics`, without authentication or rate limit; empty: none",
     ),
-    Setting("values", "", "file of what one visit of each kind is worth, like queries/traffic_values.toml"),
-    Setting("memory", "300MB", "memory that queries may use before they spill to disk; big lakes want more"),
-    Setting("retention_days", "", "days that visits are kept; empty: for ever"),
     Setting(
-        "short_code_pattern", SHORT_CODE_PATTERN, "pattern (RE2) whose one group captures the short code in a path"
+        "cors_origins",
+        "",
+        "origins whose pages may call the API (CORS), separated by commas (`https://a.example`); empty: none",
     ),
-    Setting("geoip", "", "database of countries in MaxMind's format; empty: countries only where a log names them"),
-    Setting("jwks", "", "key set of the identity provider, a file or an https address; empty: API keys only"),
-    Setting("jwt_issuer", "", "`iss` that its tokens must carry"),
-    Setting("jwt_audience", "", "`aud` that its tokens must carry"),
-    Setting("jwt_algorithms", ",".join(JWT_ALGORITHMS), "signatures that they may have, separated by commas"),
-    Setting("jwt_lifetime", "24", "hours from `iat` to `exp` that they may live at most"),
-    Setting("jwt_organization_claim", "org_id", "claim that names the caller's organization"),
-    Setting("jwt_role_claim", "role", "claim that names the caller's role; without it the caller is a viewer"),
-    Setting("jwt_organization", "", "organization of tokens that carry no such claim; empty: they are refused"),
+    Setting("base_path", "/", "path prefix of all routes"),
+    Setting(
+        "trusted_proxies",
+        "",
+        "networks of proxies whose X-Forwarded-For is trusted, separated by commas (`10.0.0.0/8,::1`)",
+    ),
+    Setting("values", "", "file with the value of one visit of each category, like queries/traffic_values.toml"),
+    Setting("memory", "300MB", "memory that queries may use before they spill to disk; increase it for large lakes"),
+    Setting("retention_days", "", "days after which visits are deleted; empty: never"),
+    Setting(
+        "short_code_pattern",
+        SHORT_CODE_PATTERN,
+        "regular expression (RE2) whose only group captures the short code in a path",
+    ),
+    Setting("geoip", "", "country database in MaxMind's format; empty: only countries given in the log"),
+    Setting("jwks", "", "key set (JWKS) of the identity provider, a file or an https URL; empty: API keys only"),
+    Setting("jwt_issuer", "", "required `iss` of its tokens"),
+    Setting("jwt_audience", "", "required `aud` of its tokens"),
+    Setting("jwt_algorithms", ",".join(JWT_ALGORITHMS), "allowed signature algorithms, separated by commas"),
+    Setting("jwt_lifetime", "24", "maximum hours from `iat` to `exp`"),
+    Setting("jwt_organization_claim", "org_id", "claim with the caller's organization"),
+    Setting("jwt_role_claim", "role", "claim with the caller's role; without it the caller is a viewer"),
+    Setting("jwt_organization", "", "organization of tokens without that claim; empty: they are rejected"),
 )
 _BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
 
@@ -69,7 +81,7 @@ def setting(name: str) -> Setting:
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of one server, read and checked."""
+    """The validated settings of one server."""
 
     lake: Path
     host: str
@@ -95,11 +107,11 @@ class Settings:
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
     """The settings in `environ`; an empty variable counts as unset. Raises BadInput naming the variable."""
-    text = {known.name: environ.get(known.variable, "").strip() or known.default for known in SETTINGS}
+    text = {one.name: environ.get(one.variable, "").strip() or one.default for one in SETTINGS}
     if text["jwks"] and not (text["jwt_issuer"] and text["jwt_audience"]):
         raise BadInput("TRAFFIC_JWKS needs TRAFFIC_JWT_ISSUER and TRAFFIC_JWT_AUDIENCE too.")
     if text["jwt_organization"] and not is_organization(text["jwt_organization"]):
-        raise BadInput(f"TRAFFIC_JWT_ORGANIZATION: {text['jwt_organization']!r} cannot name an organization.")
+        raise BadInput(f"TRAFFIC_JWT_ORGANIZATION: {text['jwt_organization']!r} is not a valid organization name.")
     return Settings(
         lake=Path(text["lake"]),
         host=text["host"],
@@ -134,7 +146,7 @@ def _origins(text: str) -> tuple[str, ...]:
     origins = tuple(part.strip() for part in text.split(",") if part.strip())
     for origin in origins:
         if not re.fullmatch(r"https?://[a-z0-9.-]+(:\d{1,5})?", origin):
-            raise BadInput(f"TRAFFIC_CORS_ORIGINS: {origin!r} is no origin; write it like https://app.example.")
+            raise BadInput(f"TRAFFIC_CORS_ORIGINS: {origin!r} is not an origin; write it like https://app.example.")
     return origins
 
 
@@ -142,14 +154,16 @@ def _algorithms(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     unknown = [name for name in names if name not in JWT_ALGORITHMS]
     if unknown or not names:
-        problem = f"names {unknown[0]!r}" if unknown else "names nothing"
-        raise BadInput(f"TRAFFIC_JWT_ALGORITHMS {problem}; there are {', '.join(JWT_ALGORITHMS)} and no others.")
+        problem = f"contains {unknown[0]!r}" if unknown else "contains no algorithm"
+        raise BadInput(f"TRAFFIC_JWT_ALGORITHMS {problem}; use any of {', '.join(JWT_ALGORITHMS)}.")
     return names
 
 
 def _lifetime(text: str) -> int:
     if not re.fullmatch(r"[1-9]\d{0,2}", text, re.ASCII) or int(text) > MAX_TOKEN_LIFETIME_HOURS:
-        raise BadInput(f"TRAFFIC_JWT_LIFETIME is {text!r}; it must be hours, from 1 to {MAX_TOKEN_LIFETIME_HOURS}.")
+        raise BadInput(
+            f"TRAFFIC_JWT_LIFETIME is {text!r}; it must be a number of hours from 1 to {MAX_TOKEN_LIFETIME_HOURS}."
+        )
     return int(text)
 
 
@@ -160,10 +174,12 @@ def _memory(text: str) -> str:
 
 
 def parse_retention_days(text: str) -> int | None:
-    """The days that a text says visits are kept; None: for ever. Raises BadInput."""
+    """Parse the setting retention_days; None if it is empty. Raises BadInput."""
     if not text:
         return None
-    if not re.fullmatch(r"[1-9]\d{0,4}", text, re.ASCII):  # 0 may mean "keep nothing" or "keep all": it is neither
+    if not re.fullmatch(
+        r"[1-9]\d{0,4}", text, re.ASCII
+    ):  # 0 is ambiguous (keep nothing or everything), so it is invalid
         raise BadInput(f"TRAFFIC_RETENTION_DAYS or --days is {text!r}; it must be a number from 1 to 99999.")
     return int(text)
 
@@ -171,7 +187,7 @@ def parse_retention_days(text: str) -> int | None:
 def _short_code_pattern(text: str) -> str:
     if text == SHORT_CODE_PATTERN:
         return text
-    from data.rules.patterns import check_short_code_pattern  # noqa: PLC0415  # few need it
+    from data.rules.patterns import check_short_code_pattern  # noqa: PLC0415  # slow, and rarely needed
 
     try:
         return check_short_code_pattern(text)
@@ -187,7 +203,7 @@ def _base_path(text: str) -> str:
 
 
 def parse_networks(text: str) -> tuple[Network, ...]:
-    """The trusted proxies that a text names. Raises BadInput."""
+    """Parse the setting trusted_proxies. Raises BadInput."""
     try:
         return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
     except ValueError as error:

@@ -23,8 +23,7 @@ ALLOWED = {
     "queries/warehouse.py:_check_read_only": "an operator's own SELECT, asked for by `traffic query` and never by HTTP",
     "queries/warehouse.py:_check_columns": "the templates of the catalogue",
     "service/commands/query.py:_run_sql_file": "an operator's own SELECT, read from his file",
-    "service/api_keys.py:_rows": "hands on what its callers give it, and they are looked at here",
-    "service/api_keys.py:jobs": "names that stand in the line above",
+    "service/control_database.py:rows": "hands on what its callers give it, and they are looked at here",
 }
 
 

@@ -1,4 +1,4 @@
--- The words that every template shares: the split of categories, shares and rates, and the names of days.
+-- Macros that templates share: groups of categories, sums, shares and rates, dates and names of days.
 
 CREATE MACRO is_human(bot_category) AS bot_category = 'human';
 CREATE MACRO is_ai(bot_category) AS bot_category IN ('ai_assistant', 'ai_training', 'ai_coding_agent', 'ai_referral');
@@ -9,11 +9,11 @@ CREATE MACRO matches_traffic_type(bot_category, traffic_type) AS
     (traffic_type IS NULL OR bot_category = traffic_type
         OR traffic_type = 'ai' AND is_ai(bot_category) OR traffic_type = 'other' AND is_other(bot_category));
 
--- Sums are BIGINT, and 0 over nothing: a bare sum is a HUGEINT that no other engine and no JSON writer knows.
+-- Sums as BIGINT, and 0 over no rows: other engines and JSON writers do not know the HUGEINT that sum() returns.
 CREATE MACRO total(amount) AS coalesce(CAST(sum(amount) AS BIGINT), 0);
 CREATE MACRO total_if(amount, condition) AS coalesce(CAST(sum(amount) FILTER (condition) AS BIGINT), 0);
 
--- Rounded half up to two decimals in whole numbers, so that every engine rounds alike; NULL over zero.
+-- part / whole, rounded half up to two decimals with exact integer arithmetic; NULL if whole is 0.
 CREATE MACRO rate(part, whole) AS
     CASE WHEN whole > 0 THEN
         CAST((200 * CAST(part AS HUGEINT) + CAST(whole AS HUGEINT)) // (2 * CAST(whole AS HUGEINT)) AS BIGINT) / 100 END;

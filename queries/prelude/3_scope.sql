@@ -1,5 +1,5 @@
--- The only place where a caller's filter narrows the visits. It reads three session variables: scope (whose visits
--- and which), files and links (where they lie; each list begins with an empty seed file). Unset, nothing is seen.
+-- The only place where visits are filtered by the caller's scope. Reads three session variables: scope, files and links
+-- (lists of Parquet files; each begins with an empty seed file). While scope is unset, no visit is visible.
 
 CREATE TYPE scope AS STRUCT(
     organization VARCHAR, start_date DATE, end_date DATE, short_code VARCHAR, domain VARCHAR, traffic_type VARCHAR
@@ -7,8 +7,8 @@ CREATE TYPE scope AS STRUCT(
 
 CREATE VIEW scope AS SELECT unnest(CAST(getvariable('scope') AS scope)) WHERE getvariable('scope') IS NOT NULL;
 
--- Files lie in two lists: those of today's columns, and those of earlier schema versions, in which later columns are
--- null. Only where earlier versions differ among themselves, their columns are united, which costs a look at each.
+-- Files come in two lists: those of the current schema, and those of older versions, whose missing columns become
+-- NULL. union_by_name, which reads the schema of every file, is used only if several older versions occur.
 CREATE MACRO read_visits(visit_files) AS TABLE
 FROM (
     FROM read_parquet(
@@ -28,7 +28,7 @@ CREATE MACRO is_in_scope(short_code, domain, bot_category) AS
     AND (getvariable('scope').domain IS NULL OR domain = getvariable('scope').domain)
     AND matches_traffic_type(bot_category, getvariable('scope').traffic_type);
 
--- People whom an AI product referred are no bots; they are listed among them only when the caller asks for a type.
+-- AI referrals are people, not bots; bot-traffic lists them only when the caller filters by traffic_type.
 CREATE MACRO is_listed_bot(bot_category) AS
     NOT is_referral(bot_category) OR getvariable('scope').traffic_type IS NOT NULL;
 

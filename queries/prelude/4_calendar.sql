@@ -1,4 +1,4 @@
--- Every day and week of the scope, every hour and weekday: the axes of dense answers.
+-- Every day and week of the scope, every hour and weekday: dense answers join these to include those without visits.
 
 CREATE VIEW days_in_scope AS
 SELECT CAST(unnest(generate_series(

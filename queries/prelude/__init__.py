@@ -1,7 +1,7 @@
-"""The SQL files that define the relations templates read, and what Python needs to know of them.
+"""The SQL files that define the relations that templates read, and what Python needs to know about them.
 
-A daily relation with visitors groups by visitor first and counts the groups: in one hash table that is faster and
-smaller than counting distinct visitors in every group.
+A daily relation that counts visitors groups by visitor first and then counts the groups: this needs one hash table,
+and is faster and smaller than count(DISTINCT visitor) in every group.
 """
 
 import hashlib
@@ -11,33 +11,33 @@ from importlib import resources
 from typing import Final, Literal
 
 FOLDERS: Final = ("prelude", "sources", "relations")
-"""Words and macros; where visits are read from; what is counted of them. Each folder needs the ones before it."""
+"""Macros and scope; the views that visits are read from; the counts of them. Each folder uses those before it."""
 
 _COMMENT: Final = re.compile(r"--.*")
 _SERVES: Final = re.compile(r"^-- Serves: (.+)$", re.MULTILINE)
 
 
 def prelude() -> list[str]:
-    """The SQL files that define the relations templates read, in the order in which they must run."""
+    """The texts of the SQL files that define all relations, in the order in which they must run."""
     return [sql_text(f"{folder}/{name}") for folder in FOLDERS for name in _names(folder)]
 
 
 @cache
 def sql_text(name: str) -> str:
-    """A SQL file of this floor, by its path without the ending."""
+    """The text of a SQL file; `name` is its path in queries/ without .sql."""
     return resources.files("queries").joinpath(f"{name}.sql").read_text("utf-8")
 
 
 @cache
 def relation_names(kind: Literal["daily", "monthly", ""] = "") -> tuple[str, ...]:
-    """The relations that rollups store: those with counts of each day, those with what was seen in a month, or all."""
+    """The relations that rollups store: those with counts by day, those with values that occur in a month, or all."""
     kinds = (kind,) if kind else ("daily", "monthly")
     return tuple(name for name in _names("relations") if name.partition("_")[0] in kinds)
 
 
 @cache
 def served_filters(relation: str) -> frozenset[str]:
-    """The fields of Scope by which the stored rows of a relation can be filtered, besides those all relations have.
+    """The fields of Scope by which the stored rows of a relation can be filtered, in addition to ROLLUP_FILTERS.
 
     The relation declares them in its SQL file, in a comment line such as "-- Serves: traffic_type".
     """
@@ -47,7 +47,7 @@ def served_filters(relation: str) -> frozenset[str]:
 
 @cache
 def rollup_version() -> str:
-    """What tells rollups of these definitions from those of others; comments and line breaks do not count."""
+    """A hash of the definitions, stored with each rollup; comments and white space do not change it."""
     words = _COMMENT.sub("", "\n".join([*prelude(), sql_text("rollups")])).split()
     return hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
 

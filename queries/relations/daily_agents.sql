@@ -1,4 +1,4 @@
--- Visits and visitors of each day by agent; people whom an AI product referred are here too, without an agent.
+-- Visits and visitors of each day by agent; AI referrals are included, without an agent.
 -- Serves: traffic_type
 CREATE VIEW daily_agents AS
 SELECT

@@ -1,4 +1,4 @@
--- Visits and visitors of each day by AI platform: assistants only, without probes for weaknesses.
+-- Visits and visitors of each day by AI platform; assistants only, without vulnerability probes.
 CREATE VIEW daily_assistants AS
 SELECT for_domain, day, ai_source, total(visits) AS visits, count(visitor) AS unique_visitors
 FROM (

@@ -1,4 +1,4 @@
--- Visits and visitors of each day by browser; people only, referred by AI or not.
+-- Visits and visitors of each day by browser; people only, including AI referrals.
 CREATE VIEW daily_browsers AS
 SELECT
     for_domain, day, browser, total(visits) AS visits, total(human_clicks) AS human_clicks,

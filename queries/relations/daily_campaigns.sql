@@ -1,4 +1,4 @@
--- Visits and visitors of each day by campaign, of those that carry any utm word.
+-- Visits and visitors of each day by campaign; only visits with at least one utm parameter.
 CREATE VIEW daily_campaigns AS
 SELECT
     for_domain, day, utm_source, utm_medium, utm_campaign, total(visits) AS visits,

@@ -1,4 +1,4 @@
--- Visits and visitors of each day by link; a visit to no link has no short code.
+-- Visits and visitors of each day by link; short_code is NULL for visits that are not to a link.
 CREATE VIEW daily_links AS
 SELECT
     for_domain, day, short_code, domain, total(visits) AS visits, total(human_clicks) AS human_clicks,

@@ -1,4 +1,4 @@
--- Visits and visitors of each day by operating system; people only, referred by AI or not.
+-- Visits and visitors of each day by operating system; people only, including AI referrals.
 CREATE VIEW daily_operating_systems AS
 SELECT
     for_domain, day, operating_system, total(visits) AS visits, total(human_clicks) AS human_clicks,

@@ -1,4 +1,4 @@
--- Visits of each day by referrer; people only, referred by AI or not.
+-- Visits of each day by referrer; people only, including AI referrals.
 CREATE VIEW daily_referrers AS
 SELECT
     for_domain, day, referrer, referrer_type, count(*) AS visits,

@@ -1,4 +1,4 @@
--- What can be filtered for in the days of the scope, whatever the caller filters for now.
+-- Values to filter by that occur in the days of the scope; the other filters of the scope are ignored.
 CREATE VIEW filterable_values AS
 SELECT domain, short_code, bot_category, ai_source FROM stored_rows('monthly_link_sources') WHERE for_domain IS NULL
 UNION ALL

@@ -1,4 +1,4 @@
--- The paths that each agent, or people whom an AI product referred, asked for.
+-- The paths requested by each agent and by AI referrals.
 -- Serves: traffic_type
 CREATE VIEW monthly_agent_pages AS
 SELECT for_domain, bit_or(day_bit(day)) AS days, agent, operator, agent_kind, bot_category, confidence, path

@@ -1,4 +1,4 @@
--- The paths that each AI platform's assistants asked for, without probes for weaknesses.
+-- The paths requested by each AI platform's assistants, without vulnerability probes.
 CREATE VIEW monthly_assistant_pages AS
 SELECT for_domain, bit_or(day_bit(day)) AS days, ai_source, path
 FROM visits_to_count('monthly_assistant_pages')

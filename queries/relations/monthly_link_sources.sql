@@ -1,4 +1,4 @@
--- Which links were asked for by which kinds of visitors and AI sources.
+-- The links requested by each category and AI source.
 -- Serves: traffic_type
 CREATE VIEW monthly_link_sources AS
 SELECT for_domain, bit_or(day_bit(day)) AS days, domain, short_code, bot_category, ai_source

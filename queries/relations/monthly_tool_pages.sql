@@ -1,4 +1,4 @@
--- The paths that each developer tool asked for.
+-- The paths requested by each developer tool.
 CREATE VIEW monthly_tool_pages AS
 SELECT for_domain, bit_or(day_bit(day)) AS days, ai_source AS tool, operator, path
 FROM visits_to_count('monthly_tool_pages')

@@ -1,4 +1,4 @@
--- Every visit twice, for all domains together and for its own: while a rollup is made.
+-- Every visit twice: for all domains together (for_domain NULL) and for its own domain. Used to build rollups.
 CREATE VIEW visits_by_domain AS
 SELECT CAST(NULL AS VARCHAR) AS for_domain, * FROM read_visits(getvariable('files'))
 UNION ALL

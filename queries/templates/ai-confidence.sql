@@ -1,4 +1,4 @@
--- How sure the classification of AI-related requests is, and what it rests on.
+-- AI-related requests by confidence of their classification and detection method.
 SELECT
     coalesce(confidence, 'unknown') AS confidence,
     coalesce(detection_method, 'unknown') AS detection_method,

@@ -1,4 +1,4 @@
--- Requests of AI assistants by platform, without probes for weaknesses. Access to a page does not prove a citation.
+-- Requests by AI assistants per platform, without vulnerability probes. A page that was read was not necessarily cited.
 WITH pages AS (
     SELECT ai_source, count(DISTINCT path) AS pages_accessed FROM monthly_assistant_pages GROUP BY ai_source
 ), platforms AS (

@@ -1,4 +1,4 @@
--- For each AI source: what its agents fetched and whom it sent. Two counts side by side, not a proven path.
+-- Fetches and referrals by AI source. The two counts are independent: a fetch does not prove that it led to a referral.
 WITH seen AS (
     SELECT
         coalesce(ai_source, 'unknown') AS ai_source,

@@ -1,4 +1,4 @@
--- Every automaton that came, by name: who runs it, what it is, how sure that is, and what it met.
+-- Automated traffic by agent: operator, kind, category, confidence of the classification, pages and error responses.
 WITH pages AS (
     SELECT agent, operator, agent_kind, bot_category, confidence, count(DISTINCT path) AS pages_accessed
     FROM monthly_agent_pages WHERE is_listed_bot(bot_category) GROUP BY ALL

@@ -1,4 +1,4 @@
--- Requests of people, referred by AI or not, by browser.
+-- Requests by people, including AI referrals, by browser.
 SELECT
     coalesce(browser, 'unknown') AS browser,
     total(visits) AS visits,

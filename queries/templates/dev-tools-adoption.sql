@@ -1,4 +1,4 @@
--- Coding agents by week and tool: is the tool new in the range, and how did it change against the week before?
+-- Requests by coding agents per week and tool, with the first week of each tool and the change from the week before.
 WITH weeks AS (
     SELECT
         week_of(day) AS week,

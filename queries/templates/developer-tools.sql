@@ -1,4 +1,4 @@
--- Requests of coding agents by tool. Many tools look like browsers or libraries: these counts are a lower bound.
+-- Requests by coding agents per tool. Many tools look like browsers or libraries, so the counts are a lower bound.
 WITH pages AS (
     SELECT tool, operator, count(DISTINCT path) AS pages_accessed FROM monthly_tool_pages GROUP BY tool, operator
 ), tools AS (

@@ -1,4 +1,4 @@
--- Requests by device type. Every automaton is a bot, whatever device it claims to be.
+-- Requests by device type. Automated requests have the type bot, whatever device their user agent names.
 SELECT
     coalesce(device_type, 'unknown') AS device_type,
     total(visits) AS visits,

@@ -1,4 +1,4 @@
--- Requests by domain, and how many short codes were asked for on each.
+-- Requests by domain, with the number of distinct short codes requested on each.
 WITH codes AS (
     SELECT domain, count(DISTINCT short_code) AS short_codes FROM monthly_link_sources GROUP BY domain
 ), domains AS (

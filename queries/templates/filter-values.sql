@@ -1,4 +1,4 @@
--- What can be filtered for in the days in scope, whatever else is filtered for now: at most 1,000 values of each.
+-- Values to filter by that occur in the days in scope, at most 1,000 for each filter. Other filters are ignored.
 WITH here AS (
     SELECT domain, short_code FROM filterable_values GROUP BY domain, short_code
 ), kinds AS (

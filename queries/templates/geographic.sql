@@ -1,4 +1,4 @@
--- Requests by country; unknown where the log or the address gave none.
+-- Requests by country; unknown if neither the log nor the IP address gave one.
 SELECT
     coalesce(country, 'unknown') AS country,
     coalesce(max(country_name), 'unknown') AS country_name,

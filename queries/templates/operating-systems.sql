@@ -1,4 +1,4 @@
--- Requests of people, referred by AI or not, by operating system.
+-- Requests by people, including AI referrals, by operating system.
 SELECT
     coalesce(operating_system, 'unknown') AS operating_system,
     total(visits) AS visits,

@@ -1,4 +1,4 @@
--- Where people came from, by host; people whom an AI product referred are counted apart.
+-- Requests by people, by referring host, with AI referrals counted separately.
 SELECT
     coalesce(referrer, '(direct)') AS referrer,
     coalesce(referrer_type, 'direct') AS referrer_type,

@@ -1,4 +1,4 @@
--- Requests of every day of the range. Tablets are in neither mobile_visits nor desktop_visits.
+-- Requests on every day of the range. Tablets are in neither mobile_visits nor desktop_visits.
 SELECT
     days_in_scope.day AS date,
     total(visits) AS total_visits,

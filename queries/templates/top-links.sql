@@ -1,4 +1,4 @@
--- The 100 links with most requests. The percentage is of all requests in scope, to links or not.
+-- The 100 links with the most requests. The percentage is of all requests in scope, to links or not.
 WITH by_link AS (
     SELECT
         short_code,

@@ -1,4 +1,4 @@
--- How many requests came, split into people, the four kinds of AI traffic and other automation.
+-- The number of requests, split into people, the four kinds of AI traffic and other automated traffic.
 SELECT
     total(visits) AS total_visits,
     total_if(visits, is_human(bot_category)) AS human_clicks,

@@ -1,4 +1,4 @@
--- What requests are worth by category, at the values set in traffic_values.toml (as shipped: nothing).
+-- Estimated value of requests by category, with the values of traffic_values.toml (as shipped: 0).
 WITH types AS (
     SELECT bot_category AS traffic_type, total(visits) AS visits FROM daily_categories GROUP BY bot_category
 ), worth AS (

@@ -1,4 +1,4 @@
--- Requests that carry any utm word, by campaign.
+-- Requests with at least one utm parameter, by campaign.
 SELECT
     coalesce(utm_source, 'unknown') AS utm_source,
     coalesce(utm_medium, 'unknown') AS utm_medium,

@@ -1,4 +1,4 @@
--- AI-related requests of every week by AI source.
+-- AI-related requests by week and AI source.
 SELECT week_of(day) AS week, coalesce(ai_source, 'unknown') AS ai_source, total(visits) AS visits
 FROM daily_categories
 WHERE is_ai(bot_category)

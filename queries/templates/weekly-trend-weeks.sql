@@ -1,4 +1,4 @@
--- Requests of every week of the range, split as in the overview. A week is named by its Monday.
+-- Requests in every week of the range, split as in the overview. A week is identified by its Monday.
 SELECT
     week,
     total(visits) AS total_visits,

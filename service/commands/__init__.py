@@ -1,7 +1,7 @@
-"""The program `traffic`: one file for each group of commands. What programs read goes to stdout, all else to stderr.
+"""The program `traffic`, with one file per command or group of commands. Results go to stdout, messages to stderr.
 
-Every command is registered here, so the files of all of them are loaded at each start. They import what is slow to
-load (duckdb, the web server, rich) inside the functions that need it, and so does printing.py.
+All commands are registered here, so all of their files are imported at each start. Slow imports (duckdb, the web
+server, rich) are therefore inside the functions that need them.
 """
 
 import sqlite3
@@ -32,7 +32,7 @@ from service.http.errors import InvalidParameter
 
 app = typer.Typer(
     name="traffic",
-    help="Who came by your short links: people, four kinds of AI traffic, other automation.",
+    help="Analytics of traffic to short links: people, four kinds of AI traffic, other automated traffic.",
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -57,7 +57,7 @@ app.add_typer(links.app, name="links")
 
 
 def main() -> None:
-    """Run one command. Exit code 2: a bad argument or file, nothing changed; 1: a failed run."""
+    """Run one command. Exit code 2: invalid argument or file, nothing was changed; 1: the command failed."""
     arguments = sys.argv[1:] or ["--help"]
     try:
         code = app(arguments, standalone_mode=False) or 0
@@ -70,7 +70,7 @@ def main() -> None:
     except TrafficError as error:
         code = _fail(str(error), 1)
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read us has left
+        sys.stderr.close()  # the reader of stdout is gone
         code = 1
     except sqlite3.Error as error:
         code = _fail(f"the lake's database cannot be used: {error}.", 1)
@@ -79,7 +79,8 @@ def main() -> None:
     sys.exit(code)
 
 
-def _fail(sentence: str, code: int) -> int:
-    if sentence:
-        print(f"traffic: {sentence}", file=sys.stderr)
+def _fail(message: str, code: int) -> int:
+    """Print a message to stderr, if there is one, and return the exit code."""
+    if message:
+        print(f"traffic: {message}", file=sys.stderr)
     return code

@@ -1,4 +1,4 @@
-"""`traffic agents`: what operators publish of their agents."""
+"""`traffic agents`: the IP lists that operators publish for their agents."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,24 +10,24 @@ from data import BadInput, Lake
 from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import console, messages, plural
 
-app = typer.Typer(help="Keep what operators publish of their agents up to date.", rich_markup_mode=None)
+app = typer.Typer(help="Update the IP lists that operators publish for their agents.", rich_markup_mode=None)
 
 
 @app.callback()
 def agents() -> None:
-    """Make `refresh` a command of its own, as there may be more."""
+    """Without this callback typer would make `refresh` the whole group instead of a command in it."""
 
 
 @app.command()
 def refresh(
     folder: Annotated[
-        str, typer.Option("--from", help="a folder of files <list>.* to read instead of fetching them")
+        str, typer.Option("--from", help="read the lists from files <list>.* in this folder instead of fetching them")
     ] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Fetch the lists of addresses that operators publish for their agents; imports then verify who claims to be one.
+    """Fetch the IP lists that operators publish for their agents, with which imports verify what agents claim to be.
 
-    A list that cannot be fetched or believed keeps what was fetched before. Exit code 1 when there was such a list.
+    If a list cannot be fetched or is implausible, its last version is kept and the exit code is 1.
 
     Example: traffic agents refresh
     """
@@ -46,23 +46,25 @@ def refresh(
         raise BadInput(f"--from: there is no file <list>.* in {folder}, such as openai-gptbot.json.")
     opened = Lake(lake, create=True)
     progress = messages()
-    found = refresh(opened, rows, fetch, datetime.now(UTC))
+    refreshed = refresh(opened, rows, fetch, datetime.now(UTC))
     outcomes = list(
-        track(found, "Fetching lists", len(rows), console=progress, transient=True, disable=not progress.is_terminal)
+        track(
+            refreshed, "Fetching lists", len(rows), console=progress, transient=True, disable=not progress.is_terminal
+        )
     )
-    table = Table("list", "operator", "networks", "fetched at", "trouble", box=None)
+    table = Table("list", "operator", "networks", "fetched at", "problem", box=None)
     kept = snapshots(opened)
-    for row, _, trouble in outcomes:
+    for row, _, problem in outcomes:
         snapshot = kept.get(row.name)
         cells = (
             (f"{len(snapshot.networks):,}", f"{snapshot.fetched_at:%Y-%m-%dT%H:%M:%SZ}") if snapshot else ("", "never")
         )
-        table.add_row(row.name, row.operator, *cells, trouble)
+        table.add_row(row.name, row.operator, *cells, problem)
     console().print(table)
     failed = sum(outcome.snapshot is None for outcome in outcomes)
     if failed:
         typer.echo(
-            f"{failed} of {plural(len(rows), 'list')} could not be refreshed; what was fetched before is kept.",
+            f"{failed} of {plural(len(rows), 'list')} could not be refreshed; their last versions are kept.",
             err=True,
         )
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""`traffic backup`: a copy of a lake that can take its place."""
+"""`traffic backup`: a complete copy of a lake."""
 
 from contextlib import closing
 from pathlib import Path
@@ -16,15 +16,18 @@ if TYPE_CHECKING:
 
 def backup(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="a folder that does not exist yet; it appears when it is complete")
+        Path,
+        typer.Argument(
+            metavar="DIR", help="folder to create; it must not exist, and appears only when the copy is complete"
+        ),
     ],
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Copy the lake as it is at one moment, while imports, compaction and queries go on.
+    """Copy a consistent snapshot of the lake. Imports, compaction and queries may continue meanwhile.
 
-    Every file is compared with what was written while it is copied. Visits, links, keys, lists of addresses and
-    notes of rejected lines are in the copy; the salts of visitor hashes never are. Erasing does not reach into
-    backups: delete those that still hold what was erased.
+    The checksum of every file is verified while it is copied. The copy contains visits, links, API keys, IP lists
+    and rejected lines, but never the salts of visitor hashes. `traffic erase` does not change backups: delete those
+    that still contain erased visits.
 
     To restore a lake: stop the server, move the damaged lake away, copy the backup to where it was
     (cp -a DIR data/lake), run `traffic verify`, start the server. To restore a single file that `traffic verify`
@@ -37,13 +40,13 @@ def backup(
     opened = Lake(lake)
     with closing(opened.manifest):
         copied = _copied(opened, folder)
-    pending = f" and {copied.pending:,} that wait for a file" if copied.pending else ""
+    pending = f" and {copied.pending:,} not yet in a file" if copied.pending else ""
     visits = f"{plural(copied.visits, 'visit')}{pending}"
     typer.echo(f"{folder}: {plural(copied.files, 'file')} with {visits} ({decimal(copied.size)}).", err=True)
 
 
 def _copied(lake: Lake, folder: Path) -> "BackupResult":
-    """Copy under a progress bar."""
+    """Copy with a progress bar."""
     from data.maintenance.backup import back_up
 
     with progress_bar(messages(), "Copying", is_bytes=True) as progress:

@@ -1,4 +1,4 @@
-"""`traffic classify`: who made a request, and why the answer is that."""
+"""`traffic classify`: classifies requests, and explains which rules matched."""
 
 import json
 import sys
@@ -22,7 +22,7 @@ KEYS: Final = ("user_agent", "referrer", "url", "ip")
 
 
 class _ClassificationRules(NamedTuple):
-    """What classifies: the rules, and the lists of addresses of the lake, if there is one."""
+    """The classifier, and the verifier with the IP lists of the lake, if there is a lake."""
 
     classifier: "Classifier"
     verifier: "Verifier"
@@ -34,15 +34,15 @@ def classify(
     ] = None,
     referrer: Annotated[str, typer.Option(help="Referer header")] = "",
     url: Annotated[str, typer.Option(help="the request: a URL, or a path with its query")] = "",
-    ip: Annotated[str, typer.Option(help="the client's address; it is checked and not stored")] = "",
+    ip: Annotated[str, typer.Option(help="the client's IP address; used for verification only, not stored")] = "",
     jsonl: Annotated[
-        str, typer.Option(help="a file (- for stdin) of one JSON object a line with any of these as keys")
+        str, typer.Option(help="file (- for stdin) with one JSON object per line, with any of these options as keys")
     ] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Tell who made a GET request, and which rules say so; or, with --jsonl, one JSON object out for each line in.
+    """Classify a GET request and print which rules matched; or, with --jsonl, print one JSON object per input line.
 
-    An --ip is held against the lists that `traffic agents refresh` has put into the lake.
+    The --ip is checked against the IP lists that `traffic agents refresh` stored in the lake.
 
     Example: traffic classify --user-agent "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
     """
@@ -76,17 +76,17 @@ def _request(fields: dict[str, str]) -> "Request":
 
 
 def _classification(fields: dict[str, str], rules: _ClassificationRules) -> "Classification":
-    says = rules.classifier.classify(_request(fields))
-    return rules.verifier.verify(says, fields["ip"], datetime.now(UTC).date()) if fields["ip"] else says
+    claimed = rules.classifier.classify(_request(fields))
+    return rules.verifier.verify(claimed, fields["ip"], datetime.now(UTC).date()) if fields["ip"] else claimed
 
 
 def _explain(fields: dict[str, str], rules: _ClassificationRules) -> None:
-    """Print who it is, what the address says, and every rule that the request meets."""
+    """Print the classification of a request, the result of the IP verification, and every rule that matches."""
     from rich.table import Table
 
-    says = _classification(fields, rules)
+    classification = _classification(fields, rules)
     table = Table(show_header=False, box=None, pad_edge=False)
-    for name, value in says._asdict().items():
+    for name, value in classification._asdict().items():
         table.add_row(name, printable(value or ""))
     table.add_row("", "")
     match, *others = rules.classifier.matches(_request(fields))
@@ -94,18 +94,20 @@ def _explain(fields: dict[str, str], rules: _ClassificationRules) -> None:
     if fields["ip"]:
         verdict = rules.verifier.verdict(match.classification.agent, fields["ip"], datetime.now(UTC).date())
         table.add_row("address", printable(verdict.reason))
-    for way in rules.verifier.verification_methods(match.classification.agent):
-        table.add_row("to verify", way)
+    for method in rules.verifier.verification_methods(match.classification.agent):
+        table.add_row("to verify", method)
     for other in others:
-        says = other.classification
-        what = says.agent or says.ai_source or says.agent_kind or ""
-        table.add_row("else", f"{says.bot_category} {what}".rstrip() + f": {other.rule}  {other.evidence}".rstrip())
+        alternative = other.classification
+        name = alternative.agent or alternative.ai_source or alternative.agent_kind or ""
+        table.add_row(
+            "else", f"{alternative.bot_category} {name}".rstrip() + f": {other.rule}  {other.evidence}".rstrip()
+        )
     table.add_row("rules", rules.classifier.rules_version)
     console().print(table)
 
 
 def _classify_lines(name: str, rules: _ClassificationRules) -> None:
-    """Answer every line in its order; one that is no request with an error. Raises BadInput when there was one."""
+    """Print one result per line, in order; an error object for an invalid line. Raises BadInput if there was one."""
     import orjson
 
     failed = 0
@@ -117,7 +119,7 @@ def _classify_lines(name: str, rules: _ClassificationRules) -> None:
             answer = {"line": number, **answer}
         output.write(orjson.dumps(answer) + b"\n")
         if name == "-":
-            output.flush()  # whoever writes to us may wait for each answer
+            output.flush()  # the writer of stdin may wait for each result
     output.flush()
     if failed:
         raise BadInput(
@@ -144,14 +146,14 @@ def _answer(line: bytes, rules: _ClassificationRules) -> dict[str, Any]:
 
 
 def _parse_line(line: bytes) -> dict[str, str]:
-    """The texts of one line; what is missing or null is ''. Raises BadInput."""
+    """The strings in one line by key; "" for a missing or null one. Raises BadInput."""
     try:
-        found = json.loads(line.strip())  # the standard library's, as it takes lone surrogates
+        parsed = json.loads(line.strip())  # the standard library, because it accepts lone surrogates
     except (ValueError, RecursionError) as error:
         raise BadInput(f"not valid JSON: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise BadInput(f"not a JSON object with any of the keys {', '.join(KEYS)}")
-    return {key: _text(key, found.get(key)) for key in KEYS}
+    return {key: _text(key, parsed.get(key)) for key in KEYS}
 
 
 def _text(key: str, value: object) -> str:

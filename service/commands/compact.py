@@ -1,4 +1,4 @@
-"""`traffic compact`: few files instead of many."""
+"""`traffic compact`: merges files and builds rollups."""
 
 import typer
 
@@ -8,10 +8,10 @@ from service.commands.printing import messages, plural, progress_bar
 
 
 def compact(lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Merge the files of each past day into one, those of today when they are many, and count past days ahead.
+    """Merge the files of each past day into one, and those of today if they are many, and build rollups of past days.
 
-    Answers stay the same, and come faster. A running server does this by itself. What was replaced is deleted a day
-    later, when nobody reads it any more.
+    This makes queries faster and does not change their results. A running server does it in the background. Replaced
+    files are deleted a day later, when no query reads them any more.
 
     Example: traffic compact
     """

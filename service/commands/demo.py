@@ -1,4 +1,4 @@
-"""`traffic demo`: from nothing to a served, populated API in a throwaway lake."""
+"""`traffic demo`: serves generated sample traffic from a temporary lake."""
 
 import tempfile
 from datetime import UTC, datetime, timedelta
@@ -26,10 +26,10 @@ ai_referral = 0.4
 
 
 def demo(
-    port: Annotated[int, typer.Option(help="port to serve on; a free one is taken when it is in use")] = 8000,
-    visits: Annotated[int, typer.Option(help="how many visits to make up")] = VISITS,
+    port: Annotated[int, typer.Option(help="port to serve on; if it is in use, a free one is chosen")] = 8000,
+    visits: Annotated[int, typer.Option(help="number of visits to generate")] = VISITS,
 ) -> None:
-    """Make up a sample of traffic, import it into a throwaway lake and serve it: organization demo, key included.
+    """Generate sample traffic, import it into a temporary lake and serve it, with the organization demo and an API key.
 
     Example: traffic demo
     """
@@ -50,16 +50,16 @@ def _run(folder: Path, port: int, visits: int) -> None:
         listener = listen("127.0.0.1", port)
     except BadInput:
         listener = listen("127.0.0.1", 0)
-    chosen = {"lake": str(lake.root), "values": str(folder / "values.toml")}
-    settings = read_settings({setting(name).variable: value for name, value in chosen.items()})
+    values = {"lake": str(lake.root), "values": str(folder / "values.toml")}
+    settings = read_settings({setting(name).variable: value for name, value in values.items()})
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
 
     def ready() -> None:
-        console.print(f"Serving at {address}  (Ctrl-C stops and throws the sample away). Try:\n")
+        console.print(f"Serving at {address}  (Ctrl-C stops and deletes the sample). Try:\n")
         print(f'curl -H "Authorization: Bearer {key}" "{address}/analytics/traffic-overview?range=30d"', flush=True)
 
     serve_on(create_app(settings), listener, ready)
-    console.print("\nStopped; the sample is gone.")
+    console.print("\nStopped; the sample is deleted.")
 
 
 def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
@@ -68,12 +68,12 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
     from data.store.links import import_links
 
     now = datetime.now(UTC)
-    sample = Sample(visits, now.date() - timedelta(days=1), DAYS)  # nobody has come later today
-    with console.status(f"Making up {plural(visits, 'visit')} of {DAYS} days …"):
+    sample = Sample(visits, now.date() - timedelta(days=1), DAYS)  # until yesterday, so that no visit is in the future
+    with console.status(f"Generating {plural(visits, 'visit')} on {DAYS} days …"):
         sample.write(folder / "access.log")
         sample.write_links(folder / "links.csv")
         (folder / "values.toml").write_text(_VALUES, "utf-8")
     with console.status("Importing them as a log …"):
         summary = Importer(lake).run(folder / "access.log", Options("demo"))
         import_links(lake, "demo", folder / "links.csv", now)
-    console.print(f"{plural(summary.visits, 'made-up visit')} imported, {summary.first_day} to {summary.last_day}.")
+    console.print(f"{plural(summary.visits, 'generated visit')} imported, {summary.first_day} to {summary.last_day}.")

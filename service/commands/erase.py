@@ -1,4 +1,4 @@
-"""`traffic erase`: visits of one organization, for good."""
+"""`traffic erase`: deletes visits of one organization permanently."""
 
 import re
 import sys
@@ -37,14 +37,14 @@ def erase(
     before: Annotated[str | None, typer.Option(help="only visits of UTC days before this one, YYYY-MM-DD")] = None,
     visitor: Annotated[str | None, typer.Option(help="only visits with this hash, decimal or 0x…")] = None,
     everything: Annotated[bool, typer.Option("--all", help="every visit of the organization")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="tell what would go, but change nothing")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="do not ask")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="show what would be deleted, but change nothing")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="delete without asking")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Delete the visits that meet every criterion given, and print a receipt as JSON.
+    """Delete the visits that match all given criteria, and print a receipt as JSON.
 
-    They stop counting at once, in a running server too; some seconds later nothing of them is left in the lake.
-    The logs they came from stay imported: they do not come back.
+    They stop counting at once, also in a running server; some seconds later their files are deleted, too. Their logs
+    still count as imported, so importing them again does not restore the visits.
 
     Example: traffic erase --org acme --domain old.example --before 2026-01-01 --dry-run
     """
@@ -52,7 +52,7 @@ def erase(
 
     criteria = _criteria(short_code, domain, before, visitor, everything)
     if not (dry_run or yes or _can_ask()):
-        raise BadInput("there is nobody to ask here: add --yes to delete, or --dry-run to see what would go.")
+        raise BadInput("there is no terminal to ask for confirmation: use --yes to delete, or --dry-run for a preview.")
     opened = _open(lake, organization)
     terminal = messages()
     eraser = Eraser(opened)
@@ -68,7 +68,7 @@ def erase(
 
 
 def finish(terminal: "Console", lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
-    """Delete what ended, once nobody can be reading it. Raises StillRead."""
+    """Delete replaced files once no query can be reading them, and truncate the manifest's WAL. Raises FilesInUse."""
     from data.maintenance.erasure import GRACE, FilesInUse, delete_files, truncate_wal
 
     if dead:
@@ -78,11 +78,9 @@ def finish(terminal: "Console", lake: Lake, dead: Collection[str], ended_at: dat
         if truncate_wal(lake):
             return
         if not second:
-            terminal.print(
-                "The files are deleted; waiting for somebody who reads in manifest.sqlite, as a backup does."
-            )
+            terminal.print("The files are deleted; waiting for a process that reads manifest.sqlite, such as a backup.")
         time.sleep(1)
-    raise FilesInUse("the files are deleted, but somebody reads in manifest.sqlite; end that and run this again.")
+    raise FilesInUse("the files are deleted, but a process still reads manifest.sqlite; stop it and run this again.")
 
 
 def _wait(terminal: "Console", seconds: int) -> None:
@@ -96,18 +94,18 @@ def _wait(terminal: "Console", seconds: int) -> None:
 def _criteria(
     short_code: str | None, domain: str | None, before: str | None, visitor: str | None, everything: bool
 ) -> "Criteria":
-    """What the flags say is to go. Raises BadInput."""
+    """The criteria given by the flags. Raises BadInput."""
     from data.maintenance.erasure import Criteria
 
     flags = {"--short-code": short_code, "--domain": domain, "--before": before, "--visitor": visitor}
     given = [name for name, value in flags.items() if value is not None]
     for name in given:
-        if not flags[name]:  # a variable that was not set would widen what goes
+        if not flags[name]:  # such as an unset shell variable, which would delete more than intended
             raise BadInput(f"{name} is empty.")
     if everything and given:
         raise BadInput(f"--all means every visit; remove --all or {' and '.join(given)}.")
     if not everything and not given:
-        raise BadInput(f"say what is to be deleted: {', '.join(flags)}, or --all.")
+        raise BadInput(f"choose what to delete: {', '.join(flags)}, or --all.")
     return Criteria(
         short_code, domain, None if visitor is None else _visitor(visitor), None if before is None else _day(before)
     )
@@ -154,8 +152,8 @@ def _summary(erased: "ErasureResult") -> str:
 
 def _ask(planned: "ErasureResult") -> None:
     files = plural(len(planned.before), "file")
-    typer.echo(f"{_summary(planned)} would be deleted, in {files}. There is no way back.", err=True)
-    typer.echo("Delete them? [y/N] ", nl=False, err=True)  # typer's own question would leave a space on stdout
+    typer.echo(f"{_summary(planned)} would be deleted, in {files}. This cannot be undone.", err=True)
+    typer.echo("Delete them? [y/N] ", nl=False, err=True)  # typer.confirm would write a space to stdout
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise typer.Abort
 
@@ -179,7 +177,7 @@ def _print_receipt(erased: "ErasureResult", erased_at: datetime | None) -> None:
 def _criteria_of(criteria: "Criteria") -> dict[str, Any]:
     given = {name: value for name, value in criteria._asdict().items() if value is not None}
     if "visitor" in given:
-        given["visitor"] = str(given["visitor"])  # a number of 64 bits is more than JSON's readers hold
+        given["visitor"] = str(given["visitor"])  # many JSON readers do not support 64-bit integers
     return given or {"all": True}
 
 

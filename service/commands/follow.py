@@ -1,4 +1,4 @@
-"""`traffic follow`: a log that grows, into the lake as it grows."""
+"""`traffic follow`: imports a growing log continuously."""
 
 import os
 import select
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from data.ingest.follower import Follower, FollowTotals
 
 STATUS_INTERVAL_SECONDS: Final = 60
-"""Where nobody looks at a terminal, so often at most a line says what landed."""
+"""Minimum time between two status lines when stderr is not a terminal."""
 
 
 def follow(
@@ -42,18 +42,18 @@ def follow(
     nginx_log_format: NginxLogFormatOption = "",
     columns: ColumnsOption = "",
     short_code_pattern: Annotated[str, flag("short_code_pattern")] = SHORT_CODE_PATTERN,
-    every: Annotated[float, typer.Option(min=0.01, help="seconds between two looks at the log")] = 10,
+    every: Annotated[float, typer.Option(min=0.01, help="seconds between two reads of the log")] = 10,
     geoip: Annotated[str, flag("geoip")] = setting("geoip").default,
     trusted_proxies: Annotated[str, flag("trusted_proxies")] = setting("trusted_proxies").default,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Import a log from its beginning, then line by line what is added to it, until Ctrl-C or SIGTERM.
+    """Import a log from its beginning, then each line that is added to it, until Ctrl-C or SIGTERM.
 
-    Every finished line lands once, however often this is stopped, killed and started again, and whatever of the log
-    is imported beside; the README names two ways of rotating of which that is not true. The log may be rotated:
-    renamed, or copied and truncated. What was rotated since it was last followed or imported, as access.log.1 or
-    access.log.2.gz beside it, is caught up; older files are left alone. A long log takes a while at first: a bar
-    shows how far it is, and what has landed counts already.
+    Every complete line is imported exactly once, even if the command is killed and restarted or the log is also
+    imported with `traffic import`. The log may be rotated, by renaming or by copying and truncating; data/README.md
+    describes two kinds of rotation that can lose or repeat lines. Files that were rotated since the last run, such as
+    access.log.1 or access.log.2.gz in the same folder, are imported first; older ones are ignored. The first run over
+    a long log takes a while: a bar shows the progress, and imported visits count at once.
 
     Example: traffic follow /var/log/nginx/access.log --org acme --domain go.example.com
     """
@@ -76,13 +76,13 @@ def follow(
 
 
 def _follow(follower: "Follower", status: "_Status", every: float) -> None:
-    """Let it tick until a signal comes; then once more, so that nothing finished is left for the next start."""
+    """Read the log every `every` seconds until a signal arrives; then once more, to import the last complete lines."""
     with _stopping(follower) as wakeup_pipe:
         while True:
-            is_last = follower.is_stopping  # a signal during a tick ends that one early: another follows
+            is_last = follower.is_stopping  # a signal during a tick ends it early, so one more follows
             follower.tick()
             status.show(follower.totals, follower.totals.position, follower.totals.size)
-            status.say(follower.totals)
+            status.report(follower.totals)
             if is_last:
                 return
             select.select([wakeup_pipe], [], [], every)
@@ -90,12 +90,12 @@ def _follow(follower: "Follower", status: "_Status", every: float) -> None:
 
 @contextmanager
 def _stopping(follower: "Follower") -> Iterator[int]:
-    """Let SIGINT and SIGTERM stop a follower; the second one ends the process as ever.
+    """Let the first SIGINT or SIGTERM stop the follower; a second one has its usual effect.
 
-    What is given can be read from once a signal came.
+    Yields a file descriptor that becomes readable when a signal arrives.
     """
     reader, writer = os.pipe()
-    os.set_blocking(writer, False)  # the interpreter insists
+    os.set_blocking(writer, False)  # required by signal.set_wakeup_fd
 
     def stop(number: int, _: FrameType | None) -> None:
         follower.is_stopping = True
@@ -116,7 +116,7 @@ def _stopping(follower: "Follower") -> Iterator[int]:
 
 
 class _Status:
-    """What a person is told while it runs: one line that stays, or a line now and then where it goes to a file."""
+    """Shows progress: a bar on a terminal, otherwise a line from time to time."""
 
     def __init__(self, console: "Console", log: Path) -> None:
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
@@ -131,13 +131,13 @@ class _Status:
         self._reported_at = -float(STATUS_INTERVAL_SECONDS)
 
     def show(self, landed: "FollowTotals", done: int, total: int) -> None:
-        """Show on a terminal how far the log is read."""
+        """Update the bar, on a terminal."""
         last = f", last {landed.last_visit_at:%Y-%m-%d %H:%M:%S}" if landed.last_visit_at else ""
         text = f"{self._log.name}: {plural(landed.visits, 'visit')}{last}"
         self.bar.update(self._task, completed=done, total=total, description=text, refresh=True)
 
-    def say(self, landed: "FollowTotals") -> None:
-        """Say what landed where it is no terminal, when that has not been for a while."""
+    def report(self, landed: "FollowTotals") -> None:
+        """Print what was imported, if stderr is not a terminal and the last line is old enough."""
         now = time.monotonic()
         if (
             not self._console.is_terminal

@@ -1,4 +1,4 @@
-"""`traffic import`: access logs into the lake."""
+"""`traffic import`: imports access logs into the lake."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
     from data.ingest.importer import Importer, Options, Summary
     from data.rules.geoip import CountryDatabase
 
-DomainOption = Annotated[str, typer.Option(help="domain of the lines that name none")]
+DomainOption = Annotated[str, typer.Option(help="domain of lines that contain none")]
 FormatOption = Annotated[
     str,
     typer.Option(
         "--format",
-        help=f"auto, or one of {', '.join(FORMATS)}; of a Parquet file: ndjson",
+        help=f"auto, or one of {', '.join(FORMATS)}; for Parquet files: ndjson",
     ),
 ]
 NginxLogFormatOption = Annotated[
     str,
     typer.Option(
         "--log-format",
-        help="what nginx's log_format says: "
+        help="the log_format of nginx: "
         """'$remote_addr [$time_local] "$request" $status "$http_referer" "$http_user_agent"'""",
     ),
 ]
 ColumnsOption = Annotated[
     str,
     typer.Option(
-        help="what ndjson, csv and Parquet call ours (time, ip, method, url or domain and path, status, "
-        "user_agent, referrer, country): time=ts,ip=client.address"
+        help="names of our fields (time, ip, method, url or domain and path, status, user_agent, referrer, "
+        "country) in ndjson, csv or Parquet: time=ts,ip=client.address"
     ),
 ]
 
@@ -56,7 +56,7 @@ def import_logs(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="read and classify, but change nothing")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Import access logs. A log imported before changes nothing; of a log that has grown only the new lines land.
+    """Import access logs. A log that was imported before is skipped; of a log that has grown only new lines are added.
 
     Example: traffic import /var/log/nginx/access.log* --org acme --domain go.example.com
     """
@@ -76,7 +76,7 @@ def import_logs(
 def options_of(
     organization: str, domain: str, log_format: str, nginx_log_format: str, columns: str, short_code_pattern: str
 ) -> "Options":
-    """How the flags say that lines are to be understood. Raises BadInput."""
+    """The import options given by the flags. Raises BadInput."""
     from data.ingest.importer import Options
     from data.logs.formats import columns_from, parse_nginx_log_format
 
@@ -88,18 +88,18 @@ def options_of(
 
 
 def countries_of(console: "Console", geoip: str) -> "CountryDatabase | None":
-    """The database of countries, if there is one that can be read: visits count without countries too."""
+    """The country database, or None with a message if it cannot be read: imports work without countries."""
     from data.rules.geoip import CountryDatabase
 
     try:
         return CountryDatabase(Path(geoip)) if geoip else None
     except BadInput as error:
-        console.print(f"traffic: {error}; countries stay unknown where the log names none.")
+        console.print(f"traffic: {error}; countries are unknown unless the log contains them.")
         return None
 
 
 def _import(console: "Console", importer: "Importer", file: Path, options: "Options", dry_run: bool) -> "Summary":
-    """Import one file under a progress bar and tell what that did."""
+    """Import one file with a progress bar and print the summary."""
     with progress_bar(console, file.name) as progress:
         summary = importer.run(file, options, dry_run, progress)
     _report(console.print, file, summary, dry_run)
@@ -107,7 +107,7 @@ def _import(console: "Console", importer: "Importer", file: Path, options: "Opti
 
 
 def _report(write: Callable[[object], None], file: Path, summary: "Summary", dry_run: bool) -> None:
-    """Tell what an import did, in a few lines."""
+    """Print the summary of an import."""
     from rich.table import Table
 
     if summary.already_imported:

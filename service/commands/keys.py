@@ -1,4 +1,4 @@
-"""`traffic keys`: API keys, made once, shown once, revocable."""
+"""`traffic keys`: creates, lists and revokes API keys."""
 
 from typing import Annotated
 
@@ -9,27 +9,27 @@ from service.api_keys import ApiKeys
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 from service.commands.printing import console, printable
 
-app = typer.Typer(help="Make, list and revoke API keys.", rich_markup_mode=None)
+app = typer.Typer(help="Create, list and revoke API keys.", rich_markup_mode=None)
 
 
 @app.command()
 def create(
     organization: OrganizationOption,
-    name: Annotated[str, typer.Option(help="what the key is for, to tell it from others")],
+    name: Annotated[str, typer.Option(help="what the key is for")],
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Make a key and print it: the only time it can be seen.
+    """Create an API key and print it. It cannot be shown again.
 
     Example: traffic keys create --org acme --name dashboard
     """
     key = ApiKeys(Lake(lake, create=True)).create_key(organization, name)
-    typer.echo(f"A key of {organization}. It is shown this once; send it as Authorization: Bearer <key>.", err=True)
+    typer.echo(f"API key of {organization}. It is shown only once; send it as Authorization: Bearer <key>.", err=True)
     typer.echo(key)
 
 
 @app.command("list")
 def list_keys(lake: LakeOption = DEFAULT_LAKE) -> None:
-    """List every key by its first characters.
+    """List all API keys with their ids, which are their first characters.
 
     Example: traffic keys list
     """
@@ -48,7 +48,7 @@ def revoke(
     key_id: Annotated[str, typer.Argument(help="the key's id, as `traffic keys list` shows it")],
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Revoke a key: a running server refuses it within five seconds.
+    """Revoke an API key: a running server refuses it within five seconds.
 
     Example: traffic keys revoke tak_3fJ9xQ2b
     """

@@ -1,4 +1,4 @@
-"""`traffic links`: where each short code leads."""
+"""`traffic links`: imports and lists the target URLs of short codes."""
 
 import csv
 import sys
@@ -12,18 +12,18 @@ from data import Lake, check_organization
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 from service.commands.printing import plural
 
-app = typer.Typer(help="Say where short codes lead.", rich_markup_mode=None)
+app = typer.Typer(help="Import and list the target URLs of short codes.", rich_markup_mode=None)
 
 
 @app.command("import")
 def import_(
     file: Annotated[
-        Path, typer.Argument(help="CSV with the columns short_code, target_url, and if you like domain, created_at")
+        Path, typer.Argument(help="CSV with the columns short_code, target_url and optionally domain, created_at")
     ],
     organization: OrganizationOption,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Replace all links of an organization by those of a CSV file.
+    """Replace all links of an organization with those in a CSV file.
 
     Example: traffic links import links.csv --org acme
     """
@@ -35,7 +35,7 @@ def import_(
 
 @app.command("list")
 def list_links(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
-    """Print the links of an organization as CSV, as `traffic links import` reads it.
+    """Print the links of an organization as CSV, in the format of `traffic links import`.
 
     Example: traffic links list --org acme > links.csv
     """

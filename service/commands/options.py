@@ -1,4 +1,4 @@
-"""The flags that several commands share, made from the table of settings."""
+"""Flags that several commands share, generated from the table of settings."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,10 +8,10 @@ import typer
 from service.settings import setting
 
 
-def flag(name: str) -> Any:  # noqa: ANN401  # what typer.Option gives
-    """The flag of a setting."""
-    known = setting(name)
-    return typer.Option(f"--{name.replace('_', '-')}", envvar=known.variable, help=known.meaning, show_default=True)
+def flag(name: str) -> Any:  # noqa: ANN401  # as typer.Option
+    """The flag of a setting, which its environment variable sets too."""
+    one = setting(name)
+    return typer.Option(f"--{name.replace('_', '-')}", envvar=one.variable, help=one.meaning, show_default=True)
 
 
 LakeOption = Annotated[Path, flag("lake")]

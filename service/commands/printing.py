@@ -1,4 +1,4 @@
-"""Answers on a terminal or in a file: as a table, JSON, CSV or Parquet."""
+"""Output of commands: answers as a table, JSON, CSV or Parquet; consoles, progress bars and text formatting."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ FORMATS: Final = ("table", "json", "csv", "parquet")
 
 
 def select_part(answer: "Result", part: str) -> "Result":
-    """One member of an answer of several parts, or all of it when `part` is empty. Raises BadInput."""
+    """One member of an answer with several parts, or the whole answer if `part` is empty. Raises BadInput."""
     if not part:
         return answer
     parts = _parts(answer)
@@ -33,7 +33,7 @@ def select_part(answer: "Result", part: str) -> "Result":
 
 
 def print_answer(answer: "Result", output: str) -> None:
-    """Write an answer to stdout in one of FORMATS. Raises BadInput when it does not fit into that."""
+    """Write an answer to stdout in one of FORMATS. Raises BadInput if the format cannot represent it."""
     from service.encoding import encode
 
     if output == "table":
@@ -48,14 +48,14 @@ def print_answer(answer: "Result", output: str) -> None:
 
 
 def console() -> "Console":
-    """Standard output for tables; what is piped is not cut to a terminal's width."""
+    """A console on stdout, for tables. If stdout is piped, lines are not cut to a terminal's width."""
     from rich.console import Console
 
     return Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 10_000)
 
 
 def messages() -> "Console":
-    """Standard error, for what people read while a command runs."""
+    """A console on stderr, for messages and progress bars."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
@@ -63,9 +63,9 @@ def messages() -> "Console":
 
 @contextmanager
 def progress_bar(terminal: "Console", text: str, is_bytes: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """A bar that is gone when the work is done; what is given is called with what is done so far and all there is.
+    """Show a progress bar while in this context. Yields a function to call with the completed and the total amount.
 
-    Nothing is shown where the console is no terminal.
+    Shows nothing if the console is not a terminal.
     """
     from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -77,7 +77,7 @@ def progress_bar(terminal: "Console", text: str, is_bytes: bool = False) -> Iter
 
 
 def printable(text: str) -> str:
-    """A visitor's words without the control characters that a terminal would obey."""
+    """Untrusted text with control characters replaced, so that it cannot control the terminal."""
     return _CONTROLS.sub("\ufffd", text)
 
 

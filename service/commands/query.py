@@ -1,4 +1,4 @@
-"""`traffic query` and `traffic views`: the answers of the API, and their relations, without a server."""
+"""`traffic query` and `traffic views`: the answers of the API and their relations, without a server."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ EndOption = Annotated[str, typer.Option(help="last day, YYYY-MM-DD, with --start
 ShortCodeOption = Annotated[str, typer.Option(help="only visits to this short code")]
 TargetOption = Annotated[str, typer.Option(help="only visits to the link to this URL")]
 DomainOption = Annotated[str, typer.Option(help="only visits to this domain")]
-TypeOption = Annotated[str, typer.Option(help="of bot-traffic: only this kind")]
+TypeOption = Annotated[str, typer.Option(help="only this category or group; for bot-traffic only")]
 ValuesOption = Annotated[str, flag("values")]
 
 
@@ -36,11 +36,11 @@ def query(
     domain: DomainOption = "",
     traffic_type: TypeOption = "",
     output: Annotated[str, typer.Option("--format", help="table, json, csv or parquet")] = "table",
-    part: Annotated[str, typer.Option(help="one member of an answer of several parts")] = "",
+    part: Annotated[str, typer.Option(help="print only this member of an answer with several parts")] = "",
     values: ValuesOption = setting("values").default,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Print an answer: the same rows as GET /analytics/NAME, and with --format json the same bytes.
+    """Print an answer, with the same rows as GET /analytics/NAME; with --format json the bytes are identical.
 
     Example: traffic query top-links --org acme --range 90d --format csv
     """
@@ -71,7 +71,7 @@ def views(
     values: ValuesOption = setting("values").default,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Print SQL that gives DuckDB's own shell the same relations, so that templates run there unchanged.
+    """Print a SQL script that defines the same relations in DuckDB's own shell, so that templates run there unchanged.
 
     Example: traffic views --org acme > acme.sql; duckdb -init acme.sql; then .read queries/templates/devices.sql
     """
@@ -91,7 +91,7 @@ def _entry(name: str) -> "Entry | None":
     if name in ENTRIES:
         return ENTRIES[name]
     if name == CACHE_STATS.name:
-        raise BadInput("cache-stats describes a running server: ask it with GET /analytics/cache-stats.")
+        raise BadInput("cache-stats describes a running server: use GET /analytics/cache-stats.")
     if name.endswith(".sql"):
         return None
     raise BadInput(f"there is no endpoint {name!r}; use one of {', '.join(ENTRIES)}, or a .sql file.")

@@ -1,4 +1,4 @@
-"""`traffic reclassify`: history under today's rules."""
+"""`traffic reclassify`: classifies stored visits again with the current rules."""
 
 from typing import Annotated
 
@@ -14,9 +14,10 @@ def reclassify(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="show what would change, but change nothing")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Classify visits anew whose rules have changed since, day by day, and show what moved from where to where.
+    """Classify stored visits again whose rules have changed, day by day, and show how many changed category.
 
-    What needed the client's address stays as it was. Stopped half-way, it goes on where it stopped when run again.
+    Results of IP verification are kept, because addresses are not stored. If it is interrupted, run it again to
+    continue.
 
     Example: traffic reclassify --dry-run
     """
@@ -38,9 +39,9 @@ def reclassify(
         table.add_row(move.before, after, f"{agents.total():,}", printable(example or "(none)"))
     if changes.moves:
         console().print(table)
-    verb = "would be classified anew" if dry_run else "classified anew"
+    verb = "would be reclassified" if dry_run else "reclassified"
     typer.echo(
         f"{changes.rewritten:,} of {plural(changes.visits, 'visit')} in {plural(changes.partitions, 'day')} {verb}; "
-        f"{changes.changed:,} of them come out differently.",
+        f"{changes.changed:,} of them with a different result.",
         err=True,
     )

@@ -1,4 +1,4 @@
-"""`traffic retain`: the days that are too old to be kept, of every organization."""
+"""`traffic retain`: deletes visits of all organizations that are older than the retention period."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -15,11 +15,13 @@ _DAYS = setting("retention_days")
 
 
 def retain(
-    days: Annotated[str, typer.Option(envvar=_DAYS.variable, help="days that visits are kept")] = _DAYS.default,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="show what would go, but change nothing")] = False,
+    days: Annotated[
+        str, typer.Option(envvar=_DAYS.variable, help="days after which visits are deleted")
+    ] = _DAYS.default,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="show what would be deleted, but change nothing")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Delete the visits of every organization that are older than some days, day by day (UTC).
+    """Delete the visits of all organizations that are older than a number of days (UTC).
 
     A server whose TRAFFIC_RETENTION_DAYS is set does this itself.
 
@@ -29,11 +31,11 @@ def retain(
 
     from data.maintenance.retention import apply_retention
 
-    kept = parse_retention_days(days.strip())
-    if kept is None:
-        raise BadInput(f"say how many days visits are kept: --days, or {_DAYS.variable}.")
+    retention_days = parse_retention_days(days.strip())
+    if retention_days is None:
+        raise BadInput(f"set the number of days with --days or {_DAYS.variable}.")
     opened = Lake(lake)
-    retained = apply_retention(opened, kept, datetime.now(UTC), dry_run)
+    retained = apply_retention(opened, retention_days, datetime.now(UTC), dry_run)
     ended_at = datetime.now(UTC)
     table = Table("organization", "days", "visits", "files", box=None)
     for ended in retained.ended:

@@ -1,4 +1,4 @@
-"""`traffic serve`: the API over a lake."""
+"""`traffic serve`: serves the API over a lake."""
 
 import logging
 import os
@@ -15,9 +15,9 @@ def serve(
     base_path: Annotated[str, flag("base_path")] = setting("base_path").default,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Serve the API. The other settings are environment variables; the README lists them.
+    """Serve the API. All other settings are environment variables; service/README.md lists them.
 
-    The log, a JSON object for each request and each trouble, goes to stdout.
+    The log goes to stdout, as one JSON object for each request and each problem.
 
     Example: TRAFFIC_TRUSTED_PROXIES=127.0.0.1 traffic serve --port 8080 --base-path /v1
     """
@@ -32,7 +32,7 @@ def serve(
     logging.getLogger().addHandler(LogHandler(log))
     app = create_app(settings, log=log)
     name = f"[{settings.host}]" if ":" in settings.host else settings.host
-    place = f"http://{name}:{listener.getsockname()[1]}{settings.base_path}/"
+    url = f"http://{name}:{listener.getsockname()[1]}{settings.base_path}/"
     monitor = None
     if settings.monitor_port is not None:
         monitor = app.monitor, listen("127.0.0.1", settings.monitor_port)
@@ -41,7 +41,7 @@ def serve(
         serve_on(
             app,
             listener,
-            lambda: print(f"Serving {settings.lake} at {place}  (Ctrl-C stops)", file=sys.stderr, flush=True),
+            lambda: print(f"Serving {settings.lake} at {url}  (Ctrl-C stops)", file=sys.stderr, flush=True),
             monitor,
         )
     finally:

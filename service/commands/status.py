@@ -1,4 +1,4 @@
-"""`traffic status`: what a lake holds and how it is kept."""
+"""`traffic status`: prints the contents and the state of a lake."""
 
 from contextlib import closing
 from dataclasses import asdict
@@ -22,7 +22,7 @@ def status(
     output: Annotated[str, typer.Option("--format", help="table or json")] = "table",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Print what each organization has in the lake, what waits, and when files were last looked at.
+    """Print the files and visits of each organization, pending visits, and when files were last checked.
 
     Example: traffic status --format json
     """
@@ -48,7 +48,7 @@ def _print_json(lake: Lake, status: "LakeStatus") -> None:
 
 
 def _print_holdings(status: "LakeStatus", now: datetime) -> None:
-    """One line for each organization and one for all of them."""
+    """Print a table with one line for each organization, and the total."""
     from rich.filesize import decimal
     from rich.table import Table
 
@@ -93,7 +93,7 @@ def _pending(holding: "OrganizationStatus", now: datetime) -> str:
 
 
 def _age(moment: datetime | None, now: datetime) -> str:
-    """How long ago something was, in the largest unit of which it was two or more."""
+    """How long ago a moment was, in the largest unit that gives at least 2."""
     if moment is None:
         return "never"
     seconds = max(0, int((now - moment).total_seconds()))

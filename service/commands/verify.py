@@ -1,4 +1,4 @@
-"""`traffic verify`: whether a lake is still what was written."""
+"""`traffic verify`: checks a lake for damaged files."""
 
 from contextlib import closing
 from pathlib import Path
@@ -18,10 +18,10 @@ def verify(
     organization: Annotated[str, typer.Option("--org", help="only this organization; without it, all of them")] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Read every file that counts and compare it with what was written; look at links and databases, too.
+    """Verify the checksum of every live file, and check links and databases, too.
 
-    Each damaged file is named on a line of its own, with what is wrong; then the exit code is 1. Imports and
-    queries may go on meanwhile.
+    Prints one line for each damaged file, with what is wrong; the exit code is then 1. Imports and queries may
+    continue meanwhile.
 
     Example: traffic verify --org acme
     """
@@ -38,7 +38,7 @@ def verify(
 
 
 def _open(lake: Path) -> Lake:
-    """Open the lake; a manifest that cannot be opened is named like any damaged file."""
+    """Open the lake. A manifest that cannot be opened is printed like any damaged file. Raises LakeDamaged."""
     try:
         return Lake(lake)
     except LakeDamaged as error:
@@ -53,7 +53,7 @@ def _is_known(lake: Lake, organization: str) -> bool:
 
 
 def _checked(lake: Lake, organization: str) -> "VerificationResult":
-    """Check under a progress bar."""
+    """Check with a progress bar."""
     from data.maintenance.verification import verify_lake
 
     with progress_bar(messages(), "Verifying", is_bytes=True) as progress:
@@ -61,17 +61,17 @@ def _checked(lake: Lake, organization: str) -> "VerificationResult":
 
 
 def _print_summary(found: "VerificationResult") -> None:
-    """Sum up for people."""
+    """Print the summary to stderr."""
     from rich.filesize import decimal
 
     summary = f"{plural(found.files, 'file')} with {plural(found.visits, 'visit')} ({decimal(found.size)}) were checked"
     if found.is_manifest_damaged:
-        typer.echo(f"{summary}; without its manifest a lake is not whole: restore all of it from a backup.", err=True)
+        typer.echo(f"{summary}; without its manifest the lake is unusable: restore all of it from a backup.", err=True)
     elif found.findings:
         fix = "restore what is named above from a backup, each file at the same path"
         typer.echo(f"{summary}; {len(found.findings):,} are damaged: {fix}.", err=True)
     else:
-        typer.echo(f"{summary}: every one is what was written, links and databases are sound.", err=True)
+        typer.echo(f"{summary}: no damage found; links and databases are sound.", err=True)
     if found.orphans:
         files = plural(found.orphans, "visit file")
         typer.echo(f"{files} not in the manifest: no query reads them; only `traffic erase` deletes them.", err=True)

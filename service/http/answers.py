@@ -1,4 +1,4 @@
-"""From a Scope to the bytes of an answer: out of the cache, or computed by the Warehouse in a worker thread."""
+"""Answers as encoded JSON: from the cache, or computed by the Warehouse in a worker thread."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
@@ -15,13 +15,13 @@ _PARTS: Final = {
     name: [(b'"%s":' % member.encode(), part) for member, part in entry.members if part.name in ENDPOINTS]
     for name, entry in ENDPOINTS.items()
 }
-"""The parts of each answer that are answers of their own, with the encoded name of the member that each is."""
+"""For each entry: its parts that are cached under their own key, each with its encoded member name and a colon."""
 
 
 class Answers:
     """The answers of one lake as encoded JSON. Belongs to one event loop.
 
-    HTTP endpoints ask it, and whatever else runs in the same process may: `await answers.body(entry, scope)`.
+    Used by the HTTP endpoints, and usable from other code in the same process: `await answers.body(entry, scope)`.
     """
 
     def __init__(self, warehouse: Warehouse, cache: AnswerCache, workers: Workers) -> None:
@@ -30,11 +30,11 @@ class Answers:
         self._workers = workers
 
     async def body(self, entry: Entry, scope: Scope, receive: Receive | None = None) -> bytes:
-        """The answer of an entry of the catalogue within a scope, encoded as JSON.
+        """The answer of an entry of the catalog for a scope, encoded as JSON.
 
-        It is at most five minutes old, and rests on no visit that was erased or classified anew before the call.
-        Raises Overloaded, and what the Warehouse raises. With `receive`, the ASGI callable of the request that asks,
-        also ClientDisconnected as soon as its client disconnects.
+        It is at most five minutes old, and never older than the last erasure or reclassification. Raises Overloaded,
+        and what the Warehouse raises. With `receive`, the ASGI callable of the request, also raises
+        ClientDisconnected as soon as the client disconnects.
         """
         epoch = self._warehouse.epoch(scope.organization)
         body = self._cached(entry, scope, epoch)
@@ -50,7 +50,7 @@ class Answers:
         return self._cache.statistics(organization, list(ENDPOINTS), parts)
 
     def _cached(self, entry: Entry, scope: Scope, epoch: int) -> bytes | None:
-        """The answer if it is cached, or put together if all its parts are."""
+        """The cached answer, or one assembled from its parts if all of them are cached; otherwise None."""
         key = CacheKey.of(entry.name, scope, epoch)
         parts = _PARTS.get(entry.name)
         if not parts:
@@ -64,7 +64,7 @@ class Answers:
         return _object_of(members)
 
     async def _compute_answer(self, entry: Entry, scope: Scope, epoch: int) -> bytes:
-        """The answer with all that is missing of it computed. Equal answers that others wait for are shared."""
+        """Compute the answer, or those of its parts that are not cached. Concurrent calls share computations."""
         parts = _PARTS.get(entry.name)
         batch = QueryBatch(self._warehouse, self._workers, scope, shares_visits=bool(parts))
 
@@ -79,7 +79,7 @@ class Answers:
 
 
 async def _while_connected(answering: Coroutine[Any, Any, bytes], receive: Receive) -> bytes:
-    """The result of a coroutine, cancelled when the client disconnects first. Raises ClientDisconnected."""
+    """The result of a coroutine. If the client disconnects first, cancels it and raises ClientDisconnected."""
     answer, disconnect = asyncio.ensure_future(answering), asyncio.ensure_future(_disconnect(receive))
     try:
         await asyncio.wait({answer, disconnect}, return_when=asyncio.FIRST_COMPLETED)
@@ -94,11 +94,11 @@ async def _while_connected(answering: Coroutine[Any, Any, bytes], receive: Recei
 async def _disconnect(receive: Receive) -> None:
     """Wait until the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
-        pass  # the rest of a request that was understood already
+        pass  # ignore the rest of the body
 
 
 async def _all_of(coroutines: Sequence[Coroutine[Any, Any, bytes]]) -> list[bytes]:
-    """All results; once one has failed, the others are cancelled."""
+    """The results of all coroutines. If one fails, cancels the others and raises its error."""
     tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:
         return await asyncio.gather(*tasks)
@@ -108,5 +108,5 @@ async def _all_of(coroutines: Sequence[Coroutine[Any, Any, bytes]]) -> list[byte
 
 
 def _object_of(members: Iterable[bytes]) -> bytes:
-    """A JSON object of encoded members."""
+    """A JSON object; each member is encoded as `"name":value`."""
     return b"{" + b",".join(members) + b"}"

@@ -1,4 +1,4 @@
-"""Who is calling: one Authorization header, one token, one Caller or Unauthorized."""
+"""Authentication: from the Authorization header of a request to its Caller, or Unauthorized."""
 
 import time
 from collections import OrderedDict
@@ -21,33 +21,34 @@ LEEWAY_SECONDS: Final = 30
 REQUIRED_CLAIMS: Final = ("exp", "iat", "iss", "aud", "sub")
 TOKEN_TYPES: Final = ("jwt", "at+jwt", "application/at+jwt")
 MAX_CLAIM_LENGTH: Final = 255
-"""Characters of a claim that is kept: a subject, a role."""
+"""Maximum characters of the claims that are stored: subject and role."""
 MAX_TIMESTAMP: Final = 253_402_300_799
 """The last second of the year 9999."""
 TOKEN_CACHE_SECONDS: Final = 60
-"""How long a valid identity token is not verified again: that costs more than a cached answer."""
+"""How long a verified identity token is cached: verifying it costs more than a cached answer."""
 API_KEY_CACHE_SECONDS: Final = 2
-"""The same of an API key: how long one that was revoked, here or by another process, may still open."""
+"""How long a verified API key is cached: a revoked key is still accepted for this time."""
 MAX_REMEMBERED: Final = 4_096
+"""Authorization headers in the cache."""
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Whoever sent a valid token."""
+    """The authenticated sender of a request."""
 
     organization: str
     role: str
-    name: str  # for records: the `sub` of an identity token, the first characters of an API key
+    name: str  # the `sub` of an identity token, or the id of an API key
     is_key: bool
 
     @property
     def may_write(self) -> bool:
-        """Whether write endpoints answer this caller."""
+        """Whether this caller may use endpoints that write."""
         return self.role != "viewer"
 
     @property
     def may_manage_keys(self) -> bool:
-        """Whether this caller may make and revoke API keys: no key makes another."""
+        """Whether this caller may create and revoke API keys. An API key may not."""
         return self.may_write and not self.is_key
 
 
@@ -57,19 +58,19 @@ class Authenticator:
     def __init__(
         self,
         settings: Settings,
-        control: ApiKeys,
-        keys: JwksClient | None,
+        api_keys: ApiKeys,
+        jwks: JwksClient | None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
-        self._api_keys = control
-        self._jwks = keys
+        self._api_keys = api_keys
+        self._jwks = jwks
         self._clock = clock
         self._callers: OrderedDict[bytes, tuple[Caller, float, float, int]] = OrderedDict()
-        """Verified headers: the caller, until when by each of two clocks, by which generation of keys."""
+        """By header: caller, expiry by self._clock, expiry of the token by time.time(), generation of the key set."""
 
     def cached(self, headers: list[tuple[bytes, bytes]]) -> Caller | None:
-        """The caller of an Authorization header that was verified a moment ago; None when `authenticate` has to."""
+        """The caller of a recently verified Authorization header; None if it must be verified by `authenticate`."""
         header = None
         for name, value in headers:
             if name == b"authorization":
@@ -85,7 +86,7 @@ class Authenticator:
         return caller
 
     async def authenticate(self, headers: list[tuple[bytes, bytes]]) -> Caller:
-        """The caller whose token the request carries. Raises Unauthorized for anything but one valid Bearer token."""
+        """The caller of a request. Raises Unauthorized unless it has exactly one header with a valid Bearer token."""
         cached = self.cached(headers)
         if cached is not None:
             return cached
@@ -127,7 +128,7 @@ class Authenticator:
         return self._caller_from(claims), float(claims["exp"]), generation
 
     def _claims(self, token: str, key: jwt.PyJWK) -> dict[str, Any]:
-        """Verify a token by RFC 8725. Raises PyJWTError, ValueError, TypeError or OverflowError."""
+        """Verify a token as in RFC 8725. Raises PyJWTError, ValueError, TypeError or OverflowError."""
         verified = jwt.decode_complete(
             token,
             key.key,
@@ -139,11 +140,11 @@ class Authenticator:
         )
         claims: dict[str, Any] = verified["payload"]
         if str(verified["header"].get("typ", "JWT")).lower() not in TOKEN_TYPES:
-            raise ValueError("a token of another type")
+            raise ValueError("the typ of the token is not allowed")
         if not all(_is_valid_time(claims[name]) for name in ("exp", "iat", "nbf") if name in claims):
-            raise ValueError("a time that is none")
+            raise ValueError("a time claim is not a valid time")
         if not 0 < claims["exp"] - claims["iat"] <= self._settings.jwt_lifetime * 3_600:
-            raise ValueError("a token that lives too long")
+            raise ValueError("the lifetime of the token is too long")
         return claims
 
     def _caller_from(self, claims: dict[str, Any]) -> Caller:
@@ -157,7 +158,7 @@ class Authenticator:
 
 
 class AuthenticationMiddleware:
-    """Lets only callers pass, before any route is looked at; a few public paths excepted."""
+    """Authenticates every request before routing, except requests for `public` paths."""
 
     def __init__(
         self, app: ASGIApp, caller: Callable[[list[tuple[bytes, bytes]]], Any], public: frozenset[str]
@@ -167,7 +168,7 @@ class AuthenticationMiddleware:
         self._public = public
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 401, or what is to be told anyway, or pass the request on with its caller in the scope."""
+        """Pass the request on with scope["caller"] set, or answer 401, or the refusal in the scope."""
         if "refusal" in scope:
             await render(scope["refusal"])(scope, receive, send)
             return

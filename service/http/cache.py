@@ -1,4 +1,4 @@
-"""Encoded answers, kept for five minutes: equal requests at the same time share one computation."""
+"""Cache of encoded answers, for five minutes. Concurrent requests for the same answer share one computation."""
 
 import asyncio
 import time
@@ -15,36 +15,36 @@ from queries import Scope
 
 TTL_SECONDS: Final = 300
 MAX_BYTES: Final = 64 << 20
-_OVERHEAD_BYTES: Final = 512  # of an entry beside its body
+_OVERHEAD_BYTES: Final = 512  # estimated memory of an entry in addition to its body
 _FIELDS_OF: Final = attrgetter(*(field.name for field in fields(Scope)))
 
 
 class CacheKey(NamedTuple):
-    """What an answer is cached under. It changes with everything that the answer depends on, visits that land excepted.
+    """The key of a cached answer: everything that the answer depends on, except newly added visits.
 
-    The scope has its days resolved; the epoch rises when visits of the organization that had landed are changed.
+    The epoch rises when stored visits of the organization are changed or deleted.
     """
 
     name: str
     organization: str
     epoch: int
-    scope: tuple[object, ...]  # its fields' values: a tuple of these is found much faster than a dataclass
+    scope: tuple[object, ...]  # the field values of the Scope; hashing a tuple is much faster than a dataclass
 
     @classmethod
     def of(cls, name: str, scope: Scope, epoch: int = 0) -> Self:
-        """The key of an answer by its name, within a scope."""
+        """The key of the answer with this name for a scope."""
         return cls(name, scope.organization, epoch, _FIELDS_OF(scope))
 
 
 class CachedAnswer(NamedTuple):
-    """An answer, and when it was stored by the clock of its cache."""
+    """An encoded answer, and when it was stored by the clock of the cache."""
 
     body: bytes
     stored_at: float
 
 
 class _BoundedCache(TTLCache[CacheKey, CachedAnswer]):
-    """A TTLCache that reports every answer that it evicts to make room for another."""
+    """A TTLCache that calls `on_eviction` for every answer that it removes to make room for another."""
 
     def __init__(self, clock: Callable[[], float], on_eviction: Callable[[CacheKey], None]) -> None:
         super().__init__(MAX_BYTES, TTL_SECONDS, clock, lambda answer: len(answer.body) + _OVERHEAD_BYTES)
@@ -57,7 +57,7 @@ class _BoundedCache(TTLCache[CacheKey, CachedAnswer]):
 
 
 class AnswerCache:
-    """The answers of all organizations, within MAX_BYTES. Belongs to one event loop; nothing in it blocks."""
+    """The cached answers of all organizations, at most MAX_BYTES. Belongs to one event loop; never blocks."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -73,15 +73,15 @@ class AnswerCache:
     def get(self, key: CacheKey) -> bytes | None:
         """The cached answer, or None if there is none younger than TTL_SECONDS. Counts nothing."""
         try:
-            return self._answers[key].body  # `get` would look twice
+            return self._answers[key].body  # TTLCache.get would look it up twice
         except KeyError:
             return None
 
     async def get_or_compute(self, key: CacheKey, compute: Callable[[], Awaitable[bytes]]) -> bytes:
-        """The cached answer, else what `compute` gives, which is then cached; counts a hit or a miss.
+        """The cached answer, or the result of `compute`, which is then cached. Counts a hit or a miss.
 
-        Callers of one key at the same time wait for the same computation. It is cancelled when the last of them is;
-        when it fails, all of them get its error and nothing is cached.
+        Concurrent calls with the same key share one computation. It is cancelled when all of the calls are
+        cancelled. If it fails, all of them raise its error and nothing is cached.
         """
         body = self.get(key)
         self.count(key.organization, key.name, "misses" if body is None else "hits")
@@ -93,15 +93,15 @@ class AnswerCache:
         return await self._result(task)
 
     def count(self, organization: str, name: str, what: str) -> None:
-        """Count one of the "hits", "misses" or "evictions" of an answer."""
+        """Increment a counter of an answer; `what` is "hits", "misses" or "evictions"."""
         self._counts[organization][name, what] += 1
 
     def statistics(
         self, organization: str, names: list[str], parts: Mapping[str, list[str]] = MappingProxyType({})
     ) -> list[dict[str, Any]]:
-        """The rows of cache-stats: the total first, then each of `names`; of one organization only.
+        """The rows of cache-stats for one organization: the total first, then one for each of `names`.
 
-        `parts` are the answers that another one consists of: a hit of the whole is a hit of each part.
+        `parts` maps an answer to the answers that it consists of: a hit of the whole is a hit of each part.
         """
         now = self._clock()
         cached: defaultdict[str, list[CachedAnswer]] = defaultdict(list)
@@ -127,7 +127,7 @@ class AnswerCache:
         return task
 
     async def _result(self, task: asyncio.Task[bytes]) -> bytes:
-        """Wait for a computation, and cancel it if nobody else waits for it any more."""
+        """Wait for a computation. When the last waiting call ends, cancel it."""
         self._waiters[task] += 1
         try:
             return await asyncio.shield(task)
@@ -135,26 +135,26 @@ class AnswerCache:
             self._waiters[task] -= 1
             if not self._waiters[task]:
                 del self._waiters[task]
-                task.cancel()  # of one that is done this does nothing
+                task.cancel()  # no effect if it is done
 
     def _finished(self, key: CacheKey, done: asyncio.Task[bytes]) -> None:
-        if self._running.get(key) is done:  # else a newer computation of the key was started while it was cancelled
+        if self._running.get(key) is done:  # otherwise a newer computation has replaced it while it was being cancelled
             del self._running[key]
         if not done.cancelled():
-            done.exception()  # looked at here, so that asyncio does not warn of a failure that nobody waits for
+            done.exception()  # retrieve it, so that asyncio does not warn about an unretrieved exception
 
 
 def _row(
     scope: str, cached: list[CachedAnswer], counts: Counter[tuple[str, str]], names: list[str], now: float
 ) -> dict[str, Any]:
     hits, misses, evictions = (sum(counts[name, what] for name in names) for what in ("hits", "misses", "evictions"))
-    asked = hits + misses
+    requests = hits + misses
     return {
         "scope": scope,
         "entries": len(cached),
         "hits": hits,
         "misses": misses,
-        "hit_rate": ((20_000 * hits + asked) // (2 * asked)) / 100 if asked else None,
+        "hit_rate": ((20_000 * hits + requests) // (2 * requests)) / 100 if requests else None,
         "evictions": evictions,
         "bytes": sum(len(one.body) for one in cached),
         "ttl_seconds": TTL_SECONDS,

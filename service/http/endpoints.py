@@ -1,4 +1,4 @@
-"""What each route does: a few lines each, between the caller's words and the bytes of the answer."""
+"""The endpoints of all routes. Each function returns the endpoint for the given parts of the service."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -20,6 +20,7 @@ from service.http.live_visits import VisitReceiver, body_chunks
 from service.http.parameters import parse_query, scope_from
 from service.http.responses import JsonResponse
 from service.http.routing import Endpoint
+from service.jobs import Jobs
 
 Clock = Callable[[], datetime]
 
@@ -32,7 +33,7 @@ def utc_now() -> datetime:
 
 
 def analytics(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) -> Endpoint:
-    """Answer an entry of the catalogue for the caller's organization."""
+    """Return the answer of an entry of the catalog for the caller's organization."""
 
     async def endpoint(request: Request) -> Response:
         organization = request.scope["caller"].organization
@@ -46,50 +47,51 @@ def analytics(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) 
     return endpoint
 
 
-def jobs(control: ApiKeys) -> Endpoint:
-    """Answer the jobs of the caller's organization."""
+def jobs(organization_jobs: Jobs) -> Endpoint:
+    """Return the jobs of the caller's organization."""
 
     async def endpoint(request: Request) -> Response:
         _reject_body(request)
-        return JsonResponse(encode(control.jobs(request.scope["caller"].organization)))
+        return JsonResponse(encode(organization_jobs.of(request.scope["caller"].organization)))
 
     return endpoint
 
 
-def api_keys(control: ApiKeys) -> Endpoint:
-    """List the keys of the caller's organization, or make one."""
+def api_keys(keys: ApiKeys) -> Endpoint:
+    """List the keys of the caller's organization (GET), or create one (POST)."""
 
     async def endpoint(request: Request) -> Response:
         caller = _key_manager(request)
         if request.method == "GET":
             _reject_body(request)
-            return JsonResponse(encode([_public_fields(key) for key in control.keys_of(caller.organization)]))
+            return JsonResponse(encode([_public_fields(key) for key in keys.keys_of(caller.organization)]))
         name = await _read_name(request)
         try:
-            key = control.create_key(caller.organization, name, caller.name)
+            key = keys.create_key(caller.organization, name, caller.name)
         except BadInput as error:
             raise InvalidBody("has no usable name", str(error)) from error
-        return JsonResponse(encode({**_public_fields(control.key(key_id_of(key))), "key": key}), 201)
+        return JsonResponse(encode({**_public_fields(keys.key(key_id_of(key))), "key": key}), 201)
 
     return endpoint
 
 
-def api_key(control: ApiKeys) -> Endpoint:
+def api_key(keys: ApiKeys) -> Endpoint:
     """Revoke a key of the caller's organization."""
 
     async def endpoint(request: Request) -> Response:
         caller = _key_manager(request)
         key_id = request.path_params["id"]
         try:
-            control.revoke_key(key_id, caller.organization)
+            keys.revoke_key(key_id, caller.organization)
         except BadInput as error:
             raise NotFound from error
-        return JsonResponse(encode(_public_fields(control.key(key_id))))
+        return JsonResponse(encode(_public_fields(keys.key(key_id))))
 
     return endpoint
 
 
 def _key_manager(request: Request) -> Caller:
+    """The caller of a request. Raises Forbidden unless it may manage API keys."""
     caller: Caller = request.scope["caller"]
     if not caller.may_manage_keys:
         raise Forbidden(
@@ -100,6 +102,7 @@ def _key_manager(request: Request) -> Caller:
 
 
 async def _read_name(request: Request) -> str:
+    """The name in the JSON body of a request. Raises InvalidBody or BodyTooLarge."""
     body = bytearray()
     async for piece in body_chunks(request):
         body += piece
@@ -115,7 +118,7 @@ async def _read_name(request: Request) -> str:
 
 
 def _public_fields(key: Key) -> dict[str, object]:
-    """What is told of a key: all but the key."""
+    """The properties of a key in responses."""
     times = {
         name: datetime.fromisoformat(text) if (text := getattr(key, name)) else None
         for name in ("created_at", "last_used_at", "revoked_at")
@@ -124,14 +127,14 @@ def _public_fields(key: Key) -> dict[str, object]:
 
 
 def _reject_body(request: Request) -> None:
-    """Raises InvalidBody where a question brings a body: it would have no effect."""
+    """Raise InvalidBody if a GET request has a body, which would have no effect."""
     for name, value in request.scope["headers"]:
         if name == b"transfer-encoding" or (name == b"content-length" and value != b"0"):
             raise InvalidBody("has no place here", "Ask without a body; parameters stand in the address.")
 
 
 def visits(receiver: VisitReceiver) -> Endpoint:
-    """Take the visits that an editor's program reports."""
+    """Accept live visits from a caller who may write."""
 
     async def endpoint(request: Request) -> Response:
         caller = request.scope["caller"]
@@ -145,7 +148,7 @@ def visits(receiver: VisitReceiver) -> Endpoint:
 
 
 def health(probe: Callable[[], Awaitable[object]]) -> Endpoint:
-    """Answer whether a real query works; it fails as any other request does."""
+    """Return {"status":"ok"} if a real query works; otherwise fail like any other request."""
 
     async def endpoint(_: Request) -> Response:
         await probe()
@@ -155,7 +158,7 @@ def health(probe: Callable[[], Awaitable[object]]) -> Endpoint:
 
 
 def document(body: bytes) -> Endpoint:
-    """Answer a document that never changes."""
+    """Return a fixed JSON document."""
 
     async def endpoint(_: Request) -> Response:
         return JsonResponse(body)

@@ -1,22 +1,22 @@
-"""What can go wrong with a request, as one tree. Rendering is in responses.py.
+"""The errors of the HTTP API. Each is rendered as {"error", "message"} with its status by responses.py.
 
-Problem             {"error", "message"} and a status
-├── MalformedRequest       400  bytes that are no HTTP request
-├── InvalidParameter    400  a parameter has no readable value
-├── InvalidBody         400  a body that cannot be read
-├── Unauthorized    401  no valid token
-├── Forbidden       403  the token's role may not do this
-├── NotFound        404  no such route
-├── MethodNotAllowed      405  the route does not know the method
-├── RequestTimeout        408  a request that does not come whole in time
-├── BodyTooLarge        413  a body with more than may come at once
-├── UrlTooLong      414  an address longer than any of ours
-├── RateLimited     429  too many requests from one source
-├── HeadersTooLarge 431  more headers than a request needs
-├── ClientDisconnected      499  nobody waits for the answer
-├── Failed          500  the service could not answer
-├── Overloaded      503  too many requests are being computed
-└── StorageUnavailable      503  the disk takes nothing
+Problem
+├── MalformedRequest    400  not a valid HTTP request
+├── InvalidParameter    400  a query parameter is invalid
+├── InvalidBody         400  the body cannot be parsed
+├── Unauthorized        401  no valid token
+├── Forbidden           403  the caller may not do this
+├── NotFound            404  no such route
+├── MethodNotAllowed    405  the route does not support the method
+├── RequestTimeout      408  the request was not received in time
+├── BodyTooLarge        413  the body exceeds a limit
+├── UrlTooLong          414  the URL exceeds the limit
+├── RateLimited         429  too many requests from one source address
+├── HeadersTooLarge     431  the headers exceed a limit
+├── ClientDisconnected  499  the client disconnected before the response
+├── InternalError       500  an unexpected error
+├── Overloaded          503  too many queries at a time
+└── StorageUnavailable  503  the disk is full or fails
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from typing import ClassVar
 
 
 class Problem(Exception):
-    """Root of the errors that a client sees."""
+    """Base class of errors that are sent to the client."""
 
     status: ClassVar[int] = 500
 
@@ -35,7 +35,7 @@ class Problem(Exception):
 
 
 class MalformedRequest(Problem):
-    """Bytes that are no HTTP request."""
+    """The bytes received are not a valid HTTP request."""
 
     status = 400
 
@@ -46,7 +46,7 @@ class MalformedRequest(Problem):
 
 
 class InvalidParameter(Problem):
-    """A parameter that cannot be understood."""
+    """A query parameter is invalid."""
 
     status = 400
 
@@ -55,7 +55,7 @@ class InvalidParameter(Problem):
 
 
 class InvalidBody(Problem):
-    """A body that cannot be read."""
+    """The body cannot be parsed."""
 
     status = 400
 
@@ -64,7 +64,7 @@ class InvalidBody(Problem):
 
 
 class Unauthorized(Problem):
-    """The request carries no token that is valid now. Why it is not is nobody's business."""
+    """The request has no valid token. The response does not reveal the reason."""
 
     status = 401
 
@@ -77,7 +77,7 @@ class Unauthorized(Problem):
 
 
 class Forbidden(Problem):
-    """The caller is known and may not do this."""
+    """The caller is authenticated but may not do this."""
 
     status = 403
 
@@ -90,7 +90,7 @@ class Forbidden(Problem):
 
 
 class NotFound(Problem):
-    """There is nothing at this path."""
+    """No route has this path."""
 
     status = 404
 
@@ -99,7 +99,7 @@ class NotFound(Problem):
 
 
 class MethodNotAllowed(Problem):
-    """The path does not know this method."""
+    """The route does not support this method."""
 
     status = 405
 
@@ -109,7 +109,7 @@ class MethodNotAllowed(Problem):
 
 
 class RequestTimeout(Problem):
-    """Part of a request that does not come in time."""
+    """The header or the body of a request was not received in time."""
 
     status = 408
 
@@ -118,7 +118,7 @@ class RequestTimeout(Problem):
 
 
 class BodyTooLarge(Problem):
-    """More than may come at once."""
+    """The body exceeds a limit."""
 
     status = 413
 
@@ -127,7 +127,7 @@ class BodyTooLarge(Problem):
 
 
 class UrlTooLong(Problem):
-    """An address longer than any of ours."""
+    """The URL exceeds the limit."""
 
     status = 414
 
@@ -136,7 +136,7 @@ class UrlTooLong(Problem):
 
 
 class RateLimited(Problem):
-    """A source sent more requests than it may."""
+    """A source address exceeded the rate limit."""
 
     status = 429
 
@@ -151,7 +151,7 @@ class RateLimited(Problem):
 
 
 class HeadersTooLarge(Problem):
-    """More headers than a request needs."""
+    """The headers exceed a limit."""
 
     status = 431
 
@@ -160,7 +160,7 @@ class HeadersTooLarge(Problem):
 
 
 class ClientDisconnected(Problem):
-    """The client did not wait for its answer; nobody reads this one, but the log tells it from a failure."""
+    """The client disconnected before the response. Never sent; the log shows its status instead of a failure."""
 
     status = 499
 
@@ -169,14 +169,14 @@ class ClientDisconnected(Problem):
 
 
 class InternalError(Problem):
-    """The service could not answer."""
+    """An unexpected error."""
 
     def __init__(self, message: str = "Try again; the operator finds the cause in the server's log.") -> None:
         super().__init__("The request failed.", message)
 
 
 class Overloaded(Problem):
-    """More requests are being computed than the service takes on."""
+    """Too many queries or uploads at a time."""
 
     status = 503
 
@@ -185,7 +185,7 @@ class Overloaded(Problem):
 
 
 class StorageUnavailable(Problem):
-    """The disk is full or fails: nothing of the request was kept."""
+    """The disk is full or fails; nothing of the request was stored."""
 
     status = 503
 

@@ -1,4 +1,4 @@
-"""Read what an address answers, with a limit on its time and its size: the server there may be slow or hostile."""
+"""HTTP GET with a limit on total time and size, because the server may be slow or hostile."""
 
 import socket
 import threading
@@ -15,14 +15,14 @@ _HEADERS: Final = {"Accept": "application/json", "User-Agent": "traffic", "Conne
 
 
 class FetchError(Exception):
-    """The address gave no complete answer; the message says why."""
+    """There was no complete response; the message is the reason."""
 
 
 def fetch(url: str, seconds: float, max_bytes: int) -> bytes:
-    """The body that an http or https address answers with status 200, read in `seconds` and no larger than `max_bytes`.
+    """The body of a response with status 200, received within `seconds` and no larger than `max_bytes`.
 
-    Redirects are not followed. An https address is reached through the proxy of the environment, an http address
-    never is. Raises FetchError.
+    Redirects are not followed. https URLs are fetched through the proxy of the environment, http URLs directly. Raises
+    FetchError.
     """
     deadline = time.monotonic() + seconds
     try:
@@ -33,7 +33,7 @@ def fetch(url: str, seconds: float, max_bytes: int) -> bytes:
     else:
         if len(body) > max_bytes:
             raise FetchError(f"the answer is larger than {max_bytes:,} bytes")
-        if time.monotonic() < deadline:  # an answer without a length also ends where the connection is ended
+        if time.monotonic() < deadline:  # a response without Content-Length also ends when _closed_at cuts it
             return body
     raise FetchError(f"no complete answer within {seconds:g} s")
 
@@ -70,11 +70,11 @@ def _connection(url: SplitResult, timeout: float) -> HTTPConnection:
 
 @contextmanager
 def _closed_at(deadline: float, connected: socket.socket) -> Iterator[None]:
-    """Shut a socket down at a moment: its own timeout begins anew with every byte that comes."""
+    """Shut the socket down at the deadline: the timeout of a socket restarts with every byte received."""
 
     def shut_down() -> None:
-        with suppress(OSError):  # it is closed already
-            socket.socket.shutdown(connected, socket.SHUT_RDWR)  # not TLS's own, which would write first
+        with suppress(OSError):  # already closed
+            socket.socket.shutdown(connected, socket.SHUT_RDWR)  # not SSLSocket.shutdown, which may block
 
     timer = threading.Timer(max(0, deadline - time.monotonic()), shut_down)
     timer.daemon = True

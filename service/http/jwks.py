@@ -1,8 +1,8 @@
-"""The identity provider's public keys, from a file or an address. What a token must say is in authentication.py.
+"""The identity provider's public keys (JWKS), from a file or a URL. Tokens are checked in authentication.py.
 
-PyJWT has a client for this, PyJWKClient. It is not used because requests must not wait for a provider: its reading
-holds a lock, a failed one is tried again for every unknown kid, keys that grew old are not used while the provider is
-down, a key without kid is dropped, and a key with an odd `alg` makes the whole set unreadable.
+PyJWKClient of PyJWT is not used because requests must not wait for the provider: it fetches under a lock, retries a
+failed fetch for every unknown kid, does not use expired keys while the provider is down, drops keys without kid, and
+rejects the whole set for one key with an unknown `alg`.
 """
 
 import asyncio
@@ -24,11 +24,12 @@ from data import BadInput
 from service.http.guarded_fetch import FetchError, fetch
 
 REFRESH_SECONDS: Final = 240
-"""Keys live five minutes; at 80 % of that they are read again, so that nobody waits for it."""
+"""Keys are read again after this: 80 % of five minutes."""
 MAX_STALE_SECONDS: Final = 86_400
+"""How long the last good keys are used while the source cannot be read."""
 FETCH_TIMEOUT_SECONDS: Final = 3
 MIN_REFRESH_INTERVAL_SECONDS: Final = 30
-"""From a good reading to the next one: how long new keys may go unseen, whatever kids are sent."""
+"""Minimum time between two successful reads, however many unknown kids are sent."""
 MIN_BACKOFF_SECONDS: Final = 5
 MAX_PAUSE_SECONDS: Final = 60
 MAX_BYTES: Final = 64 << 10
@@ -36,22 +37,22 @@ MAX_KEYS: Final = 64
 MAX_KID_LENGTH: Final = 128
 RSA_BITS: Final = range(2_048, 8_193)
 _ALGORITHMS: Final = {("RSA", None): "RS256", ("EC", "P-256"): "ES256", ("OKP", "Ed25519"): "EdDSA"}
-"""The one algorithm of each kind of key: no token chooses how its signature is verified."""
+"""The algorithm for each type of key: the token does not choose how its signature is verified."""
 _PUBLIC: Final = ("kty", "crv", "n", "e", "x", "y")
 _INVALID: Final = (ValueError, TypeError, AttributeError, LookupError, RecursionError, jwt.PyJWTError)
-"""What parsing raises when an answer is not JSON, not a key set, or holds something else than a key."""
+"""What parsing raises for a body that is not JSON or not a key set, and for an invalid key."""
 _LOG: Final = logging.getLogger(__name__)
 
 
 class JwksClient:
-    """Keys by their kid, read again before they are old or for an unknown kid, at most twice a minute in all.
+    """Looks up keys by kid. Reads the source again periodically and for an unknown kid, at most twice a minute.
 
-    While the source cannot be read the last good keys are used, for a day. A daemon thread reads: no request that
-    has its key, and no stop of the server, waits for it.
+    While the source cannot be read, the last good keys are used for a day. A daemon thread reads the source, so
+    neither requests with a known key nor the shutdown of the server wait for it. Belongs to one event loop.
     """
 
     def __init__(self, source: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """`source` is a file or an https address (http on this machine). Raises BadInput for any other."""
+        """`source` is a file or an https URL (http only for localhost). Raises BadInput for anything else."""
         self._source = source
         self._clock = clock
         self.generation = 0  # rises after the keys have changed
@@ -70,9 +71,9 @@ class JwksClient:
             raise BadInput("TRAFFIC_JWKS must be a file or an https address (http on this machine only).")
 
     async def key(self, kid: object) -> tuple[jwt.PyJWK, int]:
-        """The key of that kid, and its generation. Raises PyJWTError when there is none.
+        """The key with this kid, and the generation of the key set. Raises PyJWTError when there is none.
 
-        A token without kid is meant for the only key.
+        If kid is None and there is only one key, it is that key.
         """
         kid = _valid_kid(kid)
         self._refresh_if_old()
@@ -100,7 +101,7 @@ class JwksClient:
             self._start_reading()
 
     def _start_reading(self) -> None:
-        """Start to read the keys in a thread, unless one is reading or the last reading was a moment ago."""
+        """Start to read the keys in a thread, unless a read is running or the last one was too recent."""
         pause = MIN_REFRESH_INTERVAL_SECONDS
         if self._failures:
             pause = min(MIN_BACKOFF_SECONDS << min(self._failures - 1, 6), MAX_PAUSE_SECONDS)
@@ -108,10 +109,10 @@ class JwksClient:
         if self._refresh.done() and self._clock() >= next_at:
             self._started_at.append(self._clock())
             reading: Future[None] = Future()
-            reading.set_running_or_notify_cancel()  # a request that is cancelled cannot cancel it for the others
+            reading.set_running_or_notify_cancel()  # otherwise a cancelled request could cancel it for others
             threading.Thread(target=self._fetch, args=(reading,), name="jwks", daemon=True).start()
             self._refresh = reading
-            # an idle server, too, has the keys that the provider has now
+            # so that an idle server refreshes its keys, too
             asyncio.get_running_loop().call_later(REFRESH_SECONDS + 1, self._refresh_if_old)
 
     async def _wait_for_reading(self) -> None:
@@ -121,7 +122,7 @@ class JwksClient:
                 await asyncio.wait_for(asyncio.wrap_future(self._refresh), seconds)
 
     def _fetch(self, reading: Future[None]) -> None:
-        """Read the keys and use them. An error leaves the last good keys; it is logged unless the last was the same."""
+        """Read the keys and use them. On an error, keep the last good keys; log it unless it is the same as before."""
         try:
             body = _read_source(self._source)
             keys = _parse_keys(body)
@@ -136,7 +137,7 @@ class JwksClient:
             if is_changed:
                 self._body, self._keys = body, keys
             self._refreshed_at, self._failures, self._last_error = self._clock(), 0, ""
-            self.generation += is_changed  # last: whoever sees the new number sees the new keys
+            self.generation += is_changed  # last, so that the new generation is never seen with the old keys
         finally:
             reading.set_result(None)
 
@@ -151,24 +152,24 @@ def _is_allowed_url(address: str) -> bool:
 
 
 def _read_source(source: str) -> bytes:
-    """The bytes of a file or an address. Raises FetchError, OSError or ValueError."""
+    """The content of a file or URL. Raises FetchError, OSError or ValueError."""
     if "://" in source:
         return fetch(source, FETCH_TIMEOUT_SECONDS, MAX_BYTES)
     with Path(source).open("rb") as file:
         body = file.read(MAX_BYTES + 1)
     if len(body) > MAX_BYTES:
-        raise ValueError("larger than a key set")
+        raise ValueError("the file is too large for a key set")
     return body
 
 
 def _parse_keys(body: bytes) -> dict[str | None, jwt.PyJWK]:
-    """The usable keys of a key set by their kid. Raises one of _INVALID when there is none, or no key set."""
+    """The usable keys of a key set by kid. Raises one of _INVALID if there are none or it is not a key set."""
     entries = json.loads(body)["keys"]
     if not isinstance(entries, list) or len(entries) > MAX_KEYS:
         raise ValueError("not a key set")
     keys = {}
     for entry in entries:
-        with suppress(*_INVALID):  # an entry that cannot be used does not make the others unusable
+        with suppress(*_INVALID):  # skip entries that cannot be used
             keys[_valid_kid(entry.get("kid"))] = _signing_key(entry)
     if not keys:
         raise ValueError("a key set without a key for signatures")
@@ -176,13 +177,13 @@ def _parse_keys(body: bytes) -> dict[str | None, jwt.PyJWK]:
 
 
 def _signing_key(entry: dict[str, Any]) -> jwt.PyJWK:
-    """The key of an entry. Raises one of _INVALID when nothing may be verified with it."""
+    """The key of an entry of a key set. Raises one of _INVALID if it must not be used to verify signatures."""
     algorithm = _ALGORITHMS[entry["kty"], entry.get("crv")]
     if (
         entry.get("alg", algorithm) != algorithm
         or entry.get("use", "sig") != "sig"
         or "verify" not in entry.get("key_ops", ["verify"])
-        or "d" in entry  # a private key that is published is everybody's
+        or "d" in entry  # a published private key
     ):
         raise ValueError("a key for something else")
     key = jwt.PyJWK({name: entry[name] for name in _PUBLIC if name in entry}, algorithm)
@@ -192,7 +193,7 @@ def _signing_key(entry: dict[str, Any]) -> jwt.PyJWK:
 
 
 def _valid_kid(kid: object) -> str | None:
-    """The kid of a key or of a token, None when it has none. Raises PyJWTError for what cannot be one."""
+    """The kid if it is valid; None stands for no kid. Raises PyJWTError otherwise."""
     if kid is None or (isinstance(kid, str) and 0 < len(kid) <= MAX_KID_LENGTH and kid.isascii() and kid.isprintable()):
         return kid
     raise jwt.InvalidTokenError("not a kid")

@@ -1,4 +1,4 @@
-"""Visits that are sent in: gathered while the ones before become durable, and acknowledged only when they are."""
+"""Receives live visits. Requests are collected into batches and acknowledged only when their visits are durable."""
 
 import asyncio
 import sqlite3
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
 MAX_BODY_BYTES: Final = 4 << 20
 MAX_VISITS: Final = 10_000
 MAX_PENDING_BYTES: Final = 64 << 20
-"""Bytes of requests that are under way or wait for their turn; more are told to come again."""
+"""Total size of the bodies in memory; further requests are answered with Overloaded."""
 
 
 @dataclass(frozen=True)
 class _PendingRequest:
-    """What one request brought, and where its sender waits."""
+    """The visits of one request, and the future that the request waits for."""
 
     submission: Submission
     landed: "asyncio.Future[IngestResult]"
 
 
 class VisitReceiver:
-    """Lands what many senders bring in common commits, for one event loop."""
+    """Stores the visits of concurrent requests in batches, one commit each. Belongs to one event loop."""
 
     def __init__(self, make_intake: "Callable[[], LiveIngest]") -> None:
-        self._make_intake = make_intake  # its rules take a moment to load: not before they are needed
+        self._make_intake = make_intake  # called with the first visits: it is slow, because it loads the rules
         self._intake: LiveIngest | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="intake")
         self._pending: list[_PendingRequest] = []
         self._buffered_bytes = 0
         self.accepted = 0
-        """Visits that became durable, since the start."""
+        """Number of visits stored since the start."""
         self._work: asyncio.Task[None] | None = None
 
     async def receive(self, request: Request, organization: str) -> "IngestResult":
-        """Land the visits of one request. Raises InvalidBody, BodyTooLarge, Overloaded or StorageUnavailable."""
+        """Store the visits of one request. Raises InvalidBody, BodyTooLarge, Overloaded or StorageUnavailable."""
         if request.headers.get("content-encoding", "identity") != "identity":
             raise InvalidBody("is encoded", "Send it as it is, without Content-Encoding.")
         body = bytearray()
@@ -57,7 +57,7 @@ class VisitReceiver:
             self._buffered_bytes -= len(body)
 
     async def _read_body(self, body: bytearray, request: Request) -> None:
-        """Let a request's body come, never more of it than may be sent."""
+        """Append the body of a request to `body`. Raises as soon as a limit is exceeded."""
         async for chunk in body_chunks(request):
             self._buffered_bytes += len(chunk)
             body += chunk
@@ -74,7 +74,7 @@ class VisitReceiver:
         return await waiting.landed
 
     async def close(self) -> None:
-        """Wait for what is under way."""
+        """Wait for the batches in progress and end the thread."""
         if self._work:
             await self._work
         self._thread.shutdown()
@@ -84,7 +84,7 @@ class VisitReceiver:
             batch, self._pending = self._pending, []
             try:
                 landed = await asyncio.get_running_loop().run_in_executor(self._thread, self._land_batch, batch)
-            except Exception as error:  # noqa: BLE001  # told to every sender whose visits were not kept
+            except Exception as error:  # noqa: BLE001  # raised in every request of the batch
                 _resolve(batch, [_as_problem(error)] * len(batch))
             else:
                 _resolve(batch, landed)
@@ -95,7 +95,7 @@ class VisitReceiver:
 
 
 async def body_chunks(request: Request) -> AsyncIterator[bytes]:
-    """A request's body as it comes. Raises InvalidBody when its client leaves before the end."""
+    """The body of a request in chunks. Raises InvalidBody if the client disconnects before its end."""
     try:
         async for chunk in request.stream():
             yield chunk
@@ -106,7 +106,7 @@ async def body_chunks(request: Request) -> AsyncIterator[bytes]:
 def _resolve(batch: list[_PendingRequest], outcomes: "Sequence[IngestResult | Exception]") -> None:
     for waiting, outcome in zip(batch, outcomes, strict=True):
         if waiting.landed.cancelled():
-            continue  # whoever left has no answer to wait for
+            continue  # its client disconnected
         if isinstance(outcome, Exception):
             waiting.landed.set_exception(outcome)
         else:

@@ -1,4 +1,4 @@
-"""Every request's way in and out: its source is counted, its answer gets its headers, log and metrics hear of it."""
+"""The outermost middleware: rate limit, request id, security headers, log and metrics of every request."""
 
 import itertools
 import secrets
@@ -21,21 +21,21 @@ _SECURITY: Final = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"referrer-policy", b"no-referrer"),
 )
-"""The same headers on every response."""
+"""Security headers of every response."""
 _JSON: Final = (b"content-type", b"application/json")
 
 RawHeaders = list[tuple[bytes, bytes]]
 
 
 class _Identity(NamedTuple):
-    """The id of a request, and the headers that its response has whoever answers."""
+    """The id of a request, and the headers added to its response."""
 
     id: str
     headers: RawHeaders
 
 
 class RequestMiddleware:
-    """The outermost ASGI application: limits every source, and numbers, counts and logs every request."""
+    """The outermost ASGI application. Applies the rate limit, and assigns an id to, counts and logs every request."""
 
     def __init__(
         self,
@@ -47,9 +47,9 @@ class RequestMiddleware:
         monitor: ASGIApp,
         log: Log | None = None,
     ) -> None:
-        """`route_of` gives the route that a path belongs to, as logs and metrics name it.
+        """`route_of` returns the route of a path, as shown in logs and metrics, or "" if there is none.
 
-        `monitor` is the application that the operator's own tools ask, on a port of its own.
+        `monitor` is the application for the monitor port; the server reads it from here.
         """
         self.limiter = limiter
         self.monitor = monitor
@@ -61,7 +61,7 @@ class RequestMiddleware:
         self._prefix = secrets.token_hex(4)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 429, or let the application answer."""
+        """Pass the request to the application, or answer 429."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -76,7 +76,7 @@ class RequestMiddleware:
         self._record(identity.id, outcome, time.perf_counter() - started_at)
 
     def rejected(self, client: tuple[str, int] | None, problem: Problem) -> tuple[Problem, RawHeaders]:
-        """Count and log bytes that never became a request: what to answer, and with which headers."""
+        """Count and log a request that could not be parsed. Returns the problem and the headers to answer with."""
         decision = self.limiter.check({"client": client, "headers": []})
         identity = self._identify(decision)
         answer = problem if decision.accepted else self.limiter.refusal(decision)
@@ -89,14 +89,14 @@ class RequestMiddleware:
         return _Identity(request_id, headers)
 
     def _refusing(self, scope: Scope, refusal: Problem) -> ASGIApp:
-        """The application that answers 429: our own, where a page of another site may be allowed to read it."""
+        """The application that answers 429: self._app for cross-origin requests, so that CORS headers are added."""
         if not _is_cross_origin(scope):
             return render(refusal)
         scope["refusal"] = refusal
         return self._app
 
     async def _run(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send, identity: _Identity) -> int:
-        """Let an application answer, with the request's own headers beside its; the status that it sent."""
+        """Run the application and add the headers of the request's identity. Returns the status, 0 if none was sent."""
         status = 0
 
         async def send_with_headers(message: Message) -> None:
@@ -110,7 +110,7 @@ class RequestMiddleware:
 
         try:
             await app(scope, receive, send_with_headers)
-        except Exception as error:  # noqa: BLE001  # no error of ours ends a connection without an answer
+        except Exception as error:  # noqa: BLE001  # a bug must not end a connection without a response
             if self._log:
                 self._log.line("error", "failure", id=identity.id, **error_fields(error))
             if not status:
@@ -118,12 +118,12 @@ class RequestMiddleware:
         return status
 
     def _record(self, request_id: str, outcome: Outcome, seconds: float) -> None:
-        """Tell metrics and log of a request; nothing that a client made up is told."""
+        """Add a request to metrics and log. Route and method are known names, never text from the client."""
         self.metrics.count(outcome.route, outcome.method, outcome.status, seconds)
         if self._log:
             self._log.request(request_id, outcome, seconds)
 
 
 def _is_cross_origin(scope: Scope) -> bool:
-    """Whether a page of another site waits for the answer. A preflight (OPTIONS) comes from the browser itself."""
+    """Whether a page of another site sent the request. Preflights (OPTIONS) are sent by the browser itself."""
     return scope["method"] != "OPTIONS" and any(name == b"origin" for name, _ in scope["headers"])

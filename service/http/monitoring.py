@@ -1,4 +1,4 @@
-"""What the operator's own tools ask, on a port that only this machine reaches: is it well, and what has it done."""
+"""The application on the monitor port: health and metrics, reachable from this machine only."""
 
 import asyncio
 import time
@@ -14,11 +14,11 @@ from service.http.responses import JsonResponse
 from service.metrics import Metrics
 
 HEALTH_CACHE_SECONDS: Final = 1.0
-"""How long an answer about health is held: whoever asks more often costs nothing."""
+"""How long the result of a health check is cached."""
 
 
 class HealthCheck:
-    """Whether a real query works, found out at most once a second."""
+    """Checks whether a real query works, at most once per HEALTH_CACHE_SECONDS."""
 
     def __init__(self, probe: Callable[[], Awaitable[object]], clock: Callable[[], float] = time.monotonic) -> None:
         self._probe = probe
@@ -28,7 +28,7 @@ class HealthCheck:
         self._lock = asyncio.Lock()
 
     async def is_healthy(self) -> bool:
-        """Ask, or remember. Who comes while it is found out waits for that."""
+        """The result of the check, possibly cached. Concurrent calls share one check."""
         async with self._lock:
             if self._clock() - self._checked_at >= HEALTH_CACHE_SECONDS:
                 self._checked_at = self._clock()
@@ -38,19 +38,19 @@ class HealthCheck:
     async def _probe_succeeds(self) -> bool:
         try:
             await self._probe()
-        except Exception:  # noqa: BLE001  # whatever it is, it is not well
+        except Exception:  # noqa: BLE001  # any error means that the service is not healthy
             return False
         return True
 
 
 def monitor(health: HealthCheck, metrics: Metrics) -> Starlette:
-    """The application of that port: /healthz and /metrics, without token and limit."""
+    """The ASGI application with /healthz and /metrics, without authentication and rate limit."""
 
     async def healthz(_: Request) -> Response:
         is_healthy = await health.is_healthy()
         return JsonResponse(b'{"status":"ok"}' if is_healthy else b'{"status":"failing"}', 200 if is_healthy else 503)
 
-    async def numbers(_: Request) -> Response:
+    async def metrics_text(_: Request) -> Response:
         return Response(metrics.text(), media_type="text/plain; version=0.0.4")
 
-    return Starlette(routes=[Route("/healthz", healthz), Route("/metrics", numbers)])
+    return Starlette(routes=[Route("/healthz", healthz), Route("/metrics", metrics_text)])

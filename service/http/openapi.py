@@ -1,4 +1,4 @@
-"""The machine-readable contract, made from the catalogue."""
+"""The OpenAPI document, generated from the catalog."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -9,37 +9,40 @@ from service.http.live_visits import MAX_VISITS
 from service.http.parameters import DEFAULT_RANGE, RANGES, TRAFFIC_TYPES, parameters_of
 
 _ERRORS: Final = {
-    "400": "A parameter or the body cannot be understood.",
+    "400": "A parameter or the body is invalid.",
     "401": "No valid token.",
-    "408": "The request did not come in time.",
-    "414": "The address is too long.",
+    "408": "The request was not received in time.",
+    "414": "The URL is too long.",
     "429": "Too many requests from this source address.",
     "431": "The headers are too many or too large.",
     "500": "The request failed.",
-    "503": "The service is overloaded, or its disk takes nothing.",
+    "503": "The service is overloaded, or its disk is full or fails.",
 }
 _WRITE_ERRORS: Final = {
     "403": "The token's role may not write.",
-    "413": "More than may come at once.",
+    "413": "The body exceeds a limit.",
 }
-_MISSING: Final = {"404": "There is no such thing."}
+_MISSING: Final = {"404": "It does not exist."}
 _HEADERS: Final = {
-    "X-Request-Id": "names this request in the server's log",
+    "X-Request-Id": "id of this request in the server's log",
     "X-RateLimit-Limit": "requests answered per minute for one source address",
     "X-RateLimit-Remaining": "requests left in the current window",
     "X-RateLimit-Reset": "Unix time in seconds when the oldest counted request leaves the window",
     "Retry-After": "seconds to wait; 0 while requests remain",
 }
 _PARAMETERS: Final = {
-    "range": ({"type": "string", "enum": list(RANGES), "default": DEFAULT_RANGE}, "days ending today, today included"),
-    "start_date": ({"type": "string"}, "first day, YYYY-MM-DD or RFC 3339; takes effect with end_date only"),
-    "end_date": ({"type": "string"}, "last day, likewise; a future day is capped at today"),
+    "range": (
+        {"type": "string", "enum": list(RANGES), "default": DEFAULT_RANGE},
+        "days ending today (inclusive)",
+    ),
+    "start_date": ({"type": "string"}, "first day, YYYY-MM-DD or RFC 3339; ignored without end_date"),
+    "end_date": ({"type": "string"}, "last day (inclusive), like start_date; future days are capped at today"),
     "short_code": ({"type": "string"}, "only visits to this short code"),
-    "target_url": ({"type": "string"}, "only visits to the short code of this target; stands above short_code"),
+    "target_url": ({"type": "string"}, "only visits to the link with this target; takes precedence over short_code"),
     "domain": ({"type": "string"}, "only visits to this domain"),
     "traffic_type": (
         {"type": "string"},
-        f"only this kind, in any case: {', '.join(TRAFFIC_TYPES)}",
+        f"only this category or group, case-insensitive: {', '.join(TRAFFIC_TYPES)}",
     ),
 }
 
@@ -52,8 +55,8 @@ def document(base_path: str) -> dict[str, Any]:
         "info": {
             "title": "Traffic Analytics",
             "version": "1.0.0",
-            "description": "Who came by short links: people, four kinds of AI traffic, other automation. Counts are "
-            "of HTTP requests, not of people, sessions or citations. Days, hours and weeks are UTC.",
+            "description": "Traffic to short links: people, four kinds of AI traffic, other automated traffic. Counts "
+            "are of HTTP requests, not of people, sessions or citations. Days, hours and weeks are UTC.",
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": base_path or "/"}],
@@ -95,8 +98,8 @@ _REFUSED: Final = {
         "required": ["index", "error"],
         "additionalProperties": False,
         "properties": {
-            "index": {"type": "integer", "description": "place in what was sent, from 0"},
-            "error": {"type": "string", "description": "why it was refused"},
+            "index": {"type": "integer", "description": "index of the visit in the request, from 0"},
+            "error": {"type": "string", "description": "reason for the refusal"},
         },
     },
 }
@@ -114,7 +117,7 @@ _ERROR_SCHEMA: Final = {
 
 
 def json_schema(entry: Entry) -> dict[str, Any]:
-    """The JSON Schema of an entry's answer."""
+    """The JSON Schema of the answer of an entry."""
     if entry.shape == "parts":
         return _object({name: json_schema(part) for name, part in entry.members})
     row = _object({field.name: _property(field) for field in entry.fields})
@@ -136,19 +139,19 @@ def _route(entry: Entry, parameters: Sequence[str]) -> dict[str, Any]:
 
 
 def _visits() -> dict[str, Any]:
-    """The route that takes visits."""
+    """The route that accepts live visits."""
     counts = _object({"accepted": {"type": "integer"}, "refused": {"type": "integer"}, "errors": _REFUSED})
     rows = {"type": "array", "items": {"type": "object", **SCHEMA, "title": "Visit"}, "maxItems": MAX_VISITS}
     body = {"application/json": {"schema": rows}, "application/x-ndjson": {"schema": {"type": "string"}}}
     return {
         "post": {
             "operationId": "visits",
-            "summary": "Take visits while they happen: durable when answered, seen by answers computed 12 s later.",
-            "description": "A refused visit is named by its place, the others are kept. The same visits sent twice "
-            "count twice: of a request that timed out nobody knows whether it was kept.",
+            "summary": "Send live visits. Durable when acknowledged; included in answers computed 12 s later.",
+            "description": "Refused visits are reported by their index; the others are stored. Visits sent twice "
+            "count twice. A request that timed out may have been stored or not.",
             "requestBody": {"required": True, "content": body},
             "responses": {
-                "202": _response(counts, "What was taken and what was refused."),
+                "202": _response(counts, "Numbers of accepted and refused visits, and the reasons."),
                 **{status: _ref("responses", status) for status in (*_ERRORS, *_WRITE_ERRORS)},
             },
         }
@@ -171,9 +174,9 @@ _NEW_KEY: Final = {
 
 
 def _api_keys() -> dict[str, Any]:
-    """The routes that list keys and make them."""
+    """The routes that list and create API keys."""
     errors = {status: _ref("responses", status) for status in (*_ERRORS, *_WRITE_ERRORS)}
-    made = _object({**_KEY, "key": {"type": "string", "description": "shown this once"}})
+    made = _object({**_KEY, "key": {"type": "string", "description": "shown only once"}})
     return {
         "get": {
             "operationId": "list-api-keys",
@@ -182,15 +185,15 @@ def _api_keys() -> dict[str, Any]:
         },
         "post": {
             "operationId": "create-api-key",
-            "summary": "Make an API key. Identity tokens of roles that may write only.",
+            "summary": "Create an API key. Identity tokens of roles that may write only.",
             "requestBody": {"required": True, "content": {"application/json": {"schema": _NEW_KEY}}},
-            "responses": {"201": _response(made, "The key, shown this once."), **errors},
+            "responses": {"201": _response(made, "The key, shown only once."), **errors},
         },
     }
 
 
 def _api_key() -> dict[str, Any]:
-    """The route that revokes a key."""
+    """The route that revokes an API key."""
     errors = {status: _ref("responses", status) for status in (*_ERRORS, *_WRITE_ERRORS, "404")}
     identity = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
     return {

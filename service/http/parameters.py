@@ -1,4 +1,4 @@
-"""From the words of a request, by HTTP or on the command line, to the Scope of its answer."""
+"""Parameters of requests, over HTTP or on the command line: validation, and conversion to a Scope."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -19,10 +19,10 @@ COMMON_PARAMETERS: Final = ("range", "start_date", "end_date", "short_code", "ta
 MAX_VALUE_LENGTH: Final = 2_048
 MAX_DAYS: Final = 36_600
 MAX_CACHED_QUERY_BYTES: Final = 512
-"""Of query strings whose parsed parameters are remembered."""
+"""Longer query strings are parsed every time, so that the cache stays small."""
 
 NO_LINK: Final = ""
-"""The short code of no visit: what an unknown target_url is resolved to, so that it never widens the answer."""
+"""A short code that no visit has: stands for an unknown target_url, so that its answer is empty."""
 
 TRAFFIC_TYPES: Final = {
     **{category: category for category in BOT_CATEGORIES},
@@ -33,38 +33,38 @@ TRAFFIC_TYPES: Final = {
     "other": "other",
     "ai": "ai",
 }
-"""Accepted traffic_type, in lower case → what a Scope calls it."""
+"""Accepted values of the parameter traffic_type in lower case, and their values in a Scope."""
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
 
 
 def parse_query(query_string: bytes, entry: Entry) -> Mapping[str, str]:
-    """The parameters of `entry` in a query string. Raises InvalidParameter for one given twice or too long."""
+    """The parameters of `entry` in a query string. Raises InvalidParameter if one is given twice or is too long."""
     known = parameters_of(entry)
     parse = _parse if len(query_string) <= MAX_CACHED_QUERY_BYTES else _parse.__wrapped__
     return parse(query_string, known)
 
 
 def validate(pairs: Iterable[tuple[str, str]], entry: Entry) -> Mapping[str, str]:
-    """The pairs that are parameters of `entry` as a mapping, without empty ones. Raises InvalidParameter."""
+    """The same for pairs of name and value. Ignores other and empty parameters. Raises InvalidParameter."""
     return _validated(pairs, parameters_of(entry))
 
 
 def parameters_of(entry: Entry) -> tuple[str, ...]:
-    """The names of the parameters that change the answer of an entry."""
+    """The names of the parameters that an entry accepts."""
     return _parameters(entry.takes_traffic_type, entry.takes_short_code)
 
 
 @lru_cache
 def _parameters(traffic_type: bool, short_code: bool) -> tuple[str, ...]:
-    left_out = {"short_code": not short_code, "traffic_type": not traffic_type}
-    return tuple(name for name in (*COMMON_PARAMETERS, "traffic_type") if not left_out.get(name))
+    is_excluded = {"short_code": not short_code, "traffic_type": not traffic_type}
+    return tuple(name for name in (*COMMON_PARAMETERS, "traffic_type") if not is_excluded.get(name))
 
 
 @lru_cache(1_024)
 def _parse(query_string: bytes, known: tuple[str, ...]) -> Mapping[str, str]:
-    """Parse a query string; the same string has the same result on any day, for any caller."""
+    """Parse a query string. Cached: the result depends on nothing else, such as the day or the caller."""
     pairs = parse_qsl(query_string.decode("latin-1"), keep_blank_values=True, errors="replace")
     return MappingProxyType(_validated(pairs, known))
 

@@ -1,4 +1,4 @@
-"""Admission of queries: at most one more than there are cores run at once, and a bounded number of requests waits."""
+"""Limits on concurrent queries: one more than there are cores run at once, and at most MAX_BATCHES requests wait."""
 
 import asyncio
 import os
@@ -15,55 +15,55 @@ from service.http.errors import Overloaded
 Result = TypeVar("Result")
 
 MAX_BATCHES: Final = 32
-"""Requests whose queries run or wait for a thread; a dashboard is one request. More are refused."""
+"""Requests whose queries run or wait for a thread; a dashboard is one request. Further requests get Overloaded."""
 
 
 class Workers:
-    """The threads that queries run in, and how many batches of queries use them now."""
+    """The threads that run queries, and the number of admitted batches."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor((os.cpu_count() or 1) + 1, thread_name_prefix="query")
-        self._aside = ThreadPoolExecutor(1, thread_name_prefix="aside")
+        self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="probe")
         self._batches = 0
 
     async def compute(self, work: Callable[[], Result]) -> Result:
-        """Run a query, when a thread is free."""
+        """Run a query as soon as a thread is free."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     async def run(self, work: Callable[[], Result]) -> Result:
-        """Run short blocking work aside from the queries, however many of them wait."""
-        return await asyncio.get_running_loop().run_in_executor(self._aside, work)
+        """Run short blocking work in a thread of its own, which queries cannot occupy."""
+        return await asyncio.get_running_loop().run_in_executor(self._probe_thread, work)
 
     @property
     def batches(self) -> int:
-        """How many batches are admitted now."""
+        """The number of batches that are admitted now."""
         return self._batches
 
     def admit(self) -> None:
-        """Count one batch more. Raises Overloaded when MAX_BATCHES are admitted already."""
+        """Admit one batch. Raises Overloaded if MAX_BATCHES are admitted already."""
         if self._batches >= MAX_BATCHES:
             raise Overloaded
         self._batches += 1
 
     def release(self) -> None:
-        """Count one batch less."""
+        """End the admission of one batch."""
         self._batches -= 1
 
     def close(self) -> None:
-        """Wait for the queries under way and end the threads."""
-        for threads in (self._threads, self._aside):
+        """Wait for running queries and end the threads."""
+        for threads in (self._threads, self._probe_thread):
             threads.shutdown(cancel_futures=True)
 
 
 class QueryBatch:
-    """The queries of one request: admitted as one, over one snapshot of the manifest.
+    """The queries of one request. They are admitted together and share one snapshot of the lake.
 
-    The batch is admitted with its first query and released with its last, so that it never waits for admission while
-    it holds a thread.
+    The batch is admitted with its first query and released after its last, so that it never waits for admission
+    while it occupies a thread.
     """
 
     def __init__(self, warehouse: Warehouse, workers: Workers, scope: Scope, shares_visits: bool) -> None:
-        """`shares_visits` says that several answers are to come, which read the visits of a link once for all."""
+        """With `shares_visits`, the visits of a link are read once and shared by all answers of the batch."""
         self._warehouse = warehouse
         self._workers = workers
         self._scope = scope
@@ -72,10 +72,10 @@ class QueryBatch:
         self._snapshot: asyncio.Task[dict[str, Any]] | None = None
 
     async def run(self, entry: Entry) -> bytes:
-        """The encoded answer of an entry. Raises Overloaded, and what the Warehouse raises.
+        """The encoded answer of an entry. Raises Overloaded, and what Warehouse.answer raises.
 
-        A query that lost its files or its engine is run once more, over a new snapshot. Cancelling this stops the
-        query.
+        After FilesGone or EngineLost the query is retried once with a new snapshot. Cancelling the coroutine cancels
+        the query.
         """
         with self._admitted():
             try:
@@ -100,11 +100,11 @@ class QueryBatch:
         if self._snapshot is None:
             self._snapshot = asyncio.create_task(self._workers.compute(self._take_snapshot))
         variables = await asyncio.shield(self._snapshot)  # other queries of this batch may still need it
-        unwanted = threading.Event()
+        cancelled = threading.Event()
         try:
-            return await self._workers.compute(lambda: encode(self._warehouse.answer(entry, variables, unwanted)))
+            return await self._workers.compute(lambda: encode(self._warehouse.answer(entry, variables, cancelled)))
         except asyncio.CancelledError:
-            self._warehouse.stop(unwanted)
+            self._warehouse.stop(cancelled)
             raise
 
     def _take_snapshot(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""At most 60 requests in any 60 seconds for each source address: what is counted, and what a source is told.
+"""The rate limit: at most 60 requests in any 60 seconds for each source address.
 
-It is asked in middleware.py, before authentication and before routing.
+middleware.py applies it before authentication and routing.
 """
 
 import ipaddress
@@ -20,14 +20,14 @@ from service.settings import Network
 LIMIT: Final = 60
 WINDOW_SECONDS: Final = 60.0
 MAX_SOURCES: Final = 65_536
-"""Past it the source that was silent longest is forgotten: memory is bounded whoever asks."""
+"""Sources that are tracked. Beyond this number the least recently seen one is dropped, to bound memory."""
 RATE_LIMIT_HEADERS: Final = (b"x-ratelimit-limit", b"x-ratelimit-remaining", b"x-ratelimit-reset", b"retry-after")
 _IPV4_MAPPED_PREFIX: Final = bytes(10) + b"\xff\xff"
-"""What an IPv4 address within IPv6 begins with (RFC 4291, 2.5.5.2)."""
+"""Prefix of an IPv4-mapped IPv6 address (RFC 4291, 2.5.5.2)."""
 
 
 class RateLimitDecision(NamedTuple):
-    """What the limiter says of one request."""
+    """Whether one request is accepted, and the state of its source afterwards."""
 
     accepted: bool
     remaining: int
@@ -35,7 +35,7 @@ class RateLimitDecision(NamedTuple):
 
 
 class SlidingLog:
-    """The times of the accepted requests of every source: exact, where counters and buckets only come near."""
+    """The rate limit algorithm "sliding log": stores the times of accepted requests, so it is exact."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -52,7 +52,7 @@ class SlidingLog:
         if times is None:
             if len(self._times) >= MAX_SOURCES:
                 self._times.popitem(last=False)
-            times = self._times[source] = []  # a tenth of a deque: most sources come once
+            times = self._times[source] = []  # a list, as it needs a tenth of the memory of a deque
         else:
             self._times.move_to_end(source)
         while times and now - times[0] >= WINDOW_SECONDS:
@@ -64,7 +64,7 @@ class SlidingLog:
 
 
 class RateLimiter:
-    """Counts every request for its source, and says what the source is told."""
+    """Applies the limit to requests, and makes the headers and the error of responses."""
 
     def __init__(
         self,
@@ -77,11 +77,11 @@ class RateLimiter:
         self._wall_clock = wall_clock
 
     def check(self, scope: Scope) -> RateLimitDecision:
-        """Count one request, known by its `client` and `headers`."""
+        """Count one request. Of the ASGI scope only `client` and `headers` are read."""
         return self._log.hit(self.sources.of(scope))
 
     def refusal(self, decision: RateLimitDecision) -> RateLimited:
-        """What a source is told that sent too much."""
+        """The error for a request that was not accepted."""
         return RateLimited(LIMIT, _milliseconds(decision))
 
     def headers(self, decision: RateLimitDecision) -> list[tuple[bytes, bytes]]:
@@ -101,11 +101,11 @@ def _milliseconds(decision: RateLimitDecision) -> int:
 
 
 _Hop = tuple[str, bool]
-"""What an address counts as, and whether it is a trusted proxy's."""
+"""The source that an address belongs to, and whether it is a trusted proxy."""
 
 
 class SourceResolver:
-    """Tells the source that a request counts for: an IPv4 address or the /64 of an IPv6 address."""
+    """Finds the source address of a request: an IPv4 address, or the /64 network of an IPv6 address."""
 
     def __init__(self, trusted_proxies: Iterable[Network] = ()) -> None:
         self._trusted = [(net.version, int(net.netmask), int(net.network_address)) for net in trusted_proxies]
@@ -114,7 +114,8 @@ class SourceResolver:
     def of(self, scope: Scope) -> str:
         """The source of a request.
 
-        X-Forwarded-For is believed only from a trusted peer, and read from the right as far as trust reaches.
+        X-Forwarded-For is used only if the peer is a trusted proxy. It is read from the right up to the first address
+        that is not a trusted proxy.
         """
         peer = scope["client"][0] if scope.get("client") else ""
         source, is_trusted = self._resolve_hop(peer) or (peer, False)
@@ -131,12 +132,12 @@ class SourceResolver:
         return source
 
     def is_trusted(self, peer: str) -> bool:
-        """Whether an address is a trusted proxy's."""
+        """Whether an address belongs to a trusted proxy."""
         hop = self._resolve_hop(peer)
         return hop is not None and hop[1]
 
     def _resolve_hop_uncached(self, text: str) -> _Hop | None:
-        """What an address counts as; None for what is no address."""
+        """The source of an address; None if `text` is not an IP address."""
         try:
             packed = socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text.partition("%")[0])
         except (OSError, ValueError):
@@ -153,7 +154,7 @@ class SourceResolver:
 
 
 def _without_port(hop: str) -> str:
-    """`1.2.3.4:5` and `[::1]:5` as some proxies write them, without port and brackets."""
+    """An address without port and brackets: some proxies write `1.2.3.4:5` or `[::1]:5`."""
     if hop.startswith("["):
         return hop[1:].partition("]")[0]
     return hop.partition(":")[0] if hop.count(":") == 1 else hop

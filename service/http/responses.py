@@ -1,4 +1,4 @@
-"""From bytes and problems to HTTP responses, all of them JSON."""
+"""JSON responses for answers and for problems."""
 
 from collections.abc import Mapping
 
@@ -9,13 +9,13 @@ from service.http.errors import Problem
 
 
 class JsonResponse(Response):
-    """A response of bytes that are JSON already."""
+    """A response whose body is already encoded as JSON."""
 
     def __init__(self, body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(body, status, headers)
 
     def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
-        """Encode the headers: those given, then length and type of the body."""
+        """Set the headers: those given, then Content-Length and Content-Type."""
         self.raw_headers = [
             *((name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()),
             (b"content-length", b"%d" % len(self.body)),
@@ -24,5 +24,5 @@ class JsonResponse(Response):
 
 
 def render(problem: Problem) -> JsonResponse:
-    """The one shape of every error."""
+    """The response for a problem; all errors have this form."""
     return JsonResponse(orjson.dumps(problem.body), problem.status, problem.headers)

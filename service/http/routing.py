@@ -1,4 +1,4 @@
-"""From a request to its endpoint by one look-up, and from whatever an endpoint raises to its answer."""
+"""Routes requests to endpoints with a dict lookup, and turns raised Problems into responses."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
@@ -20,26 +20,26 @@ _TOO_SLOW: Final = "The query took too long and was stopped; ask for fewer days 
 
 
 class RouteTable(Router):
-    """Routes in a dict by their paths; only paths with a parameter are matched one after the other.
+    """Routes in a dict by path; only paths with a parameter are matched one by one with regular expressions.
 
-    What an endpoint raises as a Problem is its answer. Any other exception is left to RequestMiddleware.
+    A Problem or QueryTimeout raised by an endpoint becomes the response. RequestMiddleware handles other exceptions.
     """
 
     def __init__(
         self, routes: Iterable[Route], lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]]
     ) -> None:
         super().__init__(lifespan=lifespan)
-        every = list(routes)
-        self._by_path = {route.path: route for route in every if "{" not in route.path}
-        self._with_parameters = [route for route in every if "{" in route.path]
+        all_routes = list(routes)
+        self._by_path = {route.path: route for route in all_routes if "{" not in route.path}
+        self._with_parameters = [route for route in all_routes if "{" in route.path]
 
     def path_of(self, path: str) -> str:
-        """The path of a request's route as the route is declared, "" for none: logs know no other paths."""
+        """The path of the matching route as declared, such as /settings/api-keys/{id}; "" if there is none."""
         route = self._route_of(path)
         return route.path if route else ""
 
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or take part in the start and end of the server."""
+        """Answer a request, or handle the lifespan events of the server."""
         if scope["type"] != "http":
             await super().app(scope, receive, send)
             return

@@ -1,1 +1,1 @@
-"""Sockets and processes: one connection's limits, and the server that holds them."""
+"""The HTTP server: connection limits, connection slots, start and shutdown."""

@@ -1,4 +1,4 @@
-"""Serves applications on sockets by uvicorn until it is told to stop."""
+"""Runs the server: uvicorn with connection limits, a monitor port and a bounded shutdown."""
 
 import asyncio
 import contextlib
@@ -20,53 +20,53 @@ from service.server.connection import WRITE_TIMEOUT_SECONDS, ConnectionLimits, L
 from service.server.slots import MAX_OPEN, ConnectionSlots, set_unacknowledged_timeout
 
 SHUTDOWN_SECONDS: Final = 10
-"""From the signal to the end of the process, when clients are as slow as they can."""
+"""Maximum time from the signal to the end of the process."""
 DRAIN_SECONDS: Final = 8
-"""Of these for requests under way; then their connections are cut."""
+"""Time for running requests within SHUTDOWN_SECONDS; then their connections are reset."""
 ACCEPT_SECONDS: Final = 0.1
-"""In which whoever has just connected may still ask, before connections that wait are closed."""
+"""Time for clients that have just connected to send a request, before idle connections are closed."""
 SIGNAL_DEBOUNCE_SECONDS: Final = 0.5
-"""In which a signal that comes twice is one: a supervisor and a launcher may both send it."""
+"""Two signals within this time count as one: a supervisor and a launcher may both send it."""
 RESERVED_FILES: Final = 512
-"""Files that may be open beside connections."""
+"""Open files allowed in addition to connections."""
 GC_THRESHOLDS: Final = (50_000, 20, 100)
-"""Objects until the search for cycles: rows of visits come by the thousand and hold none."""
+"""Arguments of gc.set_threshold: collect rarely, because thousands of row objects are created without cycles."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class _Server(uvicorn.Server):
-    """A server that tells when it is ready, and that somebody else ends."""
+    """A uvicorn server that calls `on_ready` after its start and does not handle signals."""
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and tell when the socket is answered."""
+        """Start, then call on_ready."""
         await super().startup(sockets)
         if self.started:
             self._on_ready()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave them alone."""
+        """Install no signal handlers."""
         yield
 
 
 class _MainServer(_Server):
-    """A server that ends by itself when told to, however slow its clients, instead of dying of the signal."""
+    """The server of the API: enforces connection limits, and shuts down in bounded time after a signal."""
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None], limits: ConnectionLimits) -> None:
         super().__init__(config, on_ready)
         self._limits = limits
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and watch over the connections from now on."""
+        """Start, and sweep over the connections from now on."""
         self._sweep = asyncio.create_task(self._limits.sweep(self.server_state.connections))
         await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answer what is under way, for so long as that is bearable."""
+        """Let running requests finish, for at most DRAIN_SECONDS."""
         abort = asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._abort_connections)
         for server in self.servers:
             server.close()
@@ -94,20 +94,19 @@ class _MainServer(_Server):
 
 
 def _restore_default_signals() -> None:
-    """What was acknowledged is on disk already: nothing needs an orderly end."""
+    """Let the next signal kill the process. This is safe: acknowledged visits are durable already."""
     for number in _SIGNALS:
         asyncio.get_running_loop().remove_signal_handler(number)
         signal.signal(number, signal.SIG_DFL)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket bound to an address. Raises BadInput when that cannot be had."""
+    """A listening socket. Raises BadInput if the address cannot be bound."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family, backlog=2_048)
     except OSError as error:
-        place = f"{host}:{port}"
-        raise BadInput(f"cannot serve on {place} ({error.strerror}); choose another --host or --port.") from error
+        raise BadInput(f"cannot serve on {host}:{port} ({error.strerror}); choose another --host or --port.") from error
     set_unacknowledged_timeout(listener, WRITE_TIMEOUT_SECONDS)
     return listener
 
@@ -118,9 +117,9 @@ def serve_on(
     on_ready: Callable[[], None],
     monitor: tuple[ASGIApp, socket.socket] | None = None,
 ) -> None:
-    """Serve until told to stop; `ready` is called when the first request can be answered.
+    """Serve until SIGINT or SIGTERM. Calls `on_ready` when requests can be answered.
 
-    `monitor` is an application that answers on a socket of its own for a little longer, within no limits.
+    `monitor` is a second application and its socket, served without limits until the first one has stopped.
     """
     gc.set_threshold(*GC_THRESHOLDS)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -143,7 +142,7 @@ async def _serve(
 
 @contextlib.asynccontextmanager
 async def _serve_monitoring(monitor: tuple[ASGIApp, socket.socket] | None) -> AsyncIterator[None]:
-    """Answer the monitor's socket as long as a with block lasts."""
+    """Serve the monitor application while in this context."""
     if monitor is None:
         yield
         return
@@ -177,7 +176,7 @@ def _config(
 
 
 def _connection_capacity() -> int:
-    """Let this process open as many files as it may need; how many connections it has room for."""
+    """Raise the limit of open files as needed. Returns the number of connections that fit into it."""
     if sys.platform == "win32":
         return MAX_OPEN
     import resource  # noqa: PLC0415  # there is none for Windows

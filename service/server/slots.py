@@ -1,4 +1,4 @@
-"""How many connections each source may hold, and what the operating system knows and does of one."""
+"""Limits on open connections per source and in all, and socket options of a connection."""
 
 import asyncio
 import socket
@@ -13,13 +13,13 @@ from service.http.rate_limit import SourceResolver
 MAX_PER_SOURCE: Final = 64
 MAX_OPEN: Final = 2_048
 SMALL_SOURCE_CONNECTIONS: Final = 4
-"""Sources with fewer connections may also take the last eighth of all slots: a few sources cannot take them all."""
+"""Only sources with fewer connections may use the last eighth of all slots: a few sources cannot use them all."""
 
 _RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: on, for 0 seconds
 
 
 class ConnectionSlots:
-    """A slot for each open connection. A trusted proxy, which brings many clients, may take as many as there are."""
+    """Counts open connections per source. Trusted proxies, which carry many clients, have no limit per source."""
 
     def __init__(self, sources: SourceResolver, max_open: int = MAX_OPEN) -> None:
         self._sources = sources
@@ -28,23 +28,23 @@ class ConnectionSlots:
         self._by_source: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        """How many are in use."""
+        """The number of slots in use."""
         return self._open
 
     def acquire(self, client: tuple[str, int] | None) -> str | None:
-        """Take a slot: the source to release it for. None when there is none left for this client."""
+        """Take a slot for a client. Returns the source to pass to release(), or None if the limit is reached."""
         is_proxy = client is not None and self._sources.is_trusted(client[0])
         source = "" if is_proxy else self._sources.of({"client": client, "headers": []}) or "unknown"
-        held = self._by_source[source] if source else 0
-        capacity = self._max_open - (self._max_open // 8 if held >= SMALL_SOURCE_CONNECTIONS else 0)
-        if held >= MAX_PER_SOURCE or self._open >= capacity:
+        in_use = self._by_source[source] if source else 0
+        capacity = self._max_open - (self._max_open // 8 if in_use >= SMALL_SOURCE_CONNECTIONS else 0)
+        if in_use >= MAX_PER_SOURCE or self._open >= capacity:
             return None
         self._open += 1
         self._by_source[source] += 1
         return source
 
     def release(self, source: str) -> None:
-        """Give back a slot of a source."""
+        """Return a slot of a source."""
         self._open -= 1
         self._by_source[source] -= 1
         if not self._by_source[source]:
@@ -52,38 +52,38 @@ class ConnectionSlots:
 
 
 class SocketLike(Protocol):
-    """A socket, or what an event loop shows of one."""
+    """A socket, or the TransportSocket of an event loop."""
 
     def fileno(self) -> int:
-        """Its number."""
+        """The file descriptor."""
 
     def setsockopt(self, level: int, name: int, value: int | bytes, /) -> None:
-        """Set an option."""
+        """Set a socket option."""
 
 
 def set_reset_on_close(connection: SocketLike) -> None:
-    """Let nothing be kept that was written and not read, once a connection is closed."""
+    """Make close() send a reset and discard data that the client has not read (SO_LINGER of 0)."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
 
 
 def set_unacknowledged_timeout(listener: SocketLike, seconds: float) -> None:
-    """Let connections end of which nothing is read for so long, also when they are closed already."""
+    """Drop connections whose client acknowledges no data for so long, also after close(). Linux only."""
     if sys.platform == "linux":
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * seconds))
 
 
 def unacknowledged_bytes(connection: SocketLike) -> int:
-    """How much was written and not yet received; 0 where the system does not tell."""
+    """Bytes written but not yet acknowledged by the client; 0 on systems other than Linux."""
     if sys.platform != "linux":
         return 0
-    import fcntl  # noqa: PLC0415  # not everywhere
+    import fcntl  # noqa: PLC0415  # not on every platform
     import termios  # noqa: PLC0415
 
     return int.from_bytes(fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
 
 
 class LingeringTransport(asyncio.Transport):
-    """A transport that is not closed at once, but by a way of its own: what it sent last would be lost."""
+    """A transport whose close() calls `end` instead: closing at once could lose the end of the response."""
 
     def __init__(self, transport: asyncio.Transport, end: Callable[[], None]) -> None:
         super().__init__()
@@ -91,13 +91,13 @@ class LingeringTransport(asyncio.Transport):
         self._end = end
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send a piece."""
+        """Send data."""
         self._transport.write(data)
 
     def is_closing(self) -> bool:
-        """Whether nothing can be sent any more."""
+        """Whether the transport is closing or closed."""
         return self._transport.is_closing()
 
     def close(self) -> None:
-        """End."""
+        """Call `end`."""
         self._end()

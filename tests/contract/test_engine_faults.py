@@ -80,7 +80,7 @@ def test_an_interrupt_that_comes_between_two_statements_is_repeated():
     watchdog, query, cancelled = Watchdog(60), Deaf(), threading.Event()
     with watchdog.watching(query, cancelled):
         cancelled.set()
-        watchdog.look()
+        watchdog.check_now()
         until(lambda: query.heard >= 3)
     heard = query.heard
     time.sleep(0.1)

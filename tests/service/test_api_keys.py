@@ -11,7 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from data import BadInput, LakeDamaged
-from service.api_keys import MIGRATIONS, ApiKeys, is_well_formed_key
+from service.api_keys import ApiKeys, is_well_formed_key
+from service.control_database import MIGRATIONS
+from service.jobs import Jobs
 
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
@@ -102,7 +104,8 @@ def test_the_longest_name_and_organization_are_fine(control):
     assert control.organization_of(control.create_key("x" * 64, "Ü" * 100)) == "x" * 64
 
 
-def test_jobs_are_the_newest_first_and_ties_by_id(control, lake):
+def test_jobs_are_the_newest_first_and_ties_by_id(lake):
+    jobs = Jobs(lake)
     with sqlite3.connect(database(lake)) as db:
         db.executemany(
             "INSERT INTO jobs VALUES (?, ?, 't', 's', 'title', ?, ?)",
@@ -117,8 +120,9 @@ def test_jobs_are_the_newest_first_and_ties_by_id(control, lake):
             ],
         )
     db.close()
-    assert [job["id"] for job in control.jobs("acme")] == ["c", "b", "a"]
-    assert control.jobs("nobody") == []
+    assert [job["id"] for job in jobs.of("acme")] == ["c", "b", "a"]
+    assert jobs.of("nobody") == []
+    jobs.close()
 
 
 def test_what_was_written_is_there_when_opened_again(lake):

@@ -114,7 +114,7 @@ def networks(lake, name):
 
 
 MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
-HEAD = ["list", "operator", "networks", "fetched at", "trouble"]
+HEAD = ["list", "operator", "networks", "fetched at", "problem"]
 
 
 # traffic agents refresh
@@ -142,7 +142,7 @@ def test_a_list_that_is_refused_ends_with_1_and_keeps_what_was_fetched_before(pr
     (folder / "perplexity-user.json").write_text(prefixes("20.42.20.0/24", "20.42.21.0/24"))
     run = program("agents", "refresh", "--from", folder)
     assert run.code == 1
-    assert run.err == "2 of 3 lists could not be refreshed; what was fetched before is kept.\n"
+    assert run.err == "2 of 3 lists could not be refreshed; their last versions are kept.\n"
     rows = {row[0]: row[1:] for row in cells(run)}
     assert rows["openai-gptbot"][:3] == before[1:]
     assert rows["openai-gptbot"][3].startswith("the list is not in the 'prefixes' format: ")
@@ -219,7 +219,7 @@ def test_lists_are_fetched_from_their_addresses(program, lake, folder, site):
     ]
     run = program("agents", "refresh", lists=lists)
     assert run.code == 1
-    assert run.err == "1 of 3 lists could not be refreshed; what was fetched before is kept.\n"
+    assert run.err == "1 of 3 lists could not be refreshed; their last versions are kept.\n"
     head, one, two, three = cells(run)
     assert head == HEAD
     assert one[:3] == ["one", "First Inc.", "1"]
@@ -319,7 +319,7 @@ def test_import_takes_countries_from_a_database(program, lake, tmp_path, databas
     text = PERSON * 2 + PERSON.replace("5.5.5.5", "5.5.6.5") + PERSON.rstrip("\n") + ' "FR"\n'
     run = imported(program, tmp_path, text, *flags, **environ)
     assert (run.code, run.out) == (0, "")
-    assert "stay unknown" not in run.err
+    assert "countries are unknown" not in run.err
     assert countries(lake) == {"DE": 2, "FR": 1, None: 1}
 
 
@@ -330,7 +330,7 @@ def test_import_without_a_usable_database_says_so_and_lands_the_visits(program, 
     assert (run.code, run.out) == (0, "")
     (told,) = (row for row in run.err.splitlines() if row.startswith("traffic: "))
     assert told.startswith(f"traffic: {tmp_path / name} is not a valid country database in MaxMind's format: ")
-    assert told.endswith("; countries stay unknown where the log names none.")
+    assert told.endswith("; countries are unknown unless the log contains them.")
     assert "2 visits landed from 2 lines" in run.err
     assert countries(lake) == {"FR": 1, None: 1}
 

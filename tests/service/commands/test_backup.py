@@ -47,7 +47,7 @@ def test_visits_that_wait_are_told_apart(lake, traffic, tmp_path):
     land(lake, "acme", [visit()])
     wait(lake, 3)
     err = traffic("backup", tmp_path / "copy", "--lake", lake.root)[2]
-    assert ": 1 file with 1 visit and 3 that wait for a file (" in err
+    assert ": 1 file with 1 visit and 3 not yet in a file (" in err
 
 
 def test_a_folder_that_cannot_be_it_is_refused(lake, traffic, tmp_path):
@@ -74,5 +74,5 @@ def test_help_says_how_to_restore_and_what_erasing_does_not_reach(traffic):
     told = " ".join(out.split())
     assert (code, err) == (0, "")
     assert "To restore a lake: stop the server" in told
-    assert "Erasing does not reach into backups" in told
+    assert "`traffic erase` does not change backups" in told
     assert "Example: traffic backup /backups/2026-11-21" in told

@@ -198,7 +198,7 @@ def test_a_log_that_is_not_there_yet_is_waited_for(lake, follow, log):
 @pytest.mark.parametrize(
     ("content", "flags", "told"),
     [
-        (None, (), "no folder"),
+        (None, (), "missing folder"),
         ("XYZZY\n" * 5, (), "no known log format matches its first 5 lines"),
         ("XYZZY\n" * 5, ("--format", "combined"), "none of its 5 lines match the combined format"),
         ("", ("--format", "nonsense"), "nonsense"),

@@ -167,16 +167,16 @@ def test_the_table_of_moves_goes_to_stdout_and_the_summary_to_stderr(lake, recla
     land(lake, "other", [visit(rules_version=rules_version())])
     dry = reclassify("--dry-run", "--org", "acme")
     assert (dry.code, table(dry.out)) == (0, TABLE)
-    assert dry.err == "8 of 8 visits in 1 day would be classified anew; 7 of them come out differently.\n"
+    assert dry.err == "8 of 8 visits in 1 day would be reclassified; 7 of them with a different result.\n"
     assert categories(lake) == {"human": 8}
     run = reclassify()
     assert (run.code, table(run.out)[1:3]) == (
         0,
         [["human", "(other details)", "1,202", CHROME], ["human", "ai_training", "4", "GPTBot/1.2"]],
     )
-    assert run.err == "1,208 of 1,209 visits in 2 days classified anew; 1,207 of them come out differently.\n"
+    assert run.err == "1,208 of 1,209 visits in 2 days reclassified; 1,207 of them with a different result.\n"
     again = reclassify()
-    assert again == (0, "", "0 of 1,209 visits in 0 days classified anew; 0 of them come out differently.\n")
+    assert again == (0, "", "0 of 1,209 visits in 0 days reclassified; 0 of them with a different result.\n")
 
 
 def test_one_organization_is_reclassified_alone(lake, reclassify):
@@ -217,7 +217,7 @@ def test_an_organization_or_lake_that_is_not_there_is_refused(lake, program, rec
 
 
 def test_a_lake_without_visits_has_nothing_to_reclassify(reclassify):
-    assert reclassify() == (0, "", "0 of 0 visits in 0 days classified anew; 0 of them come out differently.\n")
+    assert reclassify() == (0, "", "0 of 0 visits in 0 days reclassified; 0 of them with a different result.\n")
 
 
 def test_a_damaged_file_ends_with_1_names_the_file_and_keeps_what_was_done(lake, reclassify):

@@ -41,8 +41,7 @@ def test_a_sound_lake_ends_with_0_and_a_summary(lake, files, verify):
     code, out, err = verify()
     assert (code, out) == (0, "")
     assert re.fullmatch(
-        r"3 files with 4 visits \([\d.]+ kB\) were checked: every one is what was written, links and databases are "
-        r"sound\.\n",
+        r"3 files with 4 visits \([\d.]+ kB\) were checked: no damage found; links and databases are sound\.\n",
         err,
     )
 

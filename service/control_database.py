@@ -1,0 +1,58 @@
+"""The SQLite database of the service, control.sqlite: API keys and jobs. Visits are not in it."""
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from data import Lake
+from data.store.schema import open_database
+
+MIGRATIONS: Final = (
+    """
+    CREATE TABLE keys (
+        id TEXT PRIMARY KEY,           -- the first characters of the key, to tell keys apart
+        sha256 TEXT NOT NULL UNIQUE,   -- of the whole key, which is nowhere kept
+        organization TEXT NOT NULL,
+        name TEXT NOT NULL,
+        created_at TEXT NOT NULL,
+        revoked_at TEXT
+    );
+    CREATE TABLE jobs (
+        id TEXT PRIMARY KEY,
+        organization TEXT NOT NULL,
+        type TEXT NOT NULL,
+        status TEXT NOT NULL,
+        title TEXT NOT NULL,
+        created_at TEXT NOT NULL,      -- UTC, YYYY-MM-DDTHH:MM:SS, as is updated_at
+        updated_at TEXT NOT NULL
+    );
+    CREATE INDEX jobs_newest_first ON jobs (organization, created_at DESC, id DESC);
+    """,
+    """
+    -- the identity provider's name of who made it by HTTP, null for the command line
+    ALTER TABLE keys ADD COLUMN created_by TEXT;
+    -- to the hour
+    ALTER TABLE keys ADD COLUMN last_used_at TEXT;
+    """,
+)
+"""Entry n migrates the database from version n to n + 1. Entries are only added, never changed."""
+
+
+class ControlDatabase:
+    """The open control.sqlite of a lake, brought up to date. Safe to use from several threads and processes."""
+
+    def __init__(self, lake: Lake) -> None:
+        path: Path = lake.root / "control.sqlite"
+        self._lock = threading.Lock()
+        self._db = open_database(path, MIGRATIONS)
+        path.chmod(0o600)
+
+    def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Run one statement; the rows that it returns."""
+        with self._lock:
+            return self._db.execute(sql, parameters).fetchall()
+
+    def close(self) -> None:
+        """Close the database."""
+        self._db.close()
