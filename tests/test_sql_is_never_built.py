@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-import pytest
+from tests.tables import examples
 
 ROOT = Path(__file__).parent.parent
 FILES = [path for floor in ("data", "queries", "service") for path in sorted((ROOT / floor).rglob("*.py"))]
@@ -116,45 +116,11 @@ def planted(db, name, names, engine):
 """
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "f'SELECT {name} FROM t'",
-        "f'SELECT {COLUMNS} FROM t WHERE a = {name!r}'",
-        "'SELECT ' + name",
-        "'SELECT %s' % name",
-        "'SELECT {}'.format(name)",
-        "', '.join(names)",
-        "'SELECT a' if name else name",
-        "name",
-        "names[0]",
-        "template(name)",
-        "read_sql('data.maintenance', name)",
-        "LATE",
-        "open('query.sql').read()",
-        "'SELECT 1') or db.executemany(name, [()]",
-        "'SELECT 1') or engine.sql(f'FROM {name}'",
-        "'SELECT 1') or engine.sql(query=name",
-        "'SELECT 1') or map(db.execute, names",
-        "(name := names)",
-        "'SELECT 1')\n    return (f'SELECT {name}'",
-    ],
-)
+@examples("sql")
 def test_sql_that_is_built_is_found(sql):
     assert foreign_in(PLANTED.format(sql=sql))
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "'SELECT 1'",
-        "f'SELECT {COLUMNS} FROM t WHERE a = ?', [name]",
-        "'SELECT ' + COLUMNS",
-        "template('devices')",
-        "read_sql('data.maintenance', 'sql/merged')",
-        "COLUMNS",
-        "'SELECT 1 ' 'FROM t', {'name': f'{name}'}",
-    ],
-)
+@examples("sql")
 def test_sql_of_ours_is_let_pass(sql):
     assert not foreign_in(PLANTED.format(sql=sql))

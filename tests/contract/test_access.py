@@ -22,6 +22,7 @@ from service.http.authentication import (
 )
 from service.http.jwks import MIN_REFRESH_INTERVAL_SECONDS, JwksClient
 from tests.faults.trials import scaled
+from tests.tables import examples, tables
 from tests.tokens import (
     ABSENT,
     AUDIENCE,
@@ -100,14 +101,7 @@ def test_the_scheme_is_written_in_any_case(asked, shared, key_of, scheme):
     assert visits_of(asked, token(), scheme) == 1
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        "", "Bearer", "Bearer ", " Bearer {}", "Bearer  {}", "Bearer {} ", "Bearer {} {}", "Bearer {},{}", "Bearer,{}",
-        "Bearer\t{}", "Bearer: {}", "Bearer={}", "{}", "Basic {}", "Digest {}", "Token {}", "Bearer Bearer {}",
-        "Bearer '{}'", 'Bearer "{}"', "Bearer {}\u00fc", "Bearer \u00fc{}", "Bearer\u00a0{}", "Bearer {}\x00",
-    ],
-)  # fmt: skip
+@examples("written")  # fmt: skip
 def test_anything_but_one_scheme_and_one_token_is_refused(asked, shared, key_of, refusal, written):
     for good in (key_of(shared), token()):
         header = written.replace("{}", good).encode("latin-1")
@@ -229,6 +223,7 @@ def test_clocks_may_differ_by_half_a_minute(asked):
 
 GOOD_HEADER = '{"alg":"RS256","kid":"rsa"}'
 BAD_CLAIMS = {
+    **tables(__file__)["BAD_CLAIMS"],
     "expired": {"iat": int(time.time()) - 2 * HOUR, "exp": int(time.time()) - HOUR},
     "expired a minute ago": {"iat": int(time.time()) - HOUR, "exp": int(time.time()) - 60},
     "not yet": {"nbf": int(time.time()) + HOUR},
@@ -237,85 +232,22 @@ BAD_CLAIMS = {
     "never ending": {"exp": int(time.time()) + 366 * 86_400},
     **{f"no {name}": {name: ABSENT} for name in ("iss", "aud", "sub", "iat", "exp")},
     **{f"null {name}": {name: None} for name in ("iss", "aud", "sub", "iat", "exp")},
-    "other issuer": {"iss": "https://login.example"},
     "longer issuer": {"iss": ISSUER + "evil"},
-    "part of the issuer": {"iss": "https://"},
     "issuers": {"iss": [ISSUER]},
-    "empty issuer": {"iss": ""},
-    "other audience": {"aud": "someone-else"},
-    "part of the audience": {"aud": "traf"},
-    "longer audience": {"aud": "traffic2"},
-    "other audiences": {"aud": ["a", "b"]},
-    "no audiences": {"aud": []},
     "audience object": {"aud": {AUDIENCE: 1}},
-    "no audience but an empty one": {"aud": ""},
     "audiences among which there is a number": {"aud": [AUDIENCE, 7]},
     "audiences nested": {"aud": [[AUDIENCE]]},
     "issuer object": {"iss": {ISSUER: 1}},
     "issuer in capitals": {"iss": ISSUER.upper()},
     "issuer with a space": {"iss": ISSUER + " "},
-    "numeric sub": {"sub": 7},
-    "empty sub": {"sub": ""},
-    "sub of a newline": {"sub": "someone\n"},
-    "sub of half a character": {"sub": "\ud800"},
-    "sub too long": {"sub": "x" * 256},
-    "numeric jti": {"jti": 7},
     "a second too long": {"iat": int(time.time()) - 10, "exp": int(time.time()) - 10 + 24 * HOUR + 1},
     "nbf as text": {"nbf": str(int(time.time()))},
-    "nbf true": {"nbf": True},
-    "nbf null": {"nbf": None},
-    "nbf list": {"nbf": [1]},
-    "nbf negative": {"nbf": -1},
-    "nbf huge": {"nbf": 10**400},
-    "nbf infinite": {"nbf": float("-inf")},
-    "iat negative": {"iat": -1},
-    "iat huge": {"iat": 10**30},
-    "iat huge and negative": {"iat": -(10**400)},
     "iat and exp huge": {"iat": 10**30, "exp": 10**30 + HOUR},
     "iat and exp negative": {"iat": -HOUR, "exp": -1},
-    "exp minus infinity": {"exp": float("-inf")},
-    "exp 1e308": {"exp": 1e308},
-    "exp in digits of another script": {"exp": "٩" * 10},
-    "exp null byte": {"exp": "\0"},
     "exp as text": {"exp": str(int(time.time()) + HOUR)},
     "iat as text": {"iat": str(int(time.time()))},
-    "nbf as words": {"nbf": "now"},
-    "exp huge": {"exp": 10**30},
-    "exp huger": {"exp": 10**400},
-    "exp negative": {"exp": -1},
-    "exp zero": {"exp": 0},
-    "exp true": {"exp": True},
-    "iat true": {"iat": True},
-    "iat zero": {"iat": 0},
     "exp list": {"exp": [int(time.time()) + HOUR]},
-    "exp object": {"exp": {}},
-    "exp NaN": {"exp": float("nan")},
-    "exp infinite": {"exp": float("inf")},
-    "iat NaN": {"iat": float("nan")},
-    "iat infinite": {"iat": float("-inf")},
-    "nbf NaN": {"nbf": float("nan")},
     "no organization": {"org_id": ABSENT},
-    "null organization": {"org_id": None},
-    "empty organization": {"org_id": ""},
-    "seed organization": {"org_id": "_seed"},
-    "long organization": {"org_id": "x" * 65},
-    "path organization": {"org_id": "../acme"},
-    "spaced organization": {"org_id": "acme "},
-    "newline organization": {"org_id": "acme\n"},
-    "starred organization": {"org_id": "*"},
-    "foreign letters": {"org_id": "ácme"},
-    "NUL organization": {"org_id": "acme\0"},
-    "numeric organization": {"org_id": 7},
-    "organizations": {"org_id": ["acme"]},
-    "organization object": {"org_id": {"acme": 1}},
-    "organization true": {"org_id": True},
-    "numeric role": {"role": 7},
-    "roles": {"role": ["editor"]},
-    "role object": {"role": {"editor": 1}},
-    "role true": {"role": True},
-    "role of half a character": {"role": "\udfff"},
-    "role of a newline": {"role": "editor\n"},
-    "role too long": {"role": "x" * 256},
 }
 
 
@@ -621,20 +553,7 @@ def gate(lake, settings, tmp_path):
         control.close()
 
 
-@pytest.mark.parametrize(
-    ("claim", "role", "may_write"),
-    [
-        ({}, "viewer", False),
-        ({"role": None}, "viewer", False),
-        ({"role": ""}, "viewer", False),
-        ({"role": "viewer"}, "viewer", False),
-        ({"role": "VIEWER"}, "viewer", False),
-        ({"role": " Viewer "}, "viewer", False),
-        ({"role": " "}, "viewer", False),
-        ({"role": "editor"}, "editor", True),
-        ({"role": "admin"}, "admin", True),
-    ],
-)
+@examples("claim", "role", "may_write")
 def test_no_role_is_viewer_and_any_other_may_write(gate, claim, role, may_write):
     found = caller(gate(), token(**claim))
     assert found == Caller("acme", role, "someone", is_key=False)

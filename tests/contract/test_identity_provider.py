@@ -33,6 +33,7 @@ from service.http.jwks import (
     REFRESH_SECONDS,
     JwksClient,
 )
+from tests.tables import examples
 from tests.tokens import (
     EC,
     ED,
@@ -581,13 +582,7 @@ def test_a_file_of_keys_is_read_again(gates, tmp_path, clock):
     assert keys.generation == 2
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "http://login.example/keys", "ftp://login.example/keys", "file:///keys.json", "no-such-file.json",
-        "http://localhost.example/keys", "http://127.0.0.1.example/keys", "http://localhost@login.example/keys",
-    ],
-)  # fmt: skip
+@examples("source")  # fmt: skip
 def test_keys_come_from_a_file_or_safely(source):
     with pytest.raises(BadInput, match="TRAFFIC_JWKS"):
         JwksClient(source)

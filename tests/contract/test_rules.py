@@ -9,6 +9,7 @@ import pytest
 from data import BOT_CATEGORIES
 from queries import CATALOG, ENDPOINTS, catalog, warehouse
 from tests.recount import DASHBOARD
+from tests.tables import examples
 from tests.visits import land, links, visit
 
 TODAY = date(2026, 3, 15)
@@ -135,30 +136,13 @@ def test_a_span_has_at_most_36600_days_after_capping(days, refusal):
     assert "start_date" in refusal(start_date=first - timedelta(1), end_date="2999-01-01")["error"]
 
 
-@pytest.mark.parametrize(
-    ("written", "day"),
-    [
-        ("2026-03-04T00:00:00Z", 4),
-        ("2026-03-04T23:59:59.999999999Z", 4),
-        ("2026-03-04t10:00:00z", 4),
-        ("2026-03-04T23:30:00-00:30", 5),
-        ("2026-03-05T00:30:00+01:00", 4),
-        ("2026-03-05T13:59:59+14:00", 4),
-    ],
-)
+@examples("written", "day")
 def test_of_a_date_time_the_utc_day_counts(days, written, day):
     assert days(start_date=written, end_date=written)[:2] == (date(2026, 3, day),) * 2
 
 
 @pytest.mark.parametrize("name", ["start_date", "end_date"])
-@pytest.mark.parametrize(
-    "value",
-    [
-        "2026-3-4", "20260304", "2026-02-30", "2026-13-01", "04.03.2026", "yesterday", "2026-03-04T10:00:00",
-        "2026-03-04 10:00:00Z", "2026-03-04T25:00:00Z", "2026-03-04T10:00Z", "2026-W10-3", "0000-01-01", " 2026-03-04",
-        "2026-03-04Z", "2026-03-04\n", "+002026-03-04", "2026-03-04T10:00:00+25:00", "٢٠٢٦-٠٣-٠٤", "'; --", "\0",
-    ],
-)  # fmt: skip
+@examples("value")  # fmt: skip
 def test_a_malformed_date_is_refused_by_name(refusal, name, value):
     query = {"start_date": "2026-03-01", "end_date": "2026-03-05"} | {name: value}
     body = refusal(**query)
@@ -227,22 +211,7 @@ def test_domain_is_compared_in_lower_case_and_short_code_with_case(total):
     assert total(short_code="Sale", domain="b.EXAMPLE") == 1
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "\0",
-        "'",
-        '"',
-        "' OR 1=1 --",
-        "%",
-        "\\",
-        "💥",
-        "\ufeff",
-        "NULL",
-        "{}",
-        "a\r\nb",
-    ],
-)
+@examples("value")
 @pytest.mark.parametrize("name", ["short_code", "target_url", "domain"])
 def test_any_text_is_a_value_that_nothing_has(total, name, value):
     assert total(**{name: value}) == 0
@@ -257,16 +226,7 @@ def test_bytes_that_are_no_utf_8_are_a_value_that_nothing_has(asked):
 # Targets
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        "https://Shop.Example:443/Path/",
-        "https://shop.example/Path",
-        "https://shop.example/Path/",
-        "HTTPS://SHOP.EXAMPLE/Path",
-        "https://shop.example:443/Path",
-    ],
-)
+@examples("written")
 def test_a_target_is_found_however_scheme_host_port_and_slash_are_written(total, written):
     assert total(target_url=written) == total(short_code="Sale") == 3  # on every domain
     assert total(target_url=written, domain="b.example") == 1
@@ -279,24 +239,7 @@ def test_a_target_with_a_query_is_found_too(total, written):
     assert total(target_url=written) == 32
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        "https://shop.example/path",
-        "http://shop.example/Path",
-        "https://shop.example:8080/Path",
-        "https://shop.example:80/Path",
-        "https://shop.example/Path//",
-        "https://shop.example/Path?a=1",
-        "https://shop.example/Path#a",
-        "https://www.shop.example/Path",
-        "shop.example/Path",
-        "https://neighbour.example/",
-        "nonsense",
-        "http://[",
-        "/",
-    ],
-)
+@examples("written")
 def test_an_unknown_target_gives_zeros_and_never_unfiltered_visits(asked, total, written):
     assert total(target_url=written) == total(target_url=written, short_code="Sale") == 0
     assert asked.get("/analytics/top-links", params={"target_url": written}).json() == []
@@ -421,21 +364,7 @@ def test_every_route_checks_its_parameters_and_names_the_culprit(refusal, name):
     assert "range" in refusal(name, range="nonsense")["error"]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/",
-        "/analytics",
-        "/analytics/",
-        "/analytics/nothing",
-        "/analytics/devices/",
-        "//analytics/devices",
-        "/jobs/",
-        "/healthz/",
-        "/v1/jobs",
-        "/analytics/Devices",
-    ],
-)
+@examples("path")
 def test_an_unknown_path_is_404_and_never_a_redirect(asked, path):
     response = asked.get(f"http://testserver{path}?range=nonsense")
     assert response.status_code == 404

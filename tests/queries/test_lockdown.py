@@ -12,6 +12,7 @@ import pytest
 from data import Lake
 from queries import ENTRIES, QueryFailed, Scope, Warehouse, template_entries
 from tests.faults.trials import scaled
+from tests.tables import examples, tables
 from tests.visits import land as landed
 from tests.visits import links, visit
 
@@ -63,94 +64,9 @@ def untouched(lake):
     assert seen() == before
 
 
-READING = [
-    "FROM read_csv('{outside}/secret.csv')",
-    "FROM '{outside}/secret.csv'",
-    "FROM read_text('{outside}/secret.csv')",
-    "FROM read_text('{lake}/../secret.csv')",
-    "FROM read_text('{lake}/visits/../../secret.csv')",
-    "FROM read_text('{lake}-beside/secret.csv')",
-    "FROM read_text('file://{lake}/visits/../salts.sqlite')",
-    "FROM read_text('/proc/self/environ')",
-    "FROM read_text('/etc/passwd')",
-    "FROM read_csv('/dev/stdin')",
-    "FROM glob('{outside}/*')",
-    "FROM glob('{lake}/*')",
-    "FROM glob('{lake}/visits/../*')",
-    "FROM read_text('{lake}/visits/out.csv')",
-    "FROM read_text('{lake}/visits/up/salts.sqlite')",
-    "FROM read_blob('{lake}/links/out.sqlite')",
-    "FROM read_blob('{lake}/salts.sqlite')",
-    "FROM read_blob('{lake}/control.sqlite')",
-    "FROM read_blob('{lake}/manifest.sqlite')",
-    "FROM read_blob('{lake}/manifest.sqlite-wal')",
-    "FROM read_csv('{lake}/secret.csv')",
-    "FROM read_csv('{lake}/visits-beside.csv')",
-    "FROM read_csv('{lake}/rejects/secret.csv')",
-    "FROM read_csv('{lake}/ip-lists/secret.csv')",
-    "FROM read_csv('{lake}/.staging/secret.csv')",
-    "FROM sniff_csv('{lake}/secret.csv')",
-    "FROM parquet_metadata('{lake}/salts.sqlite')",
-    "FROM sqlite_scan('{lake}/salts.sqlite', 'salts')",
-    "SELECT * FROM read_duckdb('{lake}/salts.sqlite')",
-    "FROM read_csv('http://127.0.0.1:9/secret.csv')",
-    "FROM read_csv('https://127.0.0.1:9/secret.csv')",
-    "FROM read_parquet('s3://bucket/secret.parquet')",
-    "FROM duckdb_secrets()",
-    "FROM duckdb_extensions()",
-    "SELECT getenv('HOME')",
-    "FROM python_variable",
-    "FROM query('FROM read_text(''{lake}/salts.sqlite'')')",
-    "FROM json_execute_serialized_sql(json_serialize_sql('SELECT 1'))",
-]
-WRITING = [
-    "COPY (SELECT 1) TO '{outside}/stolen.csv'",
-    "COPY (SELECT 1 AS a) TO '{visits}/stolen.parquet'",
-    "COPY visits_in_scope TO '{lake}/links/stolen.parquet'",
-    "WITH a AS (COPY (SELECT 1 AS a) TO '{visits}/stolen.parquet') SELECT 1",
-    "WITH a AS MATERIALIZED (COPY (SELECT 1) TO '{lake}/links/stolen.csv') SELECT 1",
-    "SELECT * FROM (WITH a AS (COPY (SELECT 1) TO '{lake}/links/stolen.csv') SELECT 1)",
-    "WITH a AS (INSERT INTO countries VALUES ('QQ', 'Nowhere') RETURNING *) FROM a",
-    "WITH a AS (DELETE FROM countries) SELECT 1",
-    "WITH a AS (UPDATE countries SET country_name = '') SELECT 1",
-    "INSERT INTO countries VALUES ('QQ', 'Nowhere')",
-    "EXPORT DATABASE '{outside}/stolen'",
-    "EXPORT DATABASE '{lake}/visits/stolen'",
-    "CREATE OR REPLACE VIEW visits_in_scope AS SELECT 1",
-    "CREATE MACRO is_human(bot_category) AS TRUE",
-    "DROP VIEW visits_in_scope",
-    "ATTACH '{outside}/stolen.db'",
-    "ATTACH '{lake}/visits/stolen.db'",
-    "INSTALL httpfs",
-    "LOAD httpfs",
-    "LOAD '{lake}/visits/stolen.duckdb_extension'",
-    "FROM enable_logging(storage := 'file', storage_config := {{'path': '{lake}/visits/stolen'}})",
-    "FROM ENABLE_PROFILING(format := 'json', save_location := '{outside}/stolen.json')",
-    "SELECT \"write_log\"('stolen')",
-    "FROM system.main.disable_logging()",
-    "PRAGMA enable_profiling",
-    "PRAGMA profiling_output = '{outside}/stolen.json'",
-    "CREATE SECRET stolen (TYPE http)",
-]
-SETTING = [
-    "SET enable_external_access = TRUE",
-    "SET lock_configuration = FALSE",
-    "RESET allowed_directories",
-    "SET memory_limit = '1TB'",
-    "PRAGMA memory_limit = '1TB'",
-    "SET max_temp_directory_size = '1TB'",
-    "SET temp_directory = '/tmp'",
-    "SET GLOBAL max_execution_time = 0",
-    "SET threads = 64",
-    "SET TimeZone = 'Asia/Tokyo'",
-    "SET python_enable_replacements = TRUE",
-    "SET VARIABLE files = ['{outside}/secret.csv']",
-    "CALL pragma_version()",
-    "EXPLAIN ANALYZE SELECT 1",
-    "SELECT 1; SELECT 2",
-    "",
-    "-- nothing",
-]
+READING = tables(__file__)["READING"]
+WRITING = tables(__file__)["WRITING"]
+SETTING = tables(__file__)["SETTING"]
 
 
 @pytest.mark.parametrize("sql", READING + WRITING + SETTING)
@@ -164,18 +80,7 @@ def test_what_an_operators_own_template_may_not_do_is_refused(lake, warehouse, u
     assert warehouse.rows("SELECT count(*) FROM countries", {})[1] == [(250,)]
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT 1 AS a",
-        "FROM countries LIMIT 1;",
-        "-- why\nWITH a AS (SELECT 1 AS a) FROM a",
-        "SELECT count(*) FROM visits_in_scope -- all",
-        "SELECT '; COPY', 'query(', '\"'",
-        "SHOW TABLES",
-        "DESCRIBE visits_in_scope",
-    ],
-)
+@examples("sql")
 def test_what_only_reads_is_answered(warehouse, sql):
     assert warehouse.rows(sql, warehouse.variables(Scope("ant", *DAYS)))[1]
 

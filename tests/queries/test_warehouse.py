@@ -35,6 +35,7 @@ from queries import (
 )
 from queries.fields import COUNT, NUMBER, TEXT
 from queries.prelude import prelude, relation_names, sql_text
+from tests.tables import examples
 from tests.visits import Visit, land, links, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
@@ -353,31 +354,7 @@ def test_values_are_read_without_rounding_and_missing_ones_are_zero(tmp_path):
     assert values == [TrafficValue(category, set_values.get(category, 0), "EUR") for category in BOT_CATEGORIES]
 
 
-@pytest.mark.parametrize(
-    ("text", "culprit"),
-    [
-        ("currency = ", "values.toml"),
-        ("[value_per_visit]", "currency"),
-        ("currency = 3\n[value_per_visit]", "currency"),
-        ('currency = "EUR"', "value_per_visit"),
-        ('currency = "EUR"\nvalue_per_visit = 3', "value_per_visit"),
-        *(
-            (f'currency = "EUR"\n[value_per_visit]\n{line}', culprit)
-            for line, culprit in [
-                ("humans = 1", "humans"),
-                ("human = -0.01", "human"),
-                ("human = 0.00001", "human"),
-                ("human = 1000000.0001", "human"),
-                ("human = inf", "human"),
-                ("human = nan", "human"),
-                ("human = 1e999999", "human"),
-                ('human = "1"', "human"),
-                ("human = true", "human"),
-                ("human = [1]", "human"),
-            ]
-        ),
-    ],
-)
+@examples("text", "culprit")
 def test_a_file_of_values_that_cannot_be_used_is_refused_with_the_reason(tmp_path, text, culprit):
     with pytest.raises(BadInput, match=re.escape(culprit)):
         values_of(tmp_path, text)

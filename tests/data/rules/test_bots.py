@@ -11,10 +11,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from data.rules.bots import HUMAN_CLASSIFICATION, MAX_USER_AGENT_LENGTH
+from data.rules.bots import HUMAN_CLASSIFICATION
 from data.rules.classifier import Request
 from data.rules.devices import DeviceRules
 from data.rules.tables import Agent, Campaign, Heuristic, NotCrawler, Referrer, load
+from tests.tables import examples
 
 AGENTS, HEURISTICS = load(Agent, "agents"), load(Heuristic, "heuristics")
 PEOPLE = {row.pattern for row in load(NotCrawler, "notcrawlers")}
@@ -212,20 +213,7 @@ def test_exactly_the_rules_that_another_engine_finds_are_named(signs, user_agent
 # What it costs
 
 
-@pytest.mark.parametrize(
-    ("filler", "longest"),
-    [
-        ("Foo/1.0 (bar; baz) ", MAX_USER_AGENT_LENGTH),
-        ("(", MAX_USER_AGENT_LENGTH),
-        ("()", MAX_USER_AGENT_LENGTH),
-        ("Android ", MAX_USER_AGENT_LENGTH),
-        ("compatible; ", MAX_USER_AGENT_LENGTH),
-        ("; ", MAX_USER_AGENT_LENGTH),
-        ("ж", MAX_USER_AGENT_LENGTH),
-        ("http", MAX_USER_AGENT_LENGTH),
-        ("\\x41", 4 * MAX_USER_AGENT_LENGTH),  # four letters stand for one
-    ],
-)
+@examples("filler", "longest")
 def test_a_user_agent_that_is_too_long_costs_what_the_longest_costs(classifier, filler, longest):
     """Of however many characters only the beginning may be looked at. No string is asked about twice."""
     number = itertools.count()

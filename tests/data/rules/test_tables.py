@@ -9,6 +9,7 @@ from data.rules import tables as reference
 from data.rules.classifier import Request
 from data.rules.tables import Agent, Campaign, Probe, Referrer, load, rules_version
 from data.visits import AI_CATEGORIES, CATEGORY_OF_KIND
+from tests.tables import examples
 
 AGENTS = load(Agent, "agents")
 REFERRERS = load(Referrer, "referrers")
@@ -131,21 +132,7 @@ def test_a_row_with_an_unknown_field_is_refused(table):
         table(GOOD | {"tokn": '"x"'})
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("token", "7"),
-        ("token", '""'),
-        ("agent", "true"),
-        ("operator", '["OpenAI"]'),
-        ("ai_source", "1.5"),
-        ("ai_source", '""'),
-        ("checked", '"2026-11-20"'),
-        ("exact", '"yes"'),
-        ("exact", "1"),
-        ("evidence", "2026-11-20"),
-    ],
-)
+@examples("name", "value")
 def test_a_field_of_another_type_is_refused(table, name, value):
     with pytest.raises(ValueError, match=f"agents.toml, row 3: field '{name}' has an invalid value"):
         table(GOOD, GOOD, GOOD | {name: value})

@@ -23,6 +23,7 @@ import pytest
 from data import BOT_CATEGORIES
 from queries import ENTRIES
 from service.api_keys import ApiKeys
+from tests.tables import examples
 from tests.visits import land, links, visit
 
 PROGRAM = Path(sys.executable).parent / "traffic"
@@ -149,16 +150,7 @@ def test_query_gives_the_bytes_of_the_api(query, filled, opened):
             assert (run.code, run.out, run.err) == (0, answer.content, ""), name
 
 
-@pytest.mark.parametrize(
-    "filters",
-    [
-        {"short_code": "sale"},
-        {"domain": "GO.example"},
-        {"target_url": "HTTPS://SHOP.example/ü?a=1,2", "short_code": "x"},
-        {"target_url": "https://elsewhere.example/"},
-        {"traffic_type": "AI-Referral"},
-    ],
-)
+@examples("filters")
 def test_query_filters_as_the_api_does(query, filled, opened, filters):
     flags = itertools.chain(*((f"--{name.replace('_', '-')}", value) for name, value in filters.items()))
     with opened(filled) as client:
@@ -262,21 +254,7 @@ def test_a_template_that_cannot_run_is_one_line(query, tmp_path, sql):
     assert re.fullmatch(r"traffic: [^\n]+\n", run.err)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("nothing",), "top-links"),
-        (("cache-stats",), "/analytics/cache-stats"),
-        (("nowhere.sql",), "nowhere.sql"),
-        (("devices", "--format", "xml"), "parquet"),
-        (("devices", "--range", "1d"), "7d"),
-        (("devices", "--start-date", "x", "--end-date", "2026-01-01"), "start_date"),
-        (("bot-traffic", "--traffic-type", "x"), "traffic_type"),
-        (("devices", "--values", "nowhere.toml"), "nowhere.toml"),
-        (("devices", "--nonsense"), "--nonsense"),
-        ((), "NAME"),
-    ],
-)
+@examples("arguments", "told")
 def test_query_refuses_what_it_does_not_know(query, arguments, told):
     assert told.lower() in refused(query(*arguments)).lower()
 
@@ -362,22 +340,7 @@ def test_import_tells_what_it_did_on_stderr_only(lake, program, visits, tmp_path
     assert [row["domain"] for row in domains.json] == ["go.example"]
 
 
-@pytest.mark.parametrize(
-    ("flags", "told"),
-    [
-        (("nowhere.log", "--org", "acme"), "nowhere.log"),
-        (("%FOLDER%", "--org", "acme"), "%FOLDER%"),
-        (("%LETTER%", "--org", "acme"), "letter.txt"),
-        (("%LOG%", "--org", "_seed"), "_seed"),
-        (("%LOG%", "--org", "a/b"), "a/b"),
-        (("%LOG%", "--org", "acme", "--short-code-pattern", "("), "pattern"),
-        (("%LOG%", "--org", "acme", "--short-code-pattern", "^/x$"), "(group)"),
-        (("%LOG%", "--org", "acme", "--short-code-pattern", "(a)(b)"), "(group)"),
-        (("%LOG%", "--org", "acme", "--format", "iis"), "combined"),
-        (("%LOG%",), "--org"),
-        (("--org", "acme"), "FILE"),
-    ],
-)
+@examples("flags", "told")
 def test_import_refuses_what_it_cannot_use_and_changes_nothing(lake, program, tmp_path, flags, told):
     (tmp_path / "access.log").write_text(PERSON)
     (tmp_path / "letter.txt").write_text("Dear reader,\nthis is no log.\n" * 40)

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -10,23 +9,15 @@ import pytest
 from data.ingest.visitor_ids import daily_salts
 from data.store import pending
 from data.store.manifest import Replacement
-from service.commands import main
 from service.commands.status import _age
+from tests.tables import examples
 from tests.visits import land, packed, visit
 
 
 @pytest.fixture
-def status(monkeypatch, capsys, lake):
-    """Runs `traffic status` over the lake of a test: its exit code, what it printed and what it told."""
-
-    def status(*flags, root=lake.root):
-        monkeypatch.setattr(sys, "argv", ["traffic", "status", *flags, "--lake", str(root)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main()
-        return (end.value.code, *capsys.readouterr())
-
-    return status
+def status(traffic, lake):
+    """Runs `traffic status` over the lake of a test."""
+    return lambda *flags, root=lake.root: traffic("status", *flags, "--lake", root)
 
 
 @pytest.fixture
@@ -126,20 +117,7 @@ def test_what_cannot_be_is_refused(status, tmp_path):
     assert not (tmp_path / "nothing").exists()
 
 
-@pytest.mark.parametrize(
-    ("seconds", "age"),
-    [
-        (-5, "0 seconds ago"),
-        (1, "1 second ago"),
-        (119, "119 seconds ago"),
-        (120, "2 minutes ago"),
-        (7_199, "119 minutes ago"),
-        (7_200, "2 hours ago"),
-        (172_799, "47 hours ago"),
-        (172_800, "2 days ago"),
-        (86_400 * 400, "400 days ago"),
-    ],
-)
+@examples("seconds", "age")
 def test_an_age_is_told_in_a_unit_that_fits(seconds, age):
     now = datetime(2026, 3, 1, tzinfo=UTC)
     assert _age(now - timedelta(seconds=seconds), now) == age

@@ -1,0 +1,34 @@
+"""Tables of examples as data: what `test_x.py` tries stands in `test_x.json` beside it."""
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def examples(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Run a test once for each row of the table of its name; a row has a value for each of these parameters."""
+
+    def parametrized(test: Callable[..., None]) -> Callable[..., None]:
+        rows = tables(test.__code__.co_filename)[test.__name__]
+        mark = pytest.mark.parametrize(names if len(names) > 1 else names[0], rows)
+        marked: Callable[..., None] = mark(test)
+        return marked
+
+    return parametrized
+
+
+@cache
+def tables(file: str) -> dict[str, Any]:
+    """The tables beside a test file by their names. Rows are tuples, as parameters of a test are written."""
+    content = json.loads(Path(file).with_suffix(".json").read_text("utf-8"))
+    return {name: _as_tuples(rows) for name, rows in content.items()}
+
+
+def _as_tuples(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_as_tuples, value))
+    return {name: _as_tuples(member) for name, member in value.items()} if isinstance(value, dict) else value
