@@ -101,7 +101,7 @@ HEAD = "short_code,target_url,domain,created_at\nfine,https://shop.example/,,\n"
         (HEAD + "a,https://shop.example/,,9999-12-31T23:00:00-10:00\n", "line 3"),
         (HEAD + "fine,https://elsewhere.example/,,\n", "line 3"),
         (HEAD + "b,https://shop.example/,X.example,\n\nb,https://shop.example/,x.EXAMPLE,\n", "line 5"),
-        (HEAD + "fine,https://elsewhere.example/,,\n", "line 2 already"),
+        (HEAD + "fine,https://elsewhere.example/,,\n", "already in line 2"),
         (b"short_code,target_url\na,https://shop.example/\xff\n", "UTF-8"),
         ("short_code,target_url\na,https://shop.example/\n".encode("utf-16"), "UTF-8"),
     ],
