@@ -5,13 +5,12 @@ import json
 import re
 import sqlite3
 from collections import defaultdict
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from data import Lake
 from data.ingest.live import Sent
 from data.maintenance.compaction import Compactor
 from data.maintenance.verification import check
@@ -84,14 +83,6 @@ def visits(lake):
 def organizations(lake):
     waiting = lake.manifest.rows("SELECT DISTINCT organization FROM pending")
     return sorted({*lake.manifest.organizations(), *(name for (name,) in waiting)})
-
-
-@contextmanager
-def opened(root):
-    """A lake, as long as a with block lasts."""
-    lake = Lake(root)
-    with closing(lake.manifest):
-        yield lake
 
 
 def batches(lake):

@@ -11,8 +11,9 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from service.api_keys import Control
-from tests.faults.lakes import opened, reported
+from tests.faults.lakes import reported
 from tests.faults.tracing import Child
+from tests.lakes import opened
 
 _sources, _days = itertools.count(1), itertools.count()
 

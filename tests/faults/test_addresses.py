@@ -11,10 +11,11 @@ import pytest
 
 from data.ingest.importer import Importer, Options
 from data.ingest.visitor_ids import LIFETIME, forget_old_salts
-from tests.faults.lakes import ADDRESSES, assert_no_address, batches, found_in, inflated, line, log, opened
+from tests.faults.lakes import ADDRESSES, assert_no_address, batches, found_in, inflated, line, log
 from tests.faults.servers import serving
 from tests.faults.trials import scaled
 from tests.faults.victims import nothing
+from tests.lakes import opened
 from tests.visits import land, visit
 
 V4, V6 = (address.encode() for address in ADDRESSES)

@@ -10,9 +10,10 @@ import time
 from data.maintenance.compaction import Compactor
 from data.store.pending import flush_all
 from tests.faults.chaos import BATCH, OLD, acknowledged
-from tests.faults.lakes import assert_no_address, assert_sound, batches, opened, strays, sweep
+from tests.faults.lakes import assert_no_address, assert_sound, batches, strays, sweep
 from tests.faults.trials import scaled
 from tests.faults.victims import nothing
+from tests.lakes import opened
 
 SECONDS = scaled(10, 600)
 ROLES = (("import_logs", "a"), ("import_logs", "b"), ("send",), ("send",), ("maintain",), ("reclassify",), ("forget",),

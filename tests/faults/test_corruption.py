@@ -18,6 +18,7 @@ from queries import ENTRIES, Scope, Warehouse
 from service.maintenance import Upkeep
 from tests.faults.lakes import log
 from tests.faults.trials import IS_LONG, scaled
+from tests.lakes import rot
 
 COPIES = scaled(100, 1_000)
 SCOPE = Scope("acme", date(2025, 12, 1), date(2026, 1, 31))
@@ -158,18 +159,6 @@ def test_every_answer_is_right_or_names_the_file_that_is_not_what_was_written(fi
             assert answers(asked) == {name: right[name] for name in asked}
     tell(copies=COPIES, ways=len(WAYS), refused=outcomes["refused"], wrong_answers=outcomes["wrong"])
     assert outcomes == Counter(wrong=0, refused=COPIES)
-
-
-def rot(lake, path):
-    """Change a file as a disk does that loses bits: nothing but its bytes tells of it."""
-    content = bytearray(path.read_bytes())
-    content[50] ^= 1
-    path.write_bytes(content)
-    with lake.manifest.transaction() as db:
-        db.execute(
-            "UPDATE files SET changed_ns = ? WHERE path = ?",
-            [path.stat().st_ctime_ns, str(path.relative_to(lake.root))],
-        )
 
 
 def look_at_all(lake, files):

@@ -11,11 +11,12 @@ import pytest
 
 from data.ingest.live import Intake
 from service.maintenance import Upkeep
-from tests.faults.lakes import PER_BATCH, assert_no_address, assert_sound, batches, opened, report
+from tests.faults.lakes import PER_BATCH, assert_no_address, assert_sound, batches, report
 from tests.faults.servers import serving
 from tests.faults.tracing import Tracer
 from tests.faults.trials import scaled
 from tests.faults.victims import nothing
+from tests.lakes import opened
 
 REPORTS = scaled(5, 200)
 

@@ -10,10 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from data.store.pending import flush_all
-from tests.faults.lakes import PER_BATCH, assert_no_address, assert_sound, batches, opened, strays, sweep
+from tests.faults.lakes import PER_BATCH, assert_no_address, assert_sound, batches, strays, sweep
 from tests.faults.servers import serving
 from tests.faults.trials import scaled
 from tests.faults.victims import nothing
+from tests.lakes import opened
 
 TIMES = {signal.SIGTERM: scaled(3, 50), signal.SIGKILL: scaled(2, 50)}
 SENDERS, READERS = 3, 2

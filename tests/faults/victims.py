@@ -18,7 +18,8 @@ from data.store.links import import_links, links_of
 from data.store.manifest import Exchange
 from queries import RollupBuilder
 from service.api_keys import Control
-from tests.faults.lakes import batches, line, log, opened, report, visits
+from tests.faults.lakes import batches, line, log, report, visits
+from tests.lakes import opened
 from tests.visits import land, visit
 
 OLD_SALT, OLD_SALT_AT = "ca5a" * 16, datetime(2026, 1, 5, tzinfo=UTC)

@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 
 import httpx2
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from data import LakeDamaged
@@ -24,6 +23,7 @@ from data.store import pending
 from data.store.manifest import READERS_GRACE
 from service import maintenance as upkeep
 from service.maintenance import CHECK_AFTER, FLUSH_AFTER, FLUSH_VISITS, Upkeep
+from tests.lakes import paths
 from tests.visits import land, packed, visit
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
@@ -93,11 +93,6 @@ def keep(lake, *names, at=NOW, day=4):
     moment = datetime(2026, 3, day, 12)
     rows = [visit(path=name, visited_at=moment) for name in names]
     pending.keep(lake.manifest, {"acme": packed(rows)}, at)
-
-
-def paths(lake, organization="acme"):
-    files = lake.manifest.live_files(organization)
-    return Counter(path for file in files for path in pq.ParquetFile(lake.root / file.path).read()["path"].to_pylist())
 
 
 def waits(lake):

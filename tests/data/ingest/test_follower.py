@@ -63,6 +63,11 @@ class Site:
         with (self.folder / name).open("ab") as file:
             file.write(text.encode() if isinstance(text, str) else text)
 
+    def grow(self, *paths):
+        """The server writes lines, and the next tick comes."""
+        self.write(lines(*paths))
+        self.tick()
+
     def rename(self, *, create=True):
         """Rotate as logrotate does by default."""
         numbered = [path for path in self.folder.iterdir() if path.name != "access.log" and path.suffix != ".bak"]
@@ -150,11 +155,9 @@ def once(*paths):
 
 
 def test_what_is_new_lands_at_every_tick(site):
-    site.write(lines("/a", "/b"))
-    site.tick()
+    site.grow("/a", "/b")
     assert site.paths() == once("/a", "/b")
-    site.write(lines("/c"))
-    site.tick()
+    site.grow("/c")
     site.tick()
     assert site.paths() == once("/a", "/b", "/c")
     assert site.follower.landed.visits == site.follower.landed.lines == 3
@@ -165,8 +168,7 @@ def test_what_is_new_lands_at_every_tick(site):
 
 def test_a_followed_log_is_one_import_however_often_it_landed(site):
     for number in range(4):
-        site.write(lines(f"/{number}"))
-        site.tick()
+        site.grow(f"/{number}")
     (batch,) = site.batches()
     assert (batch.size, batch.whole_size, batch.visits) == (site.log.stat().st_size, site.log.stat().st_size, 4)
     assert site.load().already_imported
@@ -189,8 +191,7 @@ def test_a_log_is_waited_for(site):
     site.tick()
     site.tick()
     assert site.told == [f"{site.log} is not there yet; waiting for it."]
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     assert site.paths() == once("/a")
 
 
@@ -221,8 +222,7 @@ def test_a_follower_that_is_to_stop_ends_after_a_block_and_the_next_one_goes_on(
 def test_a_line_longer_than_a_block_is_refused_and_not_kept(site, monkeypatch):
     monkeypatch.setattr("data.logs.tail.BLOCK_BYTES", 100_000)
     monkeypatch.setattr("data.logs.tail.CHUNK_BYTES", 10_000)
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     for _ in range(5):
         site.write("\0" * 90_000)
         site.tick()
@@ -238,8 +238,7 @@ def test_a_line_longer_than_a_block_is_refused_and_not_kept(site, monkeypatch):
 
 def test_memory_does_not_grow_with_a_line_that_does_not_end(site, monkeypatch):
     monkeypatch.setattr("data.logs.tail.BLOCK_BYTES", 1 << 20)
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     asked = []
     pread = os.pread
     monkeypatch.setattr("os.pread", lambda file, size, at: asked.append(size) or pread(file, size, at))
@@ -312,17 +311,14 @@ def test_a_few_odd_first_lines_do_not_decide_the_format_for_good(auto):
     auto.tick()
     auto.write('203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /odd HTTP/1.1" 200 5316\n')
     auto.tick()
-    auto.write(lines("/a"))
-    auto.tick()
+    auto.grow("/a")
     assert auto.paths() == once("/odd", "/a")
-    auto.write(lines(*map(str, range(200))))
-    auto.tick()
+    auto.grow(*map(str, range(200)))
     assert {batch.log_format for batch in auto.batches()} == {"combined"}
 
 
 def test_a_cut_last_line_is_read_like_the_lines_before_it(auto):
-    auto.write(lines("/a"))
-    auto.tick()
+    auto.grow("/a")
     auto.write('203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /cut HTTP/1.1" 200 5316')
     auto.rename()
     auto.tick()
@@ -332,8 +328,7 @@ def test_a_cut_last_line_is_read_like_the_lines_before_it(auto):
 
 
 def test_a_log_keeps_the_format_that_many_lines_had(auto):
-    auto.write(lines(*(f"/{number}" for number in range(200))))
-    auto.tick()
+    auto.grow(*(f"/{number}" for number in range(200)))
     auto.write('203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /cut HTTP/1.1" 200 5316\n')
     auto.tick()
     assert len(auto.visits()) == 200
@@ -399,24 +394,20 @@ def test_no_address_reaches_the_disk(shared, tmp_path):
 
 
 def test_a_renamed_log_is_read_to_its_end_and_the_new_one_from_its_beginning(site):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.write(lines("/b"))
     site.rename()
-    site.write(lines("/c"))
-    site.tick()
+    site.grow("/c")
     assert site.paths() == once("/a", "/b", "/c")
 
 
 def test_a_server_may_write_to_a_renamed_log_until_it_opens_the_new_one(site):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.rename(create=False)
     for number in range(3):
         site.write(lines(f"/late{number}"), "access.log.1")
         site.tick(10)
-    site.write(lines("/b"))
-    site.tick()
+    site.grow("/b")
     site.write(lines("/later"), "access.log.1")
     site.tick(10)
     assert site.paths() == once("/a", "/late0", "/late1", "/late2", "/b", "/later")
@@ -453,8 +444,7 @@ def test_the_last_line_of_a_renamed_log_is_replaced_when_it_is_finished_after_al
 
 def test_a_renamed_log_that_ends_in_a_line_longer_than_a_block_is_given_up(site, monkeypatch):
     monkeypatch.setattr("data.logs.tail.BLOCK_BYTES", 100_000)
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.write("\0" * 250_000)
     site.rename()
     site.tick()
@@ -481,13 +471,11 @@ def test_a_follower_stopped_at_the_last_line_of_a_renamed_log_goes_on_before_it(
 
 
 def test_a_log_renamed_and_packed_at_once_loses_nothing(site):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.write(lines("/b") + line("/c")[:-1])
     site.rename()
     site.pack()
-    site.write(lines("/d"))
-    site.tick()
+    site.grow("/d")
     site.tick(61)
     site.restart()
     assert site.paths() == once("/a", "/b", "/c", "/d")
@@ -495,8 +483,7 @@ def test_a_log_renamed_and_packed_at_once_loses_nothing(site):
 
 def test_a_log_packed_before_its_last_lines_came_counts_once(site):
     for path in ("/a", "/b"):
-        site.write(lines(path))
-        site.tick()
+        site.grow(path)
         site.rename()
     with (site.folder / "access.log.1").open("a") as file:
         site.pack()
@@ -511,53 +498,43 @@ def test_a_log_packed_before_its_last_lines_came_counts_once(site):
 
 
 def test_two_rotations_between_two_ticks_lose_nothing(site):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     for number in range(2):
         site.write(lines(f"/b{number}"))
         site.rename()
         site.pack()
-    site.write(lines("/c"))
-    site.tick()
+    site.grow("/c")
     assert site.paths() == once("/a", "/b0", "/b1", "/c")
 
 
 def test_a_log_copied_and_truncated_loses_nothing_that_is_in_the_copy(site):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.write(lines("/only-in-the-copy"))
     site.copy()
     site.truncate()
-    site.write(lines("/b"))
-    site.tick()
+    site.grow("/b")
     assert site.paths() == once("/a", "/only-in-the-copy", "/b")
-    site.write(lines("/c"))
-    site.tick()
+    site.grow("/c")
     site.restart()
     assert site.paths() == once("/a", "/only-in-the-copy", "/b", "/c")
 
 
 def test_a_truncated_log_that_has_outgrown_its_old_size_is_noticed(site):
-    site.write(lines("/a", "/b"))
-    site.tick()
+    site.grow("/a", "/b")
     site.write(lines("/c"))
     site.copy()
     site.truncate()
-    site.write(lines(*(f"/new{number}" for number in range(20))))
-    site.tick()
+    site.grow(*(f"/new{number}" for number in range(20)))
     assert site.paths() == once("/a", "/b", "/c", *(f"/new{number}" for number in range(20)))
 
 
 def test_a_log_read_on_between_its_copy_and_its_truncation_counts_once(site):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.write(lines("/b"))
     site.copy()
-    site.write(lines("/not-in-the-copy"))
-    site.tick()
+    site.grow("/not-in-the-copy")
     site.truncate()
-    site.write(lines("/c"))
-    site.tick()
+    site.grow("/c")
     assert site.load("access.log.1").already_imported
     site.restart()
     assert site.paths() == once("/a", "/b", "/not-in-the-copy", "/c")
@@ -565,8 +542,7 @@ def test_a_log_read_on_between_its_copy_and_its_truncation_counts_once(site):
 
 @pytest.mark.parametrize("is_new", [False, True])
 def test_a_log_copied_before_anything_of_it_landed_here_counts_once(site, is_new):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.rename()
     if not is_new:
         site.write(lines("/a0"))
@@ -574,8 +550,7 @@ def test_a_log_copied_before_anything_of_it_landed_here_counts_once(site, is_new
         site.restart()
     site.write(lines("/b"))
     site.copy()
-    site.write(lines("/c"))
-    site.tick()
+    site.grow("/c")
     site.truncate()
     site.tick()
     site.restart()
@@ -583,8 +558,7 @@ def test_a_log_copied_before_anything_of_it_landed_here_counts_once(site, is_new
 
 
 def test_a_log_of_which_half_a_line_was_imported_may_be_copied_and_truncated(site):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.rename()
     text = line("/b")
     site.write(text[:-20])
@@ -602,19 +576,16 @@ def test_a_log_of_which_half_a_line_was_imported_may_be_copied_and_truncated(sit
 
 
 def test_a_log_cut_in_its_middle_is_another_one_as_an_import_would_say(site):
-    site.write(lines(*(f"/{number}" for number in range(100))))
-    site.tick()
+    site.grow(*(f"/{number}" for number in range(100)))
     os.truncate(site.log, len(lines(*(f"/{number}" for number in range(50)))))
     site.tick()
-    site.write(lines("/new"))
-    site.tick()
+    site.grow("/new")
     assert site.load().already_imported
     assert site.paths()["/new"] == 1
 
 
 def test_a_log_truncated_while_it_is_read_is_not_mistaken_for_the_old_one(site, monkeypatch):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     read = Tail.read
 
     def reading(*args):
@@ -625,21 +596,17 @@ def test_a_log_truncated_while_it_is_read_is_not_mistaken_for_the_old_one(site, 
         return read(*args)
 
     monkeypatch.setattr(Tail, "read", reading)
-    site.write(lines("/b"))
-    site.tick()
+    site.grow("/b")
     site.tick()
     assert site.paths() == once("/a", "/b", "/new0", "/new1", "/new2")
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_a_copy_that_is_just_being_made_is_left_alone(site, is_killed):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.rename()
-    site.write(lines("/b"))
-    site.tick()
-    site.write(lines("/c"))
-    site.tick()
+    site.grow("/b")
+    site.grow("/c")
     content, batches = site.log.read_bytes(), site.batches()
     for end in (10, len(line("/b")), len(content) - 5, len(content)):
         (site.folder / "access.log.0").write_bytes(content[:end])
@@ -651,8 +618,7 @@ def test_a_copy_that_is_just_being_made_is_left_alone(site, is_killed):
 
 
 def test_a_file_that_is_just_being_packed_is_left_alone_until_it_is_whole(site):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.kill()
     paths = ["/a", *(f"/{number}" for number in range(500))]
     site.write(lines(*paths[1:]))
@@ -671,31 +637,25 @@ def test_a_file_that_is_just_being_packed_is_left_alone_until_it_is_whole(site):
 
 
 def test_a_copy_that_goes_on_from_an_older_import_counts_once(site):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.write(lines("/b"))
     site.load()
-    site.write(lines("/c"))
-    site.tick()
+    site.grow("/c")
     site.write(lines("/d"))
     site.copy()
-    site.write(lines("/e"))
-    site.tick()
+    site.grow("/e")
     site.truncate()
     site.tick()
     assert site.paths() == once("/a", "/b", "/c", "/d", "/e")
 
 
 def test_a_copy_taken_meanwhile_is_known_when_it_is_imported_after_a_truncation(site):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.write(site.log.read_bytes() + line("/copied").encode(), "access.log.bak")
-    site.write(lines("/copied", "/b"))
-    site.tick()
+    site.grow("/copied", "/b")
     site.copy()
     site.truncate()
-    site.write(lines("/c"))
-    site.tick()
+    site.grow("/c")
     assert site.load("access.log.bak").already_imported
     assert site.paths() == once("/a", "/copied", "/b", "/c")
 
@@ -717,8 +677,7 @@ def test_a_new_follower_goes_on_where_the_last_one_was_killed(site):
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("rotations", [1, 3])
 def test_what_was_rotated_while_nobody_followed_is_caught_up(site, rotations, packed):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.kill()
     wanted = ["/a"]
     for number in range(rotations):
@@ -735,24 +694,20 @@ def test_what_was_rotated_while_nobody_followed_is_caught_up(site, rotations, pa
 
 
 def test_a_log_copied_and_truncated_while_nobody_followed_is_caught_up(site):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.kill()
     for number in range(2):
         site.write(lines(f"/b{number}"))
         site.copy()
         site.truncate()
-    site.write(lines("/c"))
-    site.tick()
+    site.grow("/c")
     assert site.paths() == once("/a", "/b0", "/b1", "/c")
 
 
 def test_late_lines_of_a_renamed_log_are_caught_up_after_a_restart(site):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.rename()
-    site.write(lines("/b"))
-    site.tick()
+    site.grow("/b")
     site.kill()
     site.write(lines("/late"), "access.log.1")
     site.tick()
@@ -766,8 +721,7 @@ def test_older_rotated_files_are_not_touched(site, hours):
     for name, age in (("access.log.2.gz", 2 * hours), ("access.log.1", hours)):
         site.write(gzip.compress(lines("/old").encode()) if name.endswith("gz") else lines("/older"), name)
         site.age(name, age * 3600)
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.kill()
     for path in ("/b", "/c"):
         site.write(lines(path))
@@ -777,8 +731,7 @@ def test_older_rotated_files_are_not_touched(site, hours):
 
 
 def test_a_log_written_to_before_the_last_late_line_of_the_one_before_it_is_caught_up(site):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.kill()
     site.rename()
     site.write(lines("/b"))
@@ -790,8 +743,7 @@ def test_a_log_written_to_before_the_last_late_line_of_the_one_before_it_is_caug
 
 
 def test_files_that_rotation_has_not_named_so_are_not_touched(site):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.kill()
     site.rename()
     for name in ("access.log.bak", "access.log~", "access.logs", "access.log.1.orig", "access.log.offset"):
@@ -803,8 +755,7 @@ def test_files_that_rotation_has_not_named_so_are_not_touched(site):
 
 
 def test_a_rotated_file_that_is_no_log_is_told_and_left_out(site):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.kill()
     site.rename()
     site.write("XYZZY\n", "access.log.0")
@@ -824,8 +775,7 @@ def test_what_was_left_out_between_two_imports_stays_so(site):
     site.load("access.log.3")
     site.write(lines("/a"), "access.log.1")
     site.load("access.log.1")
-    site.write(lines("/b"))
-    site.tick()
+    site.grow("/b")
     assert site.paths() == once("/access.log.3", "/a", "/b")
 
 
@@ -835,15 +785,13 @@ def test_files_that_were_over_long_before_anything_landed_are_not_even_read(site
     site.age("access.log.2", 30 * 3600)
     site.age("access.log.1", 29 * 3600)
     site.load("access.log.2")
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     assert site.paths() == once("/imported", "/a")
     assert read == []
 
 
 def test_files_are_caught_up_oldest_first_so_that_the_next_one_can_go_on(site):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.restart()
     for number in range(4):
         site.write(lines(f"/{number}"))
@@ -868,8 +816,7 @@ def read(monkeypatch):
 
 
 def test_a_rotated_file_is_read_once(site, read):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.rename()
     site.write(lines("/late"), "access.log.1")
     site.write(lines("/nobodys"), "access.log.bak")
@@ -886,8 +833,7 @@ def test_a_rotated_file_is_read_once(site, read):
 
 
 def test_another_log_of_such_a_name_is_read_once(site, read):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     for number in range(3):
         site.write(lines(f"/{number}"), "access.log.json")
         site.tick()
@@ -910,8 +856,7 @@ def test_a_link_to_a_dated_log_is_followed_from_one_to_the_next(site):
 
 
 def test_imports_of_the_same_log_beside_add_nothing(site):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     text = line("/c")
     site.write(lines("/b") + text[:-20])
     summary = site.load()
@@ -928,26 +873,22 @@ def test_imports_of_the_same_log_beside_add_nothing(site):
 def test_a_log_that_was_imported_is_followed_from_there(site):
     site.write(lines("/a", "/b"))
     site.load()
-    site.write(lines("/c"))
-    site.tick()
+    site.grow("/c")
     assert site.follower.landed.visits == 1
     assert site.paths() == once("/a", "/b", "/c")
 
 
 def test_another_log_of_the_same_domain_is_none_of_its_business(site):
-    site.write(lines("/a", "/b"))
-    site.tick()
+    site.grow("/a", "/b")
     site.write(lines("/other") + "0" * 2 * len(line("/b")), "other.log")  # its last finished line ends before ours
     site.load("other.log")
-    site.write(lines("/c", "/d"))
-    site.tick()
+    site.grow("/c", "/d")
     assert site.told == []
     assert site.paths() == once("/a", "/b", "/other", "/c", "/d")
 
 
 def test_a_rotated_log_imported_beside_adds_nothing(site):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.write(lines("/b"))
     site.rename()
     assert site.load("access.log.1").visits == 1
@@ -962,10 +903,8 @@ def test_two_who_follow_the_same_log_count_it_once(site, shared):
     other = Site(shared, site.folder)
     other.options = site.options
     for number in range(3):
-        site.write(lines(f"/{number}"))
-        site.tick()
-        other.write(lines(f"/{number}/other"))
-        other.tick()
+        site.grow(f"/{number}")
+        other.grow(f"/{number}/other")
     site.rename()
     other.tick()
     site.tick()
@@ -974,21 +913,18 @@ def test_two_who_follow_the_same_log_count_it_once(site, shared):
 
 
 def test_a_lake_restored_from_a_backup_gets_the_rest_again(site):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     organization = site.options.organization
     (old,) = site.batches()
     files = {file.path for file in site.lake.manifest.live_files(organization)}
-    site.write(lines("/b"))
-    site.tick()
+    site.grow("/b")
     with site.lake.manifest.transaction() as db:
         db.execute("UPDATE batches SET sha256 = ?, bytes = ?, whole_bytes = ? WHERE id = ?",
                    [old.sha256, old.size, old.whole_size, old.id])  # fmt: skip
         new = [file.path for file in site.lake.manifest.live_files(organization) if file.path not in files]
         db.executemany("DELETE FROM files WHERE path = ?", [(path,) for path in new])
     assert site.paths() == once("/a")
-    site.write(lines("/c"))
-    site.tick()
+    site.grow("/c")
     assert site.paths() == once("/a", "/b", "/c")
 
 
@@ -1016,14 +952,11 @@ FULL = OSError, errno.ENOSPC, "No space left on device"
     ],
 )
 def test_what_the_disk_refuses_is_told_once_and_lands_later(site, monkeypatch, place, error):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     with monkeypatch.context() as patch:
         fail(patch, place, *error)
-        site.write(lines("/b"))
-        site.tick()
-        site.write(lines("/c"))
-        site.tick()
+        site.grow("/b")
+        site.grow("/c")
         assert site.told == [f"nothing can land now: {error[-1]}. Nothing is lost; it is tried again and again."]
         assert site.paths() == once("/a")
     site.tick()
@@ -1034,8 +967,7 @@ def test_what_the_disk_refuses_is_told_once_and_lands_later(site, monkeypatch, p
 
 
 def test_what_failed_after_it_had_landed_is_not_landed_twice(site, monkeypatch):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     advance = site.lake.manifest.advance
 
     def advancing(*args):
@@ -1044,16 +976,13 @@ def test_what_failed_after_it_had_landed_is_not_landed_twice(site, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(site.lake.manifest, "advance", advancing)
-        site.write(lines("/b"))
-        site.tick()
-    site.write(lines("/c"))
-    site.tick()
+        site.grow("/b")
+    site.grow("/c")
     assert site.paths() == once("/a", "/b", "/c")
 
 
 def test_a_full_disk_during_rotations_loses_nothing(site, monkeypatch):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     with monkeypatch.context() as patch:
         fail(patch, "data.store.landing.write_parquet", *FULL)
         site.write(lines("/b"))
@@ -1067,8 +996,7 @@ def test_a_full_disk_during_rotations_loses_nothing(site, monkeypatch):
         site.rename()
         site.tick(61)
         site.tick()
-    site.write(lines("/e"))
-    site.tick()
+    site.grow("/e")
     assert site.paths() == once("/a", "/b", "/c", "/d", "/e")
     site.tick(61)
     site.restart()
@@ -1076,8 +1004,7 @@ def test_a_full_disk_during_rotations_loses_nothing(site, monkeypatch):
 
 
 def test_a_full_disk_while_a_rotated_file_is_caught_up_loses_nothing(site, monkeypatch):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     site.rename()
     site.pack()
     site.write(lines("/b"))
@@ -1099,18 +1026,15 @@ def test_old_salts_go_though_nothing_lands(site, monkeypatch):
 
 
 def test_new_lists_of_addresses_are_taken_up(site, monkeypatch):
-    site.write(lines("/a"))
-    site.tick()
+    site.grow("/a")
     renewed = []
     monkeypatch.setattr(site.importer, "renew", lambda: renewed.append(1))
-    site.write(lines("/b"))
-    site.tick()
+    site.grow("/b")
     assert renewed == []
     (site.lake.ip_lists / "a.json").write_text("{}")
     (site.lake.ip_lists / "a.json").unlink()
     for path in ("/c", "/d"):
-        site.write(lines(path))
-        site.tick()
+        site.grow(path)
     assert renewed == [1]
 
 

@@ -16,6 +16,7 @@ from data.ingest.importer import Importer, Options
 from data.rules.geoip import Countries
 from data.rules.tables import IpList
 from data.store.ip_list_files import refresh
+from tests.lakes import everything_in
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
@@ -240,16 +241,6 @@ CANARIES = [
 ]
 CANARIES += ["104.16.0.199", "5.6.7.199", "81.2.69.199"]
 FORWARDED = ["81.2.69.198", "2a01:4f8::cafe:198"]
-
-
-def everything_in(folder):
-    """All bytes of all files, and all that Parquet files hold compressed."""
-    told = b""
-    for path in folder.rglob("*"):
-        told += path.read_bytes() if path.is_file() else b""
-        if path.suffix == ".parquet":
-            told += str(pq.ParquetFile(path).read().to_pylist()).encode()
-    return told.lower()
 
 
 def test_an_address_that_was_looked_at_is_found_nowhere(lake, load, database):

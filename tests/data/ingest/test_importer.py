@@ -23,7 +23,9 @@ from data.ingest.importer import Importer, Options
 from data.logs import source
 from data.store.lake import Lake
 from data.visits import VISITS
+from tests.lakes import everything_in, fail_at
 from tests.relog import read_log
+from tests.tables import examples
 
 ROOT = Path(__file__).parents[3]
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
@@ -255,23 +257,7 @@ def test_a_time_outside_the_calendar_is_refused_and_stops_nothing(lake, load, at
     assert paths(lake) == {"/abc": 1}
 
 
-@pytest.mark.parametrize(
-    ("request_line", "path", "method"),
-    [
-        ("GET /a/b?x=1?y=2 HTTP/1.1", "/a/b", "GET"),
-        ("GET /a b HTTP/1.1", "/a b", "GET"),
-        ("GET /abc", "/abc", "GET"),
-        ("HEAD / HTTP/1.0", "/", "HEAD"),
-        ("GET http://go.example.com/abc?x=1 HTTP/1.1", "/abc", "GET"),
-        ("GET https://go.example.com?x=/abc HTTP/1.1", "", "GET"),
-        ("OPTIONS * HTTP/1.1", "", "OPTIONS"),
-        ("CONNECT example.org:443 HTTP/1.1", "", "CONNECT"),
-        (r"\x16\x03\x01", "", ""),
-        ("-", "", ""),
-        ("get /abc HTTP/1.1", "", ""),
-        ("", "", ""),
-    ],
-)
+@examples("request_line", "path", "method")
 def test_a_request_line_gives_method_and_path(lake, load, request_line, path, method):
     load(f'203.0.113.7 - - [17/May/2015:10:05:03 +0000] "{request_line}" 200 1 "-" "{CHROME}"\n')
     (visit,) = landed(lake)
@@ -294,11 +280,7 @@ def test_probing_paths_are_malicious(lake, load, path):
 # Short codes, domains, options
 
 
-@pytest.mark.parametrize(
-    ("path", "code"),
-    [("/abc", "abc"), ("/abc/", "abc"), ("/a_B-9", "a_B-9"), ("/" + "x" * 64, "x" * 64), ("/abc?x=/y", "abc")]
-    + [(path, None) for path in ("/", "/a/b", "/a.html", "/" + "x" * 65, "/caf%C3%A9", "//abc")],
-)
+@examples("path", "code")
 def test_a_short_code_is_the_only_segment_of_a_path(lake, load, path, code):
     load(line(path))
     assert [visit["short_code"] for visit in landed(lake)] == [code]
@@ -617,21 +599,6 @@ class Crash(Exception):
     """What a test throws in the way of an import."""
 
 
-def crash_at(monkeypatch, target, name, call, after=False):
-    """Make the n-th call of a function fail, before or after it did its work."""
-    original, calls = getattr(target, name), []
-
-    def crashing(*args, **kwargs):
-        calls.append(name)
-        if len(calls) == call:
-            if after:
-                original(*args, **kwargs)
-            raise Crash(name)
-        return original(*args, **kwargs)
-
-    monkeypatch.setattr(target, name, crashing)
-
-
 DAYS = "".join(line(f"/{day}", at=f"{day}/May/2015:10:05:03 +0000") for day in range(10, 14))
 
 
@@ -653,11 +620,11 @@ def test_a_crash_leaves_the_old_answers_and_the_next_run_lands_all_once(
     load(line("/before"))
     module, _, name = place.rpartition(".")
     if module == "landing":
-        crash_at(monkeypatch, sys.modules["data.store.landing"], name, call, after)
+        fail_at(monkeypatch, "data.store.landing", name, call, is_done=after, error=Crash(name))
     elif module == "manifest":
-        crash_at(monkeypatch, lake.manifest, name, call, after)
+        fail_at(monkeypatch, lake.manifest, name, call, is_done=after, error=Crash(name))
     else:
-        crash_at(monkeypatch, sys.modules["data.ingest.importer"], "salts_of", call, after)
+        fail_at(monkeypatch, "data.ingest.importer", "salts_of", call, is_done=after, error=Crash("salts_of"))
     with pytest.raises(Crash):
         load(line("/before") + DAYS)
     monkeypatch.undo()
@@ -668,7 +635,7 @@ def test_a_crash_leaves_the_old_answers_and_the_next_run_lands_all_once(
 
 
 def test_a_crash_after_the_commit_leaves_everything_landed(lake, load, monkeypatch):
-    crash_at(monkeypatch, lake.manifest, "commit", 1, after=True)
+    fail_at(monkeypatch, lake.manifest, "commit", 1, is_done=True, error=Crash("commit"))
     with pytest.raises(Crash):
         load(DAYS)
     monkeypatch.undo()
@@ -753,16 +720,6 @@ def test_the_salts_are_for_their_owner_only(lake, load):
 CANARIES = ("198.51.100.23", "2001:db8:cafe::23", "2001:DB8:CAFE::24", "canary-198-51-100-25.example.net")
 
 
-def everything_in(folder):
-    """All bytes of all files, and all text that Parquet files hold compressed."""
-    told = b""
-    for path in folder.rglob("*"):
-        told += path.read_bytes() if path.is_file() else b""
-        if path.suffix == ".parquet":
-            told += str(pq.ParquetFile(path).read().to_pylist()).encode()
-    return told.lower()
-
-
 def leaks(folder):
     told = everything_in(folder)
     assert b"canary-path" in told
@@ -791,7 +748,7 @@ def test_a_list_of_forwarded_addresses_does_not_reach_the_disk(lake, load):
 
 
 def test_a_crash_leaves_no_address_behind(lake, load, monkeypatch):
-    crash_at(monkeypatch, sys.modules["data.store.landing"], "move_durably", 1, after=True)
+    fail_at(monkeypatch, "data.store.landing", "move_durably", 1, is_done=True, error=Crash("move_durably"))
     monkeypatch.setattr("data.store.landing.Landing.discard", lambda self: None)  # who is killed tidies nothing up
     with pytest.raises(Crash):
         load(line("/canary-path", ip=CANARIES[0]))

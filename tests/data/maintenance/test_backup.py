@@ -30,6 +30,8 @@ from data.store.lake import Lake
 from data.store.manifest import Exchange
 from queries import ENTRIES, Scope, Warehouse
 from service.api_keys import Control
+from tests.lakes import opened
+from tests.tables import examples
 from tests.visits import land, links, packed, visit
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
@@ -79,15 +81,6 @@ def lake(made, tmp_path):
     shutil.copytree(made, tmp_path / "lake")
     with opened(tmp_path / "lake") as lake:
         yield lake
-
-
-@contextmanager
-def opened(root):
-    lake = Lake(root)
-    try:
-        yield lake
-    finally:
-        lake.manifest.close()
 
 
 def names(folder):
@@ -248,21 +241,7 @@ def test_a_folder_with_a_strange_name_will_do(lake, tmp_path):
     assert (tmp_path / "link").is_symlink()
 
 
-@pytest.mark.parametrize(
-    ("where", "reason"),
-    [
-        ("full", "exists"),
-        ("file", "exists"),
-        ("lake", "lie in each other"),
-        ("lake/backup", "lie in each other"),
-        ("lake/visits/../backup", "lie in each other"),
-        ("link/backup", "lie in each other"),
-        (".", "lie in each other"),
-        ("absent/backup", "there is no folder"),
-        ("file/backup", "there is no folder"),
-        ("/proc", "is mounted"),
-    ],
-)
+@examples("where", "reason")
 def test_a_folder_that_cannot_be_it_is_refused_and_nothing_changes(lake, tmp_path, where, reason):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thing").write_text("thing")

@@ -8,10 +8,9 @@ import sqlite3
 import sys
 import threading
 from collections import Counter, defaultdict
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from itertools import count
 from pathlib import Path
 
 import duckdb
@@ -32,6 +31,7 @@ from data.store.manifest import READERS_GRACE, Exchange, LandedFile
 from data.visits import VISITS
 from queries import ENTRIES, Scope, Warehouse
 from service.encoding import encode
+from tests.lakes import fail_at, numbers, opened, paths, rows_of, strays
 from tests.visits import land, links, packed, visit
 
 TODAY = date(2026, 3, 6)
@@ -47,14 +47,6 @@ def one_reader():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(importing, "READERS", 1)
         yield
-
-
-@contextmanager
-def opened(root):
-    """A lake, closed afterwards."""
-    lake = Lake(root)
-    with closing(lake.manifest):
-        yield lake
 
 
 @pytest.fixture
@@ -83,32 +75,8 @@ def files_of(lake, organization="acme"):
     return dict(days)
 
 
-def numbers(lake, organization="acme"):
-    """How many live files each day has."""
-    return {day.day: len(files) for day, files in files_of(lake, organization).items()}
-
-
 def names(lake, organization="acme"):
     return {file.path for file in lake.manifest.live_files(organization)}
-
-
-def rows_of(lake, organization="acme"):
-    """Every live visit of an organization, by its file."""
-    return {
-        file.path: pq.ParquetFile(lake.checked(file)).read().to_pylist()
-        for file in lake.manifest.live_files(organization)
-    }
-
-
-def paths(lake, organization="acme"):
-    return Counter(row["path"] for rows in rows_of(lake, organization).values() for row in rows)
-
-
-def strays(lake):
-    """Files that were staged and stayed, and visit files that no manifest knows."""
-    there = {str(path.relative_to(lake.root)) for path in lake.root.glob("visits/organization=[!_]*/*/*")}
-    known = {path for (path,) in lake.manifest.rows("SELECT path FROM files")}
-    return [path.name for path in lake.staging.rglob("*") if path.is_file()], there - known
 
 
 def day_of(day, number=0, **columns):
@@ -131,7 +99,7 @@ def scattered(tmp_path_factory):
     with closing((source := Lake(folder / "source", create=True)).manifest):
         Sample(visits=1_500, last_day=TODAY, days=4, links=30).write(folder / "access.log")
         Importer(source).run(folder / "access.log", ACME)
-        visits = [row | {"day": row["visited_at"].date()} for rows in rows_of(source).values() for row in rows]
+        visits = [row | {"day": row["visited_at"].date()} for row in rows_of(source)]
     chance.shuffle(visits)
     with closing((lake := Lake(folder / "lake", create=True)).manifest):
         for number in range(15):
@@ -167,7 +135,7 @@ def test_every_answer_is_the_same_to_the_byte(scattered, tmp_path):
 
 def test_every_visit_keeps_every_column(scattered, tmp_path):
     def rows(lake):
-        return Counter(tuple(row.items()) for rows in rows_of(lake).values() for row in rows)
+        return Counter(tuple(row.items()) for row in rows_of(lake))
 
     with opened(shutil.copytree(scattered, tmp_path / "lake")) as lake:
         before = rows(lake)
@@ -184,8 +152,7 @@ def test_a_merged_file_is_sorted_by_short_code_and_time(lake):
     for code, second in (("b", 3), (None, 0), ("a", 9), ("b", 1), ("a", 2), (None, 5)):
         land(lake, "acme", [visit(short_code=code, visited_at=datetime(2026, 3, 4, 0, 0, second))])
     compact(lake)
-    ((rows),) = rows_of(lake).values()
-    told = [(row["short_code"], row["visited_at"].second) for row in rows]
+    told = [(row["short_code"], row["visited_at"].second) for row in rows_of(lake)]
     assert told == [("a", 2), ("a", 9), ("b", 1), ("b", 3), (None, 0), (None, 5)]
 
 
@@ -203,10 +170,10 @@ def test_values_at_the_edge_of_their_kind_are_kept(lake):
         "acme",
         [visit(**dict.fromkeys(set(VISITS.names) - {"visited_at"}) | {"visited_at": datetime(1970, 1, 1)})],
     )
-    before = sorted((row for rows in rows_of(lake).values() for row in rows), key=str)
+    before = sorted(rows_of(lake), key=str)
     compact(lake)
-    ((rows),) = rows_of(lake).values()
-    assert sorted(rows, key=str) == before
+    assert numbers(lake) == {1: 1}
+    assert sorted(rows_of(lake), key=str) == before
 
 
 # How many files
@@ -352,7 +319,7 @@ def test_a_file_of_an_unfinished_line_is_left_and_replaced_when_its_log_has_grow
     assert compact(lake, LATER) == Compacted()
     load(whole + log_line("/cut") + log_line("/more"))
     assert paths(lake) == {"/a": 1, "/b": 1, "/other": 1, "/cut": 1, "/more": 1}
-    assert {row["user_agent"] for rows in rows_of(lake).values() for row in rows} == {"Mozilla/5.0 X11"}
+    assert {row["user_agent"] for row in rows_of(lake)} == {"Mozilla/5.0 X11"}
     assert compact(lake).files_before == 2
     assert numbers(lake) == {4: 1}
     assert load(whole + log_line("/cut") + log_line("/more")).already_imported
@@ -376,20 +343,6 @@ def test_a_log_grows_on_after_its_beginning_was_merged(lake, load):
 
 
 # Failures
-
-
-def fail_at(patch, target, name, call, is_done=False, error=None):
-    """Make the n-th call of a function fail as on a full disk, before or after it did its work."""
-    original, calls = getattr(target, name), count(1)
-
-    def failing(*args, **kwargs):
-        fails = next(calls) == call
-        result = original(*args, **kwargs) if is_done or not fails else None
-        if fails:
-            raise error or OSError(errno.ENOSPC, "No space left on device")
-        return result
-
-    patch.setattr(target, name, failing)
 
 
 @pytest.fixture
@@ -427,7 +380,7 @@ def assert_as_before_or_done(two_days, done):
 )
 def test_a_failure_leaves_the_old_files_live_and_no_stray_one(two_days, monkeypatch, module, name, call, is_done):
     lake = two_days[0]
-    target = lake.manifest if name == "exchange" else sys.modules[f"data.{module}"]
+    target = lake.manifest if name == "exchange" else f"data.{module}"
     with monkeypatch.context() as patch:
         fail_at(patch, target, name, call, is_done)
         with pytest.raises(OSError, match="No space left"):
@@ -446,7 +399,7 @@ def test_a_failure_after_the_commit_leaves_the_new_file_live(two_days, monkeypat
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
 def test_whatever_ends_a_merge_leaves_the_old_files_live(two_days, monkeypatch, error):
     with monkeypatch.context() as patch:
-        fail_at(patch, sys.modules["data.store.landing"], "move_durably", 2, is_done=True, error=error())
+        fail_at(patch, "data.store.landing", "move_durably", 2, is_done=True, error=error())
         with pytest.raises(error):
             compact(two_days[0])
     assert_as_before_or_done(two_days, 1)
@@ -679,7 +632,7 @@ def test_flush_import_reclassification_and_compaction_at_once_lose_and_double_no
     reclassify(lake)
     compact(lake)
     assert paths(lake) == sent + logged
-    assert {row["rules_version"] for rows in rows_of(lake).values() for row in rows} == {classifier.rules_version}
+    assert {row["rules_version"] for row in rows_of(lake)} == {classifier.rules_version}
     assert {day: files for day, files in numbers(lake).items() if day < 6} == {4: 1, 5: 1}
     assert strays(lake) == ([], set())
 

@@ -1,16 +1,13 @@
 """Erased visits: which go, what stays, and that nothing of them is left in the folder, whatever happened before."""
 
-import errno
 import fcntl
-import hashlib
 import os
 import shutil
 import sqlite3
-import sys
 import threading
 import uuid
 from collections import Counter
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
 
@@ -30,8 +27,8 @@ from data.store.files import sha256_of
 from data.store.lake import Lake
 from data.store.manifest import READERS_GRACE, Manifest
 from data.store.pending import keep
-from data.visits import VISITS
 from queries import ENTRIES, QueryFailed, Scope, Warehouse
+from tests.lakes import bytes_on_disk, fail_at, files_of, flipped, landed, opened, rows_of
 from tests.visits import land, packed, unpacked, visit
 
 BIG = 2**64 - 1
@@ -50,27 +47,9 @@ def at(day, hour=12, minute=0):
     return datetime(2026, 3, day, hour, minute)
 
 
-def files_of(lake, organization="acme"):
-    return lake.manifest.live_files(organization)
-
-
-def read(lake, file):
-    rows = pq.ParquetFile(lake.checked(file)).read()
-    assert rows.schema.equals(VISITS)
-    return rows.to_pylist()
-
-
-def landed(lake, organization="acme"):
-    """The visits of every live file in their order, by day; equal files come in an order of their own."""
-    days = {}
-    for file in files_of(lake, organization):
-        days.setdefault(file.day, []).append(read(lake, file))
-    return {day: sorted(files, key=str) for day, files in days.items()}
-
-
 def paths(lake, organization="acme"):
     """The paths of all visits, sorted."""
-    return sorted(row["path"] for file in files_of(lake, organization) for row in read(lake, file))
+    return sorted(row["path"] for row in rows_of(lake, organization))
 
 
 def erase(lake, organization="acme", dry_run=False, **criteria):
@@ -88,21 +67,6 @@ def dead_files(lake):
     """When each dead file may be deleted."""
     rows = lake.manifest.rows("SELECT path, deletable_at FROM files WHERE deletable_at IS NOT NULL")
     return {path: datetime.fromisoformat(moment) for path, moment in rows}
-
-
-def bytes_on_disk(lake):
-    """Every file and folder of the lake, with a hash. SQLite may write into its shared memory when it only reads."""
-    return {
-        path.relative_to(lake.root): path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in lake.root.rglob("*")
-        if not path.name.endswith("-shm")
-    }
-
-
-@contextmanager
-def opened(root):
-    with closing((lake := Lake(root)).manifest):
-        yield lake
 
 
 @pytest.fixture(scope="module")
@@ -341,15 +305,6 @@ def test_the_write_ahead_log_is_emptied_unless_somebody_reads_in_the_manifest(la
 
 
 # Damage
-
-
-@contextmanager
-def flipped(path):
-    """A file one byte of which is another, as long as a with block lasts."""
-    content = path.read_bytes()
-    path.write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
-    yield
-    path.write_bytes(content)
 
 
 def test_a_damaged_file_that_must_be_read_ends_the_run_and_what_was_done_before_stays(lake):
@@ -594,20 +549,6 @@ FAILURES = [
 ]
 
 
-def full_at(monkeypatch, target, name, call, is_done):
-    """Make the n-th call of a function fail as on a full disk, before or after it did its work."""
-    original, calls = getattr(target, name), count(1)
-
-    def failing(*args, **kwargs):
-        fails = next(calls) == call
-        result = original(*args, **kwargs) if is_done or not fails else None
-        if fails:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return result
-
-    monkeypatch.setattr(target, name, failing)
-
-
 @pytest.mark.parametrize(
     ("module", "name", "call", "is_done", "killed"),
     [*((*failure, False) for failure in FAILURES), *((*failure, True) for failure in FAILURES if failure[2] == 2)],
@@ -618,7 +559,7 @@ def test_a_failure_leaves_each_partition_whole_and_the_next_run_finishes(
     root, before, after = mixed
     copy = shutil.copytree(root, tmp_path / "lake")
     with opened(copy) as lake, monkeypatch.context() as patch:
-        full_at(patch, lake.manifest if module == "manifest" else sys.modules[f"data.{module}"], name, call, is_done)
+        fail_at(patch, lake.manifest if module == "manifest" else f"data.{module}", name, call, is_done)
         if killed:
             patch.setattr(erasing, "discard", lambda *_: None)
         with pytest.raises(OSError, match="No space left"):
@@ -661,7 +602,7 @@ def test_what_is_not_deleted_yet_goes_with_the_next_run(mixed, tmp_path, monkeyp
     with opened(shutil.copytree(root, tmp_path / "lake")) as lake:
         erased = erase(lake, domain="canary.example")
         with monkeypatch.context() as patch:
-            full_at(patch, lake.manifest, "forget", call, is_done=False)
+            fail_at(patch, lake.manifest, "forget", call, is_done=False)
             with pytest.raises(OSError, match="No space left"):
                 delete(lake, erased.dead, erased.ended_at)
         assert erase_and_delete(lake, domain="canary.example").visits == 0

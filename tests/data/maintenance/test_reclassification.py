@@ -1,12 +1,10 @@
 """History under today's rules: what a reclassification changes, what it keeps, and what a failure leaves behind."""
 
 import errno
-import hashlib
 import os
 import re
 import shutil
 import sqlite3
-import sys
 from collections import Counter, defaultdict
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -33,6 +31,7 @@ from data.store.lake import Lake
 from data.store.landing import write_visits
 from data.store.manifest import MIGRATIONS
 from data.visits import BOT_CATEGORIES, VISITS, Classification
+from tests.lakes import bytes_on_disk, fail_at, files_of, flipped, landed, opened, rows_of
 from tests.visits import land, visit
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
@@ -172,23 +171,9 @@ def moved(changes):
     return {move: agents.total() for move, agents in changes.moves.items()}
 
 
-def landed(lake, organization="acme"):
-    """The visits of every live file in their order, by day; equal files come in an order of their own."""
-    days = defaultdict(list)
-    for file in lake.manifest.live_files(organization, START, END):
-        rows = pq.ParquetFile(lake.checked(file)).read()
-        assert rows.schema.equals(VISITS)
-        days[file.day].append(rows.to_pylist())
-    return {day: sorted(files, key=str) for day, files in days.items()}
-
-
-def visits(lake, organization="acme"):
-    return [row for files in landed(lake, organization).values() for file in files for row in file]
-
-
 def only(lake, **columns):
     """The one visit there is; it has these columns."""
-    (row,) = visits(lake)
+    (row,) = rows_of(lake)
     assert {name: row[name] for name in columns} == columns
     return row
 
@@ -201,22 +186,9 @@ def without(days, *names):
     }
 
 
-def bytes_on_disk(lake):
-    """Every file and folder of the lake, with a hash. SQLite may write into its shared memory when it only reads."""
-    return {
-        path.relative_to(lake.root): path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in lake.root.rglob("*")
-        if not path.name.endswith("-shm")
-    }
-
-
 def are_unfinished(lake):
     """Of each file, whether it holds an unfinished last line, those that do last."""
     return sorted(file.unfinished_of is not None for file in files_of(lake))
-
-
-def files_of(lake, organization="acme"):
-    return lake.manifest.live_files(organization, START, END)
 
 
 # Nothing to do
@@ -250,7 +222,7 @@ def test_rules_of_another_version_that_say_the_same_move_nothing(lake, load, und
     with under(with_another_version) as rules:
         assert reclassify(lake) == Changes(visits=3, rewritten=3, partitions=2)
     assert without(landed(lake), "rules_version") == before
-    assert {row["rules_version"] for row in visits(lake)} == {rules.rules_version}
+    assert {row["rules_version"] for row in rows_of(lake)} == {rules.rules_version}
 
 
 # As if it were imported today
@@ -346,7 +318,7 @@ def test_a_reclassified_sample_is_the_sample_imported_under_the_new_rules(lake, 
     assert without(after, *CLASSIFIED) == without(before, *CLASSIFIED)
     assert sum(move.before == "ai_training" for move in changes.moves) == 1  # GPTBot
     (went,) = [agents for move, agents in changes.moves.items() if move.before == "ai_training"]
-    assert went.total() == sum(row["agent"] == "GPTBot" for row in visits(lake, "old"))
+    assert went.total() == sum(row["agent"] == "GPTBot" for row in rows_of(lake, "old"))
 
 
 # Row by row, against a plain recomputation
@@ -435,14 +407,14 @@ def test_only_files_with_a_visit_of_other_rules_are_rewritten(lake, rules):
     assert (changes.visits, changes.rewritten, changes.partitions) == (4, 3, 1)
     (same,) = before & {file.path for file in files_of(lake)}
     assert [row["path"] for row in pq.ParquetFile(lake.root / same).read().to_pylist()] == ["/today"]
-    assert {row["rules_version"] for row in visits(lake)} == {rules.rules_version}
+    assert {row["rules_version"] for row in rows_of(lake)} == {rules.rules_version}
 
 
 def test_a_landed_file_keeps_its_order_even_where_it_is_not_sorted(lake, tmp_path):
     land(lake, "acme", [visit(path=f"/{number}", visited_at=datetime(2026, 3, 4, 1)) for number in range(3_000)])
-    before = [row["path"] for row in visits(lake)]
+    before = [row["path"] for row in rows_of(lake)]
     reclassify(lake)
-    assert [row["path"] for row in visits(lake)] == before
+    assert [row["path"] for row in rows_of(lake)] == before
 
 
 def test_an_older_file_stays_readable_for_who_has_its_name(lake):
@@ -450,7 +422,7 @@ def test_an_older_file_stays_readable_for_who_has_its_name(lake):
     (_, old) = lake.visit_files("acme", START, END)
     reclassify(lake)
     assert pq.ParquetFile(old).read()["bot_category"].to_pylist() == ["human"]
-    assert [row["bot_category"] for row in visits(lake)] == ["ai_training"]
+    assert [row["bot_category"] for row in rows_of(lake)] == ["ai_training"]
 
 
 def test_progress_ends_where_all_is_done(lake):
@@ -497,12 +469,12 @@ def test_what_the_addresses_of_a_log_said_outlives_them(lake, load, under):
     list(refresh(lake, lists, lambda _: body, datetime(2015, 5, 17, tzinfo=UTC)))
     text = "".join(line(f"/{number}", agent=GPTBOT, ip=ip) for number, ip in enumerate(("20.42.10.9", "8.8.8.8", "-")))
     load(text)
-    assert [row["confidence"] for row in visits(lake)] == ["verified", "contradicted", "high"]
+    assert [row["confidence"] for row in rows_of(lake)] == ["verified", "contradicted", "high"]
     with under(with_other_rows):
         reclassify(lake)
         load(text, "fresh")
     assert without(landed(lake), "visitor") == without(landed(lake, "fresh"), "visitor")
-    assert [row["agent_kind"] for row in visits(lake)] == ["ai_search_index", "other", "ai_search_index"]
+    assert [row["agent_kind"] for row in rows_of(lake)] == ["ai_search_index", "other", "ai_search_index"]
 
 
 # What needed a part of the request that was not kept
@@ -515,7 +487,7 @@ def test_a_referral_that_only_a_path_told_stays_one(lake, load, under):
     with under(with_another_version):
         assert reclassify(lake) == Changes(visits=len(asked), rewritten=len(asked), partitions=1)
     assert without(landed(lake), "rules_version") == before
-    told = [row["bot_category"] if row["user_agent"] else None for row in visits(lake) if row["referrer_type"] == "ai"]
+    told = [row["bot_category"] if row["user_agent"] else None for row in rows_of(lake) if row["referrer_type"] == "ai"]
     assert told == ["ai_referral"] * 2 * len(ONLY_BY_PATH) + [None] * len(ONLY_BY_PATH)
 
 
@@ -525,7 +497,7 @@ def test_a_host_that_is_an_ai_product_at_a_path_only_is_none_elsewhere(lake, loa
     with under(with_another_version):
         reclassify(lake)
     assert without(landed(lake), "rules_version") == before
-    assert [row["bot_category"] for row in visits(lake)] == ["human", "human"]
+    assert [row["bot_category"] for row in rows_of(lake)] == ["human", "human"]
 
 
 @pytest.mark.parametrize(
@@ -599,7 +571,7 @@ def test_an_unreadable_request_line_stays_unreadable(lake, load, under):
     load(line(agent=NEWTHING) + f'203.0.113.7 - - [17/May/2015:10:05:03 +0000] "\\x16\\x03" 400 1 "-" "{CHROME}"\n')
     with under(with_new_rows):
         reclassify(lake)
-    assert {(row["method"], row["path"], row["bot_category"]) for row in visits(lake)} == {
+    assert {(row["method"], row["path"], row["bot_category"]) for row in rows_of(lake)} == {
         ("GET", "/abc", "ai_training"),
         ("", "", "other_bot"),
     }
@@ -618,7 +590,7 @@ def test_a_log_imported_before_stays_known(lake, load, under):
         assert bytes_on_disk(lake) == before
         grown = load(text + line("/new"))
     assert (grown.continued, grown.visits) == (True, 1)
-    assert len(visits(lake)) == 3
+    assert len(rows_of(lake)) == 3
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -631,14 +603,14 @@ def test_an_unfinished_last_line_is_still_replaced_when_the_log_has_grown(lake, 
         with under(rules):
             reclassify(lake)
     assert are_unfinished(lake) == unfinished == [False, True]
-    assert len(visits(lake)) == 2
+    assert len(rows_of(lake)) == 2
     with under(with_new_rows):
         grown = load(text)
         load(text, "fresh")
     assert (grown.continued, grown.visits) == (True, 1)
-    told = [{row["path"]: row["bot_category"] for row in visits(lake, name)} for name in ("acme", "fresh")]
+    told = [{row["path"]: row["bot_category"] for row in rows_of(lake, name)} for name in ("acme", "fresh")]
     assert told == [{"/a": "human", "/b": "ai_training"}] * 2
-    assert len(visits(lake)) == 2
+    assert len(rows_of(lake)) == 2
 
 
 def test_each_of_two_grown_logs_replaces_its_own_unfinished_line(lake, load, under):
@@ -648,10 +620,10 @@ def test_each_of_two_grown_logs_replaces_its_own_unfinished_line(lake, load, und
     with under(with_another_version):
         reclassify(lake)
         load(one + line("/one", second=5))
-        assert sorted(row["path"] for row in visits(lake)) == ["/one", "/one", "/other"]
+        assert sorted(row["path"] for row in rows_of(lake)) == ["/one", "/one", "/other"]
         assert are_unfinished(lake) == [False, True]
         load(other)
-        assert sorted(row["path"] for row in visits(lake)) == ["/one", "/one", "/other"]
+        assert sorted(row["path"] for row in rows_of(lake)) == ["/one", "/one", "/other"]
     assert not any(are_unfinished(lake))
 
 
@@ -692,9 +664,9 @@ def test_a_move_counts_the_user_agents_of_all_days(lake):
 def test_a_visit_whose_probe_or_place_is_another_counts_as_changed(lake, load, columns):
     who = {"user_agent": CHROME, "operating_system": "Linux", "browser": "Chrome"}
     land(lake, "acme", [visit(**who, **columns)])
-    before = visits(lake)
+    before = rows_of(lake)
     changes = reclassify(lake)
-    assert without({1: [visits(lake)]}, "rules_version") != without({1: [before]}, "rules_version")
+    assert without({1: [rows_of(lake)]}, "rules_version") != without({1: [before]}, "rules_version")
     assert moved(changes) == {Move("human", "human"): 1}
 
 
@@ -749,15 +721,6 @@ def test_the_epoch_moves_with_every_change_and_with_nothing_else(lake, load, und
 # Damage
 
 
-@contextmanager
-def flipped(path):
-    """A file one byte of which is another, as long as a with block lasts."""
-    content = path.read_bytes()
-    path.write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
-    yield
-    path.write_bytes(content)
-
-
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_damaged_file_ends_the_run_and_what_was_done_before_stays(lake, number):
     for day in (3, 4, 4, 5):
@@ -774,7 +737,7 @@ def test_a_damaged_file_ends_the_run_and_what_was_done_before_stays(lake, number
         assert lake.manifest.epoch("acme") == 1
         assert list(lake.staging.iterdir()) == []
     assert reclassify(lake).rewritten == 3
-    assert [row["bot_category"] for row in visits(lake)] == ["ai_training"] * 4
+    assert [row["bot_category"] for row in rows_of(lake)] == ["ai_training"] * 4
 
 
 def test_a_damaged_file_of_todays_rules_ends_the_run_too(lake, rules):
@@ -783,7 +746,7 @@ def test_a_damaged_file_of_todays_rules_ends_the_run_too(lake, rules):
     (damaged,) = [lake.root / file.path for file in files_of(lake) if file.visits == 1]
     with flipped(damaged), pytest.raises(LakeDamaged, match=damaged.name):
         reclassify(lake)
-    assert {row["rules_version"] for row in visits(lake)} == {"test", rules.rules_version}
+    assert {row["rules_version"] for row in rows_of(lake)} == {"test", rules.rules_version}
 
 
 def test_damage_whose_time_of_change_was_set_back_ends_the_run_too(lake):
@@ -828,37 +791,17 @@ FILES = (3, 4, 4)  # the day of each
 def stale(tmp_path_factory):
     """A closed lake of two days in three files, to be copied; and its visits before and after a reclassification."""
     root = tmp_path_factory.mktemp("stale") / "lake"
-    with closed(Lake(root, create=True)) as lake:
+    with closing((lake := Lake(root, create=True)).manifest):
         for number, day in enumerate(FILES):
             moment = datetime(2026, 3, day, 12, number)
             land(lake, "acme", [visit(user_agent=agent, visited_at=moment) for agent in (GPTBOT, CHROME, None)])
         before = landed(lake)
     done = shutil.copytree(root, root.with_name("done"))
-    with closed(Lake(done)) as lake:
+    with opened(done) as lake:
         Reclassifier(lake).run(["acme"])
         after = landed(lake)
     assert all(before[day] != after[day] for day in before)
     return root, before, after
-
-
-@contextmanager
-def closed(lake):
-    with closing(lake.manifest):
-        yield lake
-
-
-def full_at(monkeypatch, target, name, call, is_done):
-    """Make the n-th call of a function fail as on a full disk, before or after it did its work."""
-    original, calls = getattr(target, name), count(1)
-
-    def failing(*args, **kwargs):
-        fails = next(calls) == call
-        result = original(*args, **kwargs) if is_done or not fails else None
-        if fails:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return result
-
-    monkeypatch.setattr(target, name, failing)
 
 
 @pytest.mark.parametrize(
@@ -878,10 +821,10 @@ def test_a_failure_leaves_each_partition_as_it_was_or_done_and_the_next_run_does
     stale, tmp_path, monkeypatch, module, name, call, is_done
 ):
     root, before, after = stale
-    with closed(Lake(shutil.copytree(root, tmp_path / "lake"))) as lake:
-        target = lake.manifest if module == "manifest" else sys.modules[f"data.{module}"]
+    with opened(shutil.copytree(root, tmp_path / "lake")) as lake:
+        target = lake.manifest if module == "manifest" else f"data.{module}"
         with monkeypatch.context() as patch:
-            full_at(patch, target, name, call, is_done)
+            fail_at(patch, target, name, call, is_done)
             with pytest.raises(OSError, match="No space left"):
                 reclassify(lake)
         left = landed(lake)
@@ -899,8 +842,8 @@ def test_a_failure_leaves_each_partition_as_it_was_or_done_and_the_next_run_does
 @pytest.mark.parametrize(("call", "is_done"), [(1, True), (3, False)])
 def test_a_failure_leaves_no_file_that_the_manifest_does_not_know(stale, tmp_path, monkeypatch, call, is_done):
     root, *_ = stale
-    with closed(Lake(shutil.copytree(root, tmp_path / "lake"))) as lake:
-        full_at(monkeypatch, sys.modules["data.store.landing"], "move_durably", call, is_done)
+    with opened(shutil.copytree(root, tmp_path / "lake")) as lake:
+        fail_at(monkeypatch, "data.store.landing", "move_durably", call, is_done)
         with pytest.raises(OSError, match="No space left"):
             reclassify(lake)
         there = {str(file.relative_to(lake.root)) for file in lake.root.glob("visits/organization=acme/*/*.parquet")}
@@ -917,7 +860,7 @@ def test_a_run_that_is_stopped_goes_on_where_it_stopped(stale, tmp_path, error):
         if done == 3:
             raise error
 
-    with closed(Lake(shutil.copytree(root, tmp_path / "lake"))) as lake:
+    with opened(shutil.copytree(root, tmp_path / "lake")) as lake:
         with pytest.raises(error):
             reclassify(lake, progress=stop)
         assert reclassify(lake).partitions == 1
@@ -934,7 +877,7 @@ def test_a_half_written_file_is_not_left(stale, tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("data.maintenance.reclassification.write_visits", half)
-    with closed(Lake(shutil.copytree(root, tmp_path / "lake"))) as lake:
+    with opened(shutil.copytree(root, tmp_path / "lake")) as lake:
         with pytest.raises(OSError, match="No space left"):
             reclassify(lake)
         assert list(lake.staging.iterdir()) == []
@@ -976,7 +919,7 @@ def of_version_1(lake, load, tmp_path):
 def test_a_manifest_of_version_1_is_upgraded_and_keeps_its_rows(of_version_1):
     root, _, told = of_version_1
     for _ in range(2):
-        with closed(Lake(root)) as lake:
+        with opened(root) as lake:
             files = [[seen_last_year(file) for file in files_of(lake, name)] for name in ("acme", "other")]
             assert (*files, lake.manifest.batches("acme", "")) == told
             assert [lake.manifest.epoch(name) for name in ("acme", "other", "nobody")] == [0, 0, 0]
@@ -987,14 +930,14 @@ def test_a_manifest_of_version_1_is_upgraded_and_keeps_its_rows(of_version_1):
 def test_a_lake_of_version_1_is_reclassified_and_knows_its_logs(of_version_1, under, tmp_path):
     root, text, _ = of_version_1
     log = tmp_path / "grown.log"
-    with closed(Lake(root)) as lake, under(with_new_rows):
+    with opened(root) as lake, under(with_new_rows):
         assert moved(reclassify(lake)) == {Move("human", "ai_training"): 1}
         assert (lake.manifest.epoch("acme") > 0, lake.manifest.epoch("other")) == (True, 0)
         log.write_text(text)
         assert Importer(lake).run(log, Options("acme")).already_imported
         log.write_text(text + line("/cut", agent=NEWTHING))
         assert Importer(lake).run(log, Options("acme")).continued
-        assert sorted(row["path"] for row in visits(lake)) == ["/abc", "/abc", "/cut"]
+        assert sorted(row["path"] for row in rows_of(lake)) == ["/abc", "/abc", "/cut"]
 
 
 def test_every_category_can_be_left_and_entered(lake, rules):

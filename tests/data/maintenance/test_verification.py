@@ -20,6 +20,7 @@ from data.store.manifest import READERS_GRACE, Exchange, LandedFile
 from data.store.pending import keep
 from data.visits import SCHEMA_VERSION, VISITS
 from service.api_keys import Control
+from tests.lakes import rot
 from tests.visits import land, links, packed, visit
 
 DAYS = 3
@@ -194,6 +195,15 @@ def test_a_damaged_file_is_named_and_the_others_are_checked(lake, damage, reason
     assert trouble.path == file.path
     assert reason in trouble.reason
     assert found.files == DAYS + 1
+
+
+def test_rot_that_leaves_no_trace_is_found(lake):
+    """The size, the time of change and the inode are as they were seen: every file is hashed, whatever they say."""
+    assert damaged(lake) == {}
+    rotten = files(lake)[1]
+    rot(lake, lake.root / rotten.path)
+    assert lake.checked(files(lake)[1])
+    assert damaged(lake) == {rotten.path: "is not what was written: its SHA-256 differs"}
 
 
 def test_swapped_files_are_both_named(lake):

@@ -1,6 +1,5 @@
 """Visits that were acknowledged: each comes to a Parquet file exactly once, whatever happens on the way."""
 
-import errno
 import ipaddress
 import json
 import os
@@ -30,6 +29,7 @@ from data.store.lake import Lake
 from data.store.manifest import Manifest
 from data.store.schema import MIGRATIONS
 from data.visits import VISITS
+from tests.lakes import everything_in, fail_at, paths, rows_of, strays
 from tests.visits import packed, unpacked, visit
 
 ROOT = Path(__file__).parents[3]
@@ -60,27 +60,10 @@ def keep(lake, *paths, organization="acme", at=NOW, **columns):
     pending.keep(lake.manifest, {organization: some(*paths, **columns)}, at)
 
 
-def rows_of(lake, organization="acme"):
-    """Every live visit of an organization."""
-    files = lake.manifest.live_files(organization)
-    return [row for file in files for row in pq.ParquetFile(lake.checked(file)).read().to_pylist()]
-
-
-def paths(lake, organization="acme"):
-    return Counter(row["path"] for row in rows_of(lake, organization))
-
-
 def waiting(lake):
     """The paths of what waits."""
     bodies = lake.manifest.rows("SELECT body FROM pending ORDER BY id")
     return [row["path"] for row in unpacked(body for (body,) in bodies)]
-
-
-def strays(lake):
-    """Files that were staged and stayed, and visit files that no manifest knows."""
-    there = {str(path.relative_to(lake.root)) for path in lake.root.glob("visits/organization=[!_]*/*/*")}
-    known = {path for (path,) in lake.manifest.rows("SELECT path FROM files")}
-    return [path.name for path in lake.staging.iterdir()], there - known
 
 
 # What waits, and what becomes of it
@@ -185,7 +168,7 @@ def test_what_one_commit_kept_is_moved_as_a_whole_however_much_it_is(lake, monke
     monkeypatch.setattr(pending, "MOST_AT_ONCE", 2)
     keep(lake, *(f"/{number}" for number in range(5)))
     keep(lake, "/more")
-    fail_at(monkeypatch, "data.store.landing.sha256_of", 2)
+    fail_at(monkeypatch, "data.store.landing", "sha256_of", 2)
     with pytest.raises(OSError, match="No space left"):
         pending.flush_all(lake)
     assert (sum(paths(lake).values()), waiting(lake)) == (5, ["/more"])
@@ -196,7 +179,7 @@ def test_what_fails_halfway_stays_done_and_the_rest_waits(lake, monkeypatch):
         keep(lake, f"/{number}")
     with monkeypatch.context() as patch:
         patch.setattr(pending, "MOST_AT_ONCE", 2)
-        fail_at(patch, "data.store.landing.sha256_of", 2)
+        fail_at(patch, "data.store.landing", "sha256_of", 2)
         with pytest.raises(OSError, match="No space left"):
             pending.flush_all(lake)
     assert (paths(lake), waiting(lake)) == ({"/0": 1, "/1": 1}, ["/2", "/3"])
@@ -239,21 +222,6 @@ def test_what_is_kept_and_flushed_in_any_order_is_the_same_multiset(lake, steps,
 # Failures
 
 
-def fail_at(patch, target, call, is_done=False, error=None):
-    """Make the n-th call of a function fail as on a full disk, before or after it did its work."""
-    module, _, name = target.rpartition(".")
-    original, calls = getattr(sys.modules[module], name), count(1)
-
-    def failing(*args, **kwargs):
-        fails = next(calls) == call
-        result = original(*args, **kwargs) if is_done or not fails else None
-        if fails:
-            raise error or OSError(errno.ENOSPC, "No space left on device")
-        return result
-
-    patch.setattr(target, failing)
-
-
 class FailingWriter:
     """The writing connection of a manifest, one statement of which fails."""
 
@@ -294,7 +262,7 @@ def assert_all_wait_and_then_land_once(lake):
 @pytest.mark.parametrize("name", ["write_parquet", "write_visits", "sha256_of", "move_durably"])
 def test_a_failure_while_files_are_written_leaves_all_waiting(three_files, monkeypatch, name, call, is_done):
     with monkeypatch.context() as patch:
-        fail_at(patch, f"data.store.landing.{name}", call, is_done)
+        fail_at(patch, "data.store.landing", name, call, is_done)
         with pytest.raises(OSError, match="No space left"):
             pending.flush_all(three_files)
     assert_all_wait_and_then_land_once(three_files)
@@ -303,9 +271,8 @@ def test_a_failure_while_files_are_written_leaves_all_waiting(three_files, monke
 @pytest.mark.parametrize("is_done", [False, True])
 def test_a_failure_while_files_are_registered_leaves_all_waiting(three_files, monkeypatch, is_done):
     with monkeypatch.context() as patch:
-        fail_at(
-            patch, "data.store.pending.insert_files", 1, is_done, sqlite3.OperationalError("database or disk is full")
-        )
+        full = sqlite3.OperationalError("database or disk is full")
+        fail_at(patch, "data.store.pending", "insert_files", 1, is_done, full)
         with pytest.raises(sqlite3.OperationalError, match="full"):
             pending.flush_all(three_files)
     assert_all_wait_and_then_land_once(three_files)
@@ -335,7 +302,7 @@ def test_a_failure_after_the_commit_leaves_all_landed(three_files, monkeypatch):
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
 def test_whatever_ends_a_flush_leaves_all_waiting(three_files, monkeypatch, error):
     with monkeypatch.context() as patch:
-        fail_at(patch, "data.store.landing.move_durably", 2, is_done=True, error=error())
+        fail_at(patch, "data.store.landing", "move_durably", 2, is_done=True, error=error())
         with pytest.raises(error):
             pending.flush_all(three_files)
     assert_all_wait_and_then_land_once(three_files)
@@ -577,20 +544,10 @@ SECRETS = (
 )
 
 
-def everything_in(folder):
-    """All bytes of all files, and all that Parquet files and waiting visits hold compressed."""
-    told = b""
-    for path in folder.rglob("*"):
-        told += path.read_bytes() if path.is_file() else b""
-        if path.suffix == ".parquet":
-            told += str(pq.ParquetFile(path).read().to_pylist()).encode()
-    with closing(sqlite3.connect(folder / "manifest.sqlite")) as db:
-        told += str(unpacked(body for (body,) in db.execute("SELECT body FROM pending"))).encode()
-    return told.lower()
-
-
 def leaks(folder):
-    told = everything_in(folder)
+    with closing(sqlite3.connect(folder / "manifest.sqlite")) as db:
+        waiting = str(unpacked(body for (body,) in db.execute("SELECT body FROM pending")))
+    told = everything_in(folder) + waiting.lower().encode()
     assert b"/canary-path" in told
     found = [text for text in (*ADDRESSES, *SECRETS) if text.lower().encode() in told]
     return found + [text for text in ADDRESSES if ":" in text and ipaddress.ip_address(text).packed in told]

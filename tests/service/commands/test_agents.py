@@ -11,7 +11,6 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +19,7 @@ from netaddr import IPSet
 
 from data.rules.tables import IpList, load
 from data.store.ip_list_files import snapshots
+from tests.service.commands.runs import Run
 
 PROGRAM = Path(sys.executable).parent / "traffic"
 ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")} | {"no_proxy": "*"}
@@ -60,14 +60,6 @@ for line in asked:
     told.flush()
 """
 """Runs the program's entry point again and again in one process, with the environment and the lists of each run."""
-
-
-class Run(NamedTuple):
-    """How a run of the program ended, and what it wrote."""
-
-    code: int
-    out: str
-    err: str
 
 
 @pytest.fixture(scope="module")

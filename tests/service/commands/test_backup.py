@@ -1,28 +1,10 @@
 """`traffic backup`: what it tells, how it ends, and that what it copied can be asked."""
 
 import re
-import sys
 from datetime import UTC, datetime
 
-import pytest
-
 from data.store import pending
-from service.commands import main
 from tests.visits import land, packed, visit
-
-
-@pytest.fixture
-def traffic(monkeypatch, capsys):
-    """Runs `traffic` with some arguments: its exit code, what it printed and what it told."""
-
-    def traffic(*arguments):
-        monkeypatch.setattr(sys, "argv", ["traffic", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main()
-        return (end.value.code, *capsys.readouterr())
-
-    return traffic
 
 
 def wait(lake, number):

@@ -9,13 +9,12 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from data.maintenance.compaction import ABANDONED, Compactor
 from data.store import pending
 from data.store.manifest import READERS_GRACE
-from service.commands import main
+from tests.lakes import numbers, paths, strays
 from tests.visits import land, packed, visit
 
 PROGRAM = Path(sys.executable).parent / "traffic"
@@ -26,17 +25,9 @@ SWEPT = "that nobody reads any more."
 
 
 @pytest.fixture
-def compact(lake, monkeypatch, capsys):
-    """Runs `traffic compact`; its exit code and what it wrote to stdout and stderr."""
-
-    def compact(*flags, root=lake.root):
-        monkeypatch.setattr(sys, "argv", ["traffic", "compact", "--lake", str(root), *flags])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        told = capsys.readouterr()
-        return ended.value.code, told.out, told.err
-
-    return compact
+def compact(traffic, lake):
+    """Runs `traffic compact` over the lake of a test."""
+    return lambda *flags, root=lake.root: traffic("compact", *flags, "--lake", root)
 
 
 def land_files(lake, days, files, organization="acme"):
@@ -44,23 +35,6 @@ def land_files(lake, days, files, organization="acme"):
     for number in range(files):
         rows = [visit(visited_at=datetime(2026, 3, day, 12, 0, number), path=f"/{day}-{number}") for day in days]
         land(lake, organization, rows * 2)
-
-
-def paths(lake, organization="acme"):
-    files = lake.manifest.live_files(organization)
-    return Counter(path for file in files for path in pq.ParquetFile(lake.checked(file)).read()["path"].to_pylist())
-
-
-def numbers(lake):
-    """How many live files each day has."""
-    return Counter(file.day.day for file in lake.manifest.live_files("acme"))
-
-
-def strays(lake):
-    """Visit files that no manifest knows, and what is staged."""
-    there = {str(path.relative_to(lake.root)) for path in lake.root.glob("visits/organization=[!_]*/*/*")}
-    known = {path for (path,) in lake.manifest.rows("SELECT path FROM files")}
-    return there - known | {path.name for path in lake.staging.iterdir()}
 
 
 def test_it_tells_what_became_of_how_many_files(lake, compact):
@@ -141,7 +115,7 @@ def test_two_at_the_same_time_and_readers_all_come_to_an_end(lake):
     assert reads > 0
     assert numbers(lake) == dict.fromkeys(range(1, 11), 1)
     assert paths(lake) == before
-    assert strays(lake) == set()
+    assert strays(lake) == ([], set())
 
 
 def test_a_killed_run_loses_and_doubles_nothing_and_the_next_one_does_the_rest(lake):
@@ -161,5 +135,5 @@ def test_a_killed_run_loses_and_doubles_nothing_and_the_next_one_does_the_rest(l
     assert set(numbers(lake).values()) == {1}
     assert paths(lake) == before
     Compactor(lake, lambda: datetime.now(UTC) + 2 * ABANDONED).sweep()
-    assert strays(lake) == set()
+    assert strays(lake) == ([], set())
     assert paths(lake) == before

@@ -1,11 +1,9 @@
 """`traffic erase`: whom it asks, what its receipt says, and that a running server gives no erased visit again."""
 
 import asyncio
-import io
 import json
 import os
 import pty
-import re
 import sqlite3
 import subprocess
 import sys
@@ -14,9 +12,7 @@ import time
 from collections import Counter
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
-from typing import NamedTuple
 
-import pyarrow.parquet as pq
 import pytest
 
 from data.maintenance import erasure as erasing
@@ -26,10 +22,12 @@ from data.store.lake import Lake
 from data.store.pending import keep
 from queries import ENTRIES, Scope, Warehouse
 from service.commands import erase as erase_command
-from service.commands import main
 from service.http.answers import Answers
 from service.http.cache import AnswerCache
 from service.http.query_batch import Workers
+from tests.lakes import rows_of
+from tests.service.commands.runs import refused
+from tests.tables import examples
 from tests.visits import land, packed, visit
 
 ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
@@ -44,20 +42,7 @@ from service.commands import main
 data.maintenance.erasure.GRACE = timedelta(seconds=float(sys.argv.pop(1)))
 main()
 """
-"""The program, with another grace."""
-
-
-class Run(NamedTuple):
-    """How a run of the program ended, and what it wrote."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def receipt(self):
-        assert self.code == 0, self.err
-        return json.loads(self.out)
+"""The traffic, with another grace."""
 
 
 @pytest.fixture(autouse=True)
@@ -67,40 +52,13 @@ def grace(monkeypatch):
 
 
 @pytest.fixture
-def program(monkeypatch, capsys):
-    """Runs `traffic` in this process."""
-    monkeypatch.setattr(sys, "stdin", io.StringIO())
-
-    def program(*arguments):
-        monkeypatch.setattr(sys, "argv", ["traffic", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        return Run(end.value.code, *capsys.readouterr())
-
-    return program
-
-
-@pytest.fixture
-def erase(program, lake):
+def erase(traffic, lake):
     """Runs `traffic erase` over the lake of a test, for acme."""
-    return lambda *flags: program("erase", "--org", "acme", "--lake", lake.root, *flags)
-
-
-def refused(run):
-    """The one line of a run that ended as one with a bad argument must."""
-    assert (run.code, run.out) == (2, ""), run
-    (line,) = run.err.splitlines()
-    assert re.fullmatch(r"traffic: .{10,}", line)
-    return line
-
-
-def rows(lake, organization="acme"):
-    files = lake.manifest.live_files(organization)
-    return [row for file in files for row in pq.ParquetFile(lake.checked(file)).read().to_pylist()]
+    return lambda *flags: traffic("erase", "--org", "acme", "--lake", lake.root, *flags)
 
 
 def paths(lake, organization="acme"):
-    return sorted(row["path"] for row in rows(lake, organization))
+    return sorted(row["path"] for row in rows_of(lake, organization))
 
 
 def fill(lake, organization="acme"):
@@ -126,25 +84,12 @@ def file_rows(files):
 # What it does, and what it tells
 
 
-@pytest.mark.parametrize(
-    ("flags", "criteria", "gone"),
-    [
-        (["--short-code", "sale"], {"short_code": "sale"}, "30 40 50"),
-        (["--domain", "OLD.example"], {"domain": "OLD.example"}, "31 41 51"),
-        (["--before", "2026-03-04"], {"before": "2026-03-04"}, "30 31 32"),
-        (["--visitor", "7"], {"visitor": "7"}, "30 40 50"),
-        (["--visitor", str(BIG)], {"visitor": str(BIG)}, "31 41 51"),
-        (["--visitor", "0xFFFFFFFFFFFFFFFF"], {"visitor": str(BIG)}, "31 41 51"),
-        (["--visitor", "0X07", "--before", "2026-03-05"], {"visitor": "7", "before": "2026-03-05"}, "30 40"),
-        (["--visitor", "0"], {"visitor": "0"}, ""),
-        (["--all"], {"all": True}, "30 31 32 40 41 42 50 51 52"),
-    ],
-)
+@examples("flags", "criteria", "gone")
 def test_what_meets_the_criteria_goes_and_the_receipt_says_so(lake, erase, flags, criteria, gone):
     fill(lake)
     begun = datetime.now(UTC).replace(microsecond=0)
     before = lake.manifest.live_files("acme")
-    receipt = erase(*flags, "--yes").receipt
+    receipt = erase(*flags, "--yes").json
     after = lake.manifest.live_files("acme")
     expected = [f"/{day}{number}" for day in (3, 4, 5) for number in range(3)]
     assert paths(lake) == [path for path in expected if path[1:] not in gone.split()]
@@ -168,9 +113,9 @@ def test_what_meets_the_criteria_goes_and_the_receipt_says_so(lake, erase, flags
 def test_a_dry_run_prints_the_same_shape_and_changes_nothing(lake, erase):
     fill(lake)
     before = lake.manifest.live_files("acme")
-    told = erase("--short-code", "sale", "--dry-run").receipt
+    told = erase("--short-code", "sale", "--dry-run").json
     assert (lake.manifest.live_files("acme"), lake.manifest.epoch("acme")) == (before, 0)
-    done = erase("--short-code", "sale", "--yes").receipt
+    done = erase("--short-code", "sale", "--yes").json
     assert (told["dry_run"], told["erased_at"], told["files"]["after"]) == (True, None, [])
     assert len(done["files"]["after"]) == 3
     assert told["files"]["before"] == done["files"]["before"] == file_rows(before)
@@ -181,8 +126,8 @@ def test_a_dry_run_prints_the_same_shape_and_changes_nothing(lake, erase):
 
 def test_a_dry_run_goes_before_yes(lake, erase):
     fill(lake)
-    assert erase("--all", "--dry-run", "--yes").receipt["dry_run"]
-    assert len(rows(lake)) == 9
+    assert erase("--all", "--dry-run", "--yes").json["dry_run"]
+    assert len(rows_of(lake)) == 9
 
 
 def test_stdout_holds_the_receipt_alone_on_one_line(lake, erase):
@@ -204,47 +149,34 @@ def test_what_a_server_has_acknowledged_goes_too(lake, erase):
     keep(lake.manifest, {"acme": table, "other": table}, datetime.now(UTC))
     assert erase("--all", "--yes").code == 2  # nobody ever heard of it: no key, no file
     fill(lake)
-    assert erase("--all", "--yes").receipt["visits"] == 12
+    assert erase("--all", "--yes").json["visits"] == 12
     assert (paths(lake), paths(lake, "other")) == ([], ["/sent"] * 3)
 
 
 def test_an_organization_with_a_key_but_no_visits_has_nothing_to_erase(lake, erase, key_of):
     key_of(lake)
-    assert erase("--all", "--yes").receipt["visits"] == 0
+    assert erase("--all", "--yes").json["visits"] == 0
 
 
 # What it refuses
 
 
-def test_an_organization_or_lake_that_is_not_there_is_refused(lake, program, tmp_path):
+def test_an_organization_or_lake_that_is_not_there_is_refused(lake, traffic, tmp_path):
     fill(lake)
     for name in ("nobody", "_seed", "a/b", ""):
         for flag in ("--yes", "--dry-run"):
-            assert repr(name) in refused(program("erase", "--org", name, "--all", flag, "--lake", lake.root))
-    missing = program("erase", "--org", "acme", "--all", "--yes", "--lake", tmp_path / "nothing")
+            assert repr(name) in refused(traffic("erase", "--org", name, "--all", flag, "--lake", lake.root))
+    missing = traffic("erase", "--org", "acme", "--all", "--yes", "--lake", tmp_path / "nothing")
     assert "TRAFFIC_LAKE" in refused(missing)
     assert not (tmp_path / "nothing").exists()
-    assert len(rows(lake)) == 9
+    assert len(rows_of(lake)) == 9
 
 
-@pytest.mark.parametrize(
-    ("flags", "told"),
-    [
-        ([], "--all"),
-        (["--all", "--domain", "go.example"], "--all or --domain"),
-        (["--domain", ""], "--domain is empty"),
-        (["--short-code", "sale", "--visitor", ""], "--visitor is empty"),
-        *((["--visitor", text], "--visitor") for text in ("x", "-1", "0x", "1e3", "1_0", str(2**64), "0x1" + "0" * 16)),
-        *(
-            (["--before", text], "--before")
-            for text in ("x", "2026-3-4", "20260304", "2026-02-30", "2026-W10-1", "2026-03-04T00:00:00Z", "today")
-        ),
-    ],
-)  # fmt: skip
+@examples("flags", "told")  # fmt: skip
 def test_criteria_that_cannot_be_meant_are_refused(lake, erase, flags, told):
     fill(lake)
     assert told in refused(erase(*flags, "--yes"))
-    assert len(rows(lake)) == 9
+    assert len(rows_of(lake)) == 9
 
 
 def test_where_nobody_can_be_asked_it_wants_yes_or_dry_run(lake, erase):
@@ -252,7 +184,7 @@ def test_where_nobody_can_be_asked_it_wants_yes_or_dry_run(lake, erase):
     line = refused(erase("--all"))
     assert "--yes" in line
     assert "--dry-run" in line
-    assert len(rows(lake)) == 9
+    assert len(rows_of(lake)) == 9
 
 
 def test_a_damaged_file_ends_with_1_and_no_receipt(lake, erase):
@@ -264,8 +196,8 @@ def test_a_damaged_file_ends_with_1_and_no_receipt(lake, erase):
     assert damaged.name in run.err
 
 
-def test_help_shows_an_example(program):
-    run = program("erase", "--help")
+def test_help_shows_an_example(traffic):
+    run = traffic("erase", "--help")
     assert (run.code, run.err) == (0, "")
     assert "Example: traffic erase --org acme" in run.out
 
@@ -285,11 +217,11 @@ def test_on_a_terminal_it_shows_what_would_go_and_asks(lake, answer, left):
         while "[y/N]" not in told:
             told += os.read(ours, 1000).decode()
         assert "3 visits of acme on 3 days would be deleted, in 3 files." in told
-        assert len(rows(lake)) == 9
+        assert len(rows_of(lake)) == 9
         os.write(ours, f"{answer}\n".encode())
         out = process.stdout.read()
     os.close(ours)
-    assert (process.returncode, len(rows(lake))) == (0 if answer == "y" else 130, left)
+    assert (process.returncode, len(rows_of(lake))) == (0 if answer == "y" else 130, left)
     assert json.loads(out)["visits"] == 3 if answer == "y" else out == b""
     assert not out.startswith(b" ")
 
@@ -305,7 +237,7 @@ def test_it_waits_until_no_query_reads_the_files(lake, erase, monkeypatch):
     def sleep(seconds):
         slept.append(seconds)
         assert (lake.root / first.path).exists()
-        assert rows(lake) == []
+        assert rows_of(lake) == []
 
     monkeypatch.setattr(time, "sleep", sleep)
     run = erase("--all", "--yes")
@@ -313,7 +245,7 @@ def test_it_waits_until_no_query_reads_the_files(lake, erase, monkeypatch):
     assert "in 15 s" in run.err
     assert not (lake.root / first.path).exists()
     del slept[:]
-    assert erase("--all", "--yes").receipt["visits"] == 0
+    assert erase("--all", "--yes").json["visits"] == 0
     assert slept == []
 
 
@@ -328,9 +260,9 @@ def test_what_was_stopped_while_it_waited_is_finished_by_the_next_run(lake, eras
         patch.setattr(erasing, "GRACE", timedelta(seconds=1))
         patch.setattr(time, "sleep", stopped)
         run = erase("--all", "--yes")
-    assert (run.code, run.out, rows(lake)) == (130, "", [])
+    assert (run.code, run.out, rows_of(lake)) == (130, "", [])
     assert all((lake.root / file.path).exists() for file in before)
-    assert erase("--all", "--yes").receipt["visits"] == 0
+    assert erase("--all", "--yes").json["visits"] == 0
     assert not any((lake.root / file.path).exists() for file in before)
 
 

@@ -12,11 +12,12 @@ import sys
 import threading
 import time
 from collections import Counter
-from datetime import date
-from typing import NamedTuple
 
-import pyarrow.parquet as pq
 import pytest
+
+from tests.lakes import paths
+from tests.service.commands.runs import Run
+from tests.tables import examples
 
 ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
@@ -70,14 +71,6 @@ def forks():
     process.communicate(timeout=60)
 
 
-class Run(NamedTuple):
-    """How a run of the program ended, and what it wrote."""
-
-    code: int
-    out: str
-    err: str
-
-
 class Following:
     """A running `traffic follow`."""
 
@@ -114,11 +107,6 @@ def follow(forks, lake, tmp_path):
     for process in started:
         if process.code is None:
             process.end(signal.SIGKILL)
-
-
-def paths(lake):
-    files = lake.visit_files("acme", date.min, date.max)
-    return Counter(path for file in files for path in pq.ParquetFile(file).read(["path"])["path"].to_pylist())
 
 
 def until(is_so, process):
@@ -195,19 +183,7 @@ def test_a_log_that_is_not_there_yet_is_waited_for(lake, follow, log):
     assert run.err.count("waiting for it") == 1
 
 
-@pytest.mark.parametrize(
-    ("content", "flags", "told"),
-    [
-        (None, (), "no folder"),
-        ("XYZZY\n" * 5, (), "no log format explains its first 5 lines"),
-        ("XYZZY\n" * 5, ("--format", "combined"), "none of its 5 lines is in the combined format"),
-        ("", ("--format", "nonsense"), "nonsense"),
-        ("", ("--every", "0"), "--every"),
-        ("", ("--short-code-pattern", "^/abc$"), "one (group)"),
-        ("", ("--org", "a/b"), "a/b"),
-        ("\x1f\x8b\x08\x00", (), "traffic import"),
-    ],
-)
+@examples("content", "flags", "told")
 def test_what_cannot_be_followed_ends_with_one_line_and_2(follow, log, content, flags, told):
     if content is None:
         log = log.parent / "nowhere" / "access.log"

@@ -1,13 +1,11 @@
 """`traffic import` of logs that must be told how they look."""
 
-import sys
 from datetime import date
 
 import pyarrow.parquet as pq
 import pytest
 
 from data.logs.formats import FORMATS
-from service.commands import main
 
 NOTATION = '$remote_addr [$time_local] "$request" $status "$http_user_agent" $host'
 NGINX = '203.0.113.7 [04/Mar/2026:10:05:03 +0000] "GET /abc HTTP/1.1" 302 "curl/8.5.0" go.example.com\n'
@@ -15,27 +13,14 @@ CSV = "ts,link,client\n2026-03-04T10:05:03Z,https://go.example.com/abc,203.0.113
 
 
 @pytest.fixture
-def traffic(monkeypatch, capsys):
-    """Runs `traffic import` with some arguments: its exit code, what it printed and what it told."""
-
-    def traffic(*arguments):
-        monkeypatch.setattr(sys, "argv", ["traffic", "import", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "400")
-        with pytest.raises(SystemExit) as end:
-            main()
-        return (end.value.code, *capsys.readouterr())
-
-    return traffic
-
-
-@pytest.fixture
-def run(lake, tmp_path, traffic):
+def run(lake, tmp_path, traffic, monkeypatch):
     """Runs `traffic import` on a text; what it told, and its exit code."""
+    monkeypatch.setenv("COLUMNS", "400")
 
     def run(text, *flags):
         path = tmp_path / "access.log"
         path.write_text(text, "utf-8")
-        code, printed, told = traffic(path, "--org", "acme", "--lake", lake.root, *flags)
+        code, printed, told = traffic("import", path, "--org", "acme", "--lake", lake.root, *flags)
         assert printed == ""
         return told, code
 
@@ -76,7 +61,7 @@ def test_what_cannot_be_read_ends_with_one_clear_line(lake, run, text, flags, to
 
 
 def test_the_help_names_every_format_and_shows_how_logs_are_described(traffic):
-    code, printed, _ = traffic("--help")
+    code, printed, _ = traffic("import", "--help")
     assert code == 0
     told = " ".join(printed.split())
     assert [name for name in (*FORMATS, "$remote_addr [$time_local]", "time=ts,ip=") if name not in told] == []

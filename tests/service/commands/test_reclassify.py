@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from contextlib import closing, contextmanager
 from datetime import date, datetime, timedelta
-from typing import NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +19,7 @@ from data import Lake
 from data.ingest.importer import Importer, Options
 from data.rules.bots import readable_user_agent
 from data.rules.tables import rules_version
+from tests.service.commands.runs import Run, refused
 from tests.visits import land, visit
 
 ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
@@ -78,14 +78,6 @@ for line in sys.stdin:
 nobody else gets their ids."""
 
 
-class Run(NamedTuple):
-    """How a run of the program ended, and what it wrote."""
-
-    code: int
-    out: str
-    err: str
-
-
 @contextmanager
 def answering(code):
     """A process that reads lines of JSON and answers each with a line of JSON."""
@@ -130,14 +122,6 @@ def visits(lake, organization="acme"):
 
 def categories(lake, organization="acme"):
     return Counter(row["bot_category"] for _, row in visits(lake, organization))
-
-
-def refused(run):
-    """The one line of a run that ended as one with a bad argument must."""
-    assert (run.code, run.out) == (2, ""), run
-    (line,) = run.err.splitlines()
-    assert line.startswith("traffic: ")
-    return line
 
 
 # What is printed

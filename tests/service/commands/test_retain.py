@@ -1,27 +1,17 @@
 """`traffic retain`: what it prints where, where it has its number of days from, and what is left."""
 
 import re
-import sys
 import time
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
 import pytest
 
 from data.maintenance import erasure as erasing
 from data.maintenance import retention as retaining
-from service.commands import main
+from tests.service.commands.runs import refused
 from tests.visits import land, visit
 
 DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-08"}
-
-
-class Run(NamedTuple):
-    """How a run of the program ended, and what it wrote."""
-
-    code: int
-    out: str
-    err: str
 
 
 @pytest.fixture(autouse=True)
@@ -33,22 +23,9 @@ def grace(monkeypatch):
 
 
 @pytest.fixture
-def program(monkeypatch, capsys):
-    """Runs `traffic` in this process."""
-
-    def program(*arguments):
-        monkeypatch.setattr(sys, "argv", ["traffic", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        return Run(end.value.code, *capsys.readouterr())
-
-    return program
-
-
-@pytest.fixture
-def retain(program, lake):
+def retain(traffic, lake):
     """Runs `traffic retain` over the lake of a test."""
-    return lambda *flags: program("retain", "--lake", lake.root, *flags)
+    return lambda *flags: traffic("retain", "--lake", lake.root, *flags)
 
 
 def days_ago(days):
@@ -69,13 +46,6 @@ def visits_of(lake):
 
 def table(out):
     return [re.split(r"\s{2,}", line.strip()) for line in out.splitlines()]
-
-
-def refused(run):
-    """The one line of a run that ended as one with a bad argument must."""
-    assert (run.code, run.out) == (2, ""), run
-    (line,) = run.err.splitlines()
-    return line
 
 
 def test_the_table_goes_to_stdout_and_the_total_to_stderr(filled, retain):
@@ -115,8 +85,8 @@ def test_a_number_of_days_that_is_none_is_refused(filled, retain, text):
     assert visits_of(filled) == {"acme": 4, "other": 2, "young": 1}
 
 
-def test_a_lake_that_is_not_there_is_refused(program, tmp_path):
-    assert "TRAFFIC_LAKE" in refused(program("retain", "--days", "9", "--lake", tmp_path / "nothing"))
+def test_a_lake_that_is_not_there_is_refused(traffic, tmp_path):
+    assert "TRAFFIC_LAKE" in refused(traffic("retain", "--days", "9", "--lake", tmp_path / "nothing"))
     assert not (tmp_path / "nothing").exists()
 
 
@@ -151,7 +121,7 @@ def test_a_held_answer_is_not_given_once_its_days_are_too_old(lake, client):
     assert visits() == 0
 
 
-def test_help_shows_an_example(program):
-    run = program("retain", "--help")
+def test_help_shows_an_example(traffic):
+    run = traffic("retain", "--help")
     assert (run.code, run.err) == (0, "")
     assert "Example: traffic retain --days 400" in run.out

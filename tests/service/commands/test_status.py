@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -10,24 +9,15 @@ import pytest
 from data.ingest.visitor_ids import salts_of
 from data.store import pending
 from data.store.manifest import Exchange
-from service.commands import main
 from service.commands.status import _age
 from tests.tables import examples
 from tests.visits import land, packed, visit
 
 
 @pytest.fixture
-def status(monkeypatch, capsys, lake):
-    """Runs `traffic status` over the lake of a test: its exit code, what it printed and what it told."""
-
-    def status(*flags, root=lake.root):
-        monkeypatch.setattr(sys, "argv", ["traffic", "status", *flags, "--lake", str(root)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main()
-        return (end.value.code, *capsys.readouterr())
-
-    return status
+def status(traffic, lake):
+    """Runs `traffic status` over the lake of a test."""
+    return lambda *flags, root=lake.root: traffic("status", *flags, "--lake", root)
 
 
 @pytest.fixture

@@ -2,27 +2,17 @@
 
 import re
 import shutil
-import sys
 from datetime import datetime
 
 import pytest
 
-from service.commands import main
 from tests.visits import land, links, visit
 
 
 @pytest.fixture
-def verify(monkeypatch, capsys, lake):
-    """Runs `traffic verify` over the lake of a test: its exit code, what it printed and what it told."""
-
-    def verify(*flags, root=lake.root):
-        monkeypatch.setattr(sys, "argv", ["traffic", "verify", *flags, "--lake", str(root)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main()
-        return (end.value.code, *capsys.readouterr())
-
-    return verify
+def verify(traffic, lake):
+    """Runs `traffic verify` over the lake of a test."""
+    return lambda *flags, root=lake.root: traffic("verify", *flags, "--lake", root)
 
 
 @pytest.fixture

@@ -1,0 +1,133 @@
+"""What lies in a lake of a test, and how a test hurts it."""
+
+import errno
+import hashlib
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import date
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from data.store.lake import Lake
+from data.store.manifest import LandedFile
+from data.visits import VISITS
+from tests.visits import Visit
+
+if TYPE_CHECKING:
+    import pytest
+
+
+@contextmanager
+def opened(root: Path) -> Iterator[Lake]:
+    """A lake, as long as a with block lasts."""
+    with closing((lake := Lake(root)).manifest):
+        yield lake
+
+
+def read(lake: Lake, file: LandedFile) -> list[Visit]:
+    """The visits of a live file, which has the schema of visits."""
+    rows = pq.ParquetFile(lake.checked(file)).read()
+    assert rows.schema.equals(VISITS)
+    return list(rows.to_pylist())
+
+
+def files_of(lake: Lake, organization: str = "acme") -> list[LandedFile]:
+    return lake.manifest.live_files(organization)
+
+
+def rows_of(lake: Lake, organization: str = "acme") -> list[Visit]:
+    """Every live visit of an organization."""
+    return [row for file in files_of(lake, organization) for row in read(lake, file)]
+
+
+def landed(lake: Lake, organization: str = "acme") -> dict[date, list[list[Visit]]]:
+    """The visits of every live file in their order, by day; equal files come in an order of their own."""
+    days = defaultdict(list)
+    for file in files_of(lake, organization):
+        days[file.day].append(read(lake, file))
+    return {day: sorted(files, key=str) for day, files in days.items()}
+
+
+def paths(lake: Lake, organization: str = "acme") -> Counter[str]:
+    """How many live visits each path has."""
+    return Counter(row["path"] for row in rows_of(lake, organization))
+
+
+def numbers(lake: Lake, organization: str = "acme") -> dict[int, int]:
+    """How many live files each day of the month has."""
+    return dict(Counter(file.day.day for file in files_of(lake, organization)))
+
+
+def strays(lake: Lake) -> tuple[list[str], set[str]]:
+    """Files that were staged and stayed, and visit files that no manifest knows."""
+    there = {str(path.relative_to(lake.root)) for path in lake.root.glob("visits/organization=[!_]*/*/*")}
+    known = {path for (path,) in lake.manifest.rows("SELECT path FROM files")}
+    return [path.name for path in lake.staging.rglob("*") if path.is_file()], there - known
+
+
+def bytes_on_disk(lake: Lake) -> dict[Path, str | bool]:
+    """Every file and folder of the lake, with a hash. SQLite may write into its shared memory when it only reads."""
+    return {
+        path.relative_to(lake.root): path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in lake.root.rglob("*")
+        if not path.name.endswith("-shm")
+    }
+
+
+def everything_in(folder: Path) -> bytes:
+    """All bytes of all files, and all text that Parquet files hold compressed, in lower case."""
+    found = b""
+    for path in folder.rglob("*"):
+        found += path.read_bytes() if path.is_file() else b""
+        if path.suffix == ".parquet":
+            found += str(pq.ParquetFile(path).read().to_pylist()).encode()
+    return found.lower()
+
+
+@contextmanager
+def flipped(path: Path) -> Iterator[None]:
+    """A file one bit of which is another, as long as a with block lasts."""
+    content = path.read_bytes()
+    path.write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
+    yield
+    path.write_bytes(content)
+
+
+def rot(lake: Lake, path: Path) -> None:
+    """Change a file as a disk does that loses bits: nothing but its bytes tells of it."""
+    content = bytearray(path.read_bytes())
+    content[50] ^= 1
+    path.write_bytes(content)
+    with lake.manifest.transaction() as db:
+        seen = path.stat().st_ctime_ns
+        db.execute("UPDATE files SET changed_ns = ? WHERE path = ?", [seen, str(path.relative_to(lake.root))])
+
+
+def fail_at(
+    patch: "pytest.MonkeyPatch",
+    target: Any,
+    name: str,
+    call: int = 1,
+    is_done: bool = False,
+    error: BaseException | None = None,
+) -> None:
+    """Make the n-th call of a function fail as on a full disk, before or after it did its work.
+
+    `target` is what has the function: an object, or a module by its name.
+    """
+    owner = sys.modules[target] if isinstance(target, str) else target
+    original, calls = getattr(owner, name), count(1)
+
+    def failing(*args: Any, **kwargs: Any) -> Any:
+        fails = next(calls) == call
+        result = original(*args, **kwargs) if is_done or not fails else None
+        if fails:
+            raise error or OSError(errno.ENOSPC, "No space left on device")
+        return result
+
+    patch.setattr(owner, name, failing)
