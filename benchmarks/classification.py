@@ -24,7 +24,7 @@ from ua_parser.regex import Resolver
 
 from benchmarks.figures import RUNS, Figure
 from benchmarks.made import DAYS, LAST_DAY
-from data.rules.bots import Automata
+from data.rules.bots import BotRules
 from data.rules.classifier import Classifier, Request
 from data.sample import Sample
 from data.visits import AI_CATEGORIES, BOT_CATEGORIES
@@ -82,7 +82,7 @@ def speeds(user_agents: list[str]) -> list[Figure]:
     """Distinct user agents a second on one core, by its CPU time; ours and the peers in turn."""
     ways: dict[str, Callable[[], Callable[[str], object]]] = {
         "ours, with OS and browser": lambda: _whole(Classifier()),
-        "ours, automata only": lambda: _first_sign(Automata()),
+        "ours, automata only": lambda: _first_sign(BotRules()),
         "ua-parser": _user_agent_and_os,
         "crawler-user-agents": lambda: crawleruseragents.is_crawler,
     }
@@ -151,11 +151,11 @@ def _user_agent_and_os() -> Callable[[str], object]:
 
 
 def _whole(classifier: Classifier) -> Callable[[str], object]:
-    return lambda user_agent: classifier.classify(Request.logged(user_agent))
+    return lambda user_agent: classifier.classify(Request.from_log(user_agent))
 
 
-def _first_sign(automata: Automata) -> Callable[[str], object]:
-    return lambda user_agent: next(automata.signs(user_agent), None)
+def _first_sign(automata: BotRules) -> Callable[[str], object]:
+    return lambda user_agent: next(automata.matches(user_agent), None)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from benchmarks.peers.clickhouse import ClickHouse
 from benchmarks.peers.raw import Raw
 from benchmarks.peers.sqlite import SQLite
 from benchmarks.worlds import WHOLE, Setting, average_link
-from queries import ENTRIES, Entry, Scope, Warehouse, templates
+from queries import ENDPOINTS, ENTRIES, Entry, Scope, Warehouse, template_entries
 
 _PATIENCE: Final = 600.0
 _MOST_FOR_SQLITE: Final = 1_000_000
@@ -64,7 +64,7 @@ def _one_link(setting: Setting, world: World, warehouse: Warehouse, clickhouse: 
 
 
 def _one_by_one(world: World, warehouse: Warehouse, table: Peer) -> Iterator[Figure]:
-    for name, entry in ENTRIES.items():
+    for name, entry in ENDPOINTS.items():
         if name != "dashboard":
             found = in_turn(_alone(entry, warehouse, table))
             yield from beside(f"cold, one answer: {name}", "ms", found, world.visits)
@@ -72,7 +72,7 @@ def _one_by_one(world: World, warehouse: Warehouse, table: Peer) -> Iterator[Fig
 
 def _alone(entry: Entry, warehouse: Warehouse, table: Peer) -> dict[str, Way]:
     """An answer by itself, beside the peer if it is of the dashboard."""
-    leaves = [leaf.name for leaf in templates(entry)]
+    leaves = [leaf.name for leaf in template_entries(entry)]
     ways: dict[str, Way] = {OURS: lambda: milliseconds(lambda: warehouse.answer(entry, warehouse.variables(WHOLE)))}
     if set(leaves) <= set(MEMBERS):
         ways[MERGE_TREE] = lambda: milliseconds(lambda: [table.ask(leaf, WHOLE) for leaf in leaves])

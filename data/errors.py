@@ -4,7 +4,7 @@ TrafficError
 ├── BadInput     what the caller gave cannot be used; nothing was changed
 ├── LakeDamaged  what lies on disk cannot be trusted; nothing was served
 │   └── NewerVersion  it is sound, but a newer version of this program wrote it
-└── Outdated     somebody else changed the same files; nothing was changed, try again
+└── Conflict     somebody else changed the same files; nothing was changed, try again
 """
 
 
@@ -24,5 +24,5 @@ class NewerVersion(LakeDamaged):
     """What lies on disk was written by a newer version of this program, which alone can read it."""
 
 
-class Outdated(TrafficError):
+class Conflict(TrafficError):
     """Somebody else changed the same files at the same time."""

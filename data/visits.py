@@ -114,7 +114,7 @@ VISITS_OF_DAYS: Final = VISITS.insert(0, pa.field("day", pa.date32()))
 UTM_FIELDS: Final = columns_filled_by("campaign")
 
 
-def trouble_of_version(version: int) -> str:
+def version_problem(version: int) -> str:
     """Why visits of a schema version cannot be read by this program; '' when they can."""
     if version <= SCHEMA_VERSION:
         return ""
@@ -126,8 +126,8 @@ def trouble_of_version(version: int) -> str:
 
 def check_version(version: int, what: str) -> None:
     """Raise NewerVersion when visits of a schema version, which lie in `what`, cannot be read by this program."""
-    if trouble := trouble_of_version(version):
-        raise NewerVersion(f"{what} {trouble}.")
+    if problem := version_problem(version):
+        raise NewerVersion(f"{what} {problem}.")
 
 
 class Classification(NamedTuple):

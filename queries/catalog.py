@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from queries import fields as f
-from queries.fields import Field, or_null
+from queries.fields import Field, as_nullable
 from queries.prelude import sql_text
 
 
@@ -52,7 +52,7 @@ def template(name: str) -> str:
     return sql_text(f"templates/{name}")
 
 
-_SPLIT = (
+_CATEGORY_COUNTS = (
     f.AI_VISITS,
     f.AI_ASSISTANT_REQUESTS,
     f.AI_TRAINING_REQUESTS,
@@ -60,12 +60,12 @@ _SPLIT = (
     f.AI_REFERRAL_REQUESTS,
     f.OTHER_VISITS,
 )
-_OR_NULL_PERCENTAGE = or_null(f.PERCENTAGE)  # of dense answers, which may hold no visit at all
+_NULLABLE_PERCENTAGE = as_nullable(f.PERCENTAGE)  # of dense answers, which may hold no visit at all
 
-OVERVIEW = row("traffic-overview", f.TOTAL_VISITS, f.HUMAN_CLICKS, *_SPLIT, f.AI_PERCENTAGE)
+OVERVIEW = row("traffic-overview", f.TOTAL_VISITS, f.HUMAN_CLICKS, *_CATEGORY_COUNTS, f.AI_PERCENTAGE)
 WEEKLY_TREND = parts(
     "weekly-trend",
-    weekly=rows("weekly-trend-weeks", f.WEEK, f.TOTAL_VISITS, f.HUMAN_VISITS, *_SPLIT, f.AI_PCT),
+    weekly=rows("weekly-trend-weeks", f.WEEK, f.TOTAL_VISITS, f.HUMAN_VISITS, *_CATEGORY_COUNTS, f.AI_PCT),
     byPlatform=rows("weekly-trend-platforms", f.WEEK, f.AI_SOURCE, f.VISITS),
 )
 TIME_SERIES = rows(
@@ -109,11 +109,11 @@ GEOGRAPHIC = rows(
     f.COUNTRY, f.COUNTRY_NAME, f.VISITS, f.PERCENTAGE, f.HUMAN_CLICKS, f.AI_VISITS, f.UNIQUE_VISITORS,
 )  # fmt: skip
 HOURLY_ACTIVITY = rows(
-    "hourly-activity", f.HOUR, f.VISITS, _OR_NULL_PERCENTAGE, f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS
+    "hourly-activity", f.HOUR, f.VISITS, _NULLABLE_PERCENTAGE, f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS
 )
 DAILY_ACTIVITY = rows(
     "daily-activity",
-    f.DAY_OF_WEEK, f.DAY_NAME, f.VISITS, _OR_NULL_PERCENTAGE, f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS,
+    f.DAY_OF_WEEK, f.DAY_NAME, f.VISITS, _NULLABLE_PERCENTAGE, f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS,
     f.DAYS_IN_RANGE, f.AVG_VISITS,
 )  # fmt: skip
 PEAK_TIMES = rows(
@@ -122,7 +122,7 @@ PEAK_TIMES = rows(
 )  # fmt: skip
 WEEKEND_VS_WEEKDAY = rows(
     "weekend-vs-weekday",
-    f.PERIOD, f.DAYS, f.VISITS, _OR_NULL_PERCENTAGE, f.AVG_VISITS, f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS,
+    f.PERIOD, f.DAYS, f.VISITS, _NULLABLE_PERCENTAGE, f.AVG_VISITS, f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS,
 )  # fmt: skip
 UTM_CAMPAIGNS = rows(
     "utm-campaigns",
@@ -180,12 +180,18 @@ CATALOG: Final = (
 )  # fmt: skip
 """The routes under /analytics, in the order of the contract."""
 
-ENTRIES: Final = {entry.name: entry for entry in CATALOG if entry is not CACHE_STATS}
-"""The entries of the catalogue that are computed from the lake, by name."""
+ENDPOINTS: Final = {entry.name: entry for entry in CATALOG if entry is not CACHE_STATS}
+"""The entries that routes serve and the lake answers, by name."""
+
+WITHOUT_ROUTE: Final[tuple[Entry, ...]] = ()
+"""Answers that only `traffic query` prints: the contract's routes are complete."""
+
+ENTRIES: Final = ENDPOINTS | {entry.name: entry for entry in WITHOUT_ROUTE}
+"""Every entry that the lake answers, by name."""
 
 
-def templates(entry: Entry) -> list[Entry]:
+def template_entries(entry: Entry) -> list[Entry]:
     """The entries with a template of their own that make up an answer."""
     if entry.shape == "parts":
-        return [leaf for _, member in entry.members for leaf in templates(member)]
+        return [leaf for _, member in entry.members for leaf in template_entries(member)]
     return [entry]

@@ -31,7 +31,7 @@ class Field:
     nullable: bool = False
 
 
-def or_null(field: Field) -> Field:
+def as_nullable(field: Field) -> Field:
     """The same field where there may be nothing to divide by."""
     return replace(field, nullable=True)
 

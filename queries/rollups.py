@@ -62,15 +62,18 @@ class RollupBuilder:
     """Builds the rollups of one lake."""
 
     def __init__(
-        self, lake: Lake, now: Callable[[], datetime] = lambda: datetime.now(UTC), patience: timedelta = timedelta(0)
+        self,
+        lake: Lake,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        quiet_period: timedelta = timedelta(0),
     ) -> None:
         """A past day is closed when nothing has landed in it for as long as `patience`."""
         self._lake = lake
-        self._now = now
-        self._patience = patience
+        self._clock = now
+        self._patience = quiet_period
         self._engine: duckdb.DuckDBPyConnection | None = None
 
-    def run(self, wait: bool = True, most: int | None = None, progress: Progress | None = None) -> int:
+    def run(self, wait: bool = True, limit: int | None = None, progress: Progress | None = None) -> int:
         """Count closed days that no rollup covers, at most so many months; how many months that were.
 
         Without `wait`, nothing happens while somebody else rewrites. A month with a file that is not what was
@@ -84,7 +87,7 @@ class RollupBuilder:
                 self._engine = engine
                 _prepare(engine, self._lake)
                 return rewrite_each(
-                    self._lake, months, partial(self._build_month, engine), wait=wait, most=most, progress=progress
+                    self._lake, months, partial(self._build_month, engine), wait=wait, limit=limit, progress=progress
                 )
             finally:
                 self._engine = None
@@ -106,7 +109,7 @@ class RollupBuilder:
 
     def _files_to_count(self, organization: str, files: Sequence[LandedFile]) -> list[LandedFile]:
         """The files of closed days that no rollup covers."""
-        today, latest = self._now().date(), datetime.now(UTC) - self._patience  # by the clock that files are dated by
+        today, latest = self._clock().date(), datetime.now(UTC) - self._patience  # by the clock that files are dated by
         recently_landed = {file.day for file in files if file.checked_at > latest}
         covered = live_rollups(self._lake, organization, rollup_version(), files).days
         return [file for file in files if file.day < today and file.day not in recently_landed | covered]
@@ -124,7 +127,7 @@ class RollupBuilder:
         staged = new_path(self._lake)
         try:
             write_rollup(_rollup_rows(engine, self._lake, before, _chunks(added)), rollup_schema(engine), staged)
-            publish(self._lake, rollup, staged, self._now())
+            publish(self._lake, rollup, staged, self._clock())
         finally:
             staged.unlink(missing_ok=True)
 

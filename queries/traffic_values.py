@@ -17,7 +17,7 @@ class TrafficValue(NamedTuple):
     currency: str
 
 
-def load_values(path: Path | None = None) -> list[TrafficValue]:
+def load_traffic_values(path: Path | None = None) -> list[TrafficValue]:
     """The values in a file like traffic_values.toml, or in the shipped one. Raises BadInput naming the culprit."""
     source = path or resources.files("queries").joinpath("traffic_values.toml")
     try:

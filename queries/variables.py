@@ -44,7 +44,7 @@ def scope_variables(lake: Lake, scope: Scope) -> Variables:
     live = lake.live_files(scope.organization, scope.start_date, scope.end_date)
     rollups = live_rollups(lake, scope.organization, rollup_version(), live)
     for file in live:
-        lake.checked(file)
+        lake.verified_path(file)
     filters = {field for field, value in asdict(scope).items() if value is not None}
     return {
         "scope": asdict(scope),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol
 
-AGAIN_SECONDS: Final = 0.01
+INTERRUPT_INTERVAL_SECONDS: Final = 0.01
 """An interrupt that falls between two statements of a query is lost, so it is repeated until the query is over."""
 
 
@@ -23,25 +23,25 @@ class Watchdog:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._running: dict[Interruptible, tuple[float, threading.Event]] = {}
-        self._woken = threading.Condition()
+        self._condition = threading.Condition()
         self._is_closed = False
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
     @contextmanager
-    def watching(self, query: Interruptible, unwanted: threading.Event) -> Iterator[None]:
-        """Interrupt a query after its time, or soon after `unwanted` is set and `look` is called."""
-        with self._woken:  # nobody is woken: every look is over before a query that begins now has run out of time
-            self._running[query] = time.monotonic() + self._seconds, unwanted
+    def watching(self, query: Interruptible, cancelled: threading.Event) -> Iterator[None]:
+        """Interrupt a query after its time, or soon after `cancelled` is set and `look` is called."""
+        with self._condition:  # nobody is woken: every look is over before a query that begins now has run out of time
+            self._running[query] = time.monotonic() + self._seconds, cancelled
         try:
             yield
         finally:
-            with self._woken:
+            with self._condition:
                 del self._running[query]
 
     def look(self) -> None:
         """Look now whether a query is to end."""
-        with self._woken:
-            self._woken.notify()
+        with self._condition:
+            self._condition.notify()
 
     def close(self) -> None:
         """End the thread."""
@@ -49,16 +49,16 @@ class Watchdog:
         self.look()
 
     def _watch(self) -> None:
-        with self._woken:
+        with self._condition:
             while not self._is_closed:
-                self._woken.wait(self._interrupt())
+                self._condition.wait(self._interrupt_expired())
 
-    def _interrupt(self) -> float:
+    def _interrupt_expired(self) -> float:
         """Interrupt every query that is to end; the seconds until the next look."""
         now = time.monotonic()
-        ending = [query for query, (end, unwanted) in self._running.items() if now >= end or unwanted.is_set()]
-        for query in ending:
+        expired = [query for query, (end, cancelled) in self._running.items() if now >= end or cancelled.is_set()]
+        for query in expired:
             query.interrupt()
-        if ending:
-            return AGAIN_SECONDS
+        if expired:
+            return INTERRUPT_INTERVAL_SECONDS
         return min((end for end, _ in self._running.values()), default=now + self._seconds) - now

@@ -66,15 +66,15 @@ class Key:
     last_used_at: str | None  # to the hour
 
 
-class Control:
+class ApiKeys:
     """The open database. Safe to use from several threads and processes."""
 
     def __init__(self, lake: Lake) -> None:
         path: Path = lake.root / "control.sqlite"
         self._lock = threading.Lock()
         self._db = open_database(path, MIGRATIONS)
-        self._used: dict[str, str] = {}
-        self._uses = ThreadPoolExecutor(1, thread_name_prefix="keys")
+        self._last_use_hours: dict[str, str] = {}
+        self._use_writer = ThreadPoolExecutor(1, thread_name_prefix="keys")
         path.chmod(0o600)
 
     def create_key(self, organization: str, name: str, created_by: str | None = None) -> str:
@@ -87,7 +87,7 @@ class Control:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         self._rows(
             "INSERT INTO keys (id, sha256, organization, name, created_at, created_by) VALUES (?, ?, ?, ?, ?, ?)",
-            [id_of(key), _sha256(key), organization, name, now, created_by],
+            [key_id_of(key), _sha256(key), organization, name, now, created_by],
         )
         return key
 
@@ -120,17 +120,17 @@ class Control:
 
     def organization_of(self, key: str) -> str | None:
         """The organization that an active key opens; None for any other text. A mistyped key costs no database read."""
-        if not looks_like_key(key):
+        if not is_well_formed_key(key):
             return None
         rows = self._rows("SELECT organization FROM keys WHERE sha256 = ? AND revoked_at IS NULL", [_sha256(key)])
         return rows[0][0] if rows else None
 
-    def note_use(self, key: str) -> None:
+    def record_use(self, key: str) -> None:
         """Have it written down, meanwhile, that a key was used this hour. Nobody waits for it, nothing rests on it."""
-        key_id, hour = id_of(key), datetime.now(UTC).replace(minute=0).isoformat(timespec="minutes")
-        if self._used.get(key_id) != hour:
-            self._used[key_id] = hour
-            self._uses.submit(self._rows, "UPDATE keys SET last_used_at = ? WHERE id = ?", [hour, key_id])
+        key_id, hour = key_id_of(key), datetime.now(UTC).replace(minute=0).isoformat(timespec="minutes")
+        if self._last_use_hours.get(key_id) != hour:
+            self._last_use_hours[key_id] = hour
+            self._use_writer.submit(self._rows, "UPDATE keys SET last_used_at = ? WHERE id = ?", [hour, key_id])
 
     def organizations(self) -> set[str]:
         """Every organization that has ever had a key."""
@@ -147,7 +147,7 @@ class Control:
 
     def close(self) -> None:
         """Close the database."""
-        self._uses.shutdown()
+        self._use_writer.shutdown()
         self._db.close()
 
     def _keys(self, organization: str = "", key_id: str = "") -> list[Key]:
@@ -163,12 +163,12 @@ class Control:
             return self._db.execute(sql, parameters).fetchall()
 
 
-def id_of(key: str) -> str:
+def key_id_of(key: str) -> str:
     """The first characters of a key, by which it is called once it cannot be shown any more."""
     return key[:_ID_LENGTH]
 
 
-def looks_like_key(text: str) -> bool:
+def is_well_formed_key(text: str) -> bool:
     """Whether text has the form and the checksum of a key."""
     if not text.startswith(KEY_PREFIX) or len(text) != _KEY_LENGTH or not text.isascii():
         return False

@@ -12,61 +12,61 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from data import Lake
-from data.rules.geoip import Countries
-from data.store.links import Targets
-from data.store.pending import waiting
-from queries import CATALOG, Warehouse, load_values
-from service.api_keys import Control
+from data.rules.geoip import CountryDatabase
+from data.store.links import LinkIndex
+from data.store.pending import backlog
+from queries import CATALOG, Warehouse, load_traffic_values
+from service.api_keys import ApiKeys
 from service.http import endpoints, openapi
 from service.http.answers import Answers
-from service.http.authentication import Authenticator, RequireCaller
+from service.http.authentication import AuthenticationMiddleware, Authenticator
 from service.http.cache import AnswerCache
 from service.http.endpoints import Clock, utc_now
-from service.http.jwks import KeySet
-from service.http.live_visits import Receiver
+from service.http.jwks import JwksClient
+from service.http.live_visits import VisitReceiver
 from service.http.middleware import RequestMiddleware
-from service.http.monitoring import Health, monitor
+from service.http.monitoring import HealthCheck, monitor
 from service.http.query_batch import Workers
-from service.http.rate_limit import HEADERS, Limiter
+from service.http.rate_limit import RATE_LIMIT_HEADERS, RateLimiter
 from service.http.routing import RouteTable
 from service.logs import Log
-from service.maintenance import Upkeep
-from service.metrics import Metrics, Reading
+from service.maintenance import Maintenance
+from service.metrics import Metrics, ObservedMetric
 from service.settings import Settings
 
 if TYPE_CHECKING:
-    from data.ingest.live import Intake
+    from data.ingest.live import LiveIngest
 
 
 @dataclass(frozen=True)
-class _Parts:
+class _Components:
     """What the service is made of."""
 
     lake: Lake
-    control: Control
+    api_keys: ApiKeys
     warehouse: Warehouse
     workers: Workers
     cache: AnswerCache
     authenticator: Authenticator
-    receiver: Receiver
-    upkeep: Upkeep
+    receiver: VisitReceiver
+    maintenance: Maintenance
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
         """Work as long as the server runs, and end everything in its order."""
-        self.upkeep.begin()
+        self.maintenance.begin()
         yield
         await self.receiver.close()
-        await self.upkeep.end()
+        await self.maintenance.end()
         self.workers.close()
-        for part in (self.warehouse, self.control, self.lake.manifest):
+        for part in (self.warehouse, self.api_keys, self.lake.manifest):
             part.close()
 
 
 def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = None) -> RequestMiddleware:
     """The whole service over the lake of `settings`. Raises BadInput or LakeDamaged when it cannot start."""
-    parts = _assembled(settings, clock)
-    answers, targets = Answers(parts.warehouse, parts.cache, parts.workers), Targets(parts.lake)
+    parts = _build_components(settings, clock)
+    answers, targets = Answers(parts.warehouse, parts.cache, parts.workers), LinkIndex(parts.lake)
     base = settings.base_path
     entries = {f"{base}/analytics/{entry.name}": entry for entry in CATALOG}
     public = {
@@ -75,46 +75,48 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     }
     routes = [
         *(Route(path, endpoints.analytics(entry, answers, targets, clock)) for path, entry in entries.items()),
-        Route(f"{base}/jobs", endpoints.jobs(parts.control)),
-        Route(f"{base}/settings/api-keys", endpoints.api_keys(parts.control), methods=["GET", "POST"]),
-        Route(f"{base}/settings/api-keys/{{id}}", endpoints.api_key(parts.control), methods=["DELETE"]),
+        Route(f"{base}/jobs", endpoints.jobs(parts.api_keys)),
+        Route(f"{base}/settings/api-keys", endpoints.api_keys(parts.api_keys), methods=["GET", "POST"]),
+        Route(f"{base}/settings/api-keys/{{id}}", endpoints.api_key(parts.api_keys), methods=["DELETE"]),
         Route(f"{base}/visits", endpoints.visits(parts.receiver), methods=["POST"]),
         *(Route(path, endpoint) for path, endpoint in public.items()),
     ]
     table = RouteTable(routes, parts.lifespan)
-    app = _with_cors(RequireCaller(table, parts.authenticator.authenticate, frozenset(public)), settings)
-    limiter = Limiter(settings.trusted_proxies)
+    app = _with_cors(AuthenticationMiddleware(table, parts.authenticator.authenticate, frozenset(public)), settings)
+    limiter = RateLimiter(settings.trusted_proxies)
     metrics = _metrics(parts, limiter)
-    health = Health(lambda: parts.workers.run(parts.warehouse.probe))
+    health = HealthCheck(lambda: parts.workers.run(parts.warehouse.probe))
     return RequestMiddleware(app, limiter, table.path_of, metrics=metrics, monitor=monitor(health, metrics), log=log)
 
 
-def _assembled(settings: Settings, clock: Clock) -> _Parts:
+def _build_components(settings: Settings, clock: Clock) -> _Components:
     lake = Lake(settings.lake, create=True)
-    control = Control(lake)
-    countries = Countries(settings.geoip) if settings.geoip else None
-    return _Parts(
+    api_keys = ApiKeys(lake)
+    countries = CountryDatabase(settings.geoip) if settings.geoip else None
+    return _Components(
         lake=lake,
-        control=control,
-        warehouse=Warehouse(lake, load_values(settings.values), settings.memory),
+        api_keys=api_keys,
+        warehouse=Warehouse(lake, load_traffic_values(settings.values), settings.memory),
         workers=Workers(),
         cache=AnswerCache(),
-        authenticator=Authenticator(settings, control, KeySet(settings.jwks) if settings.jwks else None),
-        receiver=Receiver(lambda: _intake(lake, settings, countries, clock)),
-        upkeep=Upkeep(lake, clock, settings.retention_days),
+        authenticator=Authenticator(settings, api_keys, JwksClient(settings.jwks) if settings.jwks else None),
+        receiver=VisitReceiver(lambda: _intake(lake, settings, countries, clock)),
+        maintenance=Maintenance(lake, clock, settings.retention_days),
     )
 
 
-def _metrics(parts: _Parts, limiter: Limiter) -> Metrics:
+def _metrics(parts: _Components, limiter: RateLimiter) -> Metrics:
     def pending() -> float:
-        return waiting(parts.lake.manifest).visits
+        return backlog(parts.lake.manifest).visits
 
     return Metrics(
         [
-            Reading("traffic_visits_received", "Visits taken live.", lambda: parts.receiver.accepted, is_total=True),
-            Reading("traffic_visits_pending", "Visits that wait for a file.", pending),
-            Reading("traffic_answers_held", "Answers in the cache.", lambda: len(parts.cache)),
-            Reading("traffic_sources", "Sources that the limiter remembers.", lambda: len(limiter)),
+            ObservedMetric(
+                "traffic_visits_received", "Visits taken live.", lambda: parts.receiver.accepted, is_counter=True
+            ),
+            ObservedMetric("traffic_visits_pending", "Visits that wait for a file.", pending),
+            ObservedMetric("traffic_answers_held", "Answers in the cache.", lambda: len(parts.cache)),
+            ObservedMetric("traffic_sources", "Sources that the limiter remembers.", lambda: len(limiter)),
         ]
     )
 
@@ -128,11 +130,11 @@ def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
         allow_origins=settings.cors_origins,
         allow_methods=["GET", "POST", "DELETE"],
         allow_headers=["Authorization", "Content-Type"],
-        expose_headers=[name.decode() for name in HEADERS],
+        expose_headers=[name.decode() for name in RATE_LIMIT_HEADERS],
     )
 
 
-def _intake(lake: Lake, settings: Settings, countries: Countries | None, clock: Clock) -> "Intake":
-    from data.ingest.live import Intake  # noqa: PLC0415  # its rules take a moment to load
+def _intake(lake: Lake, settings: Settings, countries: CountryDatabase | None, clock: Clock) -> "LiveIngest":
+    from data.ingest.live import LiveIngest  # noqa: PLC0415  # its rules take a moment to load
 
-    return Intake(lake, settings.trusted_proxies, countries, settings.short_code_pattern, clock)
+    return LiveIngest(lake, settings.trusted_proxies, countries, settings.short_code_pattern, clock)

@@ -12,7 +12,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 import orjson
 
-PAUSE_SECONDS: Final = 0.1
+WRITE_INTERVAL_SECONDS: Final = 0.1
 MAX_WAITING_LINES: Final = 100_000
 """Lines that wait for a slow reader; more are dropped, and how many is told."""
 
@@ -37,18 +37,18 @@ class Log:
         self._thread = threading.Thread(target=self._write, name="log", daemon=True)
         self._thread.start()
 
-    def line(self, level: str, event: str, **facts: object) -> None:
+    def line(self, level: str, event: str, **fields: object) -> None:
         """Note what happened. Never waits and never raises."""
         if len(self._lines) < MAX_WAITING_LINES:
-            self._lines.append(_line(level, event, facts))
+            self._lines.append(_line(level, event, fields))
         else:
             self._dropped += 1
 
     def request(self, request_id: str, outcome: Outcome, seconds: float) -> None:
         """Note what became of the request that was answered with this X-Request-Id."""
         method, route, status, organization = outcome
-        facts = {"method": method, "route": route, "status": status, "ms": round(1000 * seconds, 2)}
-        self.line("info", "request", id=request_id, **facts, organization=organization)
+        fields = {"method": method, "route": route, "status": status, "ms": round(1000 * seconds, 2)}
+        self.line("info", "request", id=request_id, **fields, organization=organization)
 
     def close(self) -> None:
         """Write what waits, and end."""
@@ -58,7 +58,9 @@ class Log:
     def _write(self) -> None:
         is_last = False
         while not is_last:
-            is_last = self._is_closing.wait(PAUSE_SECONDS)  # to wake it for each line would cost more than the line
+            is_last = self._is_closing.wait(
+                WRITE_INTERVAL_SECONDS
+            )  # to wake it for each line would cost more than the line
             count = len(self._lines)
             lines = self._lines[:count]
             if self._dropped:
@@ -84,18 +86,18 @@ class LogHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Note a warning or an error."""
-        facts = trouble_of(record.exc_info[1]) if record.exc_info and record.exc_info[1] else {}
-        self._log.line(record.levelname.lower(), record.name, message=record.getMessage(), **facts)
+        fields = error_fields(record.exc_info[1]) if record.exc_info and record.exc_info[1] else {}
+        self._log.line(record.levelname.lower(), record.name, message=record.getMessage(), **fields)
 
 
-def trouble_of(error: BaseException) -> dict[str, object]:
+def error_fields(error: BaseException) -> dict[str, object]:
     """What is told of an error that nobody foresaw: its type and where it arose. Its text may hold a client's words."""
     frames = traceback.extract_tb(error.__traceback__)[-8:]
-    places = [f"{frame.filename.rpartition('site-packages/')[2]}:{frame.lineno} {frame.name}" for frame in frames]
-    return {"error": type(error).__name__, "places": places}
+    locations = [f"{frame.filename.rpartition('site-packages/')[2]}:{frame.lineno} {frame.name}" for frame in frames]
+    return {"error": type(error).__name__, "places": locations}
 
 
-def _line(level: str, event: str, facts: Mapping[str, object]) -> bytes:
+def _line(level: str, event: str, fields: Mapping[str, object]) -> bytes:
     at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    line = {"at": at, "level": level, "event": event, **facts}
+    line = {"at": at, "level": level, "event": event, **fields}
     return orjson.dumps(line, default=str, option=orjson.OPT_APPEND_NEWLINE)

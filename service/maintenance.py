@@ -15,12 +15,12 @@ from datetime import timedelta
 from typing import Final
 
 from data import Lake, LakeDamaged, TrafficError
-from data.ingest.visitor_ids import forget_old_salts
+from data.ingest.visitor_ids import delete_old_salts
 from data.maintenance.compaction import Compactor
-from data.maintenance.retention import retain
+from data.maintenance.retention import apply_retention
 from data.store.manifest import LandedFile
-from data.store.pending import flush_all, waiting
-from data.store.rollups import unsound
+from data.store.pending import backlog, flush_all
+from data.store.rollups import damaged_rollups
 from queries import RollupBuilder
 from service.http.endpoints import Clock
 
@@ -30,40 +30,40 @@ FLUSH_VISITS: Final = 50_000
 CHECK_AFTER: Final = timedelta(hours=24)
 """How long a file is believed to be what was written while nothing tells otherwise."""
 
-START_SECONDS: Final = 1.0
+START_DELAY_SECONDS: Final = 1.0
 """The first answers come before the first chores."""
 
-PATIENCE: Final = timedelta(minutes=10)
+QUIET_PERIOD: Final = timedelta(minutes=10)
 """How long a past day waits for late visits before its files become one."""
-Chore = Callable[[], bool]
+MaintenanceTask = Callable[[], bool]
 """Does a piece of work, and says whether there is more of it."""
 
 
-class Upkeep:
+class Maintenance:
     """The background work on one lake, for one event loop."""
 
     def __init__(self, lake: Lake, clock: Clock, retention_days: int | None) -> None:
         self._lake = lake
         self._clock = clock
         self._retention_days = retention_days
-        self._compactor = Compactor(lake, clock, PATIENCE)
-        self._rollups = RollupBuilder(lake, clock, PATIENCE)
-        self._rounds: dict[float, Sequence[Chore]] = {
+        self._compactor = Compactor(lake, clock, QUIET_PERIOD)
+        self._rollups = RollupBuilder(lake, clock, QUIET_PERIOD)
+        self._schedule: dict[float, Sequence[MaintenanceTask]] = {
             1: [self._flush_if_due],
-            30: [self._compact, self._count, self._look_again, self._recheck_rollups],
+            30: [self._compact, self._build_rollups, self._recheck_files, self._recheck_rollups],
             900: [self._forget_salts, self._retain, self._sweep],
         }
         """Seconds between two rounds of some chores."""
-        self._threads = ThreadPoolExecutor(len(self._rounds), thread_name_prefix="upkeep")
+        self._threads = ThreadPoolExecutor(len(self._schedule), thread_name_prefix="upkeep")
         self._tasks: list[asyncio.Task[None]] = []
-        self._damaged: set[str] = set()
-        self._damage: set[str] = set()
-        self._to_look_at: list[LandedFile] = []
-        self._troubles: dict[Chore, str] = {}
+        self._damaged_files: set[str] = set()
+        self._reported_damage: set[str] = set()
+        self._recheck_queue: list[LandedFile] = []
+        self._last_warnings: dict[MaintenanceTask, str] = {}
 
     def begin(self) -> None:
         """Start working."""
-        self._tasks = [asyncio.create_task(self._repeat(*one)) for one in self._rounds.items()]
+        self._tasks = [asyncio.create_task(self._repeat(*one)) for one in self._schedule.items()]
 
     async def end(self) -> None:
         """Stop working; what waits for its file still gets it."""
@@ -72,52 +72,52 @@ class Upkeep:
         self._compactor.interrupt()
         self._rollups.interrupt()
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
-        await asyncio.to_thread(self._tried, self._flush)
+        await asyncio.to_thread(self._run_safely, self._flush)
 
-    async def _repeat(self, seconds: float, chores: Sequence[Chore]) -> None:
-        await asyncio.sleep(START_SECONDS)
+    async def _repeat(self, seconds: float, tasks: Sequence[MaintenanceTask]) -> None:
+        await asyncio.sleep(START_DELAY_SECONDS)
         while True:
-            for chore in chores:
-                while await self._do(chore):
+            for work in tasks:
+                while await self._run_step(work):
                     pass
             await asyncio.sleep(seconds)
 
-    async def _do(self, chore: Chore) -> bool:
+    async def _run_step(self, work: MaintenanceTask) -> bool:
         """Do a piece of a chore, then rest as long as it took: queries want the machine, too."""
-        begun = time.monotonic()
-        is_more = await asyncio.get_running_loop().run_in_executor(self._threads, self._tried, chore)
-        await asyncio.sleep(time.monotonic() - begun)
-        return is_more
+        started_at = time.monotonic()
+        has_more = await asyncio.get_running_loop().run_in_executor(self._threads, self._run_safely, work)
+        await asyncio.sleep(time.monotonic() - started_at)
+        return has_more
 
-    def _tried(self, chore: Chore) -> bool:
+    def _run_safely(self, work: MaintenanceTask) -> bool:
         """Do a piece of a chore. Whatever goes wrong is told: the next round may go well."""
         try:
-            is_more = chore()
+            has_more = work()
         except LakeDamaged as error:
-            self._tell_of_damage(str(error))
+            self._warn_of_damage_once(str(error))
         except (TrafficError, OSError, sqlite3.Error) as error:
-            self._tell(chore, str(error))
+            self._warn_once(work, str(error))
         except Exception as error:  # noqa: BLE001  # a mistake of ours ends no chore for good
-            self._tell(chore, f"background work failed: {type(error).__name__}: {error}")
+            self._warn_once(work, f"background work failed: {type(error).__name__}: {error}")
         else:
-            self._troubles.pop(chore, None)
-            return is_more
+            self._last_warnings.pop(work, None)
+            return has_more
         return False
 
-    def _tell(self, chore: Chore, trouble: str) -> None:
+    def _warn_once(self, work: MaintenanceTask, problem: str) -> None:
         """Tell the operator of a trouble once, however often it comes again."""
-        if self._troubles.get(chore) != trouble:
-            self._troubles[chore] = trouble
-            _LOG.warning(trouble)
+        if self._last_warnings.get(work) != problem:
+            self._last_warnings[work] = problem
+            _LOG.warning(problem)
 
-    def _tell_of_damage(self, damage: str) -> None:
+    def _warn_of_damage_once(self, damage: str) -> None:
         """Tell of damage once, whichever chore meets it: it stays until somebody repairs it."""
-        if damage not in self._damage:
-            self._damage.add(damage)
+        if damage not in self._reported_damage:
+            self._reported_damage.add(damage)
             _LOG.warning(damage)
 
     def _flush_if_due(self) -> bool:
-        visits, oldest = waiting(self._lake.manifest)
+        visits, oldest = backlog(self._lake.manifest)
         if oldest and (visits >= FLUSH_VISITS or self._clock() - oldest >= FLUSH_AFTER):
             self._flush()
         return False
@@ -127,40 +127,40 @@ class Upkeep:
         return False
 
     def _compact(self) -> bool:
-        return self._compactor.run(wait=False, most=1).partitions > 0
+        return self._compactor.run(wait=False, limit=1).partitions > 0
 
-    def _count(self) -> bool:
-        return self._rollups.run(wait=False, most=1) > 0
+    def _build_rollups(self) -> bool:
+        return self._rollups.run(wait=False, limit=1) > 0
 
     def _recheck_rollups(self) -> bool:
         """Hash the rollups that were not looked at for long; a damaged one is told of, and made anew."""
-        for path in unsound(self._lake, before=self._clock() - CHECK_AFTER):
+        for path in damaged_rollups(self._lake, before=self._clock() - CHECK_AFTER):
             raise LakeDamaged(f"{self._lake.root / path} was not what was written; its visits are counted again.")
         return False
 
-    def _look_again(self) -> bool:
+    def _recheck_files(self) -> bool:
         """Hash one file that was not looked at for long; a damaged one is told of and let be until the next start."""
-        if not self._to_look_at:
+        if not self._recheck_queue:
             old = self._lake.manifest.unchecked_files(self._clock() - CHECK_AFTER)
-            self._to_look_at = [file for file in reversed(old) if file.path not in self._damaged]
-        if not self._to_look_at:
+            self._recheck_queue = [file for file in reversed(old) if file.path not in self._damaged_files]
+        if not self._recheck_queue:
             return False
-        file = self._to_look_at.pop()
+        file = self._recheck_queue.pop()
         try:
             self._lake.recheck(file)
         except LakeDamaged:
             if self._lake.manifest.is_live(file.path):  # not replaced meanwhile
-                self._damaged.add(file.path)
+                self._damaged_files.add(file.path)
                 raise
         return True
 
     def _forget_salts(self) -> bool:
-        forget_old_salts(self._lake.salts, self._clock())
+        delete_old_salts(self._lake.salts, self._clock())
         return False
 
     def _retain(self) -> bool:
         if self._retention_days is not None:
-            retain(self._lake, self._retention_days, self._clock())
+            apply_retention(self._lake, self._retention_days, self._clock())
         return False
 
     def _sweep(self) -> bool:

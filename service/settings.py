@@ -16,7 +16,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 JWT_ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")
 """All there are to choose from. A secret that signs (HS256) would have to be shared: it is none of them."""
-LONGEST_LIFETIME: Final = 720
+MAX_TOKEN_LIFETIME_HOURS: Final = 720
 """Hours of a token that nobody can revoke."""
 
 
@@ -107,10 +107,10 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         monitor_port=_port("monitor_port", text["monitor_port"]) if text["monitor_port"] else None,
         cors_origins=_origins(text["cors_origins"]),
         base_path=_base_path(text["base_path"]),
-        trusted_proxies=networks_of(text["trusted_proxies"]),
+        trusted_proxies=parse_networks(text["trusted_proxies"]),
         values=Path(text["values"]) if text["values"] else None,
         memory=_memory(text["memory"]),
-        retention_days=retention_days_of(text["retention_days"]),
+        retention_days=parse_retention_days(text["retention_days"]),
         short_code_pattern=_short_code_pattern(text["short_code_pattern"]),
         geoip=Path(text["geoip"]) if text["geoip"] else None,
         jwks=text["jwks"],
@@ -142,14 +142,14 @@ def _algorithms(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     unknown = [name for name in names if name not in JWT_ALGORITHMS]
     if unknown or not names:
-        told = f"names {unknown[0]!r}" if unknown else "names nothing"
-        raise BadInput(f"TRAFFIC_JWT_ALGORITHMS {told}; there are {', '.join(JWT_ALGORITHMS)} and no others.")
+        problem = f"names {unknown[0]!r}" if unknown else "names nothing"
+        raise BadInput(f"TRAFFIC_JWT_ALGORITHMS {problem}; there are {', '.join(JWT_ALGORITHMS)} and no others.")
     return names
 
 
 def _lifetime(text: str) -> int:
-    if not re.fullmatch(r"[1-9]\d{0,2}", text, re.ASCII) or int(text) > LONGEST_LIFETIME:
-        raise BadInput(f"TRAFFIC_JWT_LIFETIME is {text!r}; it must be hours, from 1 to {LONGEST_LIFETIME}.")
+    if not re.fullmatch(r"[1-9]\d{0,2}", text, re.ASCII) or int(text) > MAX_TOKEN_LIFETIME_HOURS:
+        raise BadInput(f"TRAFFIC_JWT_LIFETIME is {text!r}; it must be hours, from 1 to {MAX_TOKEN_LIFETIME_HOURS}.")
     return int(text)
 
 
@@ -159,7 +159,7 @@ def _memory(text: str) -> str:
     return text
 
 
-def retention_days_of(text: str) -> int | None:
+def parse_retention_days(text: str) -> int | None:
     """The days that a text says visits are kept; None: for ever. Raises BadInput."""
     if not text:
         return None
@@ -186,7 +186,7 @@ def _base_path(text: str) -> str:
     return path.rstrip("/")
 
 
-def networks_of(text: str) -> tuple[Network, ...]:
+def parse_networks(text: str) -> tuple[Network, ...]:
     """The trusted proxies that a text names. Raises BadInput."""
     try:
         return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())

@@ -22,7 +22,7 @@ import data.maintenance.reclassification
 import data.rules.classifier
 from data import Lake
 from data.rules.classifier import Classifier
-from service.api_keys import Control
+from service.api_keys import ApiKeys
 from service.app import create_app
 from service.settings import read_settings, setting
 
@@ -83,7 +83,7 @@ def key_of():
     """Makes an API key of an organization."""
 
     def key_of(lake, organization="acme"):
-        control = Control(lake)
+        control = ApiKeys(lake)
         key = control.create_key(organization, "test")
         control.close()
         return key

@@ -21,4 +21,4 @@ def labelled(name: str) -> list[dict[str, Any]]:
 
 def request_of(row: dict[str, Any]) -> Request:
     query = (row.get("url") or "").partition("#")[0].partition("?")[2]
-    return Request.logged(row.get("user_agent") or "", "GET", row.get("referrer") or "", query)
+    return Request.from_log(row.get("user_agent") or "", "GET", row.get("referrer") or "", query)

@@ -10,6 +10,7 @@ from typing import Final
 
 from data import visits
 from data.logs.reported import SCHEMA as REPORTED
+from data.visits import COLUMNS
 from queries import CATALOG, JOBS, Entry
 from service.settings import SETTINGS
 
@@ -18,9 +19,6 @@ README: Final = ROOT / "README.md"
 FLOORS: Final = tuple(ROOT / floor / "README.md" for floor in ("data", "queries", "service"))
 DOCUMENTS: Final = (README, *FLOORS, *sorted(ROOT.glob("benchmarks/*.md")), ROOT / "CHANGELOG.md")
 """The documents whose commands, links and settings are checked."""
-
-RELATIONS: Final = ("relations", "daily", "monthly")
-"""The folders of queries/ in which relations are defined."""
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -49,14 +47,32 @@ def setting_table() -> str:
 
 
 def column_table() -> str:
-    """From `data.visits.COLUMNS`, which says what a column means, or from the schema where there is no such table."""
-    if columns := getattr(visits, "COLUMNS", None):
-        return table(("column", "type", "meaning"), ((f"`{one.name}`", f"{one.type}", one.meaning) for one in columns))
-    return table(("column", "type"), ((f"`{field.name}`", f"{field.type}") for field in visits.VISITS))
+    return table(("column", "type", "meaning"), ((f"`{one.name}`", f"{one.type}", meaning_of(one)) for one in COLUMNS))
+
+
+def category_table() -> str:
+    kinds = {category: [] for category in visits.BOT_CATEGORIES}
+    for kind, category in visits.CATEGORY_OF_KIND.items():
+        kinds[category].append(f"`{kind}`")
+    rows = ((f"`{category}`", counted_as(category), ", ".join(kinds[category])) for category in kinds)
+    return table(("bot_category", "counts as", "agent_kind"), rows)
+
+
+def counted_as(category: str) -> str:
+    return "AI" if category in visits.AI_CATEGORIES else "other" if category in visits.OTHER_CATEGORIES else "human"
+
+
+def meaning_of(column: visits.Column) -> str:
+    """What a column means, with the values themselves where it names their constant, as in "one of DEVICE_TYPES"."""
+    return re.sub(
+        r"\b[A-Z]+_[A-Z_]+\b",
+        lambda found: ", ".join(f"`{value}`" for value in getattr(visits, found[0])),
+        column.meaning,
+    )
 
 
 def relation_table() -> str:
-    files = [path for folder in RELATIONS for path in sorted((ROOT / "queries" / folder).glob("*.sql"))]
+    files = sorted((ROOT / "queries/relations").glob("*.sql"))
     return table(("relation", "what it counts"), ((f"`{path.stem}`", first_comment(path)) for path in files))
 
 
@@ -75,6 +91,7 @@ def reported_table() -> str:
 BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "endpoints": endpoint_table,
     "settings": setting_table,
+    "categories": category_table,
     "columns": column_table,
     "relations": relation_table,
     "reported": reported_table,

@@ -31,7 +31,7 @@ def opened(root: Path) -> Iterator[Lake]:
 
 def read(lake: Lake, file: LandedFile) -> list[Visit]:
     """The visits of a live file, which has the schema of visits."""
-    rows = pq.ParquetFile(lake.checked(file)).read()
+    rows = pq.ParquetFile(lake.verified_path(file)).read()
     assert rows.schema.equals(VISITS)
     return list(rows.to_pylist())
 

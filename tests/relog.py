@@ -19,7 +19,7 @@ from data.rules.classifier import Classifier, Request
 from data.visits import UTM_FIELDS
 
 SHORT_CODE = r"^/([A-Za-z0-9_-]{1,64})/?$"
-LONGEST_LINE = 65_536
+MAX_LINE_BYTES = 65_536
 SAMPLE = 1_000
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
@@ -56,7 +56,7 @@ def _lines_of(path: Path) -> list[str]:
 
 def _reader_for(lines: list[str]) -> Callable[[str], re.Match[str] | None]:
     def reads(pattern: re.Pattern[str], line: str) -> re.Match[str] | None:
-        match = pattern.match(line) if len(line) <= LONGEST_LINE else None
+        match = pattern.match(line) if len(line) <= MAX_LINE_BYTES else None
         return match if match and int(match["status"]) >= 100 and _moment(match["time"]) else None
 
     def explained(pattern: re.Pattern[str]) -> int:
@@ -101,7 +101,7 @@ def _visit(
     fields = match.groupdict(default="")
     method, path, query = _asked(fields["request"])
     logged, referrer = ("" if text == "-" else text for text in (fields.get("agent", ""), fields.get("referrer", "")))
-    request = Request.logged(logged, method, referrer, query)
+    request = Request.from_log(logged, method, referrer, query)
     classifier = _classifier()
     origin = classifier.origin(request)
     visited_at, user_agent, short = _moment(fields["time"]), readable_user_agent(logged) or None, code.search(path)

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 FILES = [path for floor in ("data", "queries", "service") for path in sorted((ROOT / floor).rglob("*.py"))]
 TAKING = {"execute", "executemany", "executescript", "sql", "query", "rows", "_rows", "extract_statements"}
 """Functions whose first argument is SQL: of SQLite, of DuckDB, and ours that hand it on."""
-READING = {"read_sql", "sql_text", "template", "text_of"}
+READING = {"read_sql", "sql_text", "template", "_format_sql"}
 """Functions that read a SQL file of the package, by its name."""
 VERBS = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "SET ", "PRAGMA ", "DESCRIBE ", "BEGIN ", "FROM ")
 ALLOWED = {
@@ -19,10 +19,10 @@ ALLOWED = {
     "queries/shell.py:script": "a script for DuckDB's own shell: names of ours, and values as literals",
     "queries/rollups.py:_count_relation": "three constants of that file",
     "queries/variables.py:define_relations": "the SQL files of the package",
-    "queries/warehouse.py:_fetched": "hands on a template of the catalogue, or what `rows` was given and has looked at",
-    "queries/warehouse.py:_check": "an operator's own SELECT, asked for by `traffic query` and never by HTTP",
-    "queries/warehouse.py:_check_shapes": "the templates of the catalogue",
-    "service/commands/query.py:_own_template": "an operator's own SELECT, read from his file",
+    "queries/warehouse.py:_fetch_all": "hands on a template of the catalogue, or SQL that `rows` has checked",
+    "queries/warehouse.py:_check_read_only": "an operator's own SELECT, asked for by `traffic query` and never by HTTP",
+    "queries/warehouse.py:_check_columns": "the templates of the catalogue",
+    "service/commands/query.py:_run_sql_file": "an operator's own SELECT, read from his file",
     "service/api_keys.py:_rows": "hands on what its callers give it, and they are looked at here",
     "service/api_keys.py:jobs": "names that stand in the line above",
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from data.sample import Sample
-from queries import ENTRIES, Scope
+from queries import ENDPOINTS, Scope
 from service.commands import app
 from service.encoding import encode
 from tests.recount import recount
@@ -46,14 +46,14 @@ def made_up(tmp_path_factory):
     return folder / "lake", read_log(folder / "access.log", "acme", None)
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", ENDPOINTS)
 def test_an_answer_over_the_real_log_equals_its_recount(name, real, capfdbinary):
     lake, visits = real
     scope = Scope("acme", *REAL_DAYS)
     assert asked(name, lake, scope, capfdbinary) == encode(recount(name, visits, scope))
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", ENDPOINTS)
 def test_an_answer_over_a_made_up_log_equals_its_recount(name, made_up, capfdbinary):
     lake, visits = made_up
     scope = Scope("acme", dt.date(2026, 1, 25), dt.date(2026, 2, 27))

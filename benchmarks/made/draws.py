@@ -97,7 +97,7 @@ class Draws:
         return _drawn(65_536, {"": list(zip(codes, words.link_weights(len(codes)), strict=True))}, "short_code")
 
     def _agent(self, user_agent: str) -> int:
-        says = self._classifier.agent(Request.logged(user_agent).user_agent)
+        says = self._classifier.classify_user_agent(Request.from_log(user_agent).user_agent)
         self._agents.append((len(self._agents), *says, user_agent))
         return len(self._agents) - 1
 
@@ -124,9 +124,9 @@ class Draws:
     def _told_origins(self) -> pa.Table:
         rows = []
         for (referrer, query), number in self._origins.items():
-            request = Request.logged("", referrer=referrer, query=query)
+            request = Request.from_log("", referrer=referrer, query=query)
             origin = self._classifier.origin(request)
-            says = self._classifier.arrival(request)
+            says = self._classifier.classify_referral(request)
             rows.append((number, referrer, query, *says[:7], origin.referrer, origin.referrer_type, *origin.utm))
         told = (*Classification._fields[:7], *columns_filled_by("referrer", "campaign"))
         return _table(("number", "referer", "query", *told), rows)

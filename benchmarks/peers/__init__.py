@@ -10,10 +10,10 @@ from importlib import resources
 from typing import Any, Final, Protocol
 
 from data import Lake
-from queries import ENTRIES, Entry, Result, Scope, Warehouse, templates
+from queries import ENTRIES, Entry, Result, Scope, Warehouse, template_entries
 from queries.fields import Field
 
-MEMBERS: Final = {entry.name: entry for entry in templates(ENTRIES["dashboard"])}
+MEMBERS: Final = {entry.name: entry for entry in template_entries(ENTRIES["dashboard"])}
 """The thirteen members of the dashboard; the weekly trend has two halves."""
 _LEFT_OUT: Final = ("country_name", "target_url")
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.errors import BadInput
-from data.ingest.pipeline import Knowledge, Owner, Recognizer
-from data.logs import formats as readers
+from data.ingest.pipeline import Rules, Tenant, VisitBuilder
+from data.logs import formats
 from data.logs.source import Block
 from data.rules.patterns import check_short_code_pattern
 from data.visits import SHORT_CODE_PATTERN, check_organization
@@ -25,8 +25,8 @@ class Options:
     domain: str = ""  # of lines that name none themselves
     log_format: str = "auto"
     short_code_pattern: str = SHORT_CODE_PATTERN
-    columns: readers.Columns = field(default_factory=readers.Columns)
-    notation: readers.Notation | None = None
+    columns: formats.Columns = field(default_factory=formats.Columns)
+    nginx_log_format: formats.NginxLogFormat | None = None
 
     def __post_init__(self) -> None:
         check_organization(self.organization)
@@ -36,14 +36,14 @@ class Options:
     @property
     def flag(self) -> str:
         """The flag that says how to read the lines, and without which they cannot be read again; '' for none."""
-        if self.notation:
+        if self.nginx_log_format:
             return "--log-format"
         return "--columns" if self.columns.renamed else ""
 
     @property
     def reader(self) -> str:
         """The format that lines are read in, and the flag that this needs; auto when the lines are to tell."""
-        log_format = readers.BY_NOTATION if self.notation else self.log_format
+        log_format = formats.NGINX_LOG_FORMAT if self.nginx_log_format else self.log_format
         return log_format if log_format == "auto" else self.flagged(log_format)
 
     def flagged(self, log_format: str) -> str:
@@ -51,26 +51,28 @@ class Options:
         return f"{log_format} {self.flag}".rstrip()
 
     def _check_format(self) -> None:
-        known = ("auto", *readers.FORMATS)
+        known = ("auto", *formats.FORMATS)
         if self.log_format not in known:
             raise BadInput(
-                f"{self.log_format!r} is no log format; known are {', '.join(known)}. "
+                f"{self.log_format!r} is not a known log format; use one of {', '.join(known)}. "
                 "A Parquet file is read as ndjson, a log of nginx's own format with --log-format."
             )
-        if self.notation and (self.log_format != "auto" or self.columns.renamed):
-            raise BadInput("--log-format tells all of a line; leave out --format and --columns.")
-        if self.columns.renamed and self.log_format not in ("auto", *readers.BY_COLUMNS):
-            raise BadInput(f"--columns goes with {' and '.join(readers.BY_COLUMNS)}, not with {self.log_format}.")
+        if self.nginx_log_format and (self.log_format != "auto" or self.columns.renamed):
+            raise BadInput("--log-format describes the whole line; omit --format and --columns.")
+        if self.columns.renamed and self.log_format not in ("auto", *formats.NAMED_COLUMN_FORMATS):
+            raise BadInput(
+                f"--columns goes with {' and '.join(formats.NAMED_COLUMN_FORMATS)}, not with {self.log_format}."
+            )
 
 
 @dataclass(frozen=True)
-class Part:
+class BlockResult:
     """What one block of a log came to."""
 
     block: Block
     visits: pa.Table  # `day` and the columns of VISITS, sorted by day, short code and time
     lines: int
-    mended: int
+    repaired: int
     without_user_agent: int
     rejects: list[tuple[int, str]]  # line number and reason
 
@@ -78,42 +80,44 @@ class Part:
 class BlockReader:
     """Reads blocks, one at a time. Several readers may share a classifier and run side by side."""
 
-    def __init__(self, knowledge: Knowledge) -> None:
+    def __init__(self, rules: Rules) -> None:
         self._engine = duckdb.connect()
         self._engine.execute("SET threads = 1")  # blocks are read side by side: there is a reader for each core
         self._engine.execute("SET TimeZone = 'UTC'")
         self._engine.execute("SET temp_directory = ''")  # what is read holds addresses: nothing of it may spill to disk
-        self._engine.execute(readers.text_of("macros"))
-        self._recognizer = Recognizer(self._engine, knowledge)
+        self._line_reader = formats.LineReader(self._engine)
+        self._visit_builder = VisitBuilder(self._engine, rules)
 
     def close(self) -> None:
         """Close the engine."""
         self._engine.close()
 
-    def settle(self, block: Block, log_format: str, options: Options) -> str:
+    def resolve_format(self, block: Block, log_format: str, options: Options) -> str:
         """The format to read a log in, seen from this block if it is auto.
 
         Raises BadInput when none explains the block, or when it lacks a column that the format needs.
         """
-        lines, guide = readers.beginning_of(block.text, block.first_line), _guide(block, options)
+        lines, context = formats.first_lines(block.text, block.first_line), _context(block, options)
         if log_format == "auto":
-            log_format = options.flagged(readers.detect(self._engine, lines, guide))
-        readers.check(lines, log_format, guide)
+            log_format = options.flagged(self._line_reader.detect(lines, context))
+        formats.check_columns(lines, log_format, context)
         return log_format
 
-    def read(self, block: Block, log_format: str, options: Options) -> Part:
+    def read(self, block: Block, log_format: str, options: Options) -> BlockResult:
         """The visits of a block's lines in a format, and which lines are none.
 
         While the format is auto there were no lines yet, directives at most.
         """
         log_format = "w3c" if log_format == "auto" else log_format
-        lines = readers.lines_of(block.text, block.first_line)
-        requests = readers.read(self._engine, lines, log_format, _guide(block, options))
+        lines = formats.split_lines(block.text, block.first_line)
+        requests = self._line_reader.read(lines, log_format, _context(block, options))
         readable, rejects = _parted(requests)
-        mended = pc.sum(readable["is_mended"]).as_py() or 0
+        repaired = pc.sum(readable["is_repaired"]).as_py() or 0
         nameless = pc.sum(pc.equal(readable["user_agent"], "")).as_py() or 0
-        owner = Owner(options.organization, options.domain, options.short_code_pattern)
-        return Part(block, self._recognizer.visits(readable, owner), len(requests), mended, nameless, rejects)
+        tenant = Tenant(options.organization, options.domain, options.short_code_pattern)
+        return BlockResult(
+            block, self._visit_builder.visits(readable, tenant), len(requests), repaired, nameless, rejects
+        )
 
 
 def _parted(requests: pa.Table) -> tuple[pa.Table, list[tuple[int, str]]]:
@@ -126,5 +130,5 @@ def _parted(requests: pa.Table) -> tuple[pa.Table, list[tuple[int, str]]]:
     return requests.filter(reason.is_null()), list(rejects)
 
 
-def _guide(block: Block, options: Options) -> readers.Guide:
-    return readers.Guide(block.header, block.fields, options.columns, options.notation)
+def _context(block: Block, options: Options) -> formats.FormatContext:
+    return formats.FormatContext(block.header, block.fields, options.columns, options.nginx_log_format)

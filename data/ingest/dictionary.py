@@ -1,4 +1,8 @@
-"""What repeats among many rows is looked at once: here it is numbered, and the numbers become columns again."""
+"""Columns whose values repeat, with every distinct value stored once, as in Arrow's dictionary arrays.
+
+What is slow (a regular expression, a hash, a look-up) is then done once for each distinct value of a block, and the
+results are expanded to its rows. A worked example is in pipeline.py.
+"""
 
 from collections.abc import Hashable, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
@@ -6,42 +10,43 @@ from typing import Final, Generic, NamedTuple, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-FEW: Final = 100
-"""So many distinct values at most stay numbered: every file that rows are spread over holds all of them."""
+MAX_DICTIONARY_SIZE: Final = 100
+"""Columns of more distinct values are expanded to plain text: every file would hold the whole dictionary."""
 
-Thing = TypeVar("Thing", bound=Hashable)
-
-
-class Words(NamedTuple):
-    """A column by numbers: which word each row holds, and the distinct words."""
-
-    numbers: pa.Array
-    words: pa.Array
+Value = TypeVar("Value", bound=Hashable)
 
 
-def words_of(column: pa.ChunkedArray) -> Words:
-    """Number the distinct values of a column, from 0; null is one of them."""
+class DictionaryColumn(NamedTuple):
+    """A column as its distinct values, and the index of each row's value among them."""
+
+    indices: pa.Array
+    dictionary: pa.Array
+
+
+def dictionary_encoded(column: pa.ChunkedArray) -> DictionaryColumn:
+    """Encode a column; null is a value like others."""
     chunks = column.dictionary_encode("encode").chunks or [pa.array([], column.type).dictionary_encode()]
-    return Words(pa.concat_arrays([chunk.indices for chunk in chunks]), chunks[-1].dictionary)  # all have the same one
+    indices = pa.concat_arrays([chunk.indices for chunk in chunks])
+    return DictionaryColumn(indices, chunks[-1].dictionary)  # all chunks have the same one
 
 
-def rows_of(values: pa.Array, numbers: pa.Array) -> pa.Array:
-    """The values of rows by their numbers: few distinct texts as a dictionary, which is made and written faster."""
+def expand(values: pa.Array, indices: pa.Array) -> pa.Array:
+    """The value of each row. Texts of few distinct values stay dictionary-encoded: that is faster to make and write."""
     if not pa.types.is_string(values.type):
-        return values.take(numbers)
-    numbered = values.dictionary_encode()
-    return (numbered if len(numbered.dictionary) <= FEW else values).take(numbers)
+        return values.take(indices)
+    encoded = values.dictionary_encode()
+    return (encoded if len(encoded.dictionary) <= MAX_DICTIONARY_SIZE else values).take(indices)
 
 
-class Combined(NamedTuple):
-    """Several columns of numbers as one, and what each of its numbers stands for in every column."""
+class CompositeKey(NamedTuple):
+    """Several columns of indices as one: the combination in each row, and what every combination is made of."""
 
-    numbers: pa.Array
-    parts: list[pa.Array]
+    indices: pa.Array
+    parts: list[pa.Array]  # for each column, its index in each distinct combination
 
 
-def combined(*columns: pa.Array) -> Combined:
-    """Number the distinct combinations of columns of numbers, none of which is null, from 0."""
+def composite_key(*columns: pa.Array) -> CompositeKey:
+    """Number the distinct combinations of columns of indices, none of which is null, from 0."""
     sizes = [(pc.max(column).as_py() or 0) + 1 for column in columns]
     key = columns[0].cast(pa.int64())
     for column, size in zip(columns[1:], sizes[1:], strict=True):
@@ -49,29 +54,29 @@ def combined(*columns: pa.Array) -> Combined:
     encoded = key.dictionary_encode()
     parts, rest = [], encoded.dictionary
     for size in reversed(sizes):
-        above = pc.divide(rest, size)
-        parts.append(pc.subtract(rest, pc.multiply(above, size)))
-        rest = above
-    return Combined(encoded.indices, parts[::-1])
+        quotient = pc.divide(rest, size)
+        parts.append(pc.subtract(rest, pc.multiply(quotient, size)))
+        rest = quotient
+    return CompositeKey(encoded.indices, parts[::-1])
 
 
-class Numbers(Generic[Thing]):
-    """Numbers of distinct things, from 0 in the order they come."""
+class Interner(Generic[Value]):
+    """Gives equal values one index, from 0 in the order in which they come."""
 
     def __init__(self) -> None:
-        self._numbers: dict[Thing, int] = {}
+        self._indices: dict[Value, int] = {}
 
-    def of(self, things: Sequence[Thing]) -> pa.Array:
-        """The numbers of things."""
-        known = self._numbers
-        return pa.array([known.setdefault(thing, len(known)) for thing in things], pa.int32())
+    def intern(self, values: Sequence[Value]) -> pa.Array:
+        """The index of each value; new values get the next ones."""
+        known = self._indices
+        return pa.array([known.setdefault(value, len(known)) for value in values], pa.int32())
 
-    def things(self) -> list[Thing]:
-        """Every thing that has a number, in their order."""
-        return list(self._numbers)
+    def values(self) -> list[Value]:
+        """Every distinct value, at its index."""
+        return list(self._indices)
 
 
-def texts_of(names: Sequence[str], rows: Sequence[Sequence[str | None]]) -> dict[str, pa.Array]:
+def text_columns(names: Sequence[str], rows: Sequence[Sequence[str | None]]) -> dict[str, pa.Array]:
     """Rows of text as columns."""
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
     return {name: pa.array(column, pa.string()) for name, column in zip(names, columns, strict=True)}

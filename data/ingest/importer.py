@@ -15,13 +15,13 @@ from typing import Final
 import pyarrow.compute as pc
 
 from data.errors import BadInput
-from data.ingest.block_reader import BlockReader, Options, Part
-from data.ingest.pipeline import Knowledge
-from data.ingest.visitor_ids import salts_of
+from data.ingest.block_reader import BlockReader, BlockResult, Options
+from data.ingest.pipeline import Rules
+from data.ingest.visitor_ids import daily_salts
 from data.logs.formats import has_text
 from data.logs.source import Block, Content, blocks, identify
 from data.rules.classifier import Classifier
-from data.rules.geoip import Countries
+from data.rules.geoip import CountryDatabase
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
 from data.store.files import move_durably
@@ -35,7 +35,7 @@ __all__ = ["Importer", "Options", "Summary"]
 Progress = Callable[[int, int], None]
 """Called with the bytes done so far and the bytes to do."""
 
-READERS: Final = 2
+MAX_PARALLEL_BLOCKS: Final = 2
 """Blocks read side by side, each on a core of its own but for the moments in which Python looks at distinct values."""
 
 
@@ -46,7 +46,7 @@ class Summary:
     log_format: str = ""
     lines: int = 0
     visits: int = 0
-    mended: int = 0
+    repaired: int = 0
     already_imported: bool = False
     continued: bool = False  # an earlier import had read the beginning of this file
     cut_short: bool = False
@@ -65,7 +65,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class _Log:
+class _LogFile:
     """A log file, what it holds, and the import that read its beginning already."""
 
     path: Path
@@ -84,7 +84,7 @@ class Importer:
         lake: Lake,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         proxies: Iterable[Network] = (),
-        countries: Countries | None = None,
+        countries: CountryDatabase | None = None,
     ) -> None:
         self._lake = lake
         self._now = now
@@ -93,20 +93,20 @@ class Importer:
         self._verifier = Verifier(snapshots(lake), self._proxies)
         self._countries = countries
 
-    def renew(self) -> None:
+    def reload_ip_lists(self) -> None:
         """Take up the lists of addresses as they are in the lake now."""
         self._verifier = Verifier(snapshots(self._lake), self._proxies)
 
     def reader(self) -> BlockReader:
         """A reader by this importer's rules, salts, lists and countries; to be closed by whoever asked for it."""
-        return BlockReader(Knowledge(self._classifier, self._salts, self._verifier, self._countries))
+        return BlockReader(Rules(self._classifier, self._salts, self._verifier, self._countries))
 
     def run(self, path: Path, options: Options, dry_run: bool = False, progress: Progress | None = None) -> Summary:
         """Land what is new in a log; a content seen before changes nothing. All of it becomes visible at once.
 
         Raises BadInput for a file that cannot be read or that no format explains; then nothing was changed.
         """
-        with self._lake.writing():
+        with self._lake.write_lock():
             known = self._lake.manifest.batches(options.organization, options.domain)
             content = identify(path, {batch.size for batch in known})
             before = next((batch for batch in known if content.prefixes.get(batch.size) == batch.sha256), None)
@@ -114,10 +114,10 @@ class Importer:
             if before and before.size == content.size:
                 summary.already_imported = True
             elif content.size:
-                self._run(_Log(path, content, before), options, dry_run, summary, progress)
+                self._run(_LogFile(path, content, before), options, dry_run, summary, progress)
         return summary
 
-    def _run(self, log: _Log, options: Options, dry_run: bool, summary: Summary, progress: Progress | None) -> None:
+    def _run(self, log: _LogFile, options: Options, dry_run: bool, summary: Summary, progress: Progress | None) -> None:
         """Stage what is new in a log and make it visible."""
         landing = Landing(self._lake, options.organization)
         try:
@@ -125,7 +125,7 @@ class Importer:
             if summary.rejected and not summary.visits and log.before is None:
                 line, reason = summary.rejects[0]
                 raise BadInput(
-                    f"{log.path}: none of its {summary.lines:,} lines can be read as {summary.log_format}; "
+                    f"{log.path}: none of its {summary.lines:,} lines match the {summary.log_format} format; "
                     f"the first, line {line:,}: {reason}."
                 )
             if not dry_run:
@@ -138,7 +138,9 @@ class Importer:
         finally:
             landing.discard()
 
-    def _stage(self, log: _Log, options: Options, landing: Landing, summary: Summary, progress: Progress | None) -> int:
+    def _stage(
+        self, log: _LogFile, options: Options, landing: Landing, summary: Summary, progress: Progress | None
+    ) -> int:
         """Stage every visit of the new part of a log; return where its last finished line ends."""
         start = end = log.before.whole_size if log.before else 0
         for part in self._parts(log, start, options, summary):
@@ -148,28 +150,28 @@ class Importer:
                 progress(part.block.end - start, log.content.size - start)
         return end
 
-    def _parts(self, log: _Log, start: int, options: Options, summary: Summary) -> Iterator[Part]:
+    def _parts(self, log: _LogFile, start: int, options: Options, summary: Summary) -> Iterator[BlockResult]:
         """The blocks of a log from byte `start`, read side by side and given out in their order."""
-        summary.log_format = format_before(log.path, log.before, options)
-        is_settled = log.before is not None and summary.log_format != "auto"
-        under_way: deque[Future[Part]] = deque()
-        with _Readers(self.reader) as readers, ThreadPoolExecutor(READERS) as pool:
+        summary.log_format = initial_format(log.path, log.before, options)
+        is_resolved = log.before is not None and summary.log_format != "auto"
+        in_flight: deque[Future[BlockResult]] = deque()
+        with _ReaderPool(self.reader) as readers, ThreadPoolExecutor(MAX_PARALLEL_BLOCKS) as pool:
             for block in blocks(log.path, log.content, start):
-                if not is_settled and has_text(block.text):
-                    summary.log_format = _settled(readers, log.path, block, summary.log_format, options)
-                    is_settled = True
-                under_way.append(pool.submit(_read, readers, block, summary.log_format, options))
-                if len(under_way) > READERS:
-                    yield under_way.popleft().result()
-            while under_way:
-                yield under_way.popleft().result()
+                if not is_resolved and has_text(block.text):
+                    summary.log_format = _resolve_format(readers, log.path, block, summary.log_format, options)
+                    is_resolved = True
+                in_flight.append(pool.submit(_read, readers, block, summary.log_format, options))
+                if len(in_flight) > MAX_PARALLEL_BLOCKS:
+                    yield in_flight.popleft().result()
+            while in_flight:
+                yield in_flight.popleft().result()
 
     def _salts(self, days: list[date]) -> dict[date, str]:
-        return salts_of(self._lake.salts, days, self._now())
+        return daily_salts(self._lake.salts, days, self._now())
 
-    def _land(self, part: Part, landing: Landing, summary: Summary) -> None:
+    def _land(self, part: BlockResult, landing: Landing, summary: Summary) -> None:
         summary.lines += part.lines
-        summary.mended += part.mended
+        summary.repaired += part.repaired
         summary.without_user_agent += part.without_user_agent
         summary.rejects += part.rejects
         if not len(part.visits):
@@ -197,43 +199,43 @@ class Importer:
         move_durably(staged, summary.rejects_file)
 
 
-def format_before(path: Path, before: Batch | None, options: Options) -> str:
+def initial_format(path: Path, before: Batch | None, options: Options) -> str:
     """The format to begin with: a log that has grown keeps that of its beginning."""
     log_format = before.log_format if before and options.reader == "auto" else options.reader
     flag = log_format.partition(" ")[2]
     if flag not in ("", options.flag):
-        raise BadInput(f"{path} has grown since it was read with {flag}; give the same {flag} again.")
+        raise BadInput(f"{path} was imported with {flag} before; give the same {flag} to import the new lines.")
     return log_format
 
 
-class _Readers(ExitStack):
+class _ReaderPool(ExitStack):
     """Readers for the blocks of one log, opened as they are needed: most logs have one block only."""
 
-    def __init__(self, opened: Callable[[], BlockReader]) -> None:
+    def __init__(self, open_reader: Callable[[], BlockReader]) -> None:
         super().__init__()
-        self._opened = opened
+        self._open_reader = open_reader
         self._free: SimpleQueue[BlockReader] = SimpleQueue()
 
     @contextmanager
-    def one(self) -> Iterator[BlockReader]:
+    def borrow(self) -> Iterator[BlockReader]:
         """One that nobody else has meanwhile."""
         try:
             reader = self._free.get_nowait()
         except Empty:
-            reader = self._opened()
+            reader = self._open_reader()
             self.callback(reader.close)
         yield reader
         self._free.put(reader)
 
 
-def _read(readers: _Readers, block: Block, log_format: str, options: Options) -> Part:
-    with readers.one() as reader:
+def _read(readers: _ReaderPool, block: Block, log_format: str, options: Options) -> BlockResult:
+    with readers.borrow() as reader:
         return reader.read(block, log_format, options)
 
 
-def _settled(readers: _Readers, path: Path, block: Block, log_format: str, options: Options) -> str:
+def _resolve_format(readers: _ReaderPool, path: Path, block: Block, log_format: str, options: Options) -> str:
     try:
-        with readers.one() as reader:
-            return reader.settle(block, log_format, options)
+        with readers.borrow() as reader:
+            return reader.resolve_format(block, log_format, options)
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from error

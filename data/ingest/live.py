@@ -14,11 +14,11 @@ from typing import Any, Final, NamedTuple
 import re2
 
 from data.errors import BadInput, LakeDamaged
-from data.ingest.visitor_ids import salts_of, visitor_of
-from data.logs.reported import Facts, Row, Sent, facts_of
+from data.ingest.visitor_ids import daily_salts, visitor_hash
+from data.logs.reported import ReportedVisit, Row, Submission, parse_reported
 from data.rules.bots import readable_user_agent
-from data.rules.classifier import Classifier, Request, together
-from data.rules.geoip import Countries
+from data.rules.classifier import Classifier, Request, merge
+from data.rules.geoip import CountryDatabase
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
 from data.store import pending
@@ -27,7 +27,7 @@ from data.store.lake import Lake
 from data.store.packing import Packed, pack
 from data.visits import SHORT_CODE_PATTERN, Classification, columns_filled_by
 
-MOST_DAYS: Final = 366
+MAX_DAYS: Final = 366
 """Days of the visits that one sender reports at once: each day becomes a file."""
 _LOG: Final = logging.getLogger(__name__)
 REFRESH_AFTER: Final = timedelta(minutes=1)
@@ -41,18 +41,18 @@ class Refused:
     error: str
 
 
-class Landed(NamedTuple):
+class IngestResult(NamedTuple):
     """What became of what one sender reported."""
 
     accepted: int
     refused: list[Refused]
 
 
-class _Agent(NamedTuple):
+class _UserAgent(NamedTuple):
     """What a user agent tells."""
 
     user_agent: str  # in readable form
-    says: Classification
+    classification: Classification
     is_claim: bool  # which an address may confirm or contradict
 
 
@@ -64,18 +64,18 @@ _OWN: Final = (
     "user_agent",
 )  # fmt: skip
 """The columns that are a visit's own, in the order in which _row gives them; the others repeat in few combinations."""
-_Told = tuple[Classification, Classification, _Origin]
+_SharedKey = tuple[Classification, Classification, _Origin]
 """What an agent tells, what the way it came tells, and where it came from."""
 
 
-class Intake:
+class LiveIngest:
     """Takes visits into one lake. One thread at a time."""
 
     def __init__(
         self,
         lake: Lake,
         proxies: Iterable[Network] = (),
-        countries: Countries | None = None,
+        countries: CountryDatabase | None = None,
         short_code_pattern: str = SHORT_CODE_PATTERN,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -84,9 +84,9 @@ class Intake:
         self._countries = countries
         self._classifier = Classifier()
         self._proxies = tuple(proxies)
-        self._place = lru_cache(1 << 14)(self._place_uncached)
-        self._agent = lru_cache(1 << 16)(self._agent_uncached)
-        self._arrival = lru_cache(1 << 14)(self._arrival_uncached)
+        self._match_path = lru_cache(1 << 14)(self._match_path_uncached)
+        self._user_agent = lru_cache(1 << 16)(self._user_agent_uncached)
+        self._referral = lru_cache(1 << 14)(self._referral_uncached)
         self._short_code = re2.compile(short_code_pattern)
         self._probe = re2.compile(self._classifier.probe_pattern)
         self._verifier = Verifier({}, self._proxies)
@@ -95,18 +95,18 @@ class Intake:
         self._lists_changed_at = 0
         self._refresh(now())
 
-    def land(self, sent: Sequence[Sent]) -> list[Landed]:
+    def land(self, sent: Sequence[Submission]) -> list[IngestResult]:
         """Classify what was sent and make it durable, of all senders at once; what is wrong is refused row by row.
 
         Raises sqlite3.OperationalError or OSError when the disk fails; then nothing was kept.
         """
         now = self._now()
         self._refresh(now)
-        facts: defaultdict[str, list[Facts]] = defaultdict(list)
-        landed = [_read(one.rows, now.replace(tzinfo=None), facts[one.organization]) for one in sent]
-        visits = {organization: self._packed(told, organization) for organization, told in facts.items() if told}
+        facts: defaultdict[str, list[ReportedVisit]] = defaultdict(list)
+        landed = [_parse_rows(one.rows, now.replace(tzinfo=None), facts[one.organization]) for one in sent]
+        visits = {organization: self._packed(shared, organization) for organization, shared in facts.items() if shared}
         if visits:
-            pending.keep(self._lake.manifest, visits, now)
+            pending.enqueue(self._lake.manifest, visits, now)
         return landed
 
     def _refresh(self, now: datetime) -> None:
@@ -120,73 +120,76 @@ class Intake:
             try:
                 self._verifier = Verifier(snapshots(self._lake), self._proxies)
             except LakeDamaged as error:  # no visit is worth less than what a list adds to it
-                _LOG.warning("%s Until then the lists that were read last count.", error)
-            self._agent.cache_clear()
+                _LOG.warning("%s The previously loaded IP lists stay in use until then.", error)
+            self._user_agent.cache_clear()
 
-    def _packed(self, facts: list[Facts], organization: str) -> Packed:
-        salts = self._salts_of({fact.visited_at.date() for fact in facts})
-        told: dict[_Told, int] = {}
-        rows = [self._row(fact, organization, salts, told) for fact in facts]
+    def _packed(self, facts: list[ReportedVisit], organization: str) -> Packed:
+        salts = self._salts_for({fact.visited_at.date() for fact in facts})
+        shared: dict[_SharedKey, int] = {}
+        rows = [self._row(fact, organization, salts, shared) for fact in facts]
         *own, numbers = zip(*rows, strict=True)
-        shared = zip(*(together(says, arrived) + origin for says, arrived, origin in told), strict=True)
+        rows_shared = (merge(by_agent, by_referral) + origin for by_agent, by_referral, origin in shared)
+        columns_shared = zip(*rows_shared, strict=True)
         return pack(
             dict(zip(_OWN, own, strict=True)),
             numbers,
-            dict(zip((*Classification._fields, *_ORIGIN), shared, strict=True)),
+            dict(zip((*Classification._fields, *_ORIGIN), columns_shared, strict=True)),
         )
 
-    def _salts_of(self, days: set[date]) -> dict[date, str]:
+    def _salts_for(self, days: set[date]) -> dict[date, str]:
         if days - self._salts.keys():
-            self._salts |= salts_of(self._lake.salts, days, self._now())
+            self._salts |= daily_salts(self._lake.salts, days, self._now())
         return self._salts
 
-    def _row(self, fact: Facts, organization: str, salts: dict[date, str], told: dict[_Told, int]) -> tuple[Any, ...]:
+    def _row(
+        self, fact: ReportedVisit, organization: str, salts: dict[date, str], shared: dict[_SharedKey, int]
+    ) -> tuple[Any, ...]:
         """The values of _OWN, then the number of what is told of the visit, which this call may add to `told`."""
         domain, path, query = fact.target
-        user_agent, says, is_claim = self._agent(fact.user_agent)
-        arrived, origin = self._arrival(fact.method, fact.referrer, query)
+        user_agent, classification, is_claim = self._user_agent(fact.user_agent)
+        by_referral, origin = self._referral(fact.method, fact.referrer, query)
         ip, country, visitor = fact.ip, fact.country, None
         if ip:
             day = fact.visited_at.date()
-            visitor = visitor_of(salts[day], organization, ip, user_agent)
-            country = country or (self._countries.of(ip) or "" if self._countries else "")
+            country = country or (self._countries.lookup(ip) or "" if self._countries else "")
+            visitor = visitor_hash(salts[day], organization, ip, user_agent)
             if is_claim:
-                says = self._verifier.confirmed(says, ip, day)
-        number = told.setdefault((says, arrived, origin), len(told))
-        short_code, is_malicious = self._place(path)
+                classification = self._verifier.verify(classification, ip, day)
+        number = shared.setdefault((classification, by_referral, origin), len(shared))
+        short_code, is_malicious = self._match_path(path)
         return (
             fact.visited_at, domain or None, short_code, path, fact.method, fact.status, country or None,
             visitor, is_malicious, user_agent or None, number,
         )  # fmt: skip
 
-    def _agent_uncached(self, sent: str) -> _Agent:
+    def _user_agent_uncached(self, sent: str) -> _UserAgent:
         user_agent = readable_user_agent(sent.replace("\0", "\ufffd").replace("\\", r"\\"))  # as a log writes it
-        says = self._classifier.agent(user_agent)
-        return _Agent(user_agent, says, self._verifier.can_tell(says))
+        classification = self._classifier.classify_user_agent(user_agent)
+        return _UserAgent(user_agent, classification, self._verifier.can_verify(classification))
 
-    def _arrival_uncached(self, method: str, referrer: str, query: str) -> tuple[Classification, _Origin]:
+    def _referral_uncached(self, method: str, referrer: str, query: str) -> tuple[Classification, _Origin]:
         """What is said of a person who came like that; and where they came from."""
         request = Request("", method, referrer, query)
         host, kind, utm = self._classifier.origin(request)
-        return self._classifier.arrival(request), (host, kind, *utm, self._classifier.rules_version)
+        return self._classifier.classify_referral(request), (host, kind, *utm, self._classifier.rules_version)
 
-    def _place_uncached(self, path: str) -> tuple[str | None, bool]:
+    def _match_path_uncached(self, path: str) -> tuple[str | None, bool]:
         """The short code of a path, if it is one, and whether only probes ask for it."""
         code = self._short_code.search(path)
         return (code[1] or None if code else None), self._probe.search(path) is not None
 
 
-def _read(rows: Sequence[Row], now: datetime, facts: list[Facts]) -> Landed:
+def _parse_rows(rows: Sequence[Row], now: datetime, facts: list[ReportedVisit]) -> IngestResult:
     """Add what can be read to `facts`, and tell what cannot."""
     refused, days = [], set[date]()
     for index, row in enumerate(rows):
         try:
-            fact = facts_of(row, now)
-            if len(days) == MOST_DAYS and fact.visited_at.date() not in days:
-                raise BadInput(f"visits of {MOST_DAYS} other days came with it; send those of fewer days at once")
+            fact = parse_reported(row, now)
+            if len(days) == MAX_DAYS and fact.visited_at.date() not in days:
+                raise BadInput(f"the request contains visits of more than {MAX_DAYS} days; send fewer days per request")
         except BadInput as error:
             refused.append(Refused(index, str(error)))
         else:
             facts.append(fact)
             days.add(fact.visited_at.date())
-    return Landed(len(rows) - len(refused), refused)
+    return IngestResult(len(rows) - len(refused), refused)

@@ -1,6 +1,21 @@
-"""From the requests of a block to its visits: whatever repeats among them is looked at once.
+"""Builds the visits of a block of requests; a value that repeats among them is looked at once.
 
-Client addresses live here and in block_reader.py only, in memory.
+An example of three lines, by two of their columns. Each column is dictionary-encoded:
+
+    line  user_agent  referrer              user_agent                 referrer
+    1     Safari      chatgpt.com           indices   dictionary       indices   dictionary
+    2     GPTBot      ''             ──▶    0         0: Safari        0         0: chatgpt.com
+    3     Safari      chatgpt.com           1         1: GPTBot        1         1: ''
+                                            0                          0
+
+    1. classify each dictionary entry   by_agent      Safari: human, desktop         GPTBot: ai_training, bot
+                                        by_referral   chatgpt.com: ai_referral       '': human
+    2. composite_key of both indices    0 1 0         0: Safari, chatgpt.com         1: GPTBot, ''
+    3. merge each combination           merged        0: ai_referral, desktop        1: ai_training, bot
+    4. expand to the rows               bot_category  ai_referral, ai_training, ai_referral
+
+With 300,000 lines there are still a few thousand user agents and referrers, and not many more combinations.
+Client addresses are in memory only, here and in block_reader.py.
 """
 
 import threading
@@ -13,10 +28,10 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from data.ingest.dictionary import Numbers, Words, combined, rows_of, texts_of, words_of
+from data.ingest.dictionary import DictionaryColumn, Interner, composite_key, dictionary_encoded, expand, text_columns
 from data.rules.bots import readable_user_agent
-from data.rules.classifier import Classifier, Origin, Request, together
-from data.rules.geoip import Countries
+from data.rules.classifier import Classifier, Origin, Request, merge
+from data.rules.geoip import CountryDatabase
 from data.rules.ip_verification import Verifier
 from data.sql import read_sql
 from data.visits import VISITS_OF_DAYS, Classification, columns_filled_by
@@ -26,16 +41,16 @@ Salts = Callable[[list[date]], dict[date, str]]
 
 Columns = dict[str, pa.Array]
 
-_CLASSIFYING: Final = threading.Lock()
+_CLASSIFY_LOCK: Final = threading.Lock()
 """Two threads that classify at once hand the interpreter lock to and fro: every pattern then waits for it."""
 
-_REPEATED: Final = ("day", "domain", "ip", "country", "request", "referrer", "user_agent")
-_AIM: Final = ("method", *columns_filled_by("target"))
-_ORIGIN: Final = columns_filled_by("referrer", "campaign")
+_ENCODED_COLUMNS: Final = ("day", "domain", "ip", "country", "method", "target", "referrer", "user_agent")
+_TARGET_COLUMNS: Final = columns_filled_by("target")
+_ORIGIN_COLUMNS: Final = columns_filled_by("referrer", "campaign")
 
 
-class Owner(NamedTuple):
-    """Whose visits they are, the domain of those that name none, and what a short code looks like."""
+class Tenant(NamedTuple):
+    """The organization that the visits belong to, the domain of those that name none, and its short codes' shape."""
 
     organization: str
     domain: str
@@ -43,158 +58,169 @@ class Owner(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Knowledge:
-    """What requests are held against."""
+class Rules:
+    """What requests are classified by: the rules, the salts of visitor hashes, IP lists and the country database."""
 
     classifier: Classifier
     salts: Salts
     verifier: Verifier
-    countries: Countries | None = None
+    countries: CountryDatabase | None = None
 
 
-class Recognizer:
-    """Makes visits of requests, with the help of an engine."""
+class VisitBuilder:
+    """Builds visits from requests; its SQL runs in `engine`."""
 
-    def __init__(self, engine: duckdb.DuckDBPyConnection, knowledge: Knowledge) -> None:
+    def __init__(self, engine: duckdb.DuckDBPyConnection, rules: Rules) -> None:
         self._engine = engine
-        self._knows = knowledge
+        self._rules = rules
 
-    def visits(self, requests: pa.Table, owner: Owner) -> pa.Table:
+    def visits(self, requests: pa.Table, tenant: Tenant) -> pa.Table:
         """The visits of readable requests: `day` and the columns of VISITS, sorted by day, short code and time.
 
-        Texts of which few are distinct are dictionaries.
+        Texts of few distinct values are dictionary-encoded.
         """
         if not len(requests):
             return VISITS_OF_DAYS.empty_table()
-        facts = requests.append_column("day", requests["visited_at"].cast(pa.date32()))
-        words = {name: words_of(facts[name]) for name in _REPEATED}
-        words["user_agent"] = _readable(words["user_agent"])
-        aims = self._aims(words["request"].words, owner)
-        order = _order(facts, aims["place"].take(words["request"].numbers))
-        columns = {name: facts[name].take(order) for name in ("day", "visited_at", "status")}
-        columns["visitor"] = self._visitors(words, owner.organization).take(order)
-        columns["country"] = self._countries(words["country"], words["ip"]).take(order)
-        for numbers, repeated in [
-            (words["domain"].numbers, {"domain": _or_null(words["domain"].words, owner.domain)}),
-            (words["user_agent"].numbers, {"user_agent": _or_null(words["user_agent"].words)}),
-            (words["request"].numbers, {name: aims[name] for name in _AIM}),
-            *self._answers(words, aims),
+        requests = requests.append_column("day", requests["visited_at"].cast(pa.date32()))
+        encoded = {name: dictionary_encoded(requests[name]) for name in _ENCODED_COLUMNS}
+        encoded["user_agent"] = _readable(encoded["user_agent"])
+        targets = self._targets(encoded["target"].dictionary, tenant)
+        order = _order(requests, targets["short_code_rank"].take(encoded["target"].indices))
+        columns = {name: requests[name].take(order) for name in ("day", "visited_at", "status")}
+        columns["visitor"] = self._visitors(encoded, tenant.organization).take(order)
+        columns["country"] = self._countries(encoded["country"], encoded["ip"]).take(order)
+        for indices, distinct in [
+            (encoded["domain"].indices, {"domain": _or_null(encoded["domain"].dictionary, tenant.domain)}),
+            (encoded["user_agent"].indices, {"user_agent": _or_null(encoded["user_agent"].dictionary)}),
+            (encoded["method"].indices, {"method": encoded["method"].dictionary}),
+            (encoded["target"].indices, {name: targets[name] for name in _TARGET_COLUMNS}),
+            *self._classify(encoded, targets),
         ]:
-            rows = numbers.take(order)
-            columns |= {name: rows_of(values, rows) for name, values in repeated.items()}
-        rules = pa.array([self._knows.classifier.rules_version])
-        return pa.table({**columns, "rules_version": rows_of(rules, pa.repeat(0, len(order)))})
+            rows = indices.take(order)
+            columns |= {name: expand(values, rows) for name, values in distinct.items()}
+        rules_version = pa.array([self._rules.classifier.rules_version])
+        return pa.table({**columns, "rules_version": expand(rules_version, pa.repeat(0, len(order)))})
 
-    def _aims(self, requests: pa.Array, owner: Owner) -> Columns:
-        """What each distinct request line asked for."""
-        probes = self._knows.classifier.probe_pattern
-        patterns = {"short_code_pattern": owner.short_code_pattern, "probe_pattern": probes}
-        self._register("request_lines", {"request": requests})
-        return _columns(self._engine.sql(read_sql("data.ingest", "sql/aims"), params=patterns))
+    def _targets(self, targets: pa.Array, tenant: Tenant) -> Columns:
+        """Path, query and short code of each distinct target, and whether only probes ask for it."""
+        probes = self._rules.classifier.probe_pattern
+        patterns = {"short_code_pattern": tenant.short_code_pattern, "probe_pattern": probes}
+        self._register("targets", {"target": targets})
+        return _columns(self._engine.sql(read_sql("data.ingest", "sql/request_targets"), params=patterns))
 
-    def _visitors(self, words: dict[str, Words], organization: str) -> pa.Array:
-        """The hashes of the visitors, each computed once for a day."""
-        days, ips, agents = (words[name] for name in ("day", "ip", "user_agent"))
-        salts = self._knows.salts(days.words.to_pylist())
-        visitors = combined(days.numbers, ips.numbers, agents.numbers)
+    def _visitors(self, encoded: dict[str, DictionaryColumn], organization: str) -> pa.Array:
+        """The visitor hash of each row, computed once for each day, address and user agent."""
+        days, ips, agents = (encoded[name] for name in ("day", "ip", "user_agent"))
+        salts = self._rules.salts(days.dictionary.to_pylist())
+        visitors = composite_key(days.indices, ips.indices, agents.indices)
         day, ip, agent = visitors.parts
-        salt = pa.array([salts[one] for one in days.words.to_pylist()], pa.string())
-        texts = {"salt": salt.take(day), "ip": ips.words.take(ip), "user_agent": agents.words.take(agent)}
-        self._register("visitors", texts)
-        hashes = _columns(
-            self._engine.sql(read_sql("data.ingest", "sql/visitors"), params={"organization": organization})
-        )
-        return hashes["visitor"].take(visitors.numbers)
+        salt = pa.array([salts[one] for one in days.dictionary.to_pylist()], pa.string())
+        inputs = {"salt": salt.take(day), "ip": ips.dictionary.take(ip), "user_agent": agents.dictionary.take(agent)}
+        self._register("visitor_inputs", inputs)
+        query = read_sql("data.ingest", "sql/visitor_hashes")
+        hashes = _columns(self._engine.sql(query, params={"organization": organization}))
+        return hashes["visitor"].take(visitors.indices)
 
     def _register(self, name: str, columns: Columns) -> None:
-        """Let the engine see some columns, and the number of each row."""
+        """Make columns a relation of the engine, with the `number` of each row."""
         numbers = pa.arange(0, len(next(iter(columns.values()))))
         self._engine.register(name, pa.table({"number": numbers, **columns}))
 
-    def _countries(self, logged: Words, ips: Words) -> pa.Array:
-        """The countries as they were logged, else those of the addresses."""
-        if self._knows.countries is None:
-            return rows_of(_or_null(logged.words), logged.numbers)
-        countries = _or_null(logged.words).take(logged.numbers)
+    def _countries(self, logged: DictionaryColumn, ips: DictionaryColumn) -> pa.Array:
+        """The country of each row: the logged one, else that of the address."""
+        if self._rules.countries is None:
+            return expand(_or_null(logged.dictionary), logged.indices)
+        countries = _or_null(logged.dictionary).take(logged.indices)
         is_missing = countries.is_null()
-        asked = combined(ips.numbers.filter(is_missing))
-        found = [self._knows.countries.of(ip) for ip in ips.words.take(asked.parts[0]).to_pylist()]
-        return pc.replace_with_mask(countries, is_missing, pa.array(found, pa.string()).take(asked.numbers))
+        lookups = composite_key(ips.indices.filter(is_missing))
+        found = [self._rules.countries.lookup(ip) for ip in ips.dictionary.take(lookups.parts[0]).to_pylist()]
+        return pc.replace_with_mask(countries, is_missing, pa.array(found, pa.string()).take(lookups.indices))
 
-    def _answers(self, words: dict[str, Words], aims: Columns) -> list[tuple[pa.Array, Columns]]:
-        """Who made the requests and where they came from: numbers of rows, and the rows."""
-        identities, origins = Numbers[Classification](), Numbers[Origin]()
-        classifier, agents = self._knows.classifier, words["user_agent"]
-        numbers, ways = _ways(words["request"].numbers, aims, words["referrer"])
-        with _CLASSIFYING:
-            said = identities.of([classifier.agent(agent) for agent in agents.words.to_pylist()])
-            came = identities.of([classifier.arrival(way) for way in ways])
-            origin = origins.of([classifier.origin(way) for way in ways])
-        said = said.take(agents.numbers)
-        told = _met(said, came.take(numbers), identities)
-        told = self._confirmed(told, said, words, identities)
-        from_where = [(host, kind, *utm) for host, kind, utm in origins.things()]
+    def _classify(self, encoded: dict[str, DictionaryColumn], targets: Columns) -> list[tuple[pa.Array, Columns]]:
+        """Classification and origin: for each of both the index of every row, and the columns that it points into."""
+        classifications, origins = Interner[Classification](), Interner[Origin]()
+        classifier, agents = self._rules.classifier, encoded["user_agent"].dictionary.to_pylist()
+        keys, referrals = _referral_keys(encoded, targets["query"])
+        with _CLASSIFY_LOCK:
+            by_agent = classifications.intern([classifier.classify_user_agent(agent) for agent in agents])
+            by_referral = classifications.intern([classifier.classify_referral(referral) for referral in referrals])
+            origin = origins.intern([classifier.origin(referral) for referral in referrals])
+        by_agent = by_agent.take(encoded["user_agent"].indices)
+        merged = _merge(by_agent, by_referral.take(keys), classifications)
+        merged = self._verify_claims(merged, by_agent, encoded, classifications)
+        origin_rows = [(host, referrer_type, *utm) for host, referrer_type, utm in origins.values()]
         return [
-            (told, texts_of(Classification._fields, identities.things())),
-            (origin.take(numbers), texts_of(_ORIGIN, from_where)),
+            (merged, text_columns(Classification._fields, classifications.values())),
+            (origin.take(keys), text_columns(_ORIGIN_COLUMNS, origin_rows)),
         ]
 
-    def _confirmed(
-        self, told: pa.Array, said: pa.Array, words: dict[str, Words], identities: Numbers[Classification]
+    def _verify_claims(
+        self,
+        merged: pa.Array,
+        by_agent: pa.Array,
+        encoded: dict[str, DictionaryColumn],
+        classifications: Interner[Classification],
     ) -> pa.Array:
-        """Identities with what addresses tell of agents' claims."""
-        verifier, known = self._knows.verifier, identities.things()
-        claims = [number for number, says in enumerate(known) if verifier.can_tell(says)]
-        is_claim = pc.is_in(said, pa.array(claims, pa.int32()))
-        seen = combined(*(column.filter(is_claim) for column in (said, words["ip"].numbers, words["day"].numbers)))
-        claimed, ips, days = seen.parts
-        asked = zip(
+        """`merged`, where the client address verifies or contradicts what a user agent claims to be."""
+        verifier, known = self._rules.verifier, classifications.values()
+        verifiable = [index for index, classification in enumerate(known) if verifier.can_verify(classification)]
+        is_claim = pc.is_in(by_agent, pa.array(verifiable, pa.int32()))
+        ips, days = encoded["ip"], encoded["day"]
+        claims = composite_key(*(column.filter(is_claim) for column in (by_agent, ips.indices, days.indices)))
+        claimed, ip, day = claims.parts
+        combinations = zip(
             claimed.to_pylist(),
-            words["ip"].words.take(ips).to_pylist(),
-            words["day"].words.take(days).to_pylist(),
+            ips.dictionary.take(ip).to_pylist(),
+            days.dictionary.take(day).to_pylist(),
             strict=True,
         )
-        confirmed = identities.of([verifier.confirmed(known[number], ip, day) for number, ip, day in asked])
-        return pc.replace_with_mask(told, is_claim, confirmed.take(seen.numbers))
+        verified = classifications.intern([verifier.verify(known[index], ip, day) for index, ip, day in combinations])
+        return pc.replace_with_mask(merged, is_claim, verified.take(claims.indices))
 
 
-def _columns(answer: duckdb.DuckDBPyRelation) -> Columns:
-    table = answer.to_arrow_table()
+def _columns(relation: duckdb.DuckDBPyRelation) -> Columns:
+    table = relation.to_arrow_table()
     return {name: table[name].combine_chunks() for name in table.column_names}
 
 
-def _readable(logged: Words) -> Words:
-    """User agents as they were sent; some may now stand more than once."""
-    return Words(logged.numbers, pa.array(map(readable_user_agent, logged.words.to_pylist()), pa.string()))
+def _readable(user_agents: DictionaryColumn) -> DictionaryColumn:
+    """User agents as they were sent, without the escapes of the log; the dictionary may then repeat a value."""
+    readable = map(readable_user_agent, user_agents.dictionary.to_pylist())
+    return DictionaryColumn(user_agents.indices, pa.array(readable, pa.string()))
 
 
-def _or_null(words: pa.Array, instead: str = "") -> pa.Array:
-    """Words with another one, or null, instead of those that are empty."""
-    return pc.if_else(pc.equal(words, ""), pa.scalar(instead or None, pa.string()), words)
+def _or_null(texts: pa.Array, default: str = "") -> pa.Array:
+    """Texts with the default, or null, instead of those that are empty."""
+    return pc.if_else(pc.equal(texts, ""), pa.scalar(default or None, pa.string()), texts)
 
 
-def _order(facts: pa.Table, place: pa.Array) -> pa.Array:
-    """Where the rows are that come first by day, short code and time; of equals the earlier line."""
-    keys = facts.select(["day", "visited_at", "number"]).add_column(1, "place", place)
+def _order(requests: pa.Table, short_code_rank: pa.Array) -> pa.Array:
+    """The indices that sort rows by day, short code and time; equal rows keep the order of their lines."""
+    keys = requests.select(["day", "visited_at", "number"]).add_column(1, "short_code_rank", short_code_rank)
     return pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names])
 
 
-def _ways(requests: pa.Array, aims: Columns, referrers: Words) -> tuple[pa.Array, list[Request]]:
-    """The ways by which requests came, whoever made them: the number of each, and the ways."""
-    methods, queries = (words_of(pa.chunked_array([aims[name]])) for name in ("method", "query"))
-    cut = [referrer.partition("#")[0].partition("?")[0] for referrer in referrers.words.to_pylist()]
-    places = words_of(pa.chunked_array([pa.array(cut, pa.string())]))
-    ways = combined(
-        methods.numbers.take(requests), places.numbers.take(referrers.numbers), queries.numbers.take(requests)
+def _referral_keys(encoded: dict[str, DictionaryColumn], queries: pa.Array) -> tuple[pa.Array, list[Request]]:
+    """The distinct combinations of method, referrer and query: the index of each row's one, and the combinations."""
+    methods, targets, referrers = (encoded[name] for name in ("method", "target", "referrer"))
+    addresses = [referrer.partition("#")[0].partition("?")[0] for referrer in referrers.dictionary.to_pylist()]
+    pages = dictionary_encoded(pa.chunked_array([pa.array(addresses, pa.string())]))
+    distinct_queries = dictionary_encoded(pa.chunked_array([queries]))
+    keys = composite_key(
+        methods.indices,
+        pages.indices.take(referrers.indices),
+        distinct_queries.indices.take(targets.indices),
     )
-    texts = [
-        column.words.take(part).to_pylist() for column, part in zip((methods, places, queries), ways.parts, strict=True)
-    ]
-    return ways.numbers, [Request("", *way) for way in zip(*texts, strict=True)]
+    texts = (
+        column.dictionary.take(part).to_pylist()
+        for column, part in zip((methods, pages, distinct_queries), keys.parts, strict=True)
+    )
+    return keys.indices, [Request("", *combination) for combination in zip(*texts, strict=True)]
 
 
-def _met(said: pa.Array, came: pa.Array, identities: Numbers[Classification]) -> pa.Array:
-    """What two answers come to, that about the agent and that about the way, where they meet in a request."""
-    known, meetings = identities.things(), combined(said, came)
-    pairs = zip(*(part.to_pylist() for part in meetings.parts), strict=True)
-    return identities.of([together(known[one], known[other]) for one, other in pairs]).take(meetings.numbers)
+def _merge(by_agent: pa.Array, by_referral: pa.Array, classifications: Interner[Classification]) -> pa.Array:
+    """What user agent and referral come to together, merged once for each combination of the two."""
+    known, combinations = classifications.values(), composite_key(by_agent, by_referral)
+    pairs = zip(*(part.to_pylist() for part in combinations.parts), strict=True)
+    merged = classifications.intern([merge(known[agent], known[referral]) for agent, referral in pairs])
+    return merged.take(combinations.indices)

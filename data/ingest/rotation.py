@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 
 from data.errors import BadInput
 from data.ingest.importer import Importer, Options, Progress, Summary
+from data.ingest.tail import Tail
 from data.logs.source import Content, identify
-from data.logs.tail import Tail
 from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.manifest import Batch
@@ -63,34 +63,34 @@ class Sibling(NamedTuple):
         return self.stamp if self.is_rotated else self.file
 
 
-class State(Enum):
+class SiblingState(Enum):
     """What is known of a sibling."""
 
     LANDED = auto()
-    BEGUN = auto()  # its beginning has landed
+    PARTIAL = auto()  # its beginning has landed
     UNKNOWN = auto()
-    LEFT = auto()  # to itself: a copy, not whole yet, no log, or older than what matters
+    IGNORED = auto()  # to itself: a copy, not whole yet, no log, or older than what matters
 
 
-class _Moved(Exception):
+class _Renamed(Exception):
     """A file got another name meanwhile: the log is being rotated."""
 
 
-class Rotated:
+class RotatedFiles:
     """The rotated files of one log; each is read once, and again when it changed."""
 
     def __init__(
-        self, lake: Lake, importer: Importer, path: Path, options: Options, tell: Callable[[str], None]
+        self, lake: Lake, importer: Importer, path: Path, options: Options, notify: Callable[[str], None]
     ) -> None:
         self._lake = lake
         self._importer = importer
         self._path = path
         self._options = options
-        self._tell = tell
-        self._states: dict[tuple[int, ...], State] = {}
+        self._notify = notify
+        self._states: dict[tuple[int, ...], SiblingState] = {}
         self._is_behind = False  # what was found missing has not all landed
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Look at all of them once more: the log was truncated, and one of them may be its copy."""
         self._states.clear()
 
@@ -102,18 +102,20 @@ class Rotated:
         What the tails hold is left to them. `marks` are contents that they had.
         """
         siblings = [sibling for sibling in self._siblings() if live is None or sibling.file != live.file]
-        held: set[tuple[int, ...]] = {tail.file for tail in late}
-        if not self._is_behind and all(sibling.key in self._states or sibling.file in held for sibling in siblings):
+        open_files: set[tuple[int, ...]] = {tail.file for tail in late}
+        if not self._is_behind and all(
+            sibling.key in self._states or sibling.file in open_files for sibling in siblings
+        ):
             return
         self._is_behind = True
         known = self._lake.manifest.batches(self._options.organization, self._options.domain)
-        look = _Look(self._lake, self._options, known, marks, live)
-        with suppress(_Moved):  # then the next time
-            for sibling in self._missing(siblings, held, look) if known else ():
+        sibling_check = _SiblingCheck(self._lake, self._options, known, marks, live)
+        with suppress(_Renamed):  # then the next time
+            for sibling in self._missing(siblings, open_files, sibling_check) if known else ():
                 yield from self._import(sibling, progress)
             for sibling in siblings:
-                if sibling.file not in held:
-                    self._states.setdefault(sibling.key, State.LEFT)
+                if sibling.file not in open_files:
+                    self._states.setdefault(sibling.key, SiblingState.IGNORED)
             self._is_behind = False
 
     def _siblings(self) -> list[Sibling]:
@@ -131,37 +133,39 @@ class Rotated:
         is_rotated = _ROTATED.fullmatch(path.name.removeprefix(self._path.name)) is not None
         return Sibling(_stamp(found), path, is_rotated) if stat.S_ISREG(found.st_mode) else None
 
-    def _missing(self, siblings: list[Sibling], held: set[tuple[int, ...]], look: "_Look") -> list[Sibling]:
+    def _missing(
+        self, siblings: list[Sibling], open_files: set[tuple[int, ...]], sibling_check: "_SiblingCheck"
+    ) -> list[Sibling]:
         """The siblings that are to land.
 
         They are looked at from the last written back to one that has landed, and a little further: a server may
         write to a log longer than to the next one.
         """
-        until, since, begun, unknown = look.earliest_ns, inf, [], []
+        until, since, partial, unknown = sibling_check.earliest_ns, inf, [], []
         for sibling in siblings:
             if sibling.stamp.modified_ns < until:
                 break
-            state = State.LANDED if sibling.file in held else self._state(sibling, look)
-            if state in (State.LANDED, State.BEGUN):
+            state = SiblingState.LANDED if sibling.file in open_files else self._state(sibling, sibling_check)
+            if state in (SiblingState.LANDED, SiblingState.PARTIAL):
                 since = sibling.stamp.modified_ns - _LATE_NS
-            if state is State.LANDED:
+            if state is SiblingState.LANDED:
                 until = max(until, since)
-            elif state is State.BEGUN:
-                begun.append(sibling)
-            elif state is State.UNKNOWN and sibling.is_rotated:
+            elif state is SiblingState.PARTIAL:
+                partial.append(sibling)
+            elif state is SiblingState.UNKNOWN and sibling.is_rotated:
                 unknown.append(sibling)
-        return sorted(begun + [sibling for sibling in unknown if sibling.stamp.modified_ns >= since])
+        return sorted(partial + [sibling for sibling in unknown if sibling.stamp.modified_ns >= since])
 
-    def _state(self, sibling: Sibling, look: "_Look") -> State:
+    def _state(self, sibling: Sibling, sibling_check: "_SiblingCheck") -> SiblingState:
         if sibling.key in self._states:
             return self._states[sibling.key]
         try:
-            state = look.state(sibling)
+            state = sibling_check.state(sibling)
         except BadInput as error:
             _check(sibling)
-            self._tell(str(error))
-            state = State.LEFT
-        if state is not State.BEGUN:
+            self._notify(str(error))
+            state = SiblingState.IGNORED
+        if state is not SiblingState.PARTIAL:
             self._states[sibling.key] = state
         return state
 
@@ -170,16 +174,16 @@ class Rotated:
             summary = self._importer.run(sibling.path, self._options, progress=progress)
         except BadInput as error:
             _check(sibling)
-            self._tell(str(error))
-            self._states[sibling.key] = State.LEFT
+            self._notify(str(error))
+            self._states[sibling.key] = SiblingState.IGNORED
         else:
             _check(sibling)
-            self._states[sibling.key] = State.LANDED
+            self._states[sibling.key] = SiblingState.LANDED
             yield summary
 
 
 @dataclass(frozen=True)
-class _Look:
+class _SiblingCheck:
     """What a sibling is told by, at one moment."""
 
     lake: Lake
@@ -194,27 +198,27 @@ class _Look:
         first = min((batch.imported_at for batch in self.known), default=datetime.max.replace(tzinfo=UTC))
         return (first - _MARGIN).timestamp() * 1e9
 
-    def state(self, sibling: Sibling) -> State:
+    def state(self, sibling: Sibling) -> SiblingState:
         """What is to be known of a sibling. Raises BadInput when it cannot be read."""
         content = identify(sibling.path, {row.size for row in self.known} | {size for size, _ in self.marks})
         before = next((row for row in self.known if content.prefixes.get(row.size) == row.sha256), None)
         if before and before.size == content.size:
-            return State.LANDED
+            return SiblingState.LANDED
         if not content.size or content.cut_short or (self.live and self.live.begins_with(content)):
-            return State.LEFT  # somebody copies or packs it just now; it will change
+            return SiblingState.IGNORED  # somebody copies or packs it just now; it will change
         mark = max((size for size, sha256 in self.marks if content.prefixes.get(size) == sha256), default=0)
         if not before:
             _check(sibling, is_same=True)
         if mark > (before.size if before else 0):
             self._register(content)
-            return State.LANDED
-        return State.BEGUN if before else State.UNKNOWN
+            return SiblingState.LANDED
+        return SiblingState.PARTIAL if before else SiblingState.UNKNOWN
 
     def _register(self, content: Content) -> None:
         """Make a content known that landed as a part of a longer one: a copy taken while the log grew on."""
         batch = Batch(self.options.organization, self.options.domain, content.sha256, content.size, content.size, 0,
                       datetime.now(UTC), "auto")  # fmt: skip
-        with self.lake.writing(), suppress(IntegrityError):  # it is known by now
+        with self.lake.write_lock(), suppress(IntegrityError):  # it is known by now
             Landing(self.lake, self.options.organization).commit(batch, None)
 
 
@@ -223,10 +227,10 @@ def _check(sibling: Sibling, is_same: bool = False) -> None:
     try:
         now = sibling.path.stat()
     except FileNotFoundError as error:
-        raise _Moved from error
+        raise _Renamed from error
     stamp = _stamp(now)
     if (stamp if is_same else stamp[1:3]) != (sibling.stamp if is_same else sibling.file):
-        raise _Moved
+        raise _Renamed
 
 
 def _stamp(found: os.stat_result) -> Stamp:

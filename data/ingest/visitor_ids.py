@@ -17,14 +17,14 @@ from pathlib import Path
 LIFETIME = timedelta(hours=48)
 
 
-def salts_of(path: Path, days: Iterable[date], now: datetime) -> dict[date, str]:
+def daily_salts(path: Path, days: Iterable[date], now: datetime) -> dict[date, str]:
     """The salt of every one of `days`, 64 hexadecimal digits each, made now where there is none.
 
     `now` is an aware UTC time. Salts older than 48 hours are deleted first.
     """
     with _open(path) as db:
         db.execute("BEGIN IMMEDIATE")
-        _forget_old(db, now)
+        _delete_old(db, now)
         wanted = sorted({day.isoformat() for day in days})
         db.executemany(
             "INSERT OR IGNORE INTO salts VALUES (?, ?, ?)",
@@ -35,16 +35,19 @@ def salts_of(path: Path, days: Iterable[date], now: datetime) -> dict[date, str]
     return {date.fromisoformat(day): rows[day] for day in wanted}
 
 
-def visitor_of(salt: str, organization: str, address: str, user_agent: str) -> int:
-    """The hash that stands for a visitor: the first 64 bits of SHA-256, as steps/visitors.sql computes them."""
+def visitor_hash(salt: str, organization: str, address: str, user_agent: str) -> int:
+    """The hash that stands for a visitor: the first 64 bits of SHA-256.
+
+    For one request; sql/visitor_hashes.sql computes the same for the requests of a block.
+    """
     digest = hashlib.sha256("\0".join((salt, organization, address, user_agent)).encode()).digest()
     return int.from_bytes(digest[:8])
 
 
-def forget_old_salts(path: Path, now: datetime) -> None:
+def delete_old_salts(path: Path, now: datetime) -> None:
     """Delete the salts that are older than 48 hours, from the table and from the file's bytes."""
     with _open(path) as db:
-        _forget_old(db, now)
+        _delete_old(db, now)
 
 
 @contextmanager
@@ -58,5 +61,5 @@ def _open(path: Path) -> Iterator[sqlite3.Connection]:
         yield db
 
 
-def _forget_old(db: sqlite3.Connection, now: datetime) -> None:
+def _delete_old(db: sqlite3.Connection, now: datetime) -> None:
     db.execute("DELETE FROM salts WHERE created_at < ?", [(now - LIFETIME).timestamp()])

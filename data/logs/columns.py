@@ -1,4 +1,4 @@
-"""Columns of a file of one's own, CSV or lines of JSON: which of its names means which of ours."""
+"""Columns of a file of one's own, CSV or lines of JSON: which of them holds which field of a visit."""
 
 import csv
 import json
@@ -10,10 +10,10 @@ from typing import Any, Final
 from data.errors import BadInput
 from data.logs.reported import Reported
 
-NAMES: Final = Reported.__struct_fields__
-"""What tells of a visit, as in the HTTP intake. Readers are given the values in this order."""
+FIELD_NAMES: Final = (*Reported.__struct_fields__, "protocol")
+"""The fields of a visit that a file may have columns for: those of POST /visits, and the version of HTTP."""
 
-MOST_NAMED: Final = 30
+MAX_LISTED_COLUMNS: Final = 30
 """Columns that an error lists at most."""
 
 _LOOKS_LIKE_A_NAME: Final = re.compile(r"[^\W\d][\w .@#-]*")
@@ -22,57 +22,57 @@ _LOOKS_LIKE_A_NAME: Final = re.compile(r"[^\W\d][\w .@#-]*")
 
 @dataclass(frozen=True)
 class Columns:
-    """What a file calls the columns that tell of a visit: our name → the file's, where that is another one."""
+    """The column of each field of a visit, where it is named differently: field → column."""
 
     renamed: dict[str, str] = field(default_factory=dict)
 
-    def name(self, ours: str) -> str:
-        """What the file calls it."""
-        return self.renamed.get(ours, ours)
+    def name(self, field_name: str) -> str:
+        """The column that holds a field."""
+        return self.renamed.get(field_name, field_name)
 
     def paths(self) -> list[str]:
-        """JSON pointers to the values; a dot reaches into an inner object."""
-        steps = [self.name(ours).replace("~", "~0").replace("/", "~1").split(".") for ours in NAMES]
+        """A JSON pointer for each of FIELD_NAMES; a dot reaches into an inner object."""
+        steps = [self.name(name).replace("~", "~0").replace("/", "~1").split(".") for name in FIELD_NAMES]
         return ["".join(f"/{step}" for step in path) for path in steps]
 
-    def places(self, found: list[str]) -> list[int]:
-        """Where the values stand among these columns, from 1; 0 for nowhere."""
-        return [found.index(self.name(ours)) + 1 if self.name(ours) in found else 0 for ours in NAMES]
+    def positions(self, columns: list[str]) -> list[int]:
+        """The position of each of FIELD_NAMES among these columns, from 1; 0 for none."""
+        return [columns.index(self.name(name)) + 1 if self.name(name) in columns else 0 for name in FIELD_NAMES]
 
-    def missing(self, found: Iterable[str]) -> str:
-        """Which of ours is needed and not among these columns; '' when a visit can be told by them."""
-        known = set(found)
+    def missing(self, columns: Iterable[str]) -> str:
+        """The required field that none of these columns holds; '' when there is none."""
+        known = set(columns)
         if self.name("time") not in known:
             return "time"
         return "" if known & {self.name("url"), self.name("path")} else "url"
 
-    def require(self, found: Iterable[str], promised: bool = False) -> None:
-        """Raise BadInput when one that is needed is not among these columns, or one that was `promised`."""
-        known = list(dict.fromkeys(found))
-        broken = [ours for ours, theirs in self.renamed.items() if promised and theirs not in known]
-        if ours := self.missing(known) or next(iter(broken), ""):
-            wanted = f"{self.name(ours)!r}" + (f" or {self.name('path')!r}" if ours == "url" else "")
+    def require(self, columns: Iterable[str], all_renamed: bool = False) -> None:
+        """Raise BadInput when a required field has no column, or with `all_renamed` a renamed one."""
+        known = list(dict.fromkeys(columns))
+        absent = [name for name, column in self.renamed.items() if all_renamed and column not in known]
+        if missing := self.missing(known) or next(iter(absent), ""):
+            wanted = f"{self.name(missing)!r}" + (f" or {self.name('path')!r}" if missing == "url" else "")
             names = [name for name in known if _LOOKS_LIKE_A_NAME.fullmatch(name)]
-            listed = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
+            listed = ", ".join(names[:MAX_LISTED_COLUMNS]) + (", …" if len(names) > MAX_LISTED_COLUMNS else "")
             raise BadInput(
-                f"it has no column {wanted} for {ours}; it has {listed or 'none that looks like a name'}. "
-                f"Say which one it is with --columns {ours}=NAME."
+                f"column {wanted} for {missing} is missing; found: {listed or 'no valid column names'}. "
+                f"Name the column with --columns {missing}=NAME."
             )
 
 
 def columns_from(text: str) -> Columns:
-    """Columns from pairs such as `time=ts,ip=client.address`: our name, the file's. Raises BadInput for others."""
+    """Columns from pairs such as `time=ts,ip=client.address`: field=column. Raises BadInput for others."""
     renamed: dict[str, str] = {}
     for pair in text.split(",") if text else []:
-        ours, _, theirs = (word.strip() for word in pair.partition("="))
-        if ours not in NAMES:
+        name, _, column = (word.strip() for word in pair.partition("="))
+        if name not in FIELD_NAMES:
             raise BadInput(
-                f"--columns: {ours!r} tells nothing of a visit; known are {', '.join(NAMES)}. "
-                "Write pairs like time=ts,ip=client: first our name, then the file's."
+                f"--columns: unknown field {name!r}; use one of {', '.join(FIELD_NAMES)}. "
+                "Write pairs like time=ts,ip=client: field=column."
             )
-        if not theirs or ours in renamed:
-            raise BadInput(f"--columns: {ours} must be given one name, like {ours}=NAME.")
-        renamed[ours] = theirs
+        if not column or name in renamed:
+            raise BadInput(f"--columns: give {name} exactly one column, like {name}=NAME.")
+        renamed[name] = column
     return Columns(renamed)
 
 

@@ -1,4 +1,4 @@
-"""The notation of nginx's log_format, turned into the regular expression (RE2) that reads such lines.
+"""A log format as nginx's log_format describes it, turned into the regular expression (RE2) that reads such lines.
 
 What the variables mean is in nginx.sql and the macros it uses.
 """
@@ -13,8 +13,8 @@ from data.errors import BadInput
 
 VARIABLES: Final = (
     "time_iso8601", "time_local", "msec", "remote_addr", "http_x_forwarded_for", "request", "request_method",
-    "request_uri", "uri", "args", "status", "http_referer", "http_user_agent", "host", "http_host", "server_name",
-    "http_cf_ipcountry", "geoip_country_code", "geoip2_data_country_code",
+    "request_uri", "uri", "args", "server_protocol", "status", "http_referer", "http_user_agent", "host", "http_host",
+    "server_name", "http_cf_ipcountry", "geoip_country_code", "geoip2_data_country_code",
 )  # fmt: skip
 """The variables that say something of a visit; the others are read over."""
 
@@ -30,15 +30,15 @@ _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Notation:
+class NginxLogFormat:
     """How the lines of a log look: a pattern with a group for each of `names`, in their order."""
 
     pattern: str
     names: tuple[str, ...]
 
 
-def notation_of(text: str) -> Notation:
-    """A notation such as `$remote_addr [$time_local] "$request" $status`, compiled.
+def parse_nginx_log_format(text: str) -> NginxLogFormat:
+    """A description such as `$remote_addr [$time_local] "$request" $status`, compiled.
 
     Raises BadInput when time or request are not in it, or when nothing stands between two variables.
     """
@@ -48,8 +48,8 @@ def notation_of(text: str) -> Notation:
         name, literal = found[1] or found[2], text[end : found.start()]
         if before and not literal:
             raise BadInput(
-                f"--log-format has ${before} and ${name} side by side: where one ends cannot be told; "
-                "write what stands between them."
+                f"--log-format has ${before} and ${name} next to each other, so their boundary is ambiguous; "
+                "add the text between them."
             )
         shape = _SHAPES.get(name, ".*?")
         is_new = name in VARIABLES and name not in names
@@ -58,12 +58,12 @@ def notation_of(text: str) -> Notation:
         end, before = found.end(), name
     _require(names, _TIMES, "time")
     _require(names, _REQUESTS, "request")
-    # Every variable has its group, one that is not in the notation an empty one: a reader can name them all.
+    # Every variable has its group, one that the description does not name an empty one: a reader can name them all.
     absent = [name for name in VARIABLES if name not in names]
-    return Notation(f"^{pattern}{re2.escape(text[end:])}$" + "()" * len(absent), (*names, *absent))
+    return NginxLogFormat(f"^{pattern}{re2.escape(text[end:])}$" + "()" * len(absent), (*names, *absent))
 
 
 def _require(names: list[str], wanted: tuple[str, ...], what: str) -> None:
     if not set(names) & set(wanted):
         *others, last = (f"${name}" for name in wanted)
-        raise BadInput(f"--log-format names no {what}: it needs {', '.join(others)} or {last}.")
+        raise BadInput(f"--log-format has no {what}: add {', '.join(others)} or {last}.")

@@ -16,9 +16,9 @@ from msgspec import Meta
 
 from data.errors import BadInput
 
-MOST_AHEAD: Final = timedelta(days=1)
+MAX_CLOCK_SKEW: Final = timedelta(days=1)
 """A later time is no clock that goes wrong but a mistake: of the unit, or of the field."""
-LONGEST: Final = 16_384
+MAX_ROW_BYTES: Final = 16_384
 """Bytes of one row; no honest request line and headers are longer."""
 
 
@@ -27,18 +27,20 @@ class Reported(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
     time: Annotated[
         datetime | int | float | None,
-        Meta(description="when it came: RFC 3339, or seconds, milli-, micro- or nanoseconds since 1970; default: now"),
+        Meta(
+            description="of the request: RFC 3339, or seconds, milli-, micro- or nanoseconds since 1970; default: now"
+        ),
     ] = None
-    ip: Annotated[str | None, Meta(description="the client's address; it is looked at and never kept")] = None
+    ip: Annotated[str | None, Meta(description="the client's address; used to classify the visit, never stored")] = None
     method: Annotated[str | None, Meta(description="default: GET")] = None
     url: Annotated[str | None, Meta(description="absolute, or a path with or without its query")] = None
-    domain: Annotated[str | None, Meta(description="where url does not name it")] = None
+    domain: Annotated[str | None, Meta(description="host name, if url is not absolute")] = None
     path: Annotated[str | None, Meta(description="instead of url")] = None
-    status: Annotated[int | None, Meta(description="of the answer, 100 to 999; default: 200")] = None
+    status: Annotated[int | None, Meta(description="HTTP status of the response, 100 to 999; default: 200")] = None
     user_agent: Annotated[
         str | None, Meta(description="the User-Agent header as it was sent; without it the visit is a bot's")
     ] = None
-    referrer: Annotated[str | None, Meta(description="the Referer header; of it only the host is kept")] = None
+    referrer: Annotated[str | None, Meta(description="the Referer header; only its host is stored")] = None
     country: Annotated[str | None, Meta(description="ISO 3166-1 alpha-2, where your server knows it")] = None
 
 
@@ -49,7 +51,7 @@ Row = bytes | msgspec.Raw
 """One JSON object, not yet read."""
 
 
-class Sent(NamedTuple):
+class Submission(NamedTuple):
     """What one sender reports at once."""
 
     organization: str
@@ -64,7 +66,7 @@ class Target(NamedTuple):
     query: str
 
 
-class Facts(msgspec.Struct, frozen=True, gc=False):
+class ReportedVisit(msgspec.Struct, frozen=True, gc=False):
     """The facts of one request; '' stands for what is missing."""
 
     visited_at: datetime  # naive, UTC
@@ -79,7 +81,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
 
 _DECODER: Final = msgspec.json.Decoder(Reported)
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
-_PLACE: Final = re.compile(r" - at `\$\.?(.*)`$")
+_ERROR_PATH: Final = re.compile(r" - at `\$\.?(.*)`$")
 _METHOD: Final = re.compile(r"[A-Za-z]{2,20}")
 _PORT: Final = re.compile(r":\d*$")
 _COUNTRY: Final = re.compile(r"[A-Za-z]{2}")
@@ -87,7 +89,7 @@ _UNKNOWN_COUNTRIES: Final = ("", "-", "XX", "T1")
 """As content delivery networks write that they do not know."""
 
 
-def rows_of(body: bytes) -> Sequence[Row]:
+def split_rows(body: bytes) -> Sequence[Row]:
     """The objects of a JSON array, or of lines of JSON, each still to be read. Raises BadInput for neither."""
     body = body.removeprefix(codecs.BOM_UTF8)
     if body.lstrip()[:1] != b"[":
@@ -95,34 +97,34 @@ def rows_of(body: bytes) -> Sequence[Row]:
     try:
         return _ARRAY.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BadInput(f"it is no JSON array: {error}") from error
+        raise BadInput(f"the body is not a valid JSON array: {error}") from error
 
 
-def facts_of(row: Row, now: datetime) -> Facts:
+def parse_reported(row: Row, now: datetime) -> ReportedVisit:
     """The facts that one JSON object reports.
 
     Without `time` it came `now` (naive, UTC), without `method` it was a GET, without `status` it went well.
     Raises BadInput with a reason that completes "this visit was refused: …".
     """
-    if len(row) > LONGEST:
-        raise BadInput(f"it is longer than {LONGEST:,} bytes")
+    if len(row) > MAX_ROW_BYTES:
+        raise BadInput(f"the visit is longer than {MAX_ROW_BYTES:,} bytes")
     try:
-        told = _DECODER.decode(row)
+        reported = _DECODER.decode(row)
     except msgspec.ValidationError as error:
-        raise BadInput(_PLACE.sub(r": \1", str(error)).rstrip(": ")) from error
+        raise BadInput(_ERROR_PATH.sub(r": \1", str(error)).rstrip(": ")) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadInput("it is no JSON object") from error
-    if told.status is not None and not 100 <= told.status <= 999:
-        raise BadInput("status is no number from 100 to 999")
-    return Facts(
-        now if told.time is None else _time(told.time, now),
-        _ip(told.ip or ""),
-        _target(told.url or "", told.domain or "", told.path or ""),
-        _method(told.method or "GET"),
-        told.status or 200,
-        told.user_agent or "",
-        _referrer(told.referrer) if told.referrer else "",
-        _country(told.country or ""),
+        raise BadInput("the visit is not a valid JSON object") from error
+    if reported.status is not None and not 100 <= reported.status <= 999:
+        raise BadInput("status must be a number from 100 to 999")
+    return ReportedVisit(
+        now if reported.time is None else _time(reported.time, now),
+        _ip(reported.ip or ""),
+        _target(reported.url or "", reported.domain or "", reported.path or ""),
+        _method(reported.method or "GET"),
+        reported.status or 200,
+        reported.user_agent or "",
+        _referrer(reported.referrer) if reported.referrer else "",
+        _country(reported.country or ""),
     )
 
 
@@ -139,9 +141,9 @@ def _time(value: datetime | float, now: datetime) -> datetime:
         moment = value if isinstance(value, datetime) else _moment(value)
         moment = moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
     except (ValueError, OverflowError, OSError) as error:
-        raise BadInput("time is no readable time; write it like 2026-03-04T12:30:00Z") from error
-    if moment.year < 1970 or moment > now + MOST_AHEAD:
-        raise BadInput("time is before 1970 or more than a day ahead")
+        raise BadInput("time is not valid; write it like 2026-03-04T12:30:00Z") from error
+    if moment.year < 1970 or moment > now + MAX_CLOCK_SKEW:
+        raise BadInput("time must be after 1970 and at most one day in the future")
     return moment
 
 
@@ -157,7 +159,7 @@ def _ip(text: str) -> str:
     try:
         socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
     except (OSError, ValueError) as error:
-        raise BadInput("ip is no address") from error
+        raise BadInput("ip is not a valid address") from error
     return text
 
 
@@ -165,14 +167,14 @@ def _ip(text: str) -> str:
 def _target(url: str, domain: str, path: str) -> Target:
     """What was asked for, from an absolute URL, or from a domain and a path with or without its query."""
     if url and path:
-        raise BadInput("it has both url and path; send one of them")
+        raise BadInput("send either url or path, not both")
     address = _clean(url or path)
     if address[:8].lower().startswith(("http://", "https://")):
         rest = address.partition("://")[2]
-        end = min((place for mark in "/?#" if (place := rest.find(mark)) >= 0), default=len(rest))
+        end = min((index for mark in "/?#" if (index := rest.find(mark)) >= 0), default=len(rest))
         domain, address = rest[:end].rpartition("@")[2], "/" + rest[end:].removeprefix("/")
     if not address.startswith("/"):
-        raise BadInput("it has neither a url (https://…, or a path) nor a path that begins with /")
+        raise BadInput("url (https://… or a path) or a path that begins with / is required")
     path, _, query = address.partition("#")[0].partition("?")
     return Target(_PORT.sub("", _clean(domain)).lower(), path, query)
 
@@ -180,7 +182,7 @@ def _target(url: str, domain: str, path: str) -> Target:
 @lru_cache(1 << 8)
 def _method(text: str) -> str:
     if not _METHOD.fullmatch(text):
-        raise BadInput("method is no HTTP method")
+        raise BadInput("method is not a valid HTTP method")
     return text.upper()
 
 
@@ -189,5 +191,5 @@ def _country(text: str) -> str:
     if text.upper() in _UNKNOWN_COUNTRIES:
         return ""
     if not _COUNTRY.fullmatch(text):
-        raise BadInput("country is no two-letter code of ISO 3166-1")
+        raise BadInput("country must be a two-letter code of ISO 3166-1")
     return text.upper()

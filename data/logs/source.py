@@ -18,7 +18,7 @@ from data.errors import BadInput
 
 CHUNK_BYTES = 1 << 20
 BLOCK_BYTES = 16 << 20
-LONGEST_LINE = 1 << 16
+MAX_LINE_BYTES = 1 << 16
 """A longer line is no log line; it is refused, and never held whole beyond one block."""
 
 BOM: Final = b"\xef\xbb\xbf"
@@ -84,13 +84,13 @@ def blocks(path: Path, content: Content, start: int = 0) -> Iterator[Block]:
 
     Raises BadInput when the file no longer begins with the bytes that `content` identified.
     """
-    passed = Passed()
-    for block in _cut(path, content, start, passed):
-        yield passed.told(block)
-        passed.add(block.text)
+    preamble = Preamble()
+    for block in _cut(path, content, start, preamble):
+        yield preamble.annotate(block)
+        preamble.add(block.text)
 
 
-class Passed:
+class Preamble:
     """What the bytes before a block say about its lines."""
 
     def __init__(self) -> None:
@@ -102,59 +102,59 @@ class Passed:
         """Pass by the next bytes of the file."""
         text = self._rest + text
         end = text.rfind(b"\n") + 1
-        self._rest = text[end : end + LONGEST_LINE]
+        self._rest = text[end : end + MAX_LINE_BYTES]
         if not end:
             return
         if self._header is None:
             self._header = _first_line(text)
         at = text.rfind(b"\n#Fields:", 0, end) + 1
         if at or text.startswith((b"#Fields:", BOM + b"#Fields:")):
-            self._fields = _first_line(text[at : at + LONGEST_LINE])
+            self._fields = _first_line(text[at : at + MAX_LINE_BYTES])
 
-    def told(self, block: Block) -> Block:
+    def annotate(self, block: Block) -> Block:
         """A block, told what stood before it."""
         header = _first_line(block.text) if self._header is None else self._header
         return replace(block, header=header, fields=self._fields)
 
 
 def _first_line(text: bytes) -> bytes:
-    return text[:LONGEST_LINE].partition(b"\n")[0].rstrip(b"\r").removeprefix(BOM)
+    return text[:MAX_LINE_BYTES].partition(b"\n")[0].rstrip(b"\r").removeprefix(BOM)
 
 
-def _cut(path: Path, content: Content, start: int, passed: Passed) -> Iterator[Block]:
-    digest, size, line, kept, skipping = hashlib.sha256(), 0, 1, bytearray(), False
+def _cut(path: Path, content: Content, start: int, preamble: Preamble) -> Iterator[Block]:
+    digest, size, line, buffer, skipping = hashlib.sha256(), 0, 1, bytearray(), False
     for chunk in _readable(path, content.size):
         digest.update(chunk)
         old, fresh = chunk[: max(0, start - size)], chunk[max(0, start - size) :]
         if old:
-            passed.add(old)
+            preamble.add(old)
         line += old.count(b"\n")
         size += len(chunk)
         if skipping:
             newline = fresh.find(b"\n")
             fresh, skipping = (fresh[newline:], False) if newline >= 0 else (b"", True)
-        kept += fresh
-        if len(kept) >= BLOCK_BYTES:
-            cut = kept.rfind(b"\n") + 1
+        buffer += fresh
+        if len(buffer) >= BLOCK_BYTES:
+            cut = buffer.rfind(b"\n") + 1
             if cut:
-                yield Block(line, _beginning(kept, cut), size - len(kept) + cut, finished=True)
-                line += kept.count(b"\n", 0, cut)
-                del kept[:cut]
+                yield Block(line, _beginning(buffer, cut), size - len(buffer) + cut, finished=True)
+                line += buffer.count(b"\n", 0, cut)
+                del buffer[:cut]
             else:
                 skipping = True
-                del kept[LONGEST_LINE + 1 :]
+                del buffer[MAX_LINE_BYTES + 1 :]
     if digest.hexdigest() != content.sha256:
-        raise BadInput(f"{path} changed while it was read; import it again.")
-    cut = kept.rfind(b"\n") + 1
+        raise BadInput(f"{path} changed while it was being read; import it again.")
+    cut = buffer.rfind(b"\n") + 1
     if cut:
-        yield Block(line, _beginning(kept, cut), size - len(kept) + cut, finished=True)
-        line += kept.count(b"\n", 0, cut)
-    if kept[cut:]:
-        yield Block(line, bytes(kept[cut:]), size, finished=False)
+        yield Block(line, _beginning(buffer, cut), size - len(buffer) + cut, finished=True)
+        line += buffer.count(b"\n", 0, cut)
+    if buffer[cut:]:
+        yield Block(line, bytes(buffer[cut:]), size, finished=False)
 
 
-def _beginning(kept: bytearray, end: int) -> bytes:
-    with memoryview(kept) as view:  # a slice of the bytes themselves would be a second copy
+def _beginning(buffer: bytearray, end: int) -> bytes:
+    with memoryview(buffer) as view:  # a slice of the bytes themselves would be a second copy
         return bytes(view[:end])
 
 

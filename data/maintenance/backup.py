@@ -12,8 +12,8 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from data.errors import BadInput, LakeDamaged, Outdated
-from data.maintenance.verification import DATABASES, trouble_of
+from data.errors import BadInput, Conflict, LakeDamaged
+from data.maintenance.verification import DATABASES, integrity_error
 from data.store.files import move_durably
 from data.store.lake import Lake
 
@@ -29,7 +29,7 @@ Progress = Callable[[int, int], None]
 """Called with the bytes copied so far and the bytes to copy."""
 
 
-class Copied(NamedTuple):
+class BackupResult(NamedTuple):
     """What a backup holds."""
 
     files: int
@@ -45,10 +45,10 @@ class _File(NamedTuple):
     sha256: str
 
 
-def back_up(lake: Lake, folder: Path, progress: Progress | None = None) -> Copied:
+def back_up(lake: Lake, folder: Path, progress: Progress | None = None) -> BackupResult:
     """Copy the lake into a new folder, which appears when it is complete and on the disk.
 
-    Raises BadInput for a folder that cannot be it, LakeDamaged for what is not as it was written, and Outdated
+    Raises BadInput for a folder that cannot be it, LakeDamaged for what is not as it was written, and Conflict
     when visits were erased meanwhile again and again.
     """
     target = folder.resolve()
@@ -72,13 +72,13 @@ def _check(target: Path, lake: Lake) -> None:
     """Raise BadInput for a folder that no backup can be put into."""
     root = lake.root.resolve()
     if target.is_relative_to(root) or root.is_relative_to(target):
-        raise BadInput(f"{target} and the lake at {root} lie in each other; name a folder elsewhere.")
+        raise BadInput(f"{target} and the lake at {root} overlap; choose another folder.")
     if not target.parent.is_dir():
-        raise BadInput(f"there is no folder {target.parent} to make a backup in; make it, or mount its disk.")
+        raise BadInput(f"the folder {target.parent} does not exist; create it, or mount its disk.")
     if target.is_mount():
-        raise BadInput(f"a disk is mounted at {target}; name a folder on it that does not exist yet.")
+        raise BadInput(f"{target} is a mount point; choose a new folder on it.")
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise BadInput(f"{target} exists; name a folder that does not, or that is empty.")
+        raise BadInput(f"{target} already exists and is not empty; choose a new or empty folder.")
 
 
 def _partial(target: Path, owner: int | str) -> Path:
@@ -90,11 +90,11 @@ def _remove_leftovers(target: Path) -> None:
     beginning = _partial(target, "").name
     for path in target.parent.iterdir():
         owner = path.name.removeprefix(beginning)
-        if path.name.startswith(beginning) and owner.isdecimal() and not _runs(int(owner)):
+        if path.name.startswith(beginning) and owner.isdecimal() and not _is_running(int(owner)):
             shutil.rmtree(path)
 
 
-def _runs(process: int) -> bool:
+def _is_running(process: int) -> bool:
     """Whether another process of this number runs."""
     if process == os.getpid():  # in a container, who was killed had the same number
         return False
@@ -107,7 +107,7 @@ def _runs(process: int) -> bool:
     return True
 
 
-def _fill(lake: Lake, partial: Path, progress: Progress | None) -> Copied:
+def _fill(lake: Lake, partial: Path, progress: Progress | None) -> BackupResult:
     """Copy everything, and wait until it is on the disk."""
     with _Visits(lake, partial, progress).copied() as (manifest, files):
         ((pending,),) = manifest.execute("SELECT coalesce(sum(visits), 0) FROM pending")
@@ -117,12 +117,12 @@ def _fill(lake: Lake, partial: Path, progress: Progress | None) -> Copied:
         _write_database(manifest, partial / _MANIFEST)
     shutil.copymode(lake.root / _MANIFEST, partial / _MANIFEST)
     if (lake.root / _CONTROL).exists():
-        with _moment_of(lake.root / _CONTROL) as control:
+        with _snapshot(lake.root / _CONTROL) as control:
             _write_database(control, partial / _CONTROL)
     for name in _FOLDERS:
         _copy_folder(lake.root / name, partial / name)
     _sync(partial)
-    return Copied(len(files), sum(file.visits for file in files), pending, sum(file.size for file in files))
+    return BackupResult(len(files), sum(file.visits for file in files), pending, sum(file.size for file in files))
 
 
 class _Visits:
@@ -141,13 +141,13 @@ class _Visits:
         A moment of which a file is gone before it is copied is given up for a later one.
         """
         for _ in range(ATTEMPTS):
-            with _moment_of(self._lake.root / _MANIFEST) as manifest:
+            with _snapshot(self._lake.root / _MANIFEST) as manifest:
                 files = [_File(*row) for row in manifest.execute(_LIVE)]
                 if self._copy(files):
                     self._drop_all_but(files)
                     yield manifest, files
                     return
-        raise Outdated("visits were erased again and again while they were copied; start the backup again later.")
+        raise Conflict("visits were erased repeatedly during the backup; try again later.")
 
     def _copy(self, files: list[_File]) -> bool:
         """Whether every file was there to be copied. What was copied for an earlier moment need not be."""
@@ -173,9 +173,7 @@ class _Visits:
         with opened:
             sha256 = _copy_file(opened, self._partial / file.path)
         if sha256 != file.sha256:
-            raise LakeDamaged(
-                f"{source} is not what was written (its SHA-256 differs); restore it from an older backup."
-            )
+            raise LakeDamaged(f"{source} is damaged (its SHA-256 differs); restore it from an older backup.")
         return True
 
     def _drop_all_but(self, files: list[_File]) -> None:
@@ -189,7 +187,7 @@ class _Visits:
 
 
 @contextmanager
-def _moment_of(path: Path) -> Iterator[sqlite3.Connection]:
+def _snapshot(path: Path) -> Iterator[sqlite3.Connection]:
     """A copy, in memory, of one moment of a database that others write to. Raises LakeDamaged.
 
     In memory, because SQLite does not work on every disk that backups are put on.
@@ -198,17 +196,17 @@ def _moment_of(path: Path) -> Iterator[sqlite3.Connection]:
         try:
             with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=60)) as original:
                 original.backup(copy)
-            trouble = trouble_of(copy)
+            problem = integrity_error(copy)
         except sqlite3.Error as error:
             raise LakeDamaged(f"{path} cannot be copied: {error}.") from error
-        if trouble:
-            raise LakeDamaged(f"{path} {trouble}; restore the lake from an older backup.")
+        if problem:
+            raise LakeDamaged(f"{path} {problem}; restore the lake from an older backup.")
         yield copy
 
 
 def _write_database(database: sqlite3.Connection, target: Path) -> None:
     """Write a database that is in memory, for its owner to read only."""
-    with _naming(target), os.fdopen(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+    with _with_path(target), os.fdopen(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
         file.write(database.serialize())
 
 
@@ -223,7 +221,7 @@ def _copy_folder(source: Path, target: Path) -> None:
 def _copy_file(source: BinaryIO, target: Path) -> str:
     """Copy a file; the SHA-256 of its bytes."""
     digest = hashlib.sha256()
-    with _naming(target):
+    with _with_path(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("xb") as new:
             for chunk in _chunks(source):
@@ -233,12 +231,12 @@ def _copy_file(source: BinaryIO, target: Path) -> str:
 
 
 def _chunks(source: BinaryIO) -> Iterator[bytes]:
-    with _naming(source.name):
+    with _with_path(source.name):
         yield from iter(lambda: source.read(CHUNK_BYTES), b"")
 
 
 @contextmanager
-def _naming(path: Path | str) -> Iterator[None]:
+def _with_path(path: Path | str) -> Iterator[None]:
     """A failure to read or to write says where that was."""
     try:
         yield

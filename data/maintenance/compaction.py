@@ -14,21 +14,21 @@ from typing import Final
 
 import duckdb
 
-from data.errors import Outdated
+from data.errors import Conflict
 from data.maintenance.rewriting import Partition, Progress, partitions, readable, rewrite_each, rewriting_engine
 from data.sql import read_sql
 from data.store.lake import Lake
-from data.store.landing import Staged, discard, new_path, placing, write_visits
-from data.store.manifest import READERS_GRACE, Exchange, LandedFile
+from data.store.landing import Staged, discard, new_path, publisher, write_visits
+from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 
-MOST_OPEN_FILES: Final = 12
+MAX_OPEN_FILES: Final = 12
 """Files of a day that is not over, or to which visits still come; with those that land meanwhile fewer than 16."""
-ABANDONED: Final = timedelta(hours=24)
+ABANDONED_AFTER: Final = timedelta(hours=24)
 """A staged file older than this belongs to nobody who is still at work."""
 
 
 @dataclass
-class Compacted:
+class CompactionResult:
     """What a compaction did."""
 
     partitions: int = 0
@@ -41,23 +41,26 @@ class Compactor:
     """Merges the files of one lake."""
 
     def __init__(
-        self, lake: Lake, now: Callable[[], datetime] = lambda: datetime.now(UTC), patience: timedelta = timedelta(0)
+        self,
+        lake: Lake,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        quiet_period: timedelta = timedelta(0),
     ) -> None:
-        """A past day counts as past when nothing has landed in it for as long as `patience`."""
+        """A past day counts as past when nothing has landed in it for as long as `quiet_period`."""
         self._lake = lake
         self._now = now
-        self._patience = patience
+        self._quiet_period = quiet_period
         self._engine: duckdb.DuckDBPyConnection | None = None
 
-    def run(self, wait: bool = True, most: int | None = None, progress: Progress | None = None) -> Compacted:
+    def run(self, wait: bool = True, limit: int | None = None, progress: Progress | None = None) -> CompactionResult:
         """Merge what is to be merged, at most so many partitions; each changes as a whole or not at all.
 
         Without `wait`, nothing happens while somebody else rewrites. A partition with a file that is not what was
         written is left as it is; once the others are done, LakeDamaged is raised for the first one of these.
         """
-        done = Compacted()
+        done = CompactionResult()
         rewrite_each(
-            self._lake, self._work(), lambda part: self._merge(*part, done), wait=wait, most=most, progress=progress
+            self._lake, self._work(), lambda part: self._merge(*part, done), wait=wait, limit=limit, progress=progress
         )
         return done
 
@@ -76,12 +79,13 @@ class Compactor:
         dead = self._lake.manifest.deletable_files(self._now())
         for path in dead:
             (self._lake.root / path).unlink(missing_ok=True)
-        self._lake.manifest.forget(dead)
-        return len(dead) + sum(map(_deleted, [*self._orphans(unknown_visits), *self._abandoned()]))
+        self._lake.manifest.purge(dead)
+        return len(dead) + sum(map(_delete_file, [*self._orphans(unknown_visits), *self._abandoned()]))
 
     def _work(self) -> list[tuple[Partition, list[LandedFile]]]:
         """The partitions that have too many files, each with those to merge."""
-        today, latest = self._now().date(), datetime.now(UTC) - self._patience  # by the clock that files are dated by
+        today = self._now().date()
+        latest = datetime.now(UTC) - self._quiet_period  # by the clock that files are dated by
         work = []
         for organization in self._lake.manifest.organizations():
             for partition, files in partitions(self._lake, organization):
@@ -91,24 +95,20 @@ class Compactor:
                     work.append((partition, chosen))
         return work
 
-    def _merge(self, partition: Partition, files: list[LandedFile], done: Compacted) -> None:
+    def _merge(self, partition: Partition, files: list[LandedFile], done: CompactionResult) -> None:
         live = {file.path for file in self._lake.manifest.live_files(*partition, partition.day)}
         if not live.issuperset(file.path for file in files):
-            raise Outdated(f"visits of {partition.day} were erased or merged meanwhile; try again.")
+            raise Conflict(f"visits of {partition.day} were changed by another process; try again.")
         paths = readable(self._lake, *files)
         staged = [Staged(new_path(self._lake), *partition, sum(file.visits for file in files))]
         try:
             with rewriting_engine(self._lake) as engine:
                 self._engine = engine
                 engine.execute("SET threads = 1")  # queries want the other cores
-                write_visits(
-                    engine.sql(read_sql("data.maintenance", "sql/merged"), params={"files": paths}).to_arrow_reader(
-                        100_000
-                    ),
-                    staged[0].path,
-                )
-            exchange = Exchange(files, self._now() + READERS_GRACE, changes_answers=False)
-            self._lake.manifest.exchange(exchange, placing(self._lake, staged))
+                merged = engine.sql(read_sql("data.maintenance", "sql/merged_visits"), params={"files": paths})
+                write_visits(merged.to_arrow_reader(100_000), staged[0].path)
+            replacement = Replacement(files, self._now() + READERS_GRACE, changes_answers=False)
+            self._lake.manifest.replace_files(replacement, publisher(self._lake, staged))
         finally:
             self._engine = None
             discard(self._lake, staged)
@@ -123,25 +123,27 @@ class Compactor:
             there = list((self._lake.root / "cubes").glob("organization=[!_]*/month=*/*.parquet"))
             if unknown_visits:
                 there += (self._lake.root / "visits").glob("organization=[!_]*/day=*/*.parquet")
-            return [path for path in there if not self._lake.manifest.holds(str(path.relative_to(self._lake.root)))]
+            return [
+                path for path in there if not self._lake.manifest.is_registered(str(path.relative_to(self._lake.root)))
+            ]
 
     def _abandoned(self) -> list[Path]:
         """Staged files whose writer died."""
-        latest = (self._now() - ABANDONED).timestamp()
+        latest = (self._now() - ABANDONED_AFTER).timestamp()
         return [path for path in self._lake.staging.rglob("*") if path.is_file() and _changed_at(path) < latest]
 
 
 def _to_merge(files: list[LandedFile], is_past: bool) -> list[LandedFile]:
     if is_past:
         return files if len(files) > 1 else []
-    return _smallest(files) if len(files) > MOST_OPEN_FILES else []
+    return _smallest(files) if len(files) > MAX_OPEN_FILES else []
 
 
 def _smallest(files: list[LandedFile]) -> list[LandedFile]:
     """The smallest files, up to one that is larger than all of them: so a visit is written about four times a day."""
     ascending = sorted(files, key=lambda file: file.visits)
     for number, total in enumerate(accumulate(file.visits for file in ascending[:-1]), 1):
-        are_few = len(files) - number < MOST_OPEN_FILES
+        are_few = len(files) - number < MAX_OPEN_FILES
         if number > 1 and are_few and ascending[number].visits >= 1.25 * total:
             return ascending[:number]
     return ascending
@@ -155,6 +157,6 @@ def _changed_at(path: Path) -> float:
         return math.inf
 
 
-def _deleted(path: Path) -> bool:
+def _delete_file(path: Path) -> bool:
     path.unlink(missing_ok=True)
     return True

@@ -18,8 +18,8 @@ from data.maintenance.compaction import Compactor
 from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine
 from data.sql import read_sql
 from data.store.lake import Lake
-from data.store.landing import Staged, discard, new_path, placing, write_visits
-from data.store.manifest import Exchange, LandedFile
+from data.store.landing import Staged, discard, new_path, publisher, write_visits
+from data.store.manifest import LandedFile, Replacement
 from data.store.pending import flush_all
 
 GRACE: Final = timedelta(seconds=15)
@@ -32,7 +32,7 @@ Progress = Callable[[int, int], None]
 """Called with the partitions done so far and the partitions to do."""
 
 
-class StillRead(TrafficError):
+class FilesInUse(TrafficError):
     """Somebody reads what is to be deleted, and does not end."""
 
 
@@ -45,13 +45,13 @@ class Criteria(NamedTuple):
     before: date | None = None  # visits of the UTC days before it
 
     @property
-    def are_of_days(self) -> bool:
+    def selects_whole_days(self) -> bool:
         """Whether they take days as a whole, whatever their visits are."""
         return self.short_code is None and self.domain is None and self.visitor is None
 
 
 @dataclass
-class Erased:
+class ErasureResult:
     """What was erased, or in a dry run what would be."""
 
     organization: str
@@ -77,15 +77,15 @@ class Eraser:
 
     def run(
         self, organization: str, criteria: Criteria, dry_run: bool = False, progress: Progress | None = None
-    ) -> Erased:
+    ) -> ErasureResult:
         """Let visits count no longer, partition by partition; each changes as a whole or not at all.
 
-        What is left of them on the disk is for `delete` and `empty_log`, once GRACE is over. Raises LakeDamaged for
-        a file that is not what was written and would have to be read; partitions done before that stay done.
+        What is left of them on the disk is for `delete_files` and `truncate_wal`, once GRACE is over. Raises
+        LakeDamaged for a damaged file that would have to be read; partitions done before that stay done.
         """
         if not dry_run:
             self._flush()
-        erased = Erased(organization, criteria, self._now())
+        erased = ErasureResult(organization, criteria, self._now())
         days = [partition for partition, _ in partitions(self._lake, organization)]
         work = [partition for partition in days if criteria.before is None or partition.day < criteria.before]
         with rewriting_engine(self._lake) as engine:
@@ -95,84 +95,86 @@ class Eraser:
                     progress(number, len(work))
         if not dry_run:
             erased.ended_at = self._now()
-            erased.dead = self._lake.manifest.hasten(organization, criteria.before, erased.ended_at + GRACE)
+            erased.dead = self._lake.manifest.expire_now(organization, criteria.before, erased.ended_at + GRACE)
         return erased
 
     def _flush(self) -> None:
         """Give every visit that waits a file; those that a server takes meanwhile get theirs from it."""
         rows = self._lake.manifest.rows
-        with self._lake.writing():
+        with self._lake.write_lock():
             ((latest,),) = rows("SELECT max(received_at) FROM pending")
             while rows("SELECT 1 FROM pending WHERE received_at <= ? LIMIT 1", [latest]):
                 flush_all(self._lake)
 
-    def _run(self, engine: duckdb.DuckDBPyConnection, partition: Partition, dry_run: bool, erased: Erased) -> None:
+    def _run(
+        self, engine: duckdb.DuckDBPyConnection, partition: Partition, dry_run: bool, erased: ErasureResult
+    ) -> None:
         """Erase in one partition while nothing else lands in the lake."""
         files: list[LandedFile] = []
         staged: list[Staged] = []
         try:
-            with self._lake.writing(), self._lake.rewriting():
+            with self._lake.write_lock(), self._lake.rewrite_lock():
                 for file in self._lake.manifest.live_files(partition.organization, partition.day, partition.day):
-                    gone = self._gone(engine, file, erased.criteria)
-                    if gone:
+                    count = self._count_erased(engine, file, erased.criteria)
+                    if count:
                         files.append(file)
-                        erased.visits += gone
-                    if 0 < gone < file.visits and not dry_run:
-                        staged.append(Staged(new_path(self._lake), *partition, file.visits - gone, file.unfinished_of))
+                        erased.visits += count
+                    if 0 < count < file.visits and not dry_run:
+                        staged.append(Staged(new_path(self._lake), *partition, file.visits - count, file.unfinished_of))
                         self._write_remaining(engine, file, staged[-1].path)
                 if files and not dry_run:
-                    erased.after += self._exchange(files, staged)
+                    erased.after += self._replace_files(files, staged)
         finally:
             discard(self._lake, staged)
         erased.before += files
         erased.partitions += bool(files)
 
-    def _gone(self, engine: duckdb.DuckDBPyConnection, file: LandedFile, criteria: Criteria) -> int:
+    def _count_erased(self, engine: duckdb.DuckDBPyConnection, file: LandedFile, criteria: Criteria) -> int:
         """How many visits of a file are erased; a file that goes as a whole is not read, and may be damaged."""
-        if criteria.are_of_days:
+        if criteria.selects_whole_days:
             return file.visits
         wanted = {name: getattr(criteria, name) for name in ("short_code", "domain", "visitor")}
-        engine.execute(read_sql("data.maintenance", "sql/erased"), {"files": readable(self._lake, file), **wanted})
-        ((gone,),) = engine.execute("SELECT count(*) FROM erased").fetchall()
-        return int(gone)
+        engine.execute(read_sql("data.maintenance", "sql/erased_rows"), {"files": readable(self._lake, file), **wanted})
+        ((count,),) = engine.execute("SELECT count(*) FROM erased_rows").fetchall()
+        return int(count)
 
     def _write_remaining(self, engine: duckdb.DuckDBPyConnection, file: LandedFile, path: Path) -> None:
-        remaining = engine.sql(
-            read_sql("data.maintenance", "sql/remaining"), params={"files": readable(self._lake, file)}
-        )
+        params = {"files": readable(self._lake, file)}
+        remaining = engine.sql(read_sql("data.maintenance", "sql/remaining_visits"), params=params)
         write_visits(remaining.to_arrow_reader(100_000), path)
 
-    def _exchange(self, files: Sequence[LandedFile], staged: Sequence[Staged]) -> list[LandedFile]:
+    def _replace_files(self, files: Sequence[LandedFile], staged: Sequence[Staged]) -> list[LandedFile]:
         """Put staged files in the place of live ones of one partition; how they were placed."""
         self._skip_rest(files, staged)
-        placed: list[LandedFile] = []
-        place = placing(self._lake, staged)
+        published: list[LandedFile] = []
+        publish = publisher(self._lake, staged)
 
-        def placing_and_telling() -> list[LandedFile]:
-            placed.extend(place())
-            return placed
+        def publish_and_record() -> list[LandedFile]:
+            published.extend(publish())
+            return published
 
-        exchange = Exchange(files, self._now() + GRACE, changes_answers=True)
-        self._lake.manifest.exchange(exchange, placing_and_telling)
-        return placed
+        replacement = Replacement(files, self._now() + GRACE, changes_answers=True)
+        self._lake.manifest.replace_files(replacement, publish_and_record)
+        return published
 
     def _skip_rest(self, files: Sequence[LandedFile], staged: Sequence[Staged]) -> None:
         """Let a log go on after its unfinished last line whose visit goes: with the line's end it would come back."""
-        gone = {file.unfinished_of for file in files} - {file.unfinished_of for file in staged} - {None}
-        if gone:
+        skipped_batches = {file.unfinished_of for file in files} - {file.unfinished_of for file in staged} - {None}
+        if skipped_batches:
             with self._lake.manifest.transaction() as db:
-                db.executemany("UPDATE batches SET whole_bytes = bytes WHERE id = ?", [(batch,) for batch in gone])
+                rows = [(batch,) for batch in skipped_batches]
+                db.executemany("UPDATE batches SET whole_bytes = bytes WHERE id = ?", rows)
 
 
-def delete(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
+def delete_files(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
     """Delete dead files, once their grace is over, and what else in the folder may hold their visits.
 
-    These are files that no manifest knows and files staged before `ended_at`. `empty_log` does the rest.
+    These are files that no manifest knows and files staged before `ended_at`. `truncate_wal` does the rest.
     """
-    with lake.writing(), lake.rewriting():  # nobody is at work on what lies there
+    with lake.write_lock(), lake.rewrite_lock():  # nobody is at work on what lies there
         for path in dead:
             (lake.root / path).unlink(missing_ok=True)
-        lake.manifest.forget(dead)
+        lake.manifest.purge(dead)
         Compactor(lake).sweep(unknown_visits=True)
         for staged in lake.staging.rglob("*"):
             with suppress(FileNotFoundError):
@@ -180,7 +182,7 @@ def delete(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
                     staged.unlink()
 
 
-def empty_log(lake: Lake) -> bool:
+def truncate_wal(lake: Lake) -> bool:
     """Leave nothing in the manifest's write-ahead log, where visits may have waited for their file.
 
     Whether that was possible: it is not while somebody reads in the manifest. Try it again then.

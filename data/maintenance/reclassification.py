@@ -14,14 +14,14 @@ from urllib.parse import urlencode
 import duckdb
 import pyarrow as pa
 
-from data.ingest.dictionary import texts_of
+from data.ingest.dictionary import text_columns
 from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine
 from data.rules.classifier import Classifier, Request
-from data.rules.ip_verification import confirmed
+from data.rules.ip_verification import apply_verdict
 from data.sql import read_sql
 from data.store.lake import Lake
-from data.store.landing import Staged, discard, new_path, placing, write_visits
-from data.store.manifest import READERS_GRACE, Exchange, LandedFile
+from data.store.landing import Staged, discard, new_path, publisher, write_visits
+from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 from data.visits import Classification
 
 Progress = Callable[[int, int], None]
@@ -79,8 +79,8 @@ class Reclassifier:
         """Reclassify one partition while nothing else lands in the lake."""
         staged: list[Staged] = []
         try:
-            with self._lake.writing(), self._lake.rewriting():
-                files = self._stale_files(engine, partition)
+            with self._lake.write_lock(), self._lake.rewrite_lock():
+                files = self._files_with_old_rules(engine, partition)
                 for file in files:
                     visits = self._reclassified(engine, readable(self._lake, file), changes)
                     changes.rewritten += file.visits
@@ -89,12 +89,12 @@ class Reclassifier:
                         write_visits(visits, staged[-1].path)
                 changes.partitions += bool(files)
                 if staged:
-                    exchange = Exchange(files, self._now() + READERS_GRACE, changes_answers=True)
-                    self._lake.manifest.exchange(exchange, placing(self._lake, staged))
+                    replacement = Replacement(files, self._now() + READERS_GRACE, changes_answers=True)
+                    self._lake.manifest.replace_files(replacement, publisher(self._lake, staged))
         finally:
             discard(self._lake, staged)
 
-    def _stale_files(self, engine: duckdb.DuckDBPyConnection, partition: Partition) -> list[LandedFile]:
+    def _files_with_old_rules(self, engine: duckdb.DuckDBPyConnection, partition: Partition) -> list[LandedFile]:
         """The files of a partition that hold a visit of other rules."""
         files = self._lake.manifest.live_files(partition.organization, partition.day, partition.day)
         today = {"rules_version": self._classifier.rules_version}
@@ -102,49 +102,50 @@ class Reclassifier:
             file
             for file in files
             if engine.execute(
-                read_sql("data.maintenance", "sql/is_stale"), {"files": readable(self._lake, file), **today}
+                read_sql("data.maintenance", "sql/has_old_rules"), {"files": readable(self._lake, file), **today}
             ).fetchall()[0][0]
         ]
 
     def _reclassified(self, engine: duckdb.DuckDBPyConnection, files: list[str], changes: Changes) -> pa.Table:
-        engine.execute(read_sql("data.maintenance", "sql/kept"), {"files": files})
-        asked = engine.execute(read_sql("data.maintenance", "sql/asked_again")).fetchall()
-        engine.register("classified", self._classified(asked))
+        engine.execute(read_sql("data.maintenance", "sql/stored_visits"), {"files": files})
+        inputs = engine.execute(read_sql("data.maintenance", "sql/distinct_inputs")).fetchall()
+        engine.register("classified", self._classified(inputs))
         probes = {"probe_pattern": self._classifier.probe_pattern}
         for before, after, user_agent, visits in engine.execute(
-            read_sql("data.maintenance", "sql/changes"), probes
+            read_sql("data.maintenance", "sql/changed_visits"), probes
         ).fetchall():
             changes.moves[Move(before, after)][user_agent] += visits
         rules = {**probes, "rules_version": self._classifier.rules_version}
-        return engine.sql(read_sql("data.maintenance", "sql/reclassified"), params=rules).to_arrow_table()
+        return engine.sql(read_sql("data.maintenance", "sql/reclassified_visits"), params=rules).to_arrow_table()
 
-    def _classified(self, asked: list[tuple[Any, ...]]) -> pa.Table:
+    def _classified(self, inputs: list[tuple[Any, ...]]) -> pa.Table:
         """What today's rules say of every distinct request: its number, its classification and its referrer's type."""
         rows = []
-        for _, user_agent, method, referrer, referrer_type, utm_source, *before in asked:
+        for _, user_agent, method, referrer, referrer_type, utm_source, *before in inputs:
             stored = Classification(*before)
             address = self._address(referrer, referrer_type)
             query = urlencode({"utm_source": utm_source}) if utm_source else ""
             request = Request(user_agent, method, address, query)
-            says = self._classifier.classify(request)
-            if stored.detection_method == "utm" and not utm_source and says.device_type != "bot":
-                says = Classification(*stored[:7], *says[7:])  # by a word of the query that was not kept
-            rows.append((*_as_seen(stored, says), self._classifier.origin(request).referrer_type))
-        requests = pa.array([request for request, *_ in asked], pa.int64())
-        return pa.table({"request": requests, **texts_of((*Classification._fields, "referrer_type"), rows)})
+            classification = self._classifier.classify(request)
+            rests_on_query = stored.detection_method == "utm" and classification.device_type != "bot"
+            if rests_on_query and not utm_source:  # on another word of the query, which is not stored
+                classification = Classification(*stored[:7], *classification[7:])
+            rows.append((*_keep_ip_verdict(stored, classification), self._classifier.origin(request).referrer_type))
+        requests = pa.array([request for request, *_ in inputs], pa.int64())
+        return pa.table({"request": requests, **text_columns((*Classification._fields, "referrer_type"), rows)})
 
     def _address(self, host: str | None, referrer_type: str) -> str:
         """A Referer header that leads to the host again and, where a path told what the host was, to such a path."""
         if not host:
             return ""
-        path = self._classifier.places.path_of(host, referrer_type)
+        path = self._classifier.referrers.path_of(host, referrer_type)
         return f"{host}{path}" if "://" in host else f"https://{host}{path}"
 
 
-def _as_seen(before: Classification, says: Classification) -> Classification:
+def _keep_ip_verdict(stored: Classification, classification: Classification) -> Classification:
     """What today's rules say, with what an address said when the visit came."""
-    if before.detection_method != "ip_range":
-        return says
-    if before.confidence == "contradicted":
-        return before
-    return confirmed(says, True) if says.agent == before.agent else says
+    if stored.detection_method != "ip_range":
+        return classification
+    if stored.confidence == "contradicted":
+        return stored
+    return apply_verdict(classification, True) if classification.agent == stored.agent else classification

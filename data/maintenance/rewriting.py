@@ -1,4 +1,4 @@
-"""What is read and written anew, part by part: what compaction, erasure, reclassification and rollups share."""
+"""Rewriting of live files: what compaction, erasure and reclassification share."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import duckdb
 
-from data.errors import LakeDamaged, Outdated
+from data.errors import Conflict, LakeDamaged
 from data.store.lake import Lake
 from data.store.manifest import LandedFile
 
@@ -37,12 +37,12 @@ def partitions(lake: Lake, organization: str) -> Iterator[tuple[Partition, list[
 
 def readable(lake: Lake, *files: LandedFile) -> list[str]:
     """The paths by which SQL reads live files, by name: with the seed before them, they have every column of today."""
-    return [lake.seed_visits, *(lake.checked(file) for file in files)]
+    return [lake.seed_visits, *(lake.verified_path(file) for file in files)]
 
 
 @contextmanager
 def rewriting_engine(lake: Lake) -> Iterator[duckdb.DuckDBPyConnection]:
-    """An engine for visits, which hold no addresses. What it cannot read or finish becomes LakeDamaged."""
+    """An engine for visits, which hold no addresses. Raises LakeDamaged for what it cannot read or finish."""
     with closing(duckdb.connect()) as engine:
         engine.execute("SET TimeZone = 'UTC'")
         engine.execute("SET memory_limit = $memory", {"memory": MEMORY})
@@ -50,7 +50,7 @@ def rewriting_engine(lake: Lake) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
             yield engine
         except duckdb.Error as error:
-            raise LakeDamaged(f"visits cannot be read or written anew: {' '.join(str(error).split())}") from error
+            raise LakeDamaged(f"visits cannot be read or rewritten: {' '.join(str(error).split())}") from error
 
 
 def rewrite_each(
@@ -59,7 +59,7 @@ def rewrite_each(
     rewrite: Callable[[Part], None],
     *,
     wait: bool,
-    most: int | None,
+    limit: int | None,
     progress: Progress | None,
 ) -> int:
     """Rewrite one part after the other, at most so many; how many that were.
@@ -70,7 +70,7 @@ def rewrite_each(
     done, damage = 0, None
     for number, part in enumerate(parts, 1):
         try:
-            with lake.rewriting(wait) as has_lock, suppress(Outdated):  # then the next run does it
+            with lake.rewrite_lock(wait) as has_lock, suppress(Conflict):  # then the next run does it
                 if has_lock:
                     rewrite(part)
                     done += 1
@@ -78,7 +78,7 @@ def rewrite_each(
             damage = damage or error
         if progress:
             progress(number, len(parts))
-        if done == most:
+        if done == limit:
             return done
     if damage:
         raise damage

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from data.errors import LakeDamaged
 from data.store.lake import Lake
 
-MOST_FOOTERS: Final = 500
+MAX_FOOTERS: Final = 500
 """Files whose footers are read, at some 0.2 ms each; where there are more, days have to do."""
 
 _ORGANIZATIONS: Final = """
@@ -58,7 +58,7 @@ FROM files
 
 
 @dataclass
-class Holding:
+class OrganizationStatus:
     """What one organization has in a lake, or all of them have."""
 
     files: int = 0
@@ -75,12 +75,12 @@ class Holding:
 
 
 @dataclass
-class Status:
+class LakeStatus:
     """What a lake holds and how it is kept. Times are UTC."""
 
     manifest_version: int
-    organizations: dict[str, Holding]
-    total: Holding
+    organizations: dict[str, OrganizationStatus]
+    total: OrganizationStatus
     dead_files: int
     """Files that others took the place of, and that are deleted when nobody can be reading them any more."""
     dead_bytes: int
@@ -92,7 +92,7 @@ class Status:
     agents_refreshed_at: datetime | None
 
 
-def status_of(lake: Lake, now: datetime) -> Status:
+def status_of(lake: Lake, now: datetime) -> LakeStatus:
     """The status of a lake. Raises LakeDamaged when its manifest cannot be read."""
     try:
         organizations = _organizations(lake, now)
@@ -100,7 +100,7 @@ def status_of(lake: Lake, now: datetime) -> Status:
         ((dead_files, dead_bytes, oldest_check, never_checked),) = lake.manifest.rows(_FILES)
     except sqlite3.DatabaseError as error:
         raise LakeDamaged(f"the manifest of {lake.root} cannot be read ({error}); restore the lake.") from error
-    return Status(
+    return LakeStatus(
         manifest_version=version,
         organizations=organizations,
         total=_total(organizations.values()),
@@ -113,23 +113,23 @@ def status_of(lake: Lake, now: datetime) -> Status:
     )
 
 
-def _organizations(lake: Lake, now: datetime) -> dict[str, Holding]:
+def _organizations(lake: Lake, now: datetime) -> dict[str, OrganizationStatus]:
     today = now.astimezone(UTC).date().isoformat()
     found = {}
     for name, files, visits, size, first, last, open_files, unmerged, waiting, oldest in lake.manifest.rows(
         _ORGANIZATIONS, [today, today]
     ):
-        found[name] = Holding(
+        found[name] = OrganizationStatus(
             files, visits, size, _day(first), _day(last), None, None, open_files, unmerged, waiting, _time(oldest)
         )
     _add_times(lake, found)
     return found
 
 
-def _add_times(lake: Lake, holdings: dict[str, Holding]) -> None:
+def _add_times(lake: Lake, holdings: dict[str, OrganizationStatus]) -> None:
     """Find out when the first and the last visit of each came, unless too many files would have to be asked."""
     ends = lake.manifest.rows(_ENDS)
-    if len(ends) > MOST_FOOTERS:
+    if len(ends) > MAX_FOOTERS:
         return
     for name, path in ends:
         span = _span(lake.root / path)
@@ -154,9 +154,9 @@ def _span(path: Path) -> tuple[datetime, datetime] | None:
     )
 
 
-def _total(holdings: Iterable[Holding]) -> Holding:
+def _total(holdings: Iterable[OrganizationStatus]) -> OrganizationStatus:
     every = list(holdings)
-    return Holding(
+    return OrganizationStatus(
         files=sum(one.files for one in every),
         visits=sum(one.visits for one in every),
         bytes=sum(one.bytes for one in every),

@@ -16,7 +16,7 @@ from data.rules.patterns import pattern_set
 from data.rules.tables import Agent, Heuristic, NotCrawler, load
 from data.visits import CATEGORY_OF_KIND, Classification
 
-LONGEST_USER_AGENT: Final = 1024
+MAX_USER_AGENT_LENGTH: Final = 1024
 _CRAWLER_LIST: Final = "https://github.com/monperrus/crawler-user-agents"
 _KIND_OF_TAG: Final = {
     "search-engine": "search",
@@ -29,19 +29,19 @@ _KIND_OF_TAG: Final = {
 }
 _SEO = re.compile(r"\bseo\b|backlink|search engine optimi|link analysis", re.IGNORECASE)
 _ESCAPE = re.compile(r'((?:\\x[0-9a-fA-F]{2})+)|\\(["\\])')
-PERSON = Classification("human", None, None, None, None, None, None, "desktop", None, None)
+HUMAN_CLASSIFICATION = Classification("human", None, None, None, None, None, None, "desktop", None, None)
 """A person of whom no device is known yet."""
 
 
-class Sign(NamedTuple):
+class RuleMatch(NamedTuple):
     """A rule that a request meets. Of several signs the first one decides."""
 
     rule: str  # where the rule stands and what it looks for
     evidence: str  # web address of what the rule rests on; '' for a convention of this project
-    says: Classification
+    classification: Classification
 
 
-def automated(
+def bot_classification(
     kind: str,
     agent: str | None = None,
     confidence: str = "low",
@@ -56,10 +56,10 @@ def automated(
     )
 
 
-_NAMELESS = Sign("no user agent", "", automated("other"))
+_NO_USER_AGENT = RuleMatch("no user agent", "", bot_classification("other"))
 
 
-class Automata:
+class BotRules:
     """The rules about user agents, compiled once."""
 
     def __init__(self) -> None:
@@ -74,41 +74,41 @@ class Automata:
         self._heuristics = load(Heuristic, "heuristics")
         self._heuristic_set = pattern_set(row.pattern for row in self._heuristics)
 
-    def signs(self, user_agent: str) -> Iterator[Sign]:
+    def matches(self, user_agent: str) -> Iterator[RuleMatch]:
         """Every rule that a readable user agent meets, the one that decides first."""
         if not user_agent:
-            yield _NAMELESS
+            yield _NO_USER_AGENT
             return
         lower = user_agent.lower()
         if self._any_agent.Match(lower):  # one pattern, as people meet none: it learns new strings far faster
             for number in sorted(self._agent_set.Match(lower) or ()):
-                yield _agent_sign(self._agents[number])
+                yield _agent_match(self._agents[number])
         for number in sorted(self._crawler_set.Match(user_agent) or ()):
             row = self._crawlers[number]
-            yield _crawler_sign(row, user_agent, is_ours=_literal(row["pattern"]) in self._our_tokens)
+            yield _crawler_match(row, user_agent, is_ours=_literal(row["pattern"]) in self._our_tokens)
         for number in sorted(self._heuristic_set.Match(lower) or ()):
             row = self._heuristics[number]
             if row.unless is None or not _compiled(row.unless).search(lower):
-                yield _heuristic_sign(row, user_agent)
+                yield _heuristic_match(row, user_agent)
 
 
 def readable_user_agent(logged: str) -> str:
     """A user agent as it was sent: escapes of servers undone, at most 1,024 characters, '' for none."""
-    text = logged[: 4 * LONGEST_USER_AGENT]
+    text = logged[: 4 * MAX_USER_AGENT_LENGTH]
     if "\\" in text:
-        text = _ESCAPE.sub(lambda found: _bytes_as_text(found[1]) if found[1] else found[2], text)
+        text = _ESCAPE.sub(lambda found: _decode_escapes(found[1]) if found[1] else found[2], text)
     for _ in range(2):  # old CloudFront encodes twice
         if " " not in text and ("%20" in text or "%2520" in text):
             text = unquote(text, errors="replace")
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()  # lone surrogates are no text
-    text = text[:LONGEST_USER_AGENT].strip(" \t\"'")
+    text = text[:MAX_USER_AGENT_LENGTH].strip(" \t\"'")
     return "" if text == "-" else text
 
 
-def _agent_sign(row: Agent) -> Sign:
+def _agent_match(row: Agent) -> RuleMatch:
     rule = f'agents.toml: {"exactly " if row.exact else ""}"{row.token}"'
-    says = automated(
+    classification = bot_classification(
         row.agent_kind,
         row.agent,
         row.confidence,
@@ -116,10 +116,10 @@ def _agent_sign(row: Agent) -> Sign:
         operator=row.operator,
         ai_source=row.ai_source,
     )
-    return Sign(rule, row.evidence, says)
+    return RuleMatch(rule, row.evidence, classification)
 
 
-def _crawler_sign(row: dict[str, Any], user_agent: str, is_ours: bool) -> Sign:
+def _crawler_match(row: dict[str, Any], user_agent: str, is_ours: bool) -> RuleMatch:
     """What a known crawler is. One of our table that only here is met has its name within another's: it is not it."""
     kind = _kind_of(row)
     found = _compiled(row["pattern"]).search(user_agent)
@@ -129,18 +129,19 @@ def _crawler_sign(row: dict[str, Any], user_agent: str, is_ours: bool) -> Sign:
     rule = f'crawler-user-agents: "{row["pattern"]}"'
     url = row.get("url", "")
     evidence = url if url.startswith("http") else _CRAWLER_LIST
-    return Sign(rule, evidence, automated(kind, agent, "medium", method="user_agent"))
+    return RuleMatch(rule, evidence, bot_classification(kind, agent, "medium", method="user_agent"))
 
 
 def _kind_of(row: dict[str, Any]) -> str:
     """What a crawler does, by its tags. The list also tags as seo whatever it has no other word for."""
     kind = next((_KIND_OF_TAG[tag] for tag in row["tags"] if tag in _KIND_OF_TAG), "other")
-    says_so = _SEO.search(f"{row['pattern']} {row.get('description', '')}")
-    return "other" if kind == "seo" and not says_so else kind
+    is_seo = _SEO.search(f"{row['pattern']} {row.get('description', '')}")
+    return "other" if kind == "seo" and not is_seo else kind
 
 
-def _heuristic_sign(row: Heuristic, user_agent: str) -> Sign:
-    return Sign(f"heuristics.toml: {row.name}", row.evidence, automated(row.agent_kind, _first_product(user_agent)))
+def _heuristic_match(row: Heuristic, user_agent: str) -> RuleMatch:
+    classification = bot_classification(row.agent_kind, _first_product(user_agent))
+    return RuleMatch(f"heuristics.toml: {row.name}", row.evidence, classification)
 
 
 def _first_product(user_agent: str) -> str | None:
@@ -169,5 +170,5 @@ def _agent_pattern(row: Agent) -> str:
     return f"(?:^|[^a-z0-9]){token}" + ("" if row.token[-1] in "/ (-" else "(?:[^a-z0-9-]|$)")
 
 
-def _bytes_as_text(escapes: str) -> str:
+def _decode_escapes(escapes: str) -> str:
     return bytes.fromhex(escapes.replace("\\x", "")).decode("utf-8", "replace")

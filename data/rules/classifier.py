@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple, Self
 
-from data.rules.bots import PERSON, Automata, Sign, automated, readable_user_agent
-from data.rules.devices import People
-from data.rules.referrers import Campaigns, Places, campaign_of, host_and_path, referred
+from data.rules.bots import HUMAN_CLASSIFICATION, BotRules, RuleMatch, bot_classification, readable_user_agent
+from data.rules.devices import DeviceRules
+from data.rules.referrers import Campaigns, ReferrerTable, ai_referral, host_and_path, utm_values
 from data.rules.tables import Probe, Referrer, load, rules_version
 from data.visits import Classification
 
-LONGEST_REFERRER: Final = 1024
+MAX_REFERRER_LENGTH: Final = 1024
 BROWSING_METHODS: Final = ("GET", "POST")
 _BUILD: Final = re.compile(r"((?:Chrome|CriOS|Edg|EdgA|OPR)/\d+\.0)\.\d+\.\d+(?=[ ;)]|$)")
 """The build of a browser's version, as in Chrome/145.0.3967.80: few versions come in many builds."""
-_NO_SIGN = Sign("no sign of automation or of an AI product", "", PERSON)
+_NO_MATCH = RuleMatch("no sign of automation or of an AI product", "", HUMAN_CLASSIFICATION)
 
 
 class Request(NamedTuple):
@@ -32,7 +32,7 @@ class Request(NamedTuple):
     query: str
 
     @classmethod
-    def logged(cls, user_agent: str, method: str = "GET", referrer: str = "", query: str = "") -> Self:
+    def from_log(cls, user_agent: str, method: str = "GET", referrer: str = "", query: str = "") -> Self:
         """A request with its user agent as a server wrote it into a log."""
         return cls(readable_user_agent(user_agent), method, referrer, query)
 
@@ -54,81 +54,82 @@ class Classifier:
     def __init__(self) -> None:
         self.rules_version = rules_version()
         self.probe_pattern = "(?i)" + "|".join(f"(?:{row.path})" for row in load(Probe, "probes"))
-        self.places = Places(load(Referrer, "referrers"))
-        self._automata = Automata()
-        self._campaigns = Campaigns(self.places)
-        self._people = People()
-        self._place = lru_cache(1 << 14)(self._place_uncached)
-        self._agent = lru_cache(1 << 16)(self._agent_uncached)
-        self._alike = lru_cache(1 << 14)(self._told)
-        self._arrival = lru_cache(1 << 14)(self._arrival_uncached)
+        self.referrers = ReferrerTable(load(Referrer, "referrers"))
+        self._bot_rules = BotRules()
+        self._campaigns = Campaigns(self.referrers)
+        self._device_rules = DeviceRules()
+        self._find_referrer = lru_cache(1 << 14)(self._find_referrer_uncached)
+        self._classify_user_agent = lru_cache(1 << 16)(self._classify_user_agent_uncached)
+        self._classify_any_build = lru_cache(1 << 14)(self._apply_rules)
+        self._classify_referral = lru_cache(1 << 14)(self._classify_referral_uncached)
         self._origin = lru_cache(1 << 14)(self._origin_uncached)
 
     def classify(self, request: Request) -> Classification:
         """Who made the request, how sure that is and why. Raises nothing for a request that was logged."""
-        return together(self.agent(request.user_agent), self.arrival(request))
+        return merge(self.classify_user_agent(request.user_agent), self.classify_referral(request))
 
-    def agent(self, user_agent: str) -> Classification:
+    def classify_user_agent(self, user_agent: str) -> Classification:
         """What a readable user agent tells by itself: an automaton, or a person with a device."""
-        return self._agent(user_agent)
+        return self._classify_user_agent(user_agent)
 
-    def arrival(self, request: Request) -> Classification:
+    def classify_referral(self, request: Request) -> Classification:
         """Who comes like that if the user agent is a person's, whose device is not known here."""
-        return self._arrival(request.method, request.referrer, request.query)
+        return self._classify_referral(request.method, request.referrer, request.query)
 
     def origin(self, request: Request) -> Origin:
         """The referrer's host with its type, and the campaign's words, of one request."""
         return self._origin(request.referrer, request.query)
 
-    def signs(self, request: Request) -> Iterator[Sign]:
+    def matches(self, request: Request) -> Iterator[RuleMatch]:
         """Every rule that the request meets; the first one decides what `classify` says."""
-        yield from self._automata.signs(request.user_agent)
-        yield from self._signs_of_people(request.method, request.referrer, request.query)
+        yield from self._bot_rules.matches(request.user_agent)
+        yield from self._referral_matches(request.method, request.referrer, request.query)
 
-    def _agent_uncached(self, user_agent: str) -> Classification:
+    def _classify_user_agent_uncached(self, user_agent: str) -> Classification:
         """What its rules tell: of people's browsers once for all builds, as no rule looks at these."""
-        says = self._alike(_BUILD.sub(r"\1.0.0", user_agent))
-        return self._told(user_agent) if says.device_type == "bot" else says
+        classification = self._classify_any_build(_BUILD.sub(r"\1.0.0", user_agent))
+        return self._apply_rules(user_agent) if classification.device_type == "bot" else classification
 
-    def _told(self, user_agent: str) -> Classification:
-        sign = next(self._automata.signs(user_agent), None)
-        return sign.says if sign else Classification(*PERSON[:7], *self._people.person(user_agent))
+    def _apply_rules(self, user_agent: str) -> Classification:
+        match = next(self._bot_rules.matches(user_agent), None)
+        if match:
+            return match.classification
+        return Classification(*HUMAN_CLASSIFICATION[:7], *self._device_rules.device_info(user_agent))
 
-    def _arrival_uncached(self, method: str, referrer: str, query: str) -> Classification:
-        return next(self._signs_of_people(method, referrer, query)).says
+    def _classify_referral_uncached(self, method: str, referrer: str, query: str) -> Classification:
+        return next(self._referral_matches(method, referrer, query)).classification
 
     def _origin_uncached(self, referrer: str, query: str) -> Origin:
-        host, row = self._place(referrer[:LONGEST_REFERRER])
+        host, row = self._find_referrer(referrer[:MAX_REFERRER_LENGTH])
         referrer_type = "direct" if host is None else row.referrer_type if row else "other"
-        return Origin(host, referrer_type, campaign_of(query))
+        return Origin(host, referrer_type, utm_values(query))
 
-    def _signs_of_people(self, method: str, referrer: str, query: str) -> Iterator[Sign]:
+    def _referral_matches(self, method: str, referrer: str, query: str) -> Iterator[RuleMatch]:
         if method not in BROWSING_METHODS:
-            yield Sign(f"the method {method!r}, by which no browser opens a page", "", automated("other"))
-        yield from self._signs_of_referral(referrer, query)
-        yield _NO_SIGN
+            yield RuleMatch(f"the method {method!r}, by which no browser opens a page", "", bot_classification("other"))
+        yield from self._ai_referral_matches(referrer, query)
+        yield _NO_MATCH
 
-    def _signs_of_referral(self, from_address: str, query: str) -> Iterator[Sign]:
+    def _ai_referral_matches(self, referrer_header: str, query: str) -> Iterator[RuleMatch]:
         """The AI product that sent a person, by campaign or referrer. Both together are surer than each."""
-        campaign = self._campaigns.sign(query)
-        _, row = self._place(from_address[:LONGEST_REFERRER])
+        campaign = self._campaigns.match(query)
+        _, row = self._find_referrer(referrer_header[:MAX_REFERRER_LENGTH])
         referrer = None
         if row and row.referrer_type == "ai":
-            says = referred(row.ai_source, row.confidence, "referrer")
-            referrer = Sign(f'referrers.toml: "{row.host}"', row.evidence, says)
+            classification = ai_referral(row.ai_source, row.confidence, "referrer")
+            referrer = RuleMatch(f'referrers.toml: "{row.host}"', row.evidence, classification)
         if campaign and referrer:
-            yield campaign._replace(
-                rule=f"{campaign.rule} and {referrer.rule}", says=campaign.says._replace(confidence="high")
-            )
-        yield from (sign for sign in (campaign, referrer) if sign)
+            surer = campaign.classification._replace(confidence="high")
+            yield campaign._replace(rule=f"{campaign.rule} and {referrer.rule}", classification=surer)
+        yield from (match for match in (campaign, referrer) if match)
 
-    def _place_uncached(self, referrer: str) -> tuple[str | None, Referrer | None]:
+    def _find_referrer_uncached(self, referrer: str) -> tuple[str | None, Referrer | None]:
         address = host_and_path(referrer)
-        return (address[0], self.places.find(*address)) if address else (None, None)
+        return (address[0], self.referrers.find(*address)) if address else (None, None)
 
 
-def together(agent: Classification, arrived: Classification) -> Classification:
+def merge(by_user_agent: Classification, by_referral: Classification) -> Classification:
     """What a user agent and the way it came tell together: an automaton by either, or who came, with the device."""
-    if agent.device_type == "bot":
-        return agent
-    return arrived if arrived.device_type == "bot" else Classification(*arrived[:7], *agent[7:])
+    if by_user_agent.device_type == "bot":
+        return by_user_agent
+    return by_referral if by_referral.device_type == "bot" else Classification(*by_referral[:7], *by_user_agent[7:])

@@ -10,11 +10,11 @@ from ua_parser.loaders import load_lazy_builtins
 from data.rules.patterns import pattern_set
 from data.rules.tables import Device, load
 
-_NO_SIGNS: Final = re.compile("tablet pc|coolpad|padfone|phonepad|tech[ _]?pad|klipad|gpad_|dtv|letv")
+_FALSE_MATCHES: Final = re.compile("tablet pc|coolpad|padfone|phonepad|tech[ _]?pad|klipad|gpad_|dtv|letv")
 """Words that hold a sign of a device and are none: a laptop with a pen, names of phones and of makers."""
 
 
-class Person(NamedTuple):
+class DeviceInfo(NamedTuple):
     """What a person uses."""
 
     device_type: str
@@ -22,7 +22,7 @@ class Person(NamedTuple):
     browser: str | None
 
 
-class People:
+class DeviceRules:
     """The rules about devices and those of ua-parser, compiled once."""
 
     def __init__(self) -> None:
@@ -32,10 +32,10 @@ class People:
         self._devices: list[Device] = load(Device, "devices")
         self._device_set = pattern_set(row.pattern for row in self._devices)
 
-    def person(self, user_agent: str) -> Person:
+    def device_info(self, user_agent: str) -> DeviceInfo:
         """The device, operating system and browser of a person's readable user agent."""
         parsed = self._parse(user_agent, Domain.USER_AGENT | Domain.OS)
-        return Person(
+        return DeviceInfo(
             self.device_type(user_agent),
             parsed.os.family if parsed.os else None,
             parsed.user_agent.family if parsed.user_agent else None,
@@ -43,7 +43,7 @@ class People:
 
     def device_type(self, user_agent: str) -> str:
         """desktop, mobile or tablet. Televisions, consoles and cars are desktops."""
-        text = _NO_SIGNS.sub("", user_agent.lower())
+        text = _FALSE_MATCHES.sub("", user_agent.lower())
         numbers: list[int] = self._device_set.Match(text) or []
         for number in sorted(numbers):
             row = self._devices[number]

@@ -9,33 +9,33 @@ from typing import Final
 import maxminddb
 
 from data.errors import BadInput
-from data.rules.ip_lists import address_of
+from data.rules.ip_lists import parse_address
 
-_DAMAGES: Final = (
+_DAMAGE_ERRORS: Final = (
     ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError, struct.error,
     maxminddb.InvalidDatabaseError,
 )  # fmt: skip
 """What the reader raises over a damaged file."""
 
 
-class Countries:
-    """An open database of addresses, of MaxMind, DB-IP or IPinfo."""
+class CountryDatabase:
+    """An open database of MaxMind, DB-IP or IPinfo that gives the country of an IP address."""
 
     def __init__(self, path: Path) -> None:
-        """Open a database. Raises BadInput when it is none."""
+        """Open the database file at `path`. Raises BadInput when it is missing or not in MaxMind's format."""
         try:
             # the reader in C would be faster, but a damaged file makes release 3.2.0 of it end the process
             self._reader = maxminddb.open_database(path, maxminddb.MODE_MMAP)
-        except (OSError, *_DAMAGES) as error:
-            raise BadInput(f"{path} is no database of countries in MaxMind's format: {error}") from error
-        self.of = lru_cache(1 << 16)(self._of_uncached)
+        except (OSError, *_DAMAGE_ERRORS) as error:
+            raise BadInput(f"{path} is not a valid country database in MaxMind's format: {error}") from error
+        self.lookup = lru_cache(1 << 16)(self._lookup_uncached)
 
-    def _of_uncached(self, text: str) -> str | None:
+    def _lookup_uncached(self, text: str) -> str | None:
         """The ISO 3166-1 alpha-2 code of an address's country; None when it is not known."""
-        address = address_of(text)
+        address = parse_address(text)
         try:
             return _code_in(self._reader.get(address)) if address else None
-        except _DAMAGES:
+        except _DAMAGE_ERRORS:
             return None  # never a reason to fail
 
 

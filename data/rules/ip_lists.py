@@ -20,11 +20,11 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 FETCH_SECONDS: Final = 20
-MOST_BYTES: Final = 4 << 20
-MOST_NETWORKS: Final = 50_000
-_WIDEST: Final = {4: 8, 6: 19}
+MAX_LIST_BYTES: Final = 4 << 20
+MAX_NETWORKS: Final = 50_000
+_MIN_PREFIX_LENGTHS: Final = {4: 8, 6: 19}
 """No operator has more than one such network; a list that claims it would believe everybody."""
-_IN_TEXT: Final = re.compile(
+_NETWORK_IN_TEXT: Final = re.compile(
     r"(?<![\w.:/-])(?:\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?|[0-9a-f:]*::?[0-9a-f:]*/\d{1,3})(?![\w/-]|\.\w)",
     re.IGNORECASE,
 )
@@ -38,8 +38,8 @@ class Snapshot(NamedTuple):
     networks: list[Network]
 
 
-def address_of(text: str) -> Address | None:
-    """The address that a text is, an IPv4 address within IPv6 as itself; None for what is no address."""
+def parse_address(text: str) -> Address | None:
+    """Parse an IP address; an IPv4 address written as IPv6 (::ffff:1.2.3.4) becomes IPv4. None when it is invalid."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
@@ -47,51 +47,51 @@ def address_of(text: str) -> Address | None:
     return getattr(address, "ipv4_mapped", None) or address
 
 
-def networks_in(body: bytes, form: str) -> list[Network]:
-    """The networks that a published list holds. Raises BadInput for what is no such list.
+def parse_networks(body: bytes, form: str) -> list[Network]:
+    """Parse a published list. Raises BadInput when it is malformed, empty, too large or claims a network too large.
 
     Forms: "prefixes", JSON as Google and most others write it; "json:<key>", JSON with texts under a key;
     "geofeed", RFC 8805; "text", any text with networks in it.
     """
-    if len(body) > MOST_BYTES:
-        raise BadInput(f"it is larger than {MOST_BYTES >> 20} MiB")
+    if len(body) > MAX_LIST_BYTES:
+        raise BadInput(f"the list is larger than {MAX_LIST_BYTES >> 20} MiB")
     try:
         entries = _entries(body.decode("utf-8-sig"), form)
         networks = [_network_of(entry) for entry in dict.fromkeys(entries)]
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise BadInput(f"it is not in the form {form!r}: {str(error)[:200]}") from error
+        raise BadInput(f"the list is not in the {form!r} format: {str(error)[:200]}") from error
     if form == "text":  # its examples may name private networks
         networks = [network for network in networks if network.is_global]
-    if not 0 < len(networks) <= MOST_NETWORKS:
-        raise BadInput(f"it holds {len(networks):,} networks")
+    if not 0 < len(networks) <= MAX_NETWORKS:
+        raise BadInput(f"the list contains {len(networks):,} networks; it must contain 1 to {MAX_NETWORKS:,}")
     for network in networks:
-        if network.prefixlen < _WIDEST[network.version] or not network.is_global:
-            raise BadInput(f"it claims the network {network}, which no operator has")
+        if network.prefixlen < _MIN_PREFIX_LENGTHS[network.version] or not network.is_global:
+            raise BadInput(f"the list contains {network}, which is too large or not public")
     return networks
 
 
 def download(row: IpList) -> bytes:
-    """What stands at a list's address. Raises BadInput when nothing can be had from there."""
+    """Download a list from its URL. Raises BadInput when that fails or the response is incomplete."""
     try:
         request = urllib.request.Request(row.url, headers={"User-Agent": "traffic-analytics"})  # noqa: S310  # our table
         with urllib.request.urlopen(request, timeout=FETCH_SECONDS) as response:  # noqa: S310
-            body: bytes = response.read(MOST_BYTES + 1)
-            is_cut = len(body) <= MOST_BYTES and response.length  # what was announced and did not come
+            body: bytes = response.read(MAX_LIST_BYTES + 1)
+            is_incomplete = len(body) <= MAX_LIST_BYTES and response.length  # what was announced and did not come
     except (OSError, HTTPException, ValueError) as error:
         raise BadInput(f"{row.url} cannot be fetched: {getattr(error, 'reason', None) or error}") from error
-    if is_cut:
-        raise BadInput(f"{row.url} cannot be fetched: it was cut short")
+    if is_incomplete:
+        raise BadInput(f"{row.url} cannot be fetched: the response was incomplete")
     return body
 
 
-def from_folder(folder: Path) -> Callable[[IpList], bytes]:
-    """Reads a list from a file of its name, with whatever suffix, where somebody has put it."""
+def folder_fetcher(folder: Path) -> Callable[[IpList], bytes]:
+    """A replacement for `download` that reads `<folder>/<name of the list>.*`, for hosts without internet access."""
 
     def read(row: IpList) -> bytes:
         try:
             return next(iter(sorted(folder.glob(f"{row.name}.*")))).read_bytes()
         except StopIteration:
-            raise BadInput(f"there is no {row.name}.* in {folder}") from None
+            raise BadInput(f"{folder} has no file {row.name}.*") from None
         except OSError as error:
             raise BadInput(f"{error.filename} cannot be read: {error.strerror}") from error
 
@@ -107,7 +107,7 @@ def _entries(text: str, form: str) -> list[str]:
     if form == "geofeed":
         lines = (line.partition("#")[0].strip() for line in text.splitlines())
         return [line.partition(",")[0].strip() for line in lines if line]
-    return _IN_TEXT.findall(text)
+    return _NETWORK_IN_TEXT.findall(text)
 
 
 def _prefixes_of(entry: dict[str, str]) -> list[str]:
@@ -119,7 +119,7 @@ def _prefixes_of(entry: dict[str, str]) -> list[str]:
 
 def _network_of(entry: object) -> Network:
     if not isinstance(entry, str):
-        raise TypeError(f"{entry!r} is no network")
+        raise TypeError(f"{entry!r} is not a network")
     return ipaddress.ip_network(entry, strict=False)
 
 

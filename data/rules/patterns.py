@@ -12,7 +12,7 @@ def check_short_code_pattern(pattern: str) -> str:
     try:
         groups = re2.compile(pattern).groups
     except re2.error as error:
-        raise BadInput(f"{pattern!r} is no pattern (RE2 syntax): {error}.") from error
+        raise BadInput(f"{pattern!r} is not a valid RE2 pattern: {error}.") from error
     if groups != 1:
         raise BadInput(f"{pattern!r} must capture the short code in exactly one (group).")
     return pattern

@@ -29,7 +29,7 @@ _ALLOWED: Final[dict[str, Collection[str]]] = {
 }
 _RULE_TABLES: Final = ("agents", "notcrawlers", "heuristics", "devices", "referrers", "campaigns", "probes")
 _RULE_PACKAGES: Final = ("crawler-user-agents", "ua-parser-builtins")
-_WAY_TO_VERIFY: Final = re.compile(r"(ip|dns|signature):[a-z0-9.-]+")
+_VERIFICATION_METHOD: Final = re.compile(r"(ip|dns|signature):[a-z0-9.-]+")
 
 
 @dataclass(frozen=True)
@@ -174,36 +174,36 @@ def _bytes_of(name: str) -> bytes:
     return resources.files("data.rules").joinpath(f"{name}.toml").read_bytes()
 
 
-def _checked(row_type: type[Row], place: str, row: dict[str, object]) -> Row:
+def _checked(row_type: type[Row], location: str, row: dict[str, object]) -> Row:
     declared = {field.name: field for field in fields(row_type)}  # type: ignore[arg-type]  # always a dataclass
     for name in row.keys() - declared.keys():
-        raise ValueError(f"{place}: there is no field {name!r}")
+        raise ValueError(f"{location}: unknown field {name!r}")
     for name, field in declared.items():
         if name not in row:
             if field.default is MISSING:
-                raise ValueError(f"{place}: field {name!r} is missing")
+                raise ValueError(f"{location}: field {name!r} is missing")
         elif not _fits(field.type, row[name]):
-            raise ValueError(f"{place}: field {name!r} cannot be {row[name]!r}")
+            raise ValueError(f"{location}: field {name!r} has an invalid value: {row[name]!r}")
         elif name in _ALLOWED and row[name] not in _ALLOWED[name]:
-            raise ValueError(f"{place}: field {name!r} is {row[name]!r}, not one of {', '.join(_ALLOWED[name])}")
+            raise ValueError(f"{location}: field {name!r} is {row[name]!r}, not one of {', '.join(_ALLOWED[name])}")
         elif name in _CHECKS:
             try:
                 _CHECKS[name](str(row[name]))
             except ValueError as error:
-                raise ValueError(f"{place}: field {name!r} {error}") from error
+                raise ValueError(f"{location}: field {name!r} {error}") from error
     return row_type(**{name: tuple(value) if isinstance(value, list) else value for name, value in row.items()})
 
 
 def _check_evidence(text: str) -> None:
     if not text.startswith(("https://", "http://")):
-        raise ValueError("is no web address")
+        raise ValueError("must be a web address that begins with https:// or http://")
 
 
 def _check_pattern(text: str) -> None:
     try:
         re2.compile(text)
     except re2.error as error:
-        raise ValueError(f"is no pattern (RE2): {error}") from error
+        raise ValueError(f"is not a valid RE2 pattern: {error}") from error
 
 
 def _check_format(text: str) -> None:
@@ -215,7 +215,7 @@ def _check_network(text: str) -> None:
     try:
         ipaddress.ip_network(text)
     except ValueError as error:
-        raise ValueError(f"is no network: {error}") from error
+        raise ValueError(f"is not a valid network: {error}") from error
 
 
 _CHECKS: Final[dict[str, Callable[[str], None]]] = {
@@ -235,5 +235,5 @@ def _fits(declared: object, value: object) -> bool:
     if declared is bool:
         return isinstance(value, bool)
     if declared == tuple[str, ...]:
-        return isinstance(value, list) and all(_WAY_TO_VERIFY.fullmatch(str(way)) for way in value)
+        return isinstance(value, list) and all(_VERIFICATION_METHOD.fullmatch(str(method)) for method in value)
     return isinstance(value, str) and value != ""

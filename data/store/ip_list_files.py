@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from data.errors import BadInput, LakeDamaged
-from data.rules.ip_lists import Snapshot, networks_in
+from data.rules.ip_lists import Snapshot, parse_networks
 from data.rules.tables import IpList
 from data.store.files import write_bytes_durably
 from data.store.lake import Lake
 
 
-class Refreshed(NamedTuple):
+class RefreshResult(NamedTuple):
     """What became of one list: its new snapshot, or why there is none."""
 
     row: IpList
     snapshot: Snapshot | None
-    trouble: str
+    error: str
 
 
 def snapshots(lake: Lake) -> dict[str, Snapshot]:
@@ -30,32 +30,34 @@ def snapshots(lake: Lake) -> dict[str, Snapshot]:
     return {path.stem: _read(path) for path in sorted(lake.ip_lists.glob("*.json"))}
 
 
-def refresh(lake: Lake, rows: Iterable[IpList], fetch: Callable[[IpList], bytes], now: datetime) -> Iterable[Refreshed]:
+def refresh(
+    lake: Lake, rows: Iterable[IpList], fetch: Callable[[IpList], bytes], now: datetime
+) -> Iterable[RefreshResult]:
     """Fetch each list into the lake, telling of one after the other. A list that fails keeps its old snapshot."""
     for row in rows:
         try:
-            snapshot = Snapshot(row.name, now, networks_in(fetch(row), row.format))
+            snapshot = Snapshot(row.name, now, parse_networks(fetch(row), row.format))
         except BadInput as error:
-            yield Refreshed(row, None, str(error))
+            yield RefreshResult(row, None, str(error))
         else:
             _write(lake, row, snapshot)
-            yield Refreshed(row, snapshot, "")
+            yield RefreshResult(row, snapshot, "")
 
 
 def _read(path: Path) -> Snapshot:
     try:
-        kept = json.loads(path.read_bytes())
-        networks = [ipaddress.ip_network(network) for network in kept["networks"]]
-        return Snapshot(path.stem, datetime.fromisoformat(kept["fetched_at"]), networks)
+        saved = json.loads(path.read_bytes())
+        networks = [ipaddress.ip_network(network) for network in saved["networks"]]
+        return Snapshot(path.stem, datetime.fromisoformat(saved["fetched_at"]), networks)
     except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
         raise LakeDamaged(f"{path} cannot be read; delete it, or run `traffic agents refresh`.") from error
 
 
 def _write(lake: Lake, row: IpList, snapshot: Snapshot) -> None:
-    kept = {
+    saved = {
         "url": row.url,
         "fetched_at": snapshot.fetched_at.astimezone(UTC).isoformat(timespec="seconds"),
         "networks": [str(network) for network in snapshot.networks],
     }
     target = lake.ip_lists / f"{row.name}.json"
-    write_bytes_durably(json.dumps(kept, indent=1).encode(), lake.staging / f"{row.name}-{id(snapshot)}.json", target)
+    write_bytes_durably(json.dumps(saved, indent=1).encode(), lake.staging / f"{row.name}-{id(snapshot)}.json", target)

@@ -30,7 +30,7 @@ LINKS: Final = pa.schema(
 """The columns of one organization's links.parquet."""
 
 
-_MEANINGFUL: Final = "*?[]{}="
+_PATH_WILDCARDS: Final = "*?[]{}="
 """DuckDB takes a path with these for a pattern, or for partitions."""
 
 
@@ -43,9 +43,9 @@ class Lake:
     def __init__(self, root: Path, create: bool = False) -> None:
         """Open the lake at `root`, or make one there. Raises BadInput when there is none and `create` is off."""
         self.root = root.absolute()
-        if any(character in str(self.root) for character in _MEANINGFUL):
+        if any(character in str(self.root) for character in _PATH_WILDCARDS):
             raise BadInput(
-                f"the lake cannot lie at {self.root}: its path may not contain any of {' '.join(_MEANINGFUL)}"
+                f"the lake cannot lie at {self.root}: its path may not contain any of {' '.join(_PATH_WILDCARDS)}"
             )
         if not create and not (self.root / "manifest.sqlite").exists():
             raise BadInput(f"there is no lake at {root}; import a log first, or name another with TRAFFIC_LAKE.")
@@ -67,7 +67,7 @@ class Lake:
         self.manifest = Manifest(self.root / "manifest.sqlite")
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
+    def write_lock(self) -> Iterator[None]:
         """Wait for other processes that land logs, and keep them waiting.
 
         What is inside sees everything they landed: two imports of one growing log come one after the other.
@@ -76,7 +76,7 @@ class Lake:
             yield
 
     @contextmanager
-    def rewriting(self, wait: bool = True) -> Iterator[bool]:
+    def rewrite_lock(self, wait: bool = True) -> Iterator[bool]:
         """Whether this process alone replaces live files now; without `wait` it may not come to that.
 
         Who needs both asks for `writing` first.
@@ -113,7 +113,7 @@ class Lake:
 
         A file whose size, time of change or inode is not what the manifest says is hashed before it is used.
         """
-        return [self.seed_visits, *(self.checked(file) for file in self.live_files(organization, start, end))]
+        return [self.seed_visits, *(self.verified_path(file) for file in self.live_files(organization, start, end))]
 
     def live_files(self, organization: str, start: date, end: date) -> list[LandedFile]:
         """The live files of one organization and range of days, not yet looked at."""
@@ -127,7 +127,7 @@ class Lake:
         path = self.links(organization)
         return [self.seed_links, str(path)] if path.exists() else [self.seed_links]
 
-    def checked(self, file: LandedFile) -> str:
+    def verified_path(self, file: LandedFile) -> str:
         """Where a live file lies, after a look at whether it is what was written. Raises LakeDamaged.
 
         What a newer version of this program wrote is refused by NewerVersion.

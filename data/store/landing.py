@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 
 from data.store.files import move_durably, sha256_of, versioned, write_parquet
 from data.store.lake import Lake
-from data.store.manifest import Batch, LandedFile, Place
+from data.store.manifest import Batch, LandedFile, Publisher
 from data.visits import COLUMNS, SCHEMA_VERSION, VISITS
 
 _STATISTICS: Final = tuple(column.name for column in COLUMNS if column.has_statistics)
-MOVERS: Final = 8
+MAX_PARALLEL_MOVES: Final = 8
 """Files that are moved at once: each of them only waits for the disk."""
 
 
@@ -58,20 +58,20 @@ class Landing:
             list(pool.map(write_visits, parts, [staged.path for staged in new]))
         self.visits += len(visits)
 
-    def placing(self) -> Place:
+    def publisher(self) -> Publisher:
         """Hash what is staged; what is returned moves it to where it will be read."""
-        return placing(self._lake, self._staged)
+        return publisher(self._lake, self._staged)
 
     def commit(self, batch: Batch, continues: Batch | None) -> None:
         """Make everything staged visible at once, as a batch of the number `self.batch`."""
-        self._lake.manifest.commit(replace(batch, id=self.batch), continues, self.placing())
+        self._lake.manifest.commit(replace(batch, id=self.batch), continues, self.publisher())
 
     def advance(self, batch: Batch) -> None:
         """Make everything staged visible at once, while the batch of `self.batch` comes to stand for more of its log.
 
         Whoever means a batch that landed before sets `self.batch` to its number first.
         """
-        self._lake.manifest.advance(replace(batch, id=self.batch), self.placing())
+        self._lake.manifest.advance(replace(batch, id=self.batch), self.publisher())
 
     def discard(self) -> None:
         """Remove what was staged and did not come to count."""
@@ -89,7 +89,7 @@ def write_visits(visits: pa.Table | pa.RecordBatchReader, path: Path) -> None:
     Columns are taken by name; one that was not given, as visits of an earlier schema version have it not, is null.
     """
     parts = [visits] if isinstance(visits, pa.Table) else map(_table_of, visits)
-    schema = pa.schema([_as_given(field, visits.schema) for field in VISITS])
+    schema = pa.schema([_keep_dictionary(field, visits.schema) for field in VISITS])
     write_parquet(
         (_with_columns(part, schema) for part in parts),
         schema,
@@ -99,7 +99,7 @@ def write_visits(visits: pa.Table | pa.RecordBatchReader, path: Path) -> None:
     )
 
 
-def _as_given(field: pa.Field, given: pa.Schema) -> pa.Field:
+def _keep_dictionary(field: pa.Field, given: pa.Schema) -> pa.Field:
     """A field of VISITS; if its values are given as a dictionary they stay one, for that is written faster."""
     kind = given.field(field.name).type if field.name in given.names else field.type
     is_numbered = pa.types.is_dictionary(kind) and kind.value_type == field.type
@@ -116,15 +116,15 @@ def _table_of(batch: pa.RecordBatch) -> pa.Table:
     return pa.Table.from_batches([batch])
 
 
-def placing(lake: Lake, staged: Sequence[Staged]) -> Place:
+def publisher(lake: Lake, staged: Sequence[Staged]) -> Publisher:
     """Hash staged files; what is returned moves them to where they will be read, inside the manifest's transaction."""
     hashes = [sha256_of(file.path) for file in staged]
-    return lambda: _all_placed(lake, staged, hashes)
+    return lambda: _publish_all(lake, staged, hashes)
 
 
-def _all_placed(lake: Lake, staged: Sequence[Staged], hashes: Sequence[str]) -> list[LandedFile]:
-    with ThreadPoolExecutor(MOVERS) as pool:  # waits for the disk are shared
-        return list(pool.map(_placed, [lake] * len(staged), staged, hashes))
+def _publish_all(lake: Lake, staged: Sequence[Staged], hashes: Sequence[str]) -> list[LandedFile]:
+    with ThreadPoolExecutor(MAX_PARALLEL_MOVES) as pool:  # waits for the disk are shared
+        return list(pool.map(_publish, [lake] * len(staged), staged, hashes))
 
 
 def discard(lake: Lake, staged: Sequence[Staged]) -> None:
@@ -132,7 +132,7 @@ def discard(lake: Lake, staged: Sequence[Staged]) -> None:
     for file in staged:
         file.path.unlink(missing_ok=True)
         name = _name(file)
-        if not lake.manifest.holds(name):
+        if not lake.manifest.is_registered(name):
             (lake.root / name).unlink(missing_ok=True)
 
 
@@ -140,7 +140,7 @@ def _name(staged: Staged) -> str:
     return f"visits/organization={staged.organization}/day={staged.day}/{staged.path.name}"
 
 
-def _placed(lake: Lake, staged: Staged, sha256: str) -> LandedFile:
+def _publish(lake: Lake, staged: Staged, sha256: str) -> LandedFile:
     name = _name(staged)
     move_durably(staged.path, lake.root / name)
     stat = (lake.root / name).stat()

@@ -57,7 +57,7 @@ def links_of(lake: Lake, organization: str) -> list[Link]:
     return [Link(**row) for row in rows]
 
 
-class Targets:
+class LinkIndex:
     """Finds the short code of a target URL. What it read of a file is kept until the file changes."""
 
     def __init__(self, lake: Lake) -> None:
@@ -71,15 +71,15 @@ class Targets:
         except OSError:
             return None
         version = (stat.st_mtime_ns, stat.st_ino)
-        held = self._known.get(organization)
-        if held is None or held[0] != version:
+        cached = self._known.get(organization)
+        if cached is None or cached[0] != version:
             newest_last = sorted(links_of(self._lake, organization), key=lambda link: link.created_at)
-            held = version, {comparable(link.target_url): link.short_code for link in newest_last}
-            self._known[organization] = held
-        return held[1].get(comparable(target_url))
+            cached = version, {normalized_url(link.target_url): link.short_code for link in newest_last}
+            self._known[organization] = cached
+        return cached[1].get(normalized_url(target_url))
 
 
-def comparable(url: str) -> str:
+def normalized_url(url: str) -> str:
     """A URL as it is compared: scheme and host in lower case, without default port and one trailing slash."""
     try:
         parts = urlsplit(url.strip())
@@ -116,15 +116,15 @@ def _read(path: Path, now: datetime) -> list[Link]:
     return found
 
 
-def _link(row: dict[str, str | None], place: str, now: datetime) -> Link:
+def _link(row: dict[str, str | None], line: str, now: datetime) -> Link:
     short_code, domain, target_url, created_at = ((row.get(name) or "").strip() for name in COLUMNS)
     if not _SHORT_CODE.fullmatch(short_code):
-        raise BadInput(f"{place}: {short_code!r} is no short code; use 1 to 256 characters without space, /, ? or #.")
+        raise BadInput(f"{line}: {short_code!r} is no short code; use 1 to 256 characters without space, /, ? or #.")
     if not target_url.lower().startswith(("http://", "https://")) or len(target_url) > 2048:
-        raise BadInput(f"{place}: target_url must be an http or https address of at most 2,048 characters.")
+        raise BadInput(f"{line}: target_url must be an http or https address of at most 2,048 characters.")
     try:
         moment = datetime.fromisoformat(created_at) if created_at else now
         moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise BadInput(f"{place}: created_at {created_at!r} is no time like 2026-11-20T10:00:00Z.") from None
+        raise BadInput(f"{line}: created_at {created_at!r} is no time like 2026-11-20T10:00:00Z.") from None
     return Link(short_code, domain.lower(), target_url, moment.replace(tzinfo=None))

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from data.errors import Outdated
+from data.errors import Conflict
 from data.store.schema import MIGRATIONS, open_database
 from data.visits import SCHEMA_VERSION
 
@@ -33,7 +33,7 @@ class Batch:
     id: int | None = None
 
 
-Place = Callable[[], "list[LandedFile]"]
+Publisher = Callable[[], "list[LandedFile]"]
 """Moves staged files to where they will be read, and says where; called inside the transaction that makes them live."""
 
 READERS_GRACE: Final = timedelta(hours=24)
@@ -63,7 +63,7 @@ _FILE_COLUMNS: Final = (
 
 
 @dataclass(frozen=True)
-class Exchange:
+class Replacement:
     """Live files of one organization that others take the place of."""
 
     files: Sequence[LandedFile]
@@ -72,7 +72,7 @@ class Exchange:
     """Whether answers computed from the old files may no longer be given."""
 
 
-def time_text(moment: datetime) -> str:
+def format_time(moment: datetime) -> str:
     """A moment as the manifest keeps it: UTC, all of one length, so that texts compare as times do."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
@@ -83,7 +83,7 @@ def insert_files(db: sqlite3.Connection, files: Iterable[LandedFile]) -> None:
         f"INSERT INTO files ({_FILE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (file.organization, file.day.isoformat(), file.path, file.visits, file.size, file.sha256, file.changed_ns,
-             file.inode, time_text(file.checked_at), file.unfinished_of, file.schema_version)
+             file.inode, format_time(file.checked_at), file.unfinished_of, file.schema_version)
             for file in files
         ],
     )  # fmt: skip
@@ -136,7 +136,7 @@ class Manifest:
             for sha256, size, whole, visits, at, log_format, key in rows
         ]
 
-    def commit(self, batch: Batch, continues: Batch | None, place: Place) -> None:
+    def commit(self, batch: Batch, continues: Batch | None, publish: Publisher) -> None:
         """Register a batch and its files in one transaction.
 
         The visit of an unfinished last line of `continues` is replaced by what this batch read of it.
@@ -147,60 +147,60 @@ class Manifest:
                 "INSERT INTO batches (id, organization, domain, sha256, bytes, whole_bytes, visits, log_format, "
                 "imported_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [batch.id, batch.organization, batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits,
-                 batch.log_format, time_text(batch.imported_at)],
+                 batch.log_format, format_time(batch.imported_at)],
             )  # fmt: skip
             if continues is not None:
-                self._end_unfinished(db, continues, batch.imported_at)
-            insert_files(db, place())
+                self._expire_unfinished(db, continues, batch.imported_at)
+            insert_files(db, publish())
 
-    def advance(self, batch: Batch, place: Place) -> None:
+    def advance(self, batch: Batch, publish: Publisher) -> None:
         """Let a registered batch of `batch.id` stand for a longer content of the same log, whose new files are placed.
 
         `batch.visits` are the new ones. The visit of its unfinished last line, if it had one, is replaced.
         Raises sqlite3.IntegrityError for a content that is registered already.
         """
         with self.transaction() as db:
-            self._end_unfinished(db, batch, batch.imported_at)
+            self._expire_unfinished(db, batch, batch.imported_at)
             db.execute(
                 "UPDATE batches SET sha256 = ?, bytes = ?, whole_bytes = ?, visits = visits + ?, imported_at = ?, "
                 "log_format = ? WHERE id = ?",
-                [batch.sha256, batch.size, batch.whole_size, batch.visits, time_text(batch.imported_at),
+                [batch.sha256, batch.size, batch.whole_size, batch.visits, format_time(batch.imported_at),
                  batch.log_format, batch.id],
             )  # fmt: skip
-            insert_files(db, place())
+            insert_files(db, publish())
 
     @staticmethod
-    def _end_unfinished(db: sqlite3.Connection, batch: Batch, now: datetime) -> None:
+    def _expire_unfinished(db: sqlite3.Connection, batch: Batch, now: datetime) -> None:
         db.execute(
             "UPDATE files SET deletable_at = ? WHERE unfinished_of = ? AND deletable_at IS NULL",
-            [time_text(now + READERS_GRACE), batch.id],
+            [format_time(now + READERS_GRACE), batch.id],
         )
 
-    def exchange(self, exchange: Exchange, place: Place) -> None:
-        """Put files in the place of live ones of one organization, in one transaction. Raises Outdated."""
+    def replace_files(self, replacement: Replacement, publish: Publisher) -> None:
+        """Put files in the place of live ones of one organization, in one transaction. Raises Conflict."""
         with self.transaction() as db:
-            for file in exchange.files:
+            for file in replacement.files:
                 ended = db.execute(
                     "UPDATE files SET deletable_at = ? WHERE path = ? AND deletable_at IS NULL",
-                    [time_text(exchange.deletable_at), file.path],
+                    [format_time(replacement.deletable_at), file.path],
                 )
                 if ended.rowcount != 1:
-                    raise Outdated(f"{file.path} was replaced by somebody else meanwhile; try again.")
-            insert_files(db, place())
-            if exchange.changes_answers:
+                    raise Conflict(f"{file.path} was replaced by somebody else meanwhile; try again.")
+            insert_files(db, publish())
+            if replacement.changes_answers:
                 db.execute(
                     "INSERT INTO epochs VALUES (?, 1) ON CONFLICT (organization) DO UPDATE SET epoch = epoch + 1",
-                    [exchange.files[0].organization],
+                    [replacement.files[0].organization],
                 )
-                self._end_cubes(db, exchange)
+                self._expire_rollups(db, replacement)
 
     @staticmethod
-    def _end_cubes(db: sqlite3.Connection, exchange: Exchange) -> None:
+    def _expire_rollups(db: sqlite3.Connection, replacement: Replacement) -> None:
         """Let what was counted from visits end with them."""
-        months = {(file.organization, file.day.replace(day=1).isoformat()) for file in exchange.files}
+        months = {(file.organization, file.day.replace(day=1).isoformat()) for file in replacement.files}
         db.executemany(
             "UPDATE cubes SET deletable_at = ? WHERE organization = ? AND month = ? AND deletable_at IS NULL",
-            [(time_text(exchange.deletable_at), *month) for month in sorted(months)],
+            [(format_time(replacement.deletable_at), *month) for month in sorted(months)],
         )
 
     def epoch(self, organization: str) -> int:
@@ -221,7 +221,7 @@ class Manifest:
         """The live files whose bytes were last looked at before a moment, longest ago first."""
         rows = self.rows(
             f"SELECT {_FILE_COLUMNS} FROM files WHERE deletable_at IS NULL AND checked_at < ? ORDER BY checked_at",
-            [time_text(before)],
+            [format_time(before)],
         )
         return [_file_of(row) for row in rows]
 
@@ -229,7 +229,7 @@ class Manifest:
         """Whether a file is live at this moment."""
         return bool(self.rows("SELECT 1 FROM files WHERE path = ? AND deletable_at IS NULL", [path]))
 
-    def holds(self, path: str) -> bool:
+    def is_registered(self, path: str) -> bool:
         """Whether a file, live or dead, is registered."""
         return bool(self.rows("SELECT 1 FROM files WHERE path = :path UNION ALL "
                               "SELECT 1 FROM cubes WHERE path = :path", {"path": path}))  # fmt: skip
@@ -239,18 +239,18 @@ class Manifest:
         with self.transaction() as db:
             db.execute(
                 "UPDATE files SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?",
-                [changed_ns, inode, time_text(now), file.path],
+                [changed_ns, inode, format_time(now), file.path],
             )
 
     def deletable_files(self, now: datetime) -> list[str]:
         """The paths of dead files that nobody reads any more."""
         rows = self.rows("SELECT path FROM files WHERE deletable_at <= :now UNION ALL "
-                         "SELECT path FROM cubes WHERE deletable_at <= :now", {"now": time_text(now)})  # fmt: skip
+                         "SELECT path FROM cubes WHERE deletable_at <= :now", {"now": format_time(now)})  # fmt: skip
         return [path for (path,) in rows]
 
-    def hasten(self, organization: str, before: date | None, deletable_at: datetime) -> list[str]:
+    def expire_now(self, organization: str, before: date | None, deletable_at: datetime) -> list[str]:
         """Let every dead file of an organization's days before a date, or of all, go by a moment; their paths."""
-        which = {"by": time_text(deletable_at), "organization": organization, "before": before and before.isoformat()}
+        which = {"by": format_time(deletable_at), "organization": organization, "before": before and before.isoformat()}
         with self.transaction() as db:
             rows = db.execute(
                 "UPDATE files SET deletable_at = min(deletable_at, :by) WHERE organization = :organization "
@@ -264,7 +264,7 @@ class Manifest:
             ).fetchall()
         return sorted(path for (path,) in rows)
 
-    def forget(self, paths: Iterable[str]) -> None:
+    def purge(self, paths: Iterable[str]) -> None:
         """Strike dead files off, once they are deleted."""
         with self.transaction() as db:
             for path in paths:

@@ -101,7 +101,7 @@ def _given(values: msgspec.Struct) -> Columns:
 
 def table_of(parts: Sequence[Unpacked]) -> pa.Table:
     """The visits of all parts, one after the other: a table of VISITS_OF_DAYS."""
-    starts = accumulate((_rows(part.shared) for part in parts), initial=0)
+    starts = accumulate((_count(part.shared) for part in parts), initial=0)
     numbers = [start + number for start, part in zip(starts, parts, strict=False) for number in part.numbers]
     rows = pa.array(numbers, pa.int32())
     columns = {column.name: _column(column.name, column.type, parts, rows) for column in COLUMNS}
@@ -114,7 +114,7 @@ def _column(name: str, kind: pa.DataType, parts: Sequence[Unpacked], rows: pa.Ar
     own = [part.columns.get(name, ()) for part in parts]
     if all(own):
         return pa.array(chain.from_iterable(own), kind)
-    shared = [part.shared.get(name) or [None] * _rows(part.shared) for part in parts]
+    shared = [part.shared.get(name) or [None] * _count(part.shared) for part in parts]
     if not any(own):
         return pa.array(chain.from_iterable(shared), kind).take(rows)
     values = (mine or _repeated(part, name) for part, mine in zip(parts, own, strict=True))
@@ -127,7 +127,8 @@ def _repeated(part: Unpacked, name: str) -> list[Any]:
     return [shared[number] for number in part.numbers] if shared else [None] * len(part.numbers)
 
 
-def _rows(columns: Columns) -> int:
+def _count(columns: Columns) -> int:
+    """How many values each of the columns has."""
     return len(next(iter(columns.values()), ()))
 
 

@@ -20,10 +20,10 @@ from typing import Final, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from data.errors import BadInput, Outdated
+from data.errors import BadInput, Conflict
 from data.store.files import move_durably, sha256_of, write_durably, write_parquet
 from data.store.lake import Lake
-from data.store.manifest import READERS_GRACE, LandedFile, time_text
+from data.store.manifest import READERS_GRACE, LandedFile, format_time
 
 ROW_GROUP: Final = 60_000
 """Rows of one relation that are read or left out together."""
@@ -123,7 +123,7 @@ def _is_sound(lake: Lake, stored: _StoredRollup) -> bool:
 
 def _verify_bytes(lake: Lake, path: str, sha256: str) -> bool:
     """Whether the bytes of a rollup are those that were written, which is remembered. If not, it is live no more."""
-    stat, now = _stat_of(lake.root / path, sha256), time_text(datetime.now(UTC))
+    stat, now = _stat_of(lake.root / path, sha256), format_time(datetime.now(UTC))
     with suppress(sqlite3.OperationalError), lake.manifest.transaction() as db:  # on a full disk the next one looks
         if stat:
             db.execute(
@@ -144,7 +144,7 @@ def _stat_of(path: Path, sha256: str) -> os.stat_result | None:
         return None
 
 
-def unsound(lake: Lake, organization: str = "", before: datetime | None = None) -> Iterator[str]:
+def damaged_rollups(lake: Lake, organization: str = "", before: datetime | None = None) -> Iterator[str]:
     """Look at the bytes of the live rollups of an organization, or of any; the paths of those that were damaged.
 
     With `before`, only those that were last looked at before that moment. Visits are counted again.
@@ -152,7 +152,7 @@ def unsound(lake: Lake, organization: str = "", before: datetime | None = None) 
     rows = lake.manifest.rows(
         "SELECT path, sha256 FROM cubes WHERE deletable_at IS NULL AND ? IN ('', organization) AND checked_at < ? "
         "ORDER BY path",
-        [organization, time_text(before) if before else "~"],
+        [organization, format_time(before) if before else "~"],
     )
     for path, sha256 in rows:
         if not _verify_bytes(lake, path, sha256):
@@ -196,7 +196,7 @@ def _rollup_table(rows: RelationRows, schema: Schema) -> pa.Table:
 
 
 def publish(lake: Lake, rollup: Rollup, staged: Path, now: datetime) -> None:
-    """Let a staged file be the rollup of its month from now on. Raises Outdated when a source is live no more."""
+    """Let a staged file be the rollup of its month from now on. Raises Conflict when a source is live no more."""
     sha256 = sha256_of(staged)
     name = f"{ROLLUPS_FOLDER}/organization={rollup.organization}/month={rollup.month}/{staged.name}"
     sources = {day.isoformat(): sorted(paths) for day, paths in sorted(rollup.sources.items())}
@@ -204,7 +204,7 @@ def publish(lake: Lake, rollup: Rollup, staged: Path, now: datetime) -> None:
         _check_live(db, [path for paths in sources.values() for path in paths])
         db.execute(
             "UPDATE cubes SET deletable_at = ? WHERE organization = ? AND month = ? AND deletable_at IS NULL",
-            [time_text(now + READERS_GRACE), rollup.organization, rollup.month.isoformat()],
+            [format_time(now + READERS_GRACE), rollup.organization, rollup.month.isoformat()],
         )
         move_durably(staged, lake.root / name)
         stat = (lake.root / name).stat()
@@ -212,11 +212,11 @@ def publish(lake: Lake, rollup: Rollup, staged: Path, now: datetime) -> None:
             "INSERT INTO cubes (organization, month, version, path, bytes, sha256, changed_ns, inode, checked_at, "
             "sources) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [rollup.organization, rollup.month.isoformat(), rollup.version, name, stat.st_size, sha256,
-             stat.st_ctime_ns, stat.st_ino, time_text(now), json.dumps(sources)],
+             stat.st_ctime_ns, stat.st_ino, format_time(now), json.dumps(sources)],
         )  # fmt: skip
 
 
 def _check_live(db: sqlite3.Connection, paths: list[str]) -> None:
     for path in paths:
         if not db.execute("SELECT 1 FROM files WHERE path = ? AND deletable_at IS NULL", [path]).fetchone():
-            raise Outdated(f"{path} was replaced by somebody else meanwhile; try again.")
+            raise Conflict(f"{path} was replaced by somebody else meanwhile; try again.")

@@ -28,7 +28,7 @@ from service.commands import (
     status,
     verify,
 )
-from service.http.errors import BadParameter
+from service.http.errors import InvalidParameter
 
 app = typer.Typer(
     name="traffic",
@@ -62,24 +62,24 @@ def main() -> None:
     try:
         code = app(arguments, standalone_mode=False) or 0
     except typer.Abort:
-        code = _tell("stopped.", 130)
+        code = _fail("stopped.", 130)
     except typer.TyperException as error:
-        code = _tell(getattr(error, "format_message", error.__str__)(), getattr(error, "exit_code", 2))
-    except (BadInput, BadParameter) as error:
-        code = _tell(str(error), 2)
+        code = _fail(getattr(error, "format_message", error.__str__)(), getattr(error, "exit_code", 2))
+    except (BadInput, InvalidParameter) as error:
+        code = _fail(str(error), 2)
     except TrafficError as error:
-        code = _tell(str(error), 1)
+        code = _fail(str(error), 1)
     except BrokenPipeError:
         sys.stderr.close()  # whoever read us has left
         code = 1
     except sqlite3.Error as error:
-        code = _tell(f"the lake's database cannot be used: {error}.", 1)
+        code = _fail(f"the lake's database cannot be used: {error}.", 1)
     except OSError as error:  # a full or failing disk
-        code = _tell(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}.", 1)
+        code = _fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}.", 1)
     sys.exit(code)
 
 
-def _tell(sentence: str, code: int) -> int:
+def _fail(sentence: str, code: int) -> int:
     if sentence:
         print(f"traffic: {sentence}", file=sys.stderr)
     return code

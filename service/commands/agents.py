@@ -34,12 +34,12 @@ def refresh(
     from rich.progress import track
     from rich.table import Table
 
-    from data.rules.ip_lists import download, from_folder
+    from data.rules.ip_lists import download, folder_fetcher
     from data.rules.tables import IpList, load
     from data.store.ip_list_files import refresh, snapshots
 
     rows = load(IpList, "ip_lists")
-    fetch = from_folder(Path(folder)) if folder else download
+    fetch = folder_fetcher(Path(folder)) if folder else download
     if folder:
         rows = [row for row in rows if any(Path(folder).glob(f"{row.name}.*"))]
     if not rows:
@@ -54,10 +54,10 @@ def refresh(
     kept = snapshots(opened)
     for row, _, trouble in outcomes:
         snapshot = kept.get(row.name)
-        told = (
+        cells = (
             (f"{len(snapshot.networks):,}", f"{snapshot.fetched_at:%Y-%m-%dT%H:%M:%SZ}") if snapshot else ("", "never")
         )
-        table.add_row(row.name, row.operator, *told, trouble)
+        table.add_row(row.name, row.operator, *cells, trouble)
     console().print(table)
     failed = sum(outcome.snapshot is None for outcome in outcomes)
     if failed:

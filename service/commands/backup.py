@@ -11,7 +11,7 @@ from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import messages, plural, progress_bar
 
 if TYPE_CHECKING:
-    from data.maintenance.backup import Copied
+    from data.maintenance.backup import BackupResult
 
 
 def backup(
@@ -42,7 +42,7 @@ def backup(
     typer.echo(f"{folder}: {plural(copied.files, 'file')} with {visits} ({decimal(copied.size)}).", err=True)
 
 
-def _copied(lake: Lake, folder: Path) -> "Copied":
+def _copied(lake: Lake, folder: Path) -> "BackupResult":
     """Copy under a progress bar."""
     from data.maintenance.backup import back_up
 

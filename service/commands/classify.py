@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 KEYS: Final = ("user_agent", "referrer", "url", "ip")
 
 
-class _Rules(NamedTuple):
+class _ClassificationRules(NamedTuple):
     """What classifies: the rules, and the lists of addresses of the lake, if there is one."""
 
     classifier: "Classifier"
@@ -46,16 +46,16 @@ def classify(
 
     Example: traffic classify --user-agent "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
     """
-    words = dict(zip(KEYS, (user_agent or "", referrer, url, ip), strict=True))
-    if bool(jsonl) is (user_agent is not None) or (jsonl and any(words.values())):
+    fields = dict(zip(KEYS, (user_agent or "", referrer, url, ip), strict=True))
+    if bool(jsonl) is (user_agent is not None) or (jsonl and any(fields.values())):
         raise BadInput('give a request with --user-agent ("" for none), or many with --jsonl.')
     if jsonl:
         _classify_lines(jsonl, _rules(lake))
     else:
-        _explain(words, _rules(lake))
+        _explain(fields, _rules(lake))
 
 
-def _rules(lake: Path) -> _Rules:
+def _rules(lake: Path) -> _ClassificationRules:
     from data.rules.classifier import Classifier
     from data.rules.ip_verification import Verifier
     from data.store.ip_list_files import snapshots
@@ -65,62 +65,63 @@ def _rules(lake: Path) -> _Rules:
         opened = Lake(lake)
         kept = snapshots(opened)
         opened.manifest.close()
-    return _Rules(Classifier(), Verifier(kept))
+    return _ClassificationRules(Classifier(), Verifier(kept))
 
 
-def _request(words: dict[str, str]) -> "Request":
+def _request(fields: dict[str, str]) -> "Request":
     from data.rules.classifier import Request
 
-    query = words["url"].partition("#")[0].partition("?")[2]
-    return Request.logged(words["user_agent"], "GET", words["referrer"], query)
+    query = fields["url"].partition("#")[0].partition("?")[2]
+    return Request.from_log(fields["user_agent"], "GET", fields["referrer"], query)
 
 
-def _classification(words: dict[str, str], rules: _Rules) -> "Classification":
-    says = rules.classifier.classify(_request(words))
-    return rules.verifier.confirmed(says, words["ip"], datetime.now(UTC).date()) if words["ip"] else says
+def _classification(fields: dict[str, str], rules: _ClassificationRules) -> "Classification":
+    says = rules.classifier.classify(_request(fields))
+    return rules.verifier.verify(says, fields["ip"], datetime.now(UTC).date()) if fields["ip"] else says
 
 
-def _explain(words: dict[str, str], rules: _Rules) -> None:
+def _explain(fields: dict[str, str], rules: _ClassificationRules) -> None:
     """Print who it is, what the address says, and every rule that the request meets."""
     from rich.table import Table
 
-    says = _classification(words, rules)
+    says = _classification(fields, rules)
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in says._asdict().items():
         table.add_row(name, printable(value or ""))
     table.add_row("", "")
-    decides, *others = rules.classifier.signs(_request(words))
-    table.add_row("decided by", f"{decides.rule}  {decides.evidence}".rstrip())
-    if words["ip"]:
-        verdict = rules.verifier.verdict(decides.says.agent, words["ip"], datetime.now(UTC).date())
-        table.add_row("address", printable(verdict.why))
-    for way in rules.verifier.ways(decides.says.agent):
+    match, *others = rules.classifier.matches(_request(fields))
+    table.add_row("decided by", f"{match.rule}  {match.evidence}".rstrip())
+    if fields["ip"]:
+        verdict = rules.verifier.verdict(match.classification.agent, fields["ip"], datetime.now(UTC).date())
+        table.add_row("address", printable(verdict.reason))
+    for way in rules.verifier.verification_methods(match.classification.agent):
         table.add_row("to verify", way)
-    for sign in others:
-        what = sign.says.agent or sign.says.ai_source or sign.says.agent_kind or ""
-        table.add_row("else", f"{sign.says.bot_category} {what}".rstrip() + f": {sign.rule}  {sign.evidence}".rstrip())
+    for other in others:
+        says = other.classification
+        what = says.agent or says.ai_source or says.agent_kind or ""
+        table.add_row("else", f"{says.bot_category} {what}".rstrip() + f": {other.rule}  {other.evidence}".rstrip())
     table.add_row("rules", rules.classifier.rules_version)
     console().print(table)
 
 
-def _classify_lines(name: str, rules: _Rules) -> None:
+def _classify_lines(name: str, rules: _ClassificationRules) -> None:
     """Answer every line in its order; one that is no request with an error. Raises BadInput when there was one."""
     import orjson
 
-    refused = 0
+    failed = 0
     output = sys.stdout.buffer
     for number, line in enumerate(_lines(name), 1):
         answer = _answer(line, rules)
         if "error" in answer:
-            refused += 1
+            failed += 1
             answer = {"line": number, **answer}
         output.write(orjson.dumps(answer) + b"\n")
         if name == "-":
             output.flush()  # whoever writes to us may wait for each answer
     output.flush()
-    if refused:
+    if failed:
         raise BadInput(
-            f"{name}: {plural(refused, 'line')} could not be classified; an error was printed for each in its place."
+            f"{name}: {plural(failed, 'line')} could not be classified; an error was printed for each in its place."
         )
 
 
@@ -135,14 +136,14 @@ def _lines(name: str) -> Iterator[bytes]:
         raise BadInput(f"{name} cannot be read: {error.strerror}.") from error
 
 
-def _answer(line: bytes, rules: _Rules) -> dict[str, Any]:
+def _answer(line: bytes, rules: _ClassificationRules) -> dict[str, Any]:
     try:
-        return _classification(_words(line), rules)._asdict()
+        return _classification(_parse_line(line), rules)._asdict()
     except BadInput as error:
         return {"error": str(error)}
 
 
-def _words(line: bytes) -> dict[str, str]:
+def _parse_line(line: bytes) -> dict[str, str]:
     """The texts of one line; what is missing or null is ''. Raises BadInput."""
     try:
         found = json.loads(line.strip())  # the standard library's, as it takes lone surrogates

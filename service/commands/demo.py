@@ -38,14 +38,14 @@ def demo(
 
 
 def _run(folder: Path, port: int, visits: int) -> None:
-    from service.api_keys import Control
+    from service.api_keys import ApiKeys
     from service.app import create_app
     from service.server.run import listen, serve_on
 
     console = messages()
     lake = Lake(folder / "lake", create=True)
     _fill(lake, folder, visits, console)
-    key = Control(lake).create_key("demo", "demo")
+    key = ApiKeys(lake).create_key("demo", "demo")
     try:
         listener = listen("127.0.0.1", port)
     except BadInput:

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from data import BadInput, Lake, check_organization
-from service.api_keys import Control
+from service.api_keys import ApiKeys
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 from service.commands.printing import messages, plural, progress_bar
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from data.maintenance.erasure import Criteria, Erased, Eraser
+    from data.maintenance.erasure import Criteria, Eraser, ErasureResult
     from data.store.manifest import LandedFile
 
 NOT_REACHED: Final = (
     "This covers the lake's folder. Not reached are backups and snapshots of it, the logs that servers keep "
     "themselves, log files that were imported, and answers that were given before."
 )
-PATIENCE_SECONDS: Final = 600
+LOG_WAIT_SECONDS: Final = 600
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _VISITOR: Final = re.compile(r"0x[0-9a-f]{1,16}|\d{1,20}", re.ASCII | re.IGNORECASE)
 
@@ -62,27 +62,27 @@ def erase(
     if not yes:
         _ask(_run(terminal, eraser, organization, criteria, dry_run=True))
     erased = _run(terminal, eraser, organization, criteria)
-    terminal.print(f"{_told(erased)} no longer counted.")
+    terminal.print(f"{_summary(erased)} no longer counted.")
     finish(terminal, opened, erased.dead, erased.ended_at)
     _print_receipt(erased, datetime.now(UTC))
 
 
 def finish(terminal: "Console", lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
     """Delete what ended, once nobody can be reading it. Raises StillRead."""
-    from data.maintenance.erasure import GRACE, StillRead, delete, empty_log
+    from data.maintenance.erasure import GRACE, FilesInUse, delete_files, truncate_wal
 
     if dead:
         _wait(terminal, round(GRACE.total_seconds()))
-    delete(lake, dead, ended_at)
-    for second in range(PATIENCE_SECONDS):
-        if empty_log(lake):
+    delete_files(lake, dead, ended_at)
+    for second in range(LOG_WAIT_SECONDS):
+        if truncate_wal(lake):
             return
         if not second:
             terminal.print(
                 "The files are deleted; waiting for somebody who reads in manifest.sqlite, as a backup does."
             )
         time.sleep(1)
-    raise StillRead("the files are deleted, but somebody reads in manifest.sqlite; end that and run this again.")
+    raise FilesInUse("the files are deleted, but somebody reads in manifest.sqlite; end that and run this again.")
 
 
 def _wait(terminal: "Console", seconds: int) -> None:
@@ -136,32 +136,31 @@ def _can_ask() -> bool:
 def _open(lake: Path, organization: str) -> Lake:
     check_organization(organization)
     opened = Lake(lake)
-    if organization not in {*opened.manifest.organizations(), *Control(opened).organizations()}:
+    if organization not in {*opened.manifest.organizations(), *ApiKeys(opened).organizations()}:
         raise BadInput(f"the lake at {lake} has no organization {organization!r}.")
     return opened
 
 
 def _run(
     terminal: "Console", eraser: "Eraser", organization: str, criteria: "Criteria", dry_run: bool = False
-) -> "Erased":
+) -> "ErasureResult":
     with progress_bar(terminal, "Looking" if dry_run else "Erasing") as progress:
         return eraser.run(organization, criteria, dry_run, progress)
 
 
-def _told(erased: "Erased") -> str:
+def _summary(erased: "ErasureResult") -> str:
     return f"{plural(erased.visits, 'visit')} of {erased.organization} on {plural(erased.partitions, 'day')}"
 
 
-def _ask(planned: "Erased") -> None:
-    typer.echo(
-        f"{_told(planned)} would be deleted, in {plural(len(planned.before), 'file')}. There is no way back.", err=True
-    )
+def _ask(planned: "ErasureResult") -> None:
+    files = plural(len(planned.before), "file")
+    typer.echo(f"{_summary(planned)} would be deleted, in {files}. There is no way back.", err=True)
     typer.echo("Delete them? [y/N] ", nl=False, err=True)  # typer's own question would leave a space on stdout
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise typer.Abort
 
 
-def _print_receipt(erased: "Erased", erased_at: datetime | None) -> None:
+def _print_receipt(erased: "ErasureResult", erased_at: datetime | None) -> None:
     import orjson
 
     receipt = {

@@ -17,20 +17,20 @@ from service.commands.importing import (
     ColumnsOption,
     DomainOption,
     FormatOption,
-    NotationOption,
+    NginxLogFormatOption,
     countries_of,
     options_of,
 )
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
 from service.commands.printing import messages, plural
-from service.settings import networks_of, setting
+from service.settings import parse_networks, setting
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from data.ingest.follower import Follower, Landed
+    from data.ingest.follower import Follower, FollowTotals
 
-LINE_SECONDS: Final = 60
+STATUS_INTERVAL_SECONDS: Final = 60
 """Where nobody looks at a terminal, so often at most a line says what landed."""
 
 
@@ -39,7 +39,7 @@ def follow(
     organization: OrganizationOption,
     domain: DomainOption = "",
     log_format: FormatOption = "auto",
-    notation: NotationOption = "",
+    nginx_log_format: NginxLogFormatOption = "",
     columns: ColumnsOption = "",
     short_code_pattern: Annotated[str, flag("short_code_pattern")] = SHORT_CODE_PATTERN,
     every: Annotated[float, typer.Option(min=0.01, help="seconds between two looks at the log")] = 10,
@@ -61,31 +61,31 @@ def follow(
     from data.ingest.importer import Importer
 
     console = messages()
-    options = options_of(organization, domain, log_format, notation, columns, short_code_pattern)
+    options = options_of(organization, domain, log_format, nginx_log_format, columns, short_code_pattern)
     opened = Lake(lake, create=True)
-    importer = Importer(opened, proxies=networks_of(trusted_proxies), countries=countries_of(console, geoip))
+    importer = Importer(opened, proxies=parse_networks(trusted_proxies), countries=countries_of(console, geoip))
     console.print(f"Lake: {opened.root}")
     status = _Status(console, log)
     follower = Follower(
-        opened, importer, log, options, tell=console.print,
-        progress=lambda done, total: status.show(follower.landed, done, total),
+        opened, importer, log, options, notify=console.print,
+        progress=lambda done, total: status.show(follower.totals, done, total),
     )  # fmt: skip
     with closing(follower), status.bar:
         _follow(follower, status, every)
-    console.print(f"{log}: {_told(follower.landed)}")
+    console.print(f"{log}: {_summary(follower.totals)}")
 
 
 def _follow(follower: "Follower", status: "_Status", every: float) -> None:
     """Let it tick until a signal comes; then once more, so that nothing finished is left for the next start."""
-    with _stopping(follower) as heard:
+    with _stopping(follower) as wakeup_pipe:
         while True:
             is_last = follower.is_stopping  # a signal during a tick ends that one early: another follows
             follower.tick()
-            status.show(follower.landed, follower.landed.position, follower.landed.size)
-            status.say(follower.landed)
+            status.show(follower.totals, follower.totals.position, follower.totals.size)
+            status.say(follower.totals)
             if is_last:
                 return
-            select.select([heard], [], [], every)
+            select.select([wakeup_pipe], [], [], every)
 
 
 @contextmanager
@@ -127,24 +127,28 @@ class _Status:
         self._task = self.bar.add_task(log.name, total=None)
         self._console = console
         self._log = log
-        self._lines_told = 0
-        self._told_at = -float(LINE_SECONDS)
+        self._lines_reported = 0
+        self._reported_at = -float(STATUS_INTERVAL_SECONDS)
 
-    def show(self, landed: "Landed", done: int, total: int) -> None:
+    def show(self, landed: "FollowTotals", done: int, total: int) -> None:
         """Show on a terminal how far the log is read."""
         last = f", last {landed.last_visit_at:%Y-%m-%d %H:%M:%S}" if landed.last_visit_at else ""
         text = f"{self._log.name}: {plural(landed.visits, 'visit')}{last}"
         self.bar.update(self._task, completed=done, total=total, description=text, refresh=True)
 
-    def say(self, landed: "Landed") -> None:
+    def say(self, landed: "FollowTotals") -> None:
         """Say what landed where it is no terminal, when that has not been for a while."""
         now = time.monotonic()
-        if not self._console.is_terminal and landed.lines > self._lines_told and now - self._told_at >= LINE_SECONDS:
-            self._lines_told, self._told_at = landed.lines, now
-            self._console.print(f"{self._log}: {_told(landed)}")
+        if (
+            not self._console.is_terminal
+            and landed.lines > self._lines_reported
+            and now - self._reported_at >= STATUS_INTERVAL_SECONDS
+        ):
+            self._lines_reported, self._reported_at = landed.lines, now
+            self._console.print(f"{self._log}: {_summary(landed)}")
 
 
-def _told(landed: "Landed") -> str:
+def _summary(landed: "FollowTotals") -> str:
     last = f", the last of {landed.last_visit_at:%Y-%m-%d %H:%M:%S} UTC" if landed.last_visit_at else ""
     rejected = (
         f"; {plural(landed.rejected, 'line')} not read, noted in {landed.rejects_file}" if landed.rejected else ""

@@ -10,13 +10,13 @@ from data import SHORT_CODE_PATTERN, BadInput, Lake
 from data.logs.format_names import FORMATS
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
 from service.commands.printing import messages, plural, progress_bar
-from service.settings import networks_of, setting
+from service.settings import parse_networks, setting
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from data.ingest.importer import Importer, Options, Summary
-    from data.rules.geoip import Countries
+    from data.rules.geoip import CountryDatabase
 
 DomainOption = Annotated[str, typer.Option(help="domain of the lines that name none")]
 FormatOption = Annotated[
@@ -26,7 +26,7 @@ FormatOption = Annotated[
         help=f"auto, or one of {', '.join(FORMATS)}; of a Parquet file: ndjson",
     ),
 ]
-NotationOption = Annotated[
+NginxLogFormatOption = Annotated[
     str,
     typer.Option(
         "--log-format",
@@ -48,7 +48,7 @@ def import_logs(
     organization: OrganizationOption,
     domain: DomainOption = "",
     log_format: FormatOption = "auto",
-    notation: NotationOption = "",
+    nginx_log_format: NginxLogFormatOption = "",
     columns: ColumnsOption = "",
     short_code_pattern: Annotated[str, flag("short_code_pattern")] = SHORT_CODE_PATTERN,
     geoip: Annotated[str, flag("geoip")] = setting("geoip").default,
@@ -63,10 +63,10 @@ def import_logs(
     from data.ingest.importer import Importer
 
     console = messages()
-    options = options_of(organization, domain, log_format, notation, columns, short_code_pattern)
+    options = options_of(organization, domain, log_format, nginx_log_format, columns, short_code_pattern)
     opened = Lake(lake, create=True)
     countries = countries_of(console, geoip)
-    importer = Importer(opened, proxies=networks_of(trusted_proxies), countries=countries)
+    importer = Importer(opened, proxies=parse_networks(trusted_proxies), countries=countries)
     console.print(f"Lake: {opened.root}")
     summaries = [_import(console, importer, file, options, dry_run) for file in files]
     if any(summary.cut_short for summary in summaries):
@@ -74,22 +74,25 @@ def import_logs(
 
 
 def options_of(
-    organization: str, domain: str, log_format: str, notation: str, columns: str, short_code_pattern: str
+    organization: str, domain: str, log_format: str, nginx_log_format: str, columns: str, short_code_pattern: str
 ) -> "Options":
     """How the flags say that lines are to be understood. Raises BadInput."""
     from data.ingest.importer import Options
-    from data.logs.formats import columns_from, notation_of
+    from data.logs.formats import columns_from, parse_nginx_log_format
 
-    named, told = columns_from(columns), notation_of(notation) if notation else None
-    return Options(organization, domain.lower(), log_format, short_code_pattern, named, told)
+    column_names, log_format_rules = (
+        columns_from(columns),
+        parse_nginx_log_format(nginx_log_format) if nginx_log_format else None,
+    )
+    return Options(organization, domain.lower(), log_format, short_code_pattern, column_names, log_format_rules)
 
 
-def countries_of(console: "Console", geoip: str) -> "Countries | None":
+def countries_of(console: "Console", geoip: str) -> "CountryDatabase | None":
     """The database of countries, if there is one that can be read: visits count without countries too."""
-    from data.rules.geoip import Countries
+    from data.rules.geoip import CountryDatabase
 
     try:
-        return Countries(Path(geoip)) if geoip else None
+        return CountryDatabase(Path(geoip)) if geoip else None
     except BadInput as error:
         console.print(f"traffic: {error}; countries stay unknown where the log names none.")
         return None
@@ -103,35 +106,35 @@ def _import(console: "Console", importer: "Importer", file: Path, options: "Opti
     return summary
 
 
-def _report(say: Callable[[object], None], file: Path, summary: "Summary", dry_run: bool) -> None:
+def _report(write: Callable[[object], None], file: Path, summary: "Summary", dry_run: bool) -> None:
     """Tell what an import did, in a few lines."""
     from rich.table import Table
 
     if summary.already_imported:
-        say(f"{file}: already imported, nothing changed.")
+        write(f"{file}: already imported, nothing changed.")
         return
     outcome = "would land" if dry_run else "landed"
     grown = " of a log whose beginning was imported before" if summary.continued else ""
     visits, lines = plural(summary.visits, "visit"), plural(summary.lines, "line")
-    say(f"{file}: {visits} {outcome} from {lines}{grown} ({summary.log_format}).")
+    write(f"{file}: {visits} {outcome} from {lines}{grown} ({summary.log_format}).")
     if summary.visits:
         table = Table(box=None, show_header=False, pad_edge=False)
         for category, count in summary.categories.most_common():
             table.add_row(f"  {category}", f"{count:,}", f"{100 * count / summary.visits:.1f} %", style=None)
-        say(table)
-        say(f"  days {summary.first_day} to {summary.last_day} (UTC)")
+        write(table)
+        write(f"  days {summary.first_day} to {summary.last_day} (UTC)")
     for agent, count in summary.contradicted.most_common():
         claim = f"{plural(count, 'visit')} claiming to be {agent}"
-        say(f"  {claim}, but not from its operator's addresses: other_bot, contradicted")
+        write(f"  {claim}, but not from its operator's addresses: other_bot, contradicted")
     if summary.contradicted:
-        say("  (if these are addresses of a proxy of yours, name its networks in TRAFFIC_TRUSTED_PROXIES)")
-    if summary.mended:
-        say(f"  {summary.mended:,} mended: cut short inside the user agent")
+        write("  (if these are addresses of a proxy of yours, name its networks in TRAFFIC_TRUSTED_PROXIES)")
+    if summary.repaired:
+        write(f"  {summary.repaired:,} mended: cut short inside the user agent")
     if summary.rejected:
         where = f", noted in {summary.rejects_file}" if summary.rejects_file else ""
         line, reason = summary.rejects[0]
-        say(f"  {plural(summary.rejected, 'line')} not read{where}; the first is line {line:,}: {reason}")
+        write(f"  {plural(summary.rejected, 'line')} not read{where}; the first is line {line:,}: {reason}")
     if summary.visits and summary.without_user_agent == summary.visits:
-        say("  this log names no user agents: people cannot be told from automata, so none is counted as human")
+        write("  this log names no user agents: people cannot be told from automata, so none is counted as human")
     if summary.cut_short:
-        say("  the file is cut short: what could be read counts; import the whole file and only the rest is added")
+        write("  the file is cut short: what could be read counts; import the whole file and only the rest is added")

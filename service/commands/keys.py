@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from data import Lake
-from service.api_keys import Control
+from service.api_keys import ApiKeys
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 from service.commands.printing import console, printable
 
@@ -22,7 +22,7 @@ def create(
 
     Example: traffic keys create --org acme --name dashboard
     """
-    key = Control(Lake(lake, create=True)).create_key(organization, name)
+    key = ApiKeys(Lake(lake, create=True)).create_key(organization, name)
     typer.echo(f"A key of {organization}. It is shown this once; send it as Authorization: Bearer <key>.", err=True)
     typer.echo(key)
 
@@ -36,7 +36,7 @@ def list_keys(lake: LakeOption = DEFAULT_LAKE) -> None:
     from rich.table import Table
 
     table = Table("id", "organization", "name", "created at", "created by", "last used at", "revoked at", box=None)
-    for key in Control(Lake(lake, create=True)).all_keys():
+    for key in ApiKeys(Lake(lake, create=True)).all_keys():
         created_by = printable(key.created_by or "")
         cells = (key.id, key.organization, key.name, key.created_at, created_by, key.last_used_at, key.revoked_at)
         table.add_row(*(cell or "" for cell in cells))
@@ -52,5 +52,5 @@ def revoke(
 
     Example: traffic keys revoke tak_3fJ9xQ2b
     """
-    Control(Lake(lake, create=True)).revoke_key(key_id)
+    ApiKeys(Lake(lake, create=True)).revoke_key(key_id)
     typer.echo(f"{key_id} is revoked.", err=True)

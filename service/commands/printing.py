@@ -20,7 +20,7 @@ _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 FORMATS: Final = ("table", "json", "csv", "parquet")
 
 
-def part_of(answer: "Result", part: str) -> "Result":
+def select_part(answer: "Result", part: str) -> "Result":
     """One member of an answer of several parts, or all of it when `part` is empty. Raises BadInput."""
     if not part:
         return answer

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from data import BadInput, Lake, check_organization
-from service.api_keys import Control
+from service.api_keys import ApiKeys
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
-from service.commands.printing import FORMATS, part_of, print_answer
+from service.commands.printing import FORMATS, print_answer, select_part
 from service.settings import setting
 
 if TYPE_CHECKING:
@@ -44,19 +44,19 @@ def query(
 
     Example: traffic query top-links --org acme --range 90d --format csv
     """
-    from queries import ENTRIES, Warehouse, load_values
+    from queries import ENTRIES, Warehouse, load_traffic_values
 
     if output not in FORMATS:
         raise BadInput(f"{output!r} is not an output format; use one of {', '.join(FORMATS)}.")
     entry = _entry(name)
-    words = _words(days, start_date, end_date, short_code, target_url, domain, traffic_type)
+    parameters = _parameters(days, start_date, end_date, short_code, target_url, domain, traffic_type)
     opened = _open(lake, organization)
-    scope = _scope(opened, entry or ENTRIES["bot-traffic"], organization, words)
-    with_values = load_values(Path(values) if values else None)
+    scope = _scope(opened, entry or ENTRIES["bot-traffic"], organization, parameters)
+    with_values = load_traffic_values(Path(values) if values else None)
     warehouse = Warehouse(opened, with_values)
     variables = warehouse.variables(scope)
-    answer = warehouse.answer(entry, variables) if entry else _own_template(warehouse, Path(name), variables)
-    print_answer(part_of(answer, part), output)
+    answer = warehouse.answer(entry, variables) if entry else _run_sql_file(warehouse, Path(name), variables)
+    print_answer(select_part(answer, part), output)
 
 
 def views(
@@ -75,12 +75,12 @@ def views(
 
     Example: traffic views --org acme > acme.sql; duckdb -init acme.sql; then .read queries/templates/devices.sql
     """
-    from queries import ENTRIES, Warehouse, load_values, script
+    from queries import ENTRIES, Warehouse, load_traffic_values, script
 
-    words = _words(days, start_date, end_date, short_code, target_url, domain, traffic_type)
+    parameters = _parameters(days, start_date, end_date, short_code, target_url, domain, traffic_type)
     opened = _open(lake, organization)
-    scope = _scope(opened, ENTRIES["bot-traffic"], organization, words)
-    warehouse = Warehouse(opened, load_values(Path(values) if values else None))
+    scope = _scope(opened, ENTRIES["bot-traffic"], organization, parameters)
+    warehouse = Warehouse(opened, load_traffic_values(Path(values) if values else None))
     typer.echo(script(warehouse.variables(scope)))
 
 
@@ -100,25 +100,25 @@ def _entry(name: str) -> "Entry | None":
 def _open(lake: Path, organization: str) -> Lake:
     check_organization(organization)
     opened = Lake(lake)
-    if organization not in {*opened.manifest.organizations(), *Control(opened).organizations()}:
+    if organization not in {*opened.manifest.organizations(), *ApiKeys(opened).organizations()}:
         raise BadInput(f"the lake at {lake} has no organization {organization!r}; import a log for it first.")
     return opened
 
 
-def _words(*values: str) -> dict[str, str]:
+def _parameters(*values: str) -> dict[str, str]:
     names = ("range", "start_date", "end_date", "short_code", "target_url", "domain", "traffic_type")
     return dict(zip(names, values, strict=True))
 
 
-def _scope(lake: Lake, entry: "Entry", organization: str, words: dict[str, str]) -> "Scope":
-    from data.store.links import Targets
-    from service.http.parameters import scope_of, validate
+def _scope(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, str]) -> "Scope":
+    from data.store.links import LinkIndex
+    from service.http.parameters import scope_from, validate
 
-    query = validate(words.items(), entry)
-    return scope_of(query, organization, datetime.now(UTC).date(), Targets(lake))
+    query = validate(parameters.items(), entry)
+    return scope_from(query, organization, datetime.now(UTC).date(), LinkIndex(lake))
 
 
-def _own_template(warehouse: "Warehouse", path: Path, variables: dict[str, Any]) -> "Result":
+def _run_sql_file(warehouse: "Warehouse", path: Path, variables: dict[str, Any]) -> "Result":
     from queries import QueryFailed
 
     try:

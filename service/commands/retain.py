@@ -9,7 +9,7 @@ from data import BadInput, Lake
 from service.commands.erase import finish
 from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import console, messages, plural
-from service.settings import retention_days_of, setting
+from service.settings import parse_retention_days, setting
 
 _DAYS = setting("retention_days")
 
@@ -27,13 +27,13 @@ def retain(
     """
     from rich.table import Table
 
-    from data.maintenance.retention import retain as end_old_days
+    from data.maintenance.retention import apply_retention
 
-    kept = retention_days_of(days.strip())
+    kept = parse_retention_days(days.strip())
     if kept is None:
         raise BadInput(f"say how many days visits are kept: --days, or {_DAYS.variable}.")
     opened = Lake(lake)
-    retained = end_old_days(opened, kept, datetime.now(UTC), dry_run)
+    retained = apply_retention(opened, kept, datetime.now(UTC), dry_run)
     ended_at = datetime.now(UTC)
     table = Table("organization", "days", "visits", "files", box=None)
     for ended in retained.ended:

@@ -12,7 +12,7 @@ from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import console, plural, printable
 
 if TYPE_CHECKING:
-    from data.maintenance.status import Holding, Status
+    from data.maintenance.status import LakeStatus, OrganizationStatus
 
 _FORMATS: Final = ("table", "json")
 _UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
@@ -40,14 +40,14 @@ def status(
         _print_lake(opened, found, now)
 
 
-def _print_json(lake: Lake, status: "Status") -> None:
+def _print_json(lake: Lake, status: "LakeStatus") -> None:
     from service.encoding import encode
 
     organizations = [{"organization": name, **asdict(one)} for name, one in status.organizations.items()]
     typer.echo(encode({"lake": str(lake.root), **asdict(status), "organizations": organizations}))
 
 
-def _print_holdings(status: "Status", now: datetime) -> None:
+def _print_holdings(status: "LakeStatus", now: datetime) -> None:
     """One line for each organization and one for all of them."""
     from rich.filesize import decimal
     from rich.table import Table
@@ -65,7 +65,7 @@ def _print_holdings(status: "Status", now: datetime) -> None:
     console().print(table)
 
 
-def _print_lake(lake: Lake, status: "Status", now: datetime) -> None:
+def _print_lake(lake: Lake, status: "LakeStatus", now: datetime) -> None:
     from rich.filesize import decimal
     from rich.table import Table
 
@@ -87,7 +87,7 @@ def _moment(moment: datetime | None, day: object) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}" if moment else str(day or "")
 
 
-def _pending(holding: "Holding", now: datetime) -> str:
+def _pending(holding: "OrganizationStatus", now: datetime) -> str:
     since = f" ({_age(holding.oldest_pending_at, now)})" if holding.oldest_pending_at else ""
     return f"{holding.pending_visits:,}{since}"
 

@@ -11,7 +11,7 @@ from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import messages, plural, printable, progress_bar
 
 if TYPE_CHECKING:
-    from data.maintenance.verification import Checked
+    from data.maintenance.verification import VerificationResult
 
 
 def verify(
@@ -30,10 +30,10 @@ def verify(
         if organization and not _is_known(opened, organization):
             raise BadInput(f"the lake at {lake} has no organization {organization!r}.")
         found = _checked(opened, organization)
-    for path, reason in found.troubles:
+    for path, reason in found.findings:
         typer.echo(printable(f"{path}: {reason}"))
-    _tell(found)
-    if found.troubles:
+    _print_summary(found)
+    if found.findings:
         raise typer.Exit(1)
 
 
@@ -52,26 +52,26 @@ def _is_known(lake: Lake, organization: str) -> bool:
     )
 
 
-def _checked(lake: Lake, organization: str) -> "Checked":
+def _checked(lake: Lake, organization: str) -> "VerificationResult":
     """Check under a progress bar."""
-    from data.maintenance.verification import check
+    from data.maintenance.verification import verify_lake
 
     with progress_bar(messages(), "Verifying", is_bytes=True) as progress:
-        return check(lake, organization, progress)
+        return verify_lake(lake, organization, progress)
 
 
-def _tell(found: "Checked") -> None:
+def _print_summary(found: "VerificationResult") -> None:
     """Sum up for people."""
     from rich.filesize import decimal
 
-    whole = f"{plural(found.files, 'file')} with {plural(found.visits, 'visit')} ({decimal(found.size)}) were checked"
+    summary = f"{plural(found.files, 'file')} with {plural(found.visits, 'visit')} ({decimal(found.size)}) were checked"
     if found.is_manifest_damaged:
-        typer.echo(f"{whole}; without its manifest a lake is not whole: restore all of it from a backup.", err=True)
-    elif found.troubles:
-        remedy = "restore what is named above from a backup, each file at the same path"
-        typer.echo(f"{whole}; {len(found.troubles):,} are damaged: {remedy}.", err=True)
+        typer.echo(f"{summary}; without its manifest a lake is not whole: restore all of it from a backup.", err=True)
+    elif found.findings:
+        fix = "restore what is named above from a backup, each file at the same path"
+        typer.echo(f"{summary}; {len(found.findings):,} are damaged: {fix}.", err=True)
     else:
-        typer.echo(f"{whole}: every one is what was written, links and databases are sound.", err=True)
+        typer.echo(f"{summary}: every one is what was written, links and databases are sound.", err=True)
     if found.orphans:
-        remedy = "nobody reads them, `traffic compact` deletes them"
-        typer.echo(f"{plural(found.orphans, 'more file')} not in the manifest: {remedy}.", err=True)
+        files = plural(found.orphans, "visit file")
+        typer.echo(f"{files} not in the manifest: no query reads them; only `traffic erase` deletes them.", err=True)

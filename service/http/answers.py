@@ -1,20 +1,21 @@
 """From a Scope to the bytes of an answer: out of the cache, or computed by the Warehouse in a worker thread."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, Final
 
 from starlette.types import Receive
 
-from queries import ENTRIES, Entry, Scope, Warehouse
+from queries import ENDPOINTS, Entry, Scope, Warehouse
 from service.http.cache import AnswerCache, CacheKey
-from service.http.errors import ClientLeft
+from service.http.errors import ClientDisconnected
 from service.http.query_batch import QueryBatch, Workers
 
 _PARTS: Final = {
-    name: [(member, part) for member, part in entry.members if part.name in ENTRIES] for name, entry in ENTRIES.items()
+    name: [(b'"%s":' % member.encode(), part) for member, part in entry.members if part.name in ENDPOINTS]
+    for name, entry in ENDPOINTS.items()
 }
-"""The parts of each answer that are answers of their own, with the name of the member that each is."""
+"""The parts of each answer that are answers of their own, with the encoded name of the member that each is."""
 
 
 class Answers:
@@ -33,20 +34,20 @@ class Answers:
 
         It is at most five minutes old, and rests on no visit that was erased or classified anew before the call.
         Raises Overloaded, and what the Warehouse raises. With `receive`, the ASGI callable of the request that asks,
-        also ClientLeft as soon as its client disconnects.
+        also ClientDisconnected as soon as its client disconnects.
         """
         epoch = self._warehouse.epoch(scope.organization)
         body = self._cached(entry, scope, epoch)
         if body is not None:
             self._cache.count(scope.organization, entry.name, "hits")
             return body
-        computed = self._computed(entry, scope, epoch)
+        computed = self._compute_answer(entry, scope, epoch)
         return await (_while_connected(computed, receive) if receive else computed)
 
     def statistics(self, organization: str) -> list[dict[str, Any]]:
         """The rows of cache-stats."""
         parts = {name: [part.name for _, part in pairs] for name, pairs in _PARTS.items()}
-        return self._cache.statistics(organization, list(ENTRIES), parts)
+        return self._cache.statistics(organization, list(ENDPOINTS), parts)
 
     def _cached(self, entry: Entry, scope: Scope, epoch: int) -> bytes | None:
         """The answer if it is cached, or put together if all its parts are."""
@@ -54,15 +55,15 @@ class Answers:
         parts = _PARTS.get(entry.name)
         if not parts:
             return self._cache.get(key)
-        bodies = []
-        for _, part in parts:
+        members = []
+        for name, part in parts:
             body = self._cache.get(CacheKey(part.name, *key[1:]))
             if body is None:
                 return None
-            bodies.append(body)
-        return _joined([member for member, _ in parts], bodies)
+            members.append(name + body)
+        return _object_of(members)
 
-    async def _computed(self, entry: Entry, scope: Scope, epoch: int) -> bytes:
+    async def _compute_answer(self, entry: Entry, scope: Scope, epoch: int) -> bytes:
         """The answer with all that is missing of it computed. Equal answers that others wait for are shared."""
         parts = _PARTS.get(entry.name)
         batch = QueryBatch(self._warehouse, self._workers, scope, shares_visits=bool(parts))
@@ -74,16 +75,16 @@ class Answers:
             return await computed(entry)
         self._cache.count(scope.organization, entry.name, "misses")
         bodies = await _all_of([computed(part) for _, part in parts])
-        return _joined([member for member, _ in parts], bodies)
+        return _object_of(name + body for (name, _), body in zip(parts, bodies, strict=True))
 
 
 async def _while_connected(answering: Coroutine[Any, Any, bytes], receive: Receive) -> bytes:
-    """The result of a coroutine, which is cancelled when the client disconnects first. Raises ClientLeft then."""
+    """The result of a coroutine, cancelled when the client disconnects first. Raises ClientDisconnected."""
     answer, disconnect = asyncio.ensure_future(answering), asyncio.ensure_future(_disconnect(receive))
     try:
         await asyncio.wait({answer, disconnect}, return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():
-            raise ClientLeft
+            raise ClientDisconnected
         return answer.result()
     finally:
         answer.cancel()
@@ -106,7 +107,6 @@ async def _all_of(coroutines: Sequence[Coroutine[Any, Any, bytes]]) -> list[byte
             task.cancel()
 
 
-def _joined(members: Sequence[str], bodies: Sequence[bytes]) -> bytes:
+def _object_of(members: Iterable[bytes]) -> bytes:
     """A JSON object of encoded members."""
-    pairs = (b'"%s":%s' % (name.encode(), body) for name, body in zip(members, bodies, strict=True))
-    return b"{" + b",".join(pairs) + b"}"
+    return b"{" + b",".join(members) + b"}"

@@ -10,23 +10,23 @@ import jwt
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from data import is_organization
-from service.api_keys import KEY_PREFIX, Control, id_of
+from service.api_keys import KEY_PREFIX, ApiKeys, key_id_of
 from service.http.errors import Unauthorized
-from service.http.jwks import KeySet
+from service.http.jwks import JwksClient
 from service.http.responses import render
 from service.settings import Settings
 
 MAX_TOKEN_LENGTH: Final = 8_192
 LEEWAY_SECONDS: Final = 30
 REQUIRED_CLAIMS: Final = ("exp", "iat", "iss", "aud", "sub")
-TYPES: Final = ("jwt", "at+jwt", "application/at+jwt")
+TOKEN_TYPES: Final = ("jwt", "at+jwt", "application/at+jwt")
 MAX_CLAIM_LENGTH: Final = 255
 """Characters of a claim that is kept: a subject, a role."""
-LAST_TIME: Final = 253_402_300_799
+MAX_TIMESTAMP: Final = 253_402_300_799
 """The last second of the year 9999."""
-REMEMBERED_SECONDS: Final = 60
+TOKEN_CACHE_SECONDS: Final = 60
 """How long a valid identity token is not verified again: that costs more than a cached answer."""
-KEY_REMEMBERED_SECONDS: Final = 2
+API_KEY_CACHE_SECONDS: Final = 2
 """The same of an API key: how long one that was revoked, here or by another process, may still open."""
 MAX_REMEMBERED: Final = 4_096
 
@@ -57,13 +57,13 @@ class Authenticator:
     def __init__(
         self,
         settings: Settings,
-        control: Control,
-        keys: KeySet | None,
+        control: ApiKeys,
+        keys: JwksClient | None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
-        self._control = control
-        self._keys = keys
+        self._api_keys = control
+        self._jwks = keys
         self._clock = clock
         self._callers: OrderedDict[bytes, tuple[Caller, float, float, int]] = OrderedDict()
         """Verified headers: the caller, until when by each of two clocks, by which generation of keys."""
@@ -80,7 +80,7 @@ class Authenticator:
         if found is None:
             return None
         caller, until, expires_at, generation = found
-        if self._clock() >= until or time.time() >= expires_at or generation != self._generation():
+        if self._clock() >= until or time.time() >= expires_at or generation != self._jwks_generation():
             return None
         return caller
 
@@ -89,42 +89,42 @@ class Authenticator:
         cached = self.cached(headers)
         if cached is not None:
             return cached
-        header = _authorization(headers)
+        header = _authorization_header(headers)
         token = _bearer_token(header)
         if token.startswith(KEY_PREFIX):
-            caller = self._key_holder(token)
-            self._remember(header, caller, KEY_REMEMBERED_SECONDS, float("inf"), self._generation())
+            caller = self._authenticate_api_key(token)
+            self._add_to_cache(header, caller, API_KEY_CACHE_SECONDS, float("inf"), self._jwks_generation())
         else:
-            caller, expires_at, generation = await self._token_holder(token)
-            self._remember(header, caller, REMEMBERED_SECONDS, expires_at, generation)
+            caller, expires_at, generation = await self._authenticate_token(token)
+            self._add_to_cache(header, caller, TOKEN_CACHE_SECONDS, expires_at, generation)
         return caller
 
-    def _generation(self) -> int:
-        return self._keys.generation if self._keys else 0
+    def _jwks_generation(self) -> int:
+        return self._jwks.generation if self._jwks else 0
 
-    def _remember(self, header: bytes, caller: Caller, seconds: float, expires_at: float, generation: int) -> None:
+    def _add_to_cache(self, header: bytes, caller: Caller, seconds: float, expires_at: float, generation: int) -> None:
         now = self._clock()
         self._callers.pop(header, None)
         while self._callers and (len(self._callers) >= MAX_REMEMBERED or next(iter(self._callers.values()))[1] <= now):
             self._callers.popitem(last=False)
         self._callers[header] = caller, now + seconds, expires_at, generation
 
-    def _key_holder(self, key: str) -> Caller:
-        organization = self._control.organization_of(key)
+    def _authenticate_api_key(self, key: str) -> Caller:
+        organization = self._api_keys.organization_of(key)
         if organization is None:
             raise Unauthorized
-        self._control.note_use(key)
-        return Caller(organization, "editor", id_of(key), is_key=True)
+        self._api_keys.record_use(key)
+        return Caller(organization, "editor", key_id_of(key), is_key=True)
 
-    async def _token_holder(self, token: str) -> tuple[Caller, float, int]:
-        if self._keys is None:
+    async def _authenticate_token(self, token: str) -> tuple[Caller, float, int]:
+        if self._jwks is None:
             raise Unauthorized
         try:
-            key, generation = await self._keys.key(jwt.get_unverified_header(token).get("kid"))
+            key, generation = await self._jwks.key(jwt.get_unverified_header(token).get("kid"))
             claims = self._claims(token, key)
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError) as error:
             raise Unauthorized from error
-        return self._caller_of(claims), float(claims["exp"]), generation
+        return self._caller_from(claims), float(claims["exp"]), generation
 
     def _claims(self, token: str, key: jwt.PyJWK) -> dict[str, Any]:
         """Verify a token by RFC 8725. Raises PyJWTError, ValueError, TypeError or OverflowError."""
@@ -138,25 +138,25 @@ class Authenticator:
             options={"require": list(REQUIRED_CLAIMS)},
         )
         claims: dict[str, Any] = verified["payload"]
-        if str(verified["header"].get("typ", "JWT")).lower() not in TYPES:
+        if str(verified["header"].get("typ", "JWT")).lower() not in TOKEN_TYPES:
             raise ValueError("a token of another type")
-        if not all(_is_time(claims[name]) for name in ("exp", "iat", "nbf") if name in claims):
+        if not all(_is_valid_time(claims[name]) for name in ("exp", "iat", "nbf") if name in claims):
             raise ValueError("a time that is none")
         if not 0 < claims["exp"] - claims["iat"] <= self._settings.jwt_lifetime * 3_600:
             raise ValueError("a token that lives too long")
         return claims
 
-    def _caller_of(self, claims: dict[str, Any]) -> Caller:
+    def _caller_from(self, claims: dict[str, Any]) -> Caller:
         organization = claims.get(self._settings.jwt_organization_claim, self._settings.jwt_organization)
         role = claims.get(self._settings.jwt_role_claim) or "viewer"
         if not isinstance(organization, str) or not is_organization(organization):
             raise Unauthorized
-        if not _is_word(role) or not _is_word(claims["sub"]):
+        if not _is_valid_claim(role) or not _is_valid_claim(claims["sub"]):
             raise Unauthorized
         return Caller(organization, role.strip().lower() or "viewer", claims["sub"], is_key=False)
 
 
-class RequireCaller:
+class AuthenticationMiddleware:
     """Lets only callers pass, before any route is looked at; a few public paths excepted."""
 
     def __init__(
@@ -180,15 +180,15 @@ class RequireCaller:
         await self._app(scope, receive, send)
 
 
-def _is_time(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LAST_TIME
+def _is_valid_time(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_TIMESTAMP
 
 
-def _is_word(value: object) -> bool:
+def _is_valid_claim(value: object) -> bool:
     return isinstance(value, str) and 0 < len(value) <= MAX_CLAIM_LENGTH and value.isprintable()
 
 
-def _authorization(headers: list[tuple[bytes, bytes]]) -> bytes:
+def _authorization_header(headers: list[tuple[bytes, bytes]]) -> bytes:
     values = [value for name, value in headers if name == b"authorization"]
     if len(values) != 1:
         raise Unauthorized

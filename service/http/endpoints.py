@@ -9,15 +9,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from data import BadInput
-from data.store.links import Targets
+from data.store.links import LinkIndex
 from queries import CACHE_STATS, Entry
-from service.api_keys import Control, Key, id_of
+from service.api_keys import ApiKeys, Key, key_id_of
 from service.encoding import encode
 from service.http.answers import Answers
 from service.http.authentication import Caller
-from service.http.errors import BadBody, Forbidden, NotFound, TooLarge
-from service.http.live_visits import Receiver, pieces_of
-from service.http.parameters import parse_query, scope_of
+from service.http.errors import BodyTooLarge, Forbidden, InvalidBody, NotFound
+from service.http.live_visits import VisitReceiver, body_chunks
+from service.http.parameters import parse_query, scope_from
 from service.http.responses import JsonResponse
 from service.http.routing import Endpoint
 
@@ -31,14 +31,14 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def analytics(entry: Entry, answers: Answers, targets: Targets, clock: Clock) -> Endpoint:
+def analytics(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) -> Endpoint:
     """Answer an entry of the catalogue for the caller's organization."""
 
     async def endpoint(request: Request) -> Response:
         organization = request.scope["caller"].organization
-        _refuse_body(request)
+        _reject_body(request)
         query = parse_query(request.scope["query_string"], entry)
-        scope = scope_of(query, organization, clock().date(), targets)
+        scope = scope_from(query, organization, clock().date(), targets)
         if entry is CACHE_STATS:
             return JsonResponse(encode(answers.statistics(organization)))
         return JsonResponse(await answers.body(entry, scope, request.receive))
@@ -46,35 +46,35 @@ def analytics(entry: Entry, answers: Answers, targets: Targets, clock: Clock) ->
     return endpoint
 
 
-def jobs(control: Control) -> Endpoint:
+def jobs(control: ApiKeys) -> Endpoint:
     """Answer the jobs of the caller's organization."""
 
     async def endpoint(request: Request) -> Response:
-        _refuse_body(request)
+        _reject_body(request)
         return JsonResponse(encode(control.jobs(request.scope["caller"].organization)))
 
     return endpoint
 
 
-def api_keys(control: Control) -> Endpoint:
+def api_keys(control: ApiKeys) -> Endpoint:
     """List the keys of the caller's organization, or make one."""
 
     async def endpoint(request: Request) -> Response:
         caller = _key_manager(request)
         if request.method == "GET":
-            _refuse_body(request)
-            return JsonResponse(encode([_told(key) for key in control.keys_of(caller.organization)]))
-        name = await _name_in(request)
+            _reject_body(request)
+            return JsonResponse(encode([_public_fields(key) for key in control.keys_of(caller.organization)]))
+        name = await _read_name(request)
         try:
             key = control.create_key(caller.organization, name, caller.name)
         except BadInput as error:
-            raise BadBody("has no usable name", str(error)) from error
-        return JsonResponse(encode({**_told(control.key(id_of(key))), "key": key}), 201)
+            raise InvalidBody("has no usable name", str(error)) from error
+        return JsonResponse(encode({**_public_fields(control.key(key_id_of(key))), "key": key}), 201)
 
     return endpoint
 
 
-def api_key(control: Control) -> Endpoint:
+def api_key(control: ApiKeys) -> Endpoint:
     """Revoke a key of the caller's organization."""
 
     async def endpoint(request: Request) -> Response:
@@ -84,7 +84,7 @@ def api_key(control: Control) -> Endpoint:
             control.revoke_key(key_id, caller.organization)
         except BadInput as error:
             raise NotFound from error
-        return JsonResponse(encode(_told(control.key(key_id))))
+        return JsonResponse(encode(_public_fields(control.key(key_id))))
 
     return endpoint
 
@@ -99,22 +99,22 @@ def _key_manager(request: Request) -> Caller:
     return caller
 
 
-async def _name_in(request: Request) -> str:
+async def _read_name(request: Request) -> str:
     body = bytearray()
-    async for piece in pieces_of(request):
+    async for piece in body_chunks(request):
         body += piece
         if len(body) > MAX_NAME_BYTES:
-            raise TooLarge("The body is larger than a name.")
+            raise BodyTooLarge("The body is larger than a name.")
     try:
         name = orjson.loads(body)["name"]
     except (ValueError, TypeError, KeyError) as error:
-        raise BadBody("names no key", 'Send {"name": "..."}.') from error
+        raise InvalidBody("names no key", 'Send {"name": "..."}.') from error
     if not isinstance(name, str):
-        raise BadBody("names no key", 'Send {"name": "..."}.')
+        raise InvalidBody("names no key", 'Send {"name": "..."}.')
     return name
 
 
-def _told(key: Key) -> dict[str, object]:
+def _public_fields(key: Key) -> dict[str, object]:
     """What is told of a key: all but the key."""
     times = {
         name: datetime.fromisoformat(text) if (text := getattr(key, name)) else None
@@ -123,21 +123,21 @@ def _told(key: Key) -> dict[str, object]:
     return {"id": key.id, "name": key.name, "created_by": key.created_by, **times}
 
 
-def _refuse_body(request: Request) -> None:
-    """Raises BadBody where a question brings a body: it would have no effect."""
+def _reject_body(request: Request) -> None:
+    """Raises InvalidBody where a question brings a body: it would have no effect."""
     for name, value in request.scope["headers"]:
         if name == b"transfer-encoding" or (name == b"content-length" and value != b"0"):
-            raise BadBody("has no place here", "Ask without a body; parameters stand in the address.")
+            raise InvalidBody("has no place here", "Ask without a body; parameters stand in the address.")
 
 
-def visits(receiver: Receiver) -> Endpoint:
+def visits(receiver: VisitReceiver) -> Endpoint:
     """Take the visits that an editor's program reports."""
 
     async def endpoint(request: Request) -> Response:
         caller = request.scope["caller"]
         if not caller.may_write:
             raise Forbidden
-        landed = await receiver.take(request, caller.organization)
+        landed = await receiver.receive(request, caller.organization)
         counts = {"accepted": landed.accepted, "refused": len(landed.refused)}
         return JsonResponse(orjson.dumps({**counts, "errors": landed.refused}), 202)
 

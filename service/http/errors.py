@@ -1,22 +1,22 @@
 """What can go wrong with a request, as one tree. Rendering is in responses.py.
 
 Problem             {"error", "message"} and a status
-├── Malformed       400  bytes that are no HTTP request
-├── BadParameter    400  a parameter has no readable value
-├── BadBody         400  a body that cannot be read
+├── MalformedRequest       400  bytes that are no HTTP request
+├── InvalidParameter    400  a parameter has no readable value
+├── InvalidBody         400  a body that cannot be read
 ├── Unauthorized    401  no valid token
 ├── Forbidden       403  the token's role may not do this
 ├── NotFound        404  no such route
-├── NotAllowed      405  the route does not know the method
-├── TimedOut        408  a request that does not come whole in time
-├── TooLarge        413  a body with more than may come at once
+├── MethodNotAllowed      405  the route does not know the method
+├── RequestTimeout        408  a request that does not come whole in time
+├── BodyTooLarge        413  a body with more than may come at once
 ├── UrlTooLong      414  an address longer than any of ours
 ├── RateLimited     429  too many requests from one source
 ├── HeadersTooLarge 431  more headers than a request needs
-├── ClientLeft      499  nobody waits for the answer
+├── ClientDisconnected      499  nobody waits for the answer
 ├── Failed          500  the service could not answer
 ├── Overloaded      503  too many requests are being computed
-└── Unwritable      503  the disk takes nothing
+└── StorageUnavailable      503  the disk takes nothing
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class Problem(Exception):
         self.body = {"error": error, "message": message, **more}
 
 
-class Malformed(Problem):
+class MalformedRequest(Problem):
     """Bytes that are no HTTP request."""
 
     status = 400
@@ -45,22 +45,22 @@ class Malformed(Problem):
         super().__init__(error, message)
 
 
-class BadParameter(Problem):
+class InvalidParameter(Problem):
     """A parameter that cannot be understood."""
 
     status = 400
 
-    def __init__(self, name: str, trouble: str, remedy: str) -> None:
-        super().__init__(f"The parameter {name} {trouble}.", remedy)
+    def __init__(self, name: str, problem: str, fix: str) -> None:
+        super().__init__(f"The parameter {name} {problem}.", fix)
 
 
-class BadBody(Problem):
+class InvalidBody(Problem):
     """A body that cannot be read."""
 
     status = 400
 
-    def __init__(self, trouble: str, remedy: str) -> None:
-        super().__init__(f"The body {trouble}.", remedy)
+    def __init__(self, problem: str, fix: str) -> None:
+        super().__init__(f"The body {problem}.", fix)
 
 
 class Unauthorized(Problem):
@@ -98,7 +98,7 @@ class NotFound(Problem):
         super().__init__("There is nothing at this path.", "The routes are listed at /openapi.json.")
 
 
-class NotAllowed(Problem):
+class MethodNotAllowed(Problem):
     """The path does not know this method."""
 
     status = 405
@@ -108,7 +108,7 @@ class NotAllowed(Problem):
         super().__init__("This path does not know this method.", f"Use {allowed}.", headers)
 
 
-class TimedOut(Problem):
+class RequestTimeout(Problem):
     """Part of a request that does not come in time."""
 
     status = 408
@@ -117,13 +117,13 @@ class TimedOut(Problem):
         super().__init__(f"The {part} of the request did not come in time.", "Send it without pauses.")
 
 
-class TooLarge(Problem):
+class BodyTooLarge(Problem):
     """More than may come at once."""
 
     status = 413
 
-    def __init__(self, trouble: str) -> None:
-        super().__init__(trouble, "Send it in several requests.")
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem, "Send it in several requests.")
 
 
 class UrlTooLong(Problem):
@@ -131,8 +131,8 @@ class UrlTooLong(Problem):
 
     status = 414
 
-    def __init__(self, most_bytes: int) -> None:
-        super().__init__(f"The address is longer than {most_bytes >> 10} KiB.", "Ask with shorter parameters.")
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(f"The address is longer than {max_bytes >> 10} KiB.", "Ask with shorter parameters.")
 
 
 class RateLimited(Problem):
@@ -159,7 +159,7 @@ class HeadersTooLarge(Problem):
         super().__init__("The headers are too many or too large.", "Send fewer than 100, of less than 64 KiB together.")
 
 
-class ClientLeft(Problem):
+class ClientDisconnected(Problem):
     """The client did not wait for its answer; nobody reads this one, but the log tells it from a failure."""
 
     status = 499
@@ -168,7 +168,7 @@ class ClientLeft(Problem):
         super().__init__("The client left.", "Wait for the answer.")
 
 
-class Failed(Problem):
+class InternalError(Problem):
     """The service could not answer."""
 
     def __init__(self, message: str = "Try again; the operator finds the cause in the server's log.") -> None:
@@ -184,7 +184,7 @@ class Overloaded(Problem):
         super().__init__("The service is overloaded.", "Try again in a second.", {"Retry-After": "1"})
 
 
-class Unwritable(Problem):
+class StorageUnavailable(Problem):
     """The disk is full or fails: nothing of the request was kept."""
 
     status = 503

@@ -25,11 +25,11 @@ from service.http.guarded_fetch import FetchError, fetch
 
 REFRESH_SECONDS: Final = 240
 """Keys live five minutes; at 80 % of that they are read again, so that nobody waits for it."""
-STALE_SECONDS: Final = 86_400
-FETCH_SECONDS: Final = 3
-SPACING_SECONDS: Final = 30
+MAX_STALE_SECONDS: Final = 86_400
+FETCH_TIMEOUT_SECONDS: Final = 3
+MIN_REFRESH_INTERVAL_SECONDS: Final = 30
 """From a good reading to the next one: how long new keys may go unseen, whatever kids are sent."""
-FIRST_PAUSE_SECONDS: Final = 5
+MIN_BACKOFF_SECONDS: Final = 5
 MAX_PAUSE_SECONDS: Final = 60
 MAX_BYTES: Final = 64 << 10
 MAX_KEYS: Final = 64
@@ -43,7 +43,7 @@ _INVALID: Final = (ValueError, TypeError, AttributeError, LookupError, Recursion
 _LOG: Final = logging.getLogger(__name__)
 
 
-class KeySet:
+class JwksClient:
     """Keys by their kid, read again before they are old or for an unknown kid, at most twice a minute in all.
 
     While the source cannot be read the last good keys are used, for a day. A daemon thread reads: no request that
@@ -57,16 +57,16 @@ class KeySet:
         self.generation = 0  # rises after the keys have changed
         self._body = b""
         self._keys: dict[str | None, jwt.PyJWK] = {}
-        self._read_at = float("-inf")
+        self._refreshed_at = float("-inf")
         self._started_at = deque([float("-inf")] * 2, maxlen=2)
         self._failures = 0
         self._last_error = ""
-        self._reading: Future[None] = Future()
-        self._reading.set_result(None)
+        self._refresh: Future[None] = Future()
+        self._refresh.set_result(None)
         if "://" not in source:
             if not Path(source).is_file():
                 raise BadInput(f"TRAFFIC_JWKS: there is no file {source}.")
-        elif not _is_safe(source):
+        elif not _is_allowed_url(source):
             raise BadInput("TRAFFIC_JWKS must be a file or an https address (http on this machine only).")
 
     async def key(self, kid: object) -> tuple[jwt.PyJWK, int]:
@@ -86,7 +86,7 @@ class KeySet:
         return key, generation
 
     def _is_usable(self) -> bool:
-        return self._clock() - self._read_at <= STALE_SECONDS
+        return self._clock() - self._refreshed_at <= MAX_STALE_SECONDS
 
     def _get(self, kid: str | None) -> jwt.PyJWK | None:
         if not self._is_usable():
@@ -96,35 +96,35 @@ class KeySet:
         return self._keys.get(kid)
 
     def _refresh_if_old(self) -> None:
-        if self._clock() - self._read_at >= REFRESH_SECONDS:
+        if self._clock() - self._refreshed_at >= REFRESH_SECONDS:
             self._start_reading()
 
     def _start_reading(self) -> None:
         """Start to read the keys in a thread, unless one is reading or the last reading was a moment ago."""
-        pause = SPACING_SECONDS
+        pause = MIN_REFRESH_INTERVAL_SECONDS
         if self._failures:
-            pause = min(FIRST_PAUSE_SECONDS << min(self._failures - 1, 6), MAX_PAUSE_SECONDS)
+            pause = min(MIN_BACKOFF_SECONDS << min(self._failures - 1, 6), MAX_PAUSE_SECONDS)
         next_at = max(self._started_at[1] + pause, self._started_at[0] + 60)
-        if self._reading.done() and self._clock() >= next_at:
+        if self._refresh.done() and self._clock() >= next_at:
             self._started_at.append(self._clock())
             reading: Future[None] = Future()
             reading.set_running_or_notify_cancel()  # a request that is cancelled cannot cancel it for the others
-            threading.Thread(target=self._read, args=(reading,), name="jwks", daemon=True).start()
-            self._reading = reading
+            threading.Thread(target=self._fetch, args=(reading,), name="jwks", daemon=True).start()
+            self._refresh = reading
             # an idle server, too, has the keys that the provider has now
             asyncio.get_running_loop().call_later(REFRESH_SECONDS + 1, self._refresh_if_old)
 
     async def _wait_for_reading(self) -> None:
-        seconds = self._started_at[1] + FETCH_SECONDS - self._clock()
-        if not self._reading.done() and seconds > 0:
+        seconds = self._started_at[1] + FETCH_TIMEOUT_SECONDS - self._clock()
+        if not self._refresh.done() and seconds > 0:
             with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.wrap_future(self._reading), seconds)
+                await asyncio.wait_for(asyncio.wrap_future(self._refresh), seconds)
 
-    def _read(self, reading: Future[None]) -> None:
+    def _fetch(self, reading: Future[None]) -> None:
         """Read the keys and use them. An error leaves the last good keys; it is logged unless the last was the same."""
         try:
-            body = _content(self._source)
-            keys = _keys_in(body)
+            body = _read_source(self._source)
+            keys = _parse_keys(body)
         except (FetchError, OSError, *_INVALID) as error:
             self._failures += 1
             reason = str(error) if isinstance(error, FetchError) else f"{type(error).__name__}: {error}"[:200]
@@ -135,13 +135,13 @@ class KeySet:
             is_changed = body != self._body
             if is_changed:
                 self._body, self._keys = body, keys
-            self._read_at, self._failures, self._last_error = self._clock(), 0, ""
+            self._refreshed_at, self._failures, self._last_error = self._clock(), 0, ""
             self.generation += is_changed  # last: whoever sees the new number sees the new keys
         finally:
             reading.set_result(None)
 
 
-def _is_safe(address: str) -> bool:
+def _is_allowed_url(address: str) -> bool:
     try:
         parts = urlsplit(address)
         host = parts.hostname
@@ -150,10 +150,10 @@ def _is_safe(address: str) -> bool:
     return parts.scheme == "https" or (parts.scheme == "http" and host in ("127.0.0.1", "::1", "localhost"))
 
 
-def _content(source: str) -> bytes:
+def _read_source(source: str) -> bytes:
     """The bytes of a file or an address. Raises FetchError, OSError or ValueError."""
     if "://" in source:
-        return fetch(source, FETCH_SECONDS, MAX_BYTES)
+        return fetch(source, FETCH_TIMEOUT_SECONDS, MAX_BYTES)
     with Path(source).open("rb") as file:
         body = file.read(MAX_BYTES + 1)
     if len(body) > MAX_BYTES:
@@ -161,7 +161,7 @@ def _content(source: str) -> bytes:
     return body
 
 
-def _keys_in(body: bytes) -> dict[str | None, jwt.PyJWK]:
+def _parse_keys(body: bytes) -> dict[str | None, jwt.PyJWK]:
     """The usable keys of a key set by their kid. Raises one of _INVALID when there is none, or no key set."""
     entries = json.loads(body)["keys"]
     if not isinstance(entries, list) or len(entries) > MAX_KEYS:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 from starlette.requests import ClientDisconnect, Request
 
 from data import BadInput
-from data.logs.reported import Row, Sent, rows_of
-from service.http.errors import BadBody, Overloaded, TooLarge, Unwritable
+from data.logs.reported import Row, Submission, split_rows
+from service.http.errors import BodyTooLarge, InvalidBody, Overloaded, StorageUnavailable
 
 if TYPE_CHECKING:
-    from data.ingest.live import Intake, Landed
+    from data.ingest.live import IngestResult, LiveIngest
 
 MAX_BODY_BYTES: Final = 4 << 20
 MAX_VISITS: Final = 10_000
@@ -23,54 +23,54 @@ MAX_PENDING_BYTES: Final = 64 << 20
 
 
 @dataclass(frozen=True)
-class _Waiting:
+class _PendingRequest:
     """What one request brought, and where its sender waits."""
 
-    sent: Sent
-    landed: "asyncio.Future[Landed]"
+    submission: Submission
+    landed: "asyncio.Future[IngestResult]"
 
 
-class Receiver:
+class VisitReceiver:
     """Lands what many senders bring in common commits, for one event loop."""
 
-    def __init__(self, make_intake: "Callable[[], Intake]") -> None:
+    def __init__(self, make_intake: "Callable[[], LiveIngest]") -> None:
         self._make_intake = make_intake  # its rules take a moment to load: not before they are needed
-        self._intake: Intake | None = None
+        self._intake: LiveIngest | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="intake")
-        self._waiting: list[_Waiting] = []
-        self._bytes_held = 0
+        self._pending: list[_PendingRequest] = []
+        self._buffered_bytes = 0
         self.accepted = 0
         """Visits that became durable, since the start."""
         self._work: asyncio.Task[None] | None = None
 
-    async def take(self, request: Request, organization: str) -> "Landed":
-        """Land the visits of one request. Raises BadBody, TooLarge, Overloaded, and Unwritable when the disk fails."""
+    async def receive(self, request: Request, organization: str) -> "IngestResult":
+        """Land the visits of one request. Raises InvalidBody, BodyTooLarge, Overloaded or StorageUnavailable."""
         if request.headers.get("content-encoding", "identity") != "identity":
-            raise BadBody("is encoded", "Send it as it is, without Content-Encoding.")
+            raise InvalidBody("is encoded", "Send it as it is, without Content-Encoding.")
         body = bytearray()
         try:
-            await self._fill(body, request)
-            landed = await self._landed(Sent(organization, _rows_in(bytes(body))))
+            await self._read_body(body, request)
+            landed = await self._land_in_batch(Submission(organization, _parse_rows(bytes(body))))
             self.accepted += landed.accepted
             return landed
         finally:
-            self._bytes_held -= len(body)
+            self._buffered_bytes -= len(body)
 
-    async def _fill(self, body: bytearray, request: Request) -> None:
+    async def _read_body(self, body: bytearray, request: Request) -> None:
         """Let a request's body come, never more of it than may be sent."""
-        async for piece in pieces_of(request):
-            self._bytes_held += len(piece)
-            body += piece
-            if self._bytes_held > MAX_PENDING_BYTES:
+        async for chunk in body_chunks(request):
+            self._buffered_bytes += len(chunk)
+            body += chunk
+            if self._buffered_bytes > MAX_PENDING_BYTES:
                 raise Overloaded
             if len(body) > MAX_BODY_BYTES:
-                raise TooLarge(f"The body is larger than {MAX_BODY_BYTES >> 20} MiB.")
+                raise BodyTooLarge(f"The body is larger than {MAX_BODY_BYTES >> 20} MiB.")
 
-    async def _landed(self, sent: Sent) -> "Landed":
-        waiting = _Waiting(sent, asyncio.get_running_loop().create_future())
-        self._waiting.append(waiting)
+    async def _land_in_batch(self, submission: Submission) -> "IngestResult":
+        waiting = _PendingRequest(submission, asyncio.get_running_loop().create_future())
+        self._pending.append(waiting)
         if self._work is None or self._work.done():
-            self._work = asyncio.create_task(self._land_waiting())
+            self._work = asyncio.create_task(self._land_batches())
         return await waiting.landed
 
     async def close(self) -> None:
@@ -79,32 +79,32 @@ class Receiver:
             await self._work
         self._thread.shutdown()
 
-    async def _land_waiting(self) -> None:
-        while self._waiting:
-            group, self._waiting = self._waiting, []
+    async def _land_batches(self) -> None:
+        while self._pending:
+            batch, self._pending = self._pending, []
             try:
-                landed = await asyncio.get_running_loop().run_in_executor(self._thread, self._land, group)
+                landed = await asyncio.get_running_loop().run_in_executor(self._thread, self._land_batch, batch)
             except Exception as error:  # noqa: BLE001  # told to every sender whose visits were not kept
-                _tell(group, [_as_problem(error)] * len(group))
+                _resolve(batch, [_as_problem(error)] * len(batch))
             else:
-                _tell(group, landed)
+                _resolve(batch, landed)
 
-    def _land(self, group: list[_Waiting]) -> "list[Landed]":
+    def _land_batch(self, batch: list[_PendingRequest]) -> "list[IngestResult]":
         self._intake = self._intake or self._make_intake()
-        return self._intake.land([waiting.sent for waiting in group])
+        return self._intake.land([waiting.submission for waiting in batch])
 
 
-async def pieces_of(request: Request) -> AsyncIterator[bytes]:
-    """A request's body as it comes. Raises BadBody when its client leaves before the end."""
+async def body_chunks(request: Request) -> AsyncIterator[bytes]:
+    """A request's body as it comes. Raises InvalidBody when its client leaves before the end."""
     try:
-        async for piece in request.stream():
-            yield piece
+        async for chunk in request.stream():
+            yield chunk
     except ClientDisconnect as error:
-        raise BadBody("did not come whole", "Send as many bytes as Content-Length says.") from error
+        raise InvalidBody("did not come whole", "Send as many bytes as Content-Length says.") from error
 
 
-def _tell(group: list[_Waiting], outcomes: "Sequence[Landed | Exception]") -> None:
-    for waiting, outcome in zip(group, outcomes, strict=True):
+def _resolve(batch: list[_PendingRequest], outcomes: "Sequence[IngestResult | Exception]") -> None:
+    for waiting, outcome in zip(batch, outcomes, strict=True):
         if waiting.landed.cancelled():
             continue  # whoever left has no answer to wait for
         if isinstance(outcome, Exception):
@@ -114,14 +114,14 @@ def _tell(group: list[_Waiting], outcomes: "Sequence[Landed | Exception]") -> No
 
 
 def _as_problem(error: Exception) -> Exception:
-    return Unwritable() if isinstance(error, OSError | sqlite3.OperationalError) else error
+    return StorageUnavailable() if isinstance(error, OSError | sqlite3.OperationalError) else error
 
 
-def _rows_in(body: bytes) -> Sequence[Row]:
+def _parse_rows(body: bytes) -> Sequence[Row]:
     try:
-        rows = rows_of(body)
+        rows = split_rows(body)
     except BadInput as error:
-        raise BadBody("is no JSON array", "Send an array of objects, or one object on each line.") from error
+        raise InvalidBody("is no JSON array", "Send an array of objects, or one object on each line.") from error
     if len(rows) > MAX_VISITS:
-        raise TooLarge(f"The body holds {len(rows):,} visits; {MAX_VISITS:,} may come at once.")
+        raise BodyTooLarge(f"The body holds {len(rows):,} visits; {MAX_VISITS:,} may come at once.")
     return rows

@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.http.errors import Failed, Problem
-from service.http.rate_limit import Limiter, Verdict
+from service.http.errors import InternalError, Problem
+from service.http.rate_limit import RateLimitDecision, RateLimiter
 from service.http.responses import render
-from service.logs import Log, Outcome, trouble_of
+from service.logs import Log, Outcome, error_fields
 from service.metrics import Metrics
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -24,14 +24,14 @@ _SECURITY: Final = (
 """The same headers on every response."""
 _JSON: Final = (b"content-type", b"application/json")
 
-Headers = list[tuple[bytes, bytes]]
+RawHeaders = list[tuple[bytes, bytes]]
 
 
 class _Identity(NamedTuple):
     """The id of a request, and the headers that its response has whoever answers."""
 
     id: str
-    headers: Headers
+    headers: RawHeaders
 
 
 class RequestMiddleware:
@@ -40,7 +40,7 @@ class RequestMiddleware:
     def __init__(
         self,
         app: ASGIApp,
-        limiter: Limiter,
+        limiter: RateLimiter,
         route_of: Callable[[str], str],
         *,
         metrics: Metrics,
@@ -57,7 +57,7 @@ class RequestMiddleware:
         self._app = app
         self._route_of = route_of
         self._log = log
-        self._numbers = itertools.count(1)
+        self._request_counter = itertools.count(1)
         self._prefix = secrets.token_hex(4)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -66,26 +66,26 @@ class RequestMiddleware:
             await self._app(scope, receive, send)
             return
         started_at = time.perf_counter()
-        verdict = self.limiter.verdict_of(scope)
-        identity = self._identify(verdict)
-        app = self._app if verdict.accepted else self._refusing(scope, self.limiter.refusal(verdict))
+        decision = self.limiter.check(scope)
+        identity = self._identify(decision)
+        app = self._app if decision.accepted else self._refusing(scope, self.limiter.refusal(decision))
         status = await self._run(app, scope, receive, send, identity)
         caller = scope.get("caller")
         method = scope["method"] if scope["method"] in _METHODS else ""
         outcome = Outcome(method, self._route_of(scope["path"]), status, caller and caller.organization)
         self._record(identity.id, outcome, time.perf_counter() - started_at)
 
-    def rejected(self, client: tuple[str, int] | None, problem: Problem) -> tuple[Problem, Headers]:
+    def rejected(self, client: tuple[str, int] | None, problem: Problem) -> tuple[Problem, RawHeaders]:
         """Count and log bytes that never became a request: what to answer, and with which headers."""
-        verdict = self.limiter.verdict_of({"client": client, "headers": []})
-        identity = self._identify(verdict)
-        answer = problem if verdict.accepted else self.limiter.refusal(verdict)
+        decision = self.limiter.check({"client": client, "headers": []})
+        identity = self._identify(decision)
+        answer = problem if decision.accepted else self.limiter.refusal(decision)
         self._record(identity.id, Outcome("", "", answer.status, None), 0.0)
         return answer, [_JSON, *identity.headers]
 
-    def _identify(self, verdict: Verdict) -> _Identity:
-        request_id = f"{self._prefix}{next(self._numbers):08x}"
-        headers = [(b"x-request-id", request_id.encode()), *_SECURITY, *self.limiter.headers(verdict)]
+    def _identify(self, decision: RateLimitDecision) -> _Identity:
+        request_id = f"{self._prefix}{next(self._request_counter):08x}"
+        headers = [(b"x-request-id", request_id.encode()), *_SECURITY, *self.limiter.headers(decision)]
         return _Identity(request_id, headers)
 
     def _refusing(self, scope: Scope, refusal: Problem) -> ASGIApp:
@@ -104,17 +104,17 @@ class RequestMiddleware:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = message["headers"]
-                given = {name for name, _ in headers}
-                message["headers"] = headers + [pair for pair in identity.headers if pair[0] not in given]
+                present = {name for name, _ in headers}
+                message["headers"] = headers + [pair for pair in identity.headers if pair[0] not in present]
             await send(message)
 
         try:
             await app(scope, receive, send_with_headers)
         except Exception as error:  # noqa: BLE001  # no error of ours ends a connection without an answer
             if self._log:
-                self._log.line("error", "failure", id=identity.id, **trouble_of(error))
+                self._log.line("error", "failure", id=identity.id, **error_fields(error))
             if not status:
-                await render(Failed())(scope, receive, send_with_headers)
+                await render(InternalError())(scope, receive, send_with_headers)
         return status
 
     def _record(self, request_id: str, outcome: Outcome, seconds: float) -> None:

@@ -13,29 +13,29 @@ from starlette.routing import Route
 from service.http.responses import JsonResponse
 from service.metrics import Metrics
 
-HEALTH_SECONDS: Final = 1.0
+HEALTH_CACHE_SECONDS: Final = 1.0
 """How long an answer about health is held: whoever asks more often costs nothing."""
 
 
-class Health:
+class HealthCheck:
     """Whether a real query works, found out at most once a second."""
 
     def __init__(self, probe: Callable[[], Awaitable[object]], clock: Callable[[], float] = time.monotonic) -> None:
         self._probe = probe
         self._clock = clock
-        self._is_well = False
-        self._asked_at = float("-inf")
-        self._asking = asyncio.Lock()
+        self._is_healthy = False
+        self._checked_at = float("-inf")
+        self._lock = asyncio.Lock()
 
-    async def is_well(self) -> bool:
+    async def is_healthy(self) -> bool:
         """Ask, or remember. Who comes while it is found out waits for that."""
-        async with self._asking:
-            if self._clock() - self._asked_at >= HEALTH_SECONDS:
-                self._asked_at = self._clock()
-                self._is_well = await self._is_answered()
-            return self._is_well
+        async with self._lock:
+            if self._clock() - self._checked_at >= HEALTH_CACHE_SECONDS:
+                self._checked_at = self._clock()
+                self._is_healthy = await self._probe_succeeds()
+            return self._is_healthy
 
-    async def _is_answered(self) -> bool:
+    async def _probe_succeeds(self) -> bool:
         try:
             await self._probe()
         except Exception:  # noqa: BLE001  # whatever it is, it is not well
@@ -43,12 +43,12 @@ class Health:
         return True
 
 
-def monitor(health: Health, metrics: Metrics) -> Starlette:
+def monitor(health: HealthCheck, metrics: Metrics) -> Starlette:
     """The application of that port: /healthz and /metrics, without token and limit."""
 
     async def healthz(_: Request) -> Response:
-        is_well = await health.is_well()
-        return JsonResponse(b'{"status":"ok"}' if is_well else b'{"status":"failing"}', 200 if is_well else 503)
+        is_healthy = await health.is_healthy()
+        return JsonResponse(b'{"status":"ok"}' if is_healthy else b'{"status":"failing"}', 200 if is_healthy else 503)
 
     async def numbers(_: Request) -> Response:
         return Response(metrics.text(), media_type="text/plain; version=0.0.4")

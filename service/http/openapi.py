@@ -113,10 +113,10 @@ _ERROR_SCHEMA: Final = {
 }
 
 
-def schema_of(entry: Entry) -> dict[str, Any]:
+def json_schema(entry: Entry) -> dict[str, Any]:
     """The JSON Schema of an entry's answer."""
     if entry.shape == "parts":
-        return _object({name: schema_of(part) for name, part in entry.members})
+        return _object({name: json_schema(part) for name, part in entry.members})
     row = _object({field.name: _property(field) for field in entry.fields})
     return row if entry.shape == "row" else {"type": "array", "items": row}
 
@@ -128,7 +128,7 @@ def _route(entry: Entry, parameters: Sequence[str]) -> dict[str, Any]:
             "summary": entry.description,
             "parameters": [_ref("parameters", name) for name in parameters],
             "responses": {
-                "200": _response(schema_of(entry), "The answer."),
+                "200": _response(json_schema(entry), "The answer."),
                 **{status: _ref("responses", status) for status in _ERRORS},
             },
         }

@@ -9,13 +9,13 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from data import BOT_CATEGORIES
-from data.store.links import Targets
+from data.store.links import LinkIndex
 from queries import Entry, Scope
-from service.http.errors import BadParameter
+from service.http.errors import InvalidParameter
 
 RANGES: Final = {"7d": 7, "30d": 30, "90d": 90}
 DEFAULT_RANGE: Final = "30d"
-COMMON: Final = ("range", "start_date", "end_date", "short_code", "target_url", "domain")
+COMMON_PARAMETERS: Final = ("range", "start_date", "end_date", "short_code", "target_url", "domain")
 MAX_VALUE_LENGTH: Final = 2_048
 MAX_DAYS: Final = 36_600
 MAX_CACHED_QUERY_BYTES: Final = 512
@@ -36,18 +36,18 @@ TRAFFIC_TYPES: Final = {
 """Accepted traffic_type, in lower case → what a Scope calls it."""
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
 
 
 def parse_query(query_string: bytes, entry: Entry) -> Mapping[str, str]:
-    """The parameters of `entry` in a query string. Raises BadParameter for one given twice or too long."""
+    """The parameters of `entry` in a query string. Raises InvalidParameter for one given twice or too long."""
     known = parameters_of(entry)
     parse = _parse if len(query_string) <= MAX_CACHED_QUERY_BYTES else _parse.__wrapped__
     return parse(query_string, known)
 
 
 def validate(pairs: Iterable[tuple[str, str]], entry: Entry) -> Mapping[str, str]:
-    """The pairs that are parameters of `entry` as a mapping, without empty ones. Raises BadParameter."""
+    """The pairs that are parameters of `entry` as a mapping, without empty ones. Raises InvalidParameter."""
     return _validated(pairs, parameters_of(entry))
 
 
@@ -59,7 +59,7 @@ def parameters_of(entry: Entry) -> tuple[str, ...]:
 @lru_cache
 def _parameters(traffic_type: bool, short_code: bool) -> tuple[str, ...]:
     left_out = {"short_code": not short_code, "traffic_type": not traffic_type}
-    return tuple(name for name in (*COMMON, "traffic_type") if not left_out.get(name))
+    return tuple(name for name in (*COMMON_PARAMETERS, "traffic_type") if not left_out.get(name))
 
 
 @lru_cache(1_024)
@@ -75,15 +75,15 @@ def _validated(pairs: Iterable[tuple[str, str]], known: tuple[str, ...]) -> dict
         if name not in known:
             continue
         if name in found:
-            raise BadParameter(name, "is given twice", "Give it once.")
+            raise InvalidParameter(name, "is given twice", "Give it once.")
         if len(value) > MAX_VALUE_LENGTH:
-            raise BadParameter(name, "is too long", f"Use at most {MAX_VALUE_LENGTH:,} characters.")
+            raise InvalidParameter(name, "is too long", f"Use at most {MAX_VALUE_LENGTH:,} characters.")
         found[name] = value
     return {name: value for name, value in found.items() if value}
 
 
-def scope_of(query: Mapping[str, str], organization: str, today: date, targets: Targets) -> Scope:
-    """The scope of an answer. `today` is the current day in UTC. Raises BadParameter naming parameter and remedy."""
+def scope_from(query: Mapping[str, str], organization: str, today: date, targets: LinkIndex) -> Scope:
+    """The scope of an answer. `today` is the current day in UTC. Raises InvalidParameter."""
     start, end = _days(query, today)
     return Scope(
         organization,
@@ -95,7 +95,7 @@ def scope_of(query: Mapping[str, str], organization: str, today: date, targets: 
     )
 
 
-def _short_code(query: Mapping[str, str], organization: str, targets: Targets) -> str | None:
+def _short_code(query: Mapping[str, str], organization: str, targets: LinkIndex) -> str | None:
     if "target_url" in query:
         return targets.short_code_of(organization, query["target_url"]) or NO_LINK
     return query.get("short_code")
@@ -105,27 +105,27 @@ def _traffic_type(value: str | None) -> str | None:
     if value is None:
         return None
     if value.lower() not in TRAFFIC_TYPES:
-        raise BadParameter("traffic_type", "is not known", f"Use one of {', '.join(TRAFFIC_TYPES)}.")
+        raise InvalidParameter("traffic_type", "is not known", f"Use one of {', '.join(TRAFFIC_TYPES)}.")
     return TRAFFIC_TYPES[value.lower()]
 
 
 def _days(query: Mapping[str, str], today: date) -> tuple[date, date]:
     if "start_date" in query and "end_date" in query:
-        return _custom_days(_day("start_date", query["start_date"]), _day("end_date", query["end_date"]), today)
+        return _date_range(_day("start_date", query["start_date"]), _day("end_date", query["end_date"]), today)
     length = RANGES.get(query.get("range", DEFAULT_RANGE))
     if length is None:
-        raise BadParameter("range", "is not known", f"Use one of {', '.join(RANGES)}.")
+        raise InvalidParameter("range", "is not known", f"Use one of {', '.join(RANGES)}.")
     return today - timedelta(days=length - 1), today
 
 
-def _custom_days(start: date, end: date, today: date) -> tuple[date, date]:
+def _date_range(start: date, end: date, today: date) -> tuple[date, date]:
     end = min(end, today)
     if start > end:
-        raise BadParameter(
+        raise InvalidParameter(
             "start_date", f"lies after the last day, {end}", "Use a day on or before end_date and today."
         )
     if (end - start).days >= MAX_DAYS:
-        raise BadParameter("start_date", "lies too far back", f"Ask for at most {MAX_DAYS:,} days.")
+        raise InvalidParameter("start_date", "lies too far back", f"Ask for at most {MAX_DAYS:,} days.")
     return start, end
 
 
@@ -133,8 +133,8 @@ def _day(name: str, value: str) -> date:
     try:
         if _DAY.fullmatch(value):
             return date.fromisoformat(value)
-        if _MOMENT.fullmatch(value):
+        if _TIMESTAMP.fullmatch(value):
             return datetime.fromisoformat(value.upper()).astimezone(UTC).date()
     except (ValueError, OverflowError):
         pass
-    raise BadParameter(name, "is not a date", "Write it like 2026-11-20 or 2026-11-20T10:00:00Z.")
+    raise InvalidParameter(name, "is not a date", "Write it like 2026-11-20 or 2026-11-20T10:00:00Z.")

@@ -21,12 +21,12 @@ LIMIT: Final = 60
 WINDOW_SECONDS: Final = 60.0
 MAX_SOURCES: Final = 65_536
 """Past it the source that was silent longest is forgotten: memory is bounded whoever asks."""
-HEADERS: Final = (b"x-ratelimit-limit", b"x-ratelimit-remaining", b"x-ratelimit-reset", b"retry-after")
-_MAPPED: Final = bytes(10) + b"\xff\xff"
+RATE_LIMIT_HEADERS: Final = (b"x-ratelimit-limit", b"x-ratelimit-remaining", b"x-ratelimit-reset", b"retry-after")
+_IPV4_MAPPED_PREFIX: Final = bytes(10) + b"\xff\xff"
 """What an IPv4 address within IPv6 begins with (RFC 4291, 2.5.5.2)."""
 
 
-class Verdict(NamedTuple):
+class RateLimitDecision(NamedTuple):
     """What the limiter says of one request."""
 
     accepted: bool
@@ -45,7 +45,7 @@ class SlidingLog:
         """How many sources are remembered."""
         return len(self._times)
 
-    def hit(self, source: str) -> Verdict:
+    def hit(self, source: str) -> RateLimitDecision:
         """Count a request unless its source has used up its window. A refused request is not counted."""
         now = self._clock()
         times = self._times.get(source)
@@ -60,10 +60,10 @@ class SlidingLog:
         accepted = len(times) < LIMIT
         if accepted:
             times.append(now)
-        return Verdict(accepted, LIMIT - len(times), times[0] + WINDOW_SECONDS - now)
+        return RateLimitDecision(accepted, LIMIT - len(times), times[0] + WINDOW_SECONDS - now)
 
 
-class Limiter:
+class RateLimiter:
     """Counts every request for its source, and says what the source is told."""
 
     def __init__(
@@ -72,46 +72,44 @@ class Limiter:
         log: SlidingLog | None = None,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        self.sources = Sources(trusted_proxies)
+        self.sources = SourceResolver(trusted_proxies)
         self._log = SlidingLog() if log is None else log
         self._wall_clock = wall_clock
 
-    def verdict_of(self, scope: Scope) -> Verdict:
+    def check(self, scope: Scope) -> RateLimitDecision:
         """Count one request, known by its `client` and `headers`."""
         return self._log.hit(self.sources.of(scope))
 
-    def refusal(self, verdict: Verdict) -> RateLimited:
+    def refusal(self, decision: RateLimitDecision) -> RateLimited:
         """What a source is told that sent too much."""
-        return RateLimited(LIMIT, _milliseconds(verdict))
+        return RateLimited(LIMIT, _milliseconds(decision))
 
-    def values(self, verdict: Verdict) -> tuple[int, int, int, int]:
-        """The values of HEADERS. Reset is Unix time in seconds, Retry-After seconds to wait."""
-        wait = 0 if verdict.remaining else math.ceil(_milliseconds(verdict) / 1000)
-        return LIMIT, verdict.remaining, math.ceil(self._wall_clock() + verdict.wait_seconds), wait
-
-    def headers(self, verdict: Verdict) -> list[tuple[bytes, bytes]]:
-        """The four headers of a response."""
-        return [(name, b"%d" % value) for name, value in zip(HEADERS, self.values(verdict), strict=True)]
+    def headers(self, decision: RateLimitDecision) -> list[tuple[bytes, bytes]]:
+        """The four headers of a response. Reset is Unix time in seconds, Retry-After seconds to wait."""
+        reset = math.ceil(self._wall_clock() + decision.wait_seconds)
+        wait = 0 if decision.remaining else math.ceil(_milliseconds(decision) / 1000)
+        values = (LIMIT, decision.remaining, reset, wait)
+        return [(name, b"%d" % value) for name, value in zip(RATE_LIMIT_HEADERS, values, strict=True)]
 
     def __len__(self) -> int:
         """How many sources are remembered."""
         return len(self._log)
 
 
-def _milliseconds(verdict: Verdict) -> int:
-    return max(1, math.ceil(verdict.wait_seconds * 1000))
+def _milliseconds(decision: RateLimitDecision) -> int:
+    return max(1, math.ceil(decision.wait_seconds * 1000))
 
 
 _Hop = tuple[str, bool]
 """What an address counts as, and whether it is a trusted proxy's."""
 
 
-class Sources:
+class SourceResolver:
     """Tells the source that a request counts for: an IPv4 address or the /64 of an IPv6 address."""
 
     def __init__(self, trusted_proxies: Iterable[Network] = ()) -> None:
         self._trusted = [(net.version, int(net.netmask), int(net.network_address)) for net in trusted_proxies]
-        self._hop = lru_cache(4_096)(self._hop_uncached)
+        self._resolve_hop = lru_cache(4_096)(self._resolve_hop_uncached)
 
     def of(self, scope: Scope) -> str:
         """The source of a request.
@@ -119,12 +117,12 @@ class Sources:
         X-Forwarded-For is believed only from a trusted peer, and read from the right as far as trust reaches.
         """
         peer = scope["client"][0] if scope.get("client") else ""
-        source, is_trusted = self._hop(peer) or (peer, False)
+        source, is_trusted = self._resolve_hop(peer) or (peer, False)
         if not is_trusted:
             return source
         lines = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
         for written in reversed(",".join(lines).split(",")):
-            hop = self._hop(_without_port(written.strip()))
+            hop = self._resolve_hop(_without_port(written.strip()))
             if hop is None:
                 break
             source, is_trusted = hop
@@ -134,16 +132,16 @@ class Sources:
 
     def is_trusted(self, peer: str) -> bool:
         """Whether an address is a trusted proxy's."""
-        hop = self._hop(peer)
+        hop = self._resolve_hop(peer)
         return hop is not None and hop[1]
 
-    def _hop_uncached(self, text: str) -> _Hop | None:
+    def _resolve_hop_uncached(self, text: str) -> _Hop | None:
         """What an address counts as; None for what is no address."""
         try:
             packed = socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text.partition("%")[0])
         except (OSError, ValueError):
             return None
-        if packed[:12] == _MAPPED:
+        if packed[:12] == _IPV4_MAPPED_PREFIX:
             packed = packed[12:]
         version, number = 4 if len(packed) == 4 else 6, int.from_bytes(packed)
         is_trusted = False

@@ -11,7 +11,7 @@ from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
 from queries import QueryTimeout
-from service.http.errors import Failed, NotAllowed, NotFound, Problem
+from service.http.errors import InternalError, MethodNotAllowed, NotFound, Problem
 from service.http.responses import render
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -48,7 +48,7 @@ class RouteTable(Router):
         except Problem as problem:
             response = render(problem)
         except QueryTimeout:
-            response = render(Failed(_TOO_SLOW))
+            response = render(InternalError(_TOO_SLOW))
         await response(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
@@ -57,7 +57,7 @@ class RouteTable(Router):
             raise NotFound
         methods = route.methods or set()
         if scope["method"] not in methods:
-            raise NotAllowed({"Allow": ", ".join(sorted(methods))})
+            raise MethodNotAllowed({"Allow": ", ".join(sorted(methods))})
         if "{" in route.path and (match := route.path_regex.match(scope["path"])):
             scope["path_params"] = match.groupdict()
         endpoint: Endpoint = route.endpoint

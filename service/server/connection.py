@@ -17,21 +17,21 @@ import orjson
 from uvicorn._types import ASGIReceiveEvent
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from service.http.errors import HeadersTooLarge, Malformed, Problem, TimedOut, UrlTooLong
+from service.http.errors import HeadersTooLarge, MalformedRequest, Problem, RequestTimeout, UrlTooLong
 from service.http.middleware import RequestMiddleware
-from service.server.slots import ConnectionSlots, Lingering, reset_when_closed, unread_bytes
+from service.server.slots import ConnectionSlots, LingeringTransport, set_reset_on_close, unacknowledged_bytes
 
 SWEEP_SECONDS: Final = 0.5
 """Between two looks at the connections; deadlines are kept as exactly as that."""
-IDLE_SECONDS: Final = 5.0
+IDLE_TIMEOUT_SECONDS: Final = 5.0
 """From connecting, or from the last answer, to the first byte of a request."""
-HEADER_SECONDS: Final = 5.0
+HEADER_TIMEOUT_SECONDS: Final = 5.0
 """From the first byte of a request to the end of its header, however its bytes come."""
-BODY_PAUSE_SECONDS: Final = 10.0
+BODY_IDLE_TIMEOUT_SECONDS: Final = 10.0
 """Between two pieces of a body."""
-BODY_SECONDS: Final = 60.0
+BODY_TIMEOUT_SECONDS: Final = 60.0
 """From the end of a header to the end of its body: 4 MiB get through at 70 KiB a second."""
-UNREAD_SECONDS: Final = 30.0
+WRITE_TIMEOUT_SECONDS: Final = 30.0
 """In which a client takes 64 KiB of an answer that waits for it, or all of it."""
 MIN_READ_BYTES: Final = 65_536
 LINGER_SECONDS: Final = 2.0
@@ -41,7 +41,7 @@ MAX_URL_BYTES: Final = 8_192
 MAX_HEADER_BYTES: Final = 65_536
 """Of the names and values of a request's headers, each with the four bytes that part it from the next."""
 MAX_HEADERS: Final = 100
-PIECE_BYTES: Final = 16_384
+CHUNK_BYTES: Final = 16_384
 """Of what has come, for the parser at a time: so much may be beyond a limit before that is seen."""
 MAX_UNPARSED_BYTES: Final = MAX_URL_BYTES + MAX_HEADER_BYTES
 """Since the last beginning of a request or piece of a body: the parser reports a header only when it has ended."""
@@ -57,8 +57,8 @@ Headers = Sequence[tuple[bytes, bytes]]
 class ConnectionLimits:
     """What the connections of one server share: how to refuse a request, the slots, and the time of the last sweep."""
 
-    def __init__(self, front: RequestMiddleware, slots: ConnectionSlots) -> None:
-        self.front = front
+    def __init__(self, middleware: RequestMiddleware, slots: ConnectionSlots) -> None:
+        self.middleware = middleware
         self.slots = slots
         self.now = 0.0  # at the last sweep; it stands still while the process does, when no client can be heard
 
@@ -93,17 +93,17 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     The parser's callbacks move a connection from state to state; close_if_expired() looks at the deadlines:
 
         state     next state, and what leads to it      deadline, and what happens then
-        IDLE      HEADER   on_message_begin             IDLE_SECONDS from _state_since: closed in silence
-        HEADER    BODY     on_headers_complete          HEADER_SECONDS from _state_since: 408
-        BODY      IDLE     on_message_complete          BODY_SECONDS from _state_since, or
-                                                        BODY_PAUSE_SECONDS from _received_at: 408
-        any       CLOSING  _refuse: bad bytes, a limit, a deadline
+        IDLE      HEADER   on_message_begin             IDLE_TIMEOUT_SECONDS from _state_since: closed in silence
+        HEADER    BODY     on_headers_complete          HEADER_TIMEOUT_SECONDS from _state_since: 408
+        BODY      IDLE     on_message_complete          BODY_TIMEOUT_SECONDS from _state_since, or
+                                                        BODY_IDLE_TIMEOUT_SECONDS from _received_at: 408
+        any       CLOSING  _reject: bad bytes, a limit, a deadline
         CLOSING   -        what comes is thrown away    LINGER_SECONDS from _state_since: closed
-        any       -        an answer is not read        UNREAD_SECONDS from _unread_since: reset
+        any       -        an answer is not read        WRITE_TIMEOUT_SECONDS from _stalled_since: reset
 
     A request without a body passes BODY within one call. While an answer is computed IDLE and CLOSING have no deadline,
     and _state_since starts anew when it has been sent. _received_at is when bytes came last. _unread_bytes wait for the
-    client to read them; _unread_since is when they last were none or MIN_READ_BYTES more. _unparsed_bytes came since
+    client to read them; _stalled_since is when they last were none or MIN_READ_BYTES more. _unparsed_bytes came since
     the parser last reported the beginning of a request or a piece of a body: it reports a header when it has ended.
     """
 
@@ -113,9 +113,9 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         """Begin, or close at once when there is no slot."""
         super().connection_made(transport)
         self._state = _State.IDLE
-        self._state_since = self._received_at = self._unread_since = self.limits.now
+        self._state_since = self._received_at = self._stalled_since = self.limits.now
         self._unread_bytes = self._unparsed_bytes = 0
-        self._refusal: Problem | None = None
+        self._error: Problem | None = None
         self._source = self.limits.slots.acquire(self.client)
         if self._source is None:
             transport.close()
@@ -131,14 +131,14 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if self._state is _State.CLOSING:
             return
         try:
-            for begin in range(0, len(data), PIECE_BYTES):
-                self._feed(data[begin : begin + PIECE_BYTES])
+            for begin in range(0, len(data), CHUNK_BYTES):
+                self._feed(data[begin : begin + CHUNK_BYTES])
         except (httptools.HttpParserError, Problem) as error:
             found = error if isinstance(error, Problem) else error.__context__
-            self._refuse(found if isinstance(found, Problem) else Malformed())
+            self._reject(found if isinstance(found, Problem) else MalformedRequest())
         self._received_at = self.limits.now
         if self._state is not _State.IDLE and self.cycle is not None:  # an answer may come before its end
-            self.cycle.transport = Lingering(self.transport, self.linger)
+            self.cycle.transport = LingeringTransport(self.transport, self.linger)
             self.cycle.receive = partial(self._receive, self.cycle)  # type: ignore[method-assign]
 
     def _feed(self, data: bytes) -> None:
@@ -152,7 +152,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if self._unparsed_bytes > MAX_UNPARSED_BYTES:
             raise HeadersTooLarge
         if self._state is _State.HEADER:
-            check_size(self.url, self.headers, self._unparsed_bytes + PIECE_BYTES)
+            check_size(self.url, self.headers, self._unparsed_bytes + CHUNK_BYTES)
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -162,11 +162,13 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._unparsed_bytes = 0
 
     def on_headers_complete(self) -> None:
-        """A request can be answered. Raises UrlTooLong, HeadersTooLarge or Malformed."""
-        check_size(self.url, self.headers, self._unparsed_bytes + PIECE_BYTES)
+        """A request can be answered. Raises UrlTooLong, HeadersTooLarge or MalformedRequest."""
+        check_size(self.url, self.headers, self._unparsed_bytes + CHUNK_BYTES)
         check_headers(self.headers, self.parser.get_http_version(), is_upgrade=self.parser.should_upgrade())
         if len(self.pipeline) >= MAX_PIPELINED:
-            raise Malformed("Too many requests wait on this connection.", "Wait for answers before you send more.")
+            raise MalformedRequest(
+                "Too many requests wait on this connection.", "Wait for answers before you send more."
+            )
         super().on_headers_complete()
         self.headers = []  # what follows a body does not change a request that is under way
         self._state = _State.BODY
@@ -187,8 +189,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     async def _receive(self, cycle: RequestResponseCycle) -> ASGIReceiveEvent:
         """What an application receives of a body. Raises what is wrong with the rest, once that is known."""
         event = await RequestResponseCycle.receive(cycle)
-        if self._refusal and cycle.more_body:
-            raise self._refusal
+        if self._error and cycle.more_body:
+            raise self._error
         return event
 
     def on_response_complete(self) -> None:
@@ -200,18 +202,18 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if self.pipeline:
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)
-        elif self._refusal:
-            self._send_error(self._refusal)
+        elif self._error:
+            self._send_error(self._error)
         elif self._state is _State.IDLE:
             self._state_since = self.limits.now
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
-    def _refuse(self, problem: Problem) -> None:
+    def _reject(self, problem: Problem) -> None:
         """Take nothing more from this client, and answer why once the requests before are answered."""
         state, self._state = self._state, _State.CLOSING
-        self._refusal = problem
+        self._error = problem
         if not self._is_answering():
             if state is _State.BODY:  # its request is answered already
                 self.transport.close()
@@ -222,7 +224,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self.cycle.message_event.set()  # whoever waits for the body learns it
 
     def _send_error(self, problem: Problem) -> None:
-        answer, headers = self.limits.front.rejected(self.client, problem)
+        answer, headers = self.limits.middleware.rejected(self.client, problem)
         body = orjson.dumps(answer.body)
         own = [(b"content-length", b"%d" % len(body)), (b"connection", b"close")]
         lines = [b"%s: %s\r\n" % pair for pair in (*self.server_state.default_headers, *own, *headers)]
@@ -231,15 +233,15 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def linger(self) -> None:
         """Send and take nothing more, and close when the client has had time to read."""
-        self._state, self._state_since, self._refusal = _State.CLOSING, self.limits.now, None
+        self._state, self._state_since, self._error = _State.CLOSING, self.limits.now, None
         self.pipeline.clear()
         self.transport.write_eof()
         self.flow.resume_reading()
 
     def close_if_expired(self) -> bool:
         """Close this connection if it is past a deadline; whether it was."""
-        if self._is_unread():
-            self.cut()
+        if self._is_stalled():
+            self.abort()
             return True
         if self.transport.is_closing():
             return False
@@ -249,32 +251,32 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def _close_expired(self) -> bool:
         now = self.limits.now - SWEEP_SECONDS  # so much later than it says may be when something happened
-        waited, paused = now - self._state_since, now - self._received_at
-        silence = IDLE_SECONDS if self._state is _State.IDLE else LINGER_SECONDS
-        if self._state is _State.HEADER and waited > HEADER_SECONDS:
-            self._refuse(TimedOut("header"))
-        elif self._state is _State.BODY and (waited > BODY_SECONDS or paused > BODY_PAUSE_SECONDS):
-            self._refuse(TimedOut("body"))
-        elif self._state in (_State.IDLE, _State.CLOSING) and waited > silence and not self._is_answering():
+        in_state, idle = now - self._state_since, now - self._received_at
+        idle_timeout = IDLE_TIMEOUT_SECONDS if self._state is _State.IDLE else LINGER_SECONDS
+        if self._state is _State.HEADER and in_state > HEADER_TIMEOUT_SECONDS:
+            self._reject(RequestTimeout("header"))
+        elif self._state is _State.BODY and (in_state > BODY_TIMEOUT_SECONDS or idle > BODY_IDLE_TIMEOUT_SECONDS):
+            self._reject(RequestTimeout("body"))
+        elif self._state in (_State.IDLE, _State.CLOSING) and in_state > idle_timeout and not self._is_answering():
             self.transport.close()
         else:
             return False
         return True
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         """Reset this connection at once, so that the system drops what its client does not read, too."""
-        reset_when_closed(self.transport.get_extra_info("socket"))
+        set_reset_on_close(self.transport.get_extra_info("socket"))
         self.transport.abort()
 
-    def _is_unread(self) -> bool:
-        """Whether the client has read nothing for UNREAD_SECONDS of what waits for it."""
+    def _is_stalled(self) -> bool:
+        """Whether the client has read nothing for WRITE_TIMEOUT_SECONDS of what waits for it."""
         left = self.transport.get_write_buffer_size()
         if left:  # it shrinks by leaps only: the system holds megabytes
-            left += unread_bytes(self.transport.get_extra_info("socket"))
+            left += unacknowledged_bytes(self.transport.get_extra_info("socket"))
         if left == 0 or self._unread_bytes == 0 or left <= self._unread_bytes - MIN_READ_BYTES:
-            self._unread_bytes, self._unread_since = left, self.limits.now
+            self._unread_bytes, self._stalled_since = left, self.limits.now
         self._unread_bytes = max(self._unread_bytes, left)
-        return self.limits.now - self._unread_since > UNREAD_SECONDS
+        return self.limits.now - self._stalled_since > WRITE_TIMEOUT_SECONDS
 
 
 def check_size(url: bytes, headers: Headers, max_bytes: int) -> None:
@@ -289,11 +291,11 @@ def check_size(url: bytes, headers: Headers, max_bytes: int) -> None:
 
 
 def check_headers(headers: Headers, version: str, *, is_upgrade: bool) -> None:
-    """Check for one valid Host (RFC 9112, 3.2), and for no body beside Upgrade. Raises Malformed."""
+    """Check for one valid Host (RFC 9112, 3.2), and for no body beside Upgrade. Raises MalformedRequest."""
     hosts = [value for name, value in headers if name == b"host"]
     if len(hosts) != 1 and (hosts or version == "1.1"):
-        raise Malformed("There must be one header Host.", "Send the name that you connect to, once.")
+        raise MalformedRequest("There must be one header Host.", "Send the name that you connect to, once.")
     if hosts and not _HOST.fullmatch(hosts[0]):
-        raise Malformed("The header Host names no host.", "Send the name that you connect to, and its port.")
+        raise MalformedRequest("The header Host names no host.", "Send the name that you connect to, and its port.")
     if is_upgrade and any(name in {b"content-length", b"transfer-encoding"} for name, _ in headers):
-        raise Malformed("A body and the header Upgrade do not go together.", "Send it without Upgrade.")
+        raise MalformedRequest("A body and the header Upgrade do not go together.", "Send it without Upgrade.")

@@ -15,21 +15,21 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from data import BadInput
 from service.http.middleware import RequestMiddleware
-from service.metrics import Reading
-from service.server.connection import UNREAD_SECONDS, ConnectionLimits, LimitedHttpProtocol
-from service.server.slots import MAX_OPEN, ConnectionSlots, give_up_after
+from service.metrics import ObservedMetric
+from service.server.connection import WRITE_TIMEOUT_SECONDS, ConnectionLimits, LimitedHttpProtocol
+from service.server.slots import MAX_OPEN, ConnectionSlots, set_unacknowledged_timeout
 
-GRACE_SECONDS: Final = 10
+SHUTDOWN_SECONDS: Final = 10
 """From the signal to the end of the process, when clients are as slow as they can."""
-ANSWER_SECONDS: Final = 8
+DRAIN_SECONDS: Final = 8
 """Of these for requests under way; then their connections are cut."""
-LAST_CALL_SECONDS: Final = 0.1
+ACCEPT_SECONDS: Final = 0.1
 """In which whoever has just connected may still ask, before connections that wait are closed."""
-SAME_SIGNAL_SECONDS: Final = 0.5
+SIGNAL_DEBOUNCE_SECONDS: Final = 0.5
 """In which a signal that comes twice is one: a supervisor and a launcher may both send it."""
-OTHER_FILES: Final = 512
+RESERVED_FILES: Final = 512
 """Files that may be open beside connections."""
-COLLECT_AFTER: Final = (50_000, 20, 100)
+GC_THRESHOLDS: Final = (50_000, 20, 100)
 """Objects until the search for cycles: rows of visits come by the thousand and hold none."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -37,15 +37,15 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 class _Server(uvicorn.Server):
     """A server that tells when it is ready, and that somebody else ends."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
-        self._ready = ready
+        self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and tell when the socket is answered."""
         await super().startup(sockets)
         if self.started:
-            self._ready()
+            self._on_ready()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -56,8 +56,8 @@ class _Server(uvicorn.Server):
 class _MainServer(_Server):
     """A server that ends by itself when told to, however slow its clients, instead of dying of the signal."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], limits: ConnectionLimits) -> None:
-        super().__init__(config, ready)
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None], limits: ConnectionLimits) -> None:
+        super().__init__(config, on_ready)
         self._limits = limits
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -67,17 +67,17 @@ class _MainServer(_Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer what is under way, for so long as that is bearable."""
-        cut = asyncio.get_running_loop().call_later(ANSWER_SECONDS, self._cut)
+        abort = asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._abort_connections)
         for server in self.servers:
             server.close()
-        await asyncio.sleep(LAST_CALL_SECONDS)
+        await asyncio.sleep(ACCEPT_SECONDS)
         await super().shutdown(sockets)
-        cut.cancel()
+        abort.cancel()
         self._sweep.cancel()
 
-    def _cut(self) -> None:
+    def _abort_connections(self) -> None:
         for connection in [*self.server_state.connections]:
-            cast("LimitedHttpProtocol", connection).cut()
+            cast("LimitedHttpProtocol", connection).abort()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -90,10 +90,10 @@ class _MainServer(_Server):
     def _stop(self) -> None:
         if not self.should_exit:
             self.should_exit = True
-            asyncio.get_running_loop().call_later(SAME_SIGNAL_SECONDS, _let_signals_kill)
+            asyncio.get_running_loop().call_later(SIGNAL_DEBOUNCE_SECONDS, _restore_default_signals)
 
 
-def _let_signals_kill() -> None:
+def _restore_default_signals() -> None:
     """What was acknowledged is on disk already: nothing needs an orderly end."""
     for number in _SIGNALS:
         asyncio.get_running_loop().remove_signal_handler(number)
@@ -108,41 +108,41 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         place = f"{host}:{port}"
         raise BadInput(f"cannot serve on {place} ({error.strerror}); choose another --host or --port.") from error
-    give_up_after(listener, UNREAD_SECONDS)
+    set_unacknowledged_timeout(listener, WRITE_TIMEOUT_SECONDS)
     return listener
 
 
 def serve_on(
-    front: RequestMiddleware,
+    middleware: RequestMiddleware,
     listener: socket.socket,
-    ready: Callable[[], None],
+    on_ready: Callable[[], None],
     monitor: tuple[ASGIApp, socket.socket] | None = None,
 ) -> None:
     """Serve until told to stop; `ready` is called when the first request can be answered.
 
     `monitor` is an application that answers on a socket of its own for a little longer, within no limits.
     """
-    gc.set_threshold(*COLLECT_AFTER)
+    gc.set_threshold(*GC_THRESHOLDS)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(front, listener, ready, monitor))
+        runner.run(_serve(middleware, listener, on_ready, monitor))
 
 
 async def _serve(
-    front: RequestMiddleware,
+    middleware: RequestMiddleware,
     listener: socket.socket,
-    ready: Callable[[], None],
+    on_ready: Callable[[], None],
     monitor: tuple[ASGIApp, socket.socket] | None,
 ) -> None:
-    slots = ConnectionSlots(front.limiter.sources, _room())
-    front.metrics.add(Reading("traffic_connections", "Open connections.", lambda: len(slots)))
-    limits = ConnectionLimits(front, slots)
-    config = _config(front, limits.protocol(), "on", GRACE_SECONDS)
-    async with _monitored(monitor):
-        await _MainServer(config, ready, limits).serve([listener])
+    slots = ConnectionSlots(middleware.limiter.sources, _connection_capacity())
+    middleware.metrics.add(ObservedMetric("traffic_connections", "Open connections.", lambda: len(slots)))
+    limits = ConnectionLimits(middleware, slots)
+    config = _config(middleware, limits.protocol(), "on", SHUTDOWN_SECONDS)
+    async with _serve_monitoring(monitor):
+        await _MainServer(config, on_ready, limits).serve([listener])
 
 
 @contextlib.asynccontextmanager
-async def _monitored(monitor: tuple[ASGIApp, socket.socket] | None) -> AsyncIterator[None]:
+async def _serve_monitoring(monitor: tuple[ASGIApp, socket.socket] | None) -> AsyncIterator[None]:
     """Answer the monitor's socket as long as a with block lasts."""
     if monitor is None:
         yield
@@ -176,19 +176,19 @@ def _config(
     )
 
 
-def _room() -> int:
+def _connection_capacity() -> int:
     """Let this process open as many files as it may need; how many connections it has room for."""
     if sys.platform == "win32":
         return MAX_OPEN
     import resource  # noqa: PLC0415  # there is none for Windows
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_OPEN + OTHER_FILES
+    wanted = MAX_OPEN + RESERVED_FILES
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return MAX_OPEN
     soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return max(soft - OTHER_FILES, soft // 2)
+    return max(soft - RESERVED_FILES, soft // 2)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -33,7 +33,7 @@ def world(tmp_path_factory):
     (days,) = drawing.parts()
     landing.stage(drawing.visits(days))
     with lake.manifest.transaction() as db:
-        insert_files(db, landing.placing()())
+        insert_files(db, landing.publisher()())
     drawing.close()
     return World(lake, "small", SAMPLE.visits, "digest")
 

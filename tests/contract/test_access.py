@@ -12,15 +12,15 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
-from service.api_keys import Control
+from service.api_keys import ApiKeys
 from service.http.authentication import (
-    KEY_REMEMBERED_SECONDS,
+    API_KEY_CACHE_SECONDS,
     MAX_REMEMBERED,
-    REMEMBERED_SECONDS,
+    TOKEN_CACHE_SECONDS,
     Authenticator,
     Caller,
 )
-from service.http.jwks import SPACING_SECONDS, KeySet
+from service.http.jwks import MIN_REFRESH_INTERVAL_SECONDS, JwksClient
 from tests.faults.trials import scaled
 from tests.tables import examples, tables
 from tests.tokens import (
@@ -172,7 +172,7 @@ def test_a_well_formed_key_of_another_lake_is_refused(asked, lake, key_of):
 def test_a_revoked_key_is_refused_within_five_seconds_by_another_process_too(asked, shared, key_of):
     key, other = key_of(shared), key_of(shared)
     assert visits_of(asked, key) == 1
-    control = Control(shared)  # as another process would
+    control = ApiKeys(shared)  # as another process would
     control.revoke_key(key[:12])
     control.close()
     revoked_at = time.monotonic()
@@ -543,9 +543,9 @@ def gate(lake, settings, tmp_path):
     def gate(keys=KEYS, clock=time.monotonic, **changes):
         file = tmp_path / "keys.json"
         file.write_text(keys)
-        controls.append(Control(lake))
+        controls.append(ApiKeys(lake))
         return Authenticator(
-            settings(lake, jwks=file, **IDENTITY | changes), controls[-1], KeySet(str(file), clock), clock
+            settings(lake, jwks=file, **IDENTITY | changes), controls[-1], JwksClient(str(file), clock), clock
         )
 
     yield gate
@@ -617,7 +617,7 @@ def headers(token, scheme=b"Bearer"):
 def test_a_caller_is_known_from_memory_only_after_a_look_and_for_a_while(gate, lake, key_of):
     clock = Clock()
     keeper = gate(clock=clock)
-    for good, seconds in ((token_of("ec"), REMEMBERED_SECONDS), (key_of(lake), KEY_REMEMBERED_SECONDS)):
+    for good, seconds in ((token_of("ec"), TOKEN_CACHE_SECONDS), (key_of(lake), API_KEY_CACHE_SECONDS)):
         assert keeper.cached(headers(good)) is None
         found = caller(keeper, good)
         assert keeper.cached(headers(good)) is found
@@ -648,7 +648,7 @@ def test_a_token_is_not_known_after_its_exp_nor_after_the_keys_changed(gate, tmp
     ending = token(iat=int(now) - 100, exp=now - 1)
     assert caller(keeper, ending)  # clocks may differ
     assert keeper.cached(headers(ending)) is None
-    clock.now += SPACING_SECONDS - 1
+    clock.now += MIN_REFRESH_INTERVAL_SECONDS - 1
     good, other = token(), token_of("ec")
     assert caller(keeper, good)
     assert caller(keeper, other)
@@ -669,7 +669,7 @@ def test_a_revoked_key_opens_for_two_seconds_more_at_most(gate, lake, key_of):
     for _ in range(10):  # use does not prolong it
         clock.now += 0.15
         assert caller(keeper, key)
-    control = Control(lake)
+    control = ApiKeys(lake)
     control.revoke_key(key[:12])
     control.close()
     clock.now += 0.51
@@ -680,7 +680,7 @@ def test_a_revoked_key_opens_for_two_seconds_more_at_most(gate, lake, key_of):
 def test_the_use_of_a_key_is_noted_when_it_is_looked_up(gate, lake, key_of, monkeypatch):
     clock, key, noted = Clock(), key_of(lake), []
     keeper = gate(clock=clock)
-    monkeypatch.setattr(Control, "note_use", lambda self, used: noted.append(used))
+    monkeypatch.setattr(ApiKeys, "record_use", lambda self, used: noted.append(used))
     for _ in range(100):
         assert caller(keeper, key)
         clock.now += 0.1

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from queries import ENTRIES
+from queries import ENDPOINTS
 from tests.recount import DASHBOARD
 from tests.visits import land, links, visit
 
@@ -100,10 +100,10 @@ def test_an_answer_is_that_of_its_example(ask, example, request):
 
 
 def test_every_endpoint_has_an_example():
-    assert {example["ask"] for example in EXAMPLES} == ENTRIES.keys() - {"dashboard"}
+    assert {example["ask"] for example in EXAMPLES} == ENDPOINTS.keys() - {"dashboard"}
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", ENDPOINTS)
 def test_without_visits_an_answer_is_zeros_or_empty(ask, name):
     assert written(ask(name)) == written(OF_NOTHING.get(name, []))
 
@@ -158,7 +158,7 @@ def test_cache_stats_counts_what_this_organization_asked(ask):
     unused = {"entries": 0, "hits": 0, "misses": 0, "hit_rate": None, "evictions": 0, "bytes": 0, "ttl_seconds": 300}
 
     before = statistics(ask.client, mine)
-    assert list(before) == ["total", *ENTRIES]
+    assert list(before) == ["total", *ENDPOINTS]
     assert all(
         row == {"scope": scope} | unused | {"oldest_age_seconds": None} and list(row) == fields
         for scope, row in before.items()
@@ -183,7 +183,7 @@ def test_cache_stats_counts_what_this_organization_asked(ask):
     assert isinstance(age, int)
     assert after["total"] == {"scope": "total"} | used
     assert after["devices"] == {"scope": "devices"} | used
-    assert all(after[name] == before[name] for name in ENTRIES if name != "devices")
+    assert all(after[name] == before[name] for name in ENDPOINTS if name != "devices")
 
 
 def test_cache_stats_is_never_cached_and_still_checks_its_parameters(ask):

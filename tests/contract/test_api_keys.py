@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from service.api_keys import Control
+from service.api_keys import ApiKeys
 from tests import identity
 
 PATH = "/settings/api-keys"
@@ -62,7 +62,7 @@ def test_the_command_line_knows_keys_that_were_made_by_http_and_the_other_way_ro
     create(client, "other", organization="other")
     told = client.get(PATH, headers=as_()).json()
     assert [(one["id"], one["created_by"]) for one in told] == [(key[:12], None)]
-    with closing(Control(lake)) as control:
+    with closing(ApiKeys(lake)) as control:
         made = {(one.organization, one.created_by) for one in control.all_keys()}
     assert made == {("acme", None), ("other", "anna@acme.example")}
 
@@ -129,7 +129,7 @@ def test_when_a_key_was_last_used_is_told_to_the_hour(client, lake, opened, tmp_
     made = create(client).json()
     for _ in range(3):
         client.get("/jobs", headers=with_key(made["key"]))
-    with closing(Control(lake)) as control:
+    with closing(ApiKeys(lake)) as control:
         while not (used := control.keys_of("acme")[0].last_used_at):
             time.sleep(0.01)
     used = datetime.fromisoformat(used)

@@ -77,9 +77,9 @@ def test_an_interrupt_that_comes_between_two_statements_is_repeated():
         def interrupt(self):
             self.heard += 1
 
-    watchdog, query, unwanted = Watchdog(60), Deaf(), threading.Event()
-    with watchdog.watching(query, unwanted):
-        unwanted.set()
+    watchdog, query, cancelled = Watchdog(60), Deaf(), threading.Event()
+    with watchdog.watching(query, cancelled):
+        cancelled.set()
         watchdog.look()
         until(lambda: query.heard >= 3)
     heard = query.heard
@@ -328,12 +328,12 @@ def serve_slowly(journal):
     cursor = Warehouse._cursor
 
     @contextmanager
-    def noted(self, variables, unwanted=None):
+    def noted(self, variables, cancelled=None):
         domain = (variables.get("scope") or {}).get("domain")
         with Path(journal).open("a", buffering=1) as notes:
             notes.write(f"began {domain} {time.monotonic()}\n")
             try:
-                with cursor(self, variables, unwanted) as own:
+                with cursor(self, variables, cancelled) as own:
                     yield own
             finally:
                 notes.write(f"ended {domain} {time.monotonic()}\n")

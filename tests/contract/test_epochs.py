@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from data.maintenance.reclassification import Reclassifier
-from queries import ENTRIES, Scope, Warehouse
+from queries import ENDPOINTS, Scope, Warehouse
 from service.http.answers import Answers
 from service.http.cache import AnswerCache
 from service.http.query_batch import Workers
@@ -57,12 +57,12 @@ def test_a_held_answer_is_not_given_after_a_reclassification(lake, client):
 
 def test_every_endpoint_answers_as_a_server_that_was_started_afterwards(lake, client, opened):
     land(lake, "acme", STALE)
-    held = {name: asked(client, name) for name in ENTRIES}
+    held = {name: asked(client, name) for name in ENDPOINTS}
     Reclassifier(lake).run(["acme"])
-    told = {name: asked(client, name) for name in ENTRIES}
+    told = {name: asked(client, name) for name in ENDPOINTS}
     with opened(lake) as fresh:
-        assert told == {name: asked(fresh, name) for name in ENTRIES}
-    assert {name for name in ENTRIES if told[name] != held[name]} >= {"dashboard", "traffic-overview", "bot-traffic"}
+        assert told == {name: asked(fresh, name) for name in ENDPOINTS}
+    assert {name for name in ENDPOINTS if told[name] != held[name]} >= {"dashboard", "traffic-overview", "bot-traffic"}
 
 
 def test_a_reclassification_by_another_process_is_seen_at_once(lake, client):
@@ -132,10 +132,10 @@ class HeldBack(Warehouse):
         self.computed = Counter()
         super().__init__(lake)
 
-    def answer(self, entry, variables, *unwanted):
+    def answer(self, entry, variables, *cancelled):
         self.computed[entry.name] += 1
         assert self.gate.wait(60)
-        return super().answer(entry, variables, *unwanted)
+        return super().answer(entry, variables, *cancelled)
 
 
 @pytest.mark.parametrize("name", ["traffic-overview", "dashboard"])
@@ -146,14 +146,14 @@ def test_an_answer_under_way_during_a_reclassification_is_given_to_who_asked_bef
     scope = Scope("acme", date(2026, 3, 2), date(2026, 3, 8))
 
     async def ask():
-        before = asyncio.create_task(answers.body(ENTRIES[name], scope))
+        before = asyncio.create_task(answers.body(ENDPOINTS[name], scope))
         while not warehouse.computed:
             await asyncio.sleep(0.001)
         Reclassifier(lake).run(["acme"])
-        after = asyncio.create_task(answers.body(ENTRIES[name], scope))
+        after = asyncio.create_task(answers.body(ENDPOINTS[name], scope))
         await asyncio.sleep(0)
         warehouse.gate.set()
-        return await before, await after, await answers.body(ENTRIES[name], scope)
+        return await before, await after, await answers.body(ENDPOINTS[name], scope)
 
     before, after, later = asyncio.run(ask())
     workers.close()

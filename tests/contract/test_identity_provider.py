@@ -23,10 +23,16 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed448, rsa
 from cryptography.x509.oid import NameOID
 
 from data import BadInput
-from service.api_keys import Control
+from service.api_keys import ApiKeys
 from service.http import jwks
 from service.http.authentication import Authenticator
-from service.http.jwks import MAX_PAUSE_SECONDS, REFRESH_SECONDS, SPACING_SECONDS, STALE_SECONDS, KeySet
+from service.http.jwks import (
+    MAX_PAUSE_SECONDS,
+    MAX_STALE_SECONDS,
+    MIN_REFRESH_INTERVAL_SECONDS,
+    REFRESH_SECONDS,
+    JwksClient,
+)
 from tests.tables import examples
 from tests.tokens import (
     EC,
@@ -135,10 +141,10 @@ def provider(providers, clock):
 @pytest.fixture
 def gates(lake, settings, clock):
     """Makes gates over sources of keys, each with its key set."""
-    control = Control(lake)
+    control = ApiKeys(lake)
 
     def gates(source, clock=clock):
-        keys = KeySet(str(source), clock)
+        keys = JwksClient(str(source), clock)
         return Authenticator(settings(lake, jwks=source, **IDENTITY), control, keys, clock), keys
 
     yield gates
@@ -209,7 +215,7 @@ def test_nobody_waits_while_keys_are_held_and_new_keys_replace_them(gates, provi
 
 def test_keys_are_read_again_also_when_nobody_asks(gates, provider, monkeypatch):
     monkeypatch.setattr(jwks, "REFRESH_SECONDS", -0.9)  # and a second later
-    monkeypatch.setattr(jwks, "SPACING_SECONDS", 0.05)
+    monkeypatch.setattr(jwks, "MIN_REFRESH_INTERVAL_SECONDS", 0.05)
     gate, _ = gates(provider.address, time.monotonic)
 
     async def idle():
@@ -283,7 +289,7 @@ def test_pauses_grow_while_a_provider_fails_and_the_first_answer_ends_them(gates
     provider.status = 200
     clock.now += MAX_PAUSE_SECONDS - 1
     assert caller(gate, fresh())
-    clock.now += SPACING_SECONDS
+    clock.now += MIN_REFRESH_INTERVAL_SECONDS
     assert caller(gate, unknown(0)) is None
     assert len(provider.asked) == 10
     assert provider.most_in_a_minute() <= 2
@@ -298,7 +304,7 @@ def test_a_provider_that_is_down_locks_nobody_out_for_a_day(gates, provider, clo
     async def day():
         asked = accepted = 0
         begun = clock.now
-        while (age := clock.now - begun) <= STALE_SECONDS:
+        while (age := clock.now - begun) <= MAX_STALE_SECONDS:
             if age == 12 * HOUR:
                 provider.start()
                 provider.status = 503
@@ -566,7 +572,7 @@ def test_a_file_of_keys_is_read_again(gates, tmp_path, clock):
     gate, keys = gates(file)
     assert caller(gate, fresh())
     file.unlink()
-    clock.now += STALE_SECONDS
+    clock.now += MAX_STALE_SECONDS
     assert caller(gate, fresh())
     clock.now += 1
     assert caller(gate, fresh()) is None
@@ -579,7 +585,7 @@ def test_a_file_of_keys_is_read_again(gates, tmp_path, clock):
 @examples("source")  # fmt: skip
 def test_keys_come_from_a_file_or_safely(source):
     with pytest.raises(BadInput, match="TRAFFIC_JWKS"):
-        KeySet(source)
+        JwksClient(source)
 
 
 # A provider that others wrote

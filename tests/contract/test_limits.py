@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 from queries import warehouse
 from service.app import create_app
 from service.http import rate_limit as limits
-from service.http.rate_limit import LIMIT, WINDOW_SECONDS, Limiter, SlidingLog, Sources
+from service.http.rate_limit import LIMIT, WINDOW_SECONDS, RateLimiter, SlidingLog, SourceResolver
 from tests.tables import examples
 
 SHARE = os.environ.get("TRAFFIC_FAULTS", "1")
@@ -63,7 +63,7 @@ def served(shared_lake, settings, key_of):
 def asked(served):
     client, key = served
     clock = Clock(1_000.0)
-    client.app.limiter = Limiter(
+    client.app.limiter = RateLimiter(
         map(ipaddress.ip_network, ["10.0.0.0/8"]), SlidingLog(clock), lambda: clock.now + Asked.ahead
     )
     return Asked(client, clock, key)
@@ -216,14 +216,14 @@ bursts = st.tuples(
 def test_the_log_does_what_a_naive_model_does_and_no_window_holds_more_than_sixty(script):
     clock, model, tick = Clock(), Model(), 0
     log = SlidingLog(clock)
-    limiter = Limiter((), log, lambda: clock.now + 1_000_000)
+    limiter = RateLimiter((), log, lambda: clock.now + 1_000_000)
     for source, count, pause in script:
         for _ in range(count):
             clock.now = tick / 8
-            verdict = log.hit(source)
+            decision = log.hit(source)
             expected = model.hit(source, tick)
-            assert (verdict.accepted, verdict.remaining, verdict.wait_seconds * 8) == expected
-            told = {name.decode(): int(value) for name, value in limiter.headers(verdict)}
+            assert (decision.accepted, decision.remaining, decision.wait_seconds * 8) == expected
+            told = {name.decode(): int(value) for name, value in limiter.headers(decision)}
             assert told == {
                 "x-ratelimit-limit": LIMIT,
                 "x-ratelimit-remaining": expected[1],
@@ -258,13 +258,13 @@ def test_a_429_in_the_last_instant_of_a_window_tells_to_wait_too():
 
 def told(log):
     """Check what a source is told of its next request."""
-    limiter = Limiter((), log)
-    verdict = log.hit("a")
-    wait = int(dict(limiter.headers(verdict))[b"retry-after"])
-    if verdict.accepted:
-        assert wait == 0 or verdict.remaining == 0
+    limiter = RateLimiter((), log)
+    decision = log.hit("a")
+    wait = int(dict(limiter.headers(decision))[b"retry-after"])
+    if decision.accepted:
+        assert wait == 0 or decision.remaining == 0
     else:
-        body = limiter.refusal(verdict).body
+        body = limiter.refusal(decision).body
         assert body["retryAfter"] >= 1
         assert wait == math.ceil(body["retryAfter"] / 1_000)
 
@@ -285,11 +285,11 @@ def test_the_number_of_sources_remembered_is_bounded_and_an_active_one_stays(mon
 
 def test_millions_of_made_up_sources_cost_little_memory_and_nobody_else(tell):
     sources, chance = 10_000_000 if SHARE == "all" else 80_000, random.Random(1)
-    limiter = Limiter([ipaddress.ip_network("10.0.0.0/8")], SlidingLog(Clock()))
+    limiter = RateLimiter([ipaddress.ip_network("10.0.0.0/8")], SlidingLog(Clock()))
 
     def remaining(written):
         scope = {"client": ("10.0.0.1", 1), "headers": [(b"x-forwarded-for", written.encode())]}
-        return limiter.verdict_of(scope).remaining
+        return limiter.check(scope).remaining
 
     tracemalloc.start()
     for number in range(sources):
@@ -323,7 +323,7 @@ TRUSTED = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "192.0.2.1/32", "fd00::
 
 def source(peer, *lines, trusted=TRUSTED):
     headers = [(b"x-forwarded-for", line.encode("latin-1")) for line in lines]
-    return Sources(trusted).of({"client": (peer, 1) if peer is not None else None, "headers": headers})
+    return SourceResolver(trusted).of({"client": (peer, 1) if peer is not None else None, "headers": headers})
 
 
 @examples("peer", "expected")

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from data import BOT_CATEGORIES
-from queries import CATALOG, ENTRIES, catalog, warehouse
+from queries import CATALOG, ENDPOINTS, catalog, warehouse
 from tests.recount import DASHBOARD
 from tests.tables import examples
 from tests.visits import land, links, visit
@@ -350,7 +350,7 @@ def test_an_unknown_traffic_type_is_refused_with_the_allowed_ones(refusal):
     assert set(told.split(", ")) == words
 
 
-@pytest.mark.parametrize("name", [name for name in ENTRIES if name != "bot-traffic"])
+@pytest.mark.parametrize("name", [name for name in ENDPOINTS if name != "bot-traffic"])
 def test_no_other_endpoint_takes_a_traffic_type(asked, name):
     plain = asked.get(f"/analytics/{name}")
     assert asked.get(f"/analytics/{name}?traffic_type=ai").content == plain.content

@@ -27,15 +27,15 @@ from tests.visits import land, visit
 
 IS_LONG = os.environ.get("TRAFFIC_FAULTS") == "all"
 SLOW_CONNECTIONS = 2_000 if IS_LONG else 300
-UNREAD_SECONDS = limits.UNREAD_SECONDS if IS_LONG else 6.0
-BODY_PAUSE_SECONDS = limits.BODY_PAUSE_SECONDS if IS_LONG else 5.0
+WRITE_TIMEOUT_SECONDS = limits.WRITE_TIMEOUT_SECONDS if IS_LONG else 6.0
+BODY_IDLE_TIMEOUT_SECONDS = limits.BODY_IDLE_TIMEOUT_SECONDS if IS_LONG else 5.0
 HURRIED = {
     "SWEEP_SECONDS": 0.05,
-    "IDLE_SECONDS": 0.5,
-    "HEADER_SECONDS": 0.5,
-    "BODY_PAUSE_SECONDS": 0.7,
-    "BODY_SECONDS": 1.5,
-    "UNREAD_SECONDS": 1.5,
+    "IDLE_TIMEOUT_SECONDS": 0.5,
+    "HEADER_TIMEOUT_SECONDS": 0.5,
+    "BODY_IDLE_TIMEOUT_SECONDS": 0.7,
+    "BODY_TIMEOUT_SECONDS": 1.5,
+    "WRITE_TIMEOUT_SECONDS": 1.5,
     "LINGER_SECONDS": 0.2,
 }
 LARGE = "/analytics/time-series?start_date=1926-03-01&end_date=2026-03-01"  # all of 36,526 days, with a line for each
@@ -180,7 +180,9 @@ def test_slow_clients_are_cut_off_in_time_and_cost_others_nothing(filled):
     resource.setrlimit(resource.RLIMIT_NOFILE, (4_096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     lake, header = filled
     body = request("/visits", header, "Content-Length: 100", method="POST") + b"[" * 10
-    with serving(lake, UNREAD_SECONDS=UNREAD_SECONDS, BODY_PAUSE_SECONDS=BODY_PAUSE_SECONDS) as (port, _):
+    with serving(
+        lake, WRITE_TIMEOUT_SECONDS=WRITE_TIMEOUT_SECONDS, BODY_IDLE_TIMEOUT_SECONDS=BODY_IDLE_TIMEOUT_SECONDS
+    ) as (port, _):
         with connected(port, "127.5.1.1") as first:
             for path in (LARGE, QUICK):
                 first.sendall(request(path, header))
@@ -190,10 +192,10 @@ def test_slow_clients_are_cut_off_in_time_and_cost_others_nothing(filled):
         time.sleep(2)
         before = len(honest.seconds)
         kinds = {
-            "idle": Slow(port, b"", limits.IDLE_SECONDS),
-            "half a header": Slow(port, request("/healthz")[:-2], limits.HEADER_SECONDS),
-            "half a body": Slow(port, body, BODY_PAUSE_SECONDS),
-            "unread": Slow(port, request(LARGE, header), UNREAD_SECONDS, receive=4_096),
+            "idle": Slow(port, b"", limits.IDLE_TIMEOUT_SECONDS),
+            "half a header": Slow(port, request("/healthz")[:-2], limits.HEADER_TIMEOUT_SECONDS),
+            "half a body": Slow(port, body, BODY_IDLE_TIMEOUT_SECONDS),
+            "unread": Slow(port, request(LARGE, header), WRITE_TIMEOUT_SECONDS, receive=4_096),
         }
         for number, slow in zip(range(SLOW_CONNECTIONS), cycle(kinds.values()), strict=False):
             slow.begin(f"127.6.0.{1 + number // 4 % 40}")
@@ -314,7 +316,7 @@ def test_the_time_that_an_answer_takes_is_not_the_clients(hurried):
     with ThreadPoolExecutor(len(paths)) as callers:  # none waits for another before it reads
         took = sorted(callers.map(ask, range(len(paths))))
     print(f"answered after {took[0]:.1f} to {took[-1]:.1f} s, where 0.5 s of silence end a connection")
-    assert took[-1] > HURRIED["IDLE_SECONDS"] + 2 * HURRIED["SWEEP_SECONDS"]
+    assert took[-1] > HURRIED["IDLE_TIMEOUT_SECONDS"] + 2 * HURRIED["SWEEP_SECONDS"]
 
 
 def test_a_large_answer_is_read_slowly_and_whole(hurried):
@@ -329,14 +331,14 @@ def test_a_large_answer_is_read_slowly_and_whole(hurried):
         took = time.monotonic() - begun
     length = int(re.search(rb"content-length: (\d+)", told)[1])
     print(f"{length:,} bytes in {took:.1f} s")
-    assert took > HURRIED["UNREAD_SECONDS"]
+    assert took > HURRIED["WRITE_TIMEOUT_SECONDS"]
     assert len(told.partition(b"\r\n\r\n")[2]) == length
 
 
 def test_slow_clients_do_not_hold_up_the_end(filled):
     lake, header = filled
     half = request("/visits", header, "Content-Length: 100", method="POST") + b"[" * 10
-    with serving(lake, ANSWER_SECONDS=1) as (port, process), ExitStack() as stack:
+    with serving(lake, DRAIN_SECONDS=1) as (port, process), ExitStack() as stack:
         begun = (b"", b"GET /", half, request("/healthz")[:-2], request(LARGE, header))
         for number, said in enumerate(begun, 1):
             stack.enter_context(connected(port, f"127.4.7.{number}", receive=4_096)).sendall(said)

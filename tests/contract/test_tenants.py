@@ -9,14 +9,14 @@ from itertools import product
 import pytest
 
 from queries import CATALOG
-from service.http.parameters import COMMON
+from service.http.parameters import COMMON_PARAMETERS
 from tests import identity
 from tests.visits import land, links, visit
 
 SHARE = os.environ.get("TRAFFIC_FAULTS", "1")
 CANARY = "canary"
 PATHS = [*(f"/analytics/{entry.name}" for entry in CATALOG), "/jobs", "/settings/api-keys", "/openapi.json", "/healthz"]
-PARAMETERS = [*COMMON, "traffic_type", "organization", "org_id", "files", "scope"]
+PARAMETERS = [*COMMON_PARAMETERS, "traffic_type", "organization", "org_id", "files", "scope"]
 
 _QUOTED = [f"{mark}{end}" for mark in ("'", '"', "`", "$$", "\\'", "''", "%27") for end in ("", ";", " --", "/*", ")")]
 _LOGIC = [

@@ -30,7 +30,7 @@ from tests.visits import unpacked
 ISSUER, AUDIENCE = "https://login.example/", "traffic"
 KEY = ec.generate_private_key(ec.SECP256R1())
 KEYS = json.dumps({"keys": [ECAlgorithm(ECAlgorithm.SHA256).to_jwk(KEY.public_key(), as_dict=True) | {"kid": "ec"}]})
-UNAIMED = "it has neither a url (https://…, or a path) nor a path that begins with /"
+UNAIMED = "url (https://… or a path) or a path that begins with / is required"
 PATIENCE = 60  # seconds; what comes by itself comes in a dozen
 FOUR = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"}
 NAMES = itertools.count(1)
@@ -112,9 +112,9 @@ def test_bad_rows_are_refused_by_place_and_the_good_ones_stay(asked, shared_lake
     rows = [row("x"), row(one), "nonsense", "{}", row(two), row("/", ip="203.0.113"), row("/", status="200"), "[]"]
     errors = [
         (0, UNAIMED),
-        (2, "it is no JSON object"),
+        (2, "the visit is not a valid JSON object"),
         (3, UNAIMED),
-        (5, "ip is no address"),
+        (5, "ip is not a valid address"),
         (6, "Expected `int | null`, got `str`: status"),
         (7, "Expected `object`, got `array`"),
     ]
@@ -134,7 +134,7 @@ def test_nothing_is_taken_as_nothing(asked, content):
 
 def test_a_place_counts_rows_and_not_empty_lines(asked):
     response = asked.post("/visits", content=f"\n\n{row(name())}\r\n\r\nx\n\n{row(name())}\n{{}}\n")
-    assert response.text == body(2, (1, "it is no JSON object"), (3, UNAIMED))
+    assert response.text == body(2, (1, "the visit is not a valid JSON object"), (3, UNAIMED))
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/json", "application/x-ndjson", "nonsense"])
@@ -209,7 +209,7 @@ def test_an_array_of_brackets_is_refused(asked, content):
 @pytest.mark.parametrize("start", ["{" * 100_000, '{"path":' * 100_000, '{"x":[' + "[" * 100_000])
 def test_a_line_of_brackets_is_refused_like_any_other(asked, start):
     response = send(asked, row(name()), start, row(name()))
-    assert (response.status_code, response.text) == (202, body(2, (1, "it is longer than 16,384 bytes")))
+    assert (response.status_code, response.text) == (202, body(2, (1, "the visit is longer than 16,384 bytes")))
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br", "deflate", "gzip, identity", "GZIP", "x"])
@@ -377,7 +377,7 @@ def test_what_was_sent_is_answered_to_its_organization_and_to_nobody_else(lake, 
 @pytest.fixture
 def gate(monkeypatch):
     """Holds whoever lands visits until it is opened; told how many senders came in each group."""
-    land, gate = receiving.Receiver._land, threading.Event()
+    land, gate = receiving.VisitReceiver._land, threading.Event()
     gate.groups = []
 
     def held(receiver, group):
@@ -385,7 +385,7 @@ def gate(monkeypatch):
         assert gate.wait(60)
         return land(receiver, group)
 
-    monkeypatch.setattr(receiving.Receiver, "_land", held)
+    monkeypatch.setattr(receiving.VisitReceiver, "_land", held)
     yield gate
     gate.set()
 
@@ -426,7 +426,7 @@ def waiting_in(client):
 
 def test_nobody_is_answered_before_visits_are_durable_and_who_waits_lands_together(client, lake, gate, monkeypatch):
     transactions = []
-    monkeypatch.setattr(pending, "keep", lambda *args, keep=pending.keep: transactions.append(1) or keep(*args))
+    monkeypatch.setattr(pending, "enqueue", lambda *args, keep=pending.enqueue: transactions.append(1) or keep(*args))
     first, first_done = in_background(lambda: send(client, row("/first")))
     until(lambda: gate.groups == [1])
     others, others_done = in_background(*(lambda n=n: send(client, row(f"/{n}"), row("x")) for n in range(6)))
@@ -467,7 +467,7 @@ FULL = {
 
 @pytest.mark.parametrize("error", [sqlite3.OperationalError("database or disk is full"), OSError(28, "No space left")])
 @pytest.mark.parametrize(
-    "place", ["data.store.pending.keep", "data.ingest.live.salts_of", "data.store.manifest.Manifest.transaction"]
+    "place", ["data.store.pending.enqueue", "data.ingest.live.daily_salts", "data.store.manifest.Manifest.transaction"]
 )
 def test_where_the_disk_fails_nothing_is_acknowledged_and_reads_go_on(client, lake, monkeypatch, place, error):
     assert send(client, row("/before")).status_code == 202
@@ -495,12 +495,12 @@ def test_of_a_group_that_cannot_be_kept_nobody_is_acknowledged(client, lake, gat
     until(lambda: waiting_in(client) == 4)
     turns = itertools.count(1)
 
-    def failing(*args, keep=pending.keep):
+    def failing(*args, keep=pending.enqueue):
         if next(turns) == 2:
             raise sqlite3.OperationalError("database or disk is full")
         keep(*args)
 
-    monkeypatch.setattr(pending, "keep", failing)
+    monkeypatch.setattr(pending, "enqueue", failing)
     gate.set()
     assert [response.status_code for response in [*first_done(), *others_done()]] == [202] + [503] * 4
     assert send(client, row("/after")).status_code == 202
@@ -509,7 +509,7 @@ def test_of_a_group_that_cannot_be_kept_nobody_is_acknowledged(client, lake, gat
 
 def test_a_failure_nobody_thought_of_is_a_500_and_the_next_visits_are_taken(client, lake, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("data.ingest.live.pending.keep", lambda *_: 1 / 0)
+        patch.setattr("data.ingest.live.pending.enqueue", lambda *_: 1 / 0)
         response = send(client, row("/lost"))
     assert (response.status_code, list(response.json())) == (500, ["error", "message"])
     assert send(client, row("/kept")).status_code == 202
@@ -585,7 +585,7 @@ def test_chunks_that_come_slowly_hold_up_nobody(served):
         slow.sendall(chunk(row(one)[7:]))
         assert send(client, row(two)).text == body(1)
         slow.sendall(chunk("\nx") + b"0\r\n\r\n")
-        assert answer_on(slow) == (202, body(1, (1, "it is no JSON object")))
+        assert answer_on(slow) == (202, body(1, (1, "the visit is not a valid JSON object")))
     assert {path: kept(lake)[path] for path in (one, two)} == {one: 1, two: 2}
 
 
@@ -752,7 +752,7 @@ def test_a_disk_that_is_full_when_files_are_due_loses_nothing(lake, opened, monk
             assert send(client, row("/b")).status_code == 202
             assert client.get("/analytics/traffic-overview").status_code == 200
     assert caplog.text.count("No space left") == 1
-    assert pending.waiting(lake.manifest).visits == 0
+    assert pending.backlog(lake.manifest).visits == 0
     assert kept(lake) == {"/a": 1, "/b": 1}
 
 
@@ -780,11 +780,11 @@ def test_visits_kept_by_a_server_that_was_killed_are_flushed_by_the_next(lake, s
         for thread in senders:
             thread.join()
     assert {status for _, status in acknowledged} == {202}
-    assert pending.waiting(lake.manifest).visits >= 3 * len(acknowledged)
+    assert pending.backlog(lake.manifest).visits >= 3 * len(acknowledged)
     with lake.manifest.transaction() as db:  # the next server starts a minute later
         db.execute("UPDATE pending SET received_at = '2026-01-01T00:00:00.000000+00:00'")
     with serving(lake):
-        until(lambda: pending.waiting(lake.manifest).visits == 0)
+        until(lambda: pending.backlog(lake.manifest).visits == 0)
         found = kept(lake)
     assert {found[path] for path, _ in acknowledged} == {3}
     assert set(found.values()) == {3}

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from data import Lake
 from data.ingest.importer import Importer, Options
-from data.ingest.live import Intake, Sent
+from data.ingest.live import LiveIngest, Submission
 from data.maintenance.compaction import Compactor
 from data.maintenance.reclassification import Reclassifier
-from data.maintenance.retention import retain
+from data.maintenance.retention import apply_retention
 from data.store.pending import flush_all
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from tests.faults.lakes import CHROME, GPTBOT, line
@@ -71,14 +71,14 @@ def log_of(batch):
 def send():
     """Send batches to an intake."""
     lake = Lake(Path("lake"))
-    intake = Intake(lake)
+    intake = LiveIngest(lake)
     while True:
         batch = uuid.uuid4().hex
         rows = [
             f'{{"path": "/{batch}/{number}", "time": {days_ago(number % 2).timestamp()}}}'.encode()
             for number in range(BATCH)
         ]
-        intake.land([Sent("acme", rows)])
+        intake.land([Submission("acme", rows)])
         acknowledge(batch)
 
 
@@ -108,7 +108,7 @@ def forget():
     """Let what is too old end."""
     lake = Lake(Path("lake"))
     while True:
-        retain(lake, KEPT_DAYS, datetime.now(UTC))
+        apply_retention(lake, KEPT_DAYS, datetime.now(UTC))
         time.sleep(0.2)
 
 

@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from data.ingest.live import Sent
+from data.ingest.live import Submission
 from data.maintenance.compaction import Compactor
-from data.maintenance.verification import check
+from data.maintenance.verification import verify_lake
 from data.visits import VISITS
 from tests.visits import unpacked
 
@@ -55,7 +55,7 @@ def reported(batch, visits=PER_BATCH):
 
 def report(intake, *names):
     """Let an intake keep batches of visits, each sent by somebody else."""
-    return intake.land([Sent("acme", reported(name)) for name in names])
+    return intake.land([Submission("acme", reported(name)) for name in names])
 
 
 # What counts
@@ -105,8 +105,8 @@ def assert_sound(lake):
             assert hashlib.sha256(content).hexdigest() == file.sha256, file.path
             table = pq.read_table(pa.BufferReader(content))
             assert (table.schema, len(table)) == (VISITS, file.visits), file.path
-    found = check(lake)
-    assert not found.troubles
+    found = verify_lake(lake)
+    assert not found.findings
 
 
 def sweep(lake):

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from service.api_keys import Control
+from service.api_keys import ApiKeys
 from tests.faults.lakes import reported
 from tests.faults.tracing import Child
 from tests.lakes import opened
@@ -59,7 +59,7 @@ class Server(NamedTuple):
 def serving(program, folder, **settings):
     """A server over folder/lake as long as a with block lasts; acme has a key."""
     with opened(folder / "lake") as lake:
-        control = Control(lake)
+        control = ApiKeys(lake)
         key = control.create_key("acme", "test")
         control.close()
     settings = {

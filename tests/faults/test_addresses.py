@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from data.ingest.importer import Importer, Options
-from data.ingest.visitor_ids import LIFETIME, forget_old_salts
+from data.ingest.visitor_ids import LIFETIME, delete_old_salts
 from tests.faults.lakes import ADDRESSES, assert_no_address, batches, found_in, inflated, line, log
 from tests.faults.servers import serving
 from tests.faults.trials import scaled
@@ -80,7 +80,7 @@ def test_no_salt_is_left_two_days_after_it_was_made(lake, tmp_path, tell):
         importer.run(path, Options("acme"))
         made = dict.fromkeys(salts_in(lake), now) | made
         assert_gone(lake, [salt for salt, at in made.items() if at < now - LIFETIME])
-    forget_old_salts(lake.salts, start + timedelta(days=400))
+    delete_old_salts(lake.salts, start + timedelta(days=400))
     assert_gone(lake, made)
     tell(salts=len(made), left=0)
 

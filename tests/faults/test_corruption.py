@@ -12,10 +12,10 @@ import pytest
 
 from data import LakeDamaged
 from data.ingest.importer import Importer, Options
-from data.maintenance.verification import check
+from data.maintenance.verification import verify_lake
 from data.visits import VISITS
 from queries import ENTRIES, Scope, Warehouse
-from service.maintenance import Upkeep
+from service.maintenance import Maintenance
 from tests.faults.lakes import log
 from tests.faults.trials import IS_LONG, scaled
 from tests.lakes import rot
@@ -154,7 +154,7 @@ def test_every_answer_is_right_or_names_the_file_that_is_not_what_was_written(fi
             except LakeDamaged as error:
                 outcomes["refused" if corruption.is_named_by(error) else "refused without a name"] += 1
             if number % 10 == 0:
-                assert {trouble.path.rpartition("/")[2] for trouble in check(filled).troubles} == corruption.names
+                assert {trouble.path.rpartition("/")[2] for trouble in verify_lake(filled).findings} == corruption.names
             corruption.repair()
             assert answers(asked) == {name: right[name] for name in asked}
     tell(copies=COPIES, ways=len(WAYS), refused=outcomes["refused"], wrong_answers=outcomes["wrong"])
@@ -163,14 +163,14 @@ def test_every_answer_is_right_or_names_the_file_that_is_not_what_was_written(fi
 
 def look_at_all(lake, files):
     """Look again, as a server does in a day, at as many files as there are."""
-    upkeep = Upkeep(lake, lambda: datetime.now(UTC) + timedelta(hours=25), None)
-    troubles = set()
+    upkeep = Maintenance(lake, lambda: datetime.now(UTC) + timedelta(hours=25), None)
+    findings = set()
     for _ in files:
         try:
-            upkeep._look_again()
+            upkeep._recheck_files()
         except (LakeDamaged, OSError) as error:
-            troubles.add(str(error))
-    return troubles
+            findings.add(str(error))
+    return findings
 
 
 def test_rot_that_leaves_no_trace_is_found_within_a_day(filled, tell):

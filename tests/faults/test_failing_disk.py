@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from data.ingest.live import Intake
-from service.maintenance import Upkeep
+from data.ingest.live import LiveIngest
+from service.maintenance import Maintenance
 from tests.faults.lakes import PER_BATCH, assert_no_address, assert_sound, batches, report
 from tests.faults.servers import serving
 from tests.faults.tracing import Tracer
@@ -104,10 +104,10 @@ def test_background_work_goes_on_when_its_trouble_cannot_be_told(lake, monkeypat
             task.cancel()
         await asyncio.gather(*upkeep._tasks, return_exceptions=True)
 
-    report(Intake(lake), "waiting")
-    monkeypatch.setattr("service.maintenance.START_SECONDS", 0.0)
+    report(LiveIngest(lake), "waiting")
+    monkeypatch.setattr("service.maintenance.START_DELAY_SECONDS", 0.0)
     monkeypatch.setattr("service.maintenance.flush_all", fail)
     monkeypatch.setattr("sys.stderr", Full())
-    upkeep = Upkeep(lake, lambda: datetime.now(UTC) + timedelta(minutes=1), None)
+    upkeep = Maintenance(lake, lambda: datetime.now(UTC) + timedelta(minutes=1), None)
     asyncio.run(work())
     assert len(flushes) > 1

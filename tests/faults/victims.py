@@ -12,12 +12,12 @@ from datetime import UTC, date, datetime, timedelta
 
 from data import Lake
 from data.ingest.importer import Importer, Options
-from data.ingest.live import Intake
-from data.ingest.visitor_ids import salts_of
+from data.ingest.live import LiveIngest
+from data.ingest.visitor_ids import daily_salts
 from data.store.links import import_links, links_of
-from data.store.manifest import Exchange
+from data.store.manifest import Replacement
 from queries import RollupBuilder
-from service.api_keys import Control
+from service.api_keys import ApiKeys
 from tests.faults.lakes import batches, line, log, report, visits
 from tests.lakes import opened
 from tests.visits import land, visit
@@ -79,7 +79,7 @@ def grown_log(folder):
     """A log that was imported when its last line was half written; a salt that is too old; lines that are none."""
     whole = log("a", 8)
     with opened_new(folder) as lake:
-        salts_of(lake.salts, [date(2026, 1, 1)], OLD_SALT_AT)
+        daily_salts(lake.salts, [date(2026, 1, 1)], OLD_SALT_AT)
         with closing(sqlite3.connect(lake.salts)) as db, db:
             db.execute("UPDATE salts SET salt = ?", [OLD_SALT])
         (folder / "a.log").write_text(whole[:-20])
@@ -112,8 +112,8 @@ def many_files(folder):
         for part in range(3):
             land(lake, "acme", [of_day(day, f"/{part}/{day}") for day in (1, 2)])
         dead = lake.manifest.live_files("acme", date(2026, 1, 1), date(2026, 1, 1))[:1]
-        lake.manifest.exchange(Exchange(dead, OLD_SALT_AT, changes_answers=False), list)
-        report(Intake(lake), "waiting")
+        lake.manifest.replace_files(Replacement(dead, OLD_SALT_AT, changes_answers=False), list)
+        report(LiveIngest(lake), "waiting")
 
 
 def other_rules(folder):
@@ -131,7 +131,7 @@ def secrets_to_erase(folder):
         land(lake, "acme", [of_day(2, "/canary-path", **goes)])
         land(lake, "other", [of_day(1, "/other")])
         RollupBuilder(lake).run()
-        report(Intake(lake), "waiting")
+        report(LiveIngest(lake), "waiting")
 
 
 def old_days(folder):
@@ -161,7 +161,7 @@ def something_to_copy(folder):
     """Everything that a backup holds."""
     many_files(folder)
     a_link(folder)
-    with opened(folder / "lake") as lake, closing(Control(lake)) as control:
+    with opened(folder / "lake") as lake, closing(ApiKeys(lake)) as control:
         control.create_key("acme", "test")
 
 
@@ -171,7 +171,7 @@ def something_to_copy(folder):
 def names_of_keys(folder):
     if not (folder / "lake" / "manifest.sqlite").exists():
         return {}
-    with opened(folder / "lake") as lake, closing(Control(lake)) as control:
+    with opened(folder / "lake") as lake, closing(ApiKeys(lake)) as control:
         return {key.name: key.organization for key in control.all_keys()}
 
 

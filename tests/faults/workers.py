@@ -25,7 +25,7 @@ import service.maintenance
 from data import Lake
 from data.ingest.follower import Follower
 from data.ingest.importer import Options
-from data.ingest.live import Intake
+from data.ingest.live import LiveIngest
 from data.rules.classifier import Classifier
 from data.store.pending import flush_all
 from queries import FilesGone, Warehouse
@@ -97,7 +97,7 @@ def churn(grace_seconds):
     """Let files come, be merged and be deleted again and again."""
     data.maintenance.compaction.READERS_GRACE = timedelta(seconds=grace_seconds)
     lake = Lake(Path("lake"))
-    intake, compactor = Intake(lake), data.maintenance.compaction.Compactor(lake)
+    intake, compactor = LiveIngest(lake), data.maintenance.compaction.Compactor(lake)
     while True:
         report(intake, uuid.uuid4().hex)
         flush_all(lake)
@@ -110,7 +110,7 @@ def churn(grace_seconds):
 def in_order(function, *words):
     """One of these functions in a single thread, and without its waiting for queries to end."""
     data.store.landing.ThreadPoolExecutor = data.ingest.importer.ThreadPoolExecutor = InThisThread
-    data.ingest.importer.READERS = 1
+    data.ingest.importer.MAX_PARALLEL_BLOCKS = 1
     service.commands.erase.time = SimpleNamespace(sleep=lambda _: None)
     globals()[function](*words)
 
@@ -128,18 +128,18 @@ def say(text):
 def follow(root, path):
     """Land what is new in a log and in what it was renamed to."""
     lake = Lake(Path(root))
-    follower = Follower(lake, data.ingest.importer.Importer(lake), Path(path), Options("acme"), tell=say)
+    follower = Follower(lake, data.ingest.importer.Importer(lake), Path(path), Options("acme"), notify=say)
     follower.tick()
     follower.close()
     if follower._trouble:
         sys.exit(1)
-    say(f"followed {follower.landed.visits}")
+    say(f"followed {follower.totals.visits}")
 
 
 def keep(root, *batches):
     """Take batches of visits as the server does, one commit each, then give them their files."""
     lake = Lake(Path(root))
-    intake, refused = Intake(lake), 0
+    intake, refused = LiveIngest(lake), 0
     for batch in batches:
         try:
             report(intake, batch)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from data import Lake
-from queries import ENTRIES, QueryFailed, Scope, Warehouse, templates
+from queries import ENTRIES, QueryFailed, Scope, Warehouse, template_entries
 from tests.faults.trials import scaled
 from tests.tables import examples, tables
 from tests.visits import land as landed
@@ -18,7 +18,7 @@ from tests.visits import links, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
 SECRET = "canary-secret"
-LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in templates(entry)}
+LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_entries(entry)}
 VISITS = "{lake}/visits/organization=ant/day=2026-03-04"
 
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from data import BOT_CATEGORIES, Lake
-from data.visits import CONFIDENCE_SCORES, DEVICE_TYPES, REFERRER_TYPES
+from data.visits import CONFIDENCE_SCORES, DEVICE_TYPES, REFERRER_TYPES, VISITS
 from queries import ENTRIES, RollupBuilder, Scope, TrafficValue, Warehouse
 from queries.rollups import Month
 from tests.recount import recount
@@ -68,7 +68,9 @@ def moments() -> st.SearchStrategy[datetime]:
 
 
 targets = one_of(None, *TARGETS)
+OPERATED = ("ai_source", "operator")
 COLUMNS = {
+    **{field.name: maybe_words for field in VISITS if field.type == "string" and field.name not in OPERATED},
     "visited_at": moments(),
     "domain": one_of(None, *DOMAINS),
     "short_code": one_of(None, *CODES),

@@ -14,11 +14,11 @@ import pytest
 import queries.warehouse
 from data import Lake, LakeDamaged
 from data.maintenance.compaction import Compactor
-from data.maintenance.erasure import GRACE, Criteria, Eraser, delete
-from data.maintenance.retention import retain
+from data.maintenance.erasure import GRACE, Criteria, Eraser, delete_files
+from data.maintenance.retention import apply_retention
 from data.store import lake as lake_module
 from data.store.manifest import READERS_GRACE
-from data.store.rollups import seed_path, unsound
+from data.store.rollups import damaged_rollups, seed_path
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.prelude import prelude, relation_names, rollup_version, served_filters
 from queries.variables import LINK_VISITS, ROLLUP_FILTERS, file_lists, one_source, source_of
@@ -238,7 +238,7 @@ def test_a_second_run_finds_nothing_to_count(lake):
 def test_days_that_are_not_over_are_not_counted_ahead(lake, warehouse):
     assert RollupBuilder(lake, lambda: datetime(2026, 2, 10, 23, 59, tzinfo=UTC)).run() == 3
     assert max(warehouse.variables(SHORT)["closed_days"]) == date(2026, 2, 9)
-    assert RollupBuilder(lake, patience=timedelta(hours=1)).run() == 0  # all has landed just now
+    assert RollupBuilder(lake, quiet_period=timedelta(hours=1)).run() == 0  # all has landed just now
 
 
 def test_late_visits_open_their_day_alone_and_a_later_run_closes_it(lake, warehouse):
@@ -274,7 +274,7 @@ def test_what_is_erased_is_in_no_answer_and_soon_in_no_rollup(lake, warehouse, c
     assert answers(warehouse, SHORT) == recounted(warehouse, SHORT)
     gone = {lake.root / path for path in erased.dead}
     assert {path for path in old if "acme" in str(path)} - gone <= set(rollups(lake))
-    delete(lake, erased.dead, erased.ended_at + GRACE)
+    delete_files(lake, erased.dead, erased.ended_at + GRACE)
     kept = [path for path in old if path.exists()]
     assert all("organization=bee" in str(path) or path in rollups(lake) for path in kept)
     assert RollupBuilder(lake).run() > 0
@@ -289,7 +289,7 @@ def test_what_is_too_old_to_be_kept_leaves_its_rollup(lake, warehouse):
     RollupBuilder(lake).run()
     old = rollups(lake)
     now = datetime(2026, 2, 20, tzinfo=UTC)
-    retained = retain(lake, 10, now)
+    retained = apply_retention(lake, 10, now)
     assert answers(warehouse, SHORT) == recounted(warehouse, SHORT)
     assert {str(path.relative_to(lake.root)) for path in old if "2026-01" in str(path)} <= set(retained.dead)
 
@@ -317,8 +317,8 @@ def test_damage_that_the_disk_does_not_tell_of_is_found_by_a_look_at_the_bytes(l
             [path.stat().st_ctime_ns, str(path.relative_to(lake.root))],
         )
     assert closed(warehouse) == 13
-    assert [*unsound(lake, "bee")] == [*unsound(lake, before=datetime(2026, 1, 1, tzinfo=UTC))] == []
-    assert [*unsound(lake)] == [str(path.relative_to(lake.root))]
+    assert [*damaged_rollups(lake, "bee")] == [*damaged_rollups(lake, before=datetime(2026, 1, 1, tzinfo=UTC))] == []
+    assert [*damaged_rollups(lake)] == [str(path.relative_to(lake.root))]
     assert closed(warehouse) == 0
 
 
@@ -380,14 +380,14 @@ def test_a_day_that_was_changed_while_it_was_counted_is_not_closed(lake, warehou
 def test_a_damaged_month_stops_no_other(lake, warehouse):
     file = next(file for file in lake.manifest.live_files("acme") if file.day == date(2026, 2, 5))
     damage(lake.root / file.path)
-    assert [RollupBuilder(lake).run(most=1) for _ in range(2)] == [1, 1]
+    assert [RollupBuilder(lake).run(limit=1) for _ in range(2)] == [1, 1]
     with pytest.raises(LakeDamaged, match="SHA-256 differs"):
-        RollupBuilder(lake).run(most=1)
+        RollupBuilder(lake).run(limit=1)
     assert len(rollups(lake)) == 2
 
 
 def test_without_patience_for_others_nothing_happens_while_they_rewrite(lake):
-    with lake.rewriting():
+    with lake.rewrite_lock():
         assert RollupBuilder(lake).run(wait=False) == 0
     assert RollupBuilder(lake).run(wait=False, most=1) == 1
 

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from data import BOT_CATEGORIES, Lake
-from queries import ENTRIES, RollupBuilder, Scope, TrafficValue, Warehouse, script, template, templates
+from queries import ENTRIES, RollupBuilder, Scope, TrafficValue, Warehouse, script, template, template_entries
 from tests.visits import land, links, visit
 
 SHELL = Path(sys.executable).parent / "duckdb"
-LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in templates(entry)}
+LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_entries(entry)}
 DAYS = (date(2026, 2, 27), date(2026, 3, 9))
 SCOPES = {
     "all": Scope("it-s_7", *DAYS),

@@ -28,9 +28,9 @@ from queries import (
     Scope,
     TrafficValue,
     Warehouse,
-    load_values,
+    load_traffic_values,
     template,
-    templates,
+    template_entries,
 )
 from queries.fields import COUNT, NUMBER, TEXT
 from queries.prelude import prelude, relation_names, sql_text
@@ -38,7 +38,7 @@ from tests.tables import examples
 from tests.visits import Visit, land, links, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
-LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in templates(entry)}
+LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_entries(entry)}
 TEMPLATES = sorted(
     file.name.removesuffix(".sql") for file in resources.files("queries").joinpath("templates").iterdir()
 )
@@ -338,11 +338,11 @@ def test_nothing_is_defined_twice():
 def values_of(tmp_path: Path, text: str) -> list[TrafficValue]:
     path = tmp_path / "values.toml"
     path.write_text(text)
-    return load_values(path)
+    return load_traffic_values(path)
 
 
 def test_the_shipped_values_are_nothing_at_all():
-    assert load_values() == [TrafficValue(category, 0, "USD") for category in BOT_CATEGORIES]
+    assert load_traffic_values() == [TrafficValue(category, 0, "USD") for category in BOT_CATEGORIES]
 
 
 def test_values_are_read_without_rounding_and_missing_ones_are_zero(tmp_path):
@@ -361,7 +361,7 @@ def test_a_file_of_values_that_cannot_be_used_is_refused_with_the_reason(tmp_pat
 
 def test_a_file_of_values_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(BadInput, match="absent"):
-        load_values(tmp_path / "absent")
+        load_traffic_values(tmp_path / "absent")
     (tmp_path / "binary").write_bytes(b'currency = "\xff"')
     with pytest.raises(BadInput, match="binary"):
-        load_values(tmp_path / "binary")
+        load_traffic_values(tmp_path / "binary")

@@ -11,14 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from data import BadInput, LakeDamaged
-from service.api_keys import MIGRATIONS, Control, looks_like_key
+from service.api_keys import MIGRATIONS, ApiKeys, is_well_formed_key
 
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 
 @pytest.fixture
 def control(lake):
-    control = Control(lake)
+    control = ApiKeys(lake)
     yield control
     control.close()
 
@@ -34,7 +34,7 @@ def test_a_key_has_the_form_that_scanners_know(control):
     for digit in key[-6:]:
         number = number * 62 + ALPHABET.index(digit)
     assert number == zlib.crc32(key[4:-6].encode())
-    assert looks_like_key(key)
+    assert is_well_formed_key(key)
 
 
 def test_no_two_keys_are_alike(control):
@@ -44,9 +44,9 @@ def test_no_two_keys_are_alike(control):
 def test_a_mistyped_key_does_not_look_like_one(control):
     key = control.create_key("acme", "a")
     for place in range(4, len(key)):
-        assert not looks_like_key(key[:place] + ("a" if key[place] != "a" else "b") + key[place + 1 :])
+        assert not is_well_formed_key(key[:place] + ("a" if key[place] != "a" else "b") + key[place + 1 :])
     for wrong in ("", "tak_", key[:-1], f"{key}0", f" {key}", key.upper(), key[:20] + "ü" + key[21:]):
-        assert not looks_like_key(wrong)
+        assert not is_well_formed_key(wrong)
         assert control.organization_of(wrong) is None
 
 
@@ -72,7 +72,7 @@ def test_keys_are_listed_oldest_first_by_all_but_the_key(control):
 
 def test_a_revoked_key_opens_nothing_in_any_program(control, lake):
     key, other = control.create_key("acme", "a"), control.create_key("acme", "b")
-    elsewhere = Control(lake)
+    elsewhere = ApiKeys(lake)
     assert elsewhere.organization_of(key) == "acme"
     control.revoke_key(key[:12])
     assert elsewhere.organization_of(key) is None
@@ -122,10 +122,10 @@ def test_jobs_are_the_newest_first_and_ties_by_id(control, lake):
 
 
 def test_what_was_written_is_there_when_opened_again(lake):
-    first = Control(lake)
+    first = ApiKeys(lake)
     key = first.create_key("acme", "a")
     first.close()
-    again = Control(lake)
+    again = ApiKeys(lake)
     assert again.organization_of(key) == "acme"
     again.close()
 
@@ -142,7 +142,7 @@ def test_programs_that_start_at_once_over_a_new_lake_all_start(lake):
     holder.execute("PRAGMA journal_mode = WAL")
     holder.execute("BEGIN IMMEDIATE")
     with ThreadPoolExecutor(2) as pool:
-        opened = [pool.submit(Control, lake) for _ in range(2)]
+        opened = [pool.submit(ApiKeys, lake) for _ in range(2)]
         threading.Event().wait(0.5)  # all of them have seen an empty database
         holder.execute("COMMIT")
         controls = [one.result() for one in opened]
@@ -153,15 +153,15 @@ def test_programs_that_start_at_once_over_a_new_lake_all_start(lake):
 
 
 def test_a_database_of_a_newer_program_is_left_alone(lake):
-    Control(lake).close()
+    ApiKeys(lake).close()
     with sqlite3.connect(database(lake)) as db:
         db.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     db.close()
     with pytest.raises(LakeDamaged, match="newer"):
-        Control(lake)
+        ApiKeys(lake)
 
 
 def test_a_file_that_is_no_database_is_told(lake):
     database(lake).write_bytes(b"no database at all, whatever its name says" * 100)
     with pytest.raises(LakeDamaged, match=re.escape("control.sqlite")):
-        Control(lake)
+        ApiKeys(lake)

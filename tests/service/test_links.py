@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from data import BadInput
-from data.store.links import Link, Targets, import_links, links_of
+from data.store.links import Link, LinkIndex, import_links, links_of
 from service.commands import app
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
@@ -144,7 +144,7 @@ def test_what_is_listed_is_read_again_as_it_was(imported, lake):
 
 
 def test_targets_notice_a_new_import(imported, lake):
-    targets = Targets(lake)
+    targets = LinkIndex(lake)
     assert targets.short_code_of("acme", "https://shop.example/") is None
     imported("short_code,target_url\na,https://shop.example/\n")
     assert targets.short_code_of("acme", "https://shop.example") == "a"

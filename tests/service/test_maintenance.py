@@ -17,12 +17,12 @@ import pyarrow as pa
 import pytest
 
 from data import LakeDamaged
-from data.ingest.visitor_ids import LIFETIME, salts_of
+from data.ingest.visitor_ids import LIFETIME, daily_salts
 from data.maintenance.compaction import Compactor
 from data.store import pending
 from data.store.manifest import READERS_GRACE
 from service import maintenance as upkeep
-from service.maintenance import CHECK_AFTER, FLUSH_AFTER, FLUSH_VISITS, Upkeep
+from service.maintenance import CHECK_AFTER, FLUSH_AFTER, FLUSH_VISITS, Maintenance
 from tests.lakes import paths
 from tests.visits import land, packed, visit
 
@@ -57,7 +57,7 @@ class Hasty:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     """A past day is merged at once."""
-    monkeypatch.setattr(upkeep, "PATIENCE", timedelta(0))
+    monkeypatch.setattr(upkeep, "QUIET_PERIOD", timedelta(0))
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def hasty(monkeypatch):
 @pytest.fixture
 def chores(lake, clock):
     """The chores of a lake, to be done one by one."""
-    chores = Upkeep(lake, clock, None)
+    chores = Maintenance(lake, clock, None)
     yield chores
     chores._threads.shutdown()
 
@@ -77,7 +77,7 @@ def working(lake, clock, until, meanwhile=lambda: None):
     """Let the chores be done until something has come by itself, and end them."""
 
     async def work():
-        chores = Upkeep(lake, clock, None)
+        chores = Maintenance(lake, clock, None)
         chores.begin()
         meanwhile()
         given_up = time.monotonic() + PATIENCE
@@ -92,11 +92,11 @@ def working(lake, clock, until, meanwhile=lambda: None):
 def keep(lake, *names, at=NOW, day=4):
     moment = datetime(2026, 3, day, 12)
     rows = [visit(path=name, visited_at=moment) for name in names]
-    pending.keep(lake.manifest, {"acme": packed(rows)}, at)
+    pending.enqueue(lake.manifest, {"acme": packed(rows)}, at)
 
 
 def waits(lake):
-    return pending.waiting(lake.manifest).visits
+    return pending.backlog(lake.manifest).visits
 
 
 def live(lake):
@@ -124,7 +124,7 @@ def test_visits_get_their_file_when_the_oldest_has_waited_ten_seconds(lake, cloc
 
 def test_visits_get_their_file_when_there_are_fifty_thousand(lake, chores):
     assert FLUSH_VISITS == 50_000
-    pending.keep(lake.manifest, {"acme": packed([visit(path="/a")] * 49_999)}, NOW)
+    pending.enqueue(lake.manifest, {"acme": packed([visit(path="/a")] * 49_999)}, NOW)
     chores._flush_if_due()
     assert waits(lake) == 49_999
     keep(lake, "/b")
@@ -177,9 +177,9 @@ def test_everything_that_is_due_is_done(lake, clock, hasty, caplog):
     (broken,) = lake.manifest.live_files("other")
     flip(lake, broken, clock.now - CHECK_AFTER - timedelta(seconds=1))
     old = clock.now - LIFETIME - timedelta(seconds=1)
-    salts_of(lake.salts, [old.date()], old)
-    orphan = lake.root / "visits/organization=acme/day=2026-03-04/orphan.parquet"
-    orphan.parent.mkdir()
+    daily_salts(lake.salts, [old.date()], old)
+    orphan = lake.root / "cubes/organization=acme/month=2026-03-01/orphan.parquet"
+    orphan.parent.mkdir(parents=True, exist_ok=True)
     orphan.write_bytes(b"")
     keep(lake, "/waiting", at=clock.now - FLUSH_AFTER)
     told = []
@@ -216,7 +216,7 @@ def test_dead_files_are_swept_when_their_grace_is_over(lake, clock, chores, ahea
 
 @pytest.mark.parametrize(("ahead", "left"), [(LIFETIME, 1), (LIFETIME + timedelta(seconds=1), 0)])
 def test_salts_are_forgotten_when_they_are_48_hours_old(lake, clock, chores, ahead, left):
-    salt = salts_of(lake.salts, [NOW.date()], NOW)[NOW.date()]
+    salt = daily_salts(lake.salts, [NOW.date()], NOW)[NOW.date()]
     clock.now += ahead
     assert chores._forget_salts() is False
     assert lake.salts.read_bytes().count(salt.encode()) == left
@@ -226,7 +226,7 @@ def test_a_day_is_merged_at_a_time_and_a_closed_one_only_while_nobody_else_rewri
     for day in (3, 3, 4, 4):
         land(lake, "acme", [visit(visited_at=datetime(2026, 3, day))])
     other = type(lake)(lake.root)
-    with other.rewriting():
+    with other.rewrite_lock():
         assert chores._compact() is False
     other.manifest.close()
     assert [chores._compact() for _ in range(3)] == [True, True, False]
@@ -238,18 +238,18 @@ def test_a_day_is_merged_at_a_time_and_a_closed_one_only_while_nobody_else_rewri
 
 def look(chores, most=20):
     """Look again until there is nothing left to look at, as a round does; the troubles that were met."""
-    troubles = []
+    findings = []
     for _ in range(most):
         try:
-            if not chores._look_again():
-                return troubles
+            if not chores._recheck_files():
+                return findings
         except (LakeDamaged, OSError) as error:
-            troubles.append(str(error))
-    return troubles
+            findings.append(str(error))
+    return findings
 
 
-def is_told(troubles, file):
-    return [file.path in trouble for trouble in troubles] == [True]
+def is_told(findings, file):
+    return [file.path in trouble for trouble in findings] == [True]
 
 
 def test_a_file_is_looked_at_when_its_last_look_is_over_24_hours_ago(lake, clock, chores):
@@ -268,7 +268,7 @@ def test_a_file_is_looked_at_when_its_last_look_is_over_24_hours_ago(lake, clock
     assert after[young.path].checked_at < clock.now - CHECK_AFTER + timedelta(seconds=2)
     assert after[old.path].changed_ns == 0
     with pytest.raises(LakeDamaged, match=old.path.rpartition("/")[2]):
-        lake.checked(after[old.path])
+        lake.verified_path(after[old.path])
 
 
 def test_what_changes_in_silence_is_served_until_it_is_looked_at_and_never_after(lake, chores):
@@ -276,12 +276,12 @@ def test_what_changes_in_silence_is_served_until_it_is_looked_at_and_never_after
     (file,) = live(lake).values()
     flip(lake, file, NOW - CHECK_AFTER - timedelta(seconds=1))
     (file,) = live(lake).values()
-    assert lake.checked(file)
+    assert lake.verified_path(file)
     assert is_told(look(chores), file)
     (file,) = live(lake).values()
     for _ in range(2):
         with pytest.raises(LakeDamaged):
-            lake.checked(file)
+            lake.verified_path(file)
 
 
 @pytest.mark.parametrize("damage", ["changed", "missing", "looked at before"])
@@ -298,8 +298,8 @@ def test_one_damaged_file_does_not_keep_the_others_from_being_looked_at(lake, cl
             lake.recheck(live(lake)[first.path])
         with lake.manifest.transaction() as db:
             db.execute("UPDATE files SET checked_at = '2026-03-01T00:00:00.000000+00:00' WHERE path = ?", [first.path])
-    troubles = look(chores)
-    assert [second.path in trouble for trouble in troubles].count(True) == 1
+    findings = look(chores)
+    assert [second.path in trouble for trouble in findings].count(True) == 1
 
 
 # Troubles
@@ -332,8 +332,8 @@ KNOWN = [
     [
         "data.maintenance.compaction.Compactor.run",
         "data.maintenance.compaction.Compactor.sweep",
-        "service.maintenance.forget_old_salts",
-        "service.maintenance.waiting",
+        "service.maintenance.delete_old_salts",
+        "service.maintenance.backlog",
     ],
 )
 def test_a_failing_chore_is_told_once_and_stops_no_other(lake, clock, hasty, monkeypatch, caplog, place, error):
@@ -341,7 +341,7 @@ def test_a_failing_chore_is_told_once_and_stops_no_other(lake, clock, hasty, mon
     land(lake, "other", [visit()])
     (broken,) = lake.manifest.live_files("other")
     flip(lake, broken, clock.now - CHECK_AFTER - timedelta(seconds=1))
-    if place != "service.maintenance.waiting":
+    if place != "service.maintenance.backlog":
         keep(lake, "/waiting", at=clock.now - FLUSH_AFTER)
     told = []
 
@@ -423,7 +423,7 @@ def test_an_end_waits_for_a_flush_that_is_under_way_and_flushes_what_came_meanwh
     monkeypatch.setattr(pending, "_move", slow)
 
     async def work():
-        chores = Upkeep(lake, clock, None)
+        chores = Maintenance(lake, clock, None)
         chores.begin()
         while not begun.is_set():
             await asyncio.sleep(0.005)
@@ -458,10 +458,10 @@ def test_an_end_while_a_merged_file_is_registered_flushes_too(lake, clock, hasty
         assert go_on.wait(60)
         exchange(*args)
 
-    monkeypatch.setattr(lake.manifest, "exchange", slow)
+    monkeypatch.setattr(lake.manifest, "replace_files", slow)
 
     async def work():
-        chores = Upkeep(lake, clock, None)
+        chores = Maintenance(lake, clock, None)
         chores.begin()
         while not begun.is_set():
             await asyncio.sleep(0.005)

@@ -2,11 +2,13 @@
 WITH objects AS (
     SELECT number, strlen(line) AS bytes, try(from_json(json_line(line), '{
         "ts": "VARCHAR", "logger": "VARCHAR", "status": "VARCHAR", "request": {
-            "client_ip": "VARCHAR", "remote_ip": "VARCHAR", "method": "VARCHAR", "host": "VARCHAR", "uri": "VARCHAR",
+            "client_ip": "VARCHAR", "remote_ip": "VARCHAR", "method": "VARCHAR", "proto": "VARCHAR",
+            "host": "VARCHAR", "uri": "VARCHAR",
             "headers": {"User-Agent": ["VARCHAR"], "Referer": ["VARCHAR"], "Cf-Ipcountry": ["VARCHAR"]}}}')) AS v
     FROM lines
-), told AS (
+), parsed AS (
     SELECT number, bytes, v, v.request, v.request.headers,
+        checked_request(v.request.method, v.request.uri, v.request.proto) AS asked,
         starts_with(coalesce(v.logger, 'http.log.access'), 'http.log.access') AS is_access
     FROM objects
 )
@@ -14,14 +16,16 @@ SELECT
     number,
     bytes,
     host_of(coalesce(request.host, '')) AS domain,
-    coalesce(said(request.client_ip), request.remote_ip, '') AS ip,
-    moment(v.ts) AS visited_at,
-    request_line(request.method, request.uri) AS request,
+    coalesce(non_empty(request.client_ip), request.remote_ip, '') AS ip,
+    parse_time(v.ts) AS visited_at,
+    asked.method,
+    asked.target,
+    asked.protocol,
     status_of(v.status) AS status,
     coalesce(headers['Referer'][1], '') AS referrer,
-    as_logged(headers['User-Agent'][1]) AS user_agent,
+    escape_backslashes(headers['User-Agent'][1]) AS user_agent,
     country_of(headers['Cf-Ipcountry'][1]) AS country,
-    is_access AND v.ts IS NOT NULL AND v.status IS NOT NULL AND request.uri IS NOT NULL AS is_whole,
-    CASE WHEN NOT is_access THEN 'not of the access log, but of another logger' END AS flaw,
-    FALSE AS is_mended
-FROM told
+    is_access AND v.ts IS NOT NULL AND v.status IS NOT NULL AND request.uri IS NOT NULL AS is_complete,
+    CASE WHEN NOT is_access THEN 'not an access log entry (another logger)' END AS reject_reason,
+    FALSE AS is_repaired
+FROM parsed

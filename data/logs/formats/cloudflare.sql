@@ -4,21 +4,28 @@ WITH objects AS (
         "EdgeStartTimestamp": "VARCHAR", "EdgeResponseStatus": "VARCHAR", "ClientIP": "VARCHAR",
         "ClientRequestMethod": "VARCHAR", "ClientRequestHost": "VARCHAR", "ClientRequestURI": "VARCHAR",
         "ClientRequestPath": "VARCHAR", "ClientRequestUserAgent": "VARCHAR", "ClientRequestReferer": "VARCHAR",
-        "ClientCountry": "VARCHAR"}')) AS v
+        "ClientRequestProtocol": "VARCHAR", "ClientCountry": "VARCHAR"}')) AS v
     FROM lines
+), parsed AS (
+    SELECT *, checked_request(v.ClientRequestMethod, coalesce(non_empty(v.ClientRequestURI), v.ClientRequestPath),
+        v.ClientRequestProtocol) AS request
+    FROM objects
 )
 SELECT
     number,
     bytes,
     host_of(coalesce(v.ClientRequestHost, '')) AS domain,
     coalesce(v.ClientIP, '') AS ip,
-    moment(v.EdgeStartTimestamp) AS visited_at,
-    request_line(v.ClientRequestMethod, coalesce(said(v.ClientRequestURI), v.ClientRequestPath)) AS request,
+    parse_time(v.EdgeStartTimestamp) AS visited_at,
+    request.method,
+    request.target,
+    request.protocol,
     status_of(v.EdgeResponseStatus) AS status,
     coalesce(v.ClientRequestReferer, '') AS referrer,
-    as_logged(v.ClientRequestUserAgent) AS user_agent,
+    escape_backslashes(v.ClientRequestUserAgent) AS user_agent,
     country_of(v.ClientCountry) AS country,
-    v.EdgeStartTimestamp IS NOT NULL AND coalesce(said(v.ClientRequestURI), v.ClientRequestPath) IS NOT NULL AS is_whole,
-    '' AS flaw,
-    FALSE AS is_mended
-FROM objects
+    v.EdgeStartTimestamp IS NOT NULL
+        AND coalesce(non_empty(v.ClientRequestURI), v.ClientRequestPath) IS NOT NULL AS is_complete,
+    '' AS reject_reason,
+    FALSE AS is_repaired
+FROM parsed

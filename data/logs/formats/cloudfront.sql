@@ -5,13 +5,15 @@ SELECT
     bytes,
     domain,
     ip,
-    moment(logged_at) AS visited_at,
-    coalesce(request, '') AS request,
+    parse_time(logged_at) AS visited_at,
+    request.method,
+    request.target,
+    request.protocol,
     status_of(status) AS status,
     referrer,
-    as_logged(coalesce(try(url_decode(user_agent)), user_agent)) AS user_agent,
+    escape_backslashes(coalesce(try(url_decode(user_agent)), user_agent)) AS user_agent,
     country,
-    is_whole,
-    flaw,
-    FALSE AS is_mended
-FROM fielded('lines', $fields, chr(9))
+    is_complete,
+    reject_reason,
+    FALSE AS is_repaired
+FROM w3c_fields('lines', $fields, chr(9))

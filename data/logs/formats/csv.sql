@@ -1,5 +1,6 @@
 -- CSV of one's own: the file's first line names the columns, RFC 4180 quotes what holds a comma, all on one line.
--- Parameters: places, of the values in the order of NAMES, 0 for none; width, the number of columns.
+-- Parameters: fields, the names of the fields of a visit; positions, the column of each, 0 for none; width, the number
+-- of columns.
 WITH split AS (
     SELECT number, line, CASE WHEN contains(line, '"')
         THEN regexp_extract_all(',' || line, ',("(?:[^"]|"")*"|[^,"]*)', 1) ELSE string_split(line, ',') END AS cells
@@ -8,23 +9,25 @@ WITH split AS (
     SELECT
         number,
         strlen(line) AS bytes,
-        own(list_transform($places, lambda place : unquoted(cells[place]))) AS told,
+        parse_reported(list_transform($positions, lambda position : unquoted(cells[position])), $fields) AS parsed,
         len(cells) = $width AND array_to_string(cells, ',') = line AS fits
     FROM split
 )
 SELECT
     number,
     bytes,
-    own_domain(told) AS domain,
-    told.ip,
-    told.visited_at,
-    request_line(told.method, own_target(told)) AS request,
-    told.status,
-    told.referrer,
-    told.user_agent,
-    told.country,
-    fits AND own_target(told) <> '' AS is_whole,
-    CASE WHEN fits THEN 'no url, and no path that begins with /'
-        ELSE 'not as many cells as the first line names' END AS flaw,
-    FALSE AS is_mended
-FROM rows
+    reported_domain(parsed) AS domain,
+    parsed.ip,
+    parsed.visited_at,
+    request.method,
+    request.target,
+    request.protocol,
+    parsed.status,
+    parsed.referrer,
+    parsed.user_agent,
+    parsed.country,
+    fits AND reported_target(parsed) <> '' AS is_complete,
+    CASE WHEN fits THEN 'no url or path that begins with /'
+        ELSE 'number of cells differs from the header' END AS reject_reason,
+    FALSE AS is_repaired
+FROM (SELECT *, checked_request(parsed.method, reported_target(parsed), parsed.protocol) AS request FROM rows)

@@ -12,13 +12,15 @@ SELECT
     nginx_domain(v) AS domain,
     nginx_ip(v) AS ip,
     nginx_time(v) AS visited_at,
-    nginx_request(v) AS request,
+    request.method,
+    request.target,
+    request.protocol,
     status_of(nullif(v.status, '')) AS status,
-    coalesce(said(v.http_referer), '') AS referrer,
-    coalesce(said(v.http_user_agent), '') AS user_agent,
+    coalesce(non_empty(v.http_referer), '') AS referrer,
+    coalesce(non_empty(v.http_user_agent), '') AS user_agent,
     nginx_country(v) AS country,
     coalesce(v.time_iso8601, v.time_local, v.msec) IS NOT NULL
-        AND coalesce(v.request, v.request_uri, v.uri) IS NOT NULL AS is_whole,
-    '' AS flaw,
-    FALSE AS is_mended
-FROM objects
+        AND coalesce(v.request, v.request_uri, v.uri) IS NOT NULL AS is_complete,
+    '' AS reject_reason,
+    FALSE AS is_repaired
+FROM (SELECT *, nginx_request(v) AS request FROM objects)

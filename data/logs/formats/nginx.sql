@@ -1,19 +1,23 @@
--- A log in a notation of nginx's log_format. Parameters, made by nginx_log_format.py: pattern, and the names of its groups.
+-- A log that nginx's log_format describes.
+-- Parameters, made by nginx_log_format.py: pattern, and the names of its groups.
 SELECT
     number,
     bytes,
     nginx_domain(v) AS domain,
     nginx_ip(v) AS ip,
     nginx_time(v) AS visited_at,
-    nginx_request(v) AS request,
+    request.method,
+    request.target,
+    request.protocol,
     status_of(nullif(v.status, '')) AS status,
-    coalesce(said(v.http_referer), '') AS referrer,
-    coalesce(said(v.http_user_agent), '') AS user_agent,
+    coalesce(non_empty(v.http_referer), '') AS referrer,
+    coalesce(non_empty(v.http_user_agent), '') AS user_agent,
     nginx_country(v) AS country,
-    fits AS is_whole,
-    '' AS flaw,
-    FALSE AS is_mended
+    fits AS is_complete,
+    '' AS reject_reason,
+    FALSE AS is_repaired
 FROM (
-    SELECT number, strlen(line) AS bytes, regexp_extract(line, $pattern, $names) AS v, regexp_matches(line, $pattern) AS fits
+    SELECT number, strlen(line) AS bytes, regexp_extract(line, $pattern, $names) AS v,
+        nginx_request(v) AS request, regexp_matches(line, $pattern) AS fits
     FROM lines
 )

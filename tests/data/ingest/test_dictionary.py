@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.ingest.dictionary import FEW, Numbers, combined, rows_of, texts_of, words_of
+from data.ingest.dictionary import (
+    MAX_DICTIONARY_SIZE,
+    Interner,
+    composite_key,
+    dictionary_encoded,
+    expand,
+    text_columns,
+)
 
 SMALL = st.integers(0, 4)
 
@@ -16,33 +23,35 @@ SMALL = st.integers(0, 4)
 @given(chunks=st.lists(st.lists(st.sampled_from(["", "a", "b", "ü", None])), max_size=4))
 def test_words_lead_back_to_a_column_of_many_chunks(chunks):
     column = pa.chunked_array(chunks, pa.string())
-    numbers, words = words_of(column)
+    numbers, words = dictionary_encoded(column)
     assert words.take(numbers).to_pylist() == column.to_pylist()
     assert len(set(words.to_pylist())) == len(words)
 
 
 def test_days_are_words_too():
     days = [dt.date(2026, 3, 2), dt.date(2026, 3, 1), dt.date(2026, 3, 2)]
-    numbers, words = words_of(pa.chunked_array([pa.array(days, pa.date32())]))
+    numbers, words = dictionary_encoded(pa.chunked_array([pa.array(days, pa.date32())]))
     assert (numbers.to_pylist(), words.to_pylist()) == ([0, 1, 0], days[:2])
 
 
-@pytest.mark.parametrize(("distinct", "is_numbered"), [(0, True), (FEW, True), (FEW + 1, False)])
+@pytest.mark.parametrize(
+    ("distinct", "is_numbered"), [(0, True), (MAX_DICTIONARY_SIZE, True), (MAX_DICTIONARY_SIZE + 1, False)]
+)
 def test_rows_have_their_values_and_only_few_texts_stay_numbered(distinct, is_numbered):
     """Many would all be written to every file, of which each holds a part of the rows."""
     values = pa.array([*map(str, range(distinct)), None, *map(str, range(distinct))], pa.string())
     numbers = pa.array([*range(len(values)), 0, 0][::-1], pa.int32())
-    rows = rows_of(values, numbers)
+    rows = expand(values, numbers)
     assert rows.to_pylist() == [values[number].as_py() for number in numbers.to_pylist()]
     assert pa.types.is_dictionary(rows.type) == is_numbered
-    assert rows_of(pa.array([True, None]), pa.array([1, 0])).equals(pa.array([None, True]))
+    assert expand(pa.array([True, None]), pa.array([1, 0])).equals(pa.array([None, True]))
 
 
 @settings(deadline=None)
 @given(rows=st.lists(st.tuples(SMALL, SMALL, SMALL)), width=st.integers(1, 3))
 def test_combinations_lead_back_to_every_column(rows, width):
     columns = [pa.array([row[place] for row in rows], pa.int32()) for place in range(width)]
-    numbers, parts = combined(*columns)
+    numbers, parts = composite_key(*columns)
     assert [part.take(numbers).to_pylist() for part in parts] == [column.to_pylist() for column in columns]
     assert len(parts[0]) == len({row[:width] for row in rows})
 
@@ -50,19 +59,19 @@ def test_combinations_lead_back_to_every_column(rows, width):
 def test_combinations_of_as_many_words_as_a_block_can_hold_stay_apart():
     most = 800_000  # of lines that can be read, none of them shorter than twenty bytes
     columns = [pa.array([0, most, most], pa.int32()), pa.array([most, 0, most], pa.int32()), pa.array([0, most, most])]
-    numbers, parts = combined(*columns)
+    numbers, parts = composite_key(*columns)
     assert [part.take(numbers).to_pylist() for part in parts] == [column.to_pylist() for column in columns]
 
 
 def test_equal_things_have_one_number():
-    numbers = Numbers[str]()
-    assert numbers.of(["x", "y", "x"]).to_pylist() == [0, 1, 0]
-    assert numbers.of(["z", "y"]).to_pylist() == [2, 1]
-    assert numbers.things() == ["x", "y", "z"]
+    numbers = Interner[str]()
+    assert numbers.intern(["x", "y", "x"]).to_pylist() == [0, 1, 0]
+    assert numbers.intern(["z", "y"]).to_pylist() == [2, 1]
+    assert numbers.values() == ["x", "y", "z"]
 
 
 @pytest.mark.parametrize("rows", [[], [("x", None), ("y", "z")]])
 def test_rows_of_text_become_columns(rows):
-    columns = texts_of(("one", "two"), rows)
+    columns = text_columns(("one", "two"), rows)
     assert list(zip(*(column.to_pylist() for column in columns.values()), strict=True)) == rows
     assert {column.type for column in columns.values()} == {pa.string()}

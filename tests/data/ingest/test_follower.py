@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from data.errors import BadInput
 from data.ingest.follower import Follower
 from data.ingest.importer import Importer, Options
-from data.logs.tail import Tail
+from data.ingest.tail import Tail
 from data.store.lake import Lake
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
@@ -104,7 +104,7 @@ class Site:
         self.now += seconds
         if self.follower is None:
             self.follower = Follower(
-                self.lake, self.importer, self.log, self.options, tell=self.told.append, clock=lambda: self.now
+                self.lake, self.importer, self.log, self.options, notify=self.told.append, clock=lambda: self.now
             )
         self.follower.tick()
 
@@ -160,9 +160,9 @@ def test_what_is_new_lands_at_every_tick(site):
     site.grow("/c")
     site.tick()
     assert site.paths() == once("/a", "/b", "/c")
-    assert site.follower.landed.visits == site.follower.landed.lines == 3
-    assert site.follower.landed.position == site.log.stat().st_size
-    assert site.follower.landed.last_visit_at.isoformat() == "2015-05-17T10:05:03"
+    assert site.follower.totals.visits == site.follower.totals.lines == 3
+    assert site.follower.totals.position == site.log.stat().st_size
+    assert site.follower.totals.last_visit_at.isoformat() == "2015-05-17T10:05:03"
     assert site.told == []
 
 
@@ -190,17 +190,17 @@ def test_a_line_lands_when_it_is_finished(site):
 def test_a_log_is_waited_for(site):
     site.tick()
     site.tick()
-    assert site.told == [f"{site.log} is not there yet; waiting for it."]
+    assert site.told == [f"{site.log} does not exist yet; waiting for it."]
     site.grow("/a")
     assert site.paths() == once("/a")
 
 
 def test_a_log_of_many_blocks_lands_whole(site, monkeypatch):
-    monkeypatch.setattr("data.logs.tail.BLOCK_BYTES", 50_000)
+    monkeypatch.setattr("data.ingest.tail.BLOCK_BYTES", 50_000)
     site.write(lines(*(f"/{number}" for number in range(1000))))
     told = []
     site.follower = Follower(
-        site.lake, site.importer, site.log, site.options, tell=site.told.append, progress=lambda *at: told.append(at)
+        site.lake, site.importer, site.log, site.options, notify=site.told.append, progress=lambda *at: told.append(at)
     )
     site.tick()
     assert site.paths() == once(*(f"/{number}" for number in range(1000)))
@@ -209,9 +209,9 @@ def test_a_log_of_many_blocks_lands_whole(site, monkeypatch):
 
 
 def test_a_follower_that_is_to_stop_ends_after_a_block_and_the_next_one_goes_on(site, monkeypatch):
-    monkeypatch.setattr("data.logs.tail.BLOCK_BYTES", 50_000)
+    monkeypatch.setattr("data.ingest.tail.BLOCK_BYTES", 50_000)
     site.write(lines(*(f"/{number}" for number in range(1000))))
-    site.follower = Follower(site.lake, site.importer, site.log, site.options, tell=site.told.append)
+    site.follower = Follower(site.lake, site.importer, site.log, site.options, notify=site.told.append)
     site.follower.is_stopping = True
     site.tick()
     assert 0 < len(site.visits()) < 1000
@@ -220,8 +220,8 @@ def test_a_follower_that_is_to_stop_ends_after_a_block_and_the_next_one_goes_on(
 
 
 def test_a_line_longer_than_a_block_is_refused_and_not_kept(site, monkeypatch):
-    monkeypatch.setattr("data.logs.tail.BLOCK_BYTES", 100_000)
-    monkeypatch.setattr("data.logs.tail.CHUNK_BYTES", 10_000)
+    monkeypatch.setattr("data.ingest.tail.BLOCK_BYTES", 100_000)
+    monkeypatch.setattr("data.ingest.tail.CHUNK_BYTES", 10_000)
     site.grow("/a")
     for _ in range(5):
         site.write("\0" * 90_000)
@@ -237,7 +237,7 @@ def test_a_line_longer_than_a_block_is_refused_and_not_kept(site, monkeypatch):
 
 
 def test_memory_does_not_grow_with_a_line_that_does_not_end(site, monkeypatch):
-    monkeypatch.setattr("data.logs.tail.BLOCK_BYTES", 1 << 20)
+    monkeypatch.setattr("data.ingest.tail.BLOCK_BYTES", 1 << 20)
     site.grow("/a")
     asked = []
     pread = os.pread
@@ -255,7 +255,7 @@ def test_memory_does_not_grow_with_a_line_that_does_not_end(site, monkeypatch):
 
 
 def noted(site):
-    with site.follower.landed.rejects_file.open(newline="", encoding="utf-8") as file:
+    with site.follower.totals.rejects_file.open(newline="", encoding="utf-8") as file:
         return list(csv.reader(file))
 
 
@@ -264,7 +264,7 @@ def test_refused_lines_are_noted_by_their_number_in_the_log_and_reason_alone(sit
     site.tick()
     site.write(lines("/b") + "203.0.113.98\n")
     site.tick()
-    assert site.follower.landed.rejected == 2
+    assert site.follower.totals.rejected == 2
     assert noted(site) == [["line", "reason"], *([n, "not in the combined format"] for n in ("2", "4"))]
     site.restart()
     site.write("203.0.113.97 more\n")
@@ -290,10 +290,10 @@ def test_garbage_that_comes_first_is_told_once_and_what_follows_lands(auto):
         auto.write(text)
         auto.tick()
     (sentence,) = auto.told
-    assert sentence.startswith(f"{auto.log}: no log format explains its first 1 lines")
+    assert sentence.startswith(f"{auto.log}: no known log format matches its first 1 lines")
     assert "XYZZY" not in sentence
     assert auto.paths() == once("/a", "/b")
-    assert auto.follower.landed.rejected == 3
+    assert auto.follower.totals.rejected == 3
 
 
 def test_the_format_is_seen_from_the_first_lines_that_come(auto):
@@ -332,7 +332,7 @@ def test_a_log_keeps_the_format_that_many_lines_had(auto):
     auto.write('203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /cut HTTP/1.1" 200 5316\n')
     auto.tick()
     assert len(auto.visits()) == 200
-    assert auto.follower.landed.rejected == 1
+    assert auto.follower.totals.rejected == 1
 
 
 def test_lines_that_name_the_fields_hold_for_later_ones_and_after_a_restart(auto):
@@ -443,7 +443,7 @@ def test_the_last_line_of_a_renamed_log_is_replaced_when_it_is_finished_after_al
 
 
 def test_a_renamed_log_that_ends_in_a_line_longer_than_a_block_is_given_up(site, monkeypatch):
-    monkeypatch.setattr("data.logs.tail.BLOCK_BYTES", 100_000)
+    monkeypatch.setattr("data.ingest.tail.BLOCK_BYTES", 100_000)
     site.grow("/a")
     site.write("\0" * 250_000)
     site.rename()
@@ -799,7 +799,7 @@ def test_files_are_caught_up_oldest_first_so_that_the_next_one_can_go_on(site):
         site.rename()
     for number in range(5):
         site.kill()
-        site.follower = Follower(site.lake, site.importer, site.log, site.options, tell=site.told.append)
+        site.follower = Follower(site.lake, site.importer, site.log, site.options, notify=site.told.append)
         site.follower.is_stopping = True
         site.tick()
         assert site.paths() == once("/a", *(f"/{number}" for number in range(min(number + 1, 4))))
@@ -874,7 +874,7 @@ def test_a_log_that_was_imported_is_followed_from_there(site):
     site.write(lines("/a", "/b"))
     site.load()
     site.grow("/c")
-    assert site.follower.landed.visits == 1
+    assert site.follower.totals.visits == 1
     assert site.paths() == once("/a", "/b", "/c")
 
 
@@ -948,7 +948,7 @@ FULL = OSError, errno.ENOSPC, "No space left on device"
         ("data.store.landing.move_durably", FULL),
         ("data.store.landing.sha256_of", (OSError, errno.EIO, "Input/output error")),
         ("data.store.manifest.Manifest.advance", (sqlite3.OperationalError, "database or disk is full")),
-        ("data.ingest.importer.salts_of", (sqlite3.OperationalError, "database is locked")),
+        ("data.ingest.importer.daily_salts", (sqlite3.OperationalError, "database is locked")),
     ],
 )
 def test_what_the_disk_refuses_is_told_once_and_lands_later(site, monkeypatch, place, error):
@@ -957,10 +957,10 @@ def test_what_the_disk_refuses_is_told_once_and_lands_later(site, monkeypatch, p
         fail(patch, place, *error)
         site.grow("/b")
         site.grow("/c")
-        assert site.told == [f"nothing can land now: {error[-1]}. Nothing is lost; it is tried again and again."]
+        assert site.told == [f"visits cannot be stored: {error[-1]}. Nothing is lost; retrying."]
         assert site.paths() == once("/a")
     site.tick()
-    assert site.told[1:] == ["visits land again."]
+    assert site.told[1:] == ["visits are stored again."]
     assert site.paths() == once("/a", "/b", "/c")
     site.tick()
     assert len(site.told) == 2
@@ -1019,7 +1019,7 @@ def test_a_full_disk_while_a_rotated_file_is_caught_up_loses_nothing(site, monke
 def test_old_salts_go_though_nothing_lands(site, monkeypatch):
     site.write(lines("/a"))
     asked = []
-    monkeypatch.setattr("data.ingest.follower.forget_old_salts", lambda path, now: asked.append(path))
+    monkeypatch.setattr("data.ingest.follower.delete_old_salts", lambda path, now: asked.append(path))
     for seconds in (0, 10, 880, 20):
         site.tick(seconds)
     assert asked == [site.lake.salts] * 2
@@ -1028,7 +1028,7 @@ def test_old_salts_go_though_nothing_lands(site, monkeypatch):
 def test_new_lists_of_addresses_are_taken_up(site, monkeypatch):
     site.grow("/a")
     renewed = []
-    monkeypatch.setattr(site.importer, "renew", lambda: renewed.append(1))
+    monkeypatch.setattr(site.importer, "reload_ip_lists", lambda: renewed.append(1))
     site.grow("/b")
     assert renewed == []
     (site.lake.ip_lists / "a.json").write_text("{}")

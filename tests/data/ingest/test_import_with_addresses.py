@@ -13,7 +13,7 @@ from netaddr import IPSet
 
 from data.errors import LakeDamaged
 from data.ingest.importer import Importer, Options
-from data.rules.geoip import Countries
+from data.rules.geoip import CountryDatabase
 from data.rules.tables import IpList
 from data.store.ip_list_files import refresh
 from tests.lakes import everything_in
@@ -75,7 +75,7 @@ FETCHING = (
     "user_agent",
     "bot",
 )
-PERSON = ("human", None, None, None, None, None, None, "desktop")
+HUMAN_CLASSIFICATION = ("human", None, None, None, None, None, None, "desktop")
 UNCHECKED = {
     "/inside": TRAINING,
     "/inside-too": TRAINING,
@@ -94,8 +94,8 @@ UNCHECKED = {
     "/roaming": FETCHING,
     "/without-list": ("ai_training", "training", "Claude", "ClaudeBot", "Anthropic", "high", "user_agent", "bot"),
     "/search": ("search_crawler", "search", None, "Googlebot", "Google", "high", "user_agent", "bot"),
-    "/person": PERSON,
-    "/person-inside": PERSON,
+    "/person": HUMAN_CLASSIFICATION,
+    "/person-inside": HUMAN_CLASSIFICATION,
     "/person-sent": ("ai_referral", "referral", "ChatGPT", None, None, "medium", "referrer", "desktop"),
     "/tagged": TRAINING,
 }
@@ -120,7 +120,7 @@ def fetch_lists(lake, lists=None, at=FETCHED):
         IpList(name, "-", "https://list.example/", "json:here", "https://docs.example/", at.date()) for name in lists
     ]
     outcomes = refresh(lake, rows, lambda row: json.dumps({"here": lists[row.name]}).encode(), at)
-    assert [outcome.trouble for outcome in outcomes] == [""] * len(lists)
+    assert [outcome.error for outcome in outcomes] == [""] * len(lists)
 
 
 @pytest.fixture
@@ -250,7 +250,7 @@ def test_an_address_that_was_looked_at_is_found_nowhere(lake, load, database):
     lines += [line("/canary-path", ip, after=f' "{", ".join(FORWARDED)}"') for ip in CANARIES]
     lines += [f"{ip} garbage\n" for ip in CANARIES]
     lines += [line("/canary-path", ip, day=FORWARDED[0]) for ip in CANARIES]
-    summary = load("".join(lines), countries=Countries(database(DE)), proxies=PROXIES)
+    summary = load("".join(lines), countries=CountryDatabase(database(DE)), proxies=PROXIES)
     kept = everything_in(lake.root)
     assert b"canary-path" in kept
     assert b"contradicted" in kept
@@ -261,7 +261,7 @@ def test_an_address_that_was_looked_at_is_found_nowhere(lake, load, database):
         assert {reason for _, reason in csv.reader(file)} == {
             "reason",
             "not in the combined format",
-            "no readable time",
+            "no valid time",
         }
 
 
@@ -280,7 +280,7 @@ def database(tmp_path):
     """Writes a database of networks and their records."""
 
     def database(records):
-        writer = MMDBWriter(6, "Country", ["en"], "Countries", ipv4_compatible=True)
+        writer = MMDBWriter(6, "Country", ["en"], "CountryDatabase", ipv4_compatible=True)
         for networks, record in records.items():
             writer.insert_network(IPSet(networks.split()), record)
         writer.to_db_file(str(tmp_path / "countries.mmdb"))
@@ -310,7 +310,7 @@ def test_the_country_of_a_visit_is_that_of_its_address(lake, load, database, sha
         return json.loads(json.dumps(shape).replace("{}", code))
 
     records = {"81.2.69.0/24 2a01:4f8::/32": record("DE"), "5.5.5.0/24": record("GB")}
-    load(PEOPLE, countries=Countries(database(records)))
+    load(PEOPLE, countries=CountryDatabase(database(records)))
     assert landed(lake, "country") == {
         "/de": ("DE",),
         "/de-too": ("DE",),
@@ -331,7 +331,7 @@ def test_without_a_database_no_country_is_known(lake, load):
 
 def test_a_contradicted_visit_has_a_country_too(lake, load, database):
     fetch_lists(lake)
-    load(line("/outside", "81.2.69.7"), countries=Countries(database(DE)))
+    load(line("/outside", "81.2.69.7"), countries=CountryDatabase(database(DE)))
     assert landed(lake, "country", "confidence") == {"/outside": ("DE", "contradicted")}
 
 
@@ -367,7 +367,7 @@ def test_a_country_that_the_log_names_wins_over_the_database(lake, load, databas
     text = "".join(
         head + line(path, "81.2.69.7", CHROME, after=after) for path, after in zip(paths, AFTER, strict=True)
     )
-    load(text, countries=Countries(database(DE)))
+    load(text, countries=CountryDatabase(database(DE)))
     assert landed(lake, "country") == {path: (country,) for path, country in paths.items()}
 
 
@@ -376,7 +376,7 @@ def test_where_the_log_names_no_country_the_database_is_asked(lake, load, databa
     text = "".join(head + line(f"/{n}", "81.2.69.7", CHROME, after=after) for n, after in enumerate(NO_COUNTRY))
     load(text, Options("acme"))
     assert landed(lake, "country") == {f"/{number}": (None,) for number in range(len(NO_COUNTRY))}
-    load(text.replace("/1.1", "/2.0"), Options("other"), "other.log", countries=Countries(database(DE)))
+    load(text.replace("/1.1", "/2.0"), Options("other"), "other.log", countries=CountryDatabase(database(DE)))
     files = lake.visit_files("other", date.min, date.max)
     told = [visit["country"] for file in files for visit in pq.ParquetFile(file).read().to_pylist()]
     assert told == ["DE"] * len(NO_COUNTRY)
@@ -390,13 +390,13 @@ def test_two_letters_of_a_user_agent_or_a_referrer_are_no_country(lake, load):
 
 
 def test_a_country_from_the_log_needs_no_address(lake, load, database):
-    load(line("/a", "-", CHROME, after=' "FR"'), countries=Countries(database(DE)))
+    load(line("/a", "-", CHROME, after=' "FR"'), countries=CountryDatabase(database(DE)))
     assert landed(lake, "country", "visitor") == {"/a": ("FR", None)}
 
 
 def test_a_database_that_is_damaged_in_a_record_stops_no_import(lake, load, database):
     path = database({"81.2.69.0/24": {"country": "DE"}, "5.5.5.0/24": {"country": "GB"}})
     path.write_bytes(path.read_bytes().replace(b"BDE", b"B\xff\xfe"))
-    assert load(PEOPLE, countries=Countries(path)).visits == 9
+    assert load(PEOPLE, countries=CountryDatabase(path)).visits == 9
     told = landed(lake, "country")
     assert (told["/de"], told["/gb"]) == ((None,), ("GB",))

@@ -199,7 +199,7 @@ def test_a_log_lands_as_an_independent_reading_of_it_says(lake, load, write):
     assert told[0] == told[1]
     assert len({visit["visitor"] for visit in visits}) == len({visit["visitor"] for visit in recount})
     assert (summary.lines, summary.visits, summary.rejected) == (10, 8, 2)
-    assert summary.rejects == [(2, "not in the combined format"), (9, "no readable time")]
+    assert summary.rejects == [(2, "not in the combined format"), (9, "no valid time")]
     assert (summary.first_day, summary.last_day) == (date(2015, 5, 17), date(2015, 5, 20))
     assert summary.categories == Counter(visit["bot_category"] for visit in recount)
     assert summary.without_user_agent == 1
@@ -314,7 +314,7 @@ def test_an_organization_may_look_like_a_number_or_an_option(lake, load, organiz
 
 
 def test_an_unknown_format_is_bad_input():
-    with pytest.raises(BadInput, match="'combined_io' is no log format"):
+    with pytest.raises(BadInput, match="'combined_io' is not a known log format"):
         Options("acme", log_format="combined_io")
 
 
@@ -386,10 +386,10 @@ def test_repeated_lines_across_two_imports_all_count(lake, load):
 def test_a_log_cut_in_the_last_user_agent_counts_at_once_and_is_replaced_later(lake, load):
     text = line("/a") + line("/b", agent=GPTBOT)
     cut = load(text[: text.index("; compatible")])
-    assert (cut.visits, cut.mended) == (2, 1)
+    assert (cut.visits, cut.repaired) == (2, 1)
     assert Counter(visit["bot_category"] for visit in landed(lake))["ai_training"] == 0
     whole = load(text)
-    assert (whole.continued, whole.visits, whole.mended) == (True, 1, 0)
+    assert (whole.continued, whole.visits, whole.repaired) == (True, 1, 0)
     assert {visit["path"]: visit["user_agent"] for visit in landed(lake)} == {"/a": CHROME, "/b": GPTBOT}
     assert len(landed(lake)) == 2
 
@@ -523,7 +523,7 @@ def test_refused_lines_are_noted_by_number_and_reason_alone(lake, load):
         assert list(csv.reader(file)) == [
             ["line", "reason"],
             ["2", "not in the combined format"],
-            ["4", "no readable time"],
+            ["4", "no valid time"],
         ]
 
 
@@ -624,7 +624,7 @@ def test_a_crash_leaves_the_old_answers_and_the_next_run_lands_all_once(
     elif module == "manifest":
         fail_at(monkeypatch, lake.manifest, name, call, is_done=after, error=Crash(name))
     else:
-        fail_at(monkeypatch, "data.ingest.importer", "salts_of", call, is_done=after, error=Crash("salts_of"))
+        fail_at(monkeypatch, "data.ingest.importer", "daily_salts", call, is_done=after, error=Crash("daily_salts"))
     with pytest.raises(Crash):
         load(line("/before") + DAYS)
     monkeypatch.undo()

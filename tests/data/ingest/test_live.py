@@ -20,10 +20,10 @@ from netaddr import IPSet
 
 from data.ingest import importer as importing
 from data.ingest.importer import Importer, Options
-from data.ingest.live import MOST_DAYS, REFRESH_AFTER, Intake, Refused
-from data.ingest.visitor_ids import LIFETIME, salts_of, visitor_of
-from data.logs.reported import Sent
-from data.rules.geoip import Countries
+from data.ingest.live import MAX_DAYS, REFRESH_AFTER, LiveIngest, Refused
+from data.ingest.visitor_ids import LIFETIME, daily_salts, visitor_hash
+from data.logs.reported import Submission
+from data.rules.geoip import CountryDatabase
 from data.rules.tables import IpList
 from data.store import pending
 from data.store.ip_list_files import refresh
@@ -51,7 +51,7 @@ GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.
 def one_reader():
     """One reader for each import, as these logs are short."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importing, "READERS", 1)
+        patch.setattr(importing, "MAX_PARALLEL_BLOCKS", 1)
         yield
 
 
@@ -61,18 +61,18 @@ def fetch_lists(lake, lists=LISTS, at=FETCHED):
         IpList(name, "-", "https://list.example/", "json:here", "https://docs.example/", at.date()) for name in lists
     ]
     outcomes = refresh(lake, rows, lambda row: json.dumps({"here": lists[row.name]}).encode(), at)
-    assert [outcome.trouble for outcome in outcomes] == [""] * len(lists)
+    assert [outcome.error for outcome in outcomes] == [""] * len(lists)
 
 
 @pytest.fixture(scope="module")
 def countries(tmp_path_factory):
     """A database of countries."""
-    writer = MMDBWriter(6, "Country", ["en"], "Countries", ipv4_compatible=True)
+    writer = MMDBWriter(6, "Country", ["en"], "CountryDatabase", ipv4_compatible=True)
     for networks, code in (("81.2.69.0/24 2a01:4f8::/32", "DE"), ("20.42.10.0/24", "US")):
         writer.insert_network(IPSet(networks.split()), {"country": {"iso_code": code}})
     path = tmp_path_factory.mktemp("countries") / "countries.mmdb"
     writer.to_db_file(str(path))
-    return Countries(path)
+    return CountryDatabase(path)
 
 
 @pytest.fixture(scope="module")
@@ -82,10 +82,10 @@ def twins(tmp_path_factory, countries):
     lakes = [Lake(folder / name, create=True) for name in ("logged", "sent")]
     for lake in lakes:
         fetch_lists(lake)
-    salts_of(lakes[0].salts, [], NOW)
+    daily_salts(lakes[0].salts, [], NOW)
     lakes[1].salts.symlink_to(lakes[0].salts)
     how = {"now": lambda: NOW, "proxies": PROXIES, "countries": countries}
-    yield lakes[0], Importer(lakes[0], **how), lakes[1], Intake(lakes[1], **how)
+    yield lakes[0], Importer(lakes[0], **how), lakes[1], LiveIngest(lakes[1], **how)
     for lake in lakes:
         lake.manifest.close()
 
@@ -93,12 +93,12 @@ def twins(tmp_path_factory, countries):
 @pytest.fixture
 def intake(lake):
     """Takes visits into a lake of its own."""
-    return Intake(lake, now=lambda: NOW)
+    return LiveIngest(lake, now=lambda: NOW)
 
 
 def send(intake, *rows, organization="acme"):
     """Land rows, given as dicts, as one sender's."""
-    (landed,) = intake.land([Sent(organization, [json.dumps(row).encode() for row in rows])])
+    (landed,) = intake.land([Submission(organization, [json.dumps(row).encode() for row in rows])])
     return landed
 
 
@@ -107,7 +107,7 @@ def landed(lake, organization="acme"):
     pending.flush_all(lake)
     visits = []
     for file in lake.manifest.live_files(organization):
-        table = pq.ParquetFile(lake.checked(file)).read()
+        table = pq.ParquetFile(lake.verified_path(file)).read()
         assert table.schema.equals(VISITS)
         visits += [row | {"day": file.day} for row in table.to_pylist()]
     return visits
@@ -281,12 +281,12 @@ def test_backslashes_of_a_user_agent_are_its_own(twins, user_agent):
 
 
 def test_visits_of_more_days_than_files_are_wanted_are_refused(lake, intake):
-    days = [datetime(2020, 1, 1, 12) + timedelta(days=day) for day in range(MOST_DAYS + 2)]
+    days = [datetime(2020, 1, 1, 12) + timedelta(days=day) for day in range(MAX_DAYS + 2)]
     rows = [json.dumps({"path": "/a", "time": day.isoformat()}) for day in (*days, days[0])]
-    (landed,) = intake.land([Sent("acme", [row.encode() for row in rows])])
-    assert landed.accepted == MOST_DAYS + 1
-    assert [refused.index for refused in landed.refused] == [MOST_DAYS, MOST_DAYS + 1]
-    assert landed.refused[0].error.startswith("visits of 366 other days came with it; ")
+    (landed,) = intake.land([Submission("acme", [row.encode() for row in rows])])
+    assert landed.accepted == MAX_DAYS + 1
+    assert [refused.index for refused in landed.refused] == [MAX_DAYS, MAX_DAYS + 1]
+    assert landed.refused[0].error.startswith("the request contains visits of more than 366 days; ")
 
 
 # What becomes of a row
@@ -305,8 +305,8 @@ def test_a_row_becomes_exactly_this_visit(lake, intake, classifier):
     }
     assert send(intake, row) == (1, [])
     day = date(2026, 3, 5)
-    salt = salts_of(lake.salts, [day], NOW)[day]
-    assert only(lake) == {
+    salt = daily_salts(lake.salts, [day], NOW)[day]
+    assert only(lake) == dict.fromkeys(VISITS.names) | {
         "day": day,
         "visited_at": datetime(2026, 3, 5, 4, 30),
         "domain": "go.example",
@@ -315,12 +315,6 @@ def test_a_row_becomes_exactly_this_visit(lake, intake, classifier):
         "method": "POST",
         "status": 404,
         "bot_category": "human",
-        "agent_kind": None,
-        "ai_source": None,
-        "agent": None,
-        "operator": None,
-        "confidence": None,
-        "detection_method": None,
         "device_type": "mobile",
         "operating_system": "iOS",
         "browser": "Mobile Safari",
@@ -329,11 +323,7 @@ def test_a_row_becomes_exactly_this_visit(lake, intake, classifier):
         "referrer": "t.co",
         "referrer_type": "social",
         "utm_source": "News",
-        "utm_medium": None,
-        "utm_campaign": None,
-        "utm_term": None,
-        "utm_content": None,
-        "visitor": visitor_of(salt, "acme", "203.0.113.7", IPHONE),
+        "visitor": visitor_hash(salt, "acme", "203.0.113.7", IPHONE),
         "is_malicious": False,
         "rules_version": classifier.rules_version,
     }
@@ -353,9 +343,9 @@ def test_bad_rows_are_refused_by_place_and_the_good_ones_stay(lake, intake):
     assert send(intake, *rows) == (
         2,
         [
-            Refused(1, "it has neither a url (https://…, or a path) nor a path that begins with /"),
-            Refused(2, "ip is no address"),
-            Refused(4, "it has neither a url (https://…, or a path) nor a path that begins with /"),
+            Refused(1, "url (https://… or a path) or a path that begins with / is required"),
+            Refused(2, "ip is not a valid address"),
+            Refused(4, "url (https://… or a path) or a path that begins with / is required"),
         ],
     )
     assert Counter(visit["path"] for visit in landed(lake)) == {"/a": 1, "/d": 1}
@@ -363,7 +353,7 @@ def test_bad_rows_are_refused_by_place_and_the_good_ones_stay(lake, intake):
 
 @pytest.mark.parametrize("rows", [[], [b"{}"], [b"x", b"[]"]])
 def test_without_a_good_row_nothing_is_written(lake, intake, rows):
-    ((accepted, refused),) = intake.land([Sent("acme", rows)])
+    ((accepted, refused),) = intake.land([Submission("acme", rows)])
     assert (accepted, [one.index for one in refused]) == (0, [*range(len(rows))])
     assert lake.manifest.rows("SELECT * FROM pending") == []
     assert intake.land([]) == []
@@ -377,11 +367,11 @@ def test_the_same_visit_sent_again_is_another_visit(lake, intake):
 
 def test_senders_that_land_together_are_told_apart(lake, intake):
     sent = [
-        Sent("acme", [b'{"path":"/a1"}', b"x", b'{"path":"/a2"}']),
-        Sent("other", [b"x", b'{"path":"/b"}']),
-        Sent("acme", []),
-        Sent("acme", [b'{"path":"/a3"}']),
-        Sent("third", [b"{}"]),
+        Submission("acme", [b'{"path":"/a1"}', b"x", b'{"path":"/a2"}']),
+        Submission("other", [b"x", b'{"path":"/b"}']),
+        Submission("acme", []),
+        Submission("acme", [b'{"path":"/a3"}']),
+        Submission("third", [b"{}"]),
     ]
     told = intake.land(sent)
     assert [(one.accepted, [refused.index for refused in one.refused]) for one in told] == [
@@ -413,7 +403,7 @@ def test_a_visitor_is_another_on_another_day_and_for_another_organization(lake, 
 
 def test_a_salt_that_is_too_old_is_used_no_longer(lake):
     clock = [NOW]
-    intake = Intake(lake, now=lambda: clock[0])
+    intake = LiveIngest(lake, now=lambda: clock[0])
     row = {"path": "/", "ip": "203.0.113.7", "time": "2026-04-20T00:00:00Z"}
     for later in (timedelta(0), LIFETIME - REFRESH_AFTER, LIFETIME + REFRESH_AFTER, LIFETIME + 2 * REFRESH_AFTER):
         clock[0] = NOW + later
@@ -424,7 +414,7 @@ def test_a_salt_that_is_too_old_is_used_no_longer(lake):
 
 
 @pytest.mark.parametrize("error", [sqlite3.OperationalError("database or disk is full"), OSError(28, "No space left")])
-@pytest.mark.parametrize("place", ["data.ingest.live.salts_of", "data.ingest.live.pending.keep"])
+@pytest.mark.parametrize("place", ["data.ingest.live.daily_salts", "data.ingest.live.pending.enqueue"])
 def test_where_the_disk_fails_nothing_is_kept_and_the_next_rows_are(lake, intake, monkeypatch, place, error):
     def failing(*_):
         raise error
@@ -443,7 +433,7 @@ def test_where_the_disk_fails_nothing_is_kept_and_the_next_rows_are(lake, intake
 
 def test_lists_count_a_minute_after_they_came(lake):
     clock = [FETCHED]
-    intake = Intake(lake, now=lambda: clock[0])
+    intake = LiveIngest(lake, now=lambda: clock[0])
     told = []
     for minutes in (0, 0.5, 1.1):
         clock[0] = FETCHED + minutes * REFRESH_AFTER
@@ -458,7 +448,7 @@ def test_lists_count_a_minute_after_they_came(lake):
 def test_a_list_that_is_damaged_meanwhile_is_named_once_and_those_read_last_count(lake, caplog):
     clock = [FETCHED]
     fetch_lists(lake)
-    intake = Intake(lake, now=lambda: clock[0])
+    intake = LiveIngest(lake, now=lambda: clock[0])
     (lake.ip_lists / "broken.json").write_text("{")
     for name in ("before", "meanwhile", "later"):
         send(intake, {"path": f"/{name}", "ip": "20.42.10.7", "user_agent": GPTBOT})
@@ -472,13 +462,13 @@ def test_a_list_that_is_damaged_meanwhile_is_named_once_and_those_read_last_coun
 
 def test_a_list_that_was_damaged_from_the_beginning_keeps_no_visit_away(lake, caplog):
     (lake.ip_lists / "broken.json").write_text("{")
-    send(Intake(lake), {"path": "/a", "ip": "20.42.10.7", "user_agent": GPTBOT})
+    send(LiveIngest(lake), {"path": "/a", "ip": "20.42.10.7", "user_agent": GPTBOT})
     assert only(lake)["confidence"] == "high"
     assert "broken.json" in caplog.text
 
 
 def test_a_country_that_is_told_wins_over_the_database(lake, countries):
-    intake = Intake(lake, countries=countries, now=lambda: NOW)
+    intake = LiveIngest(lake, countries=countries, now=lambda: NOW)
     rows = [
         ("/told", "FR", "81.2.69.7"),
         ("/found", "XX", "81.2.69.7"),
@@ -525,17 +515,17 @@ def test_whatever_is_told_lands_or_is_refused_and_stops_nobody_else(twins, rows)
     _, _, lake, intake = twins
     organization = f"example-{next(NAMES)}"
     bodies = [json.dumps(row).encode() for row in rows]
-    good = Sent(f"{organization}-good", [b'{"path": "/good"}'])
-    told, other = intake.land([Sent(organization, bodies), good])
+    good = Submission(f"{organization}-good", [b'{"path": "/good"}'])
+    told, other = intake.land([Submission(organization, bodies), good])
     assert (other.accepted, other.refused) == (1, [])
     assert told.accepted + len(told.refused) == len(rows)
     pending.flush_all(lake)
     files = lake.manifest.live_files(organization)
-    assert sum(pq.ParquetFile(lake.checked(file)).metadata.num_rows for file in files) == told.accepted
+    assert sum(pq.ParquetFile(lake.verified_path(file)).metadata.num_rows for file in files) == told.accepted
 
 
 def test_the_pattern_of_short_codes_is_the_operators(lake):
-    intake = Intake(lake, short_code_pattern=r"^/go/(\w+)$", now=lambda: NOW)
+    intake = LiveIngest(lake, short_code_pattern=r"^/go/(\w+)$", now=lambda: NOW)
     send(intake, *({"path": path} for path in ("/go/sale", "/sale", "/go/a/b")))
     assert {visit["path"]: visit["short_code"] for visit in landed(lake)} == {
         "/go/sale": "sale", "/sale": None, "/go/a/b": None

@@ -5,65 +5,65 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 
-from data.ingest.visitor_ids import LIFETIME, salts_of
+from data.ingest.visitor_ids import LIFETIME, daily_salts
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY, NEXT = date(2026, 2, 28), date(2026, 3, 1)
 
 
 def test_every_day_has_its_own_salt_of_256_bits(tmp_path):
-    salts = salts_of(tmp_path / "salts.sqlite", [DAY, NEXT, DAY], NOW)
+    salts = daily_salts(tmp_path / "salts.sqlite", [DAY, NEXT, DAY], NOW)
     assert set(salts) == {DAY, NEXT}
     assert salts[DAY] != salts[NEXT]
     assert all(re.fullmatch("[0-9a-f]{64}", salt) for salt in salts.values())
 
 
 def test_salts_are_random_and_not_derived_from_the_day(tmp_path):
-    one, other = (salts_of(tmp_path / name, [DAY], NOW)[DAY] for name in ("one", "other"))
+    one, other = (daily_salts(tmp_path / name, [DAY], NOW)[DAY] for name in ("one", "other"))
     assert one != other
 
 
 def test_no_days_need_no_salts(tmp_path):
-    assert salts_of(tmp_path / "salts.sqlite", [], NOW) == {}
+    assert daily_salts(tmp_path / "salts.sqlite", [], NOW) == {}
 
 
 def test_a_salt_stays_the_same_for_48_hours(tmp_path):
     path = tmp_path / "salts.sqlite"
-    first = salts_of(path, [DAY], NOW)
-    assert salts_of(path, [DAY, NEXT], NOW + LIFETIME)[DAY] == first[DAY]
+    first = daily_salts(path, [DAY], NOW)
+    assert daily_salts(path, [DAY, NEXT], NOW + LIFETIME)[DAY] == first[DAY]
     assert timedelta(hours=48) == LIFETIME
 
 
 def test_a_salt_older_than_48_hours_is_replaced(tmp_path):
     path = tmp_path / "salts.sqlite"
-    first = salts_of(path, [DAY], NOW)
-    assert salts_of(path, [DAY], NOW + LIFETIME + timedelta(seconds=1))[DAY] != first[DAY]
+    first = daily_salts(path, [DAY], NOW)
+    assert daily_salts(path, [DAY], NOW + LIFETIME + timedelta(seconds=1))[DAY] != first[DAY]
 
 
 def test_asking_again_does_not_prolong_a_salt(tmp_path):
     path = tmp_path / "salts.sqlite"
-    first = salts_of(path, [DAY], NOW)
-    salts_of(path, [DAY], NOW + timedelta(hours=40))
-    assert salts_of(path, [DAY], NOW + timedelta(hours=49))[DAY] != first[DAY]
+    first = daily_salts(path, [DAY], NOW)
+    daily_salts(path, [DAY], NOW + timedelta(hours=40))
+    assert daily_salts(path, [DAY], NOW + timedelta(hours=49))[DAY] != first[DAY]
 
 
 def test_a_deleted_salt_is_gone_from_the_bytes_of_the_file(tmp_path):
     path = tmp_path / "salts.sqlite"
     days = [DAY - timedelta(days=back) for back in range(300)]  # more than one page of them
-    old = salts_of(path, days, NOW)
+    old = daily_salts(path, days, NOW)
     assert old[DAY].encode() in path.read_bytes()
-    salts_of(path, [NEXT], NOW + timedelta(hours=49))
+    daily_salts(path, [NEXT], NOW + timedelta(hours=49))
     left = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert not [salt for salt in old.values() if salt.encode() in left]
 
 
 def test_only_the_owner_may_read_the_file(tmp_path):
-    salts_of(tmp_path / "salts.sqlite", [DAY], NOW)
+    daily_salts(tmp_path / "salts.sqlite", [DAY], NOW)
     assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o600}
 
 
 def test_many_at_once_are_given_the_same_salts(tmp_path):
     path = tmp_path / "salts.sqlite"
     with ThreadPoolExecutor(8) as pool:
-        told = list(pool.map(lambda _: salts_of(path, [DAY, NEXT], NOW), range(24)))
+        told = list(pool.map(lambda _: daily_salts(path, [DAY, NEXT], NOW), range(24)))
     assert all(salts == told[0] for salts in told)

@@ -9,18 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.errors import BadInput
-from data.logs import formats as readers
-from data.logs.formats import FORMATS, Guide, notation_of
+from data.logs.formats import FIELD_NAMES, FORMATS, FormatContext, LineReader, parse_nginx_log_format, split_lines
 
 AT = datetime(2026, 3, 4, 10, 5, 3)
-FIELDS = ("domain", "ip", "visited_at", "request", "status", "referrer", "user_agent", "country")
+FIELDS = (
+    "reason", "domain", "ip", "visited_at", "method", "target", "protocol", "status", "referrer", "user_agent",
+    "country",
+)  # fmt: skip
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 READ = {
     "reason": None,
     "domain": "go.example.com",
     "ip": "203.0.113.7",
     "visited_at": AT,
-    "request": "GET /abc?q=1 HTTP/1.1",
+    "method": "GET",
+    "target": "/abc?q=1",
+    "protocol": "HTTP/1.1",
     "status": 302,
     "referrer": "https://t.co/x",
     "user_agent": CHROME,
@@ -29,22 +33,20 @@ READ = {
 
 
 @pytest.fixture(scope="module")
-def engine():
+def reader():
     with duckdb.connect() as engine:
         engine.execute("SET TimeZone = 'UTC'")
-        engine.execute(readers.text_of("macros"))
-        yield engine
+        yield LineReader(engine)
 
 
 @pytest.fixture
-def facts(engine):
+def facts(reader):
     """Reads lines in one format; one dict a line, its reason included."""
 
     def read(log_format, *lines, guide=None):
         text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines).encode()
-        readers.read(engine, readers.lines_of(text, 1), log_format, guide or Guide())
-        found = engine.execute(f"SELECT reason, {', '.join(FIELDS)} FROM requests ORDER BY number").fetchall()
-        return [dict(zip(("reason", *FIELDS), row, strict=True)) for row in found]
+        requests = reader.read(split_lines(text, 1), log_format, guide or FormatContext())
+        return requests.sort_by("number").select(FIELDS).to_pylist()
 
     return read
 
@@ -83,9 +85,12 @@ NGINX = {
         (["time_iso8601"], {"time_local": "04/Mar/2026:05:05:03 -0500"}),
         (["time_iso8601"], {"msec": "1772618703.000"}),
         (["time_iso8601"], {"msec": 1772618703.0}),
-        (["request"], {"request_uri": "/abc?q=1"}),
-        (["request"], {"request_method": "GET", "request_uri": "/abc?q=1", "uri": "/index.html"}),
-        (["request"], {"request_method": "GET", "uri": "/abc", "args": "q=1"}),
+        (["request"], {"request_uri": "/abc?q=1", "server_protocol": "HTTP/1.1"}),
+        (
+            ["request"],
+            {"request_method": "GET", "request_uri": "/abc?q=1", "uri": "/x.html", "server_protocol": "HTTP/1.1"},
+        ),
+        (["request"], {"request_method": "GET", "uri": "/abc", "args": "q=1", "server_protocol": "HTTP/1.1"}),
         (["host"], {"http_host": "go.example.com:8443"}),
         (["host"], {"http_host": "-", "server_name": "go.example.com"}),
         (["remote_addr"], {"http_x_forwarded_for": "203.0.113.7, 10.0.0.1"}),
@@ -108,7 +113,7 @@ def test_variables_of_nginx_stand_for_one_another(fact, gone, other):
         ({"host": "", "server_name": "_"}, {"domain": ""}),
         ({"http_cf_ipcountry": "XX"}, {"country": ""}),
         ({"http_cf_ipcountry": "T1"}, {"country": ""}),
-        ({"request": ""}, {"request": ""}),
+        ({"request": ""}, {"method": "", "target": "", "protocol": ""}),
         ({"http_user_agent": 'say "hi"'}, {"user_agent": 'say "hi"'}),
     ],
 )
@@ -132,8 +137,8 @@ def test_json_that_nginx_was_not_told_to_escape_is_read_with_the_escapes_of_its_
         ("[1]", "not in the nginx-json format"),
         (without(NGINX, "time_iso8601"), "not in the nginx-json format"),
         (without(NGINX, "request"), "not in the nginx-json format"),
-        (NGINX | {"time_iso8601": "today"}, "no readable time"),
-        (NGINX | {"status": "000"}, "no readable status"),
+        (NGINX | {"time_iso8601": "today"}, "no valid time"),
+        (NGINX | {"status": "000"}, "no valid status"),
     ],
 )
 def test_lines_that_are_not_of_nginx_are_refused(fact, line, reason):
@@ -148,22 +153,23 @@ USUAL = (
 COMBINED = f'203.0.113.7 - frank [04/Mar/2026:10:05:03 +0000] "GET /abc?q=1 HTTP/1.1" 302 5 "https://t.co/x" "{CHROME}"'
 
 
-def by(notation):
-    return Guide(notation=notation_of(notation))
+def by(nginx_log_format):
+    return FormatContext(nginx_log_format=parse_nginx_log_format(nginx_log_format))
 
 
-def test_a_notation_reads_what_it_says(fact):
-    line, notation = f'{COMBINED} "Go.Example.com" DE 0.004', USUAL + ' "$host" $http_cf_ipcountry $request_time'
-    assert fact("nginx", line, by(notation)) == READ
+def test_an_nginx_log_format_reads_what_it_says(fact):
+    line = f'{COMBINED} "Go.Example.com" DE 0.004'
+    nginx_log_format = USUAL + ' "$host" $http_cf_ipcountry $request_time'
+    assert fact("nginx", line, by(nginx_log_format)) == READ
 
 
 @pytest.mark.parametrize(
-    ("notation", "line", "told"),
+    ("nginx_log_format", "line", "told"),
     [
         ("$msec $request_uri", "1772618703.000 /abc?q=1", {}),
         ("$time_iso8601|$request", "2026-03-04T10:05:03+00:00|GET /abc?q=1 HTTP/1.1", {}),
         ("${time_iso8601}: ${request_method} ${uri}?$args", "2026-03-04T11:05:03+01:00: GET /abc?q=1", {}),
-        ("$msec $uri $request_method", "1772618703 /abc POST", {"request": "POST /abc HTTP/1.1"}),
+        ("$msec $uri $request_method", "1772618703 /abc POST", {"method": "POST", "target": "/abc"}),
         ("$msec $status $request", "1772618703 404 GET /abc?q=1 HTTP/1.1", {"status": 404}),
         (r"time:$msec\tuser:$remote_user\treq:$request", "time:1772618703\tuser:a\treq:GET /abc?q=1", {}),
         ("[$msec] (a|b)* $request_uri$", "[1772618703] (a|b)* /abc?q=1$", {}),
@@ -174,25 +180,24 @@ def test_a_notation_reads_what_it_says(fact):
         ("$bytes_sent $upstream_addr $msec $request_uri", "5 10.0.0.1:80, 10.0.0.2:80 1772618703 /abc?q=1", {}),
     ],
 )  # fmt: skip
-def test_a_notation_may_say_no_more_than_time_and_request(fact, notation, line, told):
-    found = fact("nginx", line, by(notation))
+def test_an_nginx_log_format_may_say_no_more_than_time_and_request(fact, nginx_log_format, line, told):
+    found = fact("nginx", line, by(nginx_log_format))
     rest = dict.fromkeys(("domain", "ip", "referrer", "user_agent", "country"), "")
-    request = found["request"].removesuffix(" HTTP/1.1")
-    wanted = READ | rest | {"status": 200} | told
-    assert found | {"request": request} == wanted | {"request": wanted["request"].removesuffix(" HTTP/1.1")}
+    protocol = {"protocol": "HTTP/1.1" if "HTTP/1.1" in line else ""}
+    assert found == READ | rest | {"status": 200} | protocol | told
 
 
 @pytest.mark.parametrize("user", ["frank", "Frank van Dijk", "frank [admin]", 'a "b"', "a - b", ""])
-def test_a_user_may_have_any_name_in_a_notation(fact, user):
+def test_a_user_may_have_any_name_in_an_nginx_log_format(fact, user):
     found = fact("nginx", COMBINED.replace("frank", user), by(USUAL))
     assert found == READ | {"domain": "", "country": ""}
 
 
-def test_lines_of_another_notation_are_refused(facts):
+def test_lines_of_another_nginx_log_format_are_refused(facts):
     lines = ["garbage", COMBINED[:-1], COMBINED + " more", COMBINED.replace("Mar", "März")]
     assert {found["reason"] for found in facts("nginx", *lines, guide=by(USUAL))} == {"not in the nginx format"}
-    assert fact_of(facts, COMBINED.replace("04/Mar", "32/Mar")) == "no readable time"
-    assert fact_of(facts, COMBINED.replace(" 302 ", " - ")) == "no readable status"
+    assert fact_of(facts, COMBINED.replace("04/Mar", "32/Mar")) == "no valid time"
+    assert fact_of(facts, COMBINED.replace(" 302 ", " - ")) == "no valid status"
 
 
 def fact_of(facts, line):
@@ -201,18 +206,18 @@ def fact_of(facts, line):
 
 
 @pytest.mark.parametrize(
-    ("notation", "told"),
+    ("nginx_log_format", "told"),
     [
-        ("$remote_addr $request", r"names no time: it needs \$time_local, \$time_iso8601 or \$msec\."),
-        ("$time_local $status", r"names no request: it needs \$request, \$request_uri or \$uri\."),
-        ("", "names no time"),
-        ("$msec $request$status", r"\$request and \$status side by side: .* write what stands between them"),
-        ("$msec $foo${bar} $uri", r"\$foo and \$bar side by side"),
+        ("$remote_addr $request", r"has no time: add \$time_local, \$time_iso8601 or \$msec\."),
+        ("$time_local $status", r"has no request: add \$request, \$request_uri or \$uri\."),
+        ("", "has no time"),
+        ("$msec $request$status", r"\$request and \$status next to each other, .* add the text between them"),
+        ("$msec $foo${bar} $uri", r"\$foo and \$bar next to each other"),
     ],
 )
-def test_a_notation_that_cannot_be_read_by_is_bad_input(notation, told):
+def test_an_nginx_log_format_that_cannot_be_read_by_is_bad_input(nginx_log_format, told):
     with pytest.raises(BadInput, match=f"--log-format .*{told}"):
-        notation_of(notation)
+        parse_nginx_log_format(nginx_log_format)
 
 
 # Caddy
@@ -225,6 +230,7 @@ CADDY = {
         "remote_ip": "10.0.0.1",
         "client_ip": "203.0.113.7",
         "method": "GET",
+        "proto": "HTTP/1.1",
         "host": "Go.Example.com:8443",
         "uri": "/abc?q=1",
         "headers": {
@@ -268,12 +274,12 @@ def test_a_user_agent_is_kept_as_a_server_that_escapes_would_log_it(fact):
     ("line", "reason"),
     [
         ("caddy", "not in the caddy format"),
-        (CADDY | {"logger": "http.log.error"}, "not of the access log, but of another logger"),
-        ({"ts": 1, "logger": "tls.obtain", "msg": "certificate"}, "not of the access log, but of another logger"),
+        (CADDY | {"logger": "http.log.error"}, "not an access log entry (another logger)"),
+        ({"ts": 1, "logger": "tls.obtain", "msg": "certificate"}, "not an access log entry (another logger)"),
         (without(CADDY, "status"), "not in the caddy format"),
         (CADDY | {"request": "GET /"}, "not in the caddy format"),
-        (CADDY | {"ts": "04 Mar"}, "no readable time"),
-        (CADDY | {"status": 0}, "no readable status"),
+        (CADDY | {"ts": "04 Mar"}, "no valid time"),
+        (CADDY | {"status": 0}, "no valid status"),
     ],
 )
 def test_lines_that_caddy_writes_beside_its_access_log_are_refused(fact, line, reason):
@@ -286,6 +292,7 @@ CLOUDFLARE = {
     "EdgeStartTimestamp": 1772618703000000000,
     "ClientIP": "203.0.113.7",
     "ClientRequestMethod": "GET",
+    "ClientRequestProtocol": "HTTP/1.1",
     "ClientRequestHost": "go.example.com",
     "ClientRequestURI": "/abc?q=1",
     "ClientRequestUserAgent": CHROME,
@@ -302,7 +309,7 @@ def test_a_line_of_cloudflare_has_its_time_in_three_ways(fact, at):
 
 def test_a_line_of_cloudflare_may_have_the_path_alone(fact):
     line = without(CLOUDFLARE, "ClientRequestURI", "ClientCountry") | {"ClientRequestPath": "/abc"}
-    assert fact("cloudflare", line) == READ | {"request": "GET /abc HTTP/1.1", "country": ""}
+    assert fact("cloudflare", line) == READ | {"target": "/abc", "country": ""}
 
 
 @pytest.mark.parametrize("country", ["xx", "T1", "", None])
@@ -321,7 +328,7 @@ ALB = (
     "https 2026-03-04T10:05:03.000000Z app/lb/50dc 203.0.113.7:2817 10.0.0.1:80 0.086 0.048 0.037 302 200 0 57 "
     f'"GET https://Go.Example.com:443/abc?q=1 HTTP/1.1" "{CHROME}" ECDHE TLSv1.2 arn:x "Root=1" "a.example" "-"'
 )
-ALB_READ = READ | {"request": "GET https://Go.Example.com:443/abc?q=1 HTTP/1.1", "referrer": "", "country": ""}
+ALB_READ = READ | {"target": "https://Go.Example.com:443/abc?q=1", "referrer": "", "country": ""}
 
 
 def test_a_line_of_a_load_balancer_gives_all_its_facts(fact):
@@ -333,7 +340,7 @@ def test_a_line_of_a_load_balancer_gives_all_its_facts(fact):
 
 def test_a_malformed_request_to_a_load_balancer_is_a_request(fact):
     found = fact("alb", ALB.replace("GET https://Go.Example.com:443/abc?q=1 HTTP/1.1", "- http://a.example:80- -"))
-    assert (found["reason"], found["request"], found["domain"]) == (None, "- http://a.example:80- -", "a.example")
+    assert (found["reason"], found["method"], found["target"], found["domain"]) == (None, "", "", "a.example")
 
 
 @pytest.mark.parametrize(
@@ -342,8 +349,8 @@ def test_a_malformed_request_to_a_load_balancer_is_a_request(fact):
         (ALB[: ALB.index("Chrome")], "not in the alb format"),
         (ALB.replace("app/", "net/"), "not in the alb format"),
         (ALB.replace(" 0.048", ""), "not in the alb format"),
-        (ALB.replace("2026-03-04T", "04/Mar/2026:"), "no readable time"),
-        (ALB.replace(" 302 ", " - "), "no readable status"),
+        (ALB.replace("2026-03-04T", "04/Mar/2026:"), "no valid time"),
+        (ALB.replace(" 302 ", " - "), "no valid status"),
     ],
 )
 def test_lines_that_are_not_of_a_load_balancer_are_refused(fact, line, reason):
@@ -352,15 +359,19 @@ def test_lines_that_are_not_of_a_load_balancer_are_refused(fact, line, reason):
 
 # W3C extended, IIS and CloudFront
 
-IIS = "#Fields: date time cs-method cs-uri-stem cs-uri-query c-ip cs(User-Agent) cs(Referer) cs-host sc-status"
+IIS = (
+    "#Fields: date time cs-method cs-uri-stem cs-uri-query c-ip cs(User-Agent) cs(Referer) cs-host cs-version sc-status"
+)
 IIS_LINE = (
-    "2026-03-04 10:05:03 GET /abc q=1 203.0.113.7 " + CHROME.replace(" ", "+") + " https://t.co/x Go.Example.com 302"
+    "2026-03-04 10:05:03 GET /abc q=1 203.0.113.7 "
+    + CHROME.replace(" ", "+")
+    + " https://t.co/x Go.Example.com HTTP/1.1 302"
 )
 IIS_READ = READ | {"country": ""}
-AMAZON = IIS.replace("cs-host", "cs(Host) x-host-header c-country")
+AMAZON = IIS.replace("cs-host cs-version", "cs(Host) x-host-header c-country cs-protocol-version")
 AMAZON_LINE = "\t".join(
     ["2026-03-04", "10:05:03", "GET", "/abc", "q=1", "203.0.113.7", CHROME.replace(" ", "%20"), "https://t.co/x",
-     "d1.cloudfront.net", "Go.Example.com", "DE", "302"]
+     "d1.cloudfront.net", "Go.Example.com", "DE", "HTTP/1.1", "302"]
 )  # fmt: skip
 
 
@@ -370,16 +381,17 @@ def test_fields_are_found_by_the_names_of_the_directive(facts):
 
 
 def test_the_directive_may_stand_before_the_lines(fact):
-    assert fact("w3c", IIS_LINE, Guide(fields=IIS.encode())) == IIS_READ
-    assert fact("cloudfront", AMAZON_LINE, Guide(fields=AMAZON.encode())) == READ
+    assert fact("w3c", IIS_LINE, FormatContext(fields=IIS.encode())) == IIS_READ
+    assert fact("cloudfront", AMAZON_LINE, FormatContext(fields=AMAZON.encode())) == READ
 
 
 def test_the_directive_may_come_again_with_other_fields(facts):
     other = "#Fields: time date sc-status cs-uri-stem c-ip"
     lines = [IIS, IIS_LINE, "#Date: now", other, "10:05:04 2026-03-04 404 /x 203.0.113.8", IIS, IIS_LINE]
-    first, second, third = facts("w3c", *lines, guide=Guide(fields=other.encode()))
+    first, second, third = facts("w3c", *lines, guide=FormatContext(fields=other.encode()))
     assert first == third == IIS_READ
-    assert (second["ip"], second["status"], second["request"]) == ("203.0.113.8", 404, "GET /x HTTP/1.1")
+    assert (second["ip"], second["status"]) == ("203.0.113.8", 404)
+    assert (second["method"], second["target"], second["protocol"]) == ("GET", "/x", "")
     assert second["visited_at"] == datetime(2026, 3, 4, 10, 5, 4)
 
 
@@ -390,13 +402,13 @@ def test_directives_are_no_lines(facts):
 @pytest.mark.parametrize(
     ("before", "line", "reason"),
     [
-        ("#Version: 1.0", IIS_LINE, "no #Fields line before it"),
-        (IIS, IIS_LINE + " more", "not as many fields as the #Fields line before it names"),
-        (IIS, IIS_LINE[:60], "not as many fields as the #Fields line before it names"),
+        ("#Version: 1.0", IIS_LINE, "no #Fields line before this line"),
+        (IIS, IIS_LINE + " more", "number of fields differs from the #Fields line"),
+        (IIS, IIS_LINE[:60], "number of fields differs from the #Fields line"),
         ("#Fields: date time c-ip", "2026-03-04 10:05:03 203.0.113.7", "not in the w3c format"),
-        (IIS, IIS_LINE.replace("2026-03-04", "-"), "no readable time"),
-        (IIS.replace("date ", ""), IIS_LINE.replace("2026-03-04 ", ""), "no readable time"),
-        (IIS, IIS_LINE.replace(" 302", " -"), "no readable status"),
+        (IIS, IIS_LINE.replace("2026-03-04", "-"), "no valid time"),
+        (IIS.replace("date ", ""), IIS_LINE.replace("2026-03-04 ", ""), "no valid time"),
+        (IIS, IIS_LINE.replace(" 302", " -"), "no valid status"),
     ],
 )
 def test_lines_that_do_not_fit_their_directive_are_refused(facts, before, line, reason):
@@ -431,7 +443,84 @@ def test_a_viewer_of_cloudfront_asked_for_the_host_it_named(facts):
     lines = [AMAZON_LINE, AMAZON_LINE.replace("Go.Example.com", "-"), AMAZON_LINE.replace("q=1", "-")]
     first, second, third = facts("cloudfront", AMAZON, *lines)
     assert (first["domain"], second["domain"]) == ("go.example.com", "d1.cloudfront.net")
-    assert third["request"] == "GET /abc HTTP/1.1"
+    assert third["target"] == "/abc"
+
+
+# Files of one's own
+
+OWN = {
+    "time": "2026-03-04T10:05:03Z",
+    "ip": "203.0.113.7",
+    "method": "get",
+    "url": "https://go.example.com/abc?q=1",
+    "domain": "other.example.com",
+    "path": "",
+    "status": "302",
+    "user_agent": CHROME,
+    "referrer": "https://t.co/x",
+    "country": "de",
+    "protocol": "HTTP/1.1",
+}
+
+
+def own_fact(fact, log_format, row):
+    """What the only line of a file of one's own gives."""
+    if log_format == "ndjson":
+        return fact("ndjson", row)
+    header, line = (",".join(f'"{cell}"' for cell in cells) for cells in (row, row.values()))
+    return fact("csv", f"{header}\n{line}", FormatContext(header=header.encode()))
+
+
+def inserted(row, name, value, index):
+    cells = list(row.items())
+    return dict([*cells[:index], (name, value), *cells[index:]])
+
+
+def test_every_field_has_its_value_here():
+    assert tuple(OWN) == FIELD_NAMES
+
+
+@pytest.mark.parametrize("log_format", ["csv", "ndjson"])
+@pytest.mark.parametrize("index", range(len(OWN) + 1))
+def test_a_column_more_shifts_no_other(fact, log_format, index):
+    assert own_fact(fact, log_format, inserted(OWN, "bytes", "5316", index)) == READ
+
+
+@pytest.mark.parametrize("log_format", ["csv", "ndjson"])
+def test_columns_may_stand_in_any_order(fact, log_format):
+    assert own_fact(fact, log_format, dict(reversed(OWN.items()))) == READ
+
+
+@pytest.mark.parametrize("log_format", ["csv", "ndjson"])
+@pytest.mark.parametrize("index", range(len(OWN) + 1))
+def test_a_field_more_that_is_accepted_shifts_no_other(fact, monkeypatch, log_format, index):
+    names = (*FIELD_NAMES[:index], "bytes", *FIELD_NAMES[index:])
+    monkeypatch.setattr("data.logs.columns.FIELD_NAMES", names)
+    monkeypatch.setattr("data.logs.formats.FIELD_NAMES", names)
+    assert own_fact(fact, log_format, OWN | {"bytes": "5316"}) == READ
+
+
+@pytest.mark.parametrize("log_format", ["csv", "ndjson"])
+@pytest.mark.parametrize(
+    ("logged", "expected"),
+    [
+        ("HTTP/1.0", "HTTP/1.0"),
+        ("HTTP/2.0", "HTTP/2"),
+        ("HTTP/2", "HTTP/2"),
+        ("HTTP/3.0", "HTTP/3"),
+        ("h2", ""),
+        ("", ""),
+    ],
+)
+def test_a_version_of_http_is_written_alike(fact, log_format, logged, expected):
+    assert own_fact(fact, log_format, OWN | {"protocol": logged}) == READ | {"protocol": expected}
+
+
+@pytest.mark.parametrize("log_format", ["csv", "ndjson"])
+@pytest.mark.parametrize("method", ["G", "GE-T", "GET /x", "X" * 21])
+def test_a_request_with_an_unreadable_method_has_neither_method_nor_target(fact, log_format, method):
+    unread = {"method": "", "target": "", "protocol": ""}
+    assert own_fact(fact, log_format, OWN | {"method": method}) == READ | unread
 
 
 # All of them
@@ -452,10 +541,10 @@ LINES = {
 
 
 @pytest.mark.parametrize("log_format", LINES)
-def test_every_format_is_seen_from_one_line_and_explains_no_line_of_another(engine, facts, log_format):
+def test_every_format_is_seen_from_one_line_and_explains_no_line_of_another(reader, facts, log_format):
     text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in LINES[log_format]).encode()
-    guide = Guide(header=text.partition(b"\n")[0])
-    assert readers.detect(engine, readers.lines_of(text, 1), guide) == log_format
+    guide = FormatContext(header=text.partition(b"\n")[0])
+    assert reader.detect(split_lines(text, 1), guide) == log_format
     explained = [
         name for name in FORMATS if None in [found["reason"] for found in facts(name, *LINES[log_format], guide=guide)]
     ]
@@ -495,12 +584,12 @@ SPOILT = st.builds(
 def test_whatever_a_line_holds_every_reader_answers_for_it(lines):
     with duckdb.connect() as engine:
         engine.execute("SET TimeZone = 'UTC'")
-        engine.execute(readers.text_of("macros"))
-        table = readers.lines_of("\n".join(lines).encode(), 2)
-        guide = Guide(b"time,path", IIS.encode(), notation=notation_of(USUAL))
+        reader = LineReader(engine)
+        table = split_lines("\n".join(lines).encode(), 2)
+        guide = FormatContext(b"time,path", IIS.encode(), nginx_log_format=parse_nginx_log_format(USUAL))
         for log_format in (*FORMATS, "nginx"):
-            readers.read(engine, table, log_format, guide)
-            rows = engine.execute(f"SELECT number, reason, {', '.join(FIELDS)}, is_mended FROM requests").fetchall()
-            told = [number for number, *_ in rows]
-            assert len(told) == len(set(told)) <= len(table)
-            assert [row for row in rows if row[1] is None and None in row[2:]] == []
+            requests = reader.read(table, log_format, guide)
+            numbers = requests["number"].to_pylist()
+            assert len(numbers) == len(set(numbers)) <= len(table)
+            readable = [row for row in requests.to_pylist() if row.pop("reason") is None]
+            assert [row for row in readable if None in row.values()] == []

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from data.errors import BadInput
 from data.ingest.importer import Importer, Options
 from data.logs import source
-from data.logs.formats import FORMATS, NAMES, columns_from, notation_of
+from data.logs.formats import FIELD_NAMES, FORMATS, columns_from, parse_nginx_log_format
 from data.store.lake import Lake
 
 LOGS = Path(__file__).parent / "samples"
@@ -44,10 +44,12 @@ class Log:
         self.organization = f"example-{next(numbers)}"
         self.path = folder / f"{self.organization}.log"
 
-    def load(self, content, log_format="auto", columns="", notation=""):
+    def load(self, content, log_format="auto", columns="", nginx_log_format=""):
         self.path.write_bytes(content.encode() if isinstance(content, str) else content)
-        told = notation_of(notation) if notation else None
-        options = Options(self.organization, log_format=log_format, columns=columns_from(columns), notation=told)
+        told = parse_nginx_log_format(nginx_log_format) if nginx_log_format else None
+        options = Options(
+            self.organization, log_format=log_format, columns=columns_from(columns), nginx_log_format=told
+        )
         return self._importer.run(self.path, options)
 
     def visits(self):
@@ -139,7 +141,7 @@ VISITS = {  # in the order of days, short codes and times
         ],
     ],
 }  # fmt: skip
-OTHER_LOGGER = "not of the access log, but of another logger"
+OTHER_LOGGER = "not an access log entry (another logger)"
 REFUSED = {"caddy": [(2, OTHER_LOGGER), (3, OTHER_LOGGER)]}
 
 
@@ -254,7 +256,9 @@ def test_a_file_of_ones_own_may_come_from_windows(log, write):
 
 @OWN
 def test_columns_may_have_other_names(log, write):
-    theirs = dict(zip(NAMES, ["ts", "client", "verb", "link", "site", "p", "code", "ua", "from", "cc"], strict=True))
+    theirs = dict(
+        zip(FIELD_NAMES, ["ts", "client", "verb", "link", "site", "p", "code", "ua", "from", "cc", "http"], strict=True)
+    )
     rows = [{theirs[name]: value for name, value in row.items()} for row in ROWS]
     given = ",".join(f"{ours}={theirs[ours]}" for ours in ROWS[0])
     with pytest.raises(BadInput, match="--columns"):
@@ -326,27 +330,27 @@ def test_a_time_is_iso_or_a_number_of_any_unit(log):
 
 def test_a_line_without_a_readable_time_is_refused(log):
     summary = log.load(ndjson({"time": time, "path": "/x"} for time in [1772618703, *NO_TIMES]))
-    assert summary.rejects == [(number, "no readable time") for number in range(2, len(NO_TIMES) + 2)]
+    assert summary.rejects == [(number, "no valid time") for number in range(2, len(NO_TIMES) + 2)]
     assert summary.visits == 1
 
 
 NO_OBJECTS = [
     ("nothing of the kind", "not in the ndjson format"),
     ('{"time": 1772618703, "path": "/', "not in the ndjson format"),
-    ('["2026-03-04T10:05:03", "203.0.113.9"]', "no url, and no path that begins with /"),
-    ('{"time": 1772618703, "ip": "203.0.113.9"}', "no url, and no path that begins with /"),
-    ('{"time": 1772618703, "path": "abc"}', "no url, and no path that begins with /"),
-    ('{"time": 1772618703, "path": "/", "status": "ok"}', "no readable status"),
-    ('{"time": 1772618703, "path": "/", "status": 99}', "no readable status"),
+    ('["2026-03-04T10:05:03", "203.0.113.9"]', "no url or path that begins with /"),
+    ('{"time": 1772618703, "ip": "203.0.113.9"}', "no url or path that begins with /"),
+    ('{"time": 1772618703, "path": "abc"}', "no url or path that begins with /"),
+    ('{"time": 1772618703, "path": "/", "status": "ok"}', "no valid status"),
+    ('{"time": 1772618703, "path": "/", "status": 99}', "no valid status"),
     ('{"time": 1772618703, "path": "/' + "x" * 65_536 + '"}', "longer than 65536 bytes"),
 ]
 NO_ROWS = [
-    ("2026-03-04T10:05:03Z,/x", "not as many cells as the first line names"),
-    ("2026-03-04T10:05:03Z,/x,GET,203.0.113.9", "not as many cells as the first line names"),
-    ('2026-03-04T10:05:03Z,"/x,GET', "not as many cells as the first line names"),
-    ('2026-03-04T10:05:03Z,"/x"y,GET', "not as many cells as the first line names"),
-    ("no time,/x,GET", "no readable time"),
-    ("2026-03-04T10:05:03Z,,GET", "no url, and no path that begins with /"),
+    ("2026-03-04T10:05:03Z,/x", "number of cells differs from the header"),
+    ("2026-03-04T10:05:03Z,/x,GET,203.0.113.9", "number of cells differs from the header"),
+    ('2026-03-04T10:05:03Z,"/x,GET', "number of cells differs from the header"),
+    ('2026-03-04T10:05:03Z,"/x"y,GET', "number of cells differs from the header"),
+    ("no time,/x,GET", "no valid time"),
+    ("2026-03-04T10:05:03Z,,GET", "no url or path that begins with /"),
 ]
 
 
@@ -379,19 +383,23 @@ def test_nuls_and_undecodable_bytes_become_the_replacement_character(log):
 @pytest.mark.parametrize(
     ("content", "columns", "told"),
     [
-        ("ts,url\n1,/\n", "", "'time' for time; it has ts, url. Say which one it is with --columns time=NAME"),
-        ("time,ip\n1,2\n", "", "'url' or 'path' for url; it has time, ip. Say which one it is with --columns url=NAME"),
-        ("time,url\n1,/\n", "user_agent=ua", "'ua' for user_agent; it has time, url"),
-        ("time,url\n1,/\n", "time=ts", "'ts' for time; it has time, url"),
-        ('{"ts": 1, "http": {"url": "/"}}\n', "", "'time' for time; it has ts, http, http.url"),
-        ('{"ts": 1, "a": "/"}\n{"time": 1, "a": "/"}\n', "", "'url' or 'path' for url; it has ts, a, time"),
-        ("203.0.113.9,GET,fe80::1,/abc\n", "", "'time' for time; it has GET. Say"),
+        ("ts,url\n1,/\n", "", "'time' for time is missing; found: ts, url. Name the column with --columns time=NAME"),
+        (
+            "time,ip\n1,2\n",
+            "",
+            "'url' or 'path' for url is missing; found: time, ip. Name the column with --columns url=NAME",
+        ),
+        ("time,url\n1,/\n", "user_agent=ua", "'ua' for user_agent is missing; found: time, url"),
+        ("time,url\n1,/\n", "time=ts", "'ts' for time is missing; found: time, url"),
+        ('{"ts": 1, "http": {"url": "/"}}\n', "", "'time' for time is missing; found: ts, http, http.url"),
+        ('{"ts": 1, "a": "/"}\n{"time": 1, "a": "/"}\n', "", "'url' or 'path' for url is missing; found: ts, a, time"),
+        ("203.0.113.9,GET,fe80::1,/abc\n", "", "'time' for time is missing; found: GET. Name"),
     ],
 )
 def test_a_missing_column_is_named_with_those_there_are_and_the_remedy(log, content, columns, told):
     log_format = "ndjson" if content.startswith("{") else "csv"
     for asked in (log_format, *(["auto"] if columns else [])):
-        with pytest.raises(BadInput, match=re.escape(f"{log.path}: it has no column {told}")):
+        with pytest.raises(BadInput, match=re.escape(f"{log.path}: column {told}")):
             log.load(content, asked, columns)
     assert log.lake.manifest.batches(log.organization, "") == []
 
@@ -399,11 +407,11 @@ def test_a_missing_column_is_named_with_those_there_are_and_the_remedy(log, cont
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("ts=time", "'ts' tells nothing of a visit; known are time, ip, method, url"),
-        ("time", "time must be given one name"),
-        ("time=", "time must be given one name"),
-        ("time=a,time=b", "time must be given one name"),
-        ("time=a,", "'' tells nothing of a visit"),
+        ("ts=time", "unknown field 'ts'; use one of time, ip, method, url"),
+        ("time", "give time exactly one column"),
+        ("time=", "give time exactly one column"),
+        ("time=a,time=b", "give time exactly one column"),
+        ("time=a,", "unknown field ''"),
     ],
 )
 def test_pairs_that_name_no_column_are_bad_input(text, told):
@@ -461,7 +469,7 @@ def test_columns_of_every_kind_stand_beside_those_that_are_read(log):
     ]
     summary = log.load(parquet(rows))
     assert [visit["status"] for visit in log.visits()] == [404, 200]
-    assert summary.rejects == [(3, "no readable status")]
+    assert summary.rejects == [(3, "no valid status")]
 
 
 def test_a_parquet_file_cut_short_is_damaged(log):
@@ -495,14 +503,14 @@ def test_the_tail_of_a_file_of_ones_own_knows_its_header(log, write):
     [
         ("ts,url\n2026-03-04,/a\n2026-03-05,/b\n", {"columns": "time=ts"}),
         ('{"ts": 1772618703, "url": "/a"}\n{"ts": 1772618703, "url": "/b"}\n', {"columns": "time=ts"}),
-        ("1772618703.5|GET /a\n1772618703.5|GET /b\n", {"notation": "$msec|$request"}),
+        ("1772618703.5|GET /a\n1772618703.5|GET /b\n", {"nginx_log_format": "$msec|$request"}),
     ],
 )
 def test_a_grown_log_wants_the_same_flag_again(log, content, given):
     (flag,) = given
     begun = content[: content.rindex("\n", 0, -1) + 1]
     log.load(begun, **given)
-    with pytest.raises(BadInput, match=f"give the same --{flag.replace('notation', 'log-format')} again"):
+    with pytest.raises(BadInput, match=f"give the same --{flag.replace('nginx_log_format', 'log-format')} to import"):
         log.load(content)
     assert log.load(content, **given).continued
     assert {visit["path"] for visit in log.visits()} == {"/a", "/b"}
@@ -511,7 +519,7 @@ def test_a_grown_log_wants_the_same_flag_again(log, content, given):
 def test_a_grown_log_of_json_may_end_in_another_object(log):
     text = ndjson(ROWS)
     log.load(text)
-    assert log.load(text + '{"event": "bye"}\n').rejects == [(3, "no url, and no path that begins with /")]
+    assert log.load(text + '{"event": "bye"}\n').rejects == [(3, "no url or path that begins with /")]
 
 
 # Which format
@@ -526,18 +534,18 @@ def test_garbage_before_and_between_does_not_hide_the_format(log, log_format):
 
 
 def test_what_no_format_explains_is_told_with_all_there_are_and_the_way_out(log):
-    with pytest.raises(BadInput, match=f"known are {', '.join(FORMATS)}.*--log-format.*--columns"):
+    with pytest.raises(BadInput, match=f"known formats are {', '.join(FORMATS)}.*--log-format.*--columns"):
         log.load('{"when": 1772618703, "what": "/"}\n')
 
 
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"log_format": "nginx"}, "'nginx' is no log format"),
+        ({"log_format": "nginx"}, "'nginx' is not a known log format"),
         ({"log_format": "parquet"}, "A Parquet file is read as ndjson"),
         ({"log_format": "combined", "columns": "time=ts"}, "--columns goes with ndjson and csv, not with combined"),
-        ({"log_format": "combined", "notation": "$msec $request"}, "leave out --format"),
-        ({"columns": "time=ts", "notation": "$msec $request"}, "leave out --format and --columns"),
+        ({"log_format": "combined", "nginx_log_format": "$msec $request"}, "omit --format"),
+        ({"columns": "time=ts", "nginx_log_format": "$msec $request"}, "omit --format and --columns"),
     ],
 )
 def test_flags_that_do_not_go_together_are_bad_input(log, given, told):

@@ -6,31 +6,31 @@ import duckdb
 import pytest
 
 from data.errors import BadInput
-from data.logs import formats as readers
-from data.logs.source import LONGEST_LINE
+from data.logs import formats
+from data.logs.source import MAX_LINE_BYTES
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 AT = datetime(2015, 5, 17, 10, 5, 3)
-FIELDS = ("domain", "ip", "visited_at", "request", "status", "referrer", "user_agent", "is_mended")
+FIELDS = (
+    "number", "reason", "domain", "ip", "visited_at", "method", "target", "protocol", "status", "referrer",
+    "user_agent", "is_repaired",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def engine():
+def reader():
     with duckdb.connect() as engine:
         engine.execute("SET TimeZone = 'UTC'")
-        engine.execute(readers.text_of("macros"))
-        yield engine
+        yield formats.LineReader(engine)
 
 
 @pytest.fixture
-def facts(engine):
+def facts(reader):
     """Reads lines in one format; one dict a line, its reason included."""
 
     def read(log_format, *lines):
         text = b"\n".join(line if isinstance(line, bytes) else line.encode() for line in lines)
-        readers.read(engine, readers.lines_of(text, 1), log_format)
-        found = engine.execute(f"SELECT number, reason, {', '.join(FIELDS)} FROM requests ORDER BY number").fetchall()
-        return [dict(zip(("number", "reason", *FIELDS), row, strict=True)) for row in found]
+        return reader.read(formats.split_lines(text, 1), log_format).select(FIELDS).sort_by("number").to_pylist()
 
     return read
 
@@ -45,8 +45,8 @@ def fact(facts):
 
 
 @pytest.fixture
-def detected(engine):
-    return lambda *lines: readers.detect(engine, readers.lines_of("\n".join(lines).encode(), 1))
+def detected(reader):
+    return lambda *lines: reader.detect(formats.split_lines("\n".join(lines).encode(), 1))
 
 
 def combined(
@@ -67,11 +67,13 @@ READABLE = {
     "domain": "",
     "ip": "203.0.113.7",
     "visited_at": AT,
-    "request": "GET /abc HTTP/1.1",
+    "method": "GET",
+    "target": "/abc",
+    "protocol": "HTTP/1.1",
     "status": 200,
     "referrer": "https://example.org/page",
     "user_agent": "curl/8.5.0",
-    "is_mended": False,
+    "is_repaired": False,
 }
 
 
@@ -149,7 +151,7 @@ def test_a_user_agent_keeps_the_escapes_of_its_server(fact, logged, user_agent):
 def test_escaped_quotes_in_request_and_referrer_split_nothing(fact):
     line = combined(request=r"GET /\"x\" HTTP/1.1", tail=r'404 1 "http://a.example/?q=\"x\"\\" "curl/8.5.0"')
     assert fact("combined", line) == READABLE | {
-        "request": r"GET /\"x\" HTTP/1.1",
+        "target": r"/\"x\"",
         "status": 404,
         "referrer": r"http://a.example/?q=\"x\"\\",
     }
@@ -157,12 +159,13 @@ def test_escaped_quotes_in_request_and_referrer_split_nothing(fact):
 
 def test_a_quote_that_no_server_escaped_ends_the_user_agent(fact):
     found = fact("combined", combined(tail='200 1 "-" "before "after" end"'))
-    assert (found["reason"], found["user_agent"], found["is_mended"]) == (None, "before ", False)
+    assert (found["reason"], found["user_agent"], found["is_repaired"]) == (None, "before ", False)
 
 
 def test_missing_text_is_empty(fact):
     found = fact("combined", combined(head="- - -", request="-", tail='408 - "-" "-"'))
-    assert found == READABLE | {"ip": "-", "request": "-", "status": 408, "referrer": "", "user_agent": ""}
+    unread = {"method": "", "target": "", "protocol": ""}
+    assert found == READABLE | unread | {"ip": "-", "status": 408, "referrer": "", "user_agent": ""}
 
 
 @pytest.mark.parametrize("extra", [' "203.0.113.9"', " 0.004 0.003 .", ' "-" rt=0.1 "gzip"', " "])
@@ -170,22 +173,54 @@ def test_fields_after_the_user_agent_change_nothing(fact, extra):
     assert fact("combined", combined() + extra) == READABLE
 
 
+UNREADABLE = ("", "", "")
+
+
 @pytest.mark.parametrize(
-    "request_line", ["GET /abc", "GET", "", "-", r"\x16\x03\x01", "GET /a b c HTTP/1.1", "PRI * HTTP/2.0"]
+    ("request_line", "expected"),
+    [
+        ("GET /abc HTTP/1.1", ("GET", "/abc", "HTTP/1.1")),
+        ("GET /abc HTTP/1.0", ("GET", "/abc", "HTTP/1.0")),
+        ("GET /abc HTTP/2.0", ("GET", "/abc", "HTTP/2")),
+        ("HEAD /abc HTTP/2", ("HEAD", "/abc", "HTTP/2")),
+        ("POST /abc HTTP/3.0", ("POST", "/abc", "HTTP/3")),
+        ("GET /abc HTTP/0.9", ("GET", "/abc", "")),
+        ("GET /abc", ("GET", "/abc", "")),
+        ("GET /a b c HTTP/1.1", ("GET", "/a b c", "HTTP/1.1")),
+        ("GET /a b c", ("GET", "/a b c", "")),
+        ("GET /a HTTP/1.0 HTTP/1.1", ("GET", "/a HTTP/1.0", "HTTP/1.1")),
+        ("GET /a HTTP/1.1 ", ("GET", "/a HTTP/1.1 ", "")),
+        ("GET /a http/1.1", ("GET", "/a http/1.1", "")),
+        ("GET  HTTP/1.1", ("GET", "", "HTTP/1.1")),
+        ("GET HTTP/1.1", ("GET", "HTTP/1.1", "")),
+        ("GET  /a HTTP/1.1", ("GET", " /a", "HTTP/1.1")),
+        ("PRI * HTTP/2.0", ("PRI", "*", "HTTP/2")),
+        ("GET http://a.example/x?y HTTP/1.1", ("GET", "http://a.example/x?y", "HTTP/1.1")),
+        ("CONNECT a.example:443 HTTP/1.1", ("CONNECT", "a.example:443", "HTTP/1.1")),
+        (f"{'X' * 20} / HTTP/1.1", ("X" * 20, "/", "HTTP/1.1")),
+        (f"{'X' * 21} / HTTP/1.1", UNREADABLE),
+        ("get / HTTP/1.1", UNREADABLE),
+        ("GET", UNREADABLE),
+        ("", UNREADABLE),
+        ("-", UNREADABLE),
+        (r"\x16\x03\x01", UNREADABLE),
+    ],
 )
-def test_whatever_was_asked_the_line_is_a_request(fact, request_line):
-    found = fact("combined", combined(request=request_line))
-    assert (found["reason"], found["request"]) == (None, request_line)
+@pytest.mark.parametrize("log_format", ["combined", "vhost-combined", "common"])
+def test_a_request_line_is_split_or_left_empty_but_never_refused(fact, log_format, request_line, expected):
+    line = combined(request=request_line, **({"tail": "200 1"} if log_format == "common" else {}))
+    found = fact(log_format, f"a.example:80 {line}" if log_format == "vhost-combined" else line)
+    assert (found["reason"], found["method"], found["target"], found["protocol"]) == (None, *expected)
 
 
 def test_a_line_cut_in_its_user_agent_is_mended(fact):
-    assert fact("combined", combined()[:-4]) == READABLE | {"user_agent": "curl/8.", "is_mended": True}
-    assert fact("vhost-combined", VHOST[:-1]) == READABLE | {"domain": "links.example.com", "is_mended": True}
+    assert fact("combined", combined()[:-4]) == READABLE | {"user_agent": "curl/8.", "is_repaired": True}
+    assert fact("vhost-combined", VHOST[:-1]) == READABLE | {"domain": "links.example.com", "is_repaired": True}
 
 
 def test_a_line_cut_in_an_escape_is_mended(fact):
     found = fact("combined", combined(tail='200 1 "-" "He said \\'))
-    assert (found["reason"], found["user_agent"], found["is_mended"]) == (None, "He said \\", True)
+    assert (found["reason"], found["user_agent"], found["is_repaired"]) == (None, "He said \\", True)
 
 
 def test_carriage_returns_and_empty_lines_are_no_text(facts):
@@ -196,11 +231,11 @@ def test_carriage_returns_and_empty_lines_are_no_text(facts):
 def test_undecodable_bytes_and_nuls_become_the_replacement_character(fact):
     line = combined(request="GET /caf? HTTP/1.1").encode().replace(b"f?", b"f\xe9")
     found = fact("combined", line.replace(b"curl/8", b"cu\0rl/8"))
-    assert found == READABLE | {"request": "GET /caf\ufffd HTTP/1.1", "user_agent": "cu\ufffdrl/8.5.0"}
+    assert found == READABLE | {"target": "/caf\ufffd", "user_agent": "cu\ufffdrl/8.5.0"}
 
 
-def test_line_numbers_go_on_from_the_first(engine):
-    lines = readers.lines_of(b"a\n\nb\r\nc", 41)
+def test_line_numbers_go_on_from_the_first():
+    lines = formats.split_lines(b"a\n\nb\r\nc", 41)
     assert lines.to_pydict() == {"number": [41, 43, 44], "line": ["a", "b", "c"]}
 
 
@@ -222,7 +257,7 @@ def test_lines_of_another_shape_are_refused_as_such(fact, line):
 
 
 def test_a_line_of_json_is_refused(fact):
-    for log_format in readers.FORMATS:
+    for log_format in formats.FORMATS:
         assert fact(log_format, '{"remote_addr": "203.0.113.7", "request": "GET /", "status": 200}')["reason"]
 
 
@@ -244,12 +279,12 @@ def test_a_combined_line_is_not_a_common_or_vhost_line(fact):
     ],
 )
 def test_lines_without_a_readable_time_are_refused(fact, at):
-    assert fact("combined", combined(at=at))["reason"] == "no readable time"
+    assert fact("combined", combined(at=at))["reason"] == "no valid time"
 
 
 @pytest.mark.parametrize("status", ["-", "", "000", "99", "1000", "-200", "40000", "abc"])
 def test_lines_without_a_readable_status_are_refused(fact, status):
-    assert fact("combined", combined(tail=f'{status} 1 "-" "-"'))["reason"] == "no readable status"
+    assert fact("combined", combined(tail=f'{status} 1 "-" "-"'))["reason"] == "no valid status"
 
 
 @pytest.mark.parametrize("status", [100, 200, 304, 499, 599, 999])
@@ -258,7 +293,7 @@ def test_every_status_of_three_digits_is_readable(fact, status):
 
 
 def test_a_line_may_be_as_long_as_allowed_and_no_longer(fact):
-    room = LONGEST_LINE - len(combined(tail='200 1 "-" ""'))
+    room = MAX_LINE_BYTES - len(combined(tail='200 1 "-" ""'))
     assert fact("combined", combined(tail=f'200 1 "-" "{"x" * room}"'))["reason"] is None
     refused = fact("combined", combined(tail=f'200 1 "-" "{"x" * (room + 1)}"'))
     assert refused["reason"] == "longer than 65536 bytes"
@@ -302,7 +337,7 @@ def test_garbage_requests_do_not_hide_the_format(detected):
 
 
 def test_only_the_beginning_of_a_log_decides_its_format(detected):
-    assert detected(*[COMMON] * readers.SAMPLE_LINES, *[combined()] * 2 * readers.SAMPLE_LINES) == "common"
+    assert detected(*[COMMON] * formats.SAMPLE_LINES, *[combined()] * 2 * formats.SAMPLE_LINES) == "common"
 
 
 @pytest.mark.parametrize("lines", [["garbage"], ["", "\r", "x"], ['{"a": 1}', "plain words"]])

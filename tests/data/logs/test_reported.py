@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.errors import BadInput
-from data.logs.reported import LONGEST, SCHEMA, Facts, facts_of, rows_of
+from data.logs.reported import MAX_ROW_BYTES, SCHEMA, ReportedVisit, parse_reported, split_rows
 
 NOW = datetime(2026, 3, 15, 12)
 EPOCH = datetime(1970, 1, 1)
-UNAIMED = "it has neither a url (https://…, or a path) nor a path that begins with /"
-UNREADABLE = "time is no readable time; write it like 2026-03-04T12:30:00Z"
-OUT_OF_TIME = "time is before 1970 or more than a day ahead"
-NO_OBJECT = "it is no JSON object"
+UNAIMED = "url (https://… or a path) or a path that begins with / is required"
+UNREADABLE = "time is not valid; write it like 2026-03-04T12:30:00Z"
+OUT_OF_TIME = "time must be after 1970 and at most one day in the future"
+NO_OBJECT = "the visit is not a valid JSON object"
 DEEP = 100_000  # brackets: far more than a stack holds
 some = settings(
     max_examples=int(os.environ.get("TRAFFIC_EXAMPLES", "60")),
@@ -27,7 +27,7 @@ some = settings(
 
 def read(text):
     """The facts of a row that is written out."""
-    return facts_of(text if isinstance(text, bytes) else text.encode(), NOW)
+    return parse_reported(text if isinstance(text, bytes) else text.encode(), NOW)
 
 
 def told(**fields):
@@ -61,7 +61,7 @@ def test_every_field_is_taken_as_it_is_told():
         "referrer": "https://T.co/xyz?q=1#top",
         "country": "de",
     }
-    assert read(json.dumps(row)) == Facts(
+    assert read(json.dumps(row)) == ReportedVisit(
         datetime(2026, 3, 4, 10, 30, 0, 250_000),
         "203.0.113.7",
         ("go.example", "/abc", "utm_source=News"),
@@ -75,7 +75,7 @@ def test_every_field_is_taken_as_it_is_told():
 
 @pytest.mark.parametrize("nothing", [{}, dict.fromkeys(SCHEMA["properties"])], ids=["absent", "null"])
 def test_what_is_not_told_has_its_default(nothing):
-    expected = Facts(NOW, "", ("", "/abc", ""), "GET", 200, "", "", "")
+    expected = ReportedVisit(NOW, "", ("", "/abc", ""), "GET", 200, "", "", "")
     assert read(json.dumps(nothing | {"path": "/abc"})) == expected
 
 
@@ -147,17 +147,17 @@ def test_an_unknown_field_is_named():
 
 
 def test_a_row_may_be_16384_bytes_long():
-    longest = '{"path": "/%s"}' % ("x" * (LONGEST - 13))
-    assert LONGEST == 16_384
-    assert len(read(longest).target.path) == LONGEST - 12
-    assert refusal(longest + " ") == "it is longer than 16,384 bytes"
-    assert refusal(" " * 1_000_000 + '{"path": "/"}') == "it is longer than 16,384 bytes"
-    assert refusal(b'{"path": "/' + b"x" * 1_000_000) == "it is longer than 16,384 bytes"
+    longest = '{"path": "/%s"}' % ("x" * (MAX_ROW_BYTES - 13))
+    assert MAX_ROW_BYTES == 16_384
+    assert len(read(longest).target.path) == MAX_ROW_BYTES - 12
+    assert refusal(longest + " ") == "the visit is longer than 16,384 bytes"
+    assert refusal(" " * 1_000_000 + '{"path": "/"}') == "the visit is longer than 16,384 bytes"
+    assert refusal(b'{"path": "/' + b"x" * 1_000_000) == "the visit is longer than 16,384 bytes"
 
 
 @pytest.mark.parametrize("start", ["[", '{"path":', '{"path":[', '{"x":', '{"x":[', '{"path":"/","time":['])
 def test_a_row_of_brackets_is_refused_like_any_other(start):
-    assert refusal((start * LONGEST)[:LONGEST]) in {
+    assert refusal((start * MAX_ROW_BYTES)[:MAX_ROW_BYTES]) in {
         NO_OBJECT,
         "Expected `object`, got `array`",
         "Expected `str | null`, got `object`: path",
@@ -346,7 +346,7 @@ def test_a_request_without_url_and_path_is_refused():
 
 @pytest.mark.parametrize("path", ["/a", "/b", "x"])
 def test_url_and_path_together_are_refused(path):
-    assert refusal(json.dumps({"url": "/a", "path": path})) == "it has both url and path; send one of them"
+    assert refusal(json.dumps({"url": "/a", "path": path})) == "send either url or path, not both"
 
 
 @pytest.mark.parametrize("url", ["HTTPS://go.example/abc", "Http://Go.Example/abc"])
@@ -378,7 +378,7 @@ def test_a_dash_is_no_address():
     ],
 )  # fmt: skip
 def test_what_is_no_address_is_refused(ip):
-    assert reason(ip=ip) == "ip is no address"
+    assert reason(ip=ip) == "ip is not a valid address"
 
 
 @pytest.mark.parametrize(
@@ -391,7 +391,7 @@ def test_a_method_is_in_capitals(method, expected):
 
 @pytest.mark.parametrize("method", ["G", "x" * 21, "GET ", "GET\n", "GE-T", "-", "ÄÖ", "G3T", "\0", "GET /a HTTP/1.1"])
 def test_what_is_no_method_is_refused(method):
-    assert reason(method=method) == "method is no HTTP method"
+    assert reason(method=method) == "method is not a valid HTTP method"
 
 
 @pytest.mark.parametrize("status", [100, 200, 404, 599, 999])
@@ -401,7 +401,7 @@ def test_a_status_is_taken(status):
 
 @pytest.mark.parametrize("status", [0, 1, 99, 1000, -200, 10**30])
 def test_a_status_beyond_three_digits_is_refused(status):
-    assert reason(status=status) == "status is no number from 100 to 999"
+    assert reason(status=status) == "status must be a number from 100 to 999"
 
 
 @pytest.mark.parametrize(("country", "expected"), [("DE", "DE"), ("gb", "GB"), ("Fr", "FR")])
@@ -416,7 +416,7 @@ def test_an_unknown_country_says_nothing(country):
 
 @pytest.mark.parametrize("country", ["D", "DEU", "D1", "12", "DE\n", " DE", "Ä", "ÄÖ", "\0\0"])
 def test_what_is_no_country_is_refused(country):
-    assert reason(country=country) == "country is no two-letter code of ISO 3166-1"
+    assert reason(country=country) == "country must be a two-letter code of ISO 3166-1"
 
 
 @pytest.mark.parametrize(("name", "value"), [("country", "ß"), ("country", "\ufb01"), ("method", "ß")])
@@ -452,7 +452,7 @@ ROWS = st.dictionaries(st.sampled_from(sorted(SCHEMA["properties"])), VALUES).ma
 def outcome(row):
     """The facts of a row, or why there are none; anything else that is raised fails the test."""
     try:
-        return facts_of(row, NOW)
+        return parse_reported(row, NOW)
     except BadInput as error:
         return str(error)
 
@@ -527,9 +527,9 @@ def test_whatever_is_told_becomes_facts_in_good_order_or_a_reason(row):
 )
 @some
 def test_any_bytes_are_facts_or_a_reason(body):
-    assert isinstance(outcome(body), Facts | str)
-    for row in rows_of(body) if b"[" not in body else ():
-        assert isinstance(outcome(row), Facts | str)
+    assert isinstance(outcome(body), ReportedVisit | str)
+    for row in split_rows(body) if b"[" not in body else ():
+        assert isinstance(outcome(row), ReportedVisit | str)
 
 
 # The rows of a body
@@ -545,12 +545,12 @@ A, B = b'{"path":"/a"}', b'{"path":"/b"}'
     ],
 )  # fmt: skip
 def test_lines_and_an_array_hold_the_same_rows(body):
-    assert [facts_of(row, NOW).target.path for row in rows_of(body)] == ["/a", "/b"]
+    assert [parse_reported(row, NOW).target.path for row in split_rows(body)] == ["/a", "/b"]
 
 
 @pytest.mark.parametrize("body", [b"", b"\n", b" \r\n\t\n", b"[]", b"\n[ \n]\n"])
 def test_a_body_may_hold_no_rows(body):
-    assert len(rows_of(body)) == 0
+    assert len(split_rows(body)) == 0
 
 
 @pytest.mark.parametrize(
@@ -570,11 +570,11 @@ def test_a_body_may_hold_no_rows(body):
 )
 def test_what_begins_like_an_array_and_is_none_is_refused(body):
     with pytest.raises(BadInput):
-        rows_of(body)
+        split_rows(body)
 
 
 def test_what_stands_between_two_lines_belongs_to_its_row_alone():
-    rows = rows_of(A + b"\n{\n" + B + b"\nnull\n[1]\n" + A)
+    rows = split_rows(A + b"\n{\n" + B + b"\nnull\n[1]\n" + A)
     assert [outcome(row) if isinstance(outcome(row), str) else "kept" for row in rows] == [
         "kept",
         NO_OBJECT,
@@ -586,20 +586,20 @@ def test_what_stands_between_two_lines_belongs_to_its_row_alone():
 
 
 def test_rows_of_an_array_that_are_no_objects_are_refused_one_by_one():
-    rows = rows_of(b"[" + A + b',7,"x",null,[],{},["\xff"],' + B + b"]")
-    assert [type(outcome(row)) for row in rows] == [Facts, str, str, str, str, str, str, Facts]
+    rows = split_rows(b"[" + A + b',7,"x",null,[],{},["\xff"],' + B + b"]")
+    assert [type(outcome(row)) for row in rows] == [ReportedVisit, str, str, str, str, str, str, ReportedVisit]
 
 
 def test_what_separates_lines_for_people_separates_none_here():
-    assert len(rows_of('{"path":"/\u2028\x85\x0b"}'.encode())) == 1
+    assert len(split_rows('{"path":"/\u2028\x85\x0b"}'.encode())) == 1
 
 
 @pytest.mark.parametrize("body", [A + b"\n" + B, b"[" + A + b"," + B + b"]"])
 def test_a_byte_order_mark_is_no_text(body):
-    assert [facts_of(row, NOW).target.path for row in rows_of(b"\xef\xbb\xbf" + body)] == ["/a", "/b"]
+    assert [parse_reported(row, NOW).target.path for row in split_rows(b"\xef\xbb\xbf" + body)] == ["/a", "/b"]
 
 
 @pytest.mark.parametrize("body", [b"[" * DEEP, b'[{"path":' * DEEP, b"[" + A + b"," + b"[" * DEEP + b"]" * DEEP + b"]"])
 def test_an_array_of_brackets_is_refused_like_any_other(body):
     with pytest.raises(BadInput):
-        rows_of(body)
+        split_rows(body)

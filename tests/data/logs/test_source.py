@@ -199,7 +199,7 @@ def test_a_line_longer_than_a_block_is_not_held_and_moves_no_line_number(tmp_pat
         lines |= dict(enumerate(block.text.splitlines(), block.first_line))
     assert list(lines) == [1, 2, 3, 4]
     assert (lines[1], lines[3], lines[4]) == (b"one", b"three", b"four")
-    assert source.LONGEST_LINE < len(lines[2]) <= 1 << 17
+    assert source.MAX_LINE_BYTES < len(lines[2]) <= 1 << 17
 
 
 @pytest.mark.parametrize("after", [b"one\nTWO\n", b"one\n", b""], ids=["altered", "shortened", "emptied"])
@@ -207,7 +207,7 @@ def test_a_file_that_changed_since_it_was_identified_is_refused(tmp_path, after)
     path = write(tmp_path, b"one\ntwo\n")
     content = identify(path, ())
     path.write_bytes(after)
-    with pytest.raises(BadInput, match="changed while it was read"):
+    with pytest.raises(BadInput, match="changed while it was being read"):
         list(blocks(path, content))
 
 
@@ -233,7 +233,7 @@ def test_blocks_put_together_are_the_content(tmp_path, lines, chunk, block, data
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(source, "CHUNK_BYTES", chunk)
         patch.setattr(source, "BLOCK_BYTES", block)
-        patch.setattr(source, "LONGEST_LINE", 20)
+        patch.setattr(source, "MAX_LINE_BYTES", 20)
         found = list(blocks(path, identify(path, ()), start))
     assert b"".join(part.text for part in found) == text[start:]
     assert all(part.text.endswith(b"\n") and part.finished for part in found[:-1])

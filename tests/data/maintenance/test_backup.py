@@ -18,18 +18,18 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from data.errors import BadInput, LakeDamaged, Outdated
+from data.errors import BadInput, Conflict, LakeDamaged
 from data.ingest.importer import Importer, Options
-from data.ingest.visitor_ids import salts_of
+from data.ingest.visitor_ids import daily_salts
 from data.maintenance import backup
 from data.maintenance.backup import ATTEMPTS, back_up
 from data.maintenance.compaction import Compactor
-from data.maintenance.verification import check
+from data.maintenance.verification import verify_lake
 from data.store import pending
 from data.store.lake import Lake
-from data.store.manifest import Exchange
+from data.store.manifest import Replacement
 from queries import ENTRIES, Scope, Warehouse
-from service.api_keys import Control
+from service.api_keys import ApiKeys
 from tests.lakes import opened
 from tests.tables import examples
 from tests.visits import land, links, packed, visit
@@ -64,10 +64,10 @@ def made(tmp_path_factory):
     log.write_text(log_of("autumn"))
     importer.run(log, Options("acme"))
     land(lake, "other", [visit()])
-    pending.keep(lake.manifest, {"acme": packed(WAITING)}, datetime.now(UTC))
+    pending.enqueue(lake.manifest, {"acme": packed(WAITING)}, datetime.now(UTC))
     links(lake, "acme", [{"short_code": "sale", "target_url": "https://acme.example/sale"}])
     (lake.ip_lists / "openai-gptbot.json").write_text('{"fetched_at": "2026-03-01T10:00:00Z", "networks": []}')
-    control = Control(lake)
+    control = ApiKeys(lake)
     control.create_key("acme", "test")
     control.close()
     (lake.staging / "staged.parquet").write_bytes(b"staged")
@@ -93,7 +93,7 @@ def live(lake):
 
 def erase(lake, file):
     """Let a live file count no longer, and delete it at once."""
-    lake.manifest.exchange(Exchange([file], datetime.now(UTC), changes_answers=True), list)
+    lake.manifest.replace_files(Replacement([file], datetime.now(UTC), changes_answers=True), list)
     (lake.root / file.path).unlink()
 
 
@@ -129,8 +129,8 @@ def test_a_copied_back_lake_is_sound_and_gives_identical_answers(lake, tmp_path)
     back_up(lake, tmp_path / "copy")
     shutil.copytree(tmp_path / "copy", tmp_path / "restored")
     with opened(tmp_path / "restored") as restored:
-        found = check(restored)
-        assert (found.troubles, found.orphans, found.visits) == ([], 0, 181)
+        found = verify_lake(restored)
+        assert (found.findings, found.orphans, found.visits) == ([], 0, 181)
         expected = answers(lake)
         assert expected["traffic-overview"]["total_visits"] == 180
         assert answers(restored) == expected
@@ -149,17 +149,17 @@ def test_a_copied_back_lake_goes_on_where_the_other_was(lake, tmp_path):
         assert (summary.continued, summary.visits) == (True, 60)
         pending.flush_all(restored)
         Compactor(restored).run()
-        assert check(restored).visits == 181 + 60 + 3
-        assert check(lake).visits == 181
+        assert verify_lake(restored).visits == 181 + 60 + 3
+        assert verify_lake(lake).visits == 181
 
 
 def test_keys_open_the_copied_back_lake_and_are_for_its_owner_only(lake, tmp_path):
-    control = Control(lake)
+    control = ApiKeys(lake)
     key = control.create_key("other", "new")
     back_up(lake, tmp_path / "copy")  # while the database is open
     control.close()
     assert stat.S_IMODE((tmp_path / "copy" / "control.sqlite").stat().st_mode) == 0o600
-    with opened(tmp_path / "copy") as restored, closing(Control(restored)) as control:
+    with opened(tmp_path / "copy") as restored, closing(ApiKeys(restored)) as control:
         assert control.organization_of(key) == "other"
 
 
@@ -184,7 +184,7 @@ def paths_of(lake, file):
 
 def test_neither_addresses_nor_salts_nor_dead_files_are_in_the_backup(lake, tmp_path):
     days = [date(2026, 3, 1 + day) for day in range(6)]
-    salts = salts_of(lake.salts, days, datetime.now(UTC))
+    salts = daily_salts(lake.salts, days, datetime.now(UTC))
     dead = {path for (path,) in lake.manifest.rows("SELECT path FROM files WHERE deletable_at IS NOT NULL")}
     assert len(dead) == 12
     assert all((lake.root / path).exists() for path in dead)
@@ -197,7 +197,7 @@ def test_neither_addresses_nor_salts_nor_dead_files_are_in_the_backup(lake, tmp_
 
 
 def test_what_was_struck_off_before_is_not_in_the_copied_manifest_either(lake, tmp_path):
-    pending.keep(
+    pending.enqueue(
         lake.manifest, {"acme": packed([visit(path=f"/{random.random()}") for _ in range(40_000)])}, datetime.now(UTC)
     )
     pending.flush_all(lake)
@@ -212,7 +212,7 @@ def test_an_empty_lake_can_be_backed_up(tmp_path):
     with closing(lake.manifest):
         assert back_up(lake, tmp_path / "copy") == (0, 0, 0, 0)
     with opened(tmp_path / "copy") as restored:
-        assert check(restored).troubles == []
+        assert verify_lake(restored).findings == []
 
 
 def test_a_backup_can_be_backed_up(lake, tmp_path):
@@ -335,8 +335,8 @@ def test_a_file_erased_while_others_are_copied_is_not_in_the_backup(lake, tmp_pa
         file.day for file in files[1:-1]
     }
     with opened(tmp_path / "copy") as restored:
-        found = check(restored)
-        assert (found.troubles, found.orphans, found.files) == ([], 0, copied.files)
+        found = verify_lake(restored)
+        assert (found.findings, found.orphans, found.files) == ([], 0, copied.files)
 
 
 def test_what_an_earlier_attempt_copied_is_not_copied_again(lake, tmp_path, monkeypatch):
@@ -349,7 +349,7 @@ def test_what_an_earlier_attempt_copied_is_not_copied_again(lake, tmp_path, monk
 
 
 def test_after_some_attempts_a_backup_gives_up(lake, tmp_path, monkeypatch):
-    moments, real = [], backup._moment_of
+    moments, real = [], backup._snapshot
 
     @contextmanager
     def moment_then_erasure(path):
@@ -358,8 +358,8 @@ def test_after_some_attempts_a_backup_gives_up(lake, tmp_path, monkeypatch):
             erase(lake, lake.manifest.live_files("acme")[0])
             yield copy
 
-    monkeypatch.setattr(backup, "_moment_of", moment_then_erasure)
-    with pytest.raises(Outdated, match="again and again"):
+    monkeypatch.setattr(backup, "_snapshot", moment_then_erasure)
+    with pytest.raises(Conflict, match="repeatedly"):
         back_up(lake, tmp_path / "copy")
     assert moments == ["manifest.sqlite"] * ATTEMPTS
     assert [path.name for path in tmp_path.iterdir()] == ["lake"]
@@ -451,7 +451,7 @@ def test_a_killed_backup_is_not_there_and_the_next_one_is(tmp_path):
     lake.manifest.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "lake"]
     with opened(target) as restored:
-        assert (check(restored).troubles, check(restored).visits) == ([], 150)
+        assert (verify_lake(restored).findings, verify_lake(restored).visits) == ([], 150)
 
 
 IMPORTS = """
@@ -460,7 +460,7 @@ from pathlib import Path
 from data import Lake
 from data.ingest import importer as importing
 from data.ingest.importer import Importer, Options
-importing.READERS = 1
+importing.MAX_PARALLEL_BLOCKS = 1
 log, importer, number = Path(sys.argv[2]), Importer(Lake(Path(sys.argv[1]))), 0
 while not Path(sys.argv[3]).exists():
     log.write_text("".join(
@@ -481,7 +481,7 @@ from data.store.manifest import READERS_GRACE
 from tests.visits import packed, visit
 lake, merged, number = Lake(Path(sys.argv[1])), 0, 0
 while not Path(sys.argv[2]).exists():
-    pending.keep(lake.manifest, {"live": packed([visit(path=f"/{number}")] * 10)}, datetime.now(UTC))
+    pending.enqueue(lake.manifest, {"live": packed([visit(path=f"/{number}")] * 10)}, datetime.now(UTC))
     number += 1
     if number % 7 == 0:
         pending.flush_all(lake)
@@ -520,8 +520,8 @@ def test_backups_under_load_are_moments_of_the_lake(tmp_path):
 def whole_batches(root):
     """How many logs a backup holds; it holds each as a whole, and not a visit beyond them."""
     with opened(root) as copy:
-        found = check(copy)
-        assert (found.troubles, found.orphans) == ([], 0)
+        found = verify_lake(copy)
+        assert (found.findings, found.orphans) == ([], 0)
         assert copy.manifest.rows("SELECT count(*) FROM files WHERE deletable_at IS NOT NULL") == [(0,)]
         logs = copy.manifest.batches("acme", "")
         assert sum(log.visits for log in logs) == sum(file.visits for file in copy.manifest.live_files("acme"))

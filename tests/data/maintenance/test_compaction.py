@@ -21,13 +21,13 @@ from data.errors import LakeDamaged, TrafficError
 from data.ingest import importer as importing
 from data.ingest.importer import Importer, Options
 from data.maintenance import compaction as compacting
-from data.maintenance.compaction import ABANDONED, MOST_OPEN_FILES, Compacted, Compactor
+from data.maintenance.compaction import ABANDONED_AFTER, MAX_OPEN_FILES, CompactionResult, Compactor
 from data.maintenance.reclassification import Reclassifier
 from data.sample import Sample
 from data.store import pending
 from data.store.lake import Lake
-from data.store.landing import Staged, new_path, placing, write_visits
-from data.store.manifest import READERS_GRACE, Exchange, LandedFile
+from data.store.landing import Staged, new_path, publisher, write_visits
+from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 from data.visits import VISITS
 from queries import ENTRIES, Scope, Warehouse
 from service.encoding import encode
@@ -45,7 +45,7 @@ READERS = int(os.environ.get("TRAFFIC_READERS", "1000"))
 def one_reader():
     """One reader for each import, as these logs are short."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importing, "READERS", 1)
+        patch.setattr(importing, "MAX_PARALLEL_BLOCKS", 1)
         yield
 
 
@@ -184,10 +184,10 @@ def test_a_past_day_becomes_one_file_and_a_day_of_one_file_stays(lake):
     land_files(lake, 4, 2)
     land_files(lake, 5, 9)
     alone = {file.path for file in files_of(lake)[date(2026, 3, 3)]}
-    assert compact(lake) == Compacted(partitions=2, files_before=11, files_after=2, visits=11)
+    assert compact(lake) == CompactionResult(partitions=2, files_before=11, files_after=2, visits=11)
     assert numbers(lake) == {3: 1, 4: 1, 5: 1}
     assert names(lake) > alone
-    assert compact(lake) == Compacted()
+    assert compact(lake) == CompactionResult()
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_an_open_day_has_a_handful_of_files(lake, files, left, day):
     land_files(lake, day, files)
     done = compact(lake)
     assert numbers(lake) == {day: left}
-    assert done.partitions == (files > MOST_OPEN_FILES)
+    assert done.partitions == (files > MAX_OPEN_FILES)
     assert sum(paths(lake).values()) == files
 
 
@@ -206,14 +206,14 @@ def test_of_an_open_day_the_smaller_files_are_merged(lake):
     for size in sizes:
         land(lake, "acme", [day_of(6, size)] * size)
     before = {file.visits: file.path for file in files_of(lake)[TODAY]}
-    assert compact(lake) == Compacted(partitions=1, files_before=12, files_after=1, visits=78)
+    assert compact(lake) == CompactionResult(partitions=1, files_before=12, files_after=1, visits=78)
     assert names(lake) > {before[98], before[200]}
     assert sum(paths(lake).values()) == sum(sizes)
 
 
 def test_a_past_day_to_which_visits_still_come_is_left_until_none_came_for_a_while(lake):
     land_files(lake, 4, 3)
-    assert Compactor(lake, lambda: NOW, timedelta(minutes=10)).run() == Compacted()
+    assert Compactor(lake, lambda: NOW, timedelta(minutes=10)).run() == CompactionResult()
     land_files(lake, 4, 10)
     assert Compactor(lake, lambda: NOW, timedelta(minutes=10)).run().files_before == 13  # as of a day that is open
     land_files(lake, 4, 2)
@@ -232,7 +232,7 @@ def test_a_visit_of_a_busy_day_is_written_a_few_times():
             merged = replace(file, visits=sum(one.visits for one in chosen))
             files = [one for one in files if not any(one is other for other in chosen)] + [merged]
             written += merged.visits
-    assert len(files) <= MOST_OPEN_FILES + 3
+    assert len(files) <= MAX_OPEN_FILES + 3
     assert sum(one.visits for one in files) == landed
     assert 1 < written / landed < 8
 
@@ -262,7 +262,7 @@ def test_organizations_are_merged_each_for_itself(lake):
 def test_no_more_partitions_are_merged_than_asked_for(lake):
     for day in (2, 3, 4):
         land_files(lake, day, 2)
-    done = [compact(lake, most=1).partitions for _ in range(4)]
+    done = [compact(lake, limit=1).partitions for _ in range(4)]
     assert done == [1, 1, 1, 0]
     assert numbers(lake) == {2: 1, 3: 1, 4: 1}
 
@@ -276,7 +276,7 @@ def test_progress_ends_where_all_is_done(lake):
 
 
 def test_an_empty_lake_has_nothing_to_compact(lake):
-    assert compact(lake) == Compacted()
+    assert compact(lake) == CompactionResult()
     assert Compactor(lake).sweep() == 0
 
 
@@ -314,9 +314,9 @@ def test_a_file_of_an_unfinished_line_is_left_and_replaced_when_its_log_has_grow
     load(whole + log_line("/cut")[:-8])
     load(log_line("/other"), "other.log")
     (unfinished,) = [file for file in files_of(lake)[date(2026, 3, 4)] if file.unfinished_of]
-    assert compact(lake) == Compacted(partitions=1, files_before=2, files_after=1, visits=3)
+    assert compact(lake) == CompactionResult(partitions=1, files_before=2, files_after=1, visits=3)
     assert names(lake) > {unfinished.path}
-    assert compact(lake, LATER) == Compacted()
+    assert compact(lake, LATER) == CompactionResult()
     load(whole + log_line("/cut") + log_line("/more"))
     assert paths(lake) == {"/a": 1, "/b": 1, "/other": 1, "/cut": 1, "/more": 1}
     assert {row["user_agent"] for row in rows_of(lake)} == {"Mozilla/5.0 X11"}
@@ -330,7 +330,7 @@ def test_unfinished_lines_of_many_logs_are_left_each(lake, load):
     for number in range(3):
         load(log_line(f"/{number}")[:-1], f"{number}.log")
     before = names(lake)
-    assert compact(lake, LATER) == Compacted()
+    assert compact(lake, LATER) == CompactionResult()
     assert names(lake) == before
 
 
@@ -374,13 +374,13 @@ def assert_as_before_or_done(two_days, done):
         ("store.landing", "sha256_of", False),
         ("store.landing", "move_durably", False),
         ("store.landing", "move_durably", True),
-        ("manifest", "exchange", False),
+        ("manifest", "replace_files", False),
         ("store.manifest", "insert_files", True),
     ],
 )
 def test_a_failure_leaves_the_old_files_live_and_no_stray_one(two_days, monkeypatch, module, name, call, is_done):
     lake = two_days[0]
-    target = lake.manifest if name == "exchange" else f"data.{module}"
+    target = lake.manifest if name == "replace_files" else sys.modules[f"data.{module}"]
     with monkeypatch.context() as patch:
         fail_at(patch, target, name, call, is_done)
         with pytest.raises(OSError, match="No space left"):
@@ -390,7 +390,7 @@ def test_a_failure_leaves_the_old_files_live_and_no_stray_one(two_days, monkeypa
 
 def test_a_failure_after_the_commit_leaves_the_new_file_live(two_days, monkeypatch):
     with monkeypatch.context() as patch:
-        fail_at(patch, two_days[0].manifest, "exchange", 1, is_done=True)
+        fail_at(patch, two_days[0].manifest, "replace_files", 1, is_done=True)
         with pytest.raises(OSError, match="No space left"):
             compact(two_days[0])
     assert_as_before_or_done(two_days, 1)
@@ -440,10 +440,10 @@ def test_one_at_a_time_a_damaged_day_does_not_hold_up_the_others(two_days):
     lake = two_days[0]
     (broken, *_) = files_of(lake)[date(2026, 3, 4)]
     (lake.root / broken.path).write_bytes(b"")
-    assert compact(lake, most=1).partitions == 1
+    assert compact(lake, limit=1).partitions == 1
     assert numbers(lake) == {4: 3, 5: 1}
     with pytest.raises(LakeDamaged, match=Path(broken.path).name):
-        compact(lake, most=1)
+        compact(lake, limit=1)
 
 
 SLOW = """
@@ -457,7 +457,7 @@ def test_a_merge_that_is_interrupted_counts_for_nothing(two_days, monkeypatch):
 
     def run():
         try:
-            told.append(compactor.run(most=1))
+            told.append(compactor.run(limit=1))
         except TrafficError as error:
             told.append(error)
 
@@ -477,26 +477,26 @@ def test_a_merge_that_is_interrupted_counts_for_nothing(two_days, monkeypatch):
 def test_an_interruption_between_two_runs_does_nothing(two_days):
     compactor = Compactor(two_days[0], lambda: NOW)
     compactor.interrupt()
-    assert compactor.run(most=1).partitions == 1
+    assert compactor.run(limit=1).partitions == 1
     compactor.interrupt()
     assert_as_before_or_done(two_days, 1)
 
 
 def test_an_interruption_comes_at_any_moment(two_days, monkeypatch):
     lake = two_days[0]
-    compactor, troubles = Compactor(lake, lambda: NOW), []
+    compactor, findings = Compactor(lake, lambda: NOW), []
     exchange = lake.manifest.exchange
 
     def interrupting(*args):
         try:
             compactor.interrupt()
         except Exception as error:  # noqa: BLE001  # told below
-            troubles.append(error)
+            findings.append(error)
         exchange(*args)
 
-    monkeypatch.setattr(lake.manifest, "exchange", interrupting)
+    monkeypatch.setattr(lake.manifest, "replace_files", interrupting)
     compactor.run()
-    assert troubles == []
+    assert findings == []
 
 
 # Others at work
@@ -504,15 +504,15 @@ def test_an_interruption_comes_at_any_moment(two_days, monkeypatch):
 
 def test_who_may_not_wait_does_nothing_while_somebody_rewrites(two_days, reopened):
     lake, before, _ = two_days
-    with reopened().rewriting():
-        assert compact(lake, wait=False) == Compacted()
+    with reopened().rewrite_lock():
+        assert compact(lake, wait=False) == CompactionResult()
     assert names(lake) == before
     assert compact(lake, wait=False).partitions == 2
 
 
 def test_who_waits_goes_on_when_the_other_is_done(two_days, reopened):
     lake, told = two_days[0], []
-    with reopened().rewriting():
+    with reopened().rewrite_lock():
         thread = threading.Thread(target=lambda: told.append(compact(lake)))
         thread.start()
         thread.join(0.05)
@@ -526,14 +526,14 @@ def test_files_that_were_replaced_meanwhile_are_left_to_the_next_run(two_days, m
     exchange = lake.manifest.exchange
 
     def late(*args):
-        monkeypatch.setattr(lake.manifest, "exchange", exchange)
+        monkeypatch.setattr(lake.manifest, "replace_files", exchange)
         file = files_of(lake)[date(2026, 3, 4)][0]
         copy = replace(file, path=f"{file.path}-copy")
-        exchange(Exchange([file], LATER, changes_answers=True), lambda: [copy])
+        exchange(Replacement([file], LATER, changes_answers=True), lambda: [copy])
         shutil.copy(lake.root / file.path, lake.root / copy.path)
         exchange(*args)
 
-    monkeypatch.setattr(lake.manifest, "exchange", late)
+    monkeypatch.setattr(lake.manifest, "replace_files", late)
     assert compact(lake).partitions == 1
     assert numbers(lake) == {4: 3, 5: 1}
     assert paths(lake) == told
@@ -548,7 +548,7 @@ def test_files_that_were_erased_meanwhile_are_no_damage(two_days):
     def erase(done, _):
         if done == 1:
             files = files_of(lake)[date(2026, 3, 5)]
-            lake.manifest.exchange(Exchange(files, NOW, changes_answers=True), list)
+            lake.manifest.replace_files(Replacement(files, NOW, changes_answers=True), list)
             assert Compactor(lake, lambda: NOW).sweep() == 3
 
     assert compact(lake, progress=erase).partitions == 1
@@ -560,11 +560,11 @@ def test_visits_that_land_while_their_day_is_merged_are_left_to_the_next_run(two
     exchange = lake.manifest.exchange
 
     def late(*args):
-        monkeypatch.setattr(lake.manifest, "exchange", exchange)
+        monkeypatch.setattr(lake.manifest, "replace_files", exchange)
         land(lake, "acme", [day_of(4, 99)])
         exchange(*args)
 
-    monkeypatch.setattr(lake.manifest, "exchange", late)
+    monkeypatch.setattr(lake.manifest, "replace_files", late)
     assert compact(lake).partitions == 2
     assert numbers(lake) == {4: 2, 5: 1}
     assert paths(lake) == told + Counter({"/4-99": 1})
@@ -573,14 +573,14 @@ def test_visits_that_land_while_their_day_is_merged_are_left_to_the_next_run(two
 def test_flush_import_reclassification_and_compaction_at_once_lose_and_double_nothing(
     lake, reopened, tmp_path, classifier
 ):
-    log, done, troubles = tmp_path / "access.log", threading.Event(), []
+    log, done, findings = tmp_path / "access.log", threading.Event(), []
     turns, old = 12, "an older version"
 
     def keep():
         manifest = reopened().manifest
         for turn in range(turns * 2):
             rows = [day_of(4 + turn % 3, turn, rules_version=old) for _ in range(2)]
-            pending.keep(manifest, {"acme": packed(rows)}, NOW)
+            pending.enqueue(manifest, {"acme": packed(rows)}, NOW)
 
     def grow():
         importer = Importer(reopened(), lambda: NOW)
@@ -599,7 +599,7 @@ def test_flush_import_reclassification_and_compaction_at_once_lose_and_double_no
 
     def merge(other):
         compactor = Compactor(other, lambda: NOW)
-        compactor.run(wait=False, most=1)
+        compactor.run(wait=False, limit=1)
         with suppress(FileNotFoundError):  # see the last test of this file
             compactor.sweep()
 
@@ -612,7 +612,7 @@ def test_flush_import_reclassification_and_compaction_at_once_lose_and_double_no
         try:
             work(*args)
         except Exception as error:
-            troubles.append(error)
+            findings.append(error)
             raise
 
     busy = [threading.Thread(target=watched, args=(again, work)) for work in (flush, reclassify, merge)]
@@ -624,7 +624,7 @@ def test_flush_import_reclassification_and_compaction_at_once_lose_and_double_no
     done.set()
     for thread in busy:
         thread.join()
-    assert troubles == []
+    assert findings == []
     pending.flush_all(lake)
     sent = Counter({f"/{4 + turn % 3}-{turn}": 2 for turn in range(turns * 2)})
     logged = Counter([f"/log-{number}" for number in range(turns)] + ["/log-end"])
@@ -667,11 +667,13 @@ def test_a_thousand_readers_meet_no_failure_while_files_are_merged(lake, reopene
 
 def split(lake, file):
     """Put three files in the place of a live one, so that there is something to merge again."""
-    rows = pq.ParquetFile(lake.checked(file)).read()
+    rows = pq.ParquetFile(lake.verified_path(file)).read()
     staged = [Staged(new_path(lake), file.organization, file.day, len(rows) // 3) for _ in range(3)]
     for number, one in enumerate(staged):
         write_visits(rows.slice(number * one.visits, one.visits), one.path)
-    lake.manifest.exchange(Exchange([file], NOW + READERS_GRACE, changes_answers=False), placing(lake, staged))
+    lake.manifest.replace_files(
+        Replacement([file], NOW + READERS_GRACE, changes_answers=False), publisher(lake, staged)
+    )
 
 
 # What a sweep deletes
@@ -703,22 +705,22 @@ def test_a_sweep_deletes_what_is_dead_past_its_grace_orphaned_or_abandoned_and_n
     land_files(lake, 5, 1)
     land_files(lake, 5, 1, "other")
     links(lake, "acme", [{"short_code": "a", "target_url": "https://target.example/"}])
-    put(lake, "rejects/acme-1.csv", 10 * ABANDONED)
-    put(lake, "ip-lists/x.json", 10 * ABANDONED)
+    put(lake, "rejects/acme-1.csv", 10 * ABANDONED_AFTER)
+    put(lake, "ip-lists/x.json", 10 * ABANDONED_AFTER)
     put(lake, ".staging/of-a-running-import.parquet")
-    put(lake, ".staging/nearly-abandoned.parquet", ABANDONED - timedelta(seconds=1))
-    put(lake, ".staging/engine/spilled.tmp", ABANDONED - timedelta(seconds=1))
-    put(lake, "visits/organization=acme/day=2026-03-04/notes.txt", 10 * ABANDONED)
-    put(lake, "visits/organization=_seed/day=1970-01-01/x.parquet", 10 * ABANDONED)
+    put(lake, ".staging/nearly-abandoned.parquet", ABANDONED_AFTER - timedelta(seconds=1))
+    put(lake, ".staging/engine/spilled.tmp", ABANDONED_AFTER - timedelta(seconds=1))
+    put(lake, "visits/organization=acme/day=2026-03-04/notes.txt", 10 * ABANDONED_AFTER)
+    put(lake, "visits/organization=_seed/day=1970-01-01/x.parquet", 10 * ABANDONED_AFTER)
     dead = {path for (path,) in lake.manifest.rows("SELECT path FROM files WHERE deletable_at IS NOT NULL")}
     expired = set(lake.manifest.deletable_files(NOW))
     assert (len(dead), len(expired)) == (6, 3)
-    put(lake, "visits/organization=acme/day=2026-03-04/unknown.parquet", 10 * ABANDONED)
+    put(lake, "visits/organization=acme/day=2026-03-04/unknown.parquet", 10 * ABANDONED_AFTER)
     kept = listing(lake) - expired
     gone = {
         put(lake, "cubes/organization=acme/month=2026-03-01/orphan.parquet"),
-        put(lake, ".staging/abandoned.parquet", ABANDONED + timedelta(seconds=1)),
-        put(lake, ".staging/engine/abandoned.tmp", 9 * ABANDONED),
+        put(lake, ".staging/abandoned.parquet", ABANDONED_AFTER + timedelta(seconds=1)),
+        put(lake, ".staging/engine/abandoned.tmp", 9 * ABANDONED_AFTER),
     }
     assert Compactor(lake, lambda: NOW).sweep() == 3 + len(gone)
     assert listing(lake) == kept
@@ -762,9 +764,7 @@ def test_a_sweep_that_was_stopped_goes_on(lake, monkeypatch):
     land_files(lake, 4, 3)
     compact(lake, NOW - READERS_GRACE)
     with monkeypatch.context() as patch:
-        patch.setattr(
-            lake.manifest, "forget", lambda _: (_ for _ in ()).throw(sqlite3.OperationalError("disk is full"))
-        )
+        patch.setattr(lake.manifest, "purge", lambda _: (_ for _ in ()).throw(sqlite3.OperationalError("disk is full")))
         with pytest.raises(sqlite3.OperationalError):
             Compactor(lake, lambda: NOW).sweep()
     assert Compactor(lake, lambda: NOW).sweep() == 3
@@ -810,7 +810,7 @@ def test_a_sweep_waits_for_files_that_are_being_placed(lake, reopened, monkeypat
 
 def test_a_staged_file_that_goes_while_it_is_looked_at_stops_no_sweep(lake, monkeypatch):
     put(lake, ".staging/moved-meanwhile.parquet")
-    put(lake, ".staging/abandoned.parquet", 2 * ABANDONED)
+    put(lake, ".staging/abandoned.parquet", 2 * ABANDONED_AFTER)
     is_file = Path.is_file
 
     def moved(path):

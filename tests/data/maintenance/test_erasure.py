@@ -21,12 +21,12 @@ from data.ingest import importer as importing
 from data.ingest.importer import Importer, Options
 from data.maintenance import erasure as erasing
 from data.maintenance.compaction import Compactor
-from data.maintenance.erasure import Criteria, Eraser, delete, empty_log
+from data.maintenance.erasure import Criteria, Eraser, delete_files, truncate_wal
 from data.maintenance.reclassification import Reclassifier
 from data.store.files import sha256_of
 from data.store.lake import Lake
 from data.store.manifest import READERS_GRACE, Manifest
-from data.store.pending import keep
+from data.store.pending import enqueue
 from queries import ENTRIES, QueryFailed, Scope, Warehouse
 from tests.lakes import bytes_on_disk, fail_at, files_of, flipped, landed, opened, rows_of
 from tests.visits import land, packed, unpacked, visit
@@ -39,7 +39,7 @@ NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 def one_reader():
     """One reader for each import, as these logs are short."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importing, "READERS", 1)
+        patch.setattr(importing, "MAX_PARALLEL_BLOCKS", 1)
         yield
 
 
@@ -58,8 +58,8 @@ def erase(lake, organization="acme", dry_run=False, **criteria):
 
 def erase_and_delete(lake, organization="acme", **criteria):
     erased = erase(lake, organization, **criteria)
-    delete(lake, erased.dead, erased.ended_at)
-    assert empty_log(lake)
+    delete_files(lake, erased.dead, erased.ended_at)
+    assert truncate_wal(lake)
     return erased
 
 
@@ -269,7 +269,7 @@ def test_a_query_that_was_given_the_files_before_still_answers_until_they_are_de
         erased = erase(lake, short_code="a")
         assert warehouse.answer(overview, variables)["total_visits"] == 2
         assert warehouse.answer(overview, warehouse.variables(scope))["total_visits"] == 1
-        delete(lake, erased.dead, erased.ended_at)
+        delete_files(lake, erased.dead, erased.ended_at)
         with pytest.raises(QueryFailed):
             warehouse.answer(overview, variables)
         assert warehouse.answer(overview, warehouse.variables(scope))["total_visits"] == 1
@@ -297,10 +297,10 @@ def test_the_write_ahead_log_is_emptied_unless_somebody_reads_in_the_manifest(la
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM files").fetchall()
         erase(lake)
-        assert not empty_log(lake)
+        assert not truncate_wal(lake)
         assert log.stat().st_size > 0
         reader.execute("ROLLBACK")
-    assert empty_log(lake)
+    assert truncate_wal(lake)
     assert log.stat().st_size == 0
 
 
@@ -467,7 +467,7 @@ def strewn(lake, load):
     (lake.staging / "engine").mkdir(exist_ok=True)
     for staged in places["staged"]:
         shutil.copy(lake.root / live[0], lake.root / staged)
-    keep(lake.manifest, {"acme": WAITING}, NOW)
+    enqueue(lake.manifest, {"acme": WAITING}, NOW)
     places["pending"] = {"manifest.sqlite-wal"}
     return places
 
@@ -495,7 +495,7 @@ def test_nothing_is_left_of_whole_days_either(lake, strewn, criteria):
 
 def test_visits_that_wait_for_a_file_are_erased_though_somebody_else_moves_them(lake, monkeypatch):
     """Who finds that somebody else has moved some of them ends, whatever else there is."""
-    keep(lake.manifest, {"acme": packed(CANARIES)}, NOW)
+    enqueue(lake.manifest, {"acme": packed(CANARIES)}, NOW)
     flush, calls = erasing.flush_all, count()
     monkeypatch.setattr(erasing, "flush_all", lambda lake: flush(lake) if next(calls) else 0)
     assert erase(lake, dry_run=True).visits == 0
@@ -511,7 +511,7 @@ def test_what_is_being_staged_when_the_files_are_deleted_is_left_alone(lake):
     fresh.write_bytes(b"on its way")
     later = (erased.ended_at + timedelta(seconds=1)).timestamp()
     os.utime(fresh, (later, later))
-    delete(lake, erased.dead, erased.ended_at)
+    delete_files(lake, erased.dead, erased.ended_at)
     assert fresh.exists()
 
 
@@ -540,7 +540,7 @@ def mixed(tmp_path_factory):
 
 
 STEPS = [("maintenance.erasure", "write_visits", 2, (False, True)), ("store.landing", "move_durably", 2, (False, True)),
-         ("manifest", "exchange", 3, (False, True)), ("manifest", "hasten", 1, (False, True))]  # fmt: skip
+         ("manifest", "replace_files", 3, (False, True)), ("manifest", "expire_now", 1, (False, True))]  # fmt: skip
 FAILURES = [
     (module, name, call, is_done)
     for module, name, calls, places in STEPS
@@ -602,9 +602,9 @@ def test_what_is_not_deleted_yet_goes_with_the_next_run(mixed, tmp_path, monkeyp
     with opened(shutil.copytree(root, tmp_path / "lake")) as lake:
         erased = erase(lake, domain="canary.example")
         with monkeypatch.context() as patch:
-            fail_at(patch, lake.manifest, "forget", call, is_done=False)
+            fail_at(patch, lake.manifest, "purge", call, is_done=False)
             with pytest.raises(OSError, match="No space left"):
-                delete(lake, erased.dead, erased.ended_at)
+                delete_files(lake, erased.dead, erased.ended_at)
         assert erase_and_delete(lake, domain="canary.example").visits == 0
         assert traces(lake.root) == {}
         assert dead_files(lake) == {}
@@ -613,7 +613,9 @@ def test_what_is_not_deleted_yet_goes_with_the_next_run(mixed, tmp_path, monkeyp
 # Beside others
 
 
-@pytest.mark.parametrize(("owner", "name"), [(erasing, "write_visits"), (Manifest, "exchange"), (Compactor, "sweep")])
+@pytest.mark.parametrize(
+    ("owner", "name"), [(erasing, "write_visits"), (Manifest, "replace_files"), (Compactor, "sweep")]
+)
 def test_nobody_lands_a_log_or_writes_files_anew_meanwhile(lake, monkeypatch, owner, name):
     land(lake, "acme", [visit(short_code=code) for code in "ab"])
     original, locked = getattr(owner, name), []
@@ -647,7 +649,7 @@ def test_an_erasure_beside_imports_and_compactions_loses_nothing_else(lake, tmp_
             lake, "acme", [row | {"visited_at": moment, "day": moment.date()} for moment in moments for row in CANARIES]
         )
     expected = Counter([f"/{number}" for number in range(4)] * len(days))
-    troubles, started, done = [], threading.Barrier(4), threading.Event()
+    findings, started, done = [], threading.Barrier(4), threading.Event()
 
     def beside(work):
         def run():
@@ -656,7 +658,7 @@ def test_an_erasure_beside_imports_and_compactions_loses_nothing_else(lake, tmp_
                     started.wait(60)
                     work(own)
             except BaseException as error:  # noqa: BLE001  # a thread's trouble is the test's
-                troubles.append(error)
+                findings.append(error)
 
         thread = threading.Thread(target=run)
         thread.start()
@@ -684,8 +686,8 @@ def test_an_erasure_beside_imports_and_compactions_loses_nothing_else(lake, tmp_
         thread.join()
     done.set()
     threads[0].join()
-    assert troubles == []
-    delete(lake, erased.dead, erased.ended_at)
+    assert findings == []
+    delete_files(lake, erased.dead, erased.ended_at)
     for number in range(4):
         expected[f"/log-{number}"] += len(days)
     for number in range(8):

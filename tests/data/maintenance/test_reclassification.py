@@ -130,7 +130,7 @@ def under():
 def rules(under):
     """The rules as shipped, loaded once; and one reader for each import, as these logs are short."""
     with under(as_shipped) as classifier, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importing, "READERS", 1)
+        patch.setattr(importing, "MAX_PARALLEL_BLOCKS", 1)
         yield classifier
 
 
@@ -383,7 +383,8 @@ def test_every_visit_is_classified_as_it_would_be_alone_and_keeps_its_place(shar
     for rows in files:
         land(shared_lake, organization, rows)
     before = [
-        pq.ParquetFile(shared_lake.checked(file)).read().to_pylist() for file in files_of(shared_lake, organization)
+        pq.ParquetFile(shared_lake.verified_path(file)).read().to_pylist()
+        for file in files_of(shared_lake, organization)
     ]
     with under(rules) as classifier:
         changes = reclassify(shared_lake, organization)
@@ -733,7 +734,7 @@ def test_a_damaged_file_ends_the_run_and_what_was_done_before_stays(lake, number
                 reclassify(lake)
         (done,) = [file for file in files_of(lake) if file.path not in before]
         assert done.day == date(2026, 3, 3)
-        assert pq.ParquetFile(lake.checked(done)).read()["bot_category"].to_pylist() == ["ai_training"]
+        assert pq.ParquetFile(lake.verified_path(done)).read()["bot_category"].to_pylist() == ["ai_training"]
         assert lake.manifest.epoch("acme") == 1
         assert list(lake.staging.iterdir()) == []
     assert reclassify(lake).rewritten == 3
@@ -753,7 +754,7 @@ def test_damage_whose_time_of_change_was_set_back_ends_the_run_too(lake):
     land(lake, "acme", [visit()])
     (file,) = files_of(lake)
     path = lake.root / file.path
-    lake.checked(file)
+    lake.verified_path(file)
     stat = path.stat()
     with path.open("r+b") as there:
         there.seek(-8, os.SEEK_END)
@@ -811,7 +812,7 @@ def stale(tmp_path_factory):
         for module, name, calls, places in (
             ("maintenance.reclassification", "write_visits", len(FILES), (True,)),
             ("store.landing", "move_durably", len(FILES), (False, True)),
-            ("manifest", "exchange", len(set(FILES)), (False, True)),
+            ("manifest", "replace_files", len(set(FILES)), (False, True)),
         )
         for call in range(1, calls + 1)
         for is_done in places

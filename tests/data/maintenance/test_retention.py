@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from data.maintenance.compaction import Compactor
-from data.maintenance.erasure import delete
-from data.maintenance.retention import Ended, Retained, retain
+from data.maintenance.erasure import delete_files
+from data.maintenance.retention import ExpiredVisits, RetentionResult, apply_retention
 from data.store.lake import Lake
 from data.store.manifest import Batch
 from tests.visits import land, visit
@@ -26,7 +26,7 @@ def days_of(lake, organization="acme"):
     """How many visits each day has."""
     days = {}
     for file in lake.manifest.live_files(organization):
-        rows = pq.ParquetFile(lake.checked(file)).read()
+        rows = pq.ParquetFile(lake.verified_path(file)).read()
         assert len(rows) == file.visits
         days[file.day.day] = days.get(file.day.day, 0) + file.visits
     return days
@@ -49,10 +49,10 @@ def there(lake):
 def test_today_and_so_many_days_before_it_are_kept(lake, days, first):
     fill(lake, "acme", 1, 2, 3, 8, 9, 10)
     left = [day for day in (1, 2, 3, 8, 9, 10) if day >= first]
-    retained = retain(lake, days, NOW)
+    retained = apply_retention(lake, days, NOW)
     assert days_of(lake) == dict.fromkeys(left, 2)
     gone = 6 - len(left)
-    assert retained.ended == ([Ended("acme", gone, 2 * gone, gone)] if gone else [])
+    assert retained.ended == ([ExpiredVisits("acme", gone, 2 * gone, gone)] if gone else [])
     assert retained.before == NOW.date() - timedelta(days)
 
 
@@ -60,7 +60,7 @@ def test_the_day_is_that_of_utc(lake):
     fill(lake, "acme", 8, 9)
     here = NOW.astimezone(datetime.strptime("-05:00", "%z").tzinfo)
     assert here.date() < NOW.date()
-    assert retain(lake, 1, here).before == date(2026, 3, 9)
+    assert apply_retention(lake, 1, here).before == date(2026, 3, 9)
     assert days_of(lake) == {9: 2}
 
 
@@ -69,31 +69,31 @@ def test_every_organization_ends_alone_and_its_epoch_moves_once(lake):
     fill(lake, "acme", 2, 9)
     fill(lake, "other", 1)
     fill(lake, "young", 10)
-    assert retain(lake, 3, NOW).ended == [Ended("acme", 2, 6, 3), Ended("other", 1, 2, 1)]
+    assert apply_retention(lake, 3, NOW).ended == [ExpiredVisits("acme", 2, 6, 3), ExpiredVisits("other", 1, 2, 1)]
     assert [days_of(lake, name) for name in ("acme", "other", "young")] == [{9: 2}, {}, {10: 2}]
     assert [lake.manifest.epoch(name) for name in ("acme", "other", "young")] == [1, 1, 0]
-    assert retain(lake, 3, NOW).ended == []
+    assert apply_retention(lake, 3, NOW).ended == []
     assert [lake.manifest.epoch(name) for name in ("acme", "other", "young")] == [1, 1, 0]
 
 
 def test_a_dry_run_tells_the_same_and_changes_nothing(lake):
     fill(lake, "acme", 1, 2, 9)
     before = lake.manifest.live_files("acme")
-    told = retain(lake, 3, NOW, dry_run=True)
+    told = apply_retention(lake, 3, NOW, dry_run=True)
     assert (lake.manifest.live_files("acme"), lake.manifest.epoch("acme"), dead_files(lake)) == (before, 0, {})
-    assert (told.ended, told.dead) == (retain(lake, 3, NOW).ended, [])
+    assert (told.ended, told.dead) == (apply_retention(lake, 3, NOW).ended, [])
 
 
 def test_old_files_go_shortly_by_any_sweep(lake):
     fill(lake, "acme", 1, 9)
     old, young = (file.path for file in lake.manifest.live_files("acme"))
-    retained = retain(lake, 3, NOW)
+    retained = apply_retention(lake, 3, NOW)
     assert (dead_files(lake), retained.dead) == ({old: SHORTLY}, [old])
     Compactor(lake, lambda: SHORTLY - timedelta(seconds=1)).sweep()
     assert there(lake) == {old, young}
     Compactor(lake, lambda: SHORTLY).sweep()
     assert there(lake) == {young}
-    assert retain(lake, 3, NOW) == Retained(date(2026, 3, 7), [], [])
+    assert apply_retention(lake, 3, NOW) == RetentionResult(date(2026, 3, 7), [], [])
 
 
 def test_earlier_dead_files_of_old_days_go_with_them_and_no_others(lake):
@@ -101,7 +101,7 @@ def test_earlier_dead_files_of_old_days_go_with_them_and_no_others(lake):
         fill(lake, "acme", 1, 8)
     Compactor(lake, lambda: NOW).run()
     compacted = dead_files(lake)
-    retained = retain(lake, 3, NOW)
+    retained = apply_retention(lake, 3, NOW)
     assert {path for path, moment in dead_files(lake).items() if moment <= SHORTLY} == set(retained.dead)
     assert {path for path in compacted if "day=2026-03-01" in path} < set(retained.dead)
     assert len(compacted) == 4
@@ -112,11 +112,11 @@ def test_earlier_dead_files_of_old_days_go_with_them_and_no_others(lake):
 
 def test_it_does_not_wait_for_an_import_and_takes_what_that_lands_the_next_time(lake):
     fill(lake, "acme", 1)
-    with closing((other := Lake(lake.root)).manifest), other.writing():
-        assert retain(lake, 3, NOW).ended == [Ended("acme", 1, 2, 1)]
+    with closing((other := Lake(lake.root)).manifest), other.write_lock():
+        assert apply_retention(lake, 3, NOW).ended == [ExpiredVisits("acme", 1, 2, 1)]
         fill(other, "acme", 2)
     assert days_of(lake) == {2: 2}
-    assert retain(lake, 3, NOW).ended == [Ended("acme", 1, 2, 1)]
+    assert apply_retention(lake, 3, NOW).ended == [ExpiredVisits("acme", 1, 2, 1)]
 
 
 def test_a_file_that_an_import_ends_meanwhile_is_left_to_it(lake, monkeypatch):
@@ -131,8 +131,8 @@ def test_a_file_that_an_import_ends_meanwhile_is_left_to_it(lake, monkeypatch):
                 db.execute("UPDATE files SET deletable_at = '9999' WHERE path = ?", [path])
         exchange(*args)
 
-    monkeypatch.setattr(lake.manifest, "exchange", beaten)
-    assert retain(lake, 3, NOW).ended == [Ended("acme", 1, 2, 1)]
+    monkeypatch.setattr(lake.manifest, "replace_files", beaten)
+    assert apply_retention(lake, 3, NOW).ended == [ExpiredVisits("acme", 1, 2, 1)]
     assert (len(calls), days_of(lake)) == (2, {})
     assert set(dead_files(lake).values()) == {SHORTLY}
 
@@ -148,23 +148,23 @@ def test_a_failure_leaves_an_organization_whole_and_the_next_run_finishes(lake, 
         exchange(asked, place)
 
     with monkeypatch.context() as patch:
-        patch.setattr(lake.manifest, "exchange", failing)
+        patch.setattr(lake.manifest, "replace_files", failing)
         with pytest.raises(OSError, match="No space left"):
-            retain(lake, 3, NOW)
+            apply_retention(lake, 3, NOW)
     assert [days_of(lake, name) for name in ("acme", "other")] == [{9: 2}, {1: 2, 2: 2, 9: 2}]
-    retained = retain(lake, 3, NOW)
-    assert retained.ended == [Ended("other", 2, 4, 2)]
-    delete(lake, retained.dead, NOW)
+    retained = apply_retention(lake, 3, NOW)
+    assert retained.ended == [ExpiredVisits("other", 2, 4, 2)]
+    delete_files(lake, retained.dead, NOW)
     assert there(lake) == {file.path for name in ("acme", "other") for file in lake.manifest.live_files(name)}
 
 
 def test_an_organization_whose_visits_are_all_gone_is_remembered(lake):
     fill(lake, "acme", 1)
-    retained = retain(lake, 3, NOW)
-    delete(lake, retained.dead, NOW)
+    retained = apply_retention(lake, 3, NOW)
+    delete_files(lake, retained.dead, NOW)
     assert lake.manifest.organizations() == ["acme"]
     assert isinstance(lake.manifest.batches("acme", "")[0], Batch)
 
 
 def test_a_lake_without_visits_has_nothing_too_old(lake):
-    assert retain(lake, 1, NOW) == Retained(date(2026, 3, 9), [], [])
+    assert apply_retention(lake, 1, NOW) == RetentionResult(date(2026, 3, 9), [], [])

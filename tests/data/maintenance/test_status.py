@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from data.errors import LakeDamaged
-from data.ingest.visitor_ids import salts_of
+from data.ingest.visitor_ids import daily_salts
 from data.maintenance import status
-from data.maintenance.status import Holding, status_of
+from data.maintenance.status import OrganizationStatus, status_of
 from data.rules.tables import IpList
 from data.store import pending
 from data.store.ip_list_files import refresh
 from data.store.lake import Lake
-from data.store.manifest import Exchange, LandedFile, insert_files
+from data.store.manifest import LandedFile, Replacement, insert_files
 from tests.visits import land, packed, visit
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -42,13 +42,13 @@ def at(*days_ago, hour=1):
 
 
 def wait(lake, organization, visits, since):
-    pending.keep(lake.manifest, {organization: packed(visits)}, since)
+    pending.enqueue(lake.manifest, {organization: packed(visits)}, since)
 
 
 def test_a_new_lake_has_nothing(lake):
     found = status_of(lake, NOW)
-    assert (found.organizations, found.total) == ({}, Holding())
-    rest = asdict(replace(found, organizations={}, total=Holding()))
+    assert (found.organizations, found.total) == ({}, OrganizationStatus())
+    rest = asdict(replace(found, organizations={}, total=OrganizationStatus()))
     del rest["organizations"], rest["total"]
     assert rest == {
         "manifest_version": lake.manifest.rows("PRAGMA user_version")[0][0],
@@ -71,7 +71,7 @@ def test_every_organization_and_all_of_them_are_summed_up(lake):
     wait(lake, "acme", at(0), NOW - timedelta(seconds=7))
     wait(lake, "new", at(0), NOW - timedelta(seconds=2))
     found = status_of(lake, NOW)
-    acme = Holding(
+    acme = OrganizationStatus(
         files=6,
         visits=9,
         bytes=size_of(lake, "acme"),
@@ -85,8 +85,8 @@ def test_every_organization_and_all_of_them_are_summed_up(lake):
         oldest_pending_at=NOW - timedelta(seconds=7),
     )
     other_at = datetime(2026, 3, 8, 1, 0, 30, tzinfo=UTC)
-    other = Holding(1, 2, size_of(lake, "other"), other_at.date(), other_at.date(), other_at, other_at)
-    new = Holding(pending_visits=1, oldest_pending_at=NOW - timedelta(seconds=2))
+    other = OrganizationStatus(1, 2, size_of(lake, "other"), other_at.date(), other_at.date(), other_at, other_at)
+    new = OrganizationStatus(pending_visits=1, oldest_pending_at=NOW - timedelta(seconds=2))
     assert list(found.organizations.items()) == [("acme", acme), ("new", new), ("other", other)]
     assert found.total == replace(
         acme, files=7, visits=11, bytes=size_of(lake, "acme") + size_of(lake, "other"), pending_visits=4
@@ -114,7 +114,7 @@ def test_today_is_a_day_of_utc(lake):
 def test_dead_files_are_counted_apart(lake):
     land(lake, "acme", at(3, 2, 1))
     dead = lake.manifest.live_files("acme")[:2]
-    lake.manifest.exchange(Exchange(dead, NOW + timedelta(1), changes_answers=True), list)
+    lake.manifest.replace_files(Replacement(dead, NOW + timedelta(1), changes_answers=True), list)
     found = status_of(lake, NOW)
     assert (found.dead_files, found.dead_bytes) == (2, sum(file.size for file in dead))
     assert (found.total.files, found.total.visits) == (1, 1)
@@ -122,8 +122,8 @@ def test_dead_files_are_counted_apart(lake):
 
 def test_an_organization_without_visits_left_is_still_known(lake):
     land(lake, "acme", at(3))
-    lake.manifest.exchange(Exchange(lake.manifest.live_files("acme"), NOW, changes_answers=True), list)
-    assert status_of(lake, NOW).organizations == {"acme": Holding()}
+    lake.manifest.replace_files(Replacement(lake.manifest.live_files("acme"), NOW, changes_answers=True), list)
+    assert status_of(lake, NOW).organizations == {"acme": OrganizationStatus()}
 
 
 def test_the_oldest_check_is_that_of_a_live_file(lake):
@@ -131,7 +131,7 @@ def test_the_oldest_check_is_that_of_a_live_file(lake):
     one, two, three, four = sorted(lake.manifest.live_files("acme"), key=lambda file: file.day)
     for file, days in ((one, 9), (two, 8), (three, 7)):
         lake.manifest.refresh_stat(file, 1, 1, NOW - timedelta(days))
-    lake.manifest.exchange(Exchange([one], NOW, changes_answers=True), list)
+    lake.manifest.replace_files(Replacement([one], NOW, changes_answers=True), list)
     found = status_of(lake, NOW)
     assert (found.oldest_check_at, found.never_checked_files) == (NOW - timedelta(8), 0)
     with lake.manifest.transaction() as db:  # as a manifest of an older version comes to be
@@ -141,8 +141,8 @@ def test_the_oldest_check_is_that_of_a_live_file(lake):
 
 
 def test_the_oldest_salt_is_told_by_its_age_only(lake):
-    salts = salts_of(lake.salts, [date(2026, 3, 9)], NOW - timedelta(hours=30))
-    salts |= salts_of(lake.salts, [date(2026, 3, 10)], NOW)
+    salts = daily_salts(lake.salts, [date(2026, 3, 9)], NOW - timedelta(hours=30))
+    salts |= daily_salts(lake.salts, [date(2026, 3, 10)], NOW)
     found = status_of(lake, NOW)
     assert found.oldest_salt_at == NOW - timedelta(hours=30)
     assert not any(salt in repr(found) for salt in salts.values())
@@ -201,7 +201,7 @@ def test_ten_thousand_files_are_not_touched(lake, monkeypatch):
     total = status_of(lake, NOW).total
     assert (total.files, total.visits, total.bytes) == (10_000, 70_000, 10_000_000)
     assert (len(read), total.first_visit_at) == (200, NOW)
-    monkeypatch.setattr(status, "MOST_FOOTERS", 199)
+    monkeypatch.setattr(status, "MAX_FOOTERS", 199)
     total = status_of(lake, NOW).total
     assert (len(read), total.first_visit_at, total.last_visit_at) == (200, None, None)
     assert (total.first_day, total.last_day) == (days[0], days[-1])

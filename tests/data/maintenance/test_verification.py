@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from data.errors import LakeDamaged
-from data.maintenance.verification import _orphans, check
+from data.maintenance.verification import _orphans, verify_lake
 from data.store.files import sha256_of, versioned, write_parquet
 from data.store.lake import LINKS, Lake
-from data.store.manifest import READERS_GRACE, Exchange, LandedFile
-from data.store.pending import keep
+from data.store.manifest import READERS_GRACE, LandedFile, Replacement
+from data.store.pending import enqueue
 from data.visits import SCHEMA_VERSION, VISITS
-from service.api_keys import Control
+from service.api_keys import ApiKeys
 from tests.lakes import rot
 from tests.visits import land, links, packed, visit
 
@@ -38,7 +38,7 @@ def made(tmp_path_factory):
     land(lake, "other", [visit()])
     for name in ("acme", "other"):
         links(lake, name, [{"short_code": "sale", "target_url": f"https://{name}.example/sale"}])
-    control = Control(lake)
+    control = ApiKeys(lake)
     control.create_key("acme", "test")
     control.close()
     lake.manifest.close()
@@ -60,7 +60,7 @@ def files(lake, organization="acme"):
 
 def damaged(lake, **options):
     """What a check finds, path by path."""
-    found = check(lake, **options).troubles
+    found = verify_lake(lake, **options).findings
     assert len({trouble.path for trouble in found}) == len(found)
     return dict(found)
 
@@ -134,23 +134,23 @@ def test_the_order_of_columns_does_not_matter(lake):
 
 
 def test_a_sound_lake_has_no_trouble(lake):
-    found = check(lake)
+    found = verify_lake(lake)
     size = sum(path.stat().st_size for path in (lake.root / "visits").glob("organization=[!_]*/*/*"))
     assert (found.files, found.visits, found.size) == (DAYS + 1, 4 + 5 + 6 + 1, size)
-    assert (found.troubles, found.orphans, found.is_manifest_damaged) == ([], 0, False)
+    assert (found.findings, found.orphans, found.is_manifest_damaged) == ([], 0, False)
 
 
 def test_an_empty_lake_is_sound(tmp_path):
     lake = Lake(tmp_path / "new", create=True)
     with closing(lake.manifest):
-        found = check(lake)
-    assert (found.files, found.troubles, found.orphans) == (0, [], 0)
+        found = verify_lake(lake)
+    assert (found.files, found.findings, found.orphans) == (0, [], 0)
 
 
 def test_files_found_sound_are_remembered_as_looked_at(lake):
     before = datetime.now(UTC)
     with_flipped_bit(lake.root / files(lake)[1].path)
-    check(lake)
+    verify_lake(lake)
     assert [file.checked_at >= before for file in files(lake)] == [True, False, True]
     stats = [(lake.root / file.path).stat() for file in files(lake)]
     assert [file.changed_ns == stat.st_ctime_ns for file, stat in zip(files(lake), stats, strict=True)] == [
@@ -164,7 +164,7 @@ def test_files_found_sound_are_remembered_as_looked_at(lake):
 
 def test_progress_is_told_in_bytes_up_to_the_end(lake):
     told = []
-    found = check(lake, progress=lambda done, total: told.append((done, total)))
+    found = verify_lake(lake, progress=lambda done, total: told.append((done, total)))
     assert [total for _, total in told] == [found.size] * (DAYS + 1)
     assert [done for done, _ in told] == sorted({done for done, _ in told})
     assert told[-1][0] == found.size
@@ -190,8 +190,8 @@ def test_progress_is_told_in_bytes_up_to_the_end(lake):
 def test_a_damaged_file_is_named_and_the_others_are_checked(lake, damage, reason):
     file = files(lake)[1]
     damage(lake.root / file.path)
-    found = check(lake)
-    (trouble,) = found.troubles
+    found = verify_lake(lake)
+    (trouble,) = found.findings
     assert trouble.path == file.path
     assert reason in trouble.reason
     assert found.files == DAYS + 1
@@ -202,7 +202,7 @@ def test_rot_that_leaves_no_trace_is_found(lake):
     assert damaged(lake) == {}
     rotten = files(lake)[1]
     rot(lake, lake.root / rotten.path)
-    assert lake.checked(files(lake)[1])
+    assert lake.verified_path(files(lake)[1])
     assert damaged(lake) == {rotten.path: "is not what was written: its SHA-256 differs"}
 
 
@@ -224,7 +224,7 @@ def test_every_damaged_file_is_named(lake):
 def test_a_file_of_another_schema_is_named(lake, write):
     file = files(lake)[0]
     re_registered(lake, file, write)
-    assert damaged(lake) == {file.path: "has other columns than visits have"}
+    assert damaged(lake) == {file.path: "has unexpected columns"}
 
 
 def test_a_file_that_is_no_parquet_is_named_even_if_that_was_written(lake):
@@ -238,7 +238,7 @@ def test_a_file_with_another_number_of_visits_is_named(lake):
     file = files(lake)[2]
     with lake.manifest.transaction() as db:
         db.execute("UPDATE files SET visits = 1234 WHERE path = ?", [file.path])
-    assert damaged(lake) == {file.path: "holds 6 visits, the manifest says 1,234"}
+    assert damaged(lake) == {file.path: "contains 6 visits, but the manifest says 1,234"}
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_a_file_with_another_number_of_visits_is_named(lake):
     [
         (lambda path: path.write_bytes(path.read_bytes()[:-9]), "cannot be read"),
         (lambda path: path.write_bytes(b""), "cannot be read"),
-        (lambda path: pq.write_table(LINKS.remove(0).empty_table(), path), "other columns"),
+        (lambda path: pq.write_table(LINKS.remove(0).empty_table(), path), "unexpected columns"),
     ],
     ids=["cut", "emptied", "other schema"],
 )
@@ -257,7 +257,7 @@ def test_damaged_links_and_seeds_are_named(lake, damage, reason):
     found = damaged(lake)
     assert found.keys() == {str(path.relative_to(lake.root)) for path in (lake.links("acme"), *seeds)}
     assert all(reason in told for told in found.values())
-    assert ["made anew" in told for told in found.values()].count(True) == 2
+    assert ["recreated" in told for told in found.values()].count(True) == 2
 
 
 def test_links_that_are_damaged_inside_are_named(lake):
@@ -273,7 +273,7 @@ def test_one_organization_is_checked_alone(lake):
     with_flipped_bit(lake.root / files(lake, "other")[0].path)
     lake.links("other").write_bytes(b"")
     assert damaged(lake, organization="acme") == {}
-    assert check(lake, "acme").files == DAYS
+    assert verify_lake(lake, "acme").files == DAYS
     assert len(damaged(lake, organization="other")) == 2
 
 
@@ -309,11 +309,11 @@ def test_a_manifest_whose_index_is_wrong_is_named_and_files_are_checked(lake):
         db.commit()
     lake.manifest.close()
     other = Lake(lake.root)
-    found = check(other)
+    found = verify_lake(other)
     other.manifest.close()
-    assert found.troubles[0].path == "manifest.sqlite"
-    assert "live_files" in found.troubles[0].reason
-    assert (found.files, len(found.troubles), found.is_manifest_damaged) == (DAYS + 1, 2, True)
+    assert found.findings[0].path == "manifest.sqlite"
+    assert "live_files" in found.findings[0].reason
+    assert (found.files, len(found.findings), found.is_manifest_damaged) == (DAYS + 1, 2, True)
 
 
 def test_a_manifest_that_cannot_be_read_is_named_once(lake):
@@ -321,9 +321,9 @@ def test_a_manifest_that_cannot_be_read_is_named_once(lake):
     lake.manifest.close()
     zeroed(lake.root / "manifest.sqlite", "files")
     other = Lake(lake.root)
-    found = check(other)
+    found = verify_lake(other)
     other.manifest.close()
-    assert sorted(trouble.path for trouble in found.troubles) == [
+    assert sorted(trouble.path for trouble in found.findings) == [
         "links/organization=acme/links.parquet",
         "manifest.sqlite",
     ]
@@ -339,17 +339,17 @@ def test_files_that_no_manifest_knows_are_counted_and_no_trouble(lake):
     (lake.root / "visits" / "organization=gone" / "day=2026-01-01").mkdir(parents=True)
     shutil.copy(known, lake.root / "visits" / "organization=gone" / "day=2026-01-01" / "a.parquet")
     (lake.staging / "staged.parquet").write_bytes(b"")
-    found = check(lake)
-    assert (found.orphans, found.troubles) == (2, [])
-    assert [check(lake, name).orphans for name in ("acme", "other")] == [1, 0]
+    found = verify_lake(lake)
+    assert (found.orphans, found.findings) == (2, [])
+    assert [verify_lake(lake, name).orphans for name in ("acme", "other")] == [1, 0]
 
 
 def test_a_dead_file_is_neither_checked_nor_an_orphan(lake):
     file = files(lake)[0]
-    lake.manifest.exchange(Exchange([file], datetime.now(UTC) + READERS_GRACE, changes_answers=True), list)
+    lake.manifest.replace_files(Replacement([file], datetime.now(UTC) + READERS_GRACE, changes_answers=True), list)
     with_flipped_bit(lake.root / file.path)
-    found = check(lake)
-    assert (found.files, found.troubles, found.orphans) == (DAYS, [], 0)
+    found = verify_lake(lake)
+    assert (found.files, found.findings, found.orphans) == (DAYS, [], 0)
 
 
 def test_a_file_that_is_erased_while_others_are_checked_is_no_trouble(lake):
@@ -357,7 +357,7 @@ def test_a_file_that_is_erased_while_others_are_checked_is_no_trouble(lake):
 
     def erase(done, total):
         if (lake.root / last.path).exists():
-            lake.manifest.exchange(Exchange([last], datetime.now(UTC), changes_answers=True), list)
+            lake.manifest.replace_files(Replacement([last], datetime.now(UTC), changes_answers=True), list)
             (lake.root / last.path).unlink()
 
     assert damaged(lake, organization="acme", progress=erase) == {}
@@ -377,7 +377,9 @@ def test_a_file_that_is_about_to_land_is_no_orphan(lake):
         return [LandedFile("acme", first.day, name, first.visits, first.size, first.sha256, 0, 0, datetime.now(UTC))]
 
     def land_one():
-        other.manifest.exchange(Exchange([first], datetime.now(UTC) + timedelta(1), changes_answers=False), place)
+        other.manifest.replace_files(
+            Replacement([first], datetime.now(UTC) + timedelta(1), changes_answers=False), place
+        )
 
     lander = threading.Thread(target=land_one)
     lander.start()
@@ -388,17 +390,17 @@ def test_a_file_that_is_about_to_land_is_no_orphan(lake):
     lander.join()
     other.manifest.close()
     assert orphans == 0
-    assert check(lake).orphans == 0
+    assert verify_lake(lake).orphans == 0
 
 
 def test_visits_that_wait_and_cannot_be_read_are_told_of(lake):
-    keep(lake.manifest, {"acme": packed([visit()])}, datetime.now(UTC))
-    assert check(lake).troubles == []
+    enqueue(lake.manifest, {"acme": packed([visit()])}, datetime.now(UTC))
+    assert verify_lake(lake).findings == []
     with lake.manifest.transaction() as db:
         db.execute("UPDATE pending SET body = x'00'")
-    ((path, reason),) = check(lake).troubles
+    ((path, reason),) = verify_lake(lake).findings
     assert (path, reason[:66]) == (
         "manifest.sqlite",
         "1 visits of acme that wait for their file cannot be read (in the m",
     )
-    assert check(lake, "other").troubles == []
+    assert verify_lake(lake, "other").findings == []

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from data.rules.bots import PERSON
+from data.rules.bots import HUMAN_CLASSIFICATION
 from data.rules.classifier import Request
-from data.rules.devices import People
+from data.rules.devices import DeviceRules
 from data.rules.tables import Agent, Campaign, Heuristic, NotCrawler, Referrer, load
 from tests.tables import examples
 
@@ -49,14 +49,14 @@ ORDER = (
 @pytest.fixture(scope="module")
 def signs(classifier):
     def signs(user_agent=CHROME, method="GET", referrer="", query=""):
-        return list(classifier.signs(Request.logged(user_agent, method, referrer, query)))
+        return list(classifier.matches(Request.from_log(user_agent, method, referrer, query)))
 
     return signs
 
 
 @pytest.fixture(scope="module")
 def person():
-    return People().person
+    return DeviceRules().device_info
 
 
 def kind(sign):
@@ -67,11 +67,11 @@ def kind(sign):
 
 def check(classifier, person, request):
     """Whether the signs of a request fit each other and what is said of it."""
-    signs, told = list(classifier.signs(request)), classifier.classify(request)
-    first = signs[0].says
+    signs, told = list(classifier.matches(request)), classifier.classify(request)
+    first = signs[0].classification
     assert told == (first if first.device_type == "bot" else first[:7] + person(request.user_agent))
-    assert (signs[-1].says, signs[-1].evidence) == (PERSON, "")
-    assert [sign for sign in signs if sign.says.bot_category == "human"] == signs[-1:]
+    assert (signs[-1].classification, signs[-1].evidence) == (HUMAN_CLASSIFICATION, "")
+    assert [sign for sign in signs if sign.classification.bot_category == "human"] == signs[-1:]
     assert [kind(sign) for sign in signs] == sorted(map(kind, signs))
     assert len({sign.rule for sign in signs}) == len(signs)
     ours = [sign for sign in signs if not sign.rule.startswith("crawler-user-agents")]
@@ -98,12 +98,12 @@ QUERIES = st.sampled_from(["", AI_QUERY, "utm_source=copilot", "utm_source=www.p
 def test_of_any_request_the_first_sign_decides_and_the_last_is_a_person(
     classifier, person, user_agent, method, referrer, query
 ):
-    check(classifier, person, Request.logged(user_agent, method, referrer, query))
+    check(classifier, person, Request.from_log(user_agent, method, referrer, query))
 
 
 def test_of_every_known_automaton_the_first_sign_decides(classifier, person):
     for user_agent in REAL:
-        check(classifier, person, Request.logged(user_agent))
+        check(classifier, person, Request.from_log(user_agent))
 
 
 def test_the_evidence_of_every_crawler_is_a_web_address(signs):
@@ -132,14 +132,14 @@ def rules(found):
 
 def test_an_agent_that_a_tagged_link_of_an_ai_product_leads_shows_every_sign_in_order(signs):
     found = signs(GPTBOT, "HEAD", AI_REFERRER, AI_QUERY)
-    automata = [sign.rule for sign in found if sign.says.device_type == "bot"]
+    automata = [sign.rule for sign in found if sign.classification.device_type == "bot"]
     assert automata[:2] == ['agents.toml: "GPTBot"', 'crawler-user-agents: "GPTBot"']
     assert automata[2].startswith("heuristics.toml: ")
     assert automata[-1] == "the method 'HEAD', by which no browser opens a page"
-    referrals = [sign for sign in found if sign.says.bot_category == "ai_referral"]
+    referrals = [sign for sign in found if sign.classification.bot_category == "ai_referral"]
     campaign, referrer = 'campaigns.toml: "chatgpt.com"', 'referrers.toml: "chatgpt.com"'
     assert rules(referrals) == [f"{campaign} and {referrer}", campaign, referrer]
-    assert [(sign.says.confidence, sign.says.detection_method) for sign in referrals] == [
+    assert [(sign.classification.confidence, sign.classification.detection_method) for sign in referrals] == [
         ("high", "utm"),
         ("medium", "utm"),
         ("medium", "referrer"),
@@ -204,7 +204,7 @@ PLAIN = [text for text in REAL if text.isascii() and text.isprintable()]  # wher
 @given(st.lists(st.sampled_from(PLAIN), min_size=1, max_size=3).map(" ".join))
 @settings(max_examples=150, deadline=None)
 def test_exactly_the_rules_that_another_engine_finds_are_named(signs, user_agent):
-    readable = Request.logged(user_agent).user_agent
+    readable = Request.from_log(user_agent).user_agent
     assume(readable)
     named = [rule for rule in rules(signs(user_agent)) if rule.startswith(ORDER[1:4])]
     assert named == list(rules_found(readable))
@@ -222,7 +222,7 @@ def test_a_user_agent_that_is_too_long_costs_what_the_longest_costs(classifier, 
         begin = f"Mozilla/5.0 (X11; Linux x86_64; {next(number)}) AppleWebKit/537.36 "
         text = begin + (filler * length)[: length - len(begin)]
         start = time.process_time()
-        classifier.classify(Request.logged(text))
+        classifier.classify(Request.from_log(text))
         return time.process_time() - start
 
     times = [(work(longest), work(8_000), work(100_000)) for _ in range(41)]
@@ -241,9 +241,9 @@ def test_a_user_agent_that_is_too_long_costs_what_the_longest_costs(classifier, 
 )
 @settings(max_examples=300, deadline=None)
 def test_what_was_made_readable_stays_as_it_is(logged):
-    request = Request.logged(logged, "GET", "https://a.example/", "a=b")
+    request = Request.from_log(logged, "GET", "https://a.example/", "a=b")
     assume("\\" not in request.user_agent and "%" not in request.user_agent)
-    assert Request.logged(*request) == request
+    assert Request.from_log(*request) == request
 
 
 @pytest.mark.parametrize(

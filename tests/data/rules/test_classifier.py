@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.rules.bots import LONGEST_USER_AGENT, PERSON, Automata, readable_user_agent
+from data.rules.bots import HUMAN_CLASSIFICATION, MAX_USER_AGENT_LENGTH, BotRules, readable_user_agent
 from data.rules.classifier import Classifier, Request
-from data.rules.devices import People
-from data.rules.referrers import campaign_of
+from data.rules.devices import DeviceRules
+from data.rules.referrers import utm_values
 from data.rules.tables import Agent, load
 from data.visits import (
     AI_CATEGORIES,
@@ -47,7 +47,7 @@ HUMAN = ("human", None, None, None, None, None, None)
 @pytest.fixture(scope="module")
 def told(classifier):
     def classified(user_agent=CHROME, method="GET", referrer="", query=""):
-        return classifier.classify(Request.logged(user_agent, method, referrer, query))
+        return classifier.classify(Request.from_log(user_agent, method, referrer, query))
 
     return classified
 
@@ -125,7 +125,7 @@ def test_a_referrer_that_only_looks_like_an_ai_product_sends_people(told, referr
 
 @examples("referrer", "expected")
 def test_the_origin_names_the_host_and_what_it_is(classifier, referrer, expected):
-    origin = classifier.origin(Request.logged(CHROME, "GET", referrer, ""))
+    origin = classifier.origin(Request.from_log(CHROME, "GET", referrer, ""))
     assert (origin.referrer, origin.referrer_type) == expected
     assert origin.utm == (None,) * 5
 
@@ -135,15 +135,15 @@ def test_the_origin_names_the_host_and_what_it_is(classifier, referrer, expected
 
 @examples("query", "expected")
 def test_the_words_of_a_campaign_are_read_from_the_query(query, expected):
-    assert campaign_of(query) == expected
+    assert utm_values(query) == expected
 
 
 def test_the_words_of_a_campaign_are_cut_where_they_are_too_long():
-    assert campaign_of("utm_source=" + "x" * 5000)[0] == "x" * 256
+    assert utm_values("utm_source=" + "x" * 5000)[0] == "x" * 256
 
 
 def test_a_query_of_very_many_words_is_read_at_its_beginning_only():
-    assert campaign_of("a&" * 50_000 + "utm_source=late") == (None,) * 5
+    assert utm_values("a&" * 50_000 + "utm_source=late") == (None,) * 5
 
 
 # Agents, and what only looks like one
@@ -192,7 +192,7 @@ def test_the_browser_inside_another_editor_is_a_person(told):
 
 # Devices
 
-PEOPLE = People()
+PEOPLE = DeviceRules()
 
 
 @examples("user_agent", "device_type")
@@ -215,8 +215,8 @@ def test_escaped_bytes_are_the_letters_they_encode():
 
 @pytest.mark.parametrize("letter", ["x", "Ж", r"\x22", r"\\", "%20", "(", "\0", "🙂"])
 def test_a_user_agent_is_cut_where_it_is_too_long(letter):
-    assert len(readable_user_agent("a" + letter * 8000)) <= LONGEST_USER_AGENT
-    assert len(readable_user_agent("a" * 8000)) == LONGEST_USER_AGENT
+    assert len(readable_user_agent("a" + letter * 8000)) <= MAX_USER_AGENT_LENGTH
+    assert len(readable_user_agent("a" * 8000)) == MAX_USER_AGENT_LENGTH
 
 
 @given(st.text(max_size=60) | st.text('\\x2"- %0a', max_size=60))
@@ -224,7 +224,7 @@ def test_a_readable_user_agent_has_no_quotes_or_blanks_around(logged):
     readable = readable_user_agent(logged)
     assert readable == readable.strip(" \t\"'")
     assert readable != "-"
-    assert len(readable) <= LONGEST_USER_AGENT
+    assert len(readable) <= MAX_USER_AGENT_LENGTH
 
 
 # Anything at all
@@ -284,7 +284,7 @@ QUERIES = st.text(max_size=60) | st.text(max_size=30).map(lambda value: f"utm_so
 @given(user_agent=USER_AGENTS, method=METHODS, referrer=REFERRERS, query=QUERIES)
 @settings(max_examples=400, deadline=None)
 def test_any_request_gets_a_classification_whose_values_fit(classifier, user_agent, method, referrer, query):
-    request = Request.logged(user_agent, method, referrer, query)
+    request = Request.from_log(user_agent, method, referrer, query)
     check(classifier.classify(request))
     assert classifier.classify(request) == classifier.classify(request)
     origin = classifier.origin(request)
@@ -297,7 +297,7 @@ def test_any_request_gets_a_classification_whose_values_fit(classifier, user_age
 def test_lone_surrogates_are_no_error(told, classifier, text):
     check(told(text))
     check(told(CHROME, "GET", f"https://{text}/", f"utm_source={text}"))
-    classifier.origin(Request.logged(text, "GET", text, f"utm_source={text}"))
+    classifier.origin(Request.from_log(text, "GET", text, f"utm_source={text}"))
 
 
 def test_the_order_of_questions_changes_no_answer(told):
@@ -316,10 +316,12 @@ FAMILIAR = list(
 
 
 def test_a_build_that_was_never_seen_is_told_as_if_all_of_it_were_looked_at():
-    automata, people, classifier = Automata(), People(), Classifier()
+    automata, people, classifier = BotRules(), DeviceRules(), Classifier()
     made_up = {BUILD.sub(rf"\g<1>{build}", agent) for agent in FAMILIAR for build in BUILDS if BUILD.search(agent)}
     assert len(made_up) > 1000
     for agent in made_up | set(FAMILIAR):
-        sign = next(automata.signs(agent), None)
-        expected = sign.says if sign else Classification(*PERSON[:7], *people.person(agent))
-        assert classifier.agent(agent) == expected, agent
+        sign = next(automata.matches(agent), None)
+        expected = (
+            sign.classification if sign else Classification(*HUMAN_CLASSIFICATION[:7], *people.device_info(agent))
+        )
+        assert classifier.classify_user_agent(agent) == expected, agent

@@ -11,7 +11,7 @@ from mmdb_writer import MMDBWriter
 from netaddr import IPSet
 
 from data.errors import BadInput
-from data.rules.geoip import Countries, _code_in
+from data.rules.geoip import CountryDatabase, _code_in
 
 ROOT = Path(__file__).parents[3]
 MAXMIND = {
@@ -41,7 +41,7 @@ def database(tmp_path):
     """Writes a database of networks and their records."""
 
     def database(records, ip_version=6):
-        writer = MMDBWriter(ip_version, "Country", ["en"], "Countries", ipv4_compatible=ip_version == 6)
+        writer = MMDBWriter(ip_version, "Country", ["en"], "CountryDatabase", ipv4_compatible=ip_version == 6)
         for networks, record in records.items():
             writer.insert_network(IPSet(networks.split()), record)
         path = tmp_path / "countries.mmdb"
@@ -66,8 +66,8 @@ HERE = "81.2.69.0/24 2a01:4f8::/32"
     ],
 )
 def test_the_country_of_an_address_is_in_the_database_of_every_publisher(database, record):
-    countries = Countries(database({HERE: record}))
-    told = [countries.of(address) for address in ("81.2.69.0", "81.2.69.255", "2a01:4f8::1", "2A01:4F8:CAFE::1")]
+    countries = CountryDatabase(database({HERE: record}))
+    told = [countries.lookup(address) for address in ("81.2.69.0", "81.2.69.255", "2a01:4f8::1", "2A01:4F8:CAFE::1")]
     assert told == ["DE"] * 4
 
 
@@ -75,29 +75,29 @@ def test_the_country_of_an_address_is_in_the_database_of_every_publisher(databas
     "address", ["81.2.68.255", "81.2.70.0", "2a01:4f9::1", "10.0.0.1", "127.0.0.1", "::1", "255.255.255.255"]
 )
 def test_the_country_of_an_address_that_the_database_does_not_hold_is_not_known(database, address):
-    assert Countries(database({HERE: MAXMIND})).of(address) is None
+    assert CountryDatabase(database({HERE: MAXMIND})).lookup(address) is None
 
 
 @pytest.mark.parametrize(
     "address", ["", "-", "nobody", "81.2.69", "81.2.69.300", "81.2.69.1:80", "81.2.69.1, 10.0.0.1", " ", "é", "\ufffd"]
 )
 def test_what_is_no_address_has_no_country(database, address):
-    assert Countries(database({HERE: MAXMIND})).of(address) is None
+    assert CountryDatabase(database({HERE: MAXMIND})).lookup(address) is None
 
 
 def test_a_database_of_ipv4_knows_no_ipv6(database):
-    countries = Countries(database({"81.2.69.0/24": MAXMIND}, ip_version=4))
-    assert [countries.of(address) for address in ("81.2.69.7", "2a01:4f8::1", "81.2.69.8")] == ["DE", None, "DE"]
+    countries = CountryDatabase(database({"81.2.69.0/24": MAXMIND}, ip_version=4))
+    assert [countries.lookup(address) for address in ("81.2.69.7", "2a01:4f8::1", "81.2.69.8")] == ["DE", None, "DE"]
 
 
 @pytest.mark.parametrize("ip_version", [4, 6])
 def test_an_ipv4_address_written_as_ipv6_is_in_the_country_of_the_ipv4_address(database, ip_version):
-    assert Countries(database({"81.2.69.0/24": MAXMIND}, ip_version)).of("::ffff:81.2.69.7") == "DE"
+    assert CountryDatabase(database({"81.2.69.0/24": MAXMIND}, ip_version)).lookup("::ffff:81.2.69.7") == "DE"
 
 
 def test_the_smallest_network_around_an_address_decides(database):
-    countries = Countries(database({"81.2.0.0/16": {"country": "GB"}, "81.2.69.0/24": {"country": "DE"}}))
-    assert [countries.of(address) for address in ("81.2.69.7", "81.2.70.7")] == ["DE", "GB"]
+    countries = CountryDatabase(database({"81.2.0.0/16": {"country": "GB"}, "81.2.69.0/24": {"country": "DE"}}))
+    assert [countries.lookup(address) for address in ("81.2.69.7", "81.2.70.7")] == ["DE", "GB"]
 
 
 @pytest.mark.parametrize(
@@ -122,17 +122,17 @@ def test_the_smallest_network_around_an_address_decides(database):
     ],
 )
 def test_a_record_without_a_code_has_no_country(database, record):
-    assert Countries(database({HERE: record})).of("81.2.69.7") is None
+    assert CountryDatabase(database({HERE: record})).lookup("81.2.69.7") is None
 
 
 @pytest.mark.parametrize("code", ["T1", "A1", "A2", "O1"])
 def test_a_code_of_letters_and_digits_is_no_country(database, code):
-    assert Countries(database({HERE: {"country": {"iso_code": code}}})).of("81.2.69.7") is None
+    assert CountryDatabase(database({HERE: {"country": {"iso_code": code}}})).lookup("81.2.69.7") is None
 
 
 @pytest.mark.parametrize("code", ["XX"])
 def test_the_code_of_no_country_is_no_country(database, code):
-    assert Countries(database({HERE: {"country": {"iso_code": code}}})).of("81.2.69.7") is None
+    assert CountryDatabase(database({HERE: {"country": {"iso_code": code}}})).lookup("81.2.69.7") is None
 
 
 RECORDS = st.recursive(
@@ -161,15 +161,15 @@ def test_a_file_that_is_no_database_is_refused_naming_it(tmp_path, content):
     path = tmp_path / "countries.mmdb"
     path.write_bytes(content)
     with pytest.raises(BadInput) as refusal:
-        Countries(path)
-    assert str(refusal.value).startswith(f"{path} is no database of countries in MaxMind's format: ")
+        CountryDatabase(path)
+    assert str(refusal.value).startswith(f"{path} is not a valid country database in MaxMind's format: ")
 
 
 def test_a_path_where_nothing_or_a_folder_lies_is_refused_naming_it(tmp_path):
     for path in (tmp_path / "nowhere.mmdb", tmp_path):
         with pytest.raises(BadInput) as refusal:
-            Countries(path)
-        assert str(refusal.value).startswith(f"{path} is no database of countries in MaxMind's format: ")
+            CountryDatabase(path)
+        assert str(refusal.value).startswith(f"{path} is not a valid country database in MaxMind's format: ")
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.99])
@@ -178,14 +178,14 @@ def test_a_database_cut_short_is_refused(database, share):
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * share)])
     with pytest.raises(BadInput):
-        Countries(path)
+        CountryDatabase(path)
 
 
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())
 def test_a_database_whose_description_is_damaged_is_refused_or_read(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("damaged") / "countries.mmdb"
-    writer = MMDBWriter(4, "Country", ["en"], "Countries")
+    writer = MMDBWriter(4, "Country", ["en"], "CountryDatabase")
     writer.insert_network(IPSet(["81.2.69.0/24"]), {"country": "DE"})
     writer.to_db_file(str(path))
     content = bytearray(path.read_bytes())
@@ -193,7 +193,7 @@ def test_a_database_whose_description_is_damaged_is_refused_or_read(tmp_path_fac
     damaged = path.with_name("damaged.mmdb")
     damaged.write_bytes(content)
     try:
-        told = Countries(damaged).of("81.2.69.7")
+        told = CountryDatabase(damaged).lookup("81.2.69.7")
     except BadInput as refusal:
         told = str(refusal)
     assert told in {None, "DE"} or str(damaged) in told
@@ -203,15 +203,15 @@ def test_an_address_whose_record_is_damaged_has_no_country(database):
     path = database({HERE: IPINFO, "5.5.5.0/24": {"country": "FR"}})
     content = path.read_bytes()
     path.write_bytes(content.replace(b"BDE", b"B\xff\xfe"))
-    countries = Countries(path)
-    assert [countries.of(address) for address in ("81.2.69.7", "5.5.5.5")] == [None, "FR"]
+    countries = CountryDatabase(path)
+    assert [countries.lookup(address) for address in ("81.2.69.7", "5.5.5.5")] == [None, "FR"]
 
 
 ASK = """
 import sys
 from pathlib import Path
-from data.rules.geoip import Countries
-print(Countries(Path(sys.argv[1])).of("81.2.69.7"))
+from data.rules.geoip import CountryDatabase
+print(CountryDatabase(Path(sys.argv[1])).lookup("81.2.69.7"))
 """
 
 

@@ -8,7 +8,7 @@ import pytest
 import re2
 
 from data.rules import tables as reference
-from data.rules.bots import Automata
+from data.rules.bots import BotRules
 from data.rules.classifier import Request
 from data.rules.ip_verification import Verifier
 from data.rules.tables import Agent, Heuristic, IpList, NotCrawler, Proxy, load
@@ -20,7 +20,7 @@ KNOWN_BY_NAME = {"a browser without a window", "a service of Google"}
 
 @pytest.fixture(scope="module")
 def signs(classifier):
-    return lambda user_agent: list(classifier.signs(Request.logged(user_agent)))
+    return lambda user_agent: list(classifier.matches(Request.from_log(user_agent)))
 
 
 # heuristics.toml
@@ -31,11 +31,14 @@ def test_the_example_of_a_heuristic_is_decided_by_its_own_row(classifier, signs,
     found = signs(row.example)
     heuristics = [sign for sign in found if sign.rule.startswith("heuristics.toml: ")]
     assert heuristics[0].rule == f"heuristics.toml: {row.name}"
-    assert (heuristics[0].evidence, heuristics[0].says.agent_kind) == (row.evidence, row.agent_kind)
-    assert (heuristics[0].says.confidence, heuristics[0].says.detection_method) == ("low", "heuristic")
+    assert (heuristics[0].evidence, heuristics[0].classification.agent_kind) == (row.evidence, row.agent_kind)
+    assert (heuristics[0].classification.confidence, heuristics[0].classification.detection_method) == (
+        "low",
+        "heuristic",
+    )
     if row.name not in KNOWN_BY_NAME:
         assert found[0] == heuristics[0]
-        assert classifier.classify(Request.logged(row.example)) == heuristics[0].says
+        assert classifier.classify(Request.from_log(row.example)) == heuristics[0].classification
 
 
 @pytest.mark.parametrize("row", HEURISTICS, ids=[row.name for row in HEURISTICS])
@@ -70,7 +73,7 @@ def test_a_pattern_that_is_left_out_is_one_of_the_package(row):
 @pytest.mark.parametrize("row", NOT_CRAWLERS, ids=[row.pattern for row in NOT_CRAWLERS])
 def test_whom_a_pattern_that_is_left_out_meets_is_a_person(classifier, signs, row):
     assert re2.search(row.pattern, row.example), f"the example of {row.pattern!r} does not show why it is left out"
-    assert classifier.classify(Request.logged(row.example)).bot_category == "human"
+    assert classifier.classify(Request.from_log(row.example)).bot_category == "human"
     assert len(signs(row.example)) == 1
 
 
@@ -160,7 +163,7 @@ def test_a_row_without_a_required_field_is_refused(table, row_type, name):
 
 @pytest.mark.parametrize("row_type", GOOD)
 def test_a_row_with_an_unknown_field_is_refused(table, row_type):
-    with pytest.raises(ValueError, match=rf"^{FILES[row_type]}\.toml, row 1: there is no field 'patern'$"):
+    with pytest.raises(ValueError, match=rf"^{FILES[row_type]}\.toml, row 1: unknown field 'patern'$"):
         table(row_type, GOOD[row_type] | {"patern": '"word"'})
 
 
@@ -224,7 +227,10 @@ def test_the_kind_of_a_heuristic_is_one_of_the_known(table):
 
 @pytest.mark.parametrize("row_type", GOOD)
 def test_evidence_that_is_no_web_address_is_refused(table, row_type):
-    with pytest.raises(ValueError, match=rf"^{FILES[row_type]}\.toml, row 1: field 'evidence' is no web address$"):
+    with pytest.raises(
+        ValueError,
+        match=rf"^{FILES[row_type]}\.toml, row 1: field 'evidence' must be a web address",
+    ):
         table(row_type, GOOD[row_type] | {"evidence": '"see the vendor"'})
 
 
@@ -242,7 +248,7 @@ def test_rows_of_another_table_are_refused(table, row_type):
 def test_a_pattern_that_is_none_is_refused(written, field):
     written(Heuristic, GOOD[Heuristic], GOOD[Heuristic] | {"name": '"other"', field: '"("'})
     with pytest.raises(ValueError, match=rf"^heuristics\.toml, row 2: field '{field}'"):
-        list(Automata().signs("word"))
+        list(BotRules().matches("word"))
 
 
 @pytest.mark.parametrize("network", ["192.0.2.0/33", "192.0.2.1/24", "example.com"])

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from data.errors import BadInput, LakeDamaged
 from data.rules.ip_lists import (
-    MOST_BYTES,
-    MOST_NETWORKS,
+    MAX_LIST_BYTES,
+    MAX_NETWORKS,
     Snapshot,
     download,
-    from_folder,
-    networks_in,
+    folder_fetcher,
+    parse_networks,
 )
 from data.rules.tables import IpList
 from data.store.ip_list_files import refresh, snapshots
@@ -76,64 +76,64 @@ GLOBAL_NETWORKS |= networks_between("2400::", "2fff:ffff::", (19, 128))
 @given(networks=st.lists(GLOBAL_NETWORKS, min_size=1, max_size=20, unique=True))
 @settings(deadline=None, max_examples=50)
 def test_every_network_of_a_list_is_read_in_its_order(form, networks):
-    assert networks_in(written(networks, form), form) == networks
+    assert parse_networks(written(networks, form), form) == networks
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_network_that_stands_twice_counts_once(form):
-    assert networks_in(written(OLD + OLD, form), form) == OLD
+    assert parse_networks(written(OLD + OLD, form), form) == OLD
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_bits_of_a_host_are_dropped(form):
-    assert networks_in(written(["20.42.10.177/28", "2603:1030::7/48"], form), form) == OLD
+    assert parse_networks(written(["20.42.10.177/28", "2603:1030::7/48"], form), form) == OLD
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_an_address_alone_is_a_network_of_one(form):
-    assert networks_in(written(["20.42.10.177"], form), form) == [ip_network("20.42.10.177/32")]
+    assert parse_networks(written(["20.42.10.177"], form), form) == [ip_network("20.42.10.177/32")]
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_byte_order_mark_is_no_part_of_a_list(form):
-    assert networks_in(b"\xef\xbb\xbf" + written(OLD, form), form) == OLD
+    assert parse_networks(b"\xef\xbb\xbf" + written(OLD, form), form) == OLD
 
 
 def test_a_geofeed_may_hold_nothing_but_networks():
-    assert networks_in(b"20.42.10.176/28\n2603:1030::/48 , US", "geofeed") == OLD
+    assert parse_networks(b"20.42.10.176/28\n2603:1030::/48 , US", "geofeed") == OLD
 
 
 def test_an_empty_prefix_of_one_version_leaves_the_other():
     body = b'{"prefixes": [{"ipv4Prefix": "", "ipv6Prefix": "2603:1030::/48"}, {"ipv4Prefix": "20.42.10.176/28"}]}'
-    assert networks_in(body, "prefixes") == [OLD[1], OLD[0]]
+    assert parse_networks(body, "prefixes") == [OLD[1], OLD[0]]
 
 
 def test_an_entry_with_prefixes_of_both_versions_gives_both():
     body = b'{"prefixes": [{"ipv4Prefix": "20.42.10.176/28", "ipv6Prefix": "2603:1030::/48"}]}'
-    assert networks_in(body, "prefixes") == OLD
+    assert parse_networks(body, "prefixes") == OLD
 
 
 @examples("text", "found")
 def test_networks_are_found_in_any_text(text, found):
-    assert [str(network) for network in networks_in(text.encode(), "text")] == list(found)
+    assert [str(network) for network in parse_networks(text.encode(), "text")] == found
 
 
 def test_as_much_as_a_list_may_be_is_read():
     body = prefixes(*OLD)
-    assert networks_in(body + b" " * (MOST_BYTES - len(body)), "prefixes") == OLD
-    assert len(networks_in(written(addresses(MOST_NETWORKS), "geofeed"), "geofeed")) == MOST_NETWORKS
+    assert parse_networks(body + b" " * (MAX_LIST_BYTES - len(body)), "prefixes") == OLD
+    assert len(parse_networks(written(addresses(MAX_NETWORKS), "geofeed"), "geofeed")) == MAX_NETWORKS
 
 
 @pytest.mark.parametrize("network", ["20.0.0.0/8", "2600::/19"])
 def test_the_widest_networks_that_an_operator_can_have_are_believed(network):
-    assert networks_in(prefixes(network), "prefixes") == [ip_network(network)]
+    assert parse_networks(prefixes(network), "prefixes") == [ip_network(network)]
 
 
 # What is refused, and that the list before it stays
 
 ERROR_PAGE = b"<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>Not found</body></html>\n"
-NO_SUCH_FORM = r"^it is not in the form '(prefixes|json:hooks|geofeed|text)': "
-NO_NETWORKS = "^it holds 0 networks$"
+NO_SUCH_FORM = r"^the list is not in the '(prefixes|json:hooks|geofeed|text)' format: "
+NO_NETWORKS = "^the list contains 0 networks; it must contain 1 to 50,000$"
 HUGE = b" " * 5_000_000
 TOO_WIDE = ("0.0.0.0/0", "128.0.0.0/1", "20.0.0.0/7", "::/0", "2000::/3", "2600::/18")
 PRIVATE = ("10.0.0.0/8", "127.0.0.1/32", "192.168.1.0/24", "100.64.0.0/10", "169.254.0.0/16", "0.0.0.0/8")
@@ -201,21 +201,26 @@ def refused():
         for name, body in (("empty", b""), ("only-mark", b"\xef\xbb\xbf")):
             yield name, form, body, NO_SUCH_FORM if form in FORMS[:2] else NO_NETWORKS
         yield "no-networks", form, written([], form), NO_NETWORKS
-        yield "5-MB", form, HUGE, "^it is larger than 4 MiB$"
+        yield "5-MB", form, HUGE, "^the list is larger than 4 MiB$"
         yield "undecodable", form, written(OLD, form) + b"\xff\xfe\x80", NO_SUCH_FORM + ".*codec"
         yield "utf-16", form, written(OLD, form).decode().encode("utf-16"), NO_SUCH_FORM
         for network in TOO_WIDE:
-            yield network, form, written([*OLD, network], form), f"^it claims the network {network}, "
+            yield network, form, written([*OLD, network], form), f"^the list contains {network}, "
     for form in FORMS[:3]:
         for network in PRIVATE:
             claimed = ip_network(network)
-            yield network, form, written([*OLD, network], form), f"^it claims the network {claimed}, "
+            yield network, form, written([*OLD, network], form), f"^the list contains {claimed}, "
         for text in NO_NETWORK:
             yield text, form, written([*OLD, text], form), NO_SUCH_FORM
     for form, other in (("prefixes", "geofeed"), ("json:hooks", "prefixes"), ("geofeed", "prefixes")):
         yield f"a-{other}", form, written(OLD, other), NO_SUCH_FORM
     for form in ("prefixes", "text"):
-        yield "60,000", form, written(addresses(60_000), form), "^it holds 60,000 networks$"
+        yield (
+            "60,000",
+            form,
+            written(addresses(60_000), form),
+            "^the list contains 60,000 networks; ",
+        )
     for form, bodies in (("prefixes", NO_PREFIXES), ("json:hooks", NO_TEXTS)):
         for body in bodies:
             yield body[:40], form, body.encode(), NO_SUCH_FORM
@@ -231,25 +236,25 @@ def test_what_is_no_such_list_is_refused_with_a_reason_and_leaves_the_old_one(sh
     (outcome,) = refresh(shared_lake, [list_of(form=form)], lambda row: body, LATER)
     assert first.snapshot.networks == OLD
     assert outcome.snapshot is None
-    assert re.search(reason, outcome.trouble)
+    assert re.search(reason, outcome.error)
     assert stored(shared_lake) == before
     assert list(shared_lake.staging.iterdir()) == []
 
 
 def test_a_number_is_no_prefix():
     with pytest.raises(BadInput):
-        networks_in(b'{"prefixes": [{"ipv4Prefix": 336726529}]}', "prefixes")
+        parse_networks(b'{"prefixes": [{"ipv4Prefix": 336726529}]}', "prefixes")
 
 
 def test_an_object_is_no_list_of_texts():
     with pytest.raises(BadInput):
-        networks_in(b'{"hooks": {"20.42.10.0/24": "ours"}}', "json:hooks")
+        parse_networks(b'{"hooks": {"20.42.10.0/24": "ours"}}', "json:hooks")
 
 
 @pytest.mark.parametrize("form", FORMS[:3])
 def test_a_reason_is_a_sentence_and_not_the_list(form):
     with pytest.raises(BadInput) as refusal:
-        networks_in(written(["x" * 100_000], form), form)
+        parse_networks(written(["x" * 100_000], form), form)
     assert len(str(refusal.value)) < 1_000
 
 
@@ -276,7 +281,7 @@ NOISE = st.recursive(
 @settings(deadline=None)
 def test_whatever_is_published_gives_networks_of_the_open_internet_or_is_refused(form, body):
     with suppress(BadInput):
-        networks = networks_in(body, form)
+        networks = parse_networks(body, form)
         assert networks
         assert all(network.is_global for network in networks)
 
@@ -349,7 +354,7 @@ def test_what_is_left_of_lists_that_are_no_more_does_no_harm(lake):
     (lake.ip_lists / "gptbot.json~").write_text("an editor's")
     (lake.ip_lists / "README.txt").write_text("somebody's")
     (outcome,) = refresh(lake, [list_of()], lambda row: prefixes("20.42.11.0/24"), LATER)
-    assert outcome.trouble == ""
+    assert outcome.error == ""
     assert {name: snapshot.networks for name, snapshot in snapshots(lake).items()} == {
         "gptbot": [ip_network("20.42.11.0/24")],
         "long-gone": OLD,
@@ -410,16 +415,16 @@ def test_a_list_is_read_from_a_file_of_its_name_whatever_its_suffix(lake, tmp_pa
         (tmp_path / name).write_bytes(prefixes(*OLD))
     for name in ("gptbot-more.json", "gptbot2.json", "gptbot"):
         (tmp_path / name).write_bytes(ERROR_PAGE)
-    outcomes = list(refresh(lake, [list_of(name) for name in names], from_folder(tmp_path), NOW))
-    assert [outcome.trouble for outcome in outcomes] == ["", "", ""]
+    outcomes = list(refresh(lake, [list_of(name) for name in names], folder_fetcher(tmp_path), NOW))
+    assert [outcome.error for outcome in outcomes] == ["", "", ""]
     assert sorted(snapshots(lake)) == sorted(names)
 
 
 def test_a_list_that_is_not_in_the_folder_is_refused_naming_it(lake, tmp_path):
     (tmp_path / "folder.json").mkdir()
-    missing, unreadable = refresh(lake, [list_of(), list_of("folder")], from_folder(tmp_path), NOW)
-    assert missing.trouble == f"there is no gptbot.* in {tmp_path}"
-    assert unreadable.trouble == f"{tmp_path / 'folder.json'} cannot be read: Is a directory"
+    missing, unreadable = refresh(lake, [list_of(), list_of("folder")], folder_fetcher(tmp_path), NOW)
+    assert missing.error == f"{tmp_path} has no file gptbot.*"
+    assert unreadable.error == f"{tmp_path / 'folder.json'} cannot be read: Is a directory"
     assert snapshots(lake) == {}
 
 
@@ -510,8 +515,8 @@ FEED = written(["20.42.10.0/24", "20.42.11.0/24"], "geofeed")
         ("prefixes", b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200, "headers"),
         ("prefixes", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}", "IncompleteRead"),
         ("geofeed", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n" + FEED, "IncompleteRead"),
-        ("prefixes", answer(GOOD[:-9], length=len(GOOD)), "it was cut short"),
-        ("geofeed", answer(FEED[:-40], length=len(FEED)), "it was cut short"),
+        ("prefixes", answer(GOOD[:-9], length=len(GOOD)), "the response was incomplete"),
+        ("geofeed", answer(FEED[:-40], length=len(FEED)), "the response was incomplete"),
     ],
 )
 def test_a_list_that_cannot_be_fetched_is_refused_naming_its_address_and_leaves_the_old_one(
@@ -523,19 +528,19 @@ def test_a_list_that_cannot_be_fetched_is_refused_naming_its_address_and_leaves_
     before = stored(shared_lake)
     (outcome,) = refresh(shared_lake, [row], download, LATER)
     assert outcome.snapshot is None
-    assert outcome.trouble.startswith(f"{row.url} cannot be fetched: ")
-    assert (reason or "") in outcome.trouble
+    assert outcome.error.startswith(f"{row.url} cannot be fetched: ")
+    assert (reason or "") in outcome.error
     assert stored(shared_lake) == before
 
 
 @pytest.mark.parametrize(
     ("response", "reason"),
     [
-        (answer(ERROR_PAGE), "it is not in the form 'prefixes': "),
-        (answer(b""), "it is not in the form 'prefixes': "),
-        (answer(b"", "204 No Content"), "it is not in the form 'prefixes': "),
-        (answer(GOOD + b" " * 5_000_000), "it is larger than 4 MiB"),
-        (b"HTTP/1.1 200 OK\r\n\r\n" + GOOD + b" " * 5_000_000, "it is larger than 4 MiB"),
+        (answer(ERROR_PAGE), "the list is not in the 'prefixes' format: "),
+        (answer(b""), "the list is not in the 'prefixes' format: "),
+        (answer(b"", "204 No Content"), "the list is not in the 'prefixes' format: "),
+        (answer(GOOD + b" " * 5_000_000), "the list is larger than 4 MiB"),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + GOOD + b" " * 5_000_000, "the list is larger than 4 MiB"),
     ],
     ids=["page", "empty", "no-content", "5-MB", "5-MB-of-unknown-length"],
 )
@@ -546,7 +551,7 @@ def test_a_list_that_was_fetched_and_cannot_be_believed_leaves_the_old_one(site,
     before = stored(shared_lake)
     (outcome,) = refresh(shared_lake, [row], download, LATER)
     assert outcome.snapshot is None
-    assert outcome.trouble.startswith(reason)
+    assert outcome.error.startswith(reason)
     assert stored(shared_lake) == before
 
 
@@ -557,8 +562,8 @@ def test_an_address_where_nobody_listens_is_named(lake, monkeypatch):
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}/"
         (outcome,) = refresh(lake, [list_of(url=url)], download, NOW)
     assert outcome.snapshot is None
-    assert outcome.trouble.startswith(f"{url} cannot be fetched: ")
-    assert "refused" in outcome.trouble
+    assert outcome.error.startswith(f"{url} cannot be fetched: ")
+    assert "refused" in outcome.error
     assert snapshots(lake) == {}
 
 
@@ -566,4 +571,4 @@ def test_an_address_where_nobody_listens_is_named(lake, monkeypatch):
 def test_an_address_that_is_none_is_refused(lake, url):
     (outcome,) = refresh(lake, [list_of(url=url)], download, NOW)
     assert outcome.snapshot is None
-    assert outcome.trouble.startswith(f"{url} cannot be fetched: ")
+    assert outcome.error.startswith(f"{url} cannot be fetched: ")

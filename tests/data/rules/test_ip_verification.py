@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.rules.bots import PERSON, automated
+from data.rules.bots import HUMAN_CLASSIFICATION, bot_classification
 from data.rules.ip_lists import Snapshot
-from data.rules.ip_verification import Networks, Verdict, Verifier
+from data.rules.ip_verification import IpVerdict, Networks, Verifier
 from data.rules.tables import Agent, IpList, Proxy, load
 
 DAY = date(2026, 3, 15)
 FETCHED = datetime(2026, 3, 15, 23, 59, 59, tzinfo=UTC)
 HOME = [ip_network("20.42.10.0/24"), ip_network("2603:1030::/48")]
 ANNEX = [ip_network("20.42.20.0/24")]
-NO_LIST = Verdict(None, "its operator publishes no list of addresses")
-NOT_HERE = Verdict(None, "no list of addresses is here; run `traffic agents refresh`")
+NO_LIST = IpVerdict(None, "its operator does not publish its IP addresses")
+NOT_HERE = IpVerdict(None, "its IP lists have not been downloaded; run `traffic agents refresh`")
 
 
 def row(agent, *ways, server_side=False):
@@ -97,28 +97,31 @@ def test_an_address_of_its_list_is_inside(verifier, agent, address):
 def test_an_address_of_any_of_its_lists_is_inside(verifier):
     asked = verifier(home=HOME, annex=ANNEX)
     assert asked.verdict("Spread", "20.42.20.7", DAY) == (True, "inside annex of 2026-03-15")
-    assert asked.verdict("Served", "20.42.20.7", DAY) == (False, "outside home, and it comes from nowhere else")
+    assert asked.verdict("Served", "20.42.20.7", DAY) == (False, "outside home, and it comes from no other addresses")
 
 
 @pytest.mark.parametrize("address", ["20.42.9.255", "20.42.11.0", "5.5.5.5", "2603:1030:1::", "2a01:4f8::1"])
 def test_an_address_outside_the_list_of_an_agent_that_comes_from_there_only_is_outside(verifier, address):
     asked = verifier(home=HOME, annex=ANNEX)
-    assert asked.verdict("Served", address, DAY) == (False, "outside home, and it comes from nowhere else")
-    assert asked.verdict("Spread", address, DAY) == (False, "outside home and annex, and it comes from nowhere else")
+    assert asked.verdict("Served", address, DAY) == (False, "outside home, and it comes from no other addresses")
+    assert asked.verdict("Spread", address, DAY) == (
+        False,
+        "outside home and annex, and it comes from no other addresses",
+    )
 
 
 @pytest.mark.parametrize("agent", ["Roaming", "Roaming twice"])
 def test_an_agent_that_may_come_from_elsewhere_is_never_outside(verifier, agent):
     told = verifier(home=HOME, annex=ANNEX).verdict(agent, "5.5.5.5", DAY)
     lists = "home" if agent == "Roaming" else "home and annex"
-    assert told == (None, f"outside {lists}, but it may come from elsewhere too")
+    assert told == (None, f"outside {lists}, but it may also come from other addresses")
 
 
 @pytest.mark.parametrize("days", [-10_000, -31, 31, 10_000])
 def test_a_list_of_other_days_contradicts_nobody(verifier, days):
     asked = verifier(home=HOME)
     told = asked.verdict("Served", "5.5.5.5", DAY + timedelta(days))
-    assert told == (None, "outside home, but not every list of it is here and of these days")
+    assert told == (None, "outside home, but its IP lists are incomplete or too old to tell")
 
 
 @pytest.mark.parametrize("days", [-30, -29, -1, 0, 1, 29, 30])
@@ -156,7 +159,7 @@ def test_without_one_of_its_lists_an_agent_may_be_inside_but_not_outside(verifie
     assert asked.verdict("Spread", "20.42.10.7", DAY) == (True, "inside home of 2026-03-15")
     assert asked.verdict("Spread", "20.42.20.7", DAY) == (
         None,
-        "outside home, but not every list of it is here and of these days",
+        "outside home, but its IP lists are incomplete or too old to tell",
     )
 
 
@@ -175,12 +178,12 @@ PRIVATE += ["255.255.255.255", "::1", "::", "fe80::1", "fe80::1%eth0", "fd00::1"
 def test_an_address_that_is_not_of_the_open_internet_tells_nothing(verifier, address):
     asked = verifier(home=[*HOME, ip_network("10.0.0.0/8"), ip_network("fe80::/64")])
     for agent in ("Served", "Spread", "Roaming"):
-        assert asked.verdict(agent, address, DAY) == (None, f"{address} is no address of the open internet")
+        assert asked.verdict(agent, address, DAY) == (None, f"{address} is not a public IP address")
 
 
 @pytest.mark.parametrize("address", ["", "-"])
 def test_no_address_tells_nothing(verifier, address):
-    assert verifier(home=HOME).verdict("Served", address, DAY) == (None, "there is no address")
+    assert verifier(home=HOME).verdict("Served", address, DAY) == (None, "no IP address was given")
 
 
 NO_ADDRESSES = ["crawl.bot.example", "unknown", "20.42.10", "20.42.10.256", "020.042.010.007", "20.42.10.7:443", "::g"]
@@ -190,7 +193,7 @@ NO_ADDRESSES += ["é", "\ud800", "٣.1.1.1"]
 
 @pytest.mark.parametrize("address", NO_ADDRESSES)
 def test_what_is_no_address_tells_nothing(verifier, address):
-    assert verifier(home=HOME).verdict("Served", address, DAY) == (None, f"{address!r} is no address")
+    assert verifier(home=HOME).verdict("Served", address, DAY) == (None, f"{address!r} is not a valid IP address")
 
 
 def test_an_ipv4_address_written_as_ipv6_is_the_ipv4_address(verifier):
@@ -198,39 +201,39 @@ def test_an_ipv4_address_written_as_ipv6_is_the_ipv4_address(verifier):
     assert asked.verdict("Served", "::ffff:20.42.10.7", DAY).inside is True
     assert asked.verdict("Served", "::FFFF:142A:A07", DAY).inside is True
     assert asked.verdict("Served", "::ffff:5.5.5.5", DAY).inside is False
-    assert asked.verdict("Served", "::ffff:10.0.0.1", DAY) == (None, "10.0.0.1 is no address of the open internet")
-    assert asked.verdict("Served", "::ffff:104.16.0.1", DAY) == (None, "104.16.0.1 is a proxy's")
+    assert asked.verdict("Served", "::ffff:10.0.0.1", DAY) == (None, "10.0.0.1 is not a public IP address")
+    assert asked.verdict("Served", "::ffff:104.16.0.1", DAY) == (None, "104.16.0.1 belongs to a proxy")
 
 
 def test_the_first_and_last_address_of_every_known_proxy_tells_nothing(verifier):
     networks = [ip_network(proxy.network) for proxy in load(Proxy, "proxies")]
     asked = verifier(home=networks)
     for address in (address for network in networks for address in (network[0], network[-1])):
-        assert asked.verdict("Served", str(address), DAY) == (None, f"{address} is a proxy's")
+        assert asked.verdict("Served", str(address), DAY) == (None, f"{address} belongs to a proxy")
 
 
 def test_an_address_of_a_proxy_of_the_operators_own_tells_nothing(verifier):
     asked = verifier([ip_network("5.5.5.0/24"), ip_network("20.42.10.128/25"), ip_network("2a01:4f8::/32")], home=HOME)
     for address in ("5.5.5.5", "20.42.10.200", "2a01:4f8::1", "::ffff:5.5.5.5"):
         assert asked.verdict("Served", address, DAY).inside is None
-        assert asked.verdict("Served", address, DAY).why.endswith(" is a proxy's")
+        assert asked.verdict("Served", address, DAY).reason.endswith(" belongs to a proxy")
     assert asked.verdict("Served", "20.42.10.127", DAY).inside is True
     assert asked.verdict("Served", "5.5.6.5", DAY).inside is False
-    assert asked.verdict("Served", "104.16.0.1", DAY).why == "104.16.0.1 is a proxy's"
+    assert asked.verdict("Served", "104.16.0.1", DAY).reason == "104.16.0.1 belongs to a proxy"
 
 
 # What follows for a classification
 
-CRAWLER = automated("training", "Served", "high", method="user_agent", operator="OpenAI", ai_source="ChatGPT")
+CRAWLER = bot_classification("training", "Served", "high", method="user_agent", operator="OpenAI", ai_source="ChatGPT")
 
 
 def test_inside_the_classification_is_verified_by_its_address(verifier):
-    told = verifier(home=HOME).confirmed(CRAWLER, "20.42.10.7", DAY)
+    told = verifier(home=HOME).verify(CRAWLER, "20.42.10.7", DAY)
     assert told == CRAWLER._replace(confidence="verified", detection_method="ip_range")
 
 
 def test_outside_only_the_claim_is_kept(verifier):
-    told = verifier(home=HOME).confirmed(CRAWLER, "5.5.5.5", DAY)
+    told = verifier(home=HOME).verify(CRAWLER, "5.5.5.5", DAY)
     assert told._asdict() == {
         "bot_category": "other_bot",
         "agent_kind": "other",
@@ -247,32 +250,37 @@ def test_outside_only_the_claim_is_kept(verifier):
 
 @pytest.mark.parametrize("address", ["-", "10.0.0.1", "104.16.0.1"])
 def test_where_nothing_can_be_told_the_classification_stays(verifier, address):
-    assert verifier(home=HOME).confirmed(CRAWLER, address, DAY) == CRAWLER
+    assert verifier(home=HOME).verify(CRAWLER, address, DAY) == CRAWLER
 
 
 def test_people_and_agents_without_lists_stay_who_they_are(verifier):
     asked = verifier(home=HOME)
-    for says in (PERSON, CRAWLER._replace(agent="Unknown"), CRAWLER._replace(agent="Named"), automated("library")):
+    for says in (
+        HUMAN_CLASSIFICATION,
+        CRAWLER._replace(agent="Unknown"),
+        CRAWLER._replace(agent="Named"),
+        bot_classification("library"),
+    ):
         for address in ("20.42.10.7", "5.5.5.5"):
-            assert asked.confirmed(says, address, DAY) == says
+            assert asked.verify(says, address, DAY) == says
 
 
 def test_addresses_matter_exactly_for_agents_of_which_a_list_is_here(verifier):
     def telling(**networks):
         asked = verifier(**networks)
-        return [row.agent for row in AGENTS if asked.can_tell(CRAWLER._replace(agent=row.agent))]
+        return [row.agent for row in AGENTS if asked.can_verify(CRAWLER._replace(agent=row.agent))]
 
     assert telling() == telling(other=HOME) == []
     assert telling(annex=ANNEX) == ["Spread", "Roaming twice"]
     assert telling(home=HOME) == ["Served", "Spread", "Roaming", "Roaming twice"]
-    assert not verifier(home=HOME).can_tell(PERSON)
+    assert not verifier(home=HOME).can_verify(HUMAN_CLASSIFICATION)
 
 
 def test_every_way_to_verify_an_agent_is_told(verifier):
     asked = verifier()
-    assert asked.ways("Served") == ("ip:home", "dns:bot.example")
-    assert asked.ways("Named") == ("dns:bot.example", "signature:agent.example")
-    assert [asked.ways(agent) for agent in ("Unknown", "Nobody's", None)] == [(), (), ()]
+    assert asked.verification_methods("Served") == ("ip:home", "dns:bot.example")
+    assert asked.verification_methods("Named") == ("dns:bot.example", "signature:agent.example")
+    assert [asked.verification_methods(agent) for agent in ("Unknown", "Nobody's", None)] == [(), (), ()]
 
 
 # The tables that are shipped

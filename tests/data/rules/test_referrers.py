@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.rules.referrers import LONGEST_HOST, Places, host_and_path
+from data.rules.referrers import MAX_HOST_LENGTH, ReferrerTable, host_and_path
 from data.rules.tables import Referrer, load
 from tests.tables import examples
 
@@ -21,7 +21,7 @@ def row(host, referrer_type="other"):
 
 @pytest.fixture(scope="module")
 def places():
-    return Places(load(Referrer, "referrers"))
+    return ReferrerTable(load(Referrer, "referrers"))
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_what_is_no_web_address_names_no_host(referrer):
 
 def test_a_host_may_be_as_long_as_names_can_be():
     name = ("a" * 49 + ".") * 5 + "com"
-    assert len(name) == LONGEST_HOST
+    assert len(name) == MAX_HOST_LENGTH
     assert host_and_path(f"https://{name}/") == (name, "/")
     assert host_and_path(f"https://b{name}/") is None
 
@@ -87,7 +87,7 @@ def test_any_text_is_read_without_an_error(referrer):
     if found:
         host, path = found
         assert host == host.lower()
-        assert 0 < len(host.removeprefix("android-app://")) <= LONGEST_HOST
+        assert 0 < len(host.removeprefix("android-app://")) <= MAX_HOST_LENGTH
         assert not host.endswith(".")
         assert not path or path[0] in "/\\"
 
@@ -101,7 +101,7 @@ def test_any_host_is_looked_up_without_an_error(places, host, path):
 
 
 def test_a_host_stands_for_its_subdomains_and_the_longest_wins():
-    places = Places([row("a.example"), row("b.a.example", "email"), row("example", "search")])
+    places = ReferrerTable([row("a.example"), row("b.a.example", "email"), row("example", "search")])
     assert [
         places.find(host, "").referrer_type for host in ("a.example", "x.a.example", "b.a.example", "y.b.a.example")
     ] == ["other", "other", "email", "email"]
@@ -111,7 +111,7 @@ def test_a_host_stands_for_its_subdomains_and_the_longest_wins():
 
 
 def test_a_path_narrows_a_host():
-    places = Places([row("a.example", "social"), row("a.example/i/grok", "ai"), row("b.example/x", "ai")])
+    places = ReferrerTable([row("a.example", "social"), row("a.example/i/grok", "ai"), row("b.example/x", "ai")])
     told = {path: places.find("a.example", path).referrer_type for path in ("", "/", "/i", "/i/grok", "/i/grok/x")}
     assert told == {"": "social", "/": "social", "/i": "social", "/i/grok": "ai", "/i/grok/x": "ai"}
     assert places.find("a.example", "/i/grokking").referrer_type == "social"
@@ -120,7 +120,7 @@ def test_a_path_narrows_a_host():
 
 
 def test_an_app_is_not_the_host_of_the_same_name():
-    places = Places([row("android-app://com.openai", "ai"), row("com.mail", "email")])
+    places = ReferrerTable([row("android-app://com.openai", "ai"), row("com.mail", "email")])
     assert places.find("android-app://com.openai", "").referrer_type == "ai"
     assert places.find("com.openai", "") is None
     assert places.find("android-app://com.mail", "") is None
@@ -128,7 +128,7 @@ def test_an_app_is_not_the_host_of_the_same_name():
 
 @examples("host", "known")
 def test_a_name_under_any_country_is_no_name_under_anything(host, known):
-    assert (Places([row("google.*")]).find(host, "") is not None) == known
+    assert (ReferrerTable([row("google.*")]).find(host, "") is not None) == known
 
 
 @examples("referrer", "ai_source")

@@ -48,8 +48,8 @@ def table(monkeypatch):
 @pytest.mark.parametrize("number", range(len(AGENTS)), ids=[row.token for row in AGENTS])
 def test_the_example_of_an_agent_is_matched_first_by_its_own_row(classifier, number):
     row = AGENTS[number]
-    assert min(classifier._automata._agent_set.Match(row.example.lower()), default=None) == number
-    told = classifier.classify(Request.logged(row.example, "GET", "", ""))
+    assert min(classifier._bot_rules._agent_set.Match(row.example.lower()), default=None) == number
+    told = classifier.classify(Request.from_log(row.example, "GET", "", ""))
     assert (told.agent, told.operator, told.agent_kind) == (row.agent, row.operator, row.agent_kind)
     assert (told.ai_source, told.confidence, told.detection_method) == (row.ai_source, row.confidence, "user_agent")
 
@@ -128,13 +128,13 @@ def test_optional_fields_may_be_left_out(table):
 
 
 def test_a_row_with_an_unknown_field_is_refused(table):
-    with pytest.raises(ValueError, match=r"agents\.toml, row 1: there is no field 'tokn'"):
+    with pytest.raises(ValueError, match=r"agents\.toml, row 1: unknown field 'tokn'"):
         table(GOOD | {"tokn": '"x"'})
 
 
 @examples("name", "value")
 def test_a_field_of_another_type_is_refused(table, name, value):
-    with pytest.raises(ValueError, match=f"agents.toml, row 3: field '{name}' cannot be"):
+    with pytest.raises(ValueError, match=f"agents.toml, row 3: field '{name}' has an invalid value"):
         table(GOOD, GOOD, GOOD | {name: value})
 
 
@@ -146,7 +146,7 @@ def test_a_word_that_is_not_one_of_the_known_is_refused_naming_them(table, name,
 
 @pytest.mark.parametrize("evidence", ["openai.com/gptbot", "ftp://openai.com", "see the vendor", "//openai.com"])
 def test_evidence_that_is_no_web_address_is_refused(table, evidence):
-    with pytest.raises(ValueError, match=r"agents\.toml, row 1: field 'evidence' is no"):
+    with pytest.raises(ValueError, match=r"agents\.toml, row 1: field 'evidence' must be a web address"):
         table(GOOD | {"evidence": f'"{evidence}"'})
 
 

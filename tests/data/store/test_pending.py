@@ -20,10 +20,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from data.errors import LakeDamaged, Outdated
-from data.ingest.live import Intake
-from data.logs.reported import Sent
-from data.maintenance.compaction import ABANDONED, Compactor
+from data.errors import Conflict, LakeDamaged
+from data.ingest.live import LiveIngest
+from data.logs.reported import Submission
+from data.maintenance.compaction import ABANDONED_AFTER, Compactor
 from data.store import pending
 from data.store.lake import Lake
 from data.store.manifest import Manifest
@@ -57,7 +57,7 @@ def some(*paths, day=4, **columns):
 
 
 def keep(lake, *paths, organization="acme", at=NOW, **columns):
-    pending.keep(lake.manifest, {organization: some(*paths, **columns)}, at)
+    pending.enqueue(lake.manifest, {organization: some(*paths, **columns)}, at)
 
 
 def waiting(lake):
@@ -70,7 +70,7 @@ def waiting(lake):
 
 
 def test_nothing_waits_in_a_fresh_lake(lake):
-    assert pending.waiting(lake.manifest) == (0, None)
+    assert pending.backlog(lake.manifest) == (0, None)
     assert pending.flush_all(lake) == 0
     assert lake.manifest.organizations() == []
 
@@ -79,7 +79,7 @@ def test_what_waits_is_counted_from_the_oldest_on(lake):
     for minutes in (2, 0, 1):
         keep(lake, "/a", "/b", at=NOW + timedelta(minutes=minutes))
     keep(lake, "/c", organization="other", at=NOW + timedelta(minutes=9))
-    assert pending.waiting(lake.manifest) == (7, NOW)
+    assert pending.backlog(lake.manifest) == (7, NOW)
     assert rows_of(lake) == []
 
 
@@ -98,7 +98,7 @@ def test_what_waited_lands_once_and_waits_no_longer(lake):
     keep(lake, "/c", day=5)
     assert pending.flush_all(lake) == 4
     assert pending.flush_all(lake) == 0
-    assert pending.waiting(lake.manifest) == (0, None)
+    assert pending.backlog(lake.manifest) == (0, None)
     assert paths(lake) == {"/a": 2, "/b": 1, "/c": 1}
     assert [(file.day, file.visits, file.unfinished_of) for file in lake.manifest.live_files("acme")] == [
         (date(2026, 3, 4), 3, None),
@@ -118,7 +118,7 @@ def test_every_column_lands_as_it_was_kept(lake):
         }
     )
     rows = [whole, visit(path=""), visit(user_agent=None, method=None, status=None, is_malicious=None)]
-    pending.keep(lake.manifest, {"acme": packed(rows)}, NOW)
+    pending.enqueue(lake.manifest, {"acme": packed(rows)}, NOW)
     pending.flush_all(lake)
     expected = [{name: row[name] for name in VISITS.names} for row in rows]
     assert sorted(rows_of(lake), key=str) == sorted(expected, key=str)
@@ -129,7 +129,7 @@ def test_every_column_lands_as_it_was_kept(lake):
 def test_visits_of_many_senders_lie_in_one_file_sorted_by_short_code_and_time(lake):
     for code, second in (("b", 3), (None, 0), ("a", 9), ("b", 1), ("a", 2)):
         row = visit(short_code=code, visited_at=datetime(2026, 3, 4, 0, 0, second))
-        pending.keep(lake.manifest, {"acme": packed([row])}, NOW)
+        pending.enqueue(lake.manifest, {"acme": packed([row])}, NOW)
     pending.flush_all(lake)
     assert len(lake.manifest.live_files("acme")) == 1
     told = [(row["short_code"], row["visited_at"].second) for row in rows_of(lake)]
@@ -137,7 +137,7 @@ def test_visits_of_many_senders_lie_in_one_file_sorted_by_short_code_and_time(la
 
 
 def test_organizations_land_together_and_apart(lake):
-    pending.keep(lake.manifest, {"acme": some("/a"), "other": some("/b", "/c")}, NOW)
+    pending.enqueue(lake.manifest, {"acme": some("/a"), "other": some("/b", "/c")}, NOW)
     keep(lake, "/d", organization="third")
     keep(lake, "/e")
     assert pending.flush_all(lake) == 5
@@ -156,7 +156,7 @@ def test_no_epoch_moves_when_visits_land(lake):
 
 @pytest.mark.parametrize(("most", "files"), [(1, 7), (2, 4), (3, 3), (6, 2), (7, 1), (100, 1)])
 def test_many_visits_are_moved_a_part_at_a_time_oldest_first(lake, monkeypatch, most, files):
-    monkeypatch.setattr(pending, "MOST_AT_ONCE", most)
+    monkeypatch.setattr(pending, "MAX_VISITS_PER_TRANSACTION", most)
     for number in range(7):
         keep(lake, f"/{number}")
     assert pending.flush_all(lake) == 7
@@ -165,7 +165,7 @@ def test_many_visits_are_moved_a_part_at_a_time_oldest_first(lake, monkeypatch, 
 
 
 def test_what_one_commit_kept_is_moved_as_a_whole_however_much_it_is(lake, monkeypatch):
-    monkeypatch.setattr(pending, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(pending, "MAX_VISITS_PER_TRANSACTION", 2)
     keep(lake, *(f"/{number}" for number in range(5)))
     keep(lake, "/more")
     fail_at(monkeypatch, "data.store.landing", "sha256_of", 2)
@@ -178,7 +178,7 @@ def test_what_fails_halfway_stays_done_and_the_rest_waits(lake, monkeypatch):
     for number in range(4):
         keep(lake, f"/{number}")
     with monkeypatch.context() as patch:
-        patch.setattr(pending, "MOST_AT_ONCE", 2)
+        patch.setattr(pending, "MAX_VISITS_PER_TRANSACTION", 2)
         fail_at(patch, "data.store.landing", "sha256_of", 2)
         with pytest.raises(OSError, match="No space left"):
             pending.flush_all(lake)
@@ -205,7 +205,7 @@ def test_what_is_kept_and_flushed_in_any_order_is_the_same_multiset(lake, steps,
     names, kept = count(), {"acme": Counter(paths(lake)), "other": Counter(paths(lake, "other"))}
     unique = len(kept["acme"]) + len(kept["other"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pending, "MOST_AT_ONCE", most)
+        patch.setattr(pending, "MAX_VISITS_PER_TRANSACTION", most)
         for step in [*steps, None]:
             if step is None:
                 pending.flush_all(lake)
@@ -320,7 +320,7 @@ def test_what_cannot_be_kept_is_not_kept_and_the_next_visits_are(lake, monkeypat
 
 def test_of_several_organizations_all_are_kept_or_none(lake):
     with pytest.raises(sqlite3.Error):
-        pending.keep(lake.manifest, {"acme": some("/a"), None: some("/b")}, NOW)
+        pending.enqueue(lake.manifest, {"acme": some("/a"), None: some("/b")}, NOW)
     assert waiting(lake) == []
 
 
@@ -334,15 +334,15 @@ def test_what_cannot_be_read_waits_on_and_holds_nothing_else_up(lake):
         with pytest.raises(LakeDamaged, match=r"^1 visits of acme that wait .* \(in the manifest's table pending: 2\)"):
             pending.flush_all(lake)
         assert (paths(lake), paths(lake, "other")) == ({"/a": 1, "/b": 1, "/c": 1}, {"/d": 1})
-    assert pending.waiting(lake.manifest).visits == 1
+    assert pending.backlog(lake.manifest).visits == 1
     with pytest.raises(LakeDamaged):
-        pending.check_waiting(lake.manifest, "acme")
-    pending.check_waiting(lake.manifest, "other")
+        pending.check_pending(lake.manifest, "acme")
+    pending.check_pending(lake.manifest, "other")
     keep(lake, "/e", organization="other")
     with lake.manifest.transaction() as db:
         db.execute("UPDATE pending SET body = x'00'")
     with pytest.raises(LakeDamaged, match=r"^2 visits of acme, other that wait"):
-        pending.check_waiting(lake.manifest)
+        pending.check_pending(lake.manifest)
 
 
 # Several at once
@@ -366,7 +366,7 @@ def at_once(*works):
 
 
 def test_flushers_at_the_same_time_move_every_visit_once(lake, reopened, monkeypatch):
-    monkeypatch.setattr(pending, "MOST_AT_ONCE", 10)
+    monkeypatch.setattr(pending, "MAX_VISITS_PER_TRANSACTION", 10)
     lakes = [lake, lake, reopened(), reopened()]
     for number in range(40):
         keep(lake, f"/{number}", organization=("acme", "other")[number % 2])
@@ -383,9 +383,9 @@ def test_who_comes_second_leaves_nothing_behind(lake, reopened, monkeypatch):
     def late(*args):
         monkeypatch.setattr(pending, "_move", move)
         assert pending.flush_all(reopened()) == 1
-        with pytest.raises(Outdated):
+        with pytest.raises(Conflict):
             move(*args)
-        raise Outdated("")
+        raise Conflict("")
 
     monkeypatch.setattr(pending, "_move", late)
     assert pending.flush_all(lake) == 0
@@ -461,7 +461,7 @@ import sys
 from pathlib import Path
 from data.store import pending
 from data.store.lake import Lake
-pending.MOST_AT_ONCE = 3
+pending.MAX_VISITS_PER_TRANSACTION = 3
 lake = Lake(Path(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()
@@ -504,7 +504,7 @@ lake = Lake(Path(sys.argv[1]))
 for number in count():
     moment = datetime(2026, 3, 1 + number % 3, 12)
     path = f"/{sys.argv[2]}-{number}"
-    pending.keep(lake.manifest, {"acme": packed([visit(path=path, visited_at=moment)] * 2)}, datetime.now(UTC))
+    pending.enqueue(lake.manifest, {"acme": packed([visit(path=path, visited_at=moment)] * 2)}, datetime.now(UTC))
     print(path, flush=True)
     if number % 4 == 3:
         pending.flush_all(lake)
@@ -520,13 +520,13 @@ def test_who_is_killed_at_any_moment_loses_nothing_acknowledged_and_doubles_noth
         wait.wait(chance.uniform(0, 0.3))
         keeper.kill()
         acknowledged += keeper.communicate()[0].splitlines()
-        left = pending.waiting(lake.manifest).visits
+        left = pending.backlog(lake.manifest).visits
         assert pending.flush_all(lake) == left
     told = paths(lake)
     assert {told[path] for path in acknowledged} == {2}
     assert set(told.values()) == {2}
     assert len(told) <= len(acknowledged) + KILLS  # of the one under way nobody knows
-    Compactor(lake, lambda: datetime.now(UTC) + 2 * ABANDONED).sweep()
+    Compactor(lake, lambda: datetime.now(UTC) + 2 * ABANDONED_AFTER).sweep()
     assert strays(lake) == ([], set())
     assert paths(lake) == told
 
@@ -554,7 +554,7 @@ def leaks(folder):
 
 
 def test_no_address_and_no_more_than_is_kept_of_a_request_reaches_the_disk(lake, monkeypatch):
-    intake = Intake(lake, now=lambda: NOW)
+    intake = LiveIngest(lake, now=lambda: NOW)
     whole = {
         "url": "https://canary-user:canary-password@go.example/canary-path?q=canary-query&utm_source=x#canary-part",
         "referrer": "https://canary-user@t.co/canary-referrer-path?canary-referrer-query#canary-part",
@@ -562,7 +562,7 @@ def test_no_address_and_no_more_than_is_kept_of_a_request_reaches_the_disk(lake,
     }
     rows = [whole | {"ip": ip} for ip in ADDRESSES] + [whole | {"ip": f"{ip} canary"} for ip in ADDRESSES]
     rows += [whole | {"ip": ip, "status": ip} for ip in ADDRESSES] + [whole | {"time": ip} for ip in ADDRESSES]
-    (landed,) = intake.land([Sent("acme", [json.dumps(row).encode() for row in rows])])
+    (landed,) = intake.land([Submission("acme", [json.dumps(row).encode() for row in rows])])
     assert (landed.accepted, len(landed.refused)) == (4, 12)
     assert (lake.root / "manifest.sqlite-wal").stat().st_size > 0
     told = [leaks(lake.root)]
@@ -590,5 +590,5 @@ def test_an_older_manifest_has_a_place_for_what_waits(tmp_path):
                 db.executescript(script)
             db.execute(f"PRAGMA user_version = {version}")
         with closing(Manifest(path)) as manifest:
-            pending.keep(manifest, {"acme": some("/a")}, NOW)
-            assert pending.waiting(manifest) == (1, NOW)
+            pending.enqueue(manifest, {"acme": some("/a")}, NOW)
+            assert pending.backlog(manifest) == (1, NOW)

@@ -137,8 +137,8 @@ def test_a_list_that_is_refused_ends_with_1_and_keeps_what_was_fetched_before(pr
     assert run.err == "2 of 3 lists could not be refreshed; what was fetched before is kept.\n"
     rows = {row[0]: row[1:] for row in cells(run)}
     assert rows["openai-gptbot"][:3] == before[1:]
-    assert rows["openai-gptbot"][3].startswith("it is not in the form 'prefixes': ")
-    told = ["Perplexity", "never", "it claims the network 10.0.0.0/8, which no operator has"]
+    assert rows["openai-gptbot"][3].startswith("the list is not in the 'prefixes' format: ")
+    told = ["Perplexity", "never", "the list contains 10.0.0.0/8, which is too large or not public"]
     assert rows["perplexity-bot"] == told
     assert rows["perplexity-user"][:2] == ["Perplexity", "2"]
     assert networks(lake, "openai-gptbot") == ["20.42.10.0/24"]
@@ -298,7 +298,7 @@ def test_import_over_a_damaged_list_ends_with_1_and_names_it(program, lake, tmp_
 @pytest.fixture
 def database(tmp_path):
     """A database that knows 5.5.5.0/24 to be in Germany."""
-    writer = MMDBWriter(4, "Country", ["en"], "Countries")
+    writer = MMDBWriter(4, "Country", ["en"], "CountryDatabase")
     writer.insert_network(IPSet(["5.5.5.0/24"]), {"country": {"iso_code": "DE"}})
     writer.to_db_file(str(tmp_path / "countries.mmdb"))
     return tmp_path / "countries.mmdb"
@@ -321,7 +321,7 @@ def test_import_without_a_usable_database_says_so_and_lands_the_visits(program, 
     run = imported(program, tmp_path, PERSON + PERSON.rstrip("\n") + ' "FR"\n', TRAFFIC_GEOIP=str(tmp_path / name))
     assert (run.code, run.out) == (0, "")
     (told,) = (row for row in run.err.splitlines() if row.startswith("traffic: "))
-    assert told.startswith(f"traffic: {tmp_path / name} is no database of countries in MaxMind's format: ")
+    assert told.startswith(f"traffic: {tmp_path / name} is not a valid country database in MaxMind's format: ")
     assert told.endswith("; countries stay unknown where the log names none.")
     assert "2 visits landed from 2 lines" in run.err
     assert countries(lake) == {"FR": 1, None: 1}
@@ -342,5 +342,5 @@ def test_the_installed_program_takes_lists_by_which_classify_explains_an_address
     assert inside["confidence"] == ["verified"]
     assert inside["address"] == [f"inside openai-gptbot of {day}"]
     assert outside["confidence"] == ["contradicted"]
-    assert outside["address"] == ["outside openai-gptbot, and it comes from nowhere else"]
+    assert outside["address"] == ["outside openai-gptbot, and it comes from no other addresses"]
     assert inside["to verify"] == outside["to verify"] == ["ip:openai-gptbot"]

@@ -9,7 +9,7 @@ from tests.visits import land, packed, visit
 
 def wait(lake, number):
     table = packed([visit()] * number)
-    pending.keep(lake.manifest, {"acme": table}, datetime.now(UTC))
+    pending.enqueue(lake.manifest, {"acme": table}, datetime.now(UTC))
 
 
 def test_a_backup_tells_what_it_holds_and_can_be_verified_and_asked(lake, traffic, tmp_path):

@@ -89,7 +89,7 @@ def classify(tmp_path):
     return classify
 
 
-def lines_of(rows):
+def split_lines(rows):
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
@@ -98,7 +98,7 @@ def listed(lake, name="openai-gptbot", network="132.196.86.0/24", days_ago=0):
     body = json.dumps({"prefixes": [{"ipv4Prefix": network}]}).encode()
     rows = [row for row in load(IpList, "ip_lists") if row.name == name]
     (told,) = refresh(lake, rows, lambda row: body, datetime.now(UTC) - timedelta(days=days_ago))
-    assert told.snapshot, told.trouble
+    assert told.snapshot, told.error
 
 
 # One request, for people to read
@@ -126,15 +126,16 @@ def table(run):
     ids=["agent", "referral", "person", "nobody", "library", "no UTF-8"],
 )
 def test_one_request_is_explained_by_every_rule_it_meets(classify, classifier, user_agent, referrer, url):
-    request = Request.logged(user_agent, "GET", referrer, url.partition("?")[2].partition("#")[0])
-    says, (decides, *others) = classifier.classify(request), classifier.signs(request)
+    request = Request.from_log(user_agent, "GET", referrer, url.partition("?")[2].partition("#")[0])
+    says, (decides, *others) = classifier.classify(request), classifier.matches(request)
     told = table(classify("--user-agent", user_agent, "--referrer", referrer, "--url", url))
     assert {name: told[name] for name in KEYS} == {name: [value or ""] for name, value in says._asdict().items()}
     assert list(told)[: len(KEYS)] == KEYS
     assert told["decided by"] == [f"{decides.rule}  {decides.evidence}".strip()]
     beside = [f": {sign.rule}  {sign.evidence}".rstrip() for sign in others]
     assert [line[-len(rest) :] for line, rest in zip(told.get("else", []), beside, strict=True)] == beside
-    assert all(line.startswith(sign.says.bot_category) for line, sign in zip(told.get("else", []), others, strict=True))
+    categories = [match.classification.bot_category for match in others]
+    assert all(map(str.startswith, told.get("else", []), categories))
     assert told["rules"] == [classifier.rules_version]
     assert "address" not in told
 
@@ -154,7 +155,7 @@ def test_what_is_piped_is_not_cut_to_the_width_of_a_terminal(classify):
 
 
 def test_the_keys_of_an_answer_stand_in_their_order(classify):
-    run = classify("--jsonl", "-", stdin=lines_of([{"user_agent": GPTBOT}, {"user_agent": CHROME}]))
+    run = classify("--jsonl", "-", stdin=split_lines([{"user_agent": GPTBOT}, {"user_agent": CHROME}]))
     assert (run.code, run.err) == (0, "")
     assert run.out == (
         b'{"bot_category":"ai_training","agent_kind":"training","ai_source":"ChatGPT","agent":"GPTBot",'
@@ -194,12 +195,12 @@ ROWS = [
 
 def test_every_line_gets_the_answer_of_the_classifier_at_its_place(classify, classifier, tmp_path):
     file = tmp_path / "requests.jsonl"
-    file.write_bytes(lines_of(ROWS))
+    file.write_bytes(split_lines(ROWS))
     found = classify("--jsonl", file)
     assert (found.code, found.err) == (0, "")
     queries = [str(row.get("url") or "").partition("#")[0].partition("?")[2] for row in ROWS]
     words = [(row.get("user_agent") or "", "GET", row.get("referrer") or "") for row in ROWS]
-    told = [classifier.classify(Request.logged(*each, query)) for each, query in zip(words, queries, strict=True)]
+    told = [classifier.classify(Request.from_log(*each, query)) for each, query in zip(words, queries, strict=True)]
     assert found.answers == [says._asdict() for says in told]
     assert [tuple(answer.values()) for answer in found.answers[:4]] == [NOBODY] * 4
     assert [answer["ai_source"] for answer in found.answers[4:9]] == ["ChatGPT"] * 3 + [None] * 2
@@ -250,7 +251,7 @@ NO_REQUESTS = [
 
 def test_lines_that_are_no_requests_are_answered_with_an_error_at_their_place(classify, tmp_path):
     file = tmp_path / "requests.jsonl"
-    file.write_bytes(b"".join(line + b"\n" + lines_of([{"user_agent": GPTBOT}]) for line in NO_REQUESTS))
+    file.write_bytes(b"".join(line + b"\n" + split_lines([{"user_agent": GPTBOT}]) for line in NO_REQUESTS))
     found = classify("--jsonl", file)
     assert found.code == 2
     assert found.answers[1::2] == [CLAIMS_GPTBOT._asdict()] * len(NO_REQUESTS)
@@ -294,7 +295,7 @@ def test_the_installed_program_reads_a_pipe_and_leaves_nothing_behind(tmp_path):
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
     ended = subprocess.run(
         [Path(sys.executable).parent / "traffic", "classify", "--jsonl", "-"],
-        input=lines_of([{"user_agent": GPTBOT}]) + b"nonsense\n",
+        input=split_lines([{"user_agent": GPTBOT}]) + b"nonsense\n",
         capture_output=True,
         check=False,
         timeout=60,
@@ -317,7 +318,7 @@ def test_an_address_confirms_or_contradicts_an_agent_and_says_nothing_of_a_perso
     a_proxy, private, none, missing = ["104.16.0.1", "10.0.0.1", "no address", ""]
     addresses = [*inside, *outside, a_proxy, private, none, missing]
     rows = [{"user_agent": user_agent, "ip": address} for user_agent in (GPTBOT, CHROME) for address in addresses]
-    answers = classify("--jsonl", "-", stdin=lines_of(rows), lake=lake).answers
+    answers = classify("--jsonl", "-", stdin=split_lines(rows), lake=lake).answers
     verified = CLAIMS_GPTBOT._replace(confidence="verified", detection_method="ip_range")
     contradicted = NOBODY._replace(agent="GPTBot", confidence="contradicted", detection_method="ip_range")
     told = [Classification(**answer) for answer in answers]
@@ -333,7 +334,7 @@ def test_an_old_list_or_one_of_an_agent_that_comes_from_elsewhere_too_contradict
         for user_agent, inside in ((GPTBOT, "132.196.86.7"), (CLAUDE_USER, "160.79.104.9"))
         for address in ("8.8.8.8", inside)
     ]
-    answers = classify("--jsonl", "-", stdin=lines_of(rows), lake=lake).answers
+    answers = classify("--jsonl", "-", stdin=split_lines(rows), lake=lake).answers
     assert [answer["confidence"] for answer in answers] == ["high", "verified"] * 2
     assert {answer["agent"] for answer in answers} == {"GPTBot", "Claude-User"}
 
@@ -365,7 +366,7 @@ def test_any_address_is_printed_as_it_is(classify, lake, address):
 
 def test_no_address_is_kept(classify, lake):
     listed(lake)
-    classify("--jsonl", "-", stdin=lines_of([{"user_agent": GPTBOT, "ip": "132.196.86.77"}]), lake=lake)
+    classify("--jsonl", "-", stdin=split_lines([{"user_agent": GPTBOT, "ip": "132.196.86.77"}]), lake=lake)
     files = [path for path in lake.root.rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if b"132.196.86.77" in path.read_bytes()]
@@ -407,7 +408,7 @@ def test_a_log_is_classified_as_its_lines_are(classify, lake):
     rows = [{"user_agent": instance} for row in crawlers for instance in row["instances"][:1]]
     rows += [json.loads(line) for file in CORPUS for line in file.read_bytes().splitlines()]
     rows = [row for row in rows if "#" not in row.get("url", "")]  # no fragment is ever sent
-    found = classify("--jsonl", "-", stdin=lines_of(rows))
+    found = classify("--jsonl", "-", stdin=split_lines(rows))
     assert found.code == 0
     differing = [
         (row, answer, visit)
@@ -419,5 +420,5 @@ def test_a_log_is_classified_as_its_lines_are(classify, lake):
 
 def test_a_path_is_no_query_to_an_import_either(classify, lake):
     rows = [{"user_agent": CHROME, "url": "/0&utm_source=chatgpt.com"}]
-    (answer,) = classify("--jsonl", "-", stdin=lines_of(rows)).answers
+    (answer,) = classify("--jsonl", "-", stdin=split_lines(rows)).answers
     assert landed(lake, rows, ["/0&utm_source=chatgpt.com"]) == [answer]

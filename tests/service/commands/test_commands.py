@@ -22,7 +22,7 @@ import pytest
 
 from data import BOT_CATEGORIES
 from queries import ENTRIES
-from service.api_keys import Control
+from service.api_keys import ApiKeys
 from tests.tables import examples
 from tests.visits import land, links, visit
 
@@ -391,7 +391,7 @@ def test_keys_are_made_listed_and_revoked(lake, program):
     key = run.out.decode().split()[-1]
     assert run.code == 0
     assert run.out.decode() == f"{key}\n"
-    with closing(Control(lake)) as control:
+    with closing(ApiKeys(lake)) as control:
         assert control.organization_of(key) == "acme"
         listed = program("keys", "list", "--lake", lake.root).out.decode()
         assert key[:12] in listed

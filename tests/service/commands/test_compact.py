@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from data.maintenance.compaction import ABANDONED, Compactor
+from data.maintenance.compaction import ABANDONED_AFTER, Compactor
 from data.store import pending
 from data.store.manifest import READERS_GRACE
 from tests.lakes import numbers, paths, strays
@@ -62,10 +62,10 @@ def test_numbers_are_written_with_commas_and_the_dead_are_swept(lake, compact):
 def test_what_waits_gets_its_file_first(lake, compact):
     for number in range(3):
         rows = packed([visit(path=f"/{number}")])
-        pending.keep(lake.manifest, {"acme": rows}, datetime.now(UTC))
+        pending.enqueue(lake.manifest, {"acme": rows}, datetime.now(UTC))
     land_files(lake, [4], 1)
     assert compact()[0] == 0
-    assert pending.waiting(lake.manifest) == (0, None)
+    assert pending.backlog(lake.manifest) == (0, None)
     assert numbers(lake) == {4: 1}
     assert paths(lake) == {"/0": 1, "/1": 1, "/2": 1, "/4-0": 2}
 
@@ -134,6 +134,6 @@ def test_a_killed_run_loses_and_doubles_nothing_and_the_next_one_does_the_rest(l
     Compactor(lake).run()
     assert set(numbers(lake).values()) == {1}
     assert paths(lake) == before
-    Compactor(lake, lambda: datetime.now(UTC) + 2 * ABANDONED).sweep()
+    Compactor(lake, lambda: datetime.now(UTC) + 2 * ABANDONED_AFTER).sweep()
     assert strays(lake) == ([], set())
     assert paths(lake) == before

@@ -19,8 +19,8 @@ from data.maintenance import erasure as erasing
 from data.maintenance.erasure import Criteria, Eraser
 from data.store.files import sha256_of
 from data.store.lake import Lake
-from data.store.pending import keep
-from queries import ENTRIES, Scope, Warehouse
+from data.store.pending import enqueue
+from queries import ENDPOINTS, Scope, Warehouse
 from service.commands import erase as erase_command
 from service.http.answers import Answers
 from service.http.cache import AnswerCache
@@ -146,7 +146,7 @@ def test_another_organization_is_left_alone(lake, erase):
 
 def test_what_a_server_has_acknowledged_goes_too(lake, erase):
     table = packed([visit(path="/sent")] * 3)
-    keep(lake.manifest, {"acme": table, "other": table}, datetime.now(UTC))
+    enqueue(lake.manifest, {"acme": table, "other": table}, datetime.now(UTC))
     assert erase("--all", "--yes").code == 2  # nobody ever heard of it: no key, no file
     fill(lake)
     assert erase("--all", "--yes").json["visits"] == 12
@@ -270,7 +270,7 @@ def test_what_was_stopped_while_it_waited_is_finished_by_the_next_run(lake, eras
 def test_it_waits_for_who_reads_in_the_manifest_but_not_for_ever(lake, erase, monkeypatch, seconds, code):
     fill(lake)
     slept = []
-    monkeypatch.setattr(erase_command, "PATIENCE_SECONDS", 5)
+    monkeypatch.setattr(erase_command, "LOG_WAIT_SECONDS", 5)
     with closing(sqlite3.connect(lake.root / "manifest.sqlite", isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM files").fetchall()
@@ -308,12 +308,12 @@ def test_a_held_answer_is_not_given_after_an_erasure_by_another_process(lake, cl
 
 def test_every_endpoint_answers_as_a_server_that_was_started_afterwards(lake, client, opened):
     fill(lake)
-    held = {name: asked(client, name) for name in ENTRIES}
+    held = {name: asked(client, name) for name in ENDPOINTS}
     Eraser(lake).run("acme", Criteria("sale"))
-    told = {name: asked(client, name) for name in ENTRIES}
+    told = {name: asked(client, name) for name in ENDPOINTS}
     with opened(lake) as fresh:
-        assert told == {name: asked(fresh, name) for name in ENTRIES}
-    assert {name for name in ENTRIES if told[name] != held[name]} >= {"dashboard", "traffic-overview", "top-links"}
+        assert told == {name: asked(fresh, name) for name in ENDPOINTS}
+    assert {name for name in ENDPOINTS if told[name] != held[name]} >= {"dashboard", "traffic-overview", "top-links"}
 
 
 def test_the_answers_of_another_organization_are_held_on(lake, opened):
@@ -334,10 +334,10 @@ class HeldBack(Warehouse):
         self.computed = Counter()
         super().__init__(lake)
 
-    def answer(self, entry, variables, *unwanted):
+    def answer(self, entry, variables, *cancelled):
         self.computed[entry.name] += 1
         assert self.gate.wait(60)
-        return super().answer(entry, variables, *unwanted)
+        return super().answer(entry, variables, *cancelled)
 
 
 @pytest.mark.parametrize("name", ["traffic-overview", "dashboard"])
@@ -348,15 +348,15 @@ def test_an_answer_under_way_during_an_erasure_is_given_to_who_asked_before_only
     scope = Scope("acme", date(2026, 3, 2), date(2026, 3, 8))
 
     async def ask():
-        before = asyncio.create_task(answers.body(ENTRIES[name], scope))
+        before = asyncio.create_task(answers.body(ENDPOINTS[name], scope))
         while not warehouse.computed:
             await asyncio.sleep(0.001)
         with closing((other := Lake(lake.root)).manifest):
             Eraser(other).run("acme", Criteria("sale"))
-        after = asyncio.create_task(answers.body(ENTRIES[name], scope))
+        after = asyncio.create_task(answers.body(ENDPOINTS[name], scope))
         await asyncio.sleep(0)
         warehouse.gate.set()
-        return await before, await after, await answers.body(ENTRIES[name], scope)
+        return await before, await after, await answers.body(ENDPOINTS[name], scope)
 
     before, after, later = asyncio.run(ask())
     workers.close()

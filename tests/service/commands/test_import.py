@@ -46,9 +46,13 @@ def test_a_log_that_is_told_how_it_looks_lands(lake, run, text, flags):
     [
         (NGINX, (), "--log-format"),
         (CSV, (), "--columns"),
-        (CSV, ("--format", "csv"), "it has no column 'time' for time; it has ts, link, client."),
-        (CSV, ("--columns", "when=ts"), "--columns: 'when' tells nothing of a visit; known are time, ip,"),
-        (NGINX, ("--log-format", "$remote_addr$request"), "--log-format has $remote_addr and $request side by side"),
+        (CSV, ("--format", "csv"), "column 'time' for time is missing; found: ts, link, client."),
+        (CSV, ("--columns", "when=ts"), "--columns: unknown field 'when'; use one of time, ip,"),
+        (
+            NGINX,
+            ("--log-format", "$remote_addr$request"),
+            "--log-format has $remote_addr and $request next to each other",
+        ),
     ],
 )
 def test_what_cannot_be_read_ends_with_one_clear_line(lake, run, text, flags, told):

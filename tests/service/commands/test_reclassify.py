@@ -117,7 +117,7 @@ def reclassify(program, lake):
 def visits(lake, organization="acme"):
     """Every live visit of an organization, the day of each beside it."""
     files = lake.manifest.live_files(organization, START, END)
-    return [(file.day, row) for file in files for row in pq.ParquetFile(lake.checked(file)).read().to_pylist()]
+    return [(file.day, row) for file in files for row in pq.ParquetFile(lake.verified_path(file)).read().to_pylist()]
 
 
 def categories(lake, organization="acme"):

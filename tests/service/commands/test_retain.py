@@ -117,7 +117,7 @@ def test_a_held_answer_is_not_given_once_its_days_are_too_old(lake, client):
         return client.get("/analytics/traffic-overview", params=DAYS).json()["total_visits"]
 
     assert visits() == visits() == 3
-    retaining.retain(lake, 30, datetime(2026, 4, 20, tzinfo=UTC))
+    retaining.apply_retention(lake, 30, datetime(2026, 4, 20, tzinfo=UTC))
     assert visits() == 0
 
 

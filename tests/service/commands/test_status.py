@@ -6,9 +6,9 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from data.ingest.visitor_ids import salts_of
+from data.ingest.visitor_ids import daily_salts
 from data.store import pending
-from data.store.manifest import Exchange
+from data.store.manifest import Replacement
 from service.commands.status import _age
 from tests.tables import examples
 from tests.visits import land, packed, visit
@@ -27,10 +27,10 @@ def filled(lake):
     land(lake, "acme", [visit(visited_at=datetime(2026, 3, 4, 9))])
     land(lake, "other", [visit(visited_at=datetime(2026, 2, 1)), visit(visited_at=datetime(2026, 3, 9))])
     dead = lake.manifest.live_files("other", date(2026, 3, 1))
-    lake.manifest.exchange(Exchange(dead, datetime.now(UTC) + timedelta(1), changes_answers=True), list)
+    lake.manifest.replace_files(Replacement(dead, datetime.now(UTC) + timedelta(1), changes_answers=True), list)
     table = packed([visit()] * 7)
-    pending.keep(lake.manifest, {"acme": table}, datetime.now(UTC) - timedelta(seconds=190))
-    salts_of(lake.salts, [date(2026, 3, 9)], datetime.now(UTC) - timedelta(hours=30, minutes=5))
+    pending.enqueue(lake.manifest, {"acme": table}, datetime.now(UTC) - timedelta(seconds=190))
+    daily_salts(lake.salts, [date(2026, 3, 9)], datetime.now(UTC) - timedelta(hours=30, minutes=5))
     return lake
 
 

@@ -42,9 +42,7 @@ def test_every_damaged_file_is_a_line_and_the_code_is_1(lake, files, verify):
     files[2].unlink()
     code, out, err = verify()
     first, last = (path.relative_to(lake.root) for path in (files[0], files[2]))
-    assert sorted(out.splitlines()) == sorted(
-        [f"{first}: is not what was written: its SHA-256 differs", f"{last}: is missing"]
-    )
+    assert sorted(out.splitlines()) == sorted([f"{first}: is damaged: its SHA-256 differs", f"{last}: is missing"])
     assert code == 1
     assert re.fullmatch(r"3 files with 4 visits .* 2 are damaged: restore .* from a backup, each .* same path\.\n", err)
 
@@ -82,7 +80,7 @@ def test_orphans_are_told_and_no_damage(lake, files, verify):
     shutil.copy(files[0], files[0].with_name("orphan.parquet"))
     code, out, err = verify()
     assert (code, out) == (0, "")
-    assert err.splitlines()[1].startswith("1 more file not in the manifest")
+    assert err.splitlines()[1].startswith("1 visit file not in the manifest")
 
 
 def test_a_name_cannot_steer_the_terminal(lake, files, verify):

@@ -49,12 +49,12 @@ class Engine(Warehouse):
         self.snapshots += 1
         return super().variables(scope)
 
-    def answer(self, entry, variables, *unwanted):
+    def answer(self, entry, variables, *cancelled):
         self.computed[entry.name, variables["scope"]["organization"]] += 1
         assert self.open.wait(30)
         if self.failure:
             raise self.failure
-        return super().answer(entry, variables, *unwanted)
+        return super().answer(entry, variables, *cancelled)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import asyncio
 import httpx2
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.http.monitoring import HEALTH_SECONDS, Health
+from service.http.monitoring import HEALTH_CACHE_SECONDS, HealthCheck
 from tests.visits import land, visit
 
 
@@ -46,19 +46,19 @@ def test_health_is_found_out_at_most_once_a_second_and_never_believed_longer():
         if is_broken:
             raise RuntimeError
 
-    health = Health(probe, lambda: now[0])
+    health = HealthCheck(probe, lambda: now[0])
 
     def ask():
-        return asyncio.run(health.is_well())
+        return asyncio.run(health.is_healthy())
 
     assert [ask() for _ in range(50)] == [True] * 50
     is_broken.append(True)
-    now[0] += HEALTH_SECONDS - 0.01
+    now[0] += HEALTH_CACHE_SECONDS - 0.01
     assert ask()
     now[0] += 0.02
     assert [ask(), ask()] == [False, False]
     is_broken.clear()
-    now[0] += HEALTH_SECONDS
+    now[0] += HEALTH_CACHE_SECONDS
     assert ask()
     assert len(probes) == 3
 
@@ -68,7 +68,7 @@ def test_who_asks_while_health_is_found_out_is_told_what_is_found():
         await asyncio.sleep(0.01)
 
     async def ask():
-        health = Health(probe)
-        return await asyncio.gather(*(health.is_well() for _ in range(5)))
+        health = HealthCheck(probe)
+        return await asyncio.gather(*(health.is_healthy() for _ in range(5)))
 
     assert asyncio.run(ask()) == [True] * 5

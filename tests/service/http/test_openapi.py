@@ -11,12 +11,12 @@ from data import BOT_CATEGORIES
 from data.visits import CATEGORY_OF_KIND
 from queries import CATALOG
 from service.http import openapi
-from service.http.parameters import COMMON
+from service.http.parameters import COMMON_PARAMETERS
 from tests.visits import land, links, visit
 
 PARAMETERS = {
-    "/analytics/bot-traffic": [*COMMON, "traffic_type"],
-    "/analytics/domain-breakdown": [name for name in COMMON if name != "short_code"],
+    "/analytics/bot-traffic": [*COMMON_PARAMETERS, "traffic_type"],
+    "/analytics/domain-breakdown": [name for name in COMMON_PARAMETERS if name != "short_code"],
 }
 """What the routes take that do not take just what all do."""
 FORMATS = FormatChecker(formats=["date", "date-time"])
@@ -105,7 +105,7 @@ def test_it_names_the_parameters_of_every_route(document):
         if "{" in path:
             continue
         given = [parameter["$ref"].rpartition("/")[2] for parameter in operation(item).get("parameters", [])]
-        usual = list(COMMON) if path.startswith("/analytics/") else []
+        usual = list(COMMON_PARAMETERS) if path.startswith("/analytics/") else []
         assert given == PARAMETERS.get(path, usual), path
     ranges = document["components"]["parameters"]["range"]["schema"]
     assert (ranges["enum"], ranges["default"]) == (["7d", "30d", "90d"], "30d")

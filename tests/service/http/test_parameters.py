@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from data.store.links import Targets
+from data.store.links import LinkIndex
 from queries import ENTRIES, Scope
-from service.http.errors import BadParameter
-from service.http.parameters import COMMON, NO_LINK, TRAFFIC_TYPES, parse_query, scope_of, validate
+from service.http.errors import InvalidParameter
+from service.http.parameters import COMMON_PARAMETERS, NO_LINK, TRAFFIC_TYPES, parse_query, scope_from, validate
 from tests.visits import links
 
 TODAY = date(2026, 3, 15)
@@ -22,10 +22,10 @@ DEVICES, BOTS, DOMAINS = (ENTRIES[name] for name in ("devices", "bot-traffic", "
 def scoped(lake):
     """The scope of some words, over a lake with one link."""
     links(lake, "acme", [{"short_code": "a", "target_url": "https://shop.example/"}])
-    targets = Targets(lake)
+    targets = LinkIndex(lake)
 
     def scoped(entry=DEVICES, today=TODAY, **words):
-        return scope_of(validate(words.items(), entry), "acme", today, targets)
+        return scope_from(validate(words.items(), entry), "acme", today, targets)
 
     return scoped
 
@@ -73,7 +73,7 @@ def test_only_bot_traffic_knows_traffic_type():
 
 def test_an_error_names_the_parameter_and_the_remedy_always_in_the_same_words(scoped):
     for words in ({"range": "x"}, {"traffic_type": "x"}, {"start_date": "x", "end_date": "2026-01-01"}):
-        with pytest.raises(BadParameter) as caught:
+        with pytest.raises(InvalidParameter) as caught:
             scoped(BOTS, **words)
         name = next(iter(words))
         assert caught.value.status == 400
@@ -83,7 +83,7 @@ def test_an_error_names_the_parameter_and_the_remedy_always_in_the_same_words(sc
 
 def test_the_allowed_traffic_types_are_listed_in_a_settled_order(scoped):
     """A set's order differs from one run of the program to the next; what a client is told must not."""
-    with pytest.raises(BadParameter) as caught:
+    with pytest.raises(InvalidParameter) as caught:
         scoped(BOTS, traffic_type="x")
     told = caught.value.body["message"].removeprefix("Use one of ").removesuffix(".").split(", ")
     assert told in (list(TRAFFIC_TYPES), sorted(TRAFFIC_TYPES))
@@ -101,12 +101,15 @@ words = st.one_of(
 @settings(
     max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(st.dictionaries(st.sampled_from([*COMMON, "traffic_type"]), words), st.sampled_from([DEVICES, BOTS, DOMAINS]))
+@given(
+    st.dictionaries(st.sampled_from([*COMMON_PARAMETERS, "traffic_type"]), words),
+    st.sampled_from([DEVICES, BOTS, DOMAINS]),
+)
 def test_any_words_give_a_scope_or_a_refusal_that_names_one_of_them(scoped, given, entry):
     refused = None
     try:
         scope = scoped(entry, **given)
-    except BadParameter as problem:
+    except InvalidParameter as problem:
         refused = problem
     if refused:
         assert refused.body["error"].split()[2] in given
@@ -123,12 +126,12 @@ def test_any_words_give_a_scope_or_a_refusal_that_names_one_of_them(scoped, give
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(
     st.binary(max_size=60)
-    | st.lists(st.tuples(st.sampled_from(COMMON), st.text(max_size=9))).map(
+    | st.lists(st.tuples(st.sampled_from(COMMON_PARAMETERS), st.text(max_size=9))).map(
         lambda pairs: urlencode(pairs, quote_via=quote).encode()
     )
 )
 def test_any_query_string_gives_words_or_a_refusal(query):
-    with contextlib.suppress(BadParameter):
+    with contextlib.suppress(InvalidParameter):
         found = parse_query(query, BOTS)
         assert all(found.values())
-        assert set(found) <= {*COMMON, "traffic_type"}
+        assert set(found) <= {*COMMON_PARAMETERS, "traffic_type"}

@@ -1,5 +1,6 @@
--- The visits that are kept with their new answers, in the order they had. Parameters: probe_pattern, rules_version.
-SELECT kept.* EXCLUDE (request, file_row_number) REPLACE (
+-- The stored visits with the classification of today's rules, in their stored order.
+-- Parameters: probe_pattern, rules_version.
+SELECT stored_visits.* EXCLUDE (request, file_row_number) REPLACE (
     classified.bot_category AS bot_category, classified.agent_kind AS agent_kind, classified.ai_source AS ai_source,
     classified.agent AS agent, classified.operator AS operator, classified.confidence AS confidence,
     classified.detection_method AS detection_method, classified.device_type AS device_type,
@@ -8,5 +9,5 @@ SELECT kept.* EXCLUDE (request, file_row_number) REPLACE (
     regexp_matches(path, $probe_pattern) AS is_malicious,
     $rules_version AS rules_version
 )
-FROM kept JOIN classified USING (request)
+FROM stored_visits JOIN classified USING (request)
 ORDER BY file_row_number

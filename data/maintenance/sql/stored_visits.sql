@@ -1,6 +1,6 @@
--- The visits of one file in their order, and which of them ask the classifier the same question.
--- The question holds what was answered before, as an answer may rest on what was not kept. Parameter: files.
-CREATE OR REPLACE TEMP TABLE kept AS
+-- The visits of one file; those with the same `request` number are the same input to the classifier.
+-- The stored classification is part of the input, as it may rest on facts that are not stored. Parameter: files.
+CREATE OR REPLACE TEMP TABLE stored_visits AS
 SELECT
     *,
     dense_rank() OVER (ORDER BY

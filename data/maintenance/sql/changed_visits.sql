@@ -1,10 +1,10 @@
 -- Which visits come out differently: how many by category before and after and by user agent.
 -- Parameter: probe_pattern.
-SELECT kept.bot_category, classified.bot_category, kept.user_agent, count(*)
-FROM kept JOIN classified USING (request)
-WHERE row(kept.bot_category, kept.agent_kind, kept.ai_source, kept.agent, kept.operator, kept.confidence,
-        kept.detection_method, kept.device_type, kept.operating_system, kept.browser, kept.referrer_type,
-        kept.is_malicious)
+SELECT stored.bot_category, classified.bot_category, stored.user_agent, count(*)
+FROM stored_visits AS stored JOIN classified USING (request)
+WHERE row(stored.bot_category, stored.agent_kind, stored.ai_source, stored.agent, stored.operator, stored.confidence,
+        stored.detection_method, stored.device_type, stored.operating_system, stored.browser, stored.referrer_type,
+        stored.is_malicious)
     IS DISTINCT FROM row(classified.bot_category, classified.agent_kind, classified.ai_source, classified.agent,
         classified.operator, classified.confidence, classified.detection_method, classified.device_type,
         classified.operating_system, classified.browser, classified.referrer_type, regexp_matches(path, $probe_pattern))

@@ -1,0 +1,24 @@
+-- What each distinct target asks for; one without a path is none of ours, or could not be read.
+-- `short_code_rank` orders the short codes. Parameters: short_code_pattern, probe_pattern.
+WITH relative AS (
+    SELECT
+        number,
+        CASE WHEN starts_with(target, 'http') THEN regexp_replace(target, '^https?://[^/?]*', '')
+            ELSE target END AS target
+    FROM targets
+), parted AS (
+    SELECT
+        number,
+        CASE WHEN starts_with(target, '/') THEN split_part(target, '?', 1) ELSE '' END AS path,
+        CASE WHEN contains(target, '?') AND (contains(target, 'utm_') OR contains(target, 'referrer='))
+            THEN substr(target, instr(target, '?') + 1) ELSE '' END AS query
+    FROM relative
+), matched AS (
+    SELECT
+        *,
+        nullif(regexp_extract(path, $short_code_pattern, 1), '') AS short_code,
+        regexp_matches(path, $probe_pattern) AS is_malicious
+    FROM parted
+)
+SELECT path, query, short_code, is_malicious, dense_rank() OVER (ORDER BY short_code) AS short_code_rank
+FROM matched ORDER BY number

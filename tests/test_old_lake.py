@@ -1,0 +1,308 @@
+"""A lake as the program of commit 76fa19b wrote it, opened by today's, and by one whose visits have one more column."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import closing
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import orjson
+import pyarrow.parquet as pq
+import pytest
+
+from data import Lake
+from data.errors import NewerVersion
+from data.ingest.live import LiveIngest
+from data.logs.reported import Submission
+from data.maintenance.backup import back_up
+from data.maintenance.compaction import Compactor
+from data.maintenance.erasure import Criteria, Eraser
+from data.maintenance.reclassification import Reclassifier
+from data.maintenance.status import status_of
+from data.maintenance.verification import verify_lake
+from data.store import pending
+from data.store.files import version_of
+from data.visits import COLUMNS, SCHEMA_VERSION, VISITS
+from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope, Warehouse
+from service.encoding import encode
+from tests.visits import land, packed, visit
+
+ROOT = Path(__file__).parent.parent
+FIXTURE = ROOT / "tests/fixtures/lake-76fa19b"
+RECORDED = json.loads(FIXTURE.with_name("lake-76fa19b-answers.json").read_bytes())
+AFTERWARDS = RECORDED["afterwards"]
+NOW = datetime(2026, 5, 31, 9, tzinfo=UTC)
+WHOLE = (date(2026, 3, 1), date(2026, 5, 31))
+DAYS = {"april": (date(2026, 4, 1), date(2026, 4, 30))}
+FILTERS = {
+    "domain": {"domain": "link.example.org"}, "short_code": {"short_code": "launch"}, "ai": {"traffic_type": "ai"},
+}  # fmt: skip
+MADE_UP = [column.name for column in COLUMNS if column.name == "made_up"]
+"""The column that tests.newer_schema adds, where it does."""
+
+
+def copied(folder):
+    """A copy of the old lake; git keeps no modes."""
+    shutil.copytree(FIXTURE, folder)
+    for name in ("control.sqlite", "salts.sqlite"):
+        (folder / name).chmod(0o600)
+    return folder
+
+
+@pytest.fixture
+def lake(tmp_path):
+    lake = Lake(copied(tmp_path / "lake"))
+    yield lake
+    lake.manifest.close()
+
+
+def scope_of(place):
+    organization, name = place.split()
+    return Scope(organization, *DAYS.get(name, WHOLE), **FILTERS.get(name, {}))
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory):
+    """A warehouse of the lake as it is, for tests that only ask."""
+    lake = Lake(copied(tmp_path_factory.mktemp("untouched") / "lake"))
+    with closing(lake.manifest), closing(Warehouse(lake)) as warehouse:
+        yield warehouse
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory):
+    """A warehouse of the lake whose days are counted ahead by today's relations."""
+    lake = Lake(copied(tmp_path_factory.mktemp("counted") / "lake"))
+    assert RollupBuilder(lake, lambda: NOW).run() > 0
+    with closing(lake.manifest), closing(Warehouse(lake)) as warehouse:
+        yield warehouse
+
+
+def answers(lake, organization, names):
+    """Answers over the whole range."""
+    with closing(Warehouse(lake)) as warehouse:
+        return asked(warehouse, Scope(organization, *WHOLE), names)
+
+
+def asked(warehouse, scope, names):
+    variables = warehouse.variables(scope)
+    return {name: orjson.loads(encode(warehouse.answer(ENTRIES[name], variables))) for name in names}
+
+
+def versions(lake, organization="acme"):
+    """How many live files of each schema version there are, by what the manifest says; the footers say the same."""
+    files = lake.manifest.live_files(organization)
+    assert [version_of(pq.read_metadata(lake.root / file.path)) for file in files] == [
+        file.schema_version for file in files
+    ]
+    found = [file.schema_version for file in files]
+    return {version: found.count(version) for version in found}
+
+
+def total(lake, organization="acme"):
+    return answers(lake, organization, ["traffic-overview"])["traffic-overview"]["total_visits"]
+
+
+def assert_sound(lake):
+    assert verify_lake(lake).findings == []
+
+
+def with_everything_landed(lake):
+    assert pending.flush_all(lake) == AFTERWARDS["flushed"]
+
+
+@pytest.mark.parametrize("place", RECORDED["answers"])
+def test_every_answer_is_what_it_was(untouched, place):
+    recorded = RECORDED["answers"][place]
+    assert asked(untouched, scope_of(place), recorded) == recorded
+
+
+@pytest.mark.parametrize("organization", ["acme", "other"])
+def test_the_dashboard_is_what_it_was(untouched, organization):
+    recorded = RECORDED["answers"][f"{organization} whole"]
+    assert asked(untouched, Scope(organization, *WHOLE), ["dashboard"])["dashboard"] == {
+        member: recorded[name] for member, name in RECORDED["dashboard"].items()
+    }
+
+
+def test_the_recorded_answers_are_all_there_are():
+    assert {*RECORDED["answers"]["acme whole"], "dashboard"} == set(ENDPOINTS)
+
+
+@pytest.mark.parametrize("place", RECORDED["answers"])
+def test_every_answer_is_what_it_was_once_its_days_are_counted_ahead(counted, place):
+    recorded = RECORDED["answers"][place]
+    assert asked(counted, scope_of(place), recorded) == recorded
+
+
+def test_it_is_sound(lake):
+    found = verify_lake(lake)
+    assert (found.files, found.visits, found.size) == tuple(
+        RECORDED["verify"][key] for key in ("files", "visits", "bytes")
+    )
+    assert (found.findings, found.orphans) == ([], 0)
+
+
+def test_what_its_manifest_was_lies_beside_it(lake):
+    assert sorted(path.name for path in lake.root.glob("*.before-*")) == ["manifest.sqlite.before-4"]
+    assert versions(lake).keys() == {1}
+
+
+def test_its_seeds_are_those_of_today(lake):
+    assert pq.read_schema(lake.seed_visits).equals(VISITS)
+    assert version_of(pq.read_metadata(lake.seed_visits)) == SCHEMA_VERSION
+
+
+def test_its_status_is_told(lake):
+    status = status_of(lake, NOW)
+    assert (status.total.visits, status.total.pending_visits) == (RECORDED["verify"]["visits"], AFTERWARDS["flushed"])
+    assert status.organizations["acme"].first_visit_at is not None
+
+
+def test_what_waits_lands_beside_it(lake):
+    assert pending.backlog(lake.manifest) == (RECORDED["waiting"]["visits"], NOW)
+    with_everything_landed(lake)
+    assert total(lake) == AFTERWARDS["acme"]["traffic-overview"]["total_visits"]
+    assert versions(lake)[SCHEMA_VERSION] >= 2
+    assert_sound(lake)
+
+
+def test_it_is_classified_anew_and_compacted(lake):
+    with_everything_landed(lake)
+    changes = Reclassifier(lake, lambda: NOW).run(["acme"])
+    assert (changes.visits, changes.rewritten, changes.partitions, changes.changed) == tuple(
+        AFTERWARDS["reclassified"][name] for name in ("visits", "rewritten", "partitions", "changed")
+    )
+    Compactor(lake, lambda: NOW).run()
+    RollupBuilder(lake, lambda: NOW).run()
+    for organization in ("acme", "other"):
+        assert answers(lake, organization, AFTERWARDS[organization]) == AFTERWARDS[organization]
+    assert verify_lake(lake).visits == AFTERWARDS["verify"]["visits"]
+    assert_sound(lake)
+
+
+def test_days_of_old_and_new_files_become_one_file_of_today(lake):
+    land(lake, "acme", [visit(visited_at=datetime(2026, 5, 29, 12)), visit(visited_at=datetime(2026, 5, 30, 12))])
+    before = total(lake)
+    Compactor(lake, lambda: NOW).run()
+    assert total(lake) == before
+    for day in (date(2026, 5, 29), date(2026, 5, 30)):
+        files = lake.manifest.live_files("acme", day, day)
+        assert [file.schema_version for file in files if file.unfinished_of is None] == [SCHEMA_VERSION]
+    assert_sound(lake)
+
+
+def test_visits_are_erased_from_it(lake):
+    erased = Eraser(lake, lambda: NOW).run("acme", Criteria(short_code="launch"))
+    assert erased.visits > 0
+    assert erased.after
+    assert total(lake) == AFTERWARDS["acme"]["traffic-overview"]["total_visits"] - erased.visits
+    with closing(Warehouse(lake)) as warehouse:
+        variables = warehouse.variables(Scope("acme", *WHOLE, short_code="launch"))
+        assert warehouse.rows("SELECT count(*) FROM visits_in_scope", variables)[1] == [(0,)]
+    assert_sound(lake)
+
+
+def test_a_backup_of_it_is_the_same_lake(lake, tmp_path):
+    copied = back_up(lake, tmp_path / "backup")
+    assert (copied.visits, copied.pending) == (RECORDED["verify"]["visits"], AFTERWARDS["flushed"])
+    assert not list((tmp_path / "backup").glob("*.before-*"))
+    restored = Lake(tmp_path / "backup")
+    with closing(restored.manifest):
+        recorded = RECORDED["answers"]["acme whole"]
+        assert answers(restored, "acme", recorded) == recorded
+        with_everything_landed(restored)
+        assert_sound(restored)
+
+
+def test_visits_that_are_reported_land_beside_it(lake):
+    row = json.dumps({"time": "2026-05-30T10:00:00Z", "path": "/launch", "user_agent": "curl/8"}).encode()
+    (landed,) = LiveIngest(lake, now=lambda: NOW).land([Submission("acme", [row])])
+    assert (landed.accepted, landed.refused) == (1, [])
+    assert pending.flush_all(lake) == AFTERWARDS["flushed"] + 1
+    assert total(lake) == AFTERWARDS["acme"]["traffic-overview"]["total_visits"] + 1
+    assert_sound(lake)
+
+
+@pytest.mark.skipif(not MADE_UP, reason="only the newer program has the column")
+def test_a_new_column_is_asked_of_old_and_new_visits_alike(lake):
+    """Landed from a file and from what waits; merged, classified anew and in part erased, it stays."""
+
+    def counts():
+        with closing(Warehouse(lake)) as warehouse:
+            sql = "SELECT made_up, count(*) FROM visits_in_scope GROUP BY made_up ORDER BY made_up NULLS FIRST"
+            return dict(warehouse.rows(sql, warehouse.variables(Scope("acme", *WHOLE)))[1])
+
+    (old,) = counts().values()
+    moment = datetime(2026, 5, 29, 12)
+    land(lake, "acme", [visit(visited_at=moment, made_up=word, path="/new") for word in ("a", "a", "b")])
+    pending.enqueue(
+        lake.manifest, {"acme": packed([visit(visited_at=moment, made_up="c", domain="gone.example")])}, NOW
+    )
+    waited = pending.flush_all(lake) - 1 - 7  # 7 are other's
+    assert counts() == {None: old + waited, "a": 2, "b": 1, "c": 1}
+    Compactor(lake, lambda: NOW).run()
+    Reclassifier(lake, lambda: NOW).run(["acme"])
+    assert counts() == {None: old + waited, "a": 2, "b": 1, "c": 1}
+    Eraser(lake, lambda: NOW).run("acme", Criteria(domain="gone.example"))
+    assert counts() == {None: old + waited, "a": 2, "b": 1}
+    assert versions(lake).keys() == {1, SCHEMA_VERSION}
+    assert_sound(lake)
+
+
+# The newer program
+
+
+def by_a_newer_program(*arguments):
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.newer_schema", "-p", "no:cacheprovider", *arguments]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(bool(MADE_UP), reason="this is the newer program")
+def test_a_program_whose_visits_have_one_more_column_does_all_of_this_too():
+    done = by_a_newer_program("tests/test_old_lake.py", "-n0")
+    assert done.returncode == 0, done.stdout
+
+
+WRITER = """
+import sys
+import tests.newer_schema
+from datetime import UTC, datetime
+from pathlib import Path
+from data import Lake
+from data.store import pending
+from tests.visits import land, packed, visit
+lake = Lake(Path(sys.argv[1]))
+moment = datetime(2026, 5, 20, 12)
+land(lake, "acme", [visit(visited_at=moment, made_up="newer")])
+pending.enqueue(lake.manifest, {"acme": packed([visit(visited_at=moment, made_up="newer")])}, datetime.now(UTC))
+lake.manifest.close()
+"""
+
+
+@pytest.mark.skipif(bool(MADE_UP), reason="this is the newer program")
+def test_what_the_newer_program_wrote_is_refused_in_one_sentence_and_nothing_of_it_is_lost(tmp_path):
+    subprocess.run([sys.executable, "-c", WRITER, copied(tmp_path / "lake")], cwd=ROOT, check=True)
+    lake = Lake(tmp_path / "lake")
+    refusal = (
+        f"was written by a newer version of this program (visit schema {SCHEMA_VERSION + 1}, this one knows "
+        f"{SCHEMA_VERSION}); upgrade"
+    )
+    newer = next(file for file in lake.manifest.live_files("acme") if file.schema_version > SCHEMA_VERSION)
+    with pytest.raises(NewerVersion) as refused:
+        total(lake)
+    assert str(refused.value) == f"{lake.root / newer.path} {refusal}."
+    with closing(Warehouse(lake)) as warehouse:
+        recorded = RECORDED["answers"]["acme april"]
+        assert asked(warehouse, scope_of("acme april"), recorded) == recorded
+    waiting = f"a batch of visits that wait for their file {refusal}."
+    assert verify_lake(lake).findings == [(newer.path, refusal), ("manifest.sqlite", waiting)]
+    with pytest.raises(NewerVersion) as refused:
+        pending.flush_all(lake)
+    assert str(refused.value) == waiting
+    assert pending.backlog(lake.manifest).visits == 1
+    lake.manifest.close()

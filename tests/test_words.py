@@ -1,0 +1,113 @@
+"""One meaning for one word across the floors: a glossary, and names that no file may use."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+TREES = {
+    str(path.relative_to(ROOT)): ast.parse(path.read_text("utf-8"))
+    for floor in ("data", "queries", "service")
+    for path in sorted((ROOT / floor).rglob("*.py"))
+}
+
+GLOSSARY = {
+    "AnswerCache": "answers of the HTTP API that are kept for some minutes",
+    "ApiKeys": "the keys that organizations call the API with",
+    "Batch": "one import of one log, or one flush of live visits, that lands as a whole",
+    "Block": "a piece of a log that ends at the end of a line",
+    "BotRules": "what a user agent says about automation",
+    "Classification": "who made a request: category, agent, source, confidence, device",
+    "Classifier": "the rules together: from a request to its classification",
+    "Finding": "a damaged file, and what is wrong with it",
+    "Interner": "gives equal values the same number",
+    "Lake": "the folder with everything that is stored",
+    "LandedFile": "a visit file that the manifest knows",
+    "LiveIngest": "visits that programs report one by one",
+    "Manifest": "the SQLite database that says which files are live",
+    "ReportedVisit": "one visit as a program reports it",
+    "RuleMatch": "a rule that a request matches, and the classification it gives",
+    "Scope": "whose visits of which days, and which of them, a query is about",
+    "Settings": "what an operator configures",
+    "IpVerdict": "whether an IP address belongs to the agent that a request claims to be",
+    "VisitBuilder": "from the requests of a block to its visits",
+    "Warehouse": "the engine that answers queries",
+}
+"""The project's words: each is the name of at most one class, and means this."""
+
+DIALECT = {
+    "ahead", "aim", "aimed", "aims", "alike", "anew", "answered", "arrived", "asked", "aside", "awaited", "begun",
+    "came", "claimed", "come", "comes", "ended", "gone", "held", "hold", "kept", "knew", "known", "knows",
+    "landed", "looked", "looks", "meant", "met", "moved", "passed", "place", "placed", "places", "said", "says",
+    "seen", "sent", "shown", "stands", "stood", "taken", "tell", "tells", "thing", "things", "told", "took",
+    "trouble", "troubles", "turned", "waited", "waiting", "way", "ways", "went", "words",
+}  # fmt: skip
+"""Past tenses and everyday nouns that say nothing about code; the field has a term for each of these."""
+
+
+def definitions(*kinds: type[ast.AST]) -> list[tuple[str, str]]:
+    """The names that are defined on the three floors, each with its file."""
+    return [(node.name, file) for file, tree in TREES.items() for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
+def constants() -> list[tuple[str, str]]:
+    """The names that modules and classes give to constants, each with its file."""
+    return [
+        (node.id, file)
+        for file, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id.isupper()
+    ]
+
+
+def homonyms(names: list[tuple[str, str]]) -> dict[str, list[str]]:
+    """The names that stand for more than one thing, with their files. An underscore makes no other word."""
+    places = defaultdict(list)
+    for name, file in names:
+        places[name.strip("_")].append(file)
+    return {name: files for name, files in places.items() if len(files) > 1}
+
+
+def is_dialect(name: str) -> bool:
+    """Whether a name is nothing but a word of the dialect, whatever its case and underscores."""
+    return name.strip("_").lower() in DIALECT
+
+
+def test_no_two_classes_have_the_same_name():
+    assert homonyms(definitions(ast.ClassDef)) == {}
+
+
+@pytest.mark.parametrize("word", GLOSSARY)
+def test_a_word_of_the_glossary_names_one_thing(word):
+    files = [file for name, file in definitions(ast.ClassDef) if name.strip("_") == word]
+    assert len(files) == 1, GLOSSARY[word]
+
+
+def test_no_class_is_named_by_a_word_of_the_dialect():
+    assert [(name, file) for name, file in definitions(ast.ClassDef) if is_dialect(name)] == []
+
+
+def test_no_function_is_named_by_a_word_of_the_dialect():
+    found = definitions(ast.FunctionDef, ast.AsyncFunctionDef)
+    assert [(name, file) for name, file in found if is_dialect(name)] == []
+
+
+def test_a_bound_is_called_max():
+    found = [(name, file) for name, file in constants() if name.strip("_").startswith(("MOST", "LONGEST", "LARGEST"))]
+    assert found == []
+
+
+@pytest.mark.parametrize("name", ["Told", "_told", "Place", "places", "_Held", "Landed", "says", "came", "aims", "met"])
+def test_words_of_the_dialect_are_found(name):
+    assert is_dialect(name)
+
+
+@pytest.mark.parametrize("name", ["Finding", "classify", "placeholder", "_landing", "holds_lock", "replace_files"])
+def test_words_of_the_field_are_let_pass(name):
+    assert not is_dialect(name)
+
+
+def test_the_same_word_with_an_underscore_is_a_homonym():
+    assert homonyms([("Batch", "a.py"), ("_Batch", "b.py"), ("Block", "b.py")]) == {"Batch": ["a.py", "b.py"]}
