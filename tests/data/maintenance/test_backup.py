@@ -490,7 +490,7 @@ while not Path(sys.argv[2]).exists():
         dead = lake.manifest.deletable_files(datetime.now(UTC) + READERS_GRACE)
         for path in dead:
             (lake.root / path).unlink(missing_ok=True)
-        lake.manifest.forget(dead)
+        lake.manifest.purge(dead)
 print(merged)
 """
 
