@@ -451,7 +451,7 @@ def test_an_end_while_a_merged_file_is_registered_flushes_too(lake, clock, hasty
     for _ in range(2):
         land(lake, "acme", [visit(path="/merged")])
     keep(lake, "/a")
-    begun, go_on, exchange = threading.Event(), threading.Event(), lake.manifest.exchange
+    begun, go_on, exchange = threading.Event(), threading.Event(), lake.manifest.replace_files
 
     def slow(*args):
         begun.set()

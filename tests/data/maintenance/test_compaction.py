@@ -485,7 +485,7 @@ def test_an_interruption_between_two_runs_does_nothing(two_days):
 def test_an_interruption_comes_at_any_moment(two_days, monkeypatch):
     lake = two_days[0]
     compactor, findings = Compactor(lake, lambda: NOW), []
-    exchange = lake.manifest.exchange
+    exchange = lake.manifest.replace_files
 
     def interrupting(*args):
         try:
@@ -523,7 +523,7 @@ def test_who_waits_goes_on_when_the_other_is_done(two_days, reopened):
 
 def test_files_that_were_replaced_meanwhile_are_left_to_the_next_run(two_days, monkeypatch):
     lake, _, told = two_days
-    exchange = lake.manifest.exchange
+    exchange = lake.manifest.replace_files
 
     def late(*args):
         monkeypatch.setattr(lake.manifest, "replace_files", exchange)
@@ -557,7 +557,7 @@ def test_files_that_were_erased_meanwhile_are_no_damage(two_days):
 
 def test_visits_that_land_while_their_day_is_merged_are_left_to_the_next_run(two_days, monkeypatch):
     lake, _, told = two_days
-    exchange = lake.manifest.exchange
+    exchange = lake.manifest.replace_files
 
     def late(*args):
         monkeypatch.setattr(lake.manifest, "replace_files", exchange)

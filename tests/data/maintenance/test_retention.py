@@ -121,7 +121,7 @@ def test_it_does_not_wait_for_an_import_and_takes_what_that_lands_the_next_time(
 
 def test_a_file_that_an_import_ends_meanwhile_is_left_to_it(lake, monkeypatch):
     fill(lake, "acme", 1, 2)
-    exchange, calls = lake.manifest.exchange, []
+    exchange, calls = lake.manifest.replace_files, []
 
     def beaten(*args):
         calls.append(args)
@@ -140,7 +140,7 @@ def test_a_file_that_an_import_ends_meanwhile_is_left_to_it(lake, monkeypatch):
 def test_a_failure_leaves_an_organization_whole_and_the_next_run_finishes(lake, monkeypatch):
     for name in ("acme", "other"):
         fill(lake, name, 1, 2, 9)
-    exchange = lake.manifest.exchange
+    exchange = lake.manifest.replace_files
 
     def failing(asked, place):
         if asked.files[0].organization == "other":
