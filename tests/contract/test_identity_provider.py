@@ -153,7 +153,7 @@ def gates(lake, settings, clock):
 
 async def settled(keys):
     """Until nothing is being read any more."""
-    while not keys._reading.done():
+    while not keys._refresh.done():
         await asyncio.sleep(0.001)
 
 
@@ -202,7 +202,7 @@ def test_nobody_waits_while_keys_are_held_and_new_keys_replace_them(gates, provi
         clock.now += 1
         for _ in range(50):  # while the provider ponders
             assert await entered(gate, fresh())
-            assert not keys._reading.done()
+            assert not keys._refresh.done()
         provider.released.set()
         await settled(keys)
         assert len(provider.asked) == 2
@@ -485,7 +485,7 @@ def test_a_stop_does_not_wait_for_a_provider(gates, providers):
         asking.cancel()
 
     asyncio.run(leave())
-    assert not keys._reading.done()
+    assert not keys._refresh.done()
     provider.released.set()
     asyncio.run(settled(keys))
 

@@ -1108,10 +1108,10 @@ class Chance(Site):
             for place in ("write_parquet", "sha256_of", "move_durably"):
                 original = getattr(sys.modules["data.store.landing"], place)
 
-                def failing(*args, original=original):
+                def failing(*args, original=original, **options):
                     if next(calls) >= call:
                         raise OSError(errno.ENOSPC, "No space left on device")
-                    return original(*args)
+                    return original(*args, **options)
 
                 patch.setattr(f"data.store.landing.{place}", failing)
             self.tick()

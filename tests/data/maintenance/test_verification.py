@@ -203,7 +203,7 @@ def test_rot_that_leaves_no_trace_is_found(lake):
     rotten = files(lake)[1]
     rot(lake, lake.root / rotten.path)
     assert lake.verified_path(files(lake)[1])
-    assert damaged(lake) == {rotten.path: "is not what was written: its SHA-256 differs"}
+    assert damaged(lake) == {rotten.path: "is damaged: its SHA-256 differs"}
 
 
 def test_swapped_files_are_both_named(lake):

@@ -115,7 +115,7 @@ def test_an_entry_with_prefixes_of_both_versions_gives_both():
 
 @examples("text", "found")
 def test_networks_are_found_in_any_text(text, found):
-    assert [str(network) for network in parse_networks(text.encode(), "text")] == found
+    assert [str(network) for network in parse_networks(text.encode(), "text")] == list(found)
 
 
 def test_as_much_as_a_list_may_be_is_read():

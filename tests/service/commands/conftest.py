@@ -1,6 +1,7 @@
 """The program in this process, as a command line calls it."""
 
 import io
+import os
 import sys
 
 import pytest
@@ -11,7 +12,9 @@ from tests.service.commands.runs import Run
 
 @pytest.fixture
 def traffic(monkeypatch, capsys):
-    """Runs `traffic` with some arguments; there is nobody to answer its questions."""
+    """Runs `traffic` with some arguments, without the caller's settings; there is nobody to answer its questions."""
+    for name in [name for name in os.environ if name.startswith("TRAFFIC_")]:
+        monkeypatch.delenv(name)
     monkeypatch.setattr(sys, "stdin", io.StringIO())
 
     def traffic(*arguments):

@@ -19,7 +19,6 @@ from netaddr import IPSet
 
 from data.rules.tables import IpList, load
 from data.store.ip_list_files import snapshots
-from tests.service.commands.runs import Run
 
 PROGRAM = Path(sys.executable).parent / "traffic"
 ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")} | {"no_proxy": "*"}
@@ -32,51 +31,21 @@ GPTBOT, PERSON = (
     )
 )
 
-LOOP = """
-import functools, io, json, os, sys, traceback
-import data.rules.classifier, data.ingest.importer
-from data.rules import tables as reference
-from service.commands import main
-data.rules.classifier.Classifier = data.ingest.importer.Classifier = functools.cache(data.rules.classifier.Classifier)
-asked, told, load = sys.stdin, sys.stdout, reference.load
-kept = dict(os.environ)
-for line in asked:
-    arguments, environ, lists = json.loads(line)
-    sys.argv = ["traffic", *arguments]
-    os.environ.clear()
-    os.environ.update(kept | environ)
-    reference.load = (lambda kind, name: [kind(**row) for row in lists]) if lists else load
-    sys.stdout, sys.stderr = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
-    code = "no exit"
-    try:
-        main()
-    except SystemExit as end:
-        code = end.code
-    except BaseException:
-        traceback.print_exc()
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    print(json.dumps([code, *(s.buffer.getvalue().decode() for s in (sys.stdout, sys.stderr))]), file=told)
-    told.flush()
-"""
-"""Runs the program's entry point again and again in one process, with the environment and the lists of each run."""
 
-
-@pytest.fixture(scope="module")
-def runner():
+@pytest.fixture
+def runner(traffic, monkeypatch):
     """Runs `traffic` with some arguments, environment variables and lists of addresses."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", LOOP], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRON
-    )
+    monkeypatch.setenv("no_proxy", "*")
 
     def runner(*arguments, lists=(), **environ):
-        asked = [[str(argument) for argument in arguments], environ, list(lists)]
-        process.stdin.write(json.dumps(asked) + "\n")
-        process.stdin.flush()
-        return Run(*json.loads(process.stdout.readline()))
+        with monkeypatch.context() as patch:
+            for name, value in environ.items():
+                patch.setenv(name, value)
+            if lists:
+                patch.setattr("data.rules.tables.load", lambda kind, name: [kind(**row) for row in lists])
+            return traffic(*arguments)
 
-    yield runner
-    process.communicate()
+    return runner
 
 
 @pytest.fixture

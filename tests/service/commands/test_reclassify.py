@@ -19,7 +19,7 @@ from data import Lake
 from data.ingest.importer import Importer, Options
 from data.rules.bots import readable_user_agent
 from data.rules.tables import rules_version
-from tests.service.commands.runs import Run, refused
+from tests.service.commands.runs import refused
 from tests.visits import land, visit
 
 ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
@@ -35,23 +35,6 @@ from service.commands import main
 data.ingest.importer.Classifier = data.maintenance.reclassification.Classifier = functools.cache(Classifier)
 data.ingest.importer.Classifier()
 """
-LOOP = """
-asked, told = sys.stdin, sys.stdout
-for line in asked:
-    sys.argv = ["traffic", *json.loads(line)]
-    sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
-    code = "no exit"
-    try:
-        main()
-    except SystemExit as end:
-        code = end.code
-    except BaseException as error:
-        print(f"Traceback: {error!r}", file=sys.stderr)
-    print(json.dumps([code, sys.stdout.getvalue(), sys.stderr.getvalue()]), file=told)
-    told.flush()
-"""
-"""Runs the program's entry point again and again in one process: to start a new one takes most of a second."""
-
 FORKS = """
 def started(arguments):
     child = os.fork()
@@ -95,13 +78,6 @@ def answering(code):
 
 
 @pytest.fixture(scope="module")
-def program():
-    """Runs `traffic` with some arguments."""
-    with answering(LOOP) as ask:
-        yield lambda *arguments: Run(*ask(arguments))
-
-
-@pytest.fixture(scope="module")
 def forks():
     """Runs `traffic` several times at once, each in a process of its own."""
     with answering(FORKS) as ask:
@@ -109,9 +85,9 @@ def forks():
 
 
 @pytest.fixture
-def reclassify(program, lake):
+def reclassify(traffic, lake):
     """Runs `traffic reclassify` over the lake of a test."""
-    return lambda *flags: program("reclassify", *flags, "--lake", lake.root)
+    return lambda *flags: traffic("reclassify", *flags, "--lake", lake.root)
 
 
 def visits(lake, organization="acme"):
@@ -189,12 +165,12 @@ def test_a_user_agent_cannot_steer_the_terminal(lake, reclassify):
     assert "\x1b" not in reclassify().out
 
 
-def test_an_organization_or_lake_that_is_not_there_is_refused(lake, program, reclassify, key_of, tmp_path):
+def test_an_organization_or_lake_that_is_not_there_is_refused(lake, traffic, reclassify, key_of, tmp_path):
     land(lake, "acme", [visit()])
     for name in ("nobody", "_seed", "a/b"):
         assert repr(name) in refused(reclassify("--org", name))
         assert repr(name) in refused(reclassify("--org", name, "--dry-run"))
-    assert "TRAFFIC_LAKE" in refused(program("reclassify", "--lake", tmp_path / "nothing"))
+    assert "TRAFFIC_LAKE" in refused(traffic("reclassify", "--lake", tmp_path / "nothing"))
     assert not (tmp_path / "nothing").exists()
     assert "extra" in refused(reclassify("extra"))
     assert categories(lake) == {"human": 1}
@@ -217,8 +193,8 @@ def test_a_damaged_file_ends_with_1_names_the_file_and_keeps_what_was_done(lake,
     assert categories(lake) == {"ai_training": 1, "human": 2}
 
 
-def test_help_shows_an_example(program):
-    run = program("reclassify", "--help")
+def test_help_shows_an_example(traffic):
+    run = traffic("reclassify", "--help")
     assert (run.code, run.err) == (0, "")
     assert "Example: traffic reclassify --dry-run" in run.out
 
@@ -255,7 +231,7 @@ def partitions(lake):
     return {place: sorted(rows, key=lambda row: (row["path"], row["visited_at"])) for place, rows in told.items()}
 
 
-def test_a_killed_run_leaves_whole_partitions_and_the_next_ones_do_the_rest(lake, program, forks):
+def test_a_killed_run_leaves_whole_partitions_and_the_next_ones_do_the_rest(lake, traffic, forks):
     fill(lake, "acme", "other")
     before, choice, done, ends = partitions(lake), random.Random(11), 0, []
     facts = ("visited_at", "path", "user_agent", "visitor", "short_code")
@@ -274,7 +250,7 @@ def test_a_killed_run_leaves_whole_partitions_and_the_next_ones_do_the_rest(lake
                 [row[name] for name in facts] for row in before[place]
             ]
     assert -signal.SIGKILL in ends
-    run = program("reclassify", "--lake", lake.root)
+    run = traffic("reclassify", "--lake", lake.root)
     assert run.code == 0
     todo = len(before) - done
     assert run.err.startswith(f"{12 * todo} of {12 * len(before)} visits in {todo} days")
