@@ -128,7 +128,7 @@ class LineReader:
 
     def __init__(self, engine: duckdb.DuckDBPyConnection) -> None:
         self._engine = engine
-        self._engine.execute(_sql("macros"))
+        self._engine.execute(_format_sql("macros"))
         self._has_field_macros = False
 
     def read(self, lines: pa.Table, log_format: str, context: FormatContext = _NO_CONTEXT) -> pa.Table:
@@ -146,7 +146,7 @@ class LineReader:
                 WHEN visited_at IS NULL OR visited_at NOT BETWEEN '1970-01-01' AND '2999-12-31' THEN 'no valid time'
                 WHEN status IS NULL THEN 'no valid status'
             END AS reason
-            FROM ({_sql(log_format)})
+            FROM ({_format_sql(log_format)})
             """,
             params=context.parameters(log_format),
         ).to_arrow_table()
