@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import duckdb
 
-from data import Lake, TrafficError
+from data import BadInput, Lake, TrafficError
 from data.store.rollups import ROLLUPS_FOLDER
 from queries.catalog import ENTRIES, Entry, template, template_entries
 from queries.scope import Scope
@@ -180,7 +180,7 @@ class Warehouse:
 
     def _replace_engine(self, broken: duckdb.DuckDBPyConnection) -> None:
         """Replace a broken engine, unless another thread already did. Queries still running on it may finish."""
-        with self._replace_lock, suppress(duckdb.Error):  # if it fails, the next query tries again
+        with self._replace_lock, suppress(duckdb.Error, BadInput):  # if it fails, the next query tries again
             if self._engine is broken:
                 self._engine = self._new_engine()
 

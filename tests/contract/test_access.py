@@ -693,7 +693,7 @@ def test_memory_of_callers_is_bounded_and_what_is_over_leaves_it(gate):
     keeper = gate(clock=clock)
     good = token_of("ed")
     for number in range(MAX_REMEMBERED + 500):
-        keeper._remember(b"Bearer %d" % number, Caller("acme", "viewer", "x", is_key=False), 60, float("inf"), 0)
+        keeper._add_to_cache(b"Bearer %d" % number, Caller("acme", "viewer", "x", is_key=False), 60, float("inf"), 0)
     assert len(keeper._callers) == MAX_REMEMBERED
     clock.now += 61
     assert caller(keeper, good)

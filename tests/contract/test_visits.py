@@ -377,7 +377,7 @@ def test_what_was_sent_is_answered_to_its_organization_and_to_nobody_else(lake, 
 @pytest.fixture
 def gate(monkeypatch):
     """Holds whoever lands visits until it is opened; told how many senders came in each group."""
-    land, gate = receiving.VisitReceiver._land, threading.Event()
+    land, gate = receiving.VisitReceiver._land_batch, threading.Event()
     gate.groups = []
 
     def held(receiver, group):
@@ -385,7 +385,7 @@ def gate(monkeypatch):
         assert gate.wait(60)
         return land(receiver, group)
 
-    monkeypatch.setattr(receiving.VisitReceiver, "_land", held)
+    monkeypatch.setattr(receiving.VisitReceiver, "_land_batch", held)
     yield gate
     gate.set()
 
@@ -421,7 +421,7 @@ def waiting_in(client):
     """How many senders wait for their turn in an application."""
     receivers = [cell.cell_contents for route in client.app._app.routes if route.path == "/visits"
                  for cell in route.endpoint.__closure__]  # fmt: skip
-    return len(receivers[0]._waiting)
+    return len(receivers[0]._pending)
 
 
 def test_nobody_is_answered_before_visits_are_durable_and_who_waits_lands_together(client, lake, gate, monkeypatch):

@@ -208,7 +208,7 @@ VICTIMS = (
            r"(\w)\.log: \d+ visits? landed", gone=(OLD_SALT.encode(),)),
     Victim("intake", nothing, ("lake", "x", "y", "z"), by_log, r"kept (\w)", "keep", missing_batches),
     Victim("follow", rotated_log, ("lake", "a.log"), by_log, "followed", "follow"),
-    Victim("compact", many_files, ("compact", "--lake", "lake"), told="files that nobody"),
+    Victim("compact", many_files, ("compact", "--lake", "lake"), told="Merged"),
     Victim("reclassify", other_rules, ("reclassify", "--lake", "lake"), told="reclassified"),
     Victim("keys create", lambda folder: None, ("keys", "create", "--org", "acme", "--name", "test", "--lake", "lake"),
            names_of_keys, "tak_"),

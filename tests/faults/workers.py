@@ -131,7 +131,7 @@ def follow(root, path):
     follower = Follower(lake, data.ingest.importer.Importer(lake), Path(path), Options("acme"), notify=say)
     follower.tick()
     follower.close()
-    if follower._trouble:
+    if follower._last_error:
         sys.exit(1)
     say(f"followed {follower.totals.visits}")
 

@@ -169,7 +169,7 @@ DEVICES = ENTRIES["devices"].fields
 )
 def test_a_template_unlike_its_declaration_stops_the_start(lake, monkeypatch, wrong):
     monkeypatch.setattr(queries.warehouse, "ENTRIES", changed("devices", wrong))
-    with pytest.raises(AssertionError, match="template devices gives"):
+    with pytest.raises(AssertionError, match="template devices returns"):
         Warehouse(lake)
 
 

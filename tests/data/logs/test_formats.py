@@ -597,6 +597,7 @@ def own(request):
     rest = {name: request[name] for name in ("ip", "method", "user_agent", "referrer")}
     return {"time": f"{request['time'].isoformat()}Z", "url": request["path"] + request["query"]} | {
         "status": str(request["status"]),
+        "protocol": "HTTP/1.1",
         **rest,
     }
 

@@ -206,7 +206,7 @@ def test_a_row_with_an_unknown_field_is_refused(table, row_type):
     ],
 )
 def test_a_field_of_another_shape_is_refused(table, row_type, name, value):
-    place = re.escape(f"{FILES[row_type]}.toml, row 3: field '{name}' cannot be ")
+    place = re.escape(f"{FILES[row_type]}.toml, row 3: field '{name}' has an invalid value: ")
     with pytest.raises(ValueError, match=f"^{place}"):
         table(row_type, GOOD[row_type], GOOD[row_type], GOOD[row_type] | {name: value})
 
@@ -265,7 +265,7 @@ def test_a_form_of_lists_that_nothing_reads_is_refused(table, form):
 
 
 def test_a_date_with_a_time_is_refused(table):
-    with pytest.raises(ValueError, match=r"^proxies\.toml, row 1: field 'checked' cannot be"):
+    with pytest.raises(ValueError, match=r"^proxies\.toml, row 1: field 'checked' has an invalid value"):
         table(Proxy, GOOD[Proxy] | {"checked": "2026-11-21T10:00:00Z"})
 
 

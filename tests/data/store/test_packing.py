@@ -68,7 +68,8 @@ def test_bodies_of_earlier_programs_know_columns_by_their_position_only():
            [2**64 - 1, None], [False, True], ["Mozilla/5.0", None]]  # fmt: skip
     shared = [[f"{letter}{place}" for place in range(18)] for letter in "xy"]
     first, second = unpacked([body_of([own, [1, 0], shared])])
-    assert first == {"day": date(2026, 3, 4), "visited_at": datetime(2026, 3, 4, 12, 30)} | {
+    day = {"day": date(2026, 3, 4), "visited_at": datetime(2026, 3, 4, 12, 30)}
+    assert first == dict.fromkeys(VISITS.names) | day | {
         "domain": "go.example", "short_code": "a", "path": "/a", "method": "GET", "status": 302, "country": None,
         "visitor": 2**64 - 1, "is_malicious": False, "user_agent": "Mozilla/5.0",
         "bot_category": "y0", "agent_kind": "y1", "ai_source": "y2", "agent": "y3", "operator": "y4",

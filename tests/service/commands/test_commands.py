@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from data import BOT_CATEGORIES
-from queries import ENTRIES
+from queries import ENDPOINTS, ENTRIES
 from service.api_keys import ApiKeys
 from tests.tables import examples
 from tests.visits import land, links, visit
@@ -142,7 +142,7 @@ def query(program, filled):
 
 def test_query_gives_the_bytes_of_the_api(query, filled, opened):
     with opened(filled) as client:
-        for name in ENTRIES:
+        for name in ENDPOINTS:
             answer = client.get(f"/analytics/{name}", params=DAYS)
             assert answer.status_code == 200
             assert len(answer.json()) > 0
