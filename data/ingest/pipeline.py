@@ -118,8 +118,8 @@ class VisitBuilder:
         salt = pa.array([salts[value] for value in days.dictionary.to_pylist()], pa.string())
         inputs = {"salt": salt.take(day), "ip": ips.dictionary.take(ip), "user_agent": agents.dictionary.take(agent)}
         self._register("visitor_inputs", inputs)
-        query = read_sql("data.ingest", "sql/visitor_hashes")
-        hashes = _columns(self._engine.sql(query, params={"organization": organization}))
+        parameters = {"organization": organization}
+        hashes = _columns(self._engine.sql(read_sql("data.ingest", "sql/visitor_hashes"), params=parameters))
         return hashes["visitor"].take(visitors.indices)
 
     def _register(self, name: str, columns: Columns) -> None:

@@ -389,7 +389,7 @@ def test_a_damaged_month_stops_no_other(lake, warehouse):
 def test_without_patience_for_others_nothing_happens_while_they_rewrite(lake):
     with lake.rewrite_lock():
         assert RollupBuilder(lake).run(wait=False) == 0
-    assert RollupBuilder(lake).run(wait=False, most=1) == 1
+    assert RollupBuilder(lake).run(wait=False, limit=1) == 1
 
 
 def test_answers_stay_the_same_while_days_are_counted_and_landed(lake, warehouse):

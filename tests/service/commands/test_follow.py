@@ -213,7 +213,7 @@ def test_a_full_disk_is_told_once_and_nothing_is_lost(lake, follow, log):
     time.sleep(0.2)  # some ticks
     assert paths(lake) == Counter(("/a",))
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    while b"land again" not in told:
+    while b"stored again" not in told:
         told += os.read(reader, 10_000)
     until(lambda: len(paths(lake)) == 3, process)
     assert process.end().code == 0
@@ -221,7 +221,7 @@ def test_a_full_disk_is_told_once_and_nothing_is_lost(lake, follow, log):
     while more := os.read(reader, 10_000):
         told += more
     os.close(reader)
-    assert told.count(b"Nothing is lost") == told.count(b"land again") == 1
+    assert told.count(b"Nothing is lost") == told.count(b"stored again") == 1
     assert paths(lake) == Counter(("/a", "/b", "/c"))
 
 
