@@ -419,8 +419,8 @@ def until(condition, pause=0.005):
 
 def waiting_in(client):
     """How many senders wait for their turn in an application."""
-    receivers = [cell.cell_contents for route in client.app._app.routes if route.path == "/visits"
-                 for cell in route.endpoint.__closure__]  # fmt: skip
+    route = client.app._app._app._by_path["/visits"]
+    receivers = [cell.cell_contents for cell in route.endpoint.__closure__]
     return len(receivers[0]._pending)
 
 
