@@ -32,11 +32,11 @@ from queries.scope import Scope
 from queries.variables import (
     Variables,
     define_relations,
-    file_lists,
     one_source,
     rollup_schema,
     scope_variables,
     set_variables,
+    visit_files,
 )
 
 CHUNK_VISITS: Final = 500_000
@@ -171,12 +171,12 @@ def _rollup_rows(
     few groups and are counted in one query.
     """
     set_variables(engine, {**before, "sources": one_source("visits_by_domain")})
-    stored = [(STORED_BEFORE, file_lists(lake, []))] if before["closed_days"] else []
+    stored = [(STORED_BEFORE, visit_files(lake, []))] if before["closed_days"] else []
     for name in relation_names("daily"):
-        counted = [(COUNTED_DAILY, file_lists(lake, chunk)) for chunk in chunks]
+        counted = [(COUNTED_DAILY, visit_files(lake, chunk)) for chunk in chunks]
         yield _count_relation(engine, name, [*stored, *counted])
     for name in relation_names("monthly"):
-        yield _count_relation(engine, name, [(COUNTED_MONTHLY, file_lists(lake, list(chain(*chunks))))])
+        yield _count_relation(engine, name, [(COUNTED_MONTHLY, visit_files(lake, list(chain(*chunks))))])
 
 
 def _count_relation(

@@ -30,8 +30,8 @@ LINK_VISITS: Final = "link_visits_in_memory"
 def empty_variables(lake: Lake) -> Variables:
     """Variables that make every relation empty."""
     return {
-        "files": file_lists(lake, []),
-        "uncovered_files": file_lists(lake, []),
+        "files": visit_files(lake, []),
+        "uncovered_files": visit_files(lake, []),
         "rollups": [str(seed_path(lake))],
         "closed_days": [],
         "sources": one_source("all_visits"),
@@ -48,8 +48,8 @@ def scope_variables(lake: Lake, scope: Scope) -> Variables:
     filters = {field for field, value in asdict(scope).items() if value is not None}
     return {
         "scope": asdict(scope),
-        "files": file_lists(lake, live),
-        "uncovered_files": file_lists(lake, [file for file in live if file.day not in rollups.days]),
+        "files": visit_files(lake, live),
+        "uncovered_files": visit_files(lake, [file for file in live if file.day not in rollups.days]),
         "rollups": [str(seed_path(lake)), *rollups.files],
         "closed_days": sorted(rollups.days),
         "sources": {relation: source_of(relation, filters) for relation in relation_names()},
@@ -71,19 +71,12 @@ def one_source(view: str) -> dict[str, str]:
     return dict.fromkeys(relation_names(), view)
 
 
-def file_lists(lake: Lake, files: Sequence[LandedFile]) -> dict[str, Any]:
-    """The visit files in the shape that read_visits() expects: current schema version and older ones, separately."""
-    older = [file for file in files if file.schema_version < SCHEMA_VERSION]
-    current = [file for file in files if file.schema_version >= SCHEMA_VERSION]
+def visit_files(lake: Lake, files: Sequence[LandedFile]) -> dict[str, Any]:
+    """The visit files in the shape that read_visits() expects: the seed and their paths, and whether columns differ."""
     return {
-        "current": [lake.seed_visits, *_paths(lake, current)],
-        "older": _paths(lake, older) or [lake.seed_visits],
-        "older_differ": len({file.schema_version for file in older}) > 1,
+        "paths": [lake.seed_visits, *(f"{lake.root}/{file.path}" for file in files)],
+        "schemas_differ": any(file.schema_version < SCHEMA_VERSION for file in files),
     }
-
-
-def _paths(lake: Lake, files: Sequence[LandedFile]) -> list[str]:
-    return [f"{lake.root}/{file.path}" for file in files]
 
 
 def set_variables(cursor: duckdb.DuckDBPyConnection, variables: Variables) -> None:
@@ -108,11 +101,11 @@ def rollup_schema(engine: duckdb.DuckDBPyConnection) -> Schema:
     return engine.sql(sql_text("rollups")).to_arrow_table().schema
 
 
-_FILE_LISTS: Final = "CAST($value AS STRUCT(current VARCHAR[], older VARCHAR[], older_differ BOOLEAN))"
+_VISIT_FILES: Final = "CAST($value AS STRUCT(paths VARCHAR[], schemas_differ BOOLEAN))"
 _SET: Final = {
     "scope": "SET VARIABLE scope = CAST($value AS scope)",
-    "files": f"SET VARIABLE files = {_FILE_LISTS}",
-    "uncovered_files": f"SET VARIABLE uncovered_files = {_FILE_LISTS}",
+    "files": f"SET VARIABLE files = {_VISIT_FILES}",
+    "uncovered_files": f"SET VARIABLE uncovered_files = {_VISIT_FILES}",
     "rollups": "SET VARIABLE rollups = CAST($value AS VARCHAR[])",
     "closed_days": "SET VARIABLE closed_days = CAST($value AS DATE[])",
     "sources": "SET VARIABLE sources = $value",

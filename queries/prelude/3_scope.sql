@@ -7,18 +7,12 @@ CREATE TYPE scope AS STRUCT(
 
 CREATE VIEW scope AS SELECT unnest(CAST(getvariable('scope') AS scope)) WHERE getvariable('scope') IS NOT NULL;
 
--- Files come in two lists: those of the current schema, and those of older versions, whose missing columns become
--- NULL. union_by_name, which reads the schema of every file, is used only if several older versions occur.
+-- Files of older schema versions lack columns, which become NULL. union_by_name, which reads the schema of every file,
+-- is used only while such files are read.
 CREATE MACRO read_visits(visit_files) AS TABLE
-FROM (
-    FROM read_parquet(
-        visit_files['current'], hive_partitioning = TRUE, hive_types = {'organization': VARCHAR, 'day': DATE}
-    )
-    UNION ALL BY NAME
-    FROM read_parquet(
-        visit_files['older'], union_by_name = visit_files['older_differ'], hive_partitioning = TRUE,
-        hive_types = {'organization': VARCHAR, 'day': DATE}
-    )
+FROM read_parquet(
+    visit_files['paths'], union_by_name = visit_files['schemas_differ'], hive_partitioning = TRUE,
+    hive_types = {'organization': VARCHAR, 'day': DATE}
 )
 WHERE organization = getvariable('scope').organization
     AND day BETWEEN getvariable('scope').start_date AND getvariable('scope').end_date;

@@ -21,7 +21,7 @@ from data.store.manifest import READERS_GRACE
 from data.store.rollups import damaged_rollups, seed_path
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.prelude import prelude, relation_names, rollup_version, served_filters
-from queries.variables import LINK_VISITS, ROLLUP_FILTERS, file_lists, one_source, source_of
+from queries.variables import LINK_VISITS, ROLLUP_FILTERS, one_source, source_of, visit_files
 from tests.visits import land, visit
 
 DAYS = (date(2026, 1, 31), date(2026, 2, 14))
@@ -226,8 +226,8 @@ def test_closed_days_are_answered_without_a_look_at_their_visits(lake, warehouse
     before = answers(warehouse, SHORT)
     RollupBuilder(lake).run()
     variables = warehouse.variables(SHORT)
-    assert variables["uncovered_files"] == file_lists(lake, [])
-    variables["files"] = file_lists(lake, [])
+    assert variables["uncovered_files"] == visit_files(lake, [])
+    variables["files"] = visit_files(lake, [])
     assert {name: warehouse.answer(ENTRIES[name], variables) for name in before} == before
 
 

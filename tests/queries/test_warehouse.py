@@ -246,17 +246,17 @@ def test_an_altered_byte_is_found(landed, place):
 def test_a_damaged_day_out_of_range_does_no_harm(landed):
     warehouse, file = landed
     file.unlink()
-    assert len(warehouse.variables(Scope("ant", date(2026, 3, 5), date(2026, 3, 8)))["files"]["current"]) == 1
+    assert len(warehouse.variables(Scope("ant", date(2026, 3, 5), date(2026, 3, 8)))["files"]["paths"]) == 1
 
 
 def test_a_touched_or_copied_file_of_the_same_bytes_stays_good(landed):
     warehouse, file = landed
     os.utime(file, (1, 1))
-    assert str(file) in warehouse.variables(Scope("ant", *DAYS))["files"]["current"]
+    assert str(file) in warehouse.variables(Scope("ant", *DAYS))["files"]["paths"]
     copy = file.with_suffix(".copy")
     copy.write_bytes(file.read_bytes())
     copy.replace(file)
-    assert str(file) in warehouse.variables(Scope("ant", *DAYS))["files"]["current"]
+    assert str(file) in warehouse.variables(Scope("ant", *DAYS))["files"]["paths"]
 
 
 # Words said twice, once in Python and once in SQL
