@@ -137,20 +137,35 @@ class SourceResolver:
         return hop is not None and hop[1]
 
     def _resolve_hop_uncached(self, text: str) -> _Hop | None:
-        """The source of an address; None if `text` is not an IP address."""
-        try:
-            packed = socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text.partition("%")[0])
-        except (OSError, ValueError):
+        """The source of an address; None if `text` is not an IP address.
+
+        It is made from the bytes of the address, so that one address written in many ways stays one source.
+        """
+        packed = _packed_address(text)
+        if packed is None:
             return None
-        if packed[:12] == _IPV4_MAPPED_PREFIX:
-            packed = packed[12:]
         version, number = 4 if len(packed) == 4 else 6, int.from_bytes(packed)
         is_trusted = False
         for one, mask, network in self._trusted:
             is_trusted = is_trusted or (version == one and number & mask == network)
         if version == 4:
-            return (socket.inet_ntop(socket.AF_INET, packed) if ":" in text else text), is_trusted
+            return socket.inet_ntop(socket.AF_INET, packed), is_trusted
         return str(ipaddress.ip_network((number >> 64 << 64, 64))), is_trusted
+
+
+def _packed_address(text: str) -> bytes | None:
+    """The 4 or 16 bytes of an address; None if `text` is not one. An IPv4-mapped IPv6 address gives 4 bytes.
+
+    Only an IPv6 address may have a zone (`fe80::1%eth0`, RFC 4007), which is left out.
+    """
+    is_ipv6 = ":" in text
+    try:
+        packed = socket.inet_pton(
+            socket.AF_INET6 if is_ipv6 else socket.AF_INET, text.partition("%")[0] if is_ipv6 else text
+        )
+    except (OSError, ValueError):
+        return None
+    return packed[12:] if packed[:12] == _IPV4_MAPPED_PREFIX else packed
 
 
 def _without_port(hop: str) -> str:

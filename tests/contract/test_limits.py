@@ -362,6 +362,11 @@ def test_a_trusted_peer_is_believed(peer):
         ([f"[{V6}]:443"], V6_NETWORK),
         ([f"{V6}%eth0"], V6_NETWORK),
         ([f"[{V6}%25eth0]:443"], V6_NETWORK),
+        ([f"{V6}%1%2"], V6_NETWORK),
+        (["2001:0db8:01:002:3::4"], V6_NETWORK),
+        (["::ffff:c633:6407"], V4),
+        (["0:0:0:0:0:FFFF:C633:6407"], V4),
+        (["::ffff:198.51.100.7%eth0"], V4),
         (["2001:db8:1:2::"], V6_NETWORK),
         # chains: the nearest hop that is not ours
         (["203.0.113.1, 198.51.100.7"], V4),
@@ -427,6 +432,13 @@ def test_a_trusted_peer_is_believed(peer):
         ([":80"], PEER),
         ([":"], PEER),
         (["%eth0"], PEER),
+        (["198.51.100.7%eth0"], PEER),  # only IPv6 addresses have zones
+        (["198.51.100.7%1"], PEER),
+        (["198.51.100.7%"], PEER),
+        (["198.51.100.7%25eth0:443"], PEER),
+        (["[198.51.100.7%1]:443"], PEER),
+        (["198.51.100.7, 10.0.0.2%1"], PEER),
+        (["::ffff:198.51.100.07"], PEER),
         (["x" * 10_000], PEER),
         (["198.51.100.7, nonsense, 10.0.0.2"], "10.0.0.2"),
         (["198.51.100.7,, 10.0.0.2"], "10.0.0.2"),
@@ -461,6 +473,17 @@ def test_requests_over_http_count_for_the_forwarded_source(asked):
     assert [asked.four(answer)[1] for answer in answers] == [59, 58, 57, 56, 55]
     network = [asked(source=f"2001:db8:0:1::{number:x}") for number in range(1, 5)]
     assert [asked.four(answer)[1] for answer in network] == [59, 58, 57, 56]
+
+
+def test_one_address_written_in_many_ways_is_one_source(asked):
+    """P27: whoever may write a header, but not another's address, gets no second minute by spelling his own anew."""
+    spellings = [f"198.51.100.10%{number}" for number in range(20)]
+    spellings += [f"::ffff:198.51.100.10%{number}" for number in range(20)]
+    spellings += [f"2001:db8:0:2::{number:x}%{number}" for number in range(20)]
+    spellings += ["198.51.100.10", "::FFFF:C633:640A", "[::ffff:198.51.100.10%1]:80", "2001:0DB8:0000:0002::"]
+    for spelling in spellings:
+        asked(source=spelling)
+    assert {*asked.client.app.limiter._log._times} == {"10.0.0.1", "198.51.100.10", "2001:db8:0:2::/64"}
 
 
 def test_of_many_requests_at_once_sixty_are_answered(lake, settings):
