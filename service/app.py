@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 from starlette.applications import Starlette
-from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
 from data import Lake
 from data.rules.geoip import CountryDatabase
@@ -21,13 +19,14 @@ from service.http import endpoints, openapi
 from service.http.answers import Answers
 from service.http.authentication import AuthenticationMiddleware, Authenticator
 from service.http.cache import AnswerCache
+from service.http.cors import JsonCorsMiddleware
 from service.http.endpoints import Clock, utc_now
 from service.http.jwks import JwksClient
 from service.http.live_visits import VisitReceiver
 from service.http.middleware import RequestMiddleware
 from service.http.monitoring import HealthCheck, monitor
 from service.http.query_batch import Workers
-from service.http.rate_limit import RATE_LIMIT_HEADERS, RateLimiter
+from service.http.rate_limit import RateLimiter
 from service.http.routing import RouteTable
 from service.jobs import Jobs
 from service.logs import Log
@@ -84,7 +83,8 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
         *(Route(path, endpoint) for path, endpoint in public.items()),
     ]
     table = RouteTable(routes, parts.lifespan)
-    app = _with_cors(AuthenticationMiddleware(table, parts.authenticator.authenticate, frozenset(public)), settings)
+    authenticated = AuthenticationMiddleware(table, parts.authenticator.authenticate, frozenset(public))
+    app = JsonCorsMiddleware(authenticated, settings.cors_origins) if settings.cors_origins else authenticated
     limiter = RateLimiter(settings.trusted_proxies)
     metrics = _metrics(parts, limiter)
     health = HealthCheck(lambda: parts.workers.run(parts.warehouse.probe))
@@ -121,19 +121,6 @@ def _metrics(parts: _Components, limiter: RateLimiter) -> Metrics:
             ObservedMetric("traffic_answers_held", "Answers in the cache.", lambda: len(parts.cache)),
             ObservedMetric("traffic_sources", "Sources known to the rate limiter.", lambda: len(limiter)),
         ]
-    )
-
-
-def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
-    """The application behind CORS middleware, if origins are configured; otherwise the application itself."""
-    if not settings.cors_origins:
-        return app
-    return CORSMiddleware(
-        app,
-        allow_origins=settings.cors_origins,
-        allow_methods=["GET", "POST", "DELETE"],
-        allow_headers=["Authorization", "Content-Type"],
-        expose_headers=[name.decode() for name in RATE_LIMIT_HEADERS],
     )
 
 

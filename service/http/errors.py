@@ -4,6 +4,7 @@ Problem
 ├── MalformedRequest    400  not a valid HTTP request
 ├── InvalidParameter    400  a query parameter is invalid
 ├── InvalidBody         400  the body cannot be parsed
+├── CrossOriginRefused  400  a page of another site may not send this request
 ├── Unauthorized        401  no valid token
 ├── Forbidden           403  the caller may not do this
 ├── NotFound            404  no such route
@@ -19,7 +20,7 @@ Problem
 └── StorageUnavailable  503  the disk is full or fails
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 
@@ -61,6 +62,20 @@ class InvalidBody(Problem):
 
     def __init__(self, problem: str, fix: str) -> None:
         super().__init__(f"The body {problem}.", fix)
+
+
+class CrossOriginRefused(Problem):
+    """A page of another site asked, by a preflight, for a request that it may not send."""
+
+    status = 400
+
+    def __init__(self, methods: Sequence[str], allowed_headers: Sequence[str], headers: Mapping[str, str]) -> None:
+        super().__init__(
+            "A page of another site may not send this request.",
+            f"Use {', '.join(methods)} with the headers {', '.join(allowed_headers)}, from an origin that the operator "
+            "lists in TRAFFIC_CORS_ORIGINS.",
+            headers,
+        )
 
 
 class Unauthorized(Problem):

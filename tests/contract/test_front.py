@@ -119,6 +119,39 @@ def test_a_configured_site_may_ask_and_no_other(lake, opened):
             assert "access-control-allow-credentials" not in preflight.headers
 
 
+@pytest.mark.parametrize("origins", ["", "https://app.example"], ids=["no sites", "one site"])
+def test_every_answer_to_a_page_of_another_site_is_json_on_every_path(lake, opened, origins):
+    limits = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after")
+    statuses = Counter()
+    with opened(lake, cors_origins=origins) as client:
+        paths = [*client.get("/openapi.json").json()["paths"], "/healthz", "/openapi.json", "/nothing"]
+        wishes = [{}, *({"Access-Control-Request-Method": method} for method in ("GET", "POST", "DELETE", "PATCH"))]
+        wishes += [{"Access-Control-Request-Method": "GET", "Access-Control-Request-Headers": "x-secret"}]
+        wishes += [{"Access-Control-Request-Method": "GET", "Access-Control-Request-Private-Network": "true"}]
+        for path in paths:
+            for origin in ("https://app.example", "https://evil.example"):
+                for wish in wishes:
+                    answer = client.options(path, headers={"Origin": origin, "Authorization": "", **wish})
+                    assert answer.headers.get_list("content-type") == ["application/json"], (path, origin, wish)
+                    assert all(len(answer.headers.get_list(name)) == 1 for name in limits)
+                    keys = list(answer.json())
+                    assert keys == (["status"] if answer.status_code == 200 else ["error", "message"])
+                    allowed = origins == origin and answer.status_code == 200
+                    assert not allowed or answer.headers["access-control-allow-origin"] == origin
+                    statuses[answer.status_code] += 1
+    assert statuses.keys() == ({200, 400, 401, 405} if origins else {401, 405})
+
+
+def test_a_refused_preflight_says_what_pages_may_send_and_names_no_site(lake, opened):
+    with opened(lake, cors_origins="https://app.example") as client:
+        wishes = {"Origin": "https://evil.example", "Access-Control-Request-Method": "GET"}
+        refused = client.options(OVERVIEW, headers=wishes)
+    assert (refused.status_code, refused.json()["error"]) == (400, "A page of another site may not send this request.")
+    assert "GET, POST, DELETE" in refused.json()["message"]
+    assert "app.example" not in refused.text + str(refused.headers)
+    assert {"Origin", "Access-Control-Request-Method"} <= {*refused.headers["vary"].split(", ")}
+
+
 def test_a_page_of_a_configured_site_may_read_that_it_asked_too_often(lake, opened):
     with opened(lake, cors_origins="https://app.example") as client:
         one = {"X-Forwarded-For": "203.0.113.1"}

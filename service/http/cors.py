@@ -1,0 +1,37 @@
+"""CORS: which pages of other sites may call the API from a browser. Every answer is JSON, as elsewhere."""
+
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from service.http.errors import CrossOriginRefused
+from service.http.rate_limit import RATE_LIMIT_HEADERS
+from service.http.responses import JsonResponse, render
+
+METHODS: Final = ("GET", "POST", "DELETE")
+REQUEST_HEADERS: Final = ("Authorization", "Content-Type")
+_OF_THE_BODY: Final = ("content-length", "content-type")
+
+
+class JsonCorsMiddleware(CORSMiddleware):
+    """Starlette's CORS middleware for pages of `origins`, except that it answers preflights in JSON, not in text."""
+
+    def __init__(self, app: ASGIApp, origins: tuple[str, ...]) -> None:
+        super().__init__(
+            app,
+            allow_origins=origins,
+            allow_methods=METHODS,
+            allow_headers=REQUEST_HEADERS,
+            expose_headers=[name.decode() for name in RATE_LIMIT_HEADERS],
+        )
+
+    def preflight_response(self, request_headers: Headers) -> Response:
+        """The answer to a preflight: 200, or 400 if the page may not send the request that it asks about."""
+        decided = super().preflight_response(request_headers)
+        headers = {name: value for name, value in decided.headers.items() if name not in _OF_THE_BODY}
+        if decided.status_code == 200:
+            return JsonResponse(b'{"status":"ok"}', headers=headers)
+        return render(CrossOriginRefused(METHODS, REQUEST_HEADERS, headers))
