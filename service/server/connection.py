@@ -5,9 +5,8 @@ service computes an answer or makes a client wait does not count.
 """
 
 import asyncio
-import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import Enum
 from functools import partial
 from typing import Final, cast
@@ -17,14 +16,18 @@ import orjson
 from uvicorn._types import ASGIReceiveEvent
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from service.http.errors import HeadersTooLarge, MalformedRequest, Problem, RequestTimeout, UrlTooLong
+from service.http.errors import HeadersTooLarge, MalformedRequest, Problem, RequestTimeout
 from service.http.middleware import RequestMiddleware
+from service.server.headers import MAX_HEADER_BYTES, MAX_URL_BYTES, check_headers, check_size
 from service.server.slots import ConnectionSlots, LingeringTransport, set_reset_on_close, unacknowledged_bytes
 
 SWEEP_SECONDS: Final = 0.5
 """Between two sweeps over the connections; the precision of all deadlines."""
 IDLE_TIMEOUT_SECONDS: Final = 5.0
 """From connecting, or from the last response, to the first byte of a request."""
+PROXY_IDLE_TIMEOUT_SECONDS: Final = 75.0
+"""The same for connections from trusted proxies: longer than they keep idle ones (nginx: 60 seconds), so that the proxy
+closes first. If the server closed while a POST was on its way, the proxy could not repeat it, but had to answer 502."""
 HEADER_TIMEOUT_SECONDS: Final = 5.0
 """From the first byte of a request to the end of its header."""
 BODY_IDLE_TIMEOUT_SECONDS: Final = 10.0
@@ -37,20 +40,12 @@ MIN_READ_BYTES: Final = 65_536
 LINGER_SECONDS: Final = 2.0
 """After an error response, input is discarded for so long before closing, so that the client can read it."""
 
-MAX_URL_BYTES: Final = 8_192
-MAX_HEADER_BYTES: Final = 65_536
-"""Total of names and values of all headers, plus 4 separator bytes each."""
-MAX_HEADERS: Final = 100
 CHUNK_BYTES: Final = 16_384
 """Bytes passed to the parser at a time: a limit may be exceeded by so much before it is noticed."""
 MAX_UNPARSED_BYTES: Final = MAX_URL_BYTES + MAX_HEADER_BYTES
 """Bytes without a parser event. Bounds the headers, which the parser reports only when they are complete."""
 MAX_PIPELINED: Final = 64
 """Requests of one connection that wait for the one before them; the rate limit is 60 per minute anyway."""
-
-_HOST: Final = re.compile(rb"[\w.~!$&'()*+,;=%:\[\]-]*", re.ASCII)
-
-Headers = Sequence[tuple[bytes, bytes]]
 
 
 class ConnectionLimits:
@@ -92,7 +87,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     The parser's callbacks move a connection from state to state; close_if_expired() looks at the deadlines:
 
         state     next state, and what leads to it      deadline, and what happens then
-        IDLE      HEADER   on_message_begin             IDLE_TIMEOUT_SECONDS from _state_since: closed in silence
+        IDLE      HEADER   on_message_begin             _idle_timeout from _state_since: closed in silence
         HEADER    BODY     on_headers_complete          HEADER_TIMEOUT_SECONDS from _state_since: 408
         BODY      IDLE     on_message_complete          BODY_TIMEOUT_SECONDS from _state_since, or
                                                         BODY_IDLE_TIMEOUT_SECONDS from _received_at: 408
@@ -116,6 +111,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._unread_bytes = self._unparsed_bytes = 0
         self._error: Problem | None = None
         self._source = self.limits.slots.acquire(self.client)
+        self._idle_timeout = PROXY_IDLE_TIMEOUT_SECONDS if self._source == "" else IDLE_TIMEOUT_SECONDS
         if self._source is None:
             transport.close()
 
@@ -251,7 +247,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def _close_expired(self) -> bool:
         now = self.limits.now - SWEEP_SECONDS  # events may be up to one sweep later than recorded
         in_state, idle = now - self._state_since, now - self._received_at
-        idle_timeout = IDLE_TIMEOUT_SECONDS if self._state is _State.IDLE else LINGER_SECONDS
+        idle_timeout = self._idle_timeout if self._state is _State.IDLE else LINGER_SECONDS
         if self._state is _State.HEADER and in_state > HEADER_TIMEOUT_SECONDS:
             self._reject(RequestTimeout("header"))
         elif self._state is _State.BODY and (in_state > BODY_TIMEOUT_SECONDS or idle > BODY_IDLE_TIMEOUT_SECONDS):
@@ -276,25 +272,3 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._unread_bytes, self._stalled_since = unread, self.limits.now
         self._unread_bytes = max(self._unread_bytes, unread)
         return self.limits.now - self._stalled_since > WRITE_TIMEOUT_SECONDS
-
-
-def check_size(url: bytes, headers: Headers, max_bytes: int) -> None:
-    """Check the size of URL and headers, which is at most `max_bytes`. Raises UrlTooLong or HeadersTooLarge."""
-    if len(url) > MAX_URL_BYTES:
-        raise UrlTooLong(MAX_URL_BYTES)
-    if len(headers) > MAX_HEADERS or (
-        max_bytes > MAX_HEADER_BYTES  # otherwise they cannot be too large
-        and sum(len(name) + len(value) + 4 for name, value in headers) > MAX_HEADER_BYTES
-    ):
-        raise HeadersTooLarge
-
-
-def check_headers(headers: Headers, version: str, *, is_upgrade: bool) -> None:
-    """Require one valid Host (RFC 9112, 3.2), and no body with Upgrade. Raises MalformedRequest."""
-    hosts = [value for name, value in headers if name == b"host"]
-    if len(hosts) != 1 and (hosts or version == "1.1"):
-        raise MalformedRequest("There must be one header Host.", "Send the name that you connect to, once.")
-    if hosts and not _HOST.fullmatch(hosts[0]):
-        raise MalformedRequest("The header Host names no host.", "Send the name that you connect to, and its port.")
-    if is_upgrade and any(name in {b"content-length", b"transfer-encoding"} for name, _ in headers):
-        raise MalformedRequest("A body and the header Upgrade do not go together.", "Send it without Upgrade.")

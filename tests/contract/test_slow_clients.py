@@ -9,12 +9,10 @@ import re
 import resource
 import select
 import socket
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from itertools import cycle
 from pathlib import Path
@@ -22,51 +20,18 @@ from pathlib import Path
 import pytest
 
 from service.server import connection as limits
-from service.settings import setting
+from tests.hurried import HURRIED, serving
 from tests.visits import land, visit
 
 IS_LONG = os.environ.get("TRAFFIC_FAULTS") == "all"
 SLOW_CONNECTIONS = 2_000 if IS_LONG else 300
 WRITE_TIMEOUT_SECONDS = limits.WRITE_TIMEOUT_SECONDS if IS_LONG else 6.0
 BODY_IDLE_TIMEOUT_SECONDS = limits.BODY_IDLE_TIMEOUT_SECONDS if IS_LONG else 5.0
-HURRIED = {
-    "SWEEP_SECONDS": 0.05,
-    "IDLE_TIMEOUT_SECONDS": 0.5,
-    "HEADER_TIMEOUT_SECONDS": 0.5,
-    "BODY_IDLE_TIMEOUT_SECONDS": 0.7,
-    "BODY_TIMEOUT_SECONDS": 1.5,
-    "WRITE_TIMEOUT_SECONDS": 1.5,
-    "LINGER_SECONDS": 0.2,
-}
 LARGE = "/analytics/time-series?start_date=1926-03-01&end_date=2026-03-01"  # all of 36,526 days, with a line for each
 QUICK = "/analytics/devices"
 HONEST = 60
 OPEN_STATES = ("01", "08")  # ESTABLISHED and CLOSE_WAIT: the server has not closed
 ROW = b'{"path":"/x"}\n'
-
-
-@contextmanager
-def serving(lake, **constants):
-    """The port and process of a `traffic serve` with other deadlines; it ends without having told of any trouble."""
-    code = (
-        "import service.server.connection as limits, service.server.run as server, service.commands as commands\n"
-        "for module in (limits, server):\n"
-        f" vars(module).update({{name: value for name, value in {constants}.items() if name in vars(module)}})\n"
-        "commands.main()"
-    )
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
-    environ[setting("lake").variable] = str(lake.root)
-    command = [sys.executable, "-c", code, "serve", "--port", "0"]
-    log = (Path(lake.root).parent / "log").open("wb")
-    with log, subprocess.Popen(command, stderr=subprocess.PIPE, stdout=log, text=True, env=environ) as process:
-        try:
-            line = process.stderr.readline()
-            yield int(re.search(r":(\d+)/", line)[1]), process
-        finally:
-            process.terminate()
-            told = process.stderr.read()
-        assert "Traceback" not in told
-        assert process.wait(60) == 0
 
 
 @pytest.fixture

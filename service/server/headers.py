@@ -1,0 +1,38 @@
+"""Limits on URL and headers of a request, and the headers that must be right before a request is answered."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from service.http.errors import HeadersTooLarge, MalformedRequest, UrlTooLong
+
+MAX_URL_BYTES: Final = 8_192
+MAX_HEADER_BYTES: Final = 65_536
+"""Total of names and values of all headers, plus 4 separator bytes each."""
+MAX_HEADERS: Final = 100
+
+_HOST: Final = re.compile(rb"[\w.~!$&'()*+,;=%:\[\]-]*", re.ASCII)
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+
+def check_size(url: bytes, headers: Headers, max_bytes: int) -> None:
+    """Check the size of URL and headers, which is at most `max_bytes`. Raises UrlTooLong or HeadersTooLarge."""
+    if len(url) > MAX_URL_BYTES:
+        raise UrlTooLong(MAX_URL_BYTES)
+    if len(headers) > MAX_HEADERS or (
+        max_bytes > MAX_HEADER_BYTES  # otherwise they cannot be too large
+        and sum(len(name) + len(value) + 4 for name, value in headers) > MAX_HEADER_BYTES
+    ):
+        raise HeadersTooLarge
+
+
+def check_headers(headers: Headers, version: str, *, is_upgrade: bool) -> None:
+    """Require one valid Host (RFC 9112, 3.2), and no body with Upgrade. Raises MalformedRequest."""
+    hosts = [value for name, value in headers if name == b"host"]
+    if len(hosts) != 1 and (hosts or version == "1.1"):
+        raise MalformedRequest("There must be one header Host.", "Send the name that you connect to, once.")
+    if hosts and not _HOST.fullmatch(hosts[0]):
+        raise MalformedRequest("The header Host names no host.", "Send the name that you connect to, and its port.")
+    if is_upgrade and any(name in {b"content-length", b"transfer-encoding"} for name, _ in headers):
+        raise MalformedRequest("A body and the header Upgrade do not go together.", "Send it without Upgrade.")

@@ -1,0 +1,142 @@
+"""A proxy in front: it keeps its idle connections, and a POST that it sends on one of them is answered.
+
+nginx is a real one. `TRAFFIC_FAULTS=all uv run pytest tests/service/server/test_proxy.py` sends 1,000 POSTs, each after
+4.5 to 6 seconds of silence, and takes about a minute.
+"""
+
+import os
+import random
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from service.server import connection as limits
+from tests.hurried import HURRIED, serving
+
+IS_LONG = os.environ.get("TRAFFIC_FAULTS") == "all"
+CLIENTS, POSTS, PAUSES, DEADLINES = (100, 10, (4.5, 6.0), {}) if IS_LONG else (12, 4, (0.4, 1.0), HURRIED)
+NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+CONFIGURATION = """
+daemon off;
+master_process off;
+pid {folder}/pid;
+error_log {folder}/error.log error;
+events {{ worker_connections 1024; }}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/client;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    upstream service {{
+        server 127.0.0.1:{service};
+        keepalive 128;
+    }}
+    server {{
+        listen 127.0.0.1:{port};
+        location / {{
+            proxy_pass http://service;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_set_header X-Forwarded-For $remote_addr;
+        }}
+    }}
+}}
+"""
+
+
+@contextmanager
+def nginx(folder, service):
+    """The port of an nginx before a service, with a pool of idle connections to it that it closes after 60 s."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    configuration = folder / "nginx.conf"
+    configuration.write_text(CONFIGURATION.format(folder=folder, service=service, port=port))
+    command = [NGINX, "-p", folder, "-e", folder / "error.log", "-c", configuration]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            while True:
+                assert process.poll() is None, process.stderr.read()
+                with socket.socket() as probe:
+                    if probe.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                time.sleep(0.01)
+            yield port
+        finally:
+            process.terminate()
+
+
+def peers_of(port):
+    """The ports of those who are connected to a port of the loopback interface."""
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {fields[2] for fields in lines if fields[1].endswith(f":{port:04X}") and fields[3] == "01"}
+
+
+class Client:
+    """Somebody with an address of his own, who sends a visit now and then on one connection to the proxy."""
+
+    def __init__(self, number, port, key):
+        self._connection = HTTPConnection("127.0.0.1", port, timeout=120, source_address=(f"127.8.0.{number}", 0))
+        self._headers = {"Authorization": f"Bearer {key}"}
+        self._pauses = random.Random(number)
+
+    def post(self, pauses=(0, 0)):
+        """Wait for a while, then send; the status."""
+        time.sleep(self._pauses.uniform(*pauses))
+        self._connection.request("POST", "/visits", b'{"path":"/x"}', self._headers)
+        answer = self._connection.getresponse()
+        answer.read()
+        return answer.status
+
+    def close(self):
+        self._connection.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists connections in /proc")
+@pytest.mark.skipif(not NGINX, reason="nginx is missing: apt-get install nginx-light (Debian package nginx-light)")
+def test_posts_that_nginx_sends_on_idle_connections_are_answered(lake, key_of, tmp_path, tell):
+    key = key_of(lake)
+    with serving(lake, proxies="127.0.0.1", **DEADLINES) as (service, _), nginx(tmp_path, service) as port:
+        clients = [Client(number, port, key) for number in range(1, CLIENTS + 1)]
+        with ThreadPoolExecutor(CLIENTS) as threads:
+            assert [*threads.map(Client.post, clients)] == [202] * CLIENTS
+            pool = peers_of(service)
+            statuses = [
+                status
+                for found in threads.map(lambda client: [client.post(PAUSES) for _ in range(POSTS)], clients)
+                for status in found
+            ]
+        kept = pool & peers_of(service)
+        for client in clients:
+            client.close()
+    tell(posts=len(statuses), errors=len(statuses) - statuses.count(202), pooled=len(pool), kept=len(kept))
+    assert set(statuses) == {202}
+    assert kept == pool
+
+
+def is_closed(connection):
+    """Whether a server has closed a connection that it was not asked anything on."""
+    return bool(select.select([connection], [], [], 0)[0])
+
+
+def test_an_idle_connection_of_a_trusted_proxy_outlives_those_of_others(lake):
+    assert limits.PROXY_IDLE_TIMEOUT_SECONDS > 60 > limits.IDLE_TIMEOUT_SECONDS
+    with serving(lake, proxies="127.8.1.1", **HURRIED | {"PROXY_IDLE_TIMEOUT_SECONDS": 5.0}) as (port, _):
+        proxy, other = (
+            socket.create_connection(("127.0.0.1", port), source_address=(address, 0))
+            for address in ("127.8.1.1", "127.8.1.2")
+        )
+        with proxy, other:
+            assert other.recv(1) == b""  # closed for its silence
+            assert not is_closed(proxy)
+            assert proxy.recv(1) == b""  # in its turn
