@@ -56,7 +56,7 @@ def _dashboard(setting: Setting, world: World, warehouse: Warehouse, clickhouse:
 
 
 def _one_link(setting: Setting, world: World, warehouse: Warehouse, clickhouse: ClickHouse) -> Iterator[Figure]:
-    scope = average_link(warehouse)
+    scope = average_link(world.lake)
     peers: dict[str, Peer] = {MERGE_TREE: clickhouse.table(world), **_plain(setting, world)}
     for name, peer in peers.items():
         check(peer, name, warehouse, scope)

@@ -1,6 +1,7 @@
 """The worlds that are measured: lakes of so many made-up visits, built once and kept."""
 
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +10,8 @@ from benchmarks.made import DAYS, LAST_DAY, ORGANIZATION
 from benchmarks.made.lakes import build, digest
 from benchmarks.made.logs import write_log
 from benchmarks.peers import World
-from queries import Scope, Warehouse
+from data import Lake
+from queries import OwnSql, Scope
 
 WHOLE = Scope(ORGANIZATION, LAST_DAY - timedelta(days=DAYS - 1), LAST_DAY)
 """All days of the organization that is asked about."""
@@ -39,11 +41,12 @@ class Setting:
         return World(lake, name, visits, digest(lake))
 
 
-def average_link(warehouse: Warehouse) -> Scope:
+def average_link(lake: Lake) -> Scope:
     """The scope of the one link whose visits are closest to the average of all links."""
-    _, rows = warehouse.rows(
-        "SELECT short_code FROM visits_in_scope WHERE short_code IS NOT NULL GROUP BY short_code "
-        "ORDER BY abs(count(*) - sum(count(*)) OVER () / count(*) OVER ()), short_code LIMIT 1",
-        warehouse.variables(WHOLE),
-    )
-    return Scope(WHOLE.organization, WHOLE.start_date, WHOLE.end_date, rows[0][0])
+    with closing(OwnSql(lake, WHOLE.organization, seconds=600)) as own_sql:
+        found = own_sql.sql(
+            "SELECT short_code FROM visits_in_scope WHERE short_code IS NOT NULL GROUP BY short_code "
+            "ORDER BY abs(count(*) - sum(count(*)) OVER () / count(*) OVER ()), short_code LIMIT 1",
+            WHOLE,
+        )
+    return replace(WHOLE, short_code=found.rows[0][0])

@@ -1,6 +1,7 @@
 """The house: an import only goes down, to a lower floor's public names."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -91,11 +92,13 @@ def test_a_file_imports_only_the_libraries_of_its_floor(path):
     assert foreign <= LIBRARIES[floor]
 
 
-def test_duckdb_answers_in_one_file_and_counts_ahead_in_another():
+def test_duckdb_answers_from_one_engine_and_counts_ahead_in_another():
     holders = [
         name_of(path) for path in FILES if path.is_relative_to(ROOT / "queries") and "duckdb" in imports_of(path)
     ]
-    assert holders == ["queries/rollups.py", "queries/variables.py", "queries/warehouse.py"]
+    assert holders == ["queries/locked_engine.py", "queries/own_sql.py", "queries/rollups.py", "queries/variables.py"]
+    openers = [name_of(path) for path in FILES if re.search(r"duckdb\.connect\(", path.read_text("utf-8"))]
+    assert [name for name in openers if name.startswith("queries/")] == ["queries/locked_engine.py"]
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if path.is_relative_to(ROOT / "service")], ids=name_of)

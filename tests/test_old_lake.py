@@ -28,6 +28,7 @@ from data.store.files import version_of
 from data.visits import COLUMNS, SCHEMA_VERSION, VISITS
 from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope, Warehouse
 from service.encoding import encode
+from tests.sql import rows
 from tests.visits import land, packed, visit
 
 ROOT = Path(__file__).parent.parent
@@ -202,7 +203,7 @@ def test_visits_are_erased_from_it(lake):
     assert total(lake) == AFTERWARDS["acme"]["traffic-overview"]["total_visits"] - erased.visits
     with closing(Warehouse(lake)) as warehouse:
         variables = warehouse.variables(Scope("acme", *WHOLE, short_code="launch"))
-        assert warehouse.rows("SELECT count(*) FROM visits_in_scope", variables)[1] == [(0,)]
+        assert rows(warehouse, "SELECT count(*) FROM visits_in_scope", variables) == [(0,)]
     assert_sound(lake)
 
 
@@ -234,7 +235,7 @@ def test_a_new_column_is_asked_of_old_and_new_visits_alike(lake):
     def counts():
         with closing(Warehouse(lake)) as warehouse:
             sql = "SELECT made_up, count(*) FROM visits_in_scope GROUP BY made_up ORDER BY made_up NULLS FIRST"
-            return dict(warehouse.rows(sql, warehouse.variables(Scope("acme", *WHOLE)))[1])
+            return dict(rows(warehouse, sql, warehouse.variables(Scope("acme", *WHOLE))))
 
     (old,) = counts().values()
     moment = datetime(2026, 5, 29, 12)

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,7 @@ from service.commands.printing import FORMATS, print_answer, select_part
 from service.settings import setting
 
 if TYPE_CHECKING:
-    from queries import Entry, Result, Scope, Warehouse
+    from queries import Entry, OwnSql, Result, Scope
 
 RangeOption = Annotated[str, typer.Option("--range", help="7d, 30d or 90d, ending today")]
 StartOption = Annotated[str, typer.Option(help="first day, YYYY-MM-DD, with --end-date")]
@@ -44,7 +44,7 @@ def query(
 
     Example: traffic query top-links --org acme --range 90d --format csv
     """
-    from queries import ENTRIES, Warehouse, load_traffic_values
+    from queries import ENTRIES, OwnSql, Warehouse, load_traffic_values
 
     if output not in FORMATS:
         raise BadInput(f"{output!r} is not an output format; use one of {', '.join(FORMATS)}.")
@@ -53,9 +53,11 @@ def query(
     opened = _open(lake, organization)
     scope = _scope(opened, entry or ENTRIES["bot-traffic"], organization, parameters)
     with_values = load_traffic_values(Path(values) if values else None)
-    warehouse = Warehouse(opened, with_values)
-    variables = warehouse.variables(scope)
-    answer = warehouse.answer(entry, variables) if entry else _run_sql_file(warehouse, Path(name), variables)
+    if entry:
+        warehouse = Warehouse(opened, with_values)
+        answer = warehouse.answer(entry, warehouse.variables(scope))
+    else:
+        answer = _run_sql_file(OwnSql(opened, organization, with_values), Path(name), scope)
     print_answer(select_part(answer, part), output)
 
 
@@ -118,7 +120,7 @@ def _scope(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, 
     return scope_from(query, organization, datetime.now(UTC).date(), LinkIndex(lake))
 
 
-def _run_sql_file(warehouse: "Warehouse", path: Path, variables: dict[str, Any]) -> "Result":
+def _run_sql_file(own_sql: "OwnSql", path: Path, scope: "Scope") -> "Result":
     from queries import QueryFailed
 
     try:
@@ -126,7 +128,7 @@ def _run_sql_file(warehouse: "Warehouse", path: Path, variables: dict[str, Any])
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path} cannot be read: {error}.") from error
     try:
-        names, rows = warehouse.rows(sql, variables)
+        found = own_sql.sql(sql, scope)
     except QueryFailed as error:
         raise BadInput(f"{path}: {error}") from error
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    return [dict(zip(found.columns, row, strict=True)) for row in found.rows]

@@ -25,11 +25,13 @@ import pytest
 import queries.warehouse
 from data.store.files import sha256_of
 from queries import ENTRIES, EngineLost, FilesGone, QueryFailed, QueryTimeout, Scope, Warehouse
+from queries.locked_engine import LockedEngine
 from queries.watchdog import Watchdog
 from service.http.answers import Answers
 from service.http.cache import AnswerCache
 from service.http.query_batch import MAX_BATCHES, Workers
 from tests.faults.trials import scaled
+from tests.sql import rows
 from tests.visits import land, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
@@ -47,8 +49,8 @@ SLOW_TO_FETCH = "SELECT unnest(range(1000)) FROM range(100000000)"
 def stopping(lake, by_engine, by_watchdog):
     """A warehouse whose queries are stopped after 0.3 seconds, by what is told."""
     with closing(Warehouse(lake, seconds=0.3 if by_engine else 60)) as warehouse:
-        warehouse._watchdog.close()
-        warehouse._watchdog = Watchdog(0.3 if by_watchdog else 60)
+        warehouse._engine._watchdog.close()
+        warehouse._engine._watchdog = Watchdog(0.3 if by_watchdog else 60)
         yield warehouse
 
 
@@ -63,7 +65,7 @@ def test_a_query_out_of_time_is_stopped_and_the_next_one_answered(lake, by):
         for sql in (FOR_EVER, SLOW_TO_FETCH, FOR_EVER):
             begun = time.monotonic()
             with pytest.raises(QueryTimeout):
-                warehouse.rows(sql, variables)
+                rows(warehouse, sql, variables)
             took.append(time.monotonic() - begun)
             assert warehouse.answer(OVERVIEW, variables)["total_visits"] == 1
     print(f"stopped by {by}: after {', '.join(f'{seconds:.2f}' for seconds in took)} s of 0.30")
@@ -170,7 +172,7 @@ def test_an_engine_that_a_file_ends_is_replaced(lake):
         good, bad = (warehouse.variables(Scope(name, *DAYS, domain="go.example")) for name in ("acme", "bad"))
         took = []
         for _ in range(scaled(5, 100)):
-            ended = warehouse._engine
+            ended = warehouse._engine._duckdb
             begun = time.monotonic()
             try:
                 warehouse.answer(OVERVIEW, bad)
@@ -191,11 +193,11 @@ def test_a_query_on_an_engine_that_has_ended_is_worth_asking_again_at_once(lake)
     land(lake, "acme", [visit()])
     with closing(Warehouse(lake)) as warehouse:
         variables = warehouse.variables(Scope("acme", *DAYS))
-        warehouse._engine = Ended()
+        warehouse._engine._duckdb = Ended()
         with pytest.raises(EngineLost):
             warehouse.answer(OVERVIEW, variables)
         assert warehouse.answer(OVERVIEW, variables)["total_visits"] == 1
-        warehouse._engine = Ended()
+        warehouse._engine._duckdb = Ended()
         workers = Workers()
         answers = Answers(warehouse, AnswerCache(), workers)
         assert b'"total_visits":1,' in asyncio.run(answers.body(OVERVIEW, Scope("acme", *DAYS)))
@@ -207,7 +209,7 @@ def test_an_engine_that_ends_without_a_lake_is_replaced_when_the_lake_is_back(la
     with closing(Warehouse(lake)) as warehouse:
         variables = warehouse.variables(Scope("acme", *DAYS))
         aside = lake.root.rename(f"{lake.root}-aside")
-        warehouse._engine = Ended()
+        warehouse._engine._duckdb = Ended()
         for _ in range(3):
             with pytest.raises(EngineLost):
                 warehouse.probe()
@@ -325,7 +327,7 @@ def serve_slowly(journal):
         for name, many in (("ever", 10_000_000), ("while", 8_000))
     )
     queries.warehouse.template = with_condition(slow)
-    cursor = Warehouse._cursor
+    cursor = LockedEngine.cursor
 
     @contextmanager
     def noted(self, variables, cancelled=None):
@@ -338,7 +340,7 @@ def serve_slowly(journal):
             finally:
                 notes.write(f"ended {domain} {time.monotonic()}\n")
 
-    Warehouse._cursor = noted
+    LockedEngine.cursor = noted
     from service.commands import main  # noqa: PLC0415  # the tests here need no command line
 
     sys.argv = ["traffic", "serve", "--port", "0"]

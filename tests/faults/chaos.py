@@ -20,6 +20,7 @@ from data.maintenance.retention import apply_retention
 from data.store.pending import flush_all
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from tests.faults.lakes import CHROME, GPTBOT, line
+from tests.sql import rows
 
 BATCH = 10
 KEPT_DAYS = 30
@@ -120,7 +121,7 @@ def read():
     while True:
         variables = warehouse.variables(scope)
         sql = "SELECT split_part(path, '/', 2), count(*) FROM visits_in_scope GROUP BY 1"
-        found = Counter(dict(warehouse.rows(sql, variables)[1]))
+        found = Counter(dict(rows(warehouse, sql, variables)))
         counted = warehouse.answer(ENTRIES["traffic-overview"], variables)["total_visits"]
         broken = {name: visits for name, visits in found.items() if visits != BATCH}
         if counted != found.total():

@@ -22,6 +22,7 @@ from data.store.rollups import damaged_rollups, seed_path
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.prelude import prelude, relation_names, rollup_version, served_filters
 from queries.variables import LINK_VISITS, ROLLUP_FILTERS, one_source, source_of, visit_files
+from tests.sql import rows
 from tests.visits import land, visit
 
 DAYS = (date(2026, 1, 31), date(2026, 2, 14))
@@ -132,8 +133,8 @@ def test_every_relation_has_the_same_rows_from_rollups_as_from_visits(lake, ware
     counted = served | {"sources": one_source("all_visits")}
     for name in relation_names():
         days = "EXCLUDE (days)" if name.startswith("monthly") else ""  # visits give those of several months in one row
-        rows = f"SELECT DISTINCT * {days} FROM {name} ORDER BY ALL"
-        assert warehouse.rows(rows, served) == warehouse.rows(rows, counted), name
+        sql = f"SELECT DISTINCT * {days} FROM {name} ORDER BY ALL"
+        assert rows(warehouse, sql, served) == rows(warehouse, sql, counted), name
 
 
 # Which scopes rollups may serve
@@ -281,8 +282,8 @@ def test_what_is_erased_is_in_no_answer_and_soon_in_no_rollup(lake, warehouse, c
     assert closed(warehouse) > 0
     assert answers(warehouse, SHORT) == recounted(warehouse, SHORT)
     if criteria.short_code:
-        told = warehouse.rows("SELECT count(*) FROM daily_links WHERE short_code = 'sale'", warehouse.variables(SHORT))
-        assert told[1] == [(0,)]
+        told = rows(warehouse, "SELECT count(*) FROM daily_links WHERE short_code = 'sale'", warehouse.variables(SHORT))
+        assert told == [(0,)]
 
 
 def test_what_is_too_old_to_be_kept_leaves_its_rollup(lake, warehouse):
@@ -425,9 +426,9 @@ def test_another_tenants_rollup_shows_nothing(lake, warehouse):
     variables = warehouse.variables(SHORT)
     relations = "FROM rollup_rows('daily_categories') UNION ALL BY NAME FROM stored_rows('daily_links')"
     count = f"SELECT count(*) > 0 FROM ({relations})"
-    assert warehouse.rows(count, variables)[1] == [(True,)]
+    assert rows(warehouse, count, variables) == [(True,)]
     variables["scope"] = warehouse.variables(SCOPES[-1])["scope"]
-    assert warehouse.rows(count, variables)[1] == [(False,)]
+    assert rows(warehouse, count, variables) == [(False,)]
 
 
 @pytest.mark.parametrize("most", [queries.warehouse.MAX_LINK_VISITS, 3])

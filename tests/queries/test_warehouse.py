@@ -35,6 +35,7 @@ from queries import (
 )
 from queries.fields import COUNT, NUMBER, TEXT
 from queries.prelude import prelude, relation_names, sql_text
+from tests.sql import rows
 from tests.tables import examples
 from tests.visits import Visit, land, links, visit
 
@@ -98,16 +99,16 @@ def test_unset_scope_sees_nothing(warehouse, name):
 
 def test_without_any_variable_nothing_is_seen(warehouse):
     with pytest.raises(QueryFailed):
-        warehouse.rows("SELECT count(*) FROM visits_in_scope", {})
+        rows(warehouse, "SELECT count(*) FROM visits_in_scope", {})
 
 
 @pytest.mark.parametrize("relation", ["visits_in_days", "visits_in_scope", "links_in_scope"])
 def test_another_tenants_files_show_nothing(warehouse, relation):
     count = f"SELECT count(*) > 0 FROM {relation}"
     variables = warehouse.variables(Scope("ant", *DAYS))
-    assert warehouse.rows(count, variables)[1] == [(True,)]
+    assert rows(warehouse, count, variables) == [(True,)]
     variables["scope"] = warehouse.variables(Scope("bee", *DAYS))["scope"]
-    assert warehouse.rows(count, variables)[1] == [(False,)]
+    assert rows(warehouse, count, variables) == [(False,)]
 
 
 def test_concurrent_scopes_never_mix(warehouse):
@@ -264,21 +265,22 @@ def test_a_touched_or_copied_file_of_the_same_bytes_stays_good(landed):
 
 def test_the_scope_has_the_same_fields_in_sql(warehouse):
     scope = Scope("ant", *DAYS, short_code="it's", domain="größe", traffic_type="ai")
-    columns, rows = warehouse.rows("FROM scope", warehouse.variables(scope))
-    assert columns == [field.name for field in fields(Scope)]
-    assert rows == [astuple(scope)]
+    variables = warehouse.variables(scope)
+    columns = rows(warehouse, "SELECT column_name FROM (DESCRIBE scope)", variables)
+    assert columns == [(field.name,) for field in fields(Scope)]
+    assert rows(warehouse, "FROM scope", variables) == [astuple(scope)]
 
 
 def test_scores_are_the_same_in_sql(warehouse):
     for confidence, score in CONFIDENCE_SCORES.items():
-        assert warehouse.rows(f"SELECT score_of('{confidence}')", {})[1] == [(score,)]
-    assert warehouse.rows("SELECT score_of('guessed'), score_of(NULL)", {})[1] == [(None, None)]
+        assert rows(warehouse, f"SELECT score_of('{confidence}')", {}) == [(score,)]
+    assert rows(warehouse, "SELECT score_of('guessed'), score_of(NULL)", {}) == [(None, None)]
 
 
 @pytest.mark.parametrize("category", BOT_CATEGORIES)
 def test_the_split_of_categories_is_the_same_in_sql(warehouse, category):
     names = ("is_human", "is_ai", "is_other", "is_referral", "is_person")
-    said = warehouse.rows(f"SELECT {', '.join(f'{name}({category!r})' for name in names)}", {})[1][0]
+    said = rows(warehouse, f"SELECT {', '.join(f'{name}({category!r})' for name in names)}", {})[0]
     assert said == (
         category == "human",
         category in AI_CATEGORIES,

@@ -32,6 +32,7 @@ from data.visits import VISITS
 from queries import ENTRIES, Scope, Warehouse
 from service.encoding import encode
 from tests.lakes import fail_at, numbers, opened, paths, rows_of, strays
+from tests.sql import rows
 from tests.visits import land, links, packed, visit
 
 TODAY = date(2026, 3, 6)
@@ -644,9 +645,9 @@ def test_a_thousand_readers_meet_no_failure_while_files_are_merged(lake, reopene
         def read():
             for _ in range(READERS // threads):
                 variables = warehouse.variables(Scope("acme", date(2026, 3, 1), TODAY))
-                _, rows = warehouse.rows("SELECT count(*), count(DISTINCT path) FROM visits_in_scope", variables)
+                found = rows(warehouse, "SELECT count(*), count(DISTINCT path) FROM visits_in_scope", variables)
                 with lock:
-                    told.extend(rows)
+                    told.extend(found)
 
         readers = [threading.Thread(target=read) for _ in range(threads)]
         for thread in readers:

@@ -1,6 +1,7 @@
-"""The engine reads visits and links and nothing else, writes nothing, and keeps its limits, whatever it is asked."""
+"""Own SQL reads the visits and links of one organization, writes nothing and keeps its limits, whatever it asks."""
 
 import random
+import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -10,13 +11,24 @@ from pathlib import Path
 import pytest
 
 from data import Lake
-from queries import ENTRIES, QueryFailed, Scope, Warehouse, template_entries
+from queries import (
+    ENTRIES,
+    OwnSql,
+    QueryFailed,
+    QueryTimeout,
+    RollupBuilder,
+    Scope,
+    Warehouse,
+    template,
+    template_entries,
+)
 from tests.faults.trials import scaled
 from tests.tables import examples, tables
 from tests.visits import land as landed
 from tests.visits import links, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
+SCOPE = Scope("ant", *DAYS)
 SECRET = "canary-secret"
 LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_entries(entry)}
 VISITS = "{lake}/visits/organization=ant/day=2026-03-04"
@@ -28,6 +40,15 @@ def lake(tmp_path_factory):
     lake = Lake(tmp_path_factory.mktemp("lakes") / "lake", create=True)
     landed(lake, "ant", [visit(short_code="sale"), visit(short_code="sale", bot_category="ai_training")])
     links(lake, "ant", [{"short_code": "sale", "target_url": "https://ant.example"}])
+    for other in ("bee", "ant2"):  # ant2 begins like ant
+        landed(lake, other, [visit(short_code=SECRET, path=SECRET, domain=SECRET)])
+        links(lake, other, [{"short_code": SECRET, "target_url": f"https://{SECRET}.example"}])
+    RollupBuilder(lake).run()
+    (file,) = lake.root.glob("visits/organization=bee/*/*.parquet")
+    shutil.copy(file, file.with_name("secret.parquet"))  # a name that a test can write down
+    own = lake.root / "visits" / "organization=ant"
+    (own / "file.parquet").symlink_to(file)
+    (own / "folder").symlink_to(lake.root / "visits" / "organization=bee")
     outside = lake.root.parent
     beside = Path(f"{lake.root}-beside")
     beside.mkdir()
@@ -46,6 +67,12 @@ def lake(tmp_path_factory):
 def warehouse(lake):
     with closing(Warehouse(lake)) as warehouse:
         yield warehouse
+
+
+@pytest.fixture(scope="module")
+def own_sql(lake):
+    with closing(OwnSql(lake, "ant")) as own_sql:
+        yield own_sql
 
 
 @pytest.fixture
@@ -67,22 +94,78 @@ def untouched(lake):
 READING = tables(__file__)["READING"]
 WRITING = tables(__file__)["WRITING"]
 SETTING = tables(__file__)["SETTING"]
+OTHERS = tables(__file__)["OTHERS"]
 
 
 @pytest.mark.parametrize("sql", READING + WRITING + SETTING)
-def test_what_an_operators_own_template_may_not_do_is_refused(lake, warehouse, untouched, sql):
+def test_what_own_sql_may_not_do_is_refused(lake, own_sql, untouched, sql):
     python_variable = [SECRET]  # noqa: F841  # a name that an engine open to Python would find
     outside = lake.root.parent
     text = sql.format(outside=outside, lake=lake.root, visits=VISITS.format(lake=lake.root))
     with pytest.raises(QueryFailed) as refused:
-        warehouse.rows(text, warehouse.variables(Scope("ant", *DAYS)))
+        own_sql.sql(text, SCOPE)
     assert SECRET not in str(refused.value)
-    assert warehouse.rows("SELECT count(*) FROM countries", {})[1] == [(250,)]
+    assert own_sql.sql("SELECT count(*) FROM countries", SCOPE).rows == [(250,)]
+
+
+@pytest.mark.parametrize("sql", OTHERS)
+def test_files_of_other_organizations_cannot_be_opened(lake, own_sql, sql):
+    with pytest.raises(QueryFailed, match="Permission Error: Cannot access file") as refused:
+        own_sql.sql(sql.format(lake=lake.root), SCOPE)
+    assert SECRET not in str(refused.value).replace(f"'{SECRET}'", "")  # but for the query itself, which it may quote
 
 
 @examples("sql")
-def test_what_only_reads_is_answered(warehouse, sql):
-    assert warehouse.rows(sql, warehouse.variables(Scope("ant", *DAYS)))[1]
+def test_what_only_reads_is_answered(lake, own_sql, sql):
+    assert own_sql.sql(sql.format(lake=lake.root), SCOPE).rows
+
+
+def test_the_refusal_does_not_tell_whether_another_organization_exists(lake, own_sql):
+    def refusal(organization):
+        with pytest.raises(QueryFailed) as refused:
+            own_sql.sql(f"FROM read_parquet('{lake.root}/visits/organization={organization}/*/*.parquet')", SCOPE)
+        return str(refused.value).replace(organization, "")
+
+    assert refusal("bee") == refusal("nobody")
+
+
+def test_own_sql_answers_every_relation_and_template_as_the_warehouse_does(lake, warehouse, own_sql):
+    variables = warehouse.variables(SCOPE)
+    assert variables["closed_days"]  # rollups too
+    for entry in LEAVES.values():
+        answer = warehouse.answer(entry, variables)
+        rows = [answer] if isinstance(answer, dict) else answer
+        found = own_sql.sql(template(entry.name), SCOPE)
+        assert [dict(zip(found.columns, row, strict=True)) for row in found.rows] == rows
+
+
+def test_own_sql_of_one_organization_takes_no_scope_of_another(own_sql):
+    with pytest.raises(ValueError, match="bee"):
+        own_sql.sql("FROM visits_in_scope", Scope("bee", *DAYS))
+
+
+def test_rows_past_the_limit_are_left_out_and_that_is_said(own_sql):
+    for max_rows, expected in ((2, True), (3, False), (4, False), (None, False)):
+        found = own_sql.sql("FROM range(3) AS numbers(number)", SCOPE, max_rows)
+        assert found == (["number"], [(0,), (1,), (2,)][:max_rows], expected)
+    assert own_sql.sql("FROM range(100000000000)", SCOPE, max_rows=1).rows == [(0,)]  # the others are never made
+
+
+def test_own_sql_out_of_time_is_stopped(lake):
+    with closing(OwnSql(lake, "ant", seconds=0.3)) as own_sql:
+        with pytest.raises(QueryTimeout):
+            own_sql.sql("SELECT count(*) FROM range(10000000) AS a(x), range(10000000) AS b(y) WHERE x + y = 7", SCOPE)
+        assert own_sql.sql("SELECT count(*) FROM visits_in_scope", SCOPE).rows == [(2,)]
+
+
+def test_links_imported_after_the_engine_started_are_read(tmp_path):
+    lake = Lake(tmp_path / "lake", create=True)
+    with closing(lake.manifest), closing(OwnSql(lake, "new")) as own_sql:
+        assert own_sql.sql("FROM links_in_scope", Scope("new", *DAYS)).rows == []
+        landed(lake, "new", [visit()])
+        links(lake, "new", [{"short_code": "sale", "target_url": "https://new.example"}])
+        assert own_sql.sql("SELECT short_code FROM links_in_scope", Scope("new", *DAYS)).rows == [("sale",)]
+        assert own_sql.sql("SELECT count(*) FROM visits_in_scope", Scope("new", *DAYS)).rows == [(1,)]
 
 
 def hostile(many):
@@ -124,9 +207,9 @@ def test_the_limits_are_set_and_each_engine_spills_into_a_folder_of_its_own(lake
     settings = "SELECT " + ", ".join(f"current_setting('{name}')" for name in asked)
     found = []
     for _ in range(2):
-        with closing(Warehouse(lake, memory="200MB", seconds=2)) as warehouse:
-            found.append(warehouse.rows(settings, {})[1][0])
-            limit = warehouse.rows("SELECT value FROM duckdb_settings() WHERE name = 'max_execution_time'", {})[1]
+        with closing(OwnSql(lake, "ant", memory="200MB", seconds=2)) as own_sql:
+            found += own_sql.sql(settings, SCOPE).rows
+            limit = own_sql.sql("SELECT value FROM duckdb_settings() WHERE name = 'max_execution_time'", SCOPE).rows
             assert limit in ([("2000",)], [])  # DuckDB 1.5 has none
     memory, spilled, folder, *locks = found[0]
     assert (memory, spilled) == ("190.7 MiB", "3.7 GiB")
@@ -144,23 +227,22 @@ SELECT max(place) FROM (
 
 
 def test_a_query_too_large_for_its_memory_fails_alone_and_leaves_nothing(lake):
-    with closing(Warehouse(lake, memory="8MB", seconds=60)) as warehouse:
+    with closing(OwnSql(lake, "ant", memory="8MB", seconds=60)) as own_sql:
         for _ in range(3):
             with pytest.raises(QueryFailed, match="Out of Memory"):
-                warehouse.rows(SPILLING, {})
-            overview = warehouse.answer(ENTRIES["traffic-overview"], warehouse.variables(Scope("ant", *DAYS)))
-            assert overview["total_visits"] == 2
+                own_sql.sql(SPILLING, SCOPE)
+            assert own_sql.sql(template("traffic-overview"), SCOPE).rows[0][0] == 2
     assert not list(lake.staging.glob("engine*"))
 
 
 def test_a_query_short_of_memory_spills_into_the_folder_of_its_engine(lake):
     spilled = set()
-    with closing(Warehouse(lake, memory="60MB", seconds=60)) as warehouse, ThreadPoolExecutor(1) as pool:
-        found = pool.submit(warehouse.rows, SPILLING, {})
+    with closing(OwnSql(lake, "ant", memory="60MB", seconds=60)) as own_sql, ThreadPoolExecutor(1) as pool:
+        found = pool.submit(own_sql.sql, SPILLING, SCOPE)
         while not found.done():
             spilled |= set(lake.staging.glob("engine-*"))
             time.sleep(0.002)
-        assert found.result()[1] == [(800_000,)]
+        assert found.result().rows == [(800_000,)]
     assert len(spilled) == 1
     assert not list(lake.staging.glob("engine*"))
 

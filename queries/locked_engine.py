@@ -1,0 +1,172 @@
+"""A DuckDB engine that reads some folders of a lake and nothing else, with limits on memory, disk and time."""
+
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from typing import Final
+
+import duckdb
+
+from data import BadInput, Lake, TrafficError
+from data.store.rollups import ROLLUPS_FOLDER
+from queries.scope import Scope
+from queries.traffic_values import TrafficValue, load_traffic_values
+from queries.variables import Variables, define_relations, empty_variables, scope_variables, set_variables
+from queries.watchdog import Watchdog
+
+QUERY_TIMEOUT_SECONDS: Final = 10.0
+MAX_SPILL: Final = "4GB"
+"""Disk space for all queries of an engine when memory is short: about what a disk can write within the timeout."""
+
+
+class QueryTimeout(TrafficError):
+    """A query exceeded its time limit."""
+
+
+class QueryFailed(TrafficError):
+    """The engine rejected a query or could not finish it."""
+
+
+class FilesGone(QueryFailed):
+    """A file was deleted while it was read. A retry with fresh variables works."""
+
+
+class EngineLost(QueryFailed):
+    """The engine failed because of another query and was replaced. A retry works."""
+
+
+class LockedEngine:
+    """Runs SQL over the relations of the prelude. Safe to use from several threads: every query has its own cursor.
+
+    The engine contains only definitions, no data, so it is simply replaced after a fatal error.
+    """
+
+    def __init__(
+        self,
+        lake: Lake,
+        organization: str | None,
+        values: list[TrafficValue] | None = None,
+        memory: str | None = None,
+        seconds: float = QUERY_TIMEOUT_SECONDS,
+    ) -> None:
+        """Define the relations, then lock the engine.
+
+        `organization`: whose visits, links and rollups it may open; None: those of every organization. `memory` limits
+        all queries together, such as "300MB"; None: the default of DuckDB. `seconds` limits each query.
+        """
+        self._lake = lake
+        self._folders = _folders(lake, organization)
+        self._memory = memory
+        self._seconds = seconds
+        self._values = [value._asdict() for value in (load_traffic_values() if values is None else values)]
+        self._duckdb = self._new()
+        self._replace_lock = threading.Lock()
+        self._watchdog = Watchdog(seconds)
+
+    def variables(self, scope: Scope) -> Variables:
+        """A snapshot of the lake for a scope. Answers computed from one snapshot are consistent with each other."""
+        return {**scope_variables(self._lake, scope), "traffic_values": self._values}
+
+    def empty_variables(self) -> Variables:
+        """Variables that make every relation empty."""
+        return {**empty_variables(self._lake), "traffic_values": self._values}
+
+    @contextmanager
+    def cursor(
+        self, variables: Variables, cancelled: threading.Event | None = None
+    ) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A new cursor under the watchdog. Cursors are not shared: session variables belong to one caller's scope.
+
+        In this context, errors of DuckDB are raised as QueryTimeout, QueryFailed, FilesGone or EngineLost.
+        """
+        cancelled = cancelled or threading.Event()
+        engine = self._duckdb
+        try:
+            with closing(engine.cursor()) as cursor, self._watchdog.watching(cursor, cancelled):
+                if cancelled.is_set():
+                    raise QueryFailed("the query was cancelled.")
+                set_variables(cursor, variables)
+                yield cursor
+        except duckdb.Error as error:
+            if isinstance(error, duckdb.FatalException | duckdb.InternalException):
+                self._replace(engine)
+            raise self._as_traffic_error(error, cancelled) from error
+
+    @contextmanager
+    def unlimited_cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A new cursor over empty relations without a watchdog, for checks at the start."""
+        with closing(self._duckdb.cursor()) as cursor:
+            set_variables(cursor, self.empty_variables())
+            yield cursor
+
+    def stop(self, cancelled: threading.Event) -> None:
+        """Cancel the queries of the cursors that got this event."""
+        cancelled.set()
+        self._watchdog.check_now()
+
+    def close(self) -> None:
+        """Close the engine."""
+        self._watchdog.close()
+        self._duckdb.close()
+
+    def _as_traffic_error(self, error: duckdb.Error, cancelled: threading.Event) -> TrafficError:
+        """The TrafficError to raise for an error of the engine."""
+        message = " ".join(str(error).split())
+        match error:
+            case duckdb.InterruptException() if not cancelled.is_set():
+                return QueryTimeout(f"the query ran longer than {self._seconds:g} seconds and was stopped.")
+            case duckdb.IOException():
+                return FilesGone(message)
+            case duckdb.FatalException():
+                return EngineLost(message)
+        return QueryFailed(message)
+
+    def _new(self) -> duckdb.DuckDBPyConnection:
+        engine = duckdb.connect(config=_CONFIG)
+        engine.execute("SET TimeZone = 'UTC'")
+        engine.execute("SET GLOBAL parquet_metadata_cache = TRUE")  # files of the lake never change
+        set_variables(engine, {"traffic_values": self._values})
+        define_relations(engine, self._lake)
+        self._lock(engine)
+        return engine
+
+    def _replace(self, broken: duckdb.DuckDBPyConnection) -> None:
+        """Replace a broken engine, unless another thread already did. Queries still running on it may finish."""
+        with self._replace_lock, suppress(duckdb.Error, BadInput):  # if it fails, the next query tries again
+            if self._duckdb is broken:
+                self._duckdb = self._new()
+
+    def _lock(self, engine: duckdb.DuckDBPyConnection) -> None:
+        """Limit queries to reading the folders, set memory and time limits, and lock the configuration.
+
+        Each engine spills into its own folder, because DuckDB 1.5 mixes up the spill files of two engines; the spill
+        folder is readable implicitly.
+        """
+        if self._memory:
+            engine.execute("SET memory_limit = $memory", {"memory": self._memory})
+        spill_folder = self._lake.staging / f"engine-{uuid.uuid4().hex}"
+        engine.execute("SET temp_directory = $folder", {"folder": str(spill_folder)})
+        engine.execute("SET max_temp_directory_size = $max", {"max": MAX_SPILL})
+        with suppress(duckdb.CatalogException):  # not in DuckDB 1.5, where the watchdog alone has to do
+            engine.execute("SET GLOBAL max_execution_time = $ms", {"ms": max(1, round(self._seconds * 1000))})
+        engine.execute("SET allowed_directories = $folders", {"folders": self._folders})
+        engine.execute("SET enable_external_access = FALSE")
+        engine.execute("SET lock_configuration = TRUE")
+
+
+def _folders(lake: Lake, organization: str | None) -> list[str]:
+    """The folders with the visits, links and rollups of one organization and the seeds, or with those of all.
+
+    The rest of the lake (keys, salts, the manifest) is in none of them.
+    """
+    parts = ["organization=_seed/", f"organization={organization}/"] if organization else [""]
+    return [f"{lake.root}/{kind}/{part}" for kind in ("visits", "links", ROLLUPS_FOLDER) for part in parts]
+
+
+_CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "python_enable_replacements": False,  # else an unknown table name could read a Python variable
+}
