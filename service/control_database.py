@@ -1,12 +1,13 @@
 """The SQLite database of the service, control.sqlite: API keys and jobs. Visits are not in it."""
 
 import threading
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from data import Lake
-from data.store.schema import open_database
+from data.store.schema import create_database, open_database
 
 MIGRATIONS: Final = (
     """
@@ -38,14 +39,23 @@ MIGRATIONS: Final = (
 )
 """Entry n migrates the database from version n to n + 1. Entries are only added, never changed."""
 
+_LOST_KEYS: Final = "its API keys are lost: copy it back from a backup, or delete it and create new keys."
+
+
+def _script() -> str:
+    """The SQL of a new database."""
+    return f"{';'.join(MIGRATIONS)}; PRAGMA user_version = {len(MIGRATIONS)};"
+
 
 class ControlDatabase:
     """The open control.sqlite of a lake, brought up to date. Safe to use from several threads and processes."""
 
     def __init__(self, lake: Lake) -> None:
+        """Raises LakeDamaged when the database was emptied, which would look like a lake without keys."""
         path: Path = lake.root / "control.sqlite"
         self._lock = threading.Lock()
-        self._db = open_database(path, MIGRATIONS)
+        create_database(path, lake.staging / f"control-{uuid.uuid4()}.sqlite", _script())
+        self._db = open_database(path, MIGRATIONS, _LOST_KEYS if lake.has_visits() else "")
         path.chmod(0o600)
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:

@@ -6,15 +6,20 @@ addresses, and later imports of that day count its visitors as new ones.
 """
 
 import hashlib
-import os
 import secrets
 import sqlite3
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from datetime import date, datetime, timedelta
 from pathlib import Path
+from typing import Final
+
+from data.errors import LakeDamaged
+from data.store.schema import create_database
 
 LIFETIME = timedelta(hours=48)
+_TABLE: Final = "CREATE TABLE salts (day TEXT PRIMARY KEY, salt TEXT NOT NULL, created_at REAL NOT NULL);"
 
 
 def daily_salts(path: Path, days: Iterable[date], now: datetime) -> dict[date, str]:
@@ -52,12 +57,16 @@ def delete_old_salts(path: Path, now: datetime) -> None:
 
 @contextmanager
 def _open(path: Path) -> Iterator[sqlite3.Connection]:
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    """Open or create the database of salts. Raises LakeDamaged when it was emptied."""
+    staging = path.with_name(".staging")
+    staging.mkdir(exist_ok=True)
+    create_database(path, staging / f"salts-{uuid.uuid4()}.sqlite", _TABLE)
     with closing(sqlite3.connect(path, timeout=60, isolation_level=None)) as db:
         db.execute("PRAGMA secure_delete = ON")
-        db.execute(
-            "CREATE TABLE IF NOT EXISTS salts (day TEXT PRIMARY KEY, salt TEXT NOT NULL, created_at REAL NOT NULL)"
-        )
+        if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'salts'").fetchone():
+            raise LakeDamaged(
+                f"{path} is empty, its salts are lost; delete it, and visitors of the last 48 hours count as new ones."
+            )
         yield db
 
 

@@ -22,7 +22,7 @@ from data.store.rollups import damaged_rollups
 from data.visits import VISITS, version_problem, visits_schema
 
 DATABASES: Final = ("manifest.sqlite", "control.sqlite")
-"""The SQLite databases of a lake, without the one for salts, which is expendable."""
+"""The SQLite databases of a lake that backups contain."""
 
 
 class Finding(NamedTuple):
@@ -51,7 +51,7 @@ class VerificationResult:
 def verify_lake(lake: Lake, organization: str = "", progress: Progress | None = None) -> VerificationResult:
     """Verify the data of one organization, or of all. Continues after damage."""
     found = VerificationResult()
-    for name in DATABASES:
+    for name in (*DATABASES, lake.salts.name):
         _report(found, name, _database_problem(lake.root / name))
     _check_tables(lake, organization, found)
     try:
@@ -72,11 +72,12 @@ def _report(found: VerificationResult, path: str, reason: str) -> None:
 
 
 def _database_problem(path: Path) -> str:
-    if not path.exists():  # keys and jobs there need not be
+    if not path.exists():  # a lake needs no keys, jobs or salts
         return ""
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=60)) as db:
-            return integrity_error(db)
+            is_empty = db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+            return "is empty: what it contained is lost" if is_empty else integrity_error(db)
     except sqlite3.DatabaseError as error:
         return f"cannot be used: {error}"
 

@@ -30,6 +30,9 @@ LINKS: Final = pa.schema(
 """The columns of one organization's links.parquet."""
 
 
+_LOST_MANIFEST: Final = (
+    "but the lake contains visits: run `traffic rebuild`, which makes it anew from their files, or copy a backup back."
+)
 _PATH_WILDCARDS: Final = "*?[]{}="
 """DuckDB interprets paths with these characters as patterns or as partitions."""
 
@@ -47,7 +50,7 @@ class Lake:
             raise BadInput(
                 f"the lake cannot lie at {self.root}: its path may not contain any of {' '.join(_PATH_WILDCARDS)}"
             )
-        if not create and not (self.root / "manifest.sqlite").exists():
+        if not create and not (self.root / "manifest.sqlite").exists() and not self.has_visits():
             raise BadInput(f"there is no lake at {root}; import a log first, or name another with TRAFFIC_LAKE.")
         try:
             for folder in (self.staging, self.rejects, self.ip_lists):
@@ -64,7 +67,11 @@ class Lake:
                 f"the lake cannot lie at {root}: {network} is a network file system, on which a crash may lose "
                 "what was acknowledged; choose a local disk."
             )
-        self.manifest = Manifest(self.root / "manifest.sqlite")
+        self.manifest = Manifest(self.root / "manifest.sqlite", _LOST_MANIFEST if self.has_visits() else "")
+
+    def has_visits(self) -> bool:
+        """Whether there are visit files, whatever the manifest says. Then its databases cannot be new."""
+        return next(self.root.glob("visits/organization=[!_]*/day=*/*.parquet"), None) is not None
 
     @contextmanager
     def write_lock(self) -> Iterator[None]:

@@ -100,9 +100,12 @@ def _file_of(row: tuple[Any, ...]) -> LandedFile:
 class Manifest:
     """An open manifest. Thread-safe; several processes may open the same one."""
 
-    def __init__(self, path: Path) -> None:
-        """Open or create the manifest. Raises LakeDamaged when a newer program wrote it."""
-        self._writer, self._writing = open_database(path, MIGRATIONS), threading.Lock()
+    def __init__(self, path: Path, refuse_new: str = "") -> None:
+        """Open or create the manifest; `refuse_new` as in open_database.
+
+        Raises LakeDamaged when a newer program wrote it.
+        """
+        self._writer, self._writing = open_database(path, MIGRATIONS, refuse_new), threading.Lock()
         self._reader, self._reading = open_database(path, MIGRATIONS), threading.Lock()  # never waits for a writer
 
     @contextmanager

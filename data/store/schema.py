@@ -4,7 +4,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -106,8 +106,10 @@ The tables are used in manifest.py, pending.py and rollups.py.
 """
 
 
-def open_database(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
+def open_database(path: Path, migrations: Sequence[str], refuse_new: str = "") -> sqlite3.Connection:
     """Open or create a database in write-ahead mode with full syncing, and apply missing migrations.
+
+    With `refuse_new`, the end of a sentence, a missing or empty database (version 0) is not created but damage.
 
     Entry n of `migrations` migrates version n to n + 1; each statement ends with ; at the end of a line.
     Before a migration, the database is copied to <name>.before-<version> in the same folder.
@@ -115,13 +117,15 @@ def open_database(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
     """
     db = None
     try:
+        if refuse_new and not (path.exists() and path.stat().st_size):
+            raise LakeDamaged(f"{path} is {'empty' if path.exists() else 'missing'}, {refuse_new}")
         db = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
         (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
             raise LakeDamaged(f"{path} cannot keep a write-ahead log here; put the lake on a local disk.")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA secure_delete = ON")  # overwrite deleted rows: pending visits are stored here
-        _migrate(db, path, migrations)
+        _migrate(db, path, migrations, refuse_new)
     except (sqlite3.DatabaseError, OSError, LakeDamaged) as error:
         if db:
             db.close()
@@ -131,7 +135,26 @@ def open_database(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
     return db
 
 
-def _migrate(db: sqlite3.Connection, path: Path, migrations: Sequence[str]) -> None:
+def create_database(path: Path, staged: Path, script: str) -> None:
+    """Create a database by SQL statements if `path` does not exist, complete or not at all; only its owner can read it.
+
+    `staged` is a path on the same disk, where it is built.
+    """
+    if path.exists():
+        return
+    os.close(os.open(staged, os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        with closing(sqlite3.connect(staged)) as db:
+            db.executescript(script)
+        sync(staged)
+        with suppress(FileExistsError):  # another process was faster
+            path.hardlink_to(staged)
+        sync(path.parent)
+    finally:
+        staged.unlink()
+
+
+def _migrate(db: sqlite3.Connection, path: Path, migrations: Sequence[str], refuse_new: str) -> None:
     if db.execute("PRAGMA user_version").fetchone() == (len(migrations),):
         return
     db.execute("BEGIN IMMEDIATE")
@@ -140,6 +163,8 @@ def _migrate(db: sqlite3.Connection, path: Path, migrations: Sequence[str]) -> N
         raise LakeDamaged(
             f"{path} has version {version}, this program knows up to {len(migrations)}; upgrade the program."
         )
+    if version == 0 and refuse_new:
+        raise LakeDamaged(f"{path} is empty, {refuse_new}")
     if 0 < version < len(migrations):
         _LOG.warning("%s is being upgraded; a copy of the old version is in %s.", path, _back_up(path, version))
     for script in migrations[version:]:

@@ -43,7 +43,9 @@ def _open(lake: Path) -> Lake:
         return Lake(lake)
     except LakeDamaged as error:
         typer.echo(printable(str(error)))
-        raise LakeDamaged("without its manifest nothing can be checked; restore the lake from a backup.") from error
+        raise LakeDamaged(
+            "without its manifest nothing can be checked: run `traffic rebuild`, or restore the lake from a backup."
+        ) from error
 
 
 def _is_known(lake: Lake, organization: str) -> bool:

@@ -14,6 +14,7 @@ from data import BadInput, LakeDamaged
 from service.api_keys import ApiKeys, is_well_formed_key
 from service.control_database import MIGRATIONS
 from service.jobs import Jobs
+from tests.visits import land, visit
 
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
@@ -169,3 +170,31 @@ def test_a_file_that_is_no_database_is_told(lake):
     database(lake).write_bytes(b"no database at all, whatever its name says" * 100)
     with pytest.raises(LakeDamaged, match=re.escape("control.sqlite")):
         ApiKeys(lake)
+
+
+def test_an_emptied_database_of_a_lake_in_use_is_damage_not_a_lake_without_keys(lake):
+    """P6: nobody is told that a key is unknown because a file was lost."""
+    ApiKeys(lake).close()
+    land(lake, "acme", [visit()])
+    database(lake).write_bytes(b"")
+    with pytest.raises(LakeDamaged) as refused:
+        ApiKeys(lake)
+    assert str(refused.value) == (
+        f"{database(lake)} is empty, its API keys are lost: copy it back from a backup, or delete it and create new "
+        "keys."
+    )
+    database(lake).unlink()
+    control = ApiKeys(lake)
+    assert control.organization_of(control.create_key("acme", "first")) == "acme"
+    control.close()
+
+
+def test_programs_that_create_the_first_key_of_a_lake_in_use_at_once_all_do(lake):
+    land(lake, "acme", [visit()])
+    with ThreadPoolExecutor(8) as pool:
+        controls = [future.result() for future in [pool.submit(ApiKeys, lake) for _ in range(8)]]
+    keys = [control.create_key("acme", "a") for control in controls]
+    assert {control.organization_of(key) for control in controls for key in keys} == {"acme"}
+    for control in controls:
+        control.close()
+    assert not list(lake.staging.glob("*.sqlite"))

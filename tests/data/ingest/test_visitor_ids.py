@@ -5,6 +5,9 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 
+import pytest
+
+from data.errors import LakeDamaged
 from data.ingest.visitor_ids import LIFETIME, daily_salts
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -53,13 +56,13 @@ def test_a_deleted_salt_is_gone_from_the_bytes_of_the_file(tmp_path):
     old = daily_salts(path, days, NOW)
     assert old[DAY].encode() in path.read_bytes()
     daily_salts(path, [NEXT], NOW + timedelta(hours=49))
-    left = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    left = b"".join(file.read_bytes() for file in tmp_path.glob("salts.sqlite*"))
     assert not [salt for salt in old.values() if salt.encode() in left]
 
 
 def test_only_the_owner_may_read_the_file(tmp_path):
     daily_salts(tmp_path / "salts.sqlite", [DAY], NOW)
-    assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o600}
+    assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.glob("salts.sqlite*")} == {0o600}
 
 
 def test_many_at_once_are_given_the_same_salts(tmp_path):
@@ -67,3 +70,17 @@ def test_many_at_once_are_given_the_same_salts(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         told = list(pool.map(lambda _: daily_salts(path, [DAY, NEXT], NOW), range(24)))
     assert all(salts == told[0] for salts in told)
+
+
+def test_emptied_salts_are_damage_and_not_replaced_by_others(tmp_path):
+    """P6: otherwise the visitors of a day would silently count twice."""
+    path = tmp_path / "salts.sqlite"
+    daily_salts(path, [DAY], NOW)
+    path.write_bytes(b"")
+    with pytest.raises(LakeDamaged) as refused:
+        daily_salts(path, [DAY], NOW)
+    assert str(refused.value) == (
+        f"{path} is empty, its salts are lost; delete it, and visitors of the last 48 hours count as new ones."
+    )
+    path.unlink()
+    assert len(daily_salts(path, [DAY], NOW)) == 1

@@ -731,19 +731,6 @@ def test_a_sweep_deletes_what_is_dead_past_its_grace_orphaned_or_abandoned_and_n
     assert sum(paths(lake).values()) == 6
 
 
-@pytest.mark.parametrize("lost", ["removed", "emptied"])
-def test_a_sweep_deletes_no_visit_after_the_manifest_was_lost(lake, lost):
-    land_files(lake, 4, 3)
-    land_files(lake, 5, 1, "other")
-    there = {name for name in listing(lake) if name.startswith("visits/organization=")}
-    lake.manifest.close()
-    for path in lake.root.glob("manifest.sqlite*"):
-        path.unlink() if lost == "removed" else path.write_bytes(b"")
-    with closing((again := Lake(lake.root, create=True)).manifest):
-        Compactor(again, lambda: NOW + timedelta(days=36_500)).sweep()
-    assert {name for name in listing(lake) if name.startswith("visits/organization=")} == there
-
-
 def test_a_dead_file_that_is_gone_already_is_struck_off(lake):
     land_files(lake, 4, 2)
     before = names(lake)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from data.errors import LakeDamaged
+from data.ingest.visitor_ids import daily_salts
 from data.maintenance.verification import _orphans, verify_lake
 from data.store.files import sha256_of, versioned, write_parquet
 from data.store.lake import LINKS, Lake
@@ -404,3 +405,11 @@ def test_visits_that_wait_and_cannot_be_read_are_told_of(lake):
         "1 visits of acme that wait for their file cannot be read (in the m",
     )
     assert verify_lake(lake, "other").findings == []
+
+
+@pytest.mark.parametrize("name", ["control.sqlite", "salts.sqlite"])
+def test_an_emptied_database_is_named(lake, name):
+    daily_salts(lake.salts, [date(2026, 3, 1)], datetime.now(UTC))
+    assert damaged(lake) == {}
+    (lake.root / name).write_bytes(b"")
+    assert damaged(lake) == {name: "is empty: what it contained is lost"}

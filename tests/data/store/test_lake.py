@@ -1,7 +1,9 @@
 """The lake as a folder: opening it, its seed files, and which of its files can be trusted."""
 
 import os
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -16,6 +18,7 @@ from data.store.lake import LINKS, Lake
 from data.store.landing import Landing, write_visits
 from data.store.manifest import Batch
 from data.visits import SCHEMA_VERSION, VISITS
+from tests.lakes import bytes_on_disk
 
 DAY = date(2026, 3, 1)
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
@@ -277,3 +280,43 @@ def test_a_file_of_a_newer_program_is_refused_in_one_sentence_and_others_are_rea
         f"{SCHEMA_VERSION}); upgrade."
     )
     assert len(lake.visit_files("acme", date(2026, 3, 2), date(2026, 3, 2))) == 2
+
+
+# A lost manifest (P1, P6): nothing is created beside visits that exist
+
+
+def emptied(path):
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 0")
+    path.with_name(f"{path.name}-wal").unlink(missing_ok=True)
+    path.write_bytes(b"")
+
+
+def at_version_0(path):
+    path.unlink()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+    assert path.stat().st_size
+
+
+@pytest.mark.parametrize("create", [True, False])
+@pytest.mark.parametrize(("lose", "word"), [(Path.unlink, "missing"), (emptied, "empty"), (at_version_0, "empty")])
+def test_no_manifest_is_created_beside_visits_that_exist(lake, landed, lose, word, create):
+    lake.manifest.close()
+    lose(lake.root / "manifest.sqlite")
+    before = bytes_on_disk(lake)
+    with pytest.raises(LakeDamaged) as refused:
+        Lake(lake.root, create=create)
+    assert str(refused.value) == (
+        f"{lake.root}/manifest.sqlite is {word}, but the lake contains visits: run `traffic rebuild`, which makes it "
+        "anew from their files, or copy a backup back."
+    )
+    assert bytes_on_disk(lake) == before
+
+
+@pytest.mark.parametrize("lose", [Path.unlink, emptied])
+def test_a_lake_without_visits_gets_a_new_manifest(lake, opened, lose):
+    lake.manifest.close()
+    lose(lake.root / "manifest.sqlite")
+    with closing(Lake(lake.root, create=True).manifest) as manifest:
+        assert manifest.organizations() == []

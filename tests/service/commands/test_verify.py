@@ -101,7 +101,10 @@ def test_a_damaged_manifest_asks_for_the_whole_lake(lake, files, verify):
     (lake.root / "manifest.sqlite").write_bytes(b"no database" * 99)
     code, out, err = verify()
     assert (code, out) == (1, f"{lake.root}/manifest.sqlite cannot be used: file is not a database.\n")
-    assert err == "traffic: without its manifest nothing can be checked; restore the lake from a backup.\n"
+    assert err == (
+        "traffic: without its manifest nothing can be checked: run `traffic rebuild`, or restore the lake from a "
+        "backup.\n"
+    )
 
 
 def test_help_shows_an_example(verify):
