@@ -10,6 +10,7 @@ from typing import Any, Final
 import duckdb
 
 from data import Lake
+from data.store.link_files import link_files
 from data.store.manifest import LandedFile
 from data.store.rollups import Schema, live_rollups, seed_path, write_seed
 from data.visits import SCHEMA_VERSION
@@ -53,7 +54,7 @@ def scope_variables(lake: Lake, scope: Scope) -> Variables:
         "rollups": [str(seed_path(lake)), *rollups.files],
         "closed_days": sorted(rollups.days),
         "sources": {relation: source_of(relation, filters) for relation in relation_names()},
-        "links": lake.link_files(scope.organization),
+        "links": link_files(lake, scope.organization),
     }
 
 

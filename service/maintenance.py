@@ -17,7 +17,8 @@ from data import Lake, LakeDamaged, TrafficError
 from data.ingest.visitor_ids import delete_old_salts
 from data.maintenance.compaction import Compactor
 from data.maintenance.retention import apply_retention
-from data.store.manifest import LandedFile
+from data.store.lake import StoredFile
+from data.store.link_files import all_stored_links
 from data.store.pending import backlog, flush_all
 from data.store.rollups import damaged_rollups
 from queries import RollupBuilder
@@ -57,7 +58,7 @@ class Maintenance:
         self._tasks: list[asyncio.Task[None]] = []
         self._damaged_files: set[str] = set()
         self._reported_damage: set[str] = set()
-        self._recheck_queue: list[LandedFile] = []
+        self._recheck_queue: list[StoredFile] = []
         self._last_warnings: dict[MaintenanceTask, str] = {}
 
     def begin(self) -> None:
@@ -140,7 +141,9 @@ class Maintenance:
     def _recheck_files(self) -> bool:
         """Verify one file that was not checked for CHECK_AFTER. A damaged one is logged and skipped from then on."""
         if not self._recheck_queue:
-            old = self._lake.manifest.unchecked_files(self._clock() - CHECK_AFTER)
+            before = self._clock() - CHECK_AFTER
+            old: list[StoredFile] = [*all_stored_links(self._lake, before=before)]
+            old += self._lake.manifest.unchecked_files(before)
             self._recheck_queue = [file for file in reversed(old) if file.path not in self._damaged_files]
         if not self._recheck_queue:
             return False

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from data.store.lake import Lake
+from data.store.link_files import stored_links
 from data.store.manifest import LandedFile
 from data.visits import VISITS
 from tests.visits import Visit
@@ -51,6 +52,13 @@ def landed(lake: Lake, organization: str = "acme") -> dict[date, list[list[Visit
     for file in files_of(lake, organization):
         days[file.day].append(read(lake, file))
     return {day: sorted(files, key=str) for day, files in days.items()}
+
+
+def links_path(lake: Lake, organization: str = "acme") -> Path:
+    """The live file with the links of an organization."""
+    stored = stored_links(lake, organization)
+    assert stored
+    return lake.root / stored.path
 
 
 def paths(lake: Lake, organization: str = "acme") -> Counter[str]:
@@ -105,7 +113,8 @@ def rot(lake: Lake, path: Path) -> None:
     path.write_bytes(content)
     with lake.manifest.transaction() as db:
         seen = path.stat().st_ctime_ns
-        db.execute("UPDATE files SET changed_ns = ? WHERE path = ?", [seen, str(path.relative_to(lake.root))])
+        for table in ("files", "links"):
+            db.execute(f"UPDATE {table} SET changed_ns = ? WHERE path = ?", [seen, str(path.relative_to(lake.root))])
 
 
 def fail_at(

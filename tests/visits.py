@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from data.store.files import write_durably
 from data.store.lake import LINKS, Lake
 from data.store.landing import Landing
+from data.store.link_files import replace_links
 from data.store.manifest import Batch
 from data.store.packing import Packed, pack, table_of, unpack
 from data.visits import VISITS, VISITS_OF_DAYS, columns_filled_by
@@ -56,7 +56,7 @@ def links(lake: Lake, organization: str, rows: Iterable[Mapping[str, Any]]) -> N
     """Replace the links of an organization; each row needs a short_code and a target_url."""
     usual = {"organization": organization, "domain": "", "created_at": datetime(2026, 1, 1)}
     table = pa.Table.from_pylist([usual | row for row in rows], schema=LINKS)
-    write_durably(table, lake.staging / f"links-{uuid.uuid4()}.parquet", lake.links(organization))
+    replace_links(lake, organization, table)
 
 
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -18,6 +18,7 @@ from benchmarks.servers import TRAFFIC
 from data import Lake
 from data.sample import Sample
 from data.store.landing import Landing
+from data.store.link_files import stored_links
 from data.store.links import import_links
 from data.store.manifest import Batch
 
@@ -61,7 +62,7 @@ def land_organization(lake: Lake, name: str, sample: Sample, browsers: int = BRO
         if batch.sha256 not in known:
             _land(lake, batch, drawing.visits(days))
     drawing.close()
-    if not lake.links(name).exists():
+    if stored_links(lake, name) is None:
         links = lake.staging / "links.csv"
         sample.write_links(links)
         import_links(lake, name, links, _THEN)

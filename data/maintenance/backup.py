@@ -1,6 +1,6 @@
 """Makes a consistent copy of a lake that may be in use. To restore it, copy it back. Salts are never included.
 
-The manifest is copied first, then the visit files that are live in this copy.
+The manifest is copied first, then the files of visits and links that are live in this copy.
 """
 
 import hashlib
@@ -17,14 +17,18 @@ from data.maintenance.verification import DATABASES, integrity_error
 from data.progress import Progress
 from data.store.files import move_durably
 from data.store.lake import Lake
+from data.store.link_files import register_all_links
 
 ATTEMPTS: Final = 5
 """How often a backup starts again with a new copy of the manifest after an erasure deleted one of its files."""
 CHUNK_BYTES: Final = 1 << 20
 _MANIFEST, _CONTROL = DATABASES
-_FOLDERS: Final = ("links", "ip-lists", "rejects")
+_FOLDERS: Final = ("ip-lists", "rejects")
 """The folders that are copied without the manifest. Their files are replaced atomically, so copies are consistent."""
-_LIVE: Final = "SELECT path, visits, bytes, sha256 FROM files WHERE deletable_at IS NULL ORDER BY path"
+_LIVE: Final = """
+SELECT path, visits, bytes, sha256 FROM files WHERE deletable_at IS NULL UNION ALL
+SELECT path, NULL, bytes, sha256 FROM links WHERE deletable_at IS NULL ORDER BY path
+"""
 
 
 class BackupResult(NamedTuple):
@@ -38,7 +42,7 @@ class BackupResult(NamedTuple):
 
 class _File(NamedTuple):
     path: str  # relative to the lake
-    visits: int
+    visits: int | None  # None: it contains links
     size: int
     sha256: str
 
@@ -107,9 +111,11 @@ def _is_running(process: int) -> bool:
 
 def _fill(lake: Lake, partial: Path, progress: Progress | None) -> BackupResult:
     """Copy everything and sync it."""
-    with _Visits(lake, partial, progress).copied() as (manifest, files):
+    register_all_links(lake)
+    with _LiveFiles(lake, partial, progress).copied() as (manifest, files):
         ((pending,),) = manifest.execute("SELECT coalesce(sum(visits), 0) FROM pending")
         manifest.execute("DELETE FROM files WHERE deletable_at IS NOT NULL")  # they are not in the backup
+        manifest.execute("DELETE FROM links WHERE deletable_at IS NOT NULL")
         manifest.execute("DELETE FROM cubes")  # neither are rollups, which are computed again
         manifest.execute("VACUUM")
         _write_database(manifest, partial / _MANIFEST)
@@ -120,11 +126,12 @@ def _fill(lake: Lake, partial: Path, progress: Progress | None) -> BackupResult:
     for name in _FOLDERS:
         _copy_folder(lake.root / name, partial / name)
     _sync(partial)
-    return BackupResult(len(files), sum(file.visits for file in files), pending, sum(file.size for file in files))
+    visits = [(file.visits, file.size) for file in files if file.visits is not None]
+    return BackupResult(len(visits), sum(count for count, _ in visits), pending, sum(size for _, size in visits))
 
 
-class _Visits:
-    """Copies the visit files of a backup, consistent with a copy of the manifest."""
+class _LiveFiles:
+    """Copies the files of visits and links of a backup, consistent with a copy of the manifest."""
 
     def __init__(self, lake: Lake, partial: Path, progress: Progress | None) -> None:
         self._lake = lake

@@ -1,4 +1,4 @@
-"""Verifies a lake: visit files by their SHA-256, seeds and links, databases, and pending visits.
+"""Verifies a lake: visits and links by their SHA-256, seeds, databases, and pending visits.
 
 Damage is reported, not repaired.
 """
@@ -16,6 +16,7 @@ from data.errors import LakeDamaged
 from data.progress import Progress
 from data.store.files import version_of
 from data.store.lake import LINKS, Lake
+from data.store.link_files import StoredLinks, all_stored_links, unregistered_links
 from data.store.manifest import LandedFile
 from data.store.pending import check_pending
 from data.store.rollups import damaged_rollups
@@ -40,6 +41,7 @@ class VerificationResult:
     visits: int = 0
     size: int = 0
     orphans: int = 0  # visit files that are not in the manifest and therefore not read
+    unregistered_links: int = 0  # organizations whose links have no SHA-256 in the manifest yet
     findings: list[Finding] = field(default_factory=list)
 
     @property
@@ -53,8 +55,9 @@ def verify_lake(lake: Lake, organization: str = "", progress: Progress | None = 
     found = VerificationResult()
     for name in (*DATABASES, lake.salts.name):
         _report(found, name, _database_problem(lake.root / name))
-    _check_tables(lake, organization, found)
+    _check_seeds(lake, found)
     try:
+        _check_links(lake, organization, found)
         _check_visits(lake, organization, found, progress)
         for path in damaged_rollups(lake, organization):
             _report(found, path, "is damaged: its SHA-256 differs; run `traffic compact` to rebuild it")
@@ -88,14 +91,35 @@ def integrity_error(database: sqlite3.Connection) -> str:
     return "" if result == "ok" else f"is damaged: {' '.join(result.split())}"
 
 
-def _check_tables(lake: Lake, organization: str, found: VerificationResult) -> None:
-    """Verify the seeds and links, whose hashes are not in the manifest."""
+def _check_seeds(lake: Lake, found: VerificationResult) -> None:
     for name, schema in ((lake.seed_visits, VISITS), (lake.seed_links, LINKS)):
         path, problem = Path(name), _table_problem(Path(name), schema)
         _report(found, str(path.relative_to(lake.root)), problem and f"{problem}; delete it, and it will be recreated")
-    folder = f"organization={organization}" if organization else "organization=[!_]*"
-    for path in sorted((lake.root / "links").glob(f"{folder}/links.parquet")):
-        _report(found, str(path.relative_to(lake.root)), _table_problem(path, LINKS))
+
+
+def _check_links(lake: Lake, organization: str, found: VerificationResult) -> None:
+    stored = all_stored_links(lake, organization)
+    for links in stored:
+        _report(found, links.path, _links_problem(lake, links))
+    registered = {(lake.root / links.path).parent for links in stored}
+    for folder in sorted((lake.root / "links").glob(f"organization={organization or '[!_]*'}")):
+        if folder not in registered:
+            try:
+                unregistered = unregistered_links(lake, folder.name.removeprefix("organization="))
+                found.unregistered_links += unregistered is not None
+            except LakeDamaged as error:
+                _report(found, str(folder.relative_to(lake.root)), str(error))
+
+
+def _links_problem(lake: Lake, links: StoredLinks) -> str:
+    try:
+        lake.recheck(links)
+    except LakeDamaged:
+        if not lake.manifest.is_live(links.path):  # just replaced
+            return ""
+        problem = "is damaged: its SHA-256 differs" if (lake.root / links.path).exists() else "is missing"
+        return f"{problem}; restore it from a backup, or import the links again"
+    return _table_problem(lake.root / links.path, LINKS)
 
 
 def _table_problem(path: Path, schema: pa.Schema) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,7 +27,31 @@ LINKS: Final = pa.schema(
         ("created_at", pa.timestamp("us")),  # UTC
     ]
 )
-"""The columns of one organization's links.parquet."""
+"""The columns of the file with one organization's links."""
+
+
+class StoredFile(Protocol):
+    """A file that the manifest has a checksum of."""
+
+    @property
+    def path(self) -> str:
+        """Its path in the lake."""
+
+    @property
+    def size(self) -> int:
+        """Its number of bytes."""
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of its bytes, in hexadecimal digits."""
+
+    @property
+    def changed_ns(self) -> int:
+        """Its st_ctime_ns when its bytes were last verified; 0 when they are to be verified again."""
+
+    @property
+    def inode(self) -> int:
+        """Its inode when its bytes were last verified."""
 
 
 _LOST_MANIFEST: Final = (
@@ -108,9 +132,9 @@ class Lake:
         """The database of the daily salts, which backups leave out."""
         return self.root / "salts.sqlite"
 
-    def links(self, organization: str) -> Path:
-        """The path of one organization's links, which exists only if it has any."""
-        return self.root / "links" / f"organization={organization}" / "links.parquet"
+    def links_folder(self, organization: str) -> Path:
+        """The folder of one organization's links, which exists only if it has any."""
+        return self.root / "links" / f"organization={organization}"
 
     def visit_files(self, organization: str, start: date, end: date) -> list[str]:
         """The paths of the live files of one organization and range of days, the seed first.
@@ -126,31 +150,35 @@ class Lake:
             files = self.manifest.live_files(organization, start, end)  # read again: some were just erased
         return files
 
-    def link_files(self, organization: str) -> list[str]:
-        """The paths of the link files of one organization, the seed first."""
-        path = self.links(organization)
-        return [self.seed_links, str(path)] if path.exists() else [self.seed_links]
-
     def verified_path(self, file: LandedFile) -> str:
-        """The path of a live file, which is hashed first if its size, time of change or inode differs.
+        """The path of a live file of visits, after `intact_path`.
 
         Raises LakeDamaged when it is missing or damaged, NewerVersion when a newer version of this program wrote it.
         """
+        check_version(file.schema_version, f"{self.root}/{file.path}")
+        return self.intact_path(file)
+
+    def intact_path(self, file: StoredFile) -> str:
+        """The path of a live file, which is hashed first if its size, time of change or inode differs.
+
+        Raises LakeDamaged when it is missing or damaged.
+        """
         path = f"{self.root}/{file.path}"
-        check_version(file.schema_version, path)
         stat = _stat(path)
         if (stat.st_size, stat.st_ctime_ns, stat.st_ino) != (file.size, file.changed_ns, file.inode):
             self.recheck(file)
         return path
 
-    def recheck(self, file: LandedFile) -> None:
+    def recheck(self, file: StoredFile) -> None:
         """Hash a live file and record in the manifest that it is intact. Raises LakeDamaged when it is not."""
         path = self.root / file.path
         stat = _stat(path)
         is_intact = sha256_of(path) == file.sha256
         if is_intact or stat.st_ctime_ns == file.changed_ns:  # otherwise it is due for a recheck already
             with suppress(sqlite3.OperationalError):  # on a full disk, the next reader hashes it again
-                self.manifest.refresh_stat(file, stat.st_ctime_ns if is_intact else 0, stat.st_ino, datetime.now(UTC))
+                self.manifest.refresh_stat(
+                    file.path, stat.st_ctime_ns if is_intact else 0, stat.st_ino, datetime.now(UTC)
+                )
         if not is_intact:
             raise LakeDamaged(f"{path} is not what was written (its SHA-256 differs); restore it from a backup.")
 

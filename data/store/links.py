@@ -1,7 +1,6 @@
 """The links of an organization: short codes and their target URLs. An import replaces all of them."""
 
 import csv
-import os
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,8 +13,8 @@ import pyarrow.parquet as pq
 from cachetools import LRUCache
 
 from data.errors import BadInput
-from data.store.files import write_durably
 from data.store.lake import LINKS, Lake
+from data.store.link_files import intact_links, replace_links, stored_links
 from data.visits import check_organization
 
 COLUMNS: Final = ("short_code", "domain", "target_url", "created_at")
@@ -43,38 +42,37 @@ def import_links(lake: Lake, organization: str, path: Path, now: datetime) -> in
     check_organization(organization)
     links = sorted(_read(path, now), key=lambda link: (link.short_code, link.domain))
     columns = [[getattr(link, name) for link in links] for name in ("short_code", "domain", "target_url", "created_at")]
-    table = pa.table([[organization] * len(links), *columns], schema=LINKS)
-    write_durably(table, lake.staging / f"links-{os.getpid()}.parquet", lake.links(organization))
+    replace_links(lake, organization, pa.table([[organization] * len(links), *columns], schema=LINKS))
     return len(links)
 
 
 def links_of(lake: Lake, organization: str) -> list[Link]:
-    """All links of an organization, sorted by short code and domain."""
-    path = lake.links(organization)
-    if not path.exists():
-        return []
-    rows = pq.ParquetFile(path).read(columns=list(COLUMNS)).to_pylist()
-    return [Link(**row) for row in rows]
+    """All links of an organization, sorted by short code and domain. Raises LakeDamaged."""
+    stored = stored_links(lake, organization)
+    return _read_links(intact_links(lake, stored)) if stored else []
+
+
+def _read_links(path: str) -> list[Link]:
+    return [Link(**row) for row in pq.ParquetFile(path).read(columns=list(COLUMNS)).to_pylist()]
 
 
 class LinkIndex:
-    """Finds the short code of a target URL. Links are cached until their file changes."""
+    """Finds the short code of a target URL. Links are cached until others are imported."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
-        self._cache: LRUCache[str, tuple[tuple[int, int], dict[str, str]]] = LRUCache(256)
+        self._cache: LRUCache[str, tuple[str, dict[str, str]]] = LRUCache(256)
 
     def short_code_of(self, organization: str, target_url: str) -> str | None:
-        """The short code of the newest link to this URL; None when there is no such link."""
-        try:
-            stat = self._lake.links(organization).stat()
-        except OSError:
+        """The short code of the newest link to this URL; None when there is no such link. Raises LakeDamaged."""
+        stored = stored_links(self._lake, organization)
+        if stored is None:
             return None
-        version = (stat.st_mtime_ns, stat.st_ino)
         cached = self._cache.get(organization)
-        if cached is None or cached[0] != version:
-            newest_last = sorted(links_of(self._lake, organization), key=lambda link: link.created_at)
-            cached = version, {normalized_url(link.target_url): link.short_code for link in newest_last}
+        if cached is None or cached[0] != stored.path:
+            links = _read_links(intact_links(self._lake, stored))
+            newest_last = sorted(links, key=lambda link: link.created_at)
+            cached = stored.path, {normalized_url(link.target_url): link.short_code for link in newest_last}
             self._cache[organization] = cached
         return cached[1].get(normalized_url(target_url))
 

@@ -1,6 +1,6 @@
 """The manifest: the SQLite database that records which Parquet files are live and which logs were imported.
 
-Its tables are declared in schema.py; pending.py and rollups.py use some of them. landing.py writes the files.
+Its tables are declared in schema.py; pending.py, rollups.py and link_files.py use some too. landing.py writes files.
 """
 
 import sqlite3
@@ -228,26 +228,26 @@ class Manifest:
         return [_file_of(row) for row in rows]
 
     def is_live(self, path: str) -> bool:
-        """Whether a file is live now."""
-        return bool(self.rows("SELECT 1 FROM files WHERE path = ? AND deletable_at IS NULL", [path]))
+        """Whether a file of visits, rollups or links is live now."""
+        return bool(self.rows("SELECT 1 FROM registered_files WHERE path = ? AND deletable_at IS NULL", [path]))
 
     def is_registered(self, path: str) -> bool:
-        """Whether a file of visits or rollups is registered, live or dead."""
-        return bool(self.rows("SELECT 1 FROM files WHERE path = :path UNION ALL "
-                              "SELECT 1 FROM cubes WHERE path = :path", {"path": path}))  # fmt: skip
+        """Whether a file of visits, rollups or links is registered, live or dead."""
+        return bool(self.rows("SELECT 1 FROM registered_files WHERE path = ?", [path]))
 
-    def refresh_stat(self, file: LandedFile, changed_ns: int, inode: int, now: datetime) -> None:
-        """Record a file's status after its bytes were hashed. With `changed_ns` 0 it will be hashed again."""
+    def refresh_stat(self, path: str, changed_ns: int, inode: int, now: datetime) -> None:
+        """Record the status of a file of visits or links after its bytes were hashed.
+
+        With `changed_ns` 0 it will be hashed again.
+        """
         with self.transaction() as db:
-            db.execute(
-                "UPDATE files SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?",
-                [changed_ns, inode, format_time(now), file.path],
-            )
+            row = [changed_ns, inode, format_time(now), path]
+            db.execute("UPDATE files SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", row)
+            db.execute("UPDATE links SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", row)
 
     def deletable_files(self, now: datetime) -> list[str]:
         """The paths of dead files whose grace period is over."""
-        rows = self.rows("SELECT path FROM files WHERE deletable_at <= :now UNION ALL "
-                         "SELECT path FROM cubes WHERE deletable_at <= :now", {"now": format_time(now)})  # fmt: skip
+        rows = self.rows("SELECT path FROM registered_files WHERE deletable_at <= ?", [format_time(now)])
         return [path for (path,) in rows]
 
     def expire_now(self, organization: str, before: date | None, deletable_at: datetime) -> list[str]:
@@ -279,6 +279,7 @@ class Manifest:
             for path in paths:
                 db.execute("DELETE FROM files WHERE path = ? AND deletable_at IS NOT NULL", [path])
                 db.execute("DELETE FROM cubes WHERE path = ? AND deletable_at IS NOT NULL", [path])
+                db.execute("DELETE FROM links WHERE path = ? AND deletable_at IS NOT NULL", [path])
 
     def organizations(self) -> list[str]:
         """Every organization with imports, files or changes, sorted."""

@@ -99,10 +99,26 @@ MIGRATIONS: Final = (
     """
     ALTER TABLE files ADD COLUMN schema_version INTEGER NOT NULL DEFAULT 1;  -- of its visits
     """,
+    """
+    CREATE TABLE links (              -- the Parquet files with the links of organizations
+        organization TEXT NOT NULL,
+        path TEXT PRIMARY KEY,        -- relative to the lake
+        bytes INTEGER NOT NULL,
+        sha256 TEXT NOT NULL,
+        changed_ns INTEGER NOT NULL,  -- st_ctime_ns when the bytes were last found to be what was written
+        inode INTEGER NOT NULL,
+        checked_at TEXT NOT NULL,     -- and when that was
+        deletable_at TEXT             -- null: live; otherwise when nobody can be reading it any more
+    );
+    CREATE UNIQUE INDEX live_links ON links (organization) WHERE deletable_at IS NULL;
+    CREATE VIEW registered_files AS
+        SELECT path, deletable_at FROM files UNION ALL SELECT path, deletable_at FROM cubes
+        UNION ALL SELECT path, deletable_at FROM links;
+    """,
 )
 """The migrations of the manifest: entry n migrates version n to n + 1. Never change an entry, only append.
 
-The tables are used in manifest.py, pending.py and rollups.py.
+The tables are used in manifest.py, pending.py, rollups.py and link_files.py.
 """
 
 

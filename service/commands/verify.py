@@ -50,7 +50,7 @@ def _open(lake: Path) -> Lake:
 
 def _is_known(lake: Lake, organization: str) -> bool:
     return is_organization(organization) and (
-        organization in lake.manifest.organizations() or lake.links(organization).exists()
+        organization in lake.manifest.organizations() or lake.links_folder(organization).exists()
     )
 
 
@@ -74,6 +74,9 @@ def _print_summary(found: "VerificationResult") -> None:
         typer.echo(f"{summary}; {len(found.findings):,} are damaged: {fix}.", err=True)
     else:
         typer.echo(f"{summary}: no damage found; links and databases are sound.", err=True)
+    if found.unregistered_links:
+        links = plural(found.unregistered_links, "organization")
+        typer.echo(f"The links of {links} have no checksum yet: the next import or report records it.", err=True)
     if found.orphans:
         files = plural(found.orphans, "visit file")
         typer.echo(f"{files} not in the manifest: no query reads them; only `traffic erase` deletes them.", err=True)

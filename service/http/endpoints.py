@@ -1,5 +1,6 @@
 """The endpoints of all routes. Each function returns the endpoint for the given parts of the service."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Final
@@ -39,7 +40,11 @@ def analytics(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) 
         organization = request.scope["caller"].organization
         _reject_body(request)
         query = parse_query(request.scope["query_string"], entry)
-        scope = scope_from(query, organization, clock().date(), targets)
+        arguments = query, organization, clock().date(), targets
+        if "target_url" in query:  # the links are read, so not on the event loop
+            scope = await asyncio.to_thread(scope_from, *arguments)
+        else:
+            scope = scope_from(*arguments)
         if entry is CACHE_STATS:
             return JsonResponse(encode(answers.statistics(organization)))
         return JsonResponse(await answers.body(entry, scope, request.receive))

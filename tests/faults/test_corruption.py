@@ -13,12 +13,15 @@ import pytest
 from data import LakeDamaged
 from data.ingest.importer import Importer, Options
 from data.maintenance.verification import verify_lake
+from data.store.link_files import link_files
+from data.store.links import LinkIndex
 from data.visits import VISITS
 from queries import ENTRIES, Scope, Warehouse
 from service.maintenance import Maintenance
 from tests.faults.lakes import log
 from tests.faults.trials import IS_LONG, scaled
-from tests.lakes import rot
+from tests.lakes import links_path, rot
+from tests.visits import links
 
 COPIES = scaled(100, 1_000)
 SCOPE = Scope("acme", date(2025, 12, 1), date(2026, 1, 31))
@@ -161,6 +164,40 @@ def test_every_answer_is_right_or_names_the_file_that_is_not_what_was_written(fi
     assert outcomes == Counter(wrong=0, refused=COPIES)
 
 
+def test_every_answer_about_links_is_right_or_names_their_file(filled, tell):
+    """P6, of links: copies with one to three other bits."""
+    urls = {f"c{number}": f"https://shop.example/{number}" for number in range(30)}
+    links(filled, "acme", [{"short_code": code, "target_url": url} for code, url in urls.items()])
+    path, choice, outcomes = links_path(filled), random.Random(8), Counter(wrong=0, refused=0)
+    whole = path.read_bytes()
+    with closing(Warehouse(filled)) as warehouse:
+
+        def answers():
+            top = warehouse.answer(ENTRIES["top-links"], warehouse.variables(SCOPE))
+            return top, [LinkIndex(filled).short_code_of("acme", url) for url in urls.values()]
+
+        right = answers()
+        assert right[1] == list(urls)
+        for number in range(COPIES):
+            content, stat = bytearray(whole), path.stat()
+            for place in choice.sample(range(len(whole) * 8), choice.randint(1, 3)):
+                content[place // 8] ^= 1 << place % 8
+            path.write_bytes(content)
+            os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+            try:
+                outcomes["wrong"] += answers() != right
+            except LakeDamaged as error:
+                outcomes["refused" if path.name in str(error) else "refused without a name"] += 1
+            if number % 10 == 0:
+                assert {trouble.path for trouble in verify_lake(filled).findings} == {
+                    str(path.relative_to(filled.root))
+                }
+            path.write_bytes(whole)
+            assert answers()[0] == right[0]
+    tell(copies_of_links=COPIES, refused=outcomes["refused"], wrong_answers=outcomes["wrong"])
+    assert outcomes == Counter(wrong=0, refused=COPIES)
+
+
 def look_at_all(lake, files):
     """Look again, as a server does in a day, at as many files as there are."""
     upkeep = Maintenance(lake, lambda: datetime.now(UTC) + timedelta(hours=25), None)
@@ -175,13 +212,14 @@ def look_at_all(lake, files):
 
 def test_rot_that_leaves_no_trace_is_found_within_a_day(filled, tell):
     files = [filled.root / file.path for file in filled.manifest.live_files("acme")]
+    links(filled, "acme", [{"short_code": "a", "target_url": "https://shop.example"}])
     choice, found = random.Random(7), 0
-    for path in files if IS_LONG else choice.sample(files, 3):
+    for path in [links_path(filled), *(files if IS_LONG else choice.sample(files, 3))]:
         content = path.read_bytes()
         rot(filled, path)
-        assert [path.name in trouble for trouble in look_at_all(filled, files)] == [True]
+        assert [path.name in trouble for trouble in look_at_all(filled, [path, *files])] == [True]
         with pytest.raises(LakeDamaged, match=path.name):
-            filled.visit_files("acme", date.min, date.max)
+            filled.visit_files("acme", date.min, date.max) and link_files(filled, "acme")
         path.write_bytes(content)
         assert len(filled.visit_files("acme", date.min, date.max)) == len(files) + 1
         found += 1

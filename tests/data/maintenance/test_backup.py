@@ -30,7 +30,7 @@ from data.store.lake import Lake
 from data.store.manifest import Replacement
 from queries import ENTRIES, Scope, Warehouse
 from service.api_keys import ApiKeys
-from tests.lakes import opened
+from tests.lakes import links_path, opened, rot
 from tests.tables import examples
 from tests.visits import land, links, packed, visit
 
@@ -116,12 +116,13 @@ def test_a_backup_holds_what_counts_and_nothing_else(lake, tmp_path):
         "manifest.sqlite",
         "control.sqlite",
         "ip-lists/openai-gptbot.json",
-        "links/organization=acme/links.parquet",
+        str(links_path(lake).relative_to(lake.root)),
     }
     assert names(lake.root) > names(tmp_path / "copy") - {"manifest.sqlite"}
     size = sum(file.size for file in files)
     assert copied == (len(files), 3 * 60 + 1, 3, size)
-    assert told[-1] == (size, size)
+    total = size + links_path(lake).stat().st_size
+    assert told[-1] == (total, total)
     assert [path.name for path in tmp_path.iterdir() if "copy" in path.name] == ["copy"]
 
 
@@ -365,20 +366,30 @@ def test_after_some_attempts_a_backup_gives_up(lake, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["lake"]
 
 
-def test_links_that_are_removed_meanwhile_are_left_out(lake, tmp_path, monkeypatch):
-    shown = Path.is_file
+def test_links_that_are_replaced_meanwhile_are_copied_as_they_were(lake, tmp_path):
+    before = links_path(lake)
+    rows = [{"short_code": "sale", "target_url": "https://acme.example/other"}]
+    back_up(lake, tmp_path / "copy", lambda done, total: before == links_path(lake) and links(lake, "acme", rows))
+    assert links_path(lake) != before
+    with opened(tmp_path / "copy") as copy:
+        assert links_path(copy).name == before.name
+        assert verify_lake(copy).findings == []
 
-    def gone_after_a_look(path):
-        is_file = shown(path)
-        if path == lake.links("acme"):
-            path.unlink()
-        return is_file
 
-    monkeypatch.setattr(Path, "is_file", gone_after_a_look)
+def test_links_of_an_earlier_version_are_registered_in_the_lake_and_its_backup(lake, tmp_path):
+    old = links_path(lake).rename(links_path(lake).with_name("links.parquet"))
+    with lake.manifest.transaction() as db:
+        db.execute("DELETE FROM links")
     back_up(lake, tmp_path / "copy")
-    monkeypatch.undo()
-    assert not lake.links("acme").exists()
-    assert [name for name in names(tmp_path / "copy") if name.startswith("links")] == []
+    assert links_path(lake) == old
+    with opened(tmp_path / "copy") as copy:
+        assert (verify_lake(copy).findings, verify_lake(copy).unregistered_links) == ([], 0)
+
+
+def test_damaged_links_are_not_copied(lake, tmp_path):
+    rot(lake, links_path(lake))
+    with pytest.raises(LakeDamaged, match=links_path(lake).name):
+        back_up(lake, tmp_path / "copy")
 
 
 def test_everything_is_on_the_disk_before_the_folder_appears(lake, tmp_path, monkeypatch):

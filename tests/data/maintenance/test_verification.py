@@ -21,7 +21,7 @@ from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 from data.store.pending import enqueue
 from data.visits import SCHEMA_VERSION, VISITS
 from service.api_keys import ApiKeys
-from tests.lakes import rot
+from tests.lakes import bytes_on_disk, links_path, rot
 from tests.visits import land, links, packed, visit
 
 DAYS = 3
@@ -253,26 +253,39 @@ def test_a_file_with_another_number_of_visits_is_named(lake):
 )
 def test_damaged_links_and_seeds_are_named(lake, damage, reason):
     seeds = [Path(lake.seed_visits), Path(lake.seed_links)]
-    for path in (lake.links("acme"), *seeds):
+    for path in seeds:
         damage(path)
     found = damaged(lake)
-    assert found.keys() == {str(path.relative_to(lake.root)) for path in (lake.links("acme"), *seeds)}
-    assert all(reason in told for told in found.values())
-    assert ["recreated" in told for told in found.values()].count(True) == 2
+    assert found.keys() == {str(path.relative_to(lake.root)) for path in seeds}
+    assert all(reason in told and "recreated" in told for told in found.values())
 
 
-def test_links_that_are_damaged_inside_are_named(lake):
-    content = bytearray(lake.links("acme").read_bytes())
-    content[4:40] = bytes(36)
-    lake.links("acme").write_bytes(content)
-    assert pq.read_schema(lake.links("acme")).equals(LINKS)
-    ((path, reason),) = damaged(lake).items()
-    assert (path, reason[:15]) == ("links/organization=acme/links.parquet", "cannot be read:")
+@pytest.mark.parametrize("damage", [rot, lambda _, path: path.unlink()], ids=["rot", "removal"])
+def test_damaged_links_are_named(lake, damage):
+    path = links_path(lake)
+    damage(lake, path)
+    ((name, reason),) = damaged(lake).items()
+    assert name == str(path.relative_to(lake.root))
+    assert reason.endswith("; restore it from a backup, or import the links again")
+
+
+def test_links_of_an_earlier_version_are_read_and_said_to_have_no_checksum(lake):
+    path = links_path(lake)
+    path.rename(path.with_name("links.parquet"))
+    with lake.manifest.transaction() as db:
+        db.execute("DELETE FROM links WHERE organization = 'acme'")
+    before = bytes_on_disk(lake)
+    found = verify_lake(lake)
+    assert (found.findings, found.unregistered_links) == ([], 1)
+    assert bytes_on_disk(lake).keys() == before.keys()
+    path.with_name("links.parquet").write_bytes(b"")
+    ((name, reason),) = damaged(lake).items()
+    assert (name, "cannot be read" in reason) == ("links/organization=acme", True)
 
 
 def test_one_organization_is_checked_alone(lake):
     with_flipped_bit(lake.root / files(lake, "other")[0].path)
-    lake.links("other").write_bytes(b"")
+    links_path(lake, "other").write_bytes(b"")
     assert damaged(lake, organization="acme") == {}
     assert verify_lake(lake, "acme").files == DAYS
     assert len(damaged(lake, organization="other")) == 2
@@ -318,14 +331,15 @@ def test_a_manifest_whose_index_is_wrong_is_named_and_files_are_checked(lake):
 
 
 def test_a_manifest_that_cannot_be_read_is_named_once(lake):
-    lake.links("acme").write_bytes(b"")
+    links = links_path(lake)
+    links.write_bytes(b"")
     lake.manifest.close()
     zeroed(lake.root / "manifest.sqlite", "files")
     other = Lake(lake.root)
     found = verify_lake(other)
     other.manifest.close()
     assert sorted(trouble.path for trouble in found.findings) == [
-        "links/organization=acme/links.parquet",
+        str(links.relative_to(lake.root)),
         "manifest.sqlite",
     ]
     assert found.is_manifest_damaged

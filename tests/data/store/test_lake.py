@@ -16,6 +16,7 @@ from data.errors import BadInput, LakeDamaged, NewerVersion
 from data.store.files import move_durably, sha256_of, version_of, write_durably, write_parquet
 from data.store.lake import LINKS, Lake
 from data.store.landing import Landing, write_visits
+from data.store.link_files import link_files
 from data.store.manifest import Batch
 from data.visits import SCHEMA_VERSION, VISITS
 from tests.lakes import bytes_on_disk
@@ -139,13 +140,7 @@ def test_a_lost_seed_file_is_made_again(lake, opened):
 
 def test_an_organization_without_visits_has_the_seed_only(lake):
     assert lake.visit_files("acme", DAY, DAY) == [lake.seed_visits]
-    assert lake.link_files("acme") == [lake.seed_links]
-
-
-def test_links_are_read_after_the_seed(lake):
-    write_durably(LINKS.empty_table(), lake.staging / "links.parquet", lake.links("acme"))
-    assert lake.link_files("acme") == [lake.seed_links, str(lake.links("acme"))]
-    assert lake.link_files("other") == [lake.seed_links]
+    assert link_files(lake, "acme") == [lake.seed_links]
 
 
 def test_landed_visits_are_read_back_day_by_day(lake):

@@ -201,7 +201,7 @@ def test_a_continuation_leaves_the_unfinished_lines_of_others(manifest):
 def test_a_new_place_of_a_file_is_remembered(manifest):
     land(manifest)
     later = datetime(2026, 3, 3, tzinfo=UTC)
-    manifest.refresh_stat(FILE, 33, 44, later)
+    manifest.refresh_stat(FILE.path, 33, 44, later)
     assert live(manifest) == [replace(FILE, changed_ns=33, inode=44, checked_at=later)]
 
 

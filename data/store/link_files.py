@@ -1,0 +1,170 @@
+"""The files with the links of organizations, one live file for each.
+
+A file is named by its SHA-256 and is never changed, only replaced; the manifest says which one is live. Lakes of
+earlier versions have a file `links.parquet` and nothing in the manifest: it is registered when it is first read.
+"""
+
+import sqlite3
+import uuid
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from data.errors import LakeDamaged
+from data.store.files import move_durably, sha256_of, write_parquet
+from data.store.lake import LINKS, Lake
+from data.store.manifest import READERS_GRACE, format_time
+
+_LIVE: Final = "SELECT path, bytes, sha256, changed_ns, inode FROM links WHERE deletable_at IS NULL"
+_IMPORTED_AT: Final = "traffic.imported_at"
+"""The key in the footer that says which of two files is the newer one, if the manifest was lost."""
+_OLD_NAME: Final = "links.parquet"
+_REPAIR: Final = "restore it from a backup, or import the links again."
+
+
+class StoredLinks(NamedTuple):
+    """The file with the links of one organization, as the manifest knows it."""
+
+    path: str  # in the lake
+    size: int
+    sha256: str
+    changed_ns: int
+    inode: int
+
+
+def replace_links(lake: Lake, organization: str, links: pa.Table) -> None:
+    """Make a table of LINKS the links of an organization. Whenever this is killed, either the old or the new are live.
+
+    The old file is deleted after READERS_GRACE, by a sweep.
+    """
+    staged = lake.staging / f"links-{uuid.uuid4()}.parquet"
+    now = datetime.now(UTC)
+    try:
+        write_parquet([links], LINKS, staged, metadata={_IMPORTED_AT: format_time(now)})
+        with suppress(LakeDamaged):  # then it is replaced at once
+            stored_links(lake, organization)
+        _publish(lake, organization, staged, now)
+    finally:
+        staged.unlink(missing_ok=True)
+    _delete_unregistered(lake, organization)
+
+
+def link_files(lake: Lake, organization: str) -> list[str]:
+    """The paths of the link files of one organization, the seed first. Raises LakeDamaged."""
+    stored = stored_links(lake, organization)
+    return [lake.seed_links, intact_links(lake, stored)] if stored else [lake.seed_links]
+
+
+def stored_links(lake: Lake, organization: str) -> StoredLinks | None:
+    """The live file of an organization's links; None when it has none.
+
+    A file that an earlier version of this program wrote is registered first. Raises LakeDamaged when it is damaged.
+    """
+    rows = lake.manifest.rows(f"{_LIVE} AND organization = ?", [organization])
+    if rows:
+        return StoredLinks(*rows[0])
+    found = unregistered_links(lake, organization)
+    if found:
+        with suppress(sqlite3.OperationalError), lake.manifest.transaction() as db:  # on a full disk, the next time
+            _insert(db, organization, found, datetime.now(UTC))
+    return found
+
+
+def register_all_links(lake: Lake) -> None:
+    """Register the links that an earlier version of this program wrote, of all organizations. Raises LakeDamaged."""
+    for folder in sorted((lake.root / "links").glob("organization=[!_]*")):
+        stored_links(lake, folder.name.removeprefix("organization="))
+
+
+def unregistered_links(lake: Lake, organization: str) -> StoredLinks | None:
+    """The newest links of an organization without any in the manifest. Raises LakeDamaged when they are damaged."""
+    paths = sorted(lake.links_folder(organization).glob("*.parquet"), key=_imported_at)
+    if not paths:
+        return None
+    stat, sha256 = paths[-1].stat(), sha256_of(paths[-1])
+    _check_columns(paths[-1])
+    if paths[-1].name != _OLD_NAME and not paths[-1].name.startswith(sha256):
+        raise LakeDamaged(f"{paths[-1]} is not what was written (its SHA-256 differs); {_REPAIR}")
+    return StoredLinks(str(paths[-1].relative_to(lake.root)), stat.st_size, sha256, stat.st_ctime_ns, stat.st_ino)
+
+
+def intact_links(lake: Lake, stored: StoredLinks) -> str:
+    """The path of a live file of links, hashed first if it seems to have changed. Raises LakeDamaged."""
+    try:
+        return lake.intact_path(stored)
+    except LakeDamaged as error:
+        raise LakeDamaged(f"{str(error).removesuffix('.')}, or import the links again.") from error
+
+
+def all_stored_links(lake: Lake, organization: str = "", before: datetime | None = None) -> list[StoredLinks]:
+    """The live files of links of one organization, or of all.
+
+    With `before`, only those whose bytes were last verified before that time.
+    """
+    rows = lake.manifest.rows(
+        f"{_LIVE} AND ? IN ('', organization) AND checked_at < ? ORDER BY organization",
+        [organization, format_time(before) if before else "~"],
+    )
+    return [StoredLinks(*row) for row in rows]
+
+
+def _publish(lake: Lake, organization: str, staged: Path, now: datetime) -> None:
+    """Make a staged file the live one. Its name is new, so readers of the old file are not disturbed."""
+    sha256 = sha256_of(staged)
+    target = lake.links_folder(organization) / f"{sha256}-{uuid.uuid4().hex[:8]}.parquet"
+    name = str(target.relative_to(lake.root))
+    try:
+        with lake.manifest.transaction() as db:
+            db.execute(
+                "UPDATE links SET deletable_at = ? WHERE organization = ? AND deletable_at IS NULL",
+                [format_time(now + READERS_GRACE), organization],
+            )
+            move_durably(staged, target)
+            stat = target.stat()
+            _insert(db, organization, StoredLinks(name, stat.st_size, sha256, stat.st_ctime_ns, stat.st_ino), now)
+    except BaseException:
+        if not lake.manifest.is_registered(name):
+            target.unlink(missing_ok=True)
+        raise
+
+
+def _insert(db: sqlite3.Connection, organization: str, links: StoredLinks, now: datetime) -> None:
+    """Register the live links of an organization, unless another process just did."""
+    db.execute(
+        "INSERT OR IGNORE INTO links (organization, path, bytes, sha256, changed_ns, inode, checked_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [organization, *links, format_time(now)],
+    )
+
+
+def _delete_unregistered(lake: Lake, organization: str) -> None:
+    """Delete what a killed import left of an organization's links. The caller has just replaced them."""
+    with suppress(sqlite3.OperationalError), lake.manifest.transaction():  # no other process moves files meanwhile
+        for path in lake.links_folder(organization).glob("*.parquet"):
+            if not lake.manifest.is_registered(str(path.relative_to(lake.root))):
+                path.unlink()
+
+
+def _imported_at(path: Path) -> tuple[str, int]:
+    """When links were imported, to sort by: links of earlier versions come first, damaged ones last."""
+    try:
+        footer = pq.read_metadata(path).metadata or {}
+        return footer.get(_IMPORTED_AT.encode(), b"").decode(), path.stat().st_mtime_ns
+    except (OSError, ValueError, pa.ArrowException):
+        return "~", 0
+
+
+def _check_columns(path: Path) -> None:
+    """Raise LakeDamaged unless a file can be read and has the columns of links."""
+    try:
+        with pq.ParquetFile(path) as file:
+            file.read()
+            if file.schema_arrow.equals(LINKS):
+                return
+    except (OSError, pa.ArrowException) as error:
+        raise LakeDamaged(f"{path} cannot be read ({' '.join(str(error).split())}); {_REPAIR}") from error
+    raise LakeDamaged(f"{path} has unexpected columns; {_REPAIR}")

@@ -1,0 +1,115 @@
+"""Files of links: known by their checksum, replaced all or nothing, and those of earlier versions taken over."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from data import LakeDamaged
+from data.maintenance.compaction import Compactor
+from data.store.link_files import link_files, stored_links
+from data.store.links import LinkIndex, links_of
+from tests.lakes import fail_at, links_path, opened, rot
+from tests.visits import links
+
+A, B = ([{"short_code": code, "target_url": "https://shop.example"}] for code in "ab")
+
+
+def files_in(lake, organization="acme"):
+    return {path.name for path in lake.links_folder(organization).iterdir()}
+
+
+def forget(lake):
+    """Make the manifest as it was before it knew of links."""
+    with lake.manifest.transaction() as db:
+        db.execute("DELETE FROM links")
+
+
+def codes(lake):
+    return [link.short_code for link in links_of(lake, "acme")]
+
+
+def test_links_are_read_after_the_seed(lake):
+    links(lake, "acme", A)
+    assert link_files(lake, "acme") == [lake.seed_links, str(links_path(lake))]
+    assert link_files(lake, "other") == [lake.seed_links]
+
+
+def test_replaced_links_stay_for_a_day_for_those_who_read_them(lake):
+    links(lake, "acme", A)
+    first = links_path(lake)
+    links(lake, "acme", B)
+    assert files_in(lake) == {first.name, links_path(lake).name}
+    Compactor(lake, lambda: datetime.now(UTC) + timedelta(hours=25)).sweep()
+    assert files_in(lake) == {links_path(lake).name}
+    assert codes(lake) == ["b"]
+
+
+def test_changed_links_are_refused_until_they_are_imported_again(lake):
+    links(lake, "acme", A)
+    index = LinkIndex(lake)
+    with links_path(lake).open("r+b") as file:
+        file.write(b"parq")
+    message = "its SHA-256 differs.; restore it from a backup, or import the links again"
+    for read in (links_of, link_files):
+        with pytest.raises(LakeDamaged, match=message):
+            read(lake, "acme")
+    with pytest.raises(LakeDamaged, match=message):
+        index.short_code_of("acme", "https://shop.example")
+    links(lake, "acme", B)
+    assert index.short_code_of("acme", "https://shop.example") == "b"
+
+
+@pytest.mark.parametrize("step", ["move_durably", "_insert"])
+@pytest.mark.parametrize("is_done", [False, True])
+@pytest.mark.parametrize("earlier", [(), A])
+def test_a_failed_import_leaves_the_links_that_were_there(lake, monkeypatch, step, is_done, earlier):
+    if earlier:
+        links(lake, "acme", earlier)
+    before = files_in(lake) if earlier else set()
+    fail_at(monkeypatch, "data.store.link_files", step, is_done=is_done)
+    with pytest.raises(OSError, match="No space"):
+        links(lake, "acme", B)
+    assert codes(lake) == ["a"] * len(earlier)
+    assert files_in(lake) == before if earlier else not lake.links_folder("acme").exists() or not files_in(lake)
+    assert list(lake.staging.iterdir()) == []
+
+
+def test_what_a_killed_import_left_is_not_read_and_goes_with_the_next(lake):
+    links(lake, "acme", A)
+    links(lake, "other", B)
+    left = links_path(lake).with_name(links_path(lake, "other").name)
+    left.write_bytes(links_path(lake, "other").read_bytes())
+    assert codes(lake) == ["a"]
+    links(lake, "acme", A)
+    assert not left.exists()
+
+
+def test_links_of_an_earlier_version_are_registered_when_they_are_first_read(lake):
+    links(lake, "acme", A)
+    path = links_path(lake).rename(links_path(lake).with_name("links.parquet"))
+    forget(lake)
+    assert codes(lake) == ["a"]
+    assert links_path(lake) == path
+    rot(lake, path)
+    with opened(lake.root) as again, pytest.raises(LakeDamaged, match=r"links\.parquet"):
+        again.recheck(stored_links(again, "acme"))
+    links(lake, "acme", B)
+    assert codes(lake) == ["b"]
+
+
+def test_without_their_manifest_the_links_imported_last_count(lake):
+    for rows in (A, B, A, B):
+        links(lake, "acme", rows)
+    last = links_path(lake)
+    forget(lake)
+    assert links_path(lake) == last
+
+
+def test_without_their_manifest_damaged_links_are_known_by_their_name(lake):
+    links(lake, "acme", A)
+    path = links_path(lake)
+    links(lake, "other", B)
+    path.write_bytes(links_path(lake, "other").read_bytes())
+    forget(lake)
+    with pytest.raises(LakeDamaged, match=path.name):
+        links_of(lake, "acme")
