@@ -34,12 +34,17 @@ class Key:
 
 
 class ApiKeys:
-    """The API keys of one lake. Safe to use from several threads and processes."""
+    """The API keys of one lake. Safe to use from several threads and processes.
+
+    All methods but record_use block. An event loop runs those that read in `readers` and those that write in `writer`,
+    so that neither it nor a read waits for a write.
+    """
 
     def __init__(self, lake: Lake) -> None:
         self._database = ControlDatabase(lake)
         self._last_use_hours: dict[str, str] = {}
-        self._use_writer = ThreadPoolExecutor(1, thread_name_prefix="keys")
+        self.readers = ThreadPoolExecutor(2, thread_name_prefix="keys-read")
+        self.writer = ThreadPoolExecutor(1, thread_name_prefix="keys-write")
 
     def create_key(self, organization: str, name: str, created_by: str | None = None) -> str:
         """Create a key of an organization and return it. Only its hash is stored. Raises BadInput for a bad name."""
@@ -96,9 +101,7 @@ class ApiKeys:
         key_id, hour = key_id_of(key), datetime.now(UTC).replace(minute=0).isoformat(timespec="minutes")
         if self._last_use_hours.get(key_id) != hour:
             self._last_use_hours[key_id] = hour
-            self._use_writer.submit(
-                self._database.rows, "UPDATE keys SET last_used_at = ? WHERE id = ?", [hour, key_id]
-            )
+            self.writer.submit(self._database.rows, "UPDATE keys SET last_used_at = ? WHERE id = ?", [hour, key_id])
 
     def organizations(self) -> set[str]:
         """Every organization that has or had a key."""
@@ -106,7 +109,8 @@ class ApiKeys:
 
     def close(self) -> None:
         """Close the database."""
-        self._use_writer.shutdown()
+        self.readers.shutdown()
+        self.writer.shutdown()
         self._database.close()
 
     def _keys(self, organization: str = "", key_id: str = "") -> list[Key]:

@@ -117,7 +117,7 @@ def _metrics(parts: _Components, limiter: RateLimiter) -> Metrics:
             ObservedMetric(
                 "traffic_visits_received", "Live visits accepted.", lambda: parts.receiver.accepted, is_counter=True
             ),
-            ObservedMetric("traffic_visits_pending", "Live visits not yet in a file.", pending),
+            ObservedMetric("traffic_visits_pending", "Live visits not yet in a file.", pending, blocks=True),
             ObservedMetric("traffic_answers_held", "Answers in the cache.", lambda: len(parts.cache)),
             ObservedMetric("traffic_sources", "Sources known to the rate limiter.", lambda: len(limiter)),
         ]

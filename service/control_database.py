@@ -48,21 +48,30 @@ def _script() -> str:
 
 
 class ControlDatabase:
-    """The open control.sqlite of a lake, brought up to date. Safe to use from several threads and processes."""
+    """The open control.sqlite of a lake, brought up to date. Safe to use from several threads and processes.
+
+    A write may wait for a minute, for another process or for the disk. A read never waits for a write: it has a
+    connection and a lock of its own. Both block, so an event loop runs them in threads.
+    """
 
     def __init__(self, lake: Lake) -> None:
         """Raises LakeDamaged when the database was emptied, which would look like a lake without keys."""
         path: Path = lake.root / "control.sqlite"
-        self._lock = threading.Lock()
         create_database(path, lake.staging / f"control-{uuid.uuid4()}.sqlite", _script())
-        self._db = open_database(path, MIGRATIONS, _LOST_KEYS if lake.has_visits() else "")
+        refuse_new = _LOST_KEYS if lake.has_visits() else ""
+        self._writer, self._writing = open_database(path, MIGRATIONS, refuse_new), threading.Lock()
         path.chmod(0o600)
+        self._reader, self._reading = open_database(path, MIGRATIONS), threading.Lock()
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Run one statement; the rows that it returns."""
-        with self._lock:
-            return self._db.execute(sql, parameters).fetchall()
+        """Run one statement; the rows that it returns. Whatever begins with SELECT is a read."""
+        if sql.startswith("SELECT"):
+            with self._reading:
+                return self._reader.execute(sql, parameters).fetchall()
+        with self._writing:
+            return self._writer.execute(sql, parameters).fetchall()
 
     def close(self) -> None:
         """Close the database."""
-        self._db.close()
+        self._writer.close()
+        self._reader.close()

@@ -1,5 +1,6 @@
 """The metrics of the running service, in Prometheus' text format."""
 
+import asyncio
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
@@ -13,12 +14,16 @@ BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 
 
 class ObservedMetric(NamedTuple):
-    """A metric whose value is read by a callback at each scrape; a gauge, or a counter, which never decreases."""
+    """A metric whose value is read by a callback at each scrape; a gauge, or a counter, which never decreases.
+
+    A callback that blocks is called in a thread.
+    """
 
     name: str
     meaning: str
     value: Callable[[], float]
     is_counter: bool = False
+    blocks: bool = False
 
 
 class Metrics:
@@ -29,6 +34,7 @@ class Metrics:
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._buckets: defaultdict[str, list[int]] = defaultdict(lambda: [0] * (len(BUCKETS) + 1))
         self._metrics = list(metrics)
+        self._values: list[float] = []
         self._registry = CollectorRegistry()
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
@@ -43,8 +49,12 @@ class Metrics:
         """Add a metric to the ones that are read at each scrape."""
         self._metrics.append(metric)
 
-    def text(self) -> bytes:
+    async def text(self) -> bytes:
         """All metrics, in Prometheus' text format."""
+        values = [
+            await asyncio.to_thread(metric.value) if metric.blocks else metric.value() for metric in self._metrics
+        ]
+        self._values = values
         return generate_latest(self._registry)
 
     def collect(self) -> Iterable[Metric]:
@@ -54,9 +64,9 @@ class Metrics:
             requests.add_metric([route, method, str(status)], count)
         yield requests
         yield self._request_seconds()
-        for metric in self._metrics:
+        for metric, value in zip(self._metrics, self._values, strict=True):
             family = CounterMetricFamily if metric.is_counter else GaugeMetricFamily
-            yield family(metric.name, metric.meaning, metric.value())
+            yield family(metric.name, metric.meaning, value)
 
     def _request_seconds(self) -> Metric:
         times = HistogramMetricFamily("traffic_request_seconds", "Response time of requests.", labels=["route"])

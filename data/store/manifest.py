@@ -107,6 +107,7 @@ class Manifest:
         """
         self._writer, self._writing = open_database(path, MIGRATIONS, refuse_new), threading.Lock()
         self._reader, self._reading = open_database(path, MIGRATIONS), threading.Lock()  # never waits for a writer
+        self._epoch_reader, self._reading_epoch = open_database(path, MIGRATIONS), threading.Lock()  # nor for a read
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -206,9 +207,13 @@ class Manifest:
         )
 
     def epoch(self, organization: str) -> int:
-        """How often stored visits of an organization were changed. Cached answers of earlier epochs are out of date."""
-        rows = self.rows("SELECT epoch FROM epochs WHERE organization = ?", [organization])
-        return int(rows[0][0]) if rows else 0
+        """How often stored visits of an organization were changed. Cached answers of earlier epochs are out of date.
+
+        Asked before every answer, on the event loop of the server. It takes microseconds and waits for no other read.
+        """
+        with self._reading_epoch:
+            found = self._epoch_reader.execute("SELECT epoch FROM epochs WHERE organization = ?", [organization])
+            return sum(epoch for (epoch,) in found.fetchall())
 
     def live_files(self, organization: str, start: date = date.min, end: date = date.max) -> list[LandedFile]:
         """The live files of one organization from `start` to `end` (inclusive), sorted by path."""
@@ -289,5 +294,5 @@ class Manifest:
 
     def close(self) -> None:
         """Close the database."""
-        self._writer.close()
-        self._reader.close()
+        for connection in (self._writer, self._reader, self._epoch_reader):
+            connection.close()

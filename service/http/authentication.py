@@ -1,5 +1,6 @@
 """Authentication: from the Authorization header of a request to its Caller, or Unauthorized."""
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -93,7 +94,7 @@ class Authenticator:
         header = _authorization_header(headers)
         token = _bearer_token(header)
         if token.startswith(KEY_PREFIX):
-            caller = self._authenticate_api_key(token)
+            caller = await self._authenticate_api_key(token)
             self._add_to_cache(header, caller, API_KEY_CACHE_SECONDS, float("inf"), self._jwks_generation())
         else:
             caller, expires_at, generation = await self._authenticate_token(token)
@@ -110,8 +111,9 @@ class Authenticator:
             self._callers.popitem(last=False)
         self._callers[header] = caller, now + seconds, expires_at, generation
 
-    def _authenticate_api_key(self, key: str) -> Caller:
-        organization = self._api_keys.organization_of(key)
+    async def _authenticate_api_key(self, key: str) -> Caller:
+        loop = asyncio.get_running_loop()
+        organization = await loop.run_in_executor(self._api_keys.readers, self._api_keys.organization_of, key)
         if organization is None:
             raise Unauthorized
         self._api_keys.record_use(key)

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, TypeVar, TypeVarTuple
 
 import orjson
 from starlette.requests import Request
@@ -24,6 +25,8 @@ from service.http.routing import Endpoint
 from service.jobs import Jobs
 
 Clock = Callable[[], datetime]
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
 
 MAX_NAME_BYTES: Final = 4_096
 
@@ -57,7 +60,8 @@ def jobs(organization_jobs: Jobs) -> Endpoint:
 
     async def endpoint(request: Request) -> Response:
         _reject_body(request)
-        return JsonResponse(encode(organization_jobs.of(request.scope["caller"].organization)))
+        organization = request.scope["caller"].organization
+        return JsonResponse(await asyncio.to_thread(lambda: encode(organization_jobs.of(organization))))
 
     return endpoint
 
@@ -69,13 +73,15 @@ def api_keys(keys: ApiKeys) -> Endpoint:
         caller = _key_manager(request)
         if request.method == "GET":
             _reject_body(request)
-            return JsonResponse(encode([_public_fields(key) for key in keys.keys_of(caller.organization)]))
+            listed = await _in_thread(keys.readers, keys.keys_of, caller.organization)
+            return JsonResponse(encode([_public_fields(key) for key in listed]))
         name = await _read_name(request)
         try:
-            key = keys.create_key(caller.organization, name, caller.name)
+            key = await _in_thread(keys.writer, keys.create_key, caller.organization, name, caller.name)
         except BadInput as error:
             raise InvalidBody("has no usable name", str(error)) from error
-        return JsonResponse(encode({**_public_fields(keys.key(key_id_of(key))), "key": key}), 201)
+        created = await _in_thread(keys.readers, keys.key, key_id_of(key))
+        return JsonResponse(encode({**_public_fields(created), "key": key}), 201)
 
     return endpoint
 
@@ -87,12 +93,17 @@ def api_key(keys: ApiKeys) -> Endpoint:
         caller = _key_manager(request)
         key_id = request.path_params["id"]
         try:
-            keys.revoke_key(key_id, caller.organization)
+            await _in_thread(keys.writer, keys.revoke_key, key_id, caller.organization)
         except BadInput as error:
             raise NotFound from error
-        return JsonResponse(encode(_public_fields(keys.key(key_id))))
+        return JsonResponse(encode(_public_fields(await _in_thread(keys.readers, keys.key, key_id))))
 
     return endpoint
+
+
+async def _in_thread(threads: Executor, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
+    """The result of blocking work, done in one of these threads."""
+    return await asyncio.get_running_loop().run_in_executor(threads, work, *arguments)
 
 
 def _key_manager(request: Request) -> Caller:

@@ -51,6 +51,6 @@ def monitor(health: HealthCheck, metrics: Metrics) -> Starlette:
         return JsonResponse(b'{"status":"ok"}' if is_healthy else b'{"status":"failing"}', 200 if is_healthy else 503)
 
     async def metrics_text(_: Request) -> Response:
-        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
+        return Response(await metrics.text(), media_type="text/plain; version=0.0.4")
 
     return Starlette(routes=[Route("/healthz", healthz), Route("/metrics", metrics_text)])

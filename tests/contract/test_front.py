@@ -1,5 +1,6 @@
 """What every response carries, and what the log and the metrics hear of every request."""
 
+import asyncio
 import json
 import logging
 import random
@@ -285,7 +286,7 @@ def test_lines_that_wait_for_a_slow_reader_are_bounded_and_the_loss_is_told(monk
 def test_requests_are_counted_by_route_method_and_status(client):
     for path in (OVERVIEW, OVERVIEW, "/nothing/canary", "/settings/api-keys/x"):
         client.get(path)
-    text = client.app.metrics.text().decode()
+    text = asyncio.run(client.app.metrics.text()).decode()
     assert f'traffic_requests_total{{method="GET",route="{OVERVIEW}",status="200"}} 2.0' in text
     assert 'traffic_requests_total{method="GET",route="",status="404"} 1.0' in text
     assert 'traffic_requests_total{method="GET",route="/settings/api-keys/{id}",status="405"} 1.0' in text

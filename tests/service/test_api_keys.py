@@ -7,6 +7,7 @@ import string
 import threading
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 
@@ -124,6 +125,21 @@ def test_jobs_are_the_newest_first_and_ties_by_id(lake):
     assert [job["id"] for job in jobs.of("acme")] == ["c", "b", "a"]
     assert jobs.of("nobody") == []
     jobs.close()
+
+
+def test_reads_do_not_wait_for_a_write_that_waits_for_another_process(control, lake):
+    """P18: whoever writes waits for his turn, and nobody else does."""
+    key, other = control.create_key("acme", "a"), control.create_key("acme", "b")
+    with ThreadPoolExecutor(3) as pool, closing(sqlite3.connect(database(lake), isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        control.record_use(key)
+        writes = [pool.submit(control.create_key, "acme", "c"), pool.submit(control.revoke_key, other[:12])]
+        reads = [pool.submit(control.organization_of, key) for _ in range(20)]
+        assert [read.result() for read in reads] == ["acme"] * 20
+        assert len(control.keys_of("acme")) == 2
+        assert not any(write.done() for write in writes)
+        holder.execute("COMMIT")
+    assert [row.name for row in control.all_keys() if not row.revoked_at] == ["a", "c"]
 
 
 def test_what_was_written_is_there_when_opened_again(lake):

@@ -1,6 +1,7 @@
 """The manifest: what it promises about imports and files, whatever comes between."""
 
 import sqlite3
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -203,6 +204,24 @@ def test_a_new_place_of_a_file_is_remembered(manifest):
     later = datetime(2026, 3, 3, tzinfo=UTC)
     manifest.refresh_stat(FILE.path, 33, 44, later)
     assert live(manifest) == [replace(FILE, changed_ns=33, inode=44, checked_at=later)]
+
+
+def test_an_epoch_is_told_while_a_long_read_and_a_write_last(manifest):
+    """P18: it is asked for before every answer, by the thread that serves everybody."""
+    begun, is_told = threading.Event(), threading.Event()
+
+    def wait():
+        begun.set()
+        is_told.wait(60)
+        return is_told.is_set()
+
+    manifest._reader.create_function("wait", 0, wait)
+    with ThreadPoolExecutor(1) as pool, manifest.transaction():
+        reading = pool.submit(manifest.rows, "SELECT wait()")
+        begun.wait()
+        assert manifest.epoch("acme") == 0
+        is_told.set()
+        assert reading.result() == [(1,)]
 
 
 def test_two_open_manifests_see_each_other(tmp_path, manifest):

@@ -1,11 +1,13 @@
 """The port of the operator's own tools: health that costs nothing to ask, numbers that Prometheus reads."""
 
 import asyncio
+import threading
 
 import httpx2
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.http.monitoring import HEALTH_CACHE_SECONDS, HealthCheck
+from service.metrics import Metrics, ObservedMetric
 from tests.visits import land, visit
 
 
@@ -61,6 +63,24 @@ def test_health_is_found_out_at_most_once_a_second_and_never_believed_longer():
     now[0] += HEALTH_CACHE_SECONDS
     assert ask()
     assert len(probes) == 3
+
+
+def test_what_blocks_is_found_out_in_a_thread_and_the_rest_is_not():
+    """The event loop serves everybody: it waits for no database."""
+    threads = {}
+
+    def found(name):
+        threads[name] = threading.current_thread()
+        return 1.0
+
+    observed = [
+        ObservedMetric("traffic_quick", "Told at once.", lambda: found("quick")),
+        ObservedMetric("traffic_slow", "Read from a database.", lambda: found("slow"), blocks=True),
+    ]
+    text = asyncio.run(Metrics(observed).text()).decode()
+    assert "traffic_quick 1.0" in text
+    assert "traffic_slow 1.0" in text
+    assert threads["quick"] is threading.current_thread() is not threads["slow"]
 
 
 def test_who_asks_while_health_is_found_out_is_told_what_is_found():
