@@ -211,7 +211,7 @@ class Follower:
             self._marks.append(mark)
 
     def _commit(self, tail: Tail, part: BlockResult, batch: Batch) -> Batch:
-        landing = Landing(self._lake, self._options.organization)
+        landing = Landing(self._lake, self._options.organization, f"{batch.domain}/{batch.sha256}")
         is_renamed = tail.deadline is not None  # then keep the old batch: a compressed copy may lack these late lines
         before = None if is_renamed else tail.batch
         landing.batch = (before and before.id) or landing.batch

@@ -117,7 +117,7 @@ class Importer:
 
     def _run(self, log: _LogFile, options: Options, dry_run: bool, summary: Summary, progress: Progress | None) -> None:
         """Stage the new part of a log and commit it."""
-        landing = Landing(self._lake, options.organization)
+        landing = Landing(self._lake, options.organization, f"{options.domain}/{log.content.sha256}")
         try:
             whole_size = self._stage(log, options, landing, summary, progress)
             if summary.rejected and not summary.visits and log.before is None:

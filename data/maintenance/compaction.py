@@ -18,6 +18,7 @@ from data.errors import Conflict
 from data.maintenance.rewriting import Partition, partitions, readable, rewrite_each, rewriting_engine
 from data.progress import Progress
 from data.sql import read_sql
+from data.store.footers import replacing_footer
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
 from data.store.manifest import READERS_GRACE, LandedFile, Replacement
@@ -107,7 +108,7 @@ class Compactor:
                 self._engine = engine
                 engine.execute("SET threads = 1")  # leave the other cores to queries
                 merged = engine.sql(read_sql("data.maintenance", "sql/merged_visits"), params={"files": paths})
-                write_visits(merged.to_arrow_reader(100_000), staged[0].path)
+                write_visits(merged.to_arrow_reader(100_000), staged[0].path, replacing_footer(self._lake, files))
             replacement = Replacement(files, self._now() + READERS_GRACE, changes_answers=False)
             self._lake.manifest.replace_files(replacement, publisher(self._lake, staged))
         finally:

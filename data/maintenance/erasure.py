@@ -15,9 +15,10 @@ import duckdb
 
 from data.errors import TrafficError
 from data.maintenance.compaction import Compactor
-from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine
+from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine, stage_removal_record
 from data.progress import Progress
 from data.sql import read_sql
+from data.store.footers import replacing_footer
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
 from data.store.manifest import LandedFile, Replacement
@@ -109,6 +110,8 @@ class Eraser:
     ) -> None:
         """Erase the visits in one partition while other writers are locked out."""
         files: list[LandedFile] = []
+        removed: list[LandedFile] = []
+        earlier: list[LandedFile] = []
         staged: list[Staged] = []
         try:
             with self._lake.write_lock(), self._lake.rewrite_lock():
@@ -117,11 +120,17 @@ class Eraser:
                     if count:
                         files.append(file)
                         erased.visits += count
-                    if 0 < count < file.visits and not dry_run:
+                    if count == file.visits:
+                        removed.append(file)
+                    elif count and not dry_run:
                         staged.append(Staged(new_path(self._lake), *partition, file.visits - count, file.unfinished_of))
                         self._write_remaining(engine, file, staged[-1].path)
                 if files and not dry_run:
-                    erased.after += self._replace_files(files, staged)
+                    self._skip_rest(files, staged)
+                    if removed:
+                        record, earlier = stage_removal_record(self._lake, removed)
+                        staged.append(record)
+                    erased.after += self._replace_files([*files, *earlier], staged)
         finally:
             discard(self._lake, staged)
         erased.before += files
@@ -139,11 +148,10 @@ class Eraser:
     def _write_remaining(self, engine: duckdb.DuckDBPyConnection, file: LandedFile, path: Path) -> None:
         params = {"files": readable(self._lake, file)}
         remaining = engine.sql(read_sql("data.maintenance", "sql/remaining_visits"), params=params)
-        write_visits(remaining.to_arrow_reader(100_000), path)
+        write_visits(remaining.to_arrow_reader(100_000), path, replacing_footer(self._lake, [file]))
 
     def _replace_files(self, files: Sequence[LandedFile], staged: Sequence[Staged]) -> list[LandedFile]:
-        """Replace live files of one partition by staged ones; return the new files."""
-        self._skip_rest(files, staged)
+        """Replace live files of one organization by staged ones; return the new files that contain visits."""
         published: list[LandedFile] = []
         publish = publisher(self._lake, staged)
 
@@ -153,7 +161,7 @@ class Eraser:
 
         replacement = Replacement(files, self._now() + GRACE, changes_answers=True)
         self._lake.manifest.replace_files(replacement, publish_and_record)
-        return published
+        return [file for file in published if file.visits]
 
     def _skip_rest(self, files: Sequence[LandedFile], staged: Sequence[Staged]) -> None:
         """Skip the rest of unfinished last lines whose visits are erased; otherwise the next import would add them."""

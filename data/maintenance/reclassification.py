@@ -20,6 +20,7 @@ from data.progress import Progress
 from data.rules.classifier import Classifier, Request
 from data.rules.ip_verification import apply_verdict
 from data.sql import read_sql
+from data.store.footers import replacing_footer
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
 from data.store.manifest import READERS_GRACE, LandedFile, Replacement
@@ -84,7 +85,7 @@ class Reclassifier:
                     changes.rewritten += file.visits
                     if not dry_run:
                         staged.append(Staged(new_path(self._lake), *partition, file.visits, file.unfinished_of))
-                        write_visits(visits, staged[-1].path)
+                        write_visits(visits, staged[-1].path, replacing_footer(self._lake, [file]))
                 changes.partitions += bool(files)
                 if staged:
                     replacement = Replacement(files, self._now() + READERS_GRACE, changes_answers=True)

@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 from data.errors import Conflict
 from data.maintenance.erasure import GRACE
+from data.maintenance.rewriting import stage_removal_record
 from data.store.lake import Lake
+from data.store.landing import discard, publisher
 from data.store.manifest import LandedFile, Replacement
 
 
@@ -62,8 +64,18 @@ def _expire(lake: Lake, organization: str, before: date, now: datetime) -> list[
             files = _expired_files(lake, organization, before)
             try:
                 if files:
-                    lake.manifest.replace_files(Replacement(files, now + GRACE, changes_answers=True), list)
+                    _replace_by_record(lake, files, now)
             except Conflict:  # an import has just replaced the visit of an unfinished line: try again
                 continue
             return files
     return []
+
+
+def _replace_by_record(lake: Lake, files: list[LandedFile], now: datetime) -> None:
+    """Replace files by one without visits, which records that they expired."""
+    record, earlier = stage_removal_record(lake, files)
+    try:
+        replacement = Replacement([*files, *earlier], now + GRACE, changes_answers=True)
+        lake.manifest.replace_files(replacement, publisher(lake, [record]))
+    finally:
+        discard(lake, [record])

@@ -7,11 +7,15 @@ from itertools import groupby
 from typing import Final, NamedTuple, TypeVar
 
 import duckdb
+from msgspec.structs import replace
 
 from data.errors import Conflict, LakeDamaged
 from data.progress import Progress
+from data.store.footers import replacing_footer
 from data.store.lake import Lake
+from data.store.landing import Staged, new_path, write_visits
 from data.store.manifest import LandedFile
+from data.visits import VISITS
 
 Part = TypeVar("Part")
 
@@ -36,6 +40,19 @@ def partitions(lake: Lake, organization: str) -> Iterator[tuple[Partition, list[
 def readable(lake: Lake, *files: LandedFile) -> list[str]:
     """The paths of live files for `read_parquet(…, union_by_name := TRUE)`. The seed adds columns that they lack."""
     return [lake.seed_visits, *(lake.verified_path(file) for file in files)]
+
+
+def stage_removal_record(lake: Lake, removed: Sequence[LandedFile]) -> tuple[Staged, list[LandedFile]]:
+    """Write a file without visits, which records that live files of one organization are removed.
+
+    Returns it, and the earlier records that it includes and replaces. It keeps the logs of the removed visits imported,
+    and the visits removed, if the manifest is lost.
+    """
+    earlier = lake.manifest.removal_records(removed[0].organization)
+    footer = replacing_footer(lake, removed, earlier)
+    staged = Staged(new_path(lake), footer.organization, footer.day, 0)
+    write_visits(VISITS.empty_table(), staged.path, replace(footer, unfinished_of=None))
+    return staged, earlier
 
 
 @contextmanager

@@ -22,7 +22,7 @@ _ORGANIZATIONS: Final = """
 WITH days AS (
     SELECT organization, day, count(*) AS files, sum(visits) AS visits, sum(bytes) AS bytes,
         sum(unfinished_of IS NULL) AS finished
-    FROM files WHERE deletable_at IS NULL GROUP BY organization, day
+    FROM files WHERE deletable_at IS NULL AND visits > 0 GROUP BY organization, day
 ), landed AS (
     SELECT organization, sum(files) AS files, sum(visits) AS visits, sum(bytes) AS bytes, min(day) AS first_day,
         max(day) AS last_day, sum(iif(day >= ?, files, 0)) AS open_files,
@@ -43,8 +43,8 @@ FROM known LEFT JOIN landed USING (organization) LEFT JOIN waiting USING (organi
 _ENDS: Final = """
 SELECT organization, path FROM files JOIN (
     SELECT organization, min(day) AS first_day, max(day) AS last_day FROM files
-    WHERE deletable_at IS NULL GROUP BY organization
-) USING (organization) WHERE deletable_at IS NULL AND day IN (first_day, last_day)
+    WHERE deletable_at IS NULL AND visits > 0 GROUP BY organization
+) USING (organization) WHERE deletable_at IS NULL AND visits > 0 AND day IN (first_day, last_day)
 """
 
 _FILES: Final = """

@@ -139,7 +139,8 @@ def _unreadable(error: Exception) -> str:
 
 def _check_visits(lake: Lake, organization: str, found: VerificationResult, progress: Progress | None) -> None:
     organizations = [organization] if organization else lake.manifest.organizations()
-    files = [file for name in organizations for file in lake.manifest.live_files(name)]
+    manifest = lake.manifest
+    files = [file for name in organizations for file in (*manifest.live_files(name), *manifest.removal_records(name))]
     size = sum(file.size for file in files)
     for file in files:
         _report(found, file.path, _visit_file_problem(lake, file))

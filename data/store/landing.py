@@ -1,9 +1,11 @@
 """Writes visits into Parquet files of the lake: stages, syncs and hashes them, then registers them as one batch."""
 
 import secrets
+import sqlite3
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from itertools import pairwise
@@ -13,10 +15,11 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from data.store.files import move_durably, sha256_of, versioned, write_parquet
+from data.store.files import move_durably, sha256_of, write_parquet
+from data.store.footers import BatchRecord, Footer, PendingRange, footer_of, record_of, replacing_footer
 from data.store.lake import Lake
-from data.store.manifest import Batch, LandedFile, Publisher
-from data.visits import COLUMNS, SCHEMA_VERSION, VISITS
+from data.store.manifest import Batch, LandedFile, Publisher, format_time
+from data.visits import COLUMNS, VISITS
 
 _STATISTICS: Final = tuple(column.name for column in COLUMNS if column.has_statistics)
 MAX_PARALLEL_MOVES: Final = 8
@@ -31,51 +34,102 @@ class Staged(NamedTuple):
     day: date
     visits: int
     unfinished_of: int | None = None  # the batch whose unfinished last line (without a newline) it contains
+    name: str = ""  # of the file at its final path, without suffix; "": as in the staging folder
 
 
 class Landing:
     """The files of one batch that is being written. They become visible with `commit` or `advance`."""
 
-    def __init__(self, lake: Lake, organization: str) -> None:
+    def __init__(self, lake: Lake, organization: str, content: str = "", pending: PendingRange | None = None) -> None:
+        """`content` identifies what lands, such as the SHA-256 of a log: its files get the same names every time.
+
+        So the files of a landing that was killed halfway are overwritten by those of the next attempt. `pending` are
+        the rows that are moved.
+        """
         self.visits = 0
         self.batch = secrets.randbits(62)
         """The id of the batch, chosen before it is committed."""
         self._lake = lake
         self._organization = organization
+        self._content = content
+        self._pending = pending
         self._staged: list[Staged] = []
+        self._last_part: pa.Table | None = None  # not written yet: its footer records the whole batch
 
     def stage(self, visits: pa.Table, unfinished: bool = False) -> None:
         """Write a table of VISITS_OF_DAYS, sorted by day, into one file for each day."""
         days = pc.run_end_encode(visits["day"].combine_chunks())
         bounds = [0, *days.run_ends.to_pylist()]
         parts = [visits.slice(start, end - start) for start, end in pairwise(bounds)]
-        new = [
-            Staged(new_path(self._lake), self._organization, day, len(part), self.batch if unfinished else None)
-            for day, part in zip(days.values.to_pylist(), parts, strict=True)
-        ]
-        self._staged += new
+        written = [] if self._last_part is None else [(self._staged[-1], self._last_part)]
+        for day, part in zip(days.values.to_pylist(), parts, strict=True):
+            self._add(day, len(part), self.batch if unfinished else None)
+            written.append((self._staged[-1], part))
+        _, self._last_part = written.pop()
         with ThreadPoolExecutor(2) as pool:  # the Parquet writer releases the interpreter lock
-            list(pool.map(write_visits, parts, [staged.path for staged in new]))
+            list(pool.map(self._write_part, written))
         self.visits += len(visits)
-
-    def publisher(self) -> Publisher:
-        """Hash the staged files; return the function that moves them to their final paths."""
-        return publisher(self._lake, self._staged)
 
     def commit(self, batch: Batch, continues: Batch | None) -> None:
         """Make all staged files visible at once, as a new batch with the id `self.batch`."""
-        self._lake.manifest.commit(replace(batch, id=self.batch), continues, self.publisher())
+        batch = replace(batch, id=self.batch)
+        self._lake.manifest.commit(batch, continues, self._finish(batch, continues))
 
     def advance(self, batch: Batch) -> None:
         """Make all staged files visible at once, and extend the batch with the id `self.batch` to more of its log.
 
         The caller sets `self.batch` to the id of that earlier batch before staging.
         """
-        self._lake.manifest.advance(replace(batch, id=self.batch), self.publisher())
+        batch = replace(batch, id=self.batch)
+        self._lake.manifest.advance(batch, self._finish(batch, batch))
+
+    def publisher(self) -> Publisher:
+        """Write and hash the staged files of visits that were pending; return what moves them to their final paths."""
+        return self._publisher(BatchRecord(self.batch, imported_at=format_time(datetime.now(UTC))), [])
 
     def discard(self) -> None:
         """Delete the staged files that were not committed."""
         discard(self._lake, self._staged)
+
+    def _finish(self, batch: Batch, continues: Batch | None) -> Publisher:
+        """Write the last file, which records the batch, and that it replaces the unfinished line of `continues`."""
+        unfinished = self._lake.manifest.unfinished_files(continues) if continues else []
+        if unfinished and not self._staged:  # nothing landed in their place, which must be recorded
+            self._add(unfinished[-1].day, 0, None)
+            self._last_part = VISITS.empty_table()
+        return self._publisher(record_of(batch), unfinished)
+
+    def _publisher(self, record: BatchRecord, replaced: list[LandedFile]) -> Publisher:
+        if self._last_part is not None:
+            batches = [record, *(replacing_footer(self._lake, replaced).batches if replaced else ())]
+            replaces = [file.path for file in replaced]
+            write_visits(self._last_part, self._staged[-1].path, self._footer(self._staged[-1], batches, replaces))
+            self._last_part = None
+        return publisher(self._lake, self._staged)
+
+    def _footer(self, staged: Staged, batches: Iterable[BatchRecord], replaces: Sequence[str] = ()) -> Footer:
+        pending = [self._pending] if self._pending else []
+        return footer_of(
+            staged.organization, staged.day, batches, pending=pending, replaces=replaces,
+            unfinished_of=staged.unfinished_of,
+        )  # fmt: skip
+
+    def _add(self, day: date, visits: int, unfinished_of: int | None) -> None:
+        name = self._name(day)
+        self._staged.append(Staged(new_path(self._lake), self._organization, day, visits, unfinished_of, name))
+
+    def _name(self, day: date) -> str:
+        """The name of the next file: always the same for the same content, unless that is registered already."""
+        number = sum(staged.day == day for staged in self._staged)
+        key = f"{self._organization}/{self._content}/{day}/{number}"
+        name = str(uuid.uuid5(uuid.NAMESPACE_URL, key))
+        path = f"visits/organization={self._organization}/day={day}/{name}.parquet"
+        return str(uuid.uuid4()) if not self._content or self._lake.manifest.is_registered(path) else name
+
+    def _write_part(self, part: tuple[Staged, pa.Table]) -> None:
+        staged, visits = part
+        content = BatchRecord(self.batch, sha256=self._content)
+        write_visits(visits, staged.path, self._footer(staged, [content]))
 
 
 def new_path(lake: Lake) -> Path:
@@ -83,7 +137,7 @@ def new_path(lake: Lake) -> Path:
     return lake.staging / f"{uuid.uuid4()}.parquet"
 
 
-def write_visits(visits: pa.Table | pa.RecordBatchReader, path: Path) -> None:
+def write_visits(visits: pa.Table | pa.RecordBatchReader, path: Path, footer: Footer) -> None:
     """Write and sync the visits of one organization's day, in the given order.
 
     Columns are matched by name; missing ones (as in visits of an earlier schema version) are null.
@@ -95,7 +149,7 @@ def write_visits(visits: pa.Table | pa.RecordBatchReader, path: Path) -> None:
         schema,
         path,
         statistics=_STATISTICS,
-        metadata=versioned(SCHEMA_VERSION),
+        metadata=footer.metadata,
     )
 
 
@@ -117,31 +171,41 @@ def _table_of(batch: pa.RecordBatch) -> pa.Table:
 
 
 def publisher(lake: Lake, staged: Sequence[Staged]) -> Publisher:
-    """Hash staged files; return the function that moves them to their final paths inside a manifest transaction."""
+    """Hash staged files; return the function that moves them to their final paths inside a manifest transaction.
+
+    The last one is moved last: where it lies, all do.
+    """
     hashes = [sha256_of(file.path) for file in staged]
     return lambda: _publish_all(lake, staged, hashes)
 
 
 def _publish_all(lake: Lake, staged: Sequence[Staged], hashes: Sequence[str]) -> list[LandedFile]:
     with ThreadPoolExecutor(MAX_PARALLEL_MOVES) as pool:
-        return list(pool.map(_publish, [lake] * len(staged), staged, hashes))
+        published = list(pool.map(_publish, [lake] * len(staged[:-1]), staged[:-1], hashes[:-1]))
+    return [*published, *(_publish(lake, *last) for last in zip(staged[-1:], hashes[-1:], strict=True))]
 
 
 def discard(lake: Lake, staged: Sequence[Staged]) -> None:
     """Delete the staged files, and those already moved that are not registered in the manifest."""
+    moved = []
     for file in staged:
         file.path.unlink(missing_ok=True)
-        name = _name(file)
-        if not lake.manifest.is_registered(name):
-            (lake.root / name).unlink(missing_ok=True)
+        if (lake.root / _path(file)).exists() and not lake.manifest.is_registered(_path(file)):
+            moved.append(_path(file))
+    if moved:
+        with suppress(sqlite3.OperationalError), lake.manifest.transaction():  # others may move files of the same names
+            for path in moved:
+                if not lake.manifest.is_registered(path):
+                    (lake.root / path).unlink(missing_ok=True)
 
 
-def _name(staged: Staged) -> str:
-    return f"visits/organization={staged.organization}/day={staged.day}/{staged.path.name}"
+def _path(staged: Staged) -> str:
+    """The final path, relative to the lake."""
+    return f"visits/organization={staged.organization}/day={staged.day}/{staged.name or staged.path.stem}.parquet"
 
 
 def _publish(lake: Lake, staged: Staged, sha256: str) -> LandedFile:
-    name = _name(staged)
+    name = _path(staged)
     move_durably(staged.path, lake.root / name)
     stat = (lake.root / name).stat()
     return LandedFile(

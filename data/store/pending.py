@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from data.errors import Conflict, LakeDamaged, NewerVersion
+from data.store.footers import PendingRange
 from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.manifest import Manifest, format_time, insert_files
@@ -26,6 +27,7 @@ class _PendingBatch(NamedTuple):
     id: int
     organization: str
     visits: int
+    received_at: str
     body: bytes
 
 
@@ -70,7 +72,7 @@ def flush_all(lake: Lake) -> int:
 def check_pending(manifest: Manifest, organization: str = "") -> None:
     """Check the pending visits of one organization, or of all. Raises like `flush_all`, but moves nothing."""
     rows = manifest.rows(
-        "SELECT id, organization, visits, body FROM pending WHERE ? IN ('', organization)", [organization]
+        "SELECT id, organization, visits, received_at, body FROM pending WHERE ? IN ('', organization)", [organization]
     )
     unreadable = list[_Unreadable]()
     for row in rows:
@@ -95,7 +97,7 @@ def _raise_for(unreadable: list[_Unreadable]) -> None:
 def _oldest(manifest: Manifest, last: int, latest: int | None) -> list[_PendingBatch]:
     """The oldest batches with ids after `last` and up to `latest`, as many as one transaction moves."""
     rows = manifest.rows(
-        "SELECT id, organization, visits, body FROM "
+        "SELECT id, organization, visits, received_at, body FROM "
         "(SELECT *, sum(visits) OVER (ORDER BY id) AS so_far FROM pending WHERE id > ? AND id <= ?) "
         "WHERE so_far - visits < ? ORDER BY id",
         [last, latest, MAX_VISITS_PER_TRANSACTION],
@@ -112,10 +114,15 @@ def _read(batch: _PendingBatch, unreadable: list[_Unreadable]) -> Unpacked | Non
 
 
 def _land(lake: Lake, readable: list[tuple[_PendingBatch, Unpacked]]) -> None:
+    if not readable:
+        return
     parts = defaultdict[str, list[Unpacked]](list)
     for batch, part in readable:
         parts[batch.organization].append(part)
-    landings = [Landing(lake, organization) for organization in parts]
+    (first, *_), (last, *_) = readable[0], readable[-1]
+    moved = PendingRange(first.id, first.received_at, last.id, last.received_at)
+    content = f"{first.id}@{first.received_at}"  # what else is moved then is among what the next attempt moves
+    landings = [Landing(lake, organization, content, moved) for organization in parts]
     try:
         for landing, unpacked in zip(landings, parts.values(), strict=True):
             order = [(name, "ascending") for name in ("day", "short_code", "visited_at")]

@@ -25,6 +25,7 @@ from data.maintenance.compaction import ABANDONED_AFTER, MAX_OPEN_FILES, Compact
 from data.maintenance.reclassification import Reclassifier
 from data.sample import Sample
 from data.store import pending
+from data.store.footers import footer_of
 from data.store.lake import Lake
 from data.store.landing import Staged, new_path, publisher, write_visits
 from data.store.manifest import READERS_GRACE, LandedFile, Replacement
@@ -406,7 +407,7 @@ def test_whatever_ends_a_merge_leaves_the_old_files_live(two_days, monkeypatch, 
 
 
 def test_a_half_written_file_is_not_left(two_days, monkeypatch):
-    def half(visits, path):
+    def half(visits, path, footer):
         path.write_bytes(b"PAR1")
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -670,7 +671,7 @@ def split(lake, file):
     rows = pq.ParquetFile(lake.verified_path(file)).read()
     staged = [Staged(new_path(lake), file.organization, file.day, len(rows) // 3) for _ in range(3)]
     for number, one in enumerate(staged):
-        write_visits(rows.slice(number * one.visits, one.visits), one.path)
+        write_visits(rows.slice(number * one.visits, one.visits), one.path, footer_of(one.organization, one.day))
     lake.manifest.replace_files(
         Replacement([file], NOW + READERS_GRACE, changes_answers=False), publisher(lake, staged)
     )

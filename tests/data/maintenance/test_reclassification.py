@@ -870,8 +870,8 @@ def test_a_run_that_is_stopped_goes_on_where_it_stopped(stale, tmp_path, error):
 def test_a_half_written_file_is_not_left(stale, tmp_path, monkeypatch):
     root, before, _ = stale
 
-    def half(visits, path):
-        write_visits(visits, path)
+    def half(visits, path, footer):
+        write_visits(visits, path, footer)
         path.write_bytes(path.read_bytes()[:100])
         raise OSError(errno.ENOSPC, "No space left on device")
 

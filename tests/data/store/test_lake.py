@@ -14,6 +14,7 @@ import pytest
 
 from data.errors import BadInput, LakeDamaged, NewerVersion
 from data.store.files import move_durably, sha256_of, version_of, write_durably, write_parquet
+from data.store.footers import footer_of
 from data.store.lake import LINKS, Lake
 from data.store.landing import Landing, write_visits
 from data.store.link_files import link_files
@@ -166,6 +167,7 @@ def test_a_landed_file_was_hashed_as_it_lies(lake, landed):
 def test_nothing_staged_is_left_or_visible_after_it_was_discarded(lake):
     landing = Landing(lake, "acme")
     landing.stage(visits("/a"))
+    landing.stage(visits("/b"))  # the last file is written when the batch is complete
     assert list(lake.staging.iterdir()) != []
     landing.discard()
     assert list(lake.staging.iterdir()) == []
@@ -247,7 +249,7 @@ def test_a_file_that_tells_none_is_of_version_1(tmp_path):
 
 def test_a_column_that_was_not_given_is_null_in_the_file_and_their_order_does_not_matter(tmp_path):
     given = pa.table({"path": ["/a"], "visited_at": pa.array([datetime(2026, 3, 1)], pa.timestamp("us"))})
-    write_visits(given, tmp_path / "file")
+    write_visits(given, tmp_path / "file", footer_of("acme", DAY))
     (row,) = pq.read_table(tmp_path / "file").cast(VISITS).to_pylist()
     assert row == dict.fromkeys(VISITS.names) | {"path": "/a", "visited_at": datetime(2026, 3, 1)}
 

@@ -1,0 +1,154 @@
+"""What the footer of a visit file records: all that is needed to make a lost manifest again from the files alone."""
+
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from data.errors import LakeDamaged
+from data.store.files import version_of, versioned
+from data.store.lake import Lake
+from data.store.manifest import Batch, LandedFile, format_time
+from data.visits import SCHEMA_VERSION
+
+_KEY: Final = "traffic.file"
+
+
+class BatchRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A batch that contributed to a file. Of an import's files, only the last one has more than id and content."""
+
+    id: int
+    domain: str = ""
+    sha256: str = ""
+    size: int = 0
+    whole_size: int = 0
+    visits: int = 0
+    imported_at: str = ""  # "": whether the import was finished is recorded in its last file
+    log_format: str = ""
+
+
+class PendingRange(msgspec.Struct, frozen=True, array_like=True):
+    """Pending visits that were moved into files: the first and the last row of the table, and when they came in."""
+
+    first: int
+    first_at: str
+    last: int
+    last_at: str
+
+
+class Footer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The record in the footer of a visit file."""
+
+    organization: str
+    day: date
+    written_at: datetime
+    batches: tuple[BatchRecord, ...] = ()
+    pending: tuple[PendingRange, ...] = ()
+    replaces: tuple[str, ...] = ()  # the names of the files that this one replaces; a name is never used twice
+    unfinished_of: int | None = None
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The record as key-value metadata of a Parquet file, with the schema version of its visits."""
+        return {**versioned(SCHEMA_VERSION), _KEY: msgspec.json.encode(self).decode()}
+
+
+class VisitFile(NamedTuple):
+    """A visit file as it lies on disk, by its footer."""
+
+    path: Path
+    visits: int
+    schema_version: int
+    footer: Footer | None  # None: an earlier program wrote it
+
+
+def read_visit_file(path: Path) -> VisitFile:
+    """Read the footer of a visit file. Raises LakeDamaged when it cannot be read."""
+    try:
+        parquet = pq.read_metadata(path)
+        record = (parquet.metadata or {}).get(_KEY.encode())
+        footer = msgspec.json.decode(record, type=Footer) if record else None
+        return VisitFile(path, parquet.num_rows, version_of(parquet), footer)
+    except (OSError, ValueError, pa.ArrowException, msgspec.MsgspecError) as error:
+        raise LakeDamaged(f"{path} cannot be read: {' '.join(str(error).split())}.") from error
+
+
+def record_of(batch: Batch) -> BatchRecord:
+    """The record of a finished batch, whose id is known."""
+    return BatchRecord(
+        batch.id or 0, batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits,
+        format_time(batch.imported_at), batch.log_format,
+    )  # fmt: skip
+
+
+def footer_of(
+    organization: str,
+    day: date,
+    batches: Iterable[BatchRecord] = (),
+    *,
+    pending: Iterable[PendingRange] = (),
+    replaces: Collection[str] = (),
+    unfinished_of: int | None = None,
+) -> Footer:
+    """The footer of a file that is being written now."""
+    names = tuple(sorted(Path(path).name for path in replaces))
+    return Footer(organization, day, datetime.now(UTC), merged_batches(batches), tuple(pending), names, unfinished_of)
+
+
+def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence[LandedFile] = ()) -> Footer:
+    """The footer of a file that replaces live files of one organization, for the day of the last of them.
+
+    `removals` are records of earlier removals, which the new one includes. A file whose footer cannot be read adds
+    nothing.
+    """
+    removed = [footer for file in removals if (footer := _readable_footer(lake.root / file.path))]
+    footers = [*removed, *(footer for file in files if (footer := _readable_footer(lake.root / file.path)))]
+    batches = merged_batches(batch for footer in footers for batch in footer.batches)
+    registered = map(record_of, lake.manifest.batches_by_id([batch.id for batch in batches]))  # they may have grown
+    earlier = [name for footer in removed for name in footer.replaces]
+    return footer_of(
+        files[-1].organization,
+        files[-1].day,
+        [*batches, *registered],
+        pending=merged_ranges(part for footer in footers for part in footer.pending),
+        replaces=[*(file.path for file in files), *earlier],
+        unfinished_of=files[-1].unfinished_of if len(files) == 1 else None,
+    )
+
+
+def _readable_footer(path: Path) -> Footer | None:
+    with suppress(LakeDamaged):
+        return read_visit_file(path).footer
+    return None
+
+
+def merged_batches(records: Iterable[BatchRecord]) -> tuple[BatchRecord, ...]:
+    """One record for each batch, the one of its longest content."""
+    longest: dict[int, BatchRecord] = {}
+    for record in records:
+        longest[record.id] = max(longest.get(record.id, record), record, key=_extent)
+    return tuple(longest[key] for key in sorted(longest))
+
+
+def _extent(record: BatchRecord) -> tuple[bool, int, int, int]:
+    return bool(record.imported_at), record.size, record.whole_size, record.visits
+
+
+def merged_ranges(ranges: Iterable[PendingRange]) -> tuple[PendingRange, ...]:
+    """Ranges of pending rows, where one that follows another in both number and time is joined to it.
+
+    Rows leave the table oldest first, so what lies between two ranges was moved, too. Numbers start again only in a
+    lake whose manifest is an older one.
+    """
+    merged: list[PendingRange] = []
+    for part in sorted(ranges, key=lambda part: (part.first, part.first_at)):
+        if merged and merged[-1].last < part.first and merged[-1].last_at <= part.first_at:
+            merged[-1] = PendingRange(merged[-1].first, merged[-1].first_at, part.last, part.last_at)
+        elif part not in merged:
+            merged.append(part)
+    return tuple(merged)

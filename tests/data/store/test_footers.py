@@ -1,0 +1,141 @@
+"""The footer of a visit file says what a manifest says of it, so that a lost one can be made again (P1, P6)."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from data.errors import LakeDamaged
+from data.ingest.importer import Importer, Options
+from data.maintenance.compaction import Compactor
+from data.maintenance.erasure import Criteria, Eraser
+from data.maintenance.reclassification import Reclassifier
+from data.maintenance.retention import apply_retention
+from data.store.footers import PendingRange, merged_ranges, read_visit_file
+from data.store.pending import enqueue, flush_all
+from tests.faults.lakes import line
+from tests.visits import land, packed, visit
+
+NOW = datetime(2026, 3, 6, 12, tzinfo=UTC)
+
+
+def footers(lake, organization="acme"):
+    return [read_visit_file(lake.root / file.path).footer for file in lake.manifest.live_files(organization)]
+
+
+def names(files):
+    return tuple(sorted(file.path.rpartition("/")[2] for file in files))
+
+
+def test_the_files_of_an_import_know_their_day_and_batch_and_the_last_one_all_of_it(lake, tmp_path):
+    log = tmp_path / "access.log"
+    log.write_text(line("/a", 1) + line("/b", 2))
+    Importer(lake).run(log, Options("acme"))
+    (batch,) = lake.manifest.batches("acme", "")
+    first, last = sorted(footers(lake), key=lambda footer: footer.day)
+    assert [(footer.organization, footer.day.day) for footer in (first, last)] == [("acme", 1), ("acme", 2)]
+    assert [(record.id, record.imported_at) for record in first.batches] == [(batch.id, "")]
+    (record,) = last.batches
+    assert (record.id, record.sha256, record.size, record.whole_size, record.visits, record.log_format) == (
+        batch.id, batch.sha256, batch.size, batch.whole_size, 2, batch.log_format,
+    )  # fmt: skip
+    assert datetime.fromisoformat(record.imported_at) == batch.imported_at
+
+
+def test_an_import_that_was_killed_before_its_commit_is_overwritten_by_the_next_one(lake, tmp_path, monkeypatch):
+    log = tmp_path / "access.log"
+    log.write_text(line("/a", 1) + line("/b", 2))
+    with monkeypatch.context() as patch:
+        patch.setattr("data.store.landing.discard", lambda *_: None)
+        patch.setattr("data.store.manifest.insert_files", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            Importer(lake).run(log, Options("acme"))
+    left = {path.name for path in lake.root.glob("visits/organization=acme/*/*")}
+    assert len(left) == 2
+    Importer(lake).run(log, Options("acme"))
+    assert {path.name for path in lake.root.glob("visits/organization=acme/*/*")} == left
+    assert set(names(lake.manifest.live_files("acme"))) == left
+
+
+def test_live_visits_record_which_rows_they_were_and_a_killed_move_is_overwritten(lake, monkeypatch):
+    enqueue(lake.manifest, {"acme": packed([visit()])}, NOW)
+    with monkeypatch.context() as patch:
+        patch.setattr("data.store.landing.discard", lambda *_: None)
+        patch.setattr("data.store.pending.insert_files", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            flush_all(lake)
+    enqueue(lake.manifest, {"acme": packed([visit(path="/more")])}, NOW + timedelta(seconds=1))
+    assert flush_all(lake) == 2
+    (path,) = lake.root.glob("visits/organization=acme/*/*")
+    ((part,),) = [footer.pending for footer in footers(lake)]
+    assert (part.first, part.last) == (1, 2)
+    assert (lake.manifest.live_files("acme")[0].path, read_visit_file(path).visits) == (
+        path.relative_to(lake.root).as_posix(), 2,
+    )  # fmt: skip
+
+
+def test_a_file_that_replaces_others_names_them_and_has_their_batches(lake):
+    for path in ("/a", "/b"):
+        land(lake, "acme", [visit(path=path, user_agent="GPTBot/1.2", short_code=path[1:])])
+    batches = {record.id for footer in footers(lake) for record in footer.batches}
+    assert len(batches) == 2
+    for replace in (
+        lambda: Compactor(lake).run(),
+        lambda: Reclassifier(lake).run(["acme"]),
+        lambda: Eraser(lake).run("acme", Criteria(short_code="a")),
+    ):
+        before = names(lake.manifest.live_files("acme"))
+        replace()
+        (footer,) = footers(lake)
+        assert footer.replaces == before
+        assert {record.id for record in footer.batches} == batches
+        assert all(record.imported_at for record in footer.batches)
+
+
+@pytest.mark.parametrize("way", ["erased", "expired"])
+def test_where_nothing_is_left_one_file_without_visits_says_so(lake, way):
+    removed, batches = set(), set()
+    for day in (1, 2, 3):
+        land(lake, "acme", [visit(visited_at=datetime(2026, 3, day))])
+        removed |= set(names(lake.manifest.live_files("acme")))
+        batches |= {record.id for footer in footers(lake) for record in footer.batches}
+        if way == "erased":
+            Eraser(lake).run("acme", Criteria())
+        else:
+            apply_retention(lake, 1, NOW)
+    assert lake.manifest.live_files("acme") == []
+    (record,) = lake.manifest.removal_records("acme")
+    footer = read_visit_file(lake.root / record.path).footer
+    assert (record.visits, set(footer.replaces)) == (0, removed)
+    assert {batch.id for batch in footer.batches} == batches
+
+
+def test_the_line_that_replaces_an_unfinished_one_names_its_file_even_if_it_has_no_visit(lake, tmp_path):
+    log = tmp_path / "access.log"
+    log.write_text(line("/a") + line("/cut")[:-2])
+    Importer(lake).run(log, Options("acme"))
+    (unfinished,) = [file for file in lake.manifest.live_files("acme") if file.unfinished_of]
+    log.write_text(log.read_text() + " is no line of a log\n")
+    Importer(lake).run(log, Options("acme"))
+    records = [read_visit_file(lake.root / file.path).footer for file in lake.manifest.removal_records("acme")]
+    assert [footer.replaces for footer in [*footers(lake), *records] if footer.replaces] == [names([unfinished])]
+
+
+def test_ranges_of_rows_are_joined_unless_their_numbers_began_again():
+    first, next_, later = (
+        PendingRange(1, "2026-01-01", 5, "2026-01-02"),
+        PendingRange(8, "2026-01-02", 9, "2026-01-03"),
+        PendingRange(4, "2026-02-01", 7, "2026-02-02"),
+    )
+    assert merged_ranges([next_, first, first]) == (PendingRange(1, "2026-01-01", 9, "2026-01-03"),)
+    assert merged_ranges([first, later]) == (first, later)
+
+
+def test_a_damaged_footer_is_named(lake, tmp_path):
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    with pytest.raises(LakeDamaged, match=r"a\.parquet cannot be read"):
+        read_visit_file(tmp_path / "a.parquet")
+
+
+def test_a_day_is_a_date(lake):
+    land(lake, "acme", [visit()])
+    assert [footer.day for footer in footers(lake)] == [date(2026, 3, 4)]
