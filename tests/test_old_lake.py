@@ -144,7 +144,7 @@ def test_it_is_sound(lake):
     assert (found.files, found.visits, found.size) == tuple(
         RECORDED["verify"][key] for key in ("files", "visits", "bytes")
     )
-    assert (found.findings, found.orphans) == ([], 0)
+    assert (found.findings, found.unknown) == ([], 0)
 
 
 def test_what_its_manifest_was_lies_beside_it(lake):

@@ -16,6 +16,7 @@ import duckdb
 
 from data.errors import Conflict
 from data.maintenance.rewriting import Partition, partitions, readable, rewrite_each, rewriting_engine
+from data.maintenance.unknown import clear_unknown
 from data.progress import Progress
 from data.sql import read_sql
 from data.store.footers import replacing_footer
@@ -72,17 +73,16 @@ class Compactor:
             if engine := self._engine:
                 engine.interrupt()
 
-    def sweep(self, unknown_visits: bool = False) -> int:
+    def sweep(self) -> int:
         """Delete dead files after their grace period, and leftovers of crashes; return the number of deleted files.
 
-        Visit files that are not in the manifest are kept, because the manifest may have been lost, unless
-        `unknown_visits` is set: an erasure deletes them too, because they may contain erased visits.
+        Visit files that are not in the manifest are kept, since it may have been lost; unknown.py says where.
         """
         dead = self._lake.manifest.deletable_files(self._now())
         for path in dead:
             (self._lake.root / path).unlink(missing_ok=True)
         self._lake.manifest.purge(dead)
-        return len(dead) + sum(map(_delete_file, [*self._orphans(unknown_visits), *self._abandoned()]))
+        return len(dead) + clear_unknown(self._lake) + sum(map(_delete_file, [*self._orphans(), *self._abandoned()]))
 
     def _work(self) -> list[tuple[Partition, list[LandedFile]]]:
         """The partitions that have too many files, each with the files to merge."""
@@ -119,12 +119,10 @@ class Compactor:
         result.files_after += 1
         result.visits += staged[0].visits
 
-    def _orphans(self, unknown_visits: bool) -> list[Path]:
-        """Rollup files that are not in the manifest; with `unknown_visits`, also visit files."""
+    def _orphans(self) -> list[Path]:
+        """Rollup files that are not in the manifest."""
         with self._lake.manifest.transaction():  # no other process moves files meanwhile
             paths = list((self._lake.root / "cubes").glob("organization=[!_]*/month=*/*.parquet"))
-            if unknown_visits:
-                paths += (self._lake.root / "visits").glob("organization=[!_]*/day=*/*.parquet")
             return [
                 path for path in paths if not self._lake.manifest.is_registered(str(path.relative_to(self._lake.root)))
             ]

@@ -13,16 +13,19 @@ from typing import Final, NamedTuple
 
 import duckdb
 
-from data.errors import TrafficError
+from data.errors import LakeDamaged, TrafficError
 from data.maintenance.compaction import Compactor
 from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine, stage_removal_record
+from data.maintenance.unknown import partition_of, unknown_files
 from data.progress import Progress
 from data.sql import read_sql
-from data.store.footers import replacing_footer
+from data.store.files import move_durably
+from data.store.footers import VisitFile, footer_of, read_visit_file, replacing_footer
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
 from data.store.manifest import LandedFile, Replacement
 from data.store.pending import flush_all
+from data.visits import VISITS
 
 GRACE: Final = timedelta(seconds=15)
 """How long files stay on disk after an erasure: longer than a query may run (10 s), so that running queries succeed.
@@ -58,6 +61,8 @@ class ErasureResult:
     ended_at: datetime
     """When the last visit was removed from answers."""
     visits: int = 0
+    unknown_visits: int = 0
+    """Visits in files that the manifest does not know, which no query reads."""
     partitions: int = 0
     before: list[LandedFile] = field(default_factory=list)
     """The files that contained them."""
@@ -92,6 +97,7 @@ class Eraser:
                 self._run(engine, partition, dry_run, erased)
                 if progress:
                     progress(number, len(work))
+            self._run_unknown(engine, dry_run, erased)
         if not dry_run:
             erased.ended_at = self._now()
             erased.dead = self._lake.manifest.expire_now(organization, criteria.before, erased.ended_at + GRACE)
@@ -136,14 +142,48 @@ class Eraser:
         erased.before += files
         erased.partitions += bool(files)
 
+    def _run_unknown(self, engine: duckdb.DuckDBPyConnection, dry_run: bool, erased: ErasureResult) -> None:
+        """Erase the visits in files that the manifest does not know. Raises LakeDamaged for one that cannot be read."""
+        with self._lake.write_lock(), self._lake.rewrite_lock():
+            for path in unknown_files(self._lake, erased.organization):
+                if erased.criteria.before is None or partition_of(path)[1] < erased.criteria.before:
+                    erased.unknown_visits += self._erase_unknown(engine, path, dry_run, erased.criteria)
+
+    def _erase_unknown(self, engine: duckdb.DuckDBPyConnection, path: Path, dry_run: bool, criteria: Criteria) -> int:
+        """Rewrite an unknown file without the visits that match; return how many did. What it records stays in it."""
+        try:
+            file = read_visit_file(path)
+        except LakeDamaged:
+            if not criteria.selects_whole_days:
+                raise
+            file = VisitFile(path, 0, 1, None)
+        count = file.visits
+        if not criteria.selects_whole_days:
+            count = _count_matching(engine, [self._lake.seed_visits, str(path)], criteria)
+        if dry_run or not (count or criteria.selects_whole_days):
+            return count
+        if file.footer is None and count == file.visits:
+            path.unlink()
+            return count
+        staged = new_path(self._lake)
+        try:
+            if count == file.visits:
+                write_visits(VISITS.empty_table(), staged, file.footer or footer_of(*partition_of(path)))
+            else:
+                params = {"files": [self._lake.seed_visits, str(path)]}
+                remaining = engine.sql(read_sql("data.maintenance", "sql/remaining_visits"), params=params)
+                footer = file.footer or footer_of(*partition_of(path))
+                write_visits(remaining.to_arrow_reader(100_000), staged, footer)
+            move_durably(staged, path)
+        finally:
+            staged.unlink(missing_ok=True)
+        return count
+
     def _count_erased(self, engine: duckdb.DuckDBPyConnection, file: LandedFile, criteria: Criteria) -> int:
         """How many visits of a file match. With criteria for whole days, the file is not read and may be damaged."""
         if criteria.selects_whole_days:
             return file.visits
-        wanted = {name: getattr(criteria, name) for name in ("short_code", "domain", "visitor")}
-        engine.execute(read_sql("data.maintenance", "sql/erased_rows"), {"files": readable(self._lake, file), **wanted})
-        ((count,),) = engine.execute("SELECT count(*) FROM erased_rows").fetchall()
-        return int(count)
+        return _count_matching(engine, readable(self._lake, file), criteria)
 
     def _write_remaining(self, engine: duckdb.DuckDBPyConnection, file: LandedFile, path: Path) -> None:
         params = {"files": readable(self._lake, file)}
@@ -172,16 +212,24 @@ class Eraser:
                 db.executemany("UPDATE batches SET whole_bytes = bytes WHERE id = ?", rows)
 
 
-def delete_files(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
-    """Delete dead files after their grace period, and other files that may contain erased visits.
+def _count_matching(engine: duckdb.DuckDBPyConnection, paths: list[str], criteria: Criteria) -> int:
+    """How many visits of a file match; their rows are in `erased_rows` then. The seed is the first of `paths`."""
+    wanted = {name: getattr(criteria, name) for name in ("short_code", "domain", "visitor")}
+    engine.execute(read_sql("data.maintenance", "sql/erased_rows"), {"files": paths, **wanted})
+    ((count,),) = engine.execute("SELECT count(*) FROM erased_rows").fetchall()
+    return int(count)
 
-    Those are files that are not in the manifest, and files staged before `ended_at`. Call `truncate_wal` afterwards.
+
+def delete_files(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
+    """Delete dead files after their grace period, and files staged before `ended_at`, which may contain erased visits.
+
+    Call `truncate_wal` afterwards.
     """
     with lake.write_lock(), lake.rewrite_lock():  # no other process uses staged files
         for path in dead:
             (lake.root / path).unlink(missing_ok=True)
         lake.manifest.purge(dead)
-        Compactor(lake).sweep(unknown_visits=True)
+        Compactor(lake).sweep()
         for staged in lake.staging.rglob("*"):
             with suppress(FileNotFoundError):
                 if staged.is_file() and staged.stat().st_mtime < ended_at.timestamp():

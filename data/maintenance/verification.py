@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data.errors import LakeDamaged
+from data.maintenance.unknown import unknown_files
 from data.progress import Progress
 from data.store.files import version_of
 from data.store.lake import LINKS, Lake
@@ -40,7 +41,7 @@ class VerificationResult:
     files: int = 0
     visits: int = 0
     size: int = 0
-    orphans: int = 0  # visit files that are not in the manifest and therefore not read
+    unknown: int = 0  # visit files that are not in the manifest and therefore not read
     unregistered_links: int = 0  # organizations whose links have no SHA-256 in the manifest yet
     findings: list[Finding] = field(default_factory=list)
 
@@ -61,7 +62,7 @@ def verify_lake(lake: Lake, organization: str = "", progress: Progress | None = 
         _check_visits(lake, organization, found, progress)
         for path in damaged_rollups(lake, organization):
             _report(found, path, "is damaged: its SHA-256 differs; run `traffic compact` to rebuild it")
-        found.orphans = _orphans(lake, organization)
+        found.unknown = len(unknown_files(lake, organization))
         _check_pending(lake, organization, found)
     except sqlite3.DatabaseError as error:
         if not found.is_manifest_damaged:
@@ -185,17 +186,3 @@ def _check_pending(lake: Lake, organization: str, found: VerificationResult) -> 
         check_pending(lake.manifest, organization)
     except LakeDamaged as error:
         _report(found, DATABASES[0], str(error))
-
-
-def _orphans(lake: Lake, organization: str) -> int:
-    """The number of files in the visits folder that are not in the manifest."""
-    folder = lake.root / "visits" / (f"organization={organization}" if organization else "")
-    paths = [path for path in folder.rglob("*") if path.is_file() and str(path) != lake.seed_visits]
-    registered = {lake.root / path for (path,) in lake.manifest.rows("SELECT path FROM files")}
-    unknown = [path for path in paths if path not in registered]
-    if not unknown:
-        return 0
-    with lake.manifest.transaction():  # no other process moves files meanwhile: check again what is unknown
-        return sum(
-            path.exists() and not lake.manifest.is_registered(str(path.relative_to(lake.root))) for path in unknown
-        )

@@ -1,5 +1,6 @@
 """What the footer of a visit file records: all that is needed to make a lost manifest again from the files alone."""
 
+import json
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
@@ -109,7 +110,7 @@ def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence
     removed = [footer for file in removals if (footer := _readable_footer(lake.root / file.path))]
     footers = [*removed, *(footer for file in files if (footer := _readable_footer(lake.root / file.path)))]
     batches = merged_batches(batch for footer in footers for batch in footer.batches)
-    registered = map(record_of, lake.manifest.batches_by_id([batch.id for batch in batches]))  # they may have grown
+    registered = _registered(lake, [batch.id for batch in batches])  # they may have grown
     earlier = [name for footer in removed for name in footer.replaces]
     return footer_of(
         files[-1].organization,
@@ -119,6 +120,16 @@ def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence
         replaces=[*(file.path for file in files), *earlier],
         unfinished_of=files[-1].unfinished_of if len(files) == 1 else None,
     )
+
+
+def _registered(lake: Lake, ids: Sequence[int]) -> list[BatchRecord]:
+    """The records of batches as they are registered in the manifest."""
+    rows = lake.manifest.rows(
+        "SELECT id, domain, sha256, bytes, whole_bytes, visits, imported_at, log_format FROM batches "
+        "WHERE id IN (SELECT value FROM json_each(?))",
+        [json.dumps(ids)],
+    )
+    return [BatchRecord(*row) for row in rows]
 
 
 def _readable_footer(path: Path) -> Footer | None:

@@ -93,11 +93,15 @@ class Landing:
 
     def _finish(self, batch: Batch, continues: Batch | None) -> Publisher:
         """Write the last file, which records the batch, and that it replaces the unfinished line of `continues`."""
-        unfinished = self._lake.manifest.unfinished_files(continues) if continues else []
+        unfinished = self._unfinished_of(continues) if continues else []
         if unfinished and not self._staged:  # nothing landed in their place, which must be recorded
             self._add(unfinished[-1].day, 0, None)
             self._last_part = VISITS.empty_table()
         return self._publisher(record_of(batch), unfinished)
+
+    def _unfinished_of(self, batch: Batch) -> list[LandedFile]:
+        """The live files with the visit of the batch's unfinished last line."""
+        return [file for file in self._lake.manifest.live_files(self._organization) if file.unfinished_of == batch.id]
 
     def _publisher(self, record: BatchRecord, replaced: list[LandedFile]) -> Publisher:
         if self._last_part is not None:

@@ -3,7 +3,6 @@
 Its tables are declared in schema.py; pending.py, rollups.py and link_files.py use some too. landing.py writes files.
 """
 
-import json
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -140,18 +139,6 @@ class Manifest:
             for sha256, size, whole, visits, at, log_format, key in rows
         ]
 
-    def batches_by_id(self, ids: Sequence[int]) -> list[Batch]:
-        """The registered batches with these ids."""
-        rows = self.rows(
-            "SELECT organization, domain, sha256, bytes, whole_bytes, visits, imported_at, log_format, id FROM batches "
-            "WHERE id IN (SELECT value FROM json_each(?))",
-            [json.dumps(ids)],
-        )
-        return [
-            Batch(organization, domain, sha256, size, whole, visits, datetime.fromisoformat(at), log_format, key)
-            for organization, domain, sha256, size, whole, visits, at, log_format, key in rows
-        ]
-
     def commit(self, batch: Batch, continues: Batch | None, publish: Publisher) -> None:
         """Register a batch and its files in one transaction.
 
@@ -242,13 +229,6 @@ class Manifest:
         rows = self.rows(
             f"SELECT {_FILE_COLUMNS} FROM files WHERE organization = ? AND deletable_at IS NULL AND visits = 0",
             [organization],
-        )
-        return [_file_of(row) for row in rows]
-
-    def unfinished_files(self, batch: Batch) -> list[LandedFile]:
-        """The live files with the visit of the unfinished last line of a batch."""
-        rows = self.rows(
-            f"SELECT {_FILE_COLUMNS} FROM files WHERE unfinished_of = ? AND deletable_at IS NULL", [batch.id]
         )
         return [_file_of(row) for row in rows]
 

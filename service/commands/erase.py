@@ -167,6 +167,7 @@ def _print_receipt(erased: "ErasureResult", erased_at: datetime | None) -> None:
         "dry_run": erased_at is None,
         "erased_at": erased_at and erased_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "visits": erased.visits,
+        **({"unknown_visits": erased.unknown_visits} if erased.unknown_visits else {}),
         "partitions": erased.partitions,
         "files": {"before": _files_of(erased.before), "after": _files_of(erased.after)},
         "not_reached": NOT_REACHED,

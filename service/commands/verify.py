@@ -68,7 +68,8 @@ def _print_summary(found: "VerificationResult") -> None:
 
     summary = f"{plural(found.files, 'file')} with {plural(found.visits, 'visit')} ({decimal(found.size)}) were checked"
     if found.is_manifest_damaged:
-        typer.echo(f"{summary}; without its manifest the lake is unusable: restore all of it from a backup.", err=True)
+        fix = "run `traffic rebuild`, or restore all of it from a backup"
+        typer.echo(f"{summary}; without its manifest the lake is unusable: {fix}.", err=True)
     elif found.findings:
         fix = "restore what is named above from a backup, each file at the same path"
         typer.echo(f"{summary}; {len(found.findings):,} are damaged: {fix}.", err=True)
@@ -77,6 +78,10 @@ def _print_summary(found: "VerificationResult") -> None:
     if found.unregistered_links:
         links = plural(found.unregistered_links, "organization")
         typer.echo(f"The links of {links} have no checksum yet: the next import or report records it.", err=True)
-    if found.orphans:
-        files = plural(found.orphans, "visit file")
-        typer.echo(f"{files} not in the manifest: no query reads them; only `traffic erase` deletes them.", err=True)
+    if found.unknown:
+        typer.echo(
+            f"{plural(found.unknown, 'visit file')} not in the manifest, in visits/ or unknown/: no query reads them. "
+            "`traffic rebuild` makes a manifest that counts them, `traffic rebuild --discard-unknown` says what they "
+            "are and deletes them.",
+            err=True,
+        )

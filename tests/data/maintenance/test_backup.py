@@ -131,7 +131,7 @@ def test_a_copied_back_lake_is_sound_and_gives_identical_answers(lake, tmp_path)
     shutil.copytree(tmp_path / "copy", tmp_path / "restored")
     with opened(tmp_path / "restored") as restored:
         found = verify_lake(restored)
-        assert (found.findings, found.orphans, found.visits) == ([], 0, 181)
+        assert (found.findings, found.unknown, found.visits) == ([], 0, 181)
         expected = answers(lake)
         assert expected["traffic-overview"]["total_visits"] == 180
         assert answers(restored) == expected
@@ -337,7 +337,7 @@ def test_a_file_erased_while_others_are_copied_is_not_in_the_backup(lake, tmp_pa
     }
     with opened(tmp_path / "copy") as restored:
         found = verify_lake(restored)
-        assert (found.findings, found.orphans, found.files) == ([], 0, copied.files)
+        assert (found.findings, found.unknown, found.files) == ([], 0, copied.files)
 
 
 def test_what_an_earlier_attempt_copied_is_not_copied_again(lake, tmp_path, monkeypatch):
@@ -532,7 +532,7 @@ def whole_batches(root):
     """How many logs a backup holds; it holds each as a whole, and not a visit beyond them."""
     with opened(root) as copy:
         found = verify_lake(copy)
-        assert (found.findings, found.orphans) == ([], 0)
+        assert (found.findings, found.unknown) == ([], 0)
         assert copy.manifest.rows("SELECT count(*) FROM files WHERE deletable_at IS NOT NULL") == [(0,)]
         logs = copy.manifest.batches("acme", "")
         assert sum(log.visits for log in logs) == sum(file.visits for file in copy.manifest.live_files("acme"))

@@ -14,7 +14,8 @@ import pytest
 
 from data.errors import LakeDamaged
 from data.ingest.visitor_ids import daily_salts
-from data.maintenance.verification import _orphans, verify_lake
+from data.maintenance.unknown import unknown_files
+from data.maintenance.verification import verify_lake
 from data.store.files import sha256_of, versioned, write_parquet
 from data.store.lake import LINKS, Lake
 from data.store.manifest import READERS_GRACE, LandedFile, Replacement
@@ -138,14 +139,14 @@ def test_a_sound_lake_has_no_trouble(lake):
     found = verify_lake(lake)
     size = sum(path.stat().st_size for path in (lake.root / "visits").glob("organization=[!_]*/*/*"))
     assert (found.files, found.visits, found.size) == (DAYS + 1, 4 + 5 + 6 + 1, size)
-    assert (found.findings, found.orphans, found.is_manifest_damaged) == ([], 0, False)
+    assert (found.findings, found.unknown, found.is_manifest_damaged) == ([], 0, False)
 
 
 def test_an_empty_lake_is_sound(tmp_path):
     lake = Lake(tmp_path / "new", create=True)
     with closing(lake.manifest):
         found = verify_lake(lake)
-    assert (found.files, found.findings, found.orphans) == (0, [], 0)
+    assert (found.files, found.findings, found.unknown) == (0, [], 0)
 
 
 def test_files_found_sound_are_remembered_as_looked_at(lake):
@@ -355,8 +356,8 @@ def test_files_that_no_manifest_knows_are_counted_and_no_trouble(lake):
     shutil.copy(known, lake.root / "visits" / "organization=gone" / "day=2026-01-01" / "a.parquet")
     (lake.staging / "staged.parquet").write_bytes(b"")
     found = verify_lake(lake)
-    assert (found.orphans, found.findings) == (2, [])
-    assert [verify_lake(lake, name).orphans for name in ("acme", "other")] == [1, 0]
+    assert (found.unknown, found.findings) == (2, [])
+    assert [verify_lake(lake, name).unknown for name in ("acme", "other")] == [1, 0]
 
 
 def test_a_dead_file_is_neither_checked_nor_an_orphan(lake):
@@ -364,7 +365,7 @@ def test_a_dead_file_is_neither_checked_nor_an_orphan(lake):
     lake.manifest.replace_files(Replacement([file], datetime.now(UTC) + READERS_GRACE, changes_answers=True), list)
     with_flipped_bit(lake.root / file.path)
     found = verify_lake(lake)
-    assert (found.files, found.findings, found.orphans) == (DAYS, [], 0)
+    assert (found.files, found.findings, found.unknown) == (DAYS, [], 0)
 
 
 def test_a_file_that_is_erased_while_others_are_checked_is_no_trouble(lake):
@@ -400,12 +401,12 @@ def test_a_file_that_is_about_to_land_is_no_orphan(lake):
     lander.start()
     placed.wait()
     assert (lake.root / name).exists()
-    orphans = _orphans(lake, "")  # alone: to remember what was checked would wait for the lander, too
+    unknown = unknown_files(lake)  # alone: to remember what was checked would wait for the lander, too
     checked.set()
     lander.join()
     other.manifest.close()
-    assert orphans == 0
-    assert verify_lake(lake).orphans == 0
+    assert unknown == []
+    assert verify_lake(lake).unknown == 0
 
 
 def test_visits_that_wait_and_cannot_be_read_are_told_of(lake):

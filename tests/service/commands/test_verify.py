@@ -79,7 +79,10 @@ def test_orphans_are_told_and_no_damage(lake, files, verify):
     shutil.copy(files[0], files[0].with_name("orphan.parquet"))
     code, out, err = verify()
     assert (code, out) == (0, "")
-    assert err.splitlines()[1].startswith("1 visit file not in the manifest")
+    assert err.splitlines()[1] == (
+        "1 visit file not in the manifest, in visits/ or unknown/: no query reads them. `traffic rebuild` makes a "
+        "manifest that counts them, `traffic rebuild --discard-unknown` says what they are and deletes them."
+    )
 
 
 def test_a_name_cannot_steer_the_terminal(lake, files, verify):

@@ -1,0 +1,102 @@
+"""Visit files that the manifest does not know, after a crash or because it was lost or is an older one.
+
+No query reads them. They are never deleted by themselves, because they may be all that is left of some visits: after a
+day they are moved to the folder unknown/. `traffic rebuild` makes them count or deletes them.
+"""
+
+import logging
+import uuid
+from collections.abc import Iterable
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Final
+
+from data.errors import LakeDamaged
+from data.store.files import move_durably
+from data.store.footers import read_visit_file
+from data.store.lake import Lake
+
+_LOG: Final = logging.getLogger(__name__)
+MOVED_AFTER: Final = timedelta(days=1)
+"""The age at which an unknown file is moved out of the visits."""
+_FILES: Final = "organization={}/day=*/*"
+
+
+def unknown_files(lake: Lake, organization: str = "") -> list[Path]:
+    """The visit files of one organization, or of all, that the manifest does not know; sorted."""
+    pattern = _FILES.format(organization or "[!_]*")
+    paths = [path for folder in ("visits", "unknown") for path in (lake.root / folder).glob(pattern)]
+    registered = {lake.root / path for (path,) in lake.manifest.rows("SELECT path FROM files")}
+    unknown = sorted(path for path in paths if path not in registered)
+    if not unknown:
+        return []
+    with lake.manifest.transaction():  # no other process moves files meanwhile: check again what is unknown
+        return [path for path in unknown if path.is_file() and not lake.manifest.is_registered(_relative(lake, path))]
+
+
+def partition_of(path: Path) -> tuple[str, date]:
+    """The organization and the day of a visit file, by its folders. Raises LakeDamaged."""
+    try:
+        day = date.fromisoformat(path.parent.name.removeprefix("day="))
+    except ValueError:
+        raise LakeDamaged(f"{path} is not in a folder of a day.") from None
+    return path.parent.parent.name.removeprefix("organization="), day
+
+
+def clear_unknown(lake: Lake) -> int:
+    """Delete what a killed merge left, and move other unknown files that are a day old; return how many were deleted.
+
+    Their age is by the clock of the file system, as is theirs.
+    """
+    unknown = [path for path in unknown_files(lake) if path.is_relative_to(lake.root / "visits")]
+    leftovers = [path for path in unknown if _is_leftover(lake, path)]
+    for path in leftovers:
+        path.unlink(missing_ok=True)
+    latest = _file_system_time(lake) - MOVED_AFTER.total_seconds()
+    for path in unknown:
+        if path not in leftovers and path.stat().st_mtime < latest:
+            target = lake.root / "unknown" / path.relative_to(lake.root / "visits")
+            move_durably(path, target)
+            _LOG.warning("%s is not in the manifest and was moved to %s; see `traffic verify`.", path, target)
+    return len(leftovers)
+
+
+def discard_unknown(paths: Iterable[Path]) -> None:
+    """Delete unknown files for good."""
+    for path in paths:
+        path.unlink(missing_ok=True)
+
+
+def _is_leftover(lake: Lake, path: Path) -> bool:
+    """Whether all visits of an unknown file are in the live files that it was to replace."""
+    try:
+        file = read_visit_file(path)
+    except LakeDamaged:
+        return False
+    names = set(file.footer.replaces) if file.footer else set()
+    live = [one for one in lake.manifest.live_files(*_whole_day(path)) if one.path.rpartition("/")[2] in names]
+    is_complete = len(live) == len(names) > 0 and sum(one.visits for one in live) == file.visits
+    return is_complete and all(_has_size(lake.root / one.path, one.size) for one in live)
+
+
+def _whole_day(path: Path) -> tuple[str, date, date]:
+    organization, day = partition_of(path)
+    return organization, day, day
+
+
+def _has_size(path: Path, size: int) -> bool:
+    return path.is_file() and path.stat().st_size == size
+
+
+def _file_system_time(lake: Lake) -> float:
+    """What time it is by the file system that dates the files, which may be another clock than ours."""
+    path = lake.staging / f"clock-{uuid.uuid4()}"
+    path.touch()
+    try:
+        return path.stat().st_mtime
+    finally:
+        path.unlink()
+
+
+def _relative(lake: Lake, path: Path) -> str:
+    return path.relative_to(lake.root).as_posix()

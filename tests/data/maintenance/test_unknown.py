@@ -1,0 +1,118 @@
+"""What no manifest knows is evidence (P1): it is kept, moved when a day old, and erased from; leftovers go at once."""
+
+import os
+import shutil
+from datetime import UTC, datetime, timedelta
+
+import pyarrow.parquet as pq
+import pytest
+
+from data import LakeDamaged
+from data.maintenance.compaction import Compactor
+from data.maintenance.erasure import Criteria, Eraser, delete_files
+from data.maintenance.unknown import unknown_files
+from data.maintenance.verification import verify_lake
+from data.store.footers import read_visit_file
+from tests.visits import land, visit
+
+FAR = timedelta(days=36_500)
+NAME = "visits/organization=acme/day=2026-03-04/0.parquet"
+
+
+def unregister(lake):
+    """Let the manifest forget the newest file, as an older one would."""
+    (path,) = lake.manifest.rows("SELECT path FROM files ORDER BY id DESC LIMIT 1")[0]
+    with lake.manifest.transaction() as db:
+        db.execute("DELETE FROM files WHERE path = ?", [path])
+    return lake.root / path
+
+
+def aged(path, age=timedelta(days=1, minutes=1)):
+    moment = path.stat().st_mtime - age.total_seconds()
+    os.utime(path, (moment, moment))
+
+
+def rows(path):
+    return [row["path"] for row in pq.ParquetFile(path).read().to_pylist()]
+
+
+def test_a_file_is_moved_and_logged_when_it_is_a_day_old_by_the_file_system(lake, caplog):
+    land(lake, "acme", [visit()])
+    path = unregister(lake)
+    content = path.read_bytes()
+    ahead = Compactor(lake, lambda: datetime.now(UTC) + FAR)
+    assert ahead.sweep() == 0
+    assert path.exists()
+    aged(path)
+    assert ahead.sweep() == 0
+    moved = lake.root / "unknown" / path.relative_to(lake.root / "visits")
+    assert (path.exists(), moved.read_bytes()) == (False, content)
+    assert str(moved) in caplog.text
+    assert ahead.sweep() == 0
+    assert moved.read_bytes() == content
+    assert (verify_lake(lake).unknown, verify_lake(lake).findings, verify_lake(lake, "other").unknown) == (1, [], 0)
+
+
+def killed_merge(lake, monkeypatch):
+    """Let a merge be killed after its file was placed; the file."""
+    before = set(lake.root.glob("visits/organization=acme/*/*"))
+    with monkeypatch.context() as patch:
+        patch.setattr("data.maintenance.compaction.discard", lambda *_: None)
+        patch.setattr("data.store.manifest.insert_files", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            Compactor(lake).run()
+    (left,) = set(lake.root.glob("visits/organization=acme/*/*")) - before
+    return left
+
+
+def test_what_a_killed_merge_left_goes_at_once_while_its_sources_are_live(lake, monkeypatch):
+    for path in ("/a", "/b"):
+        land(lake, "acme", [visit(path=path)])
+    left = killed_merge(lake, monkeypatch)
+    assert sorted(rows(left)) == ["/a", "/b"]
+    assert Compactor(lake).sweep() == 1
+    assert not left.exists()
+    assert sum(file.visits for file in lake.manifest.live_files("acme")) == 2
+
+
+@pytest.mark.parametrize("lost", ["file", "row"])
+def test_a_merge_whose_sources_are_not_all_there_is_kept(lake, monkeypatch, lost):
+    for path in ("/a", "/b"):
+        land(lake, "acme", [visit(path=path)])
+    left = killed_merge(lake, monkeypatch)
+    if lost == "row":
+        unregister(lake)
+    else:
+        (lake.root / lake.manifest.live_files("acme")[0].path).unlink()
+    Compactor(lake).sweep()
+    assert sorted(rows(left)) == ["/a", "/b"]
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+def test_erased_visits_survive_in_no_unknown_file_and_others_do(lake, is_moved):
+    land(lake, "acme", [visit(path="/gone", short_code="gone"), visit(path="/kept", short_code="kept")])
+    path = unregister(lake)
+    footer = read_visit_file(path).footer
+    if is_moved:
+        aged(path)
+        Compactor(lake).sweep()
+    (path,) = unknown_files(lake)
+    assert Eraser(lake).run("acme", Criteria(short_code="gone"), dry_run=True).unknown_visits == 1
+    assert rows(path) == ["/gone", "/kept"]
+    erased = Eraser(lake).run("acme", Criteria(short_code="gone"))
+    delete_files(lake, erased.dead, erased.ended_at)
+    assert (erased.visits, erased.unknown_visits) == (0, 1)
+    assert (rows(path), read_visit_file(path).footer) == (["/kept"], footer)
+    assert Eraser(lake).run("acme", Criteria()).unknown_visits == 1
+    assert (rows(path), read_visit_file(path).footer) == ([], footer)
+
+
+def test_an_unknown_file_that_cannot_be_read_is_named_by_an_erasure(lake):
+    land(lake, "acme", [visit()])
+    path = lake.root / NAME
+    shutil.copy(lake.root / lake.manifest.live_files("acme")[0].path, path)
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(LakeDamaged, match=r"0\.parquet cannot be read"):
+        Eraser(lake).run("acme", Criteria(short_code="gone"))
+    Eraser(lake).run("acme", Criteria())
+    assert not path.exists()
