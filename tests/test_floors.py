@@ -13,7 +13,7 @@ import queries
 ROOT = Path(__file__).parent.parent
 FLOORS = ("data", "queries", "service")
 ROOF = ("tests", "benchmarks")
-GROUND = {"errors", "progress", "sample", "sql", "visits"}
+GROUND = {"errors", "hosts", "progress", "sample", "sql", "visits"}
 ROOMS = {
     "rules": GROUND,
     "logs": GROUND,
@@ -25,7 +25,17 @@ ROOMS = {
 FACADE = "data/__init__.py"
 """The public names of data/: nobody inside imports it, and it may import any room."""
 LIBRARIES = {
-    "data": {"cachetools", "crawleruseragents", "duckdb", "maxminddb", "msgspec", "pyarrow", "re2", "ua_parser"},
+    "data": {
+        "cachetools",
+        "crawleruseragents",
+        "duckdb",
+        "idna",
+        "maxminddb",
+        "msgspec",
+        "pyarrow",
+        "re2",
+        "ua_parser",
+    },
     "queries": {"duckdb"},
     "service": {
         "cachetools",

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.errors import BadInput
+from data.hosts import check_host
 from data.ingest.pipeline import Rules, Tenant, VisitBuilder
 from data.logs import formats
 from data.logs.source import Block
@@ -22,7 +23,7 @@ class Options:
     """The options of one import. Raises BadInput when they are invalid or contradict each other."""
 
     organization: str
-    domain: str = ""  # of lines without a domain
+    domain: str = ""  # of lines without a host; the manifest knows a log by it, as it was given
     log_format: str = "auto"
     short_code_pattern: str = SHORT_CODE_PATTERN
     columns: formats.Columns = field(default_factory=formats.Columns)
@@ -30,6 +31,8 @@ class Options:
 
     def __post_init__(self) -> None:
         check_organization(self.organization)
+        if self.domain:
+            check_host(self.domain, "--domain")
         self._check_format()
         check_short_code_pattern(self.short_code_pattern)
 
@@ -74,6 +77,7 @@ class BlockResult:
     lines: int
     repaired: int  # lines without their closing quote
     without_user_agent: int
+    invalid_domains: int  # visits whose line names a host that is not valid
     rejects: list[tuple[int, str]]  # line number and reason
 
 
@@ -112,9 +116,9 @@ class BlockReader:
         repaired = pc.sum(readable["is_repaired"]).as_py() or 0
         without_user_agent = pc.sum(pc.equal(readable["user_agent"], "")).as_py() or 0
         tenant = Tenant(options.organization, options.domain, options.short_code_pattern)
-        return BlockResult(
-            block, self._visit_builder.visits(readable, tenant), len(requests), repaired, without_user_agent, rejects
-        )
+        visits = self._visit_builder.visits(readable, tenant)
+        invalid_domains = _invalid_domains(readable, visits, options.domain)
+        return BlockResult(block, visits, len(requests), repaired, without_user_agent, invalid_domains, rejects)
 
 
 def _split_rejects(requests: pa.Table) -> tuple[pa.Table, list[tuple[int, str]]]:
@@ -125,6 +129,12 @@ def _split_rejects(requests: pa.Table) -> tuple[pa.Table, list[tuple[int, str]]]
     rejected = requests.filter(reason.is_valid()).sort_by("number")
     rejects = zip(rejected["number"].to_pylist(), rejected["reason"].to_pylist(), strict=True)
     return requests.filter(reason.is_null()), list(rejects)
+
+
+def _invalid_domains(requests: pa.Table, visits: pa.Table, default: str) -> int:
+    """How many visits have no domain although their line names a host; lines without a host have `default`, if any."""
+    without_host = 0 if default else pc.sum(pc.equal(requests["domain"], "")).as_py() or 0
+    return int(visits["domain"].null_count - without_host)
 
 
 def _context(block: Block, options: Options) -> formats.FormatContext:

@@ -47,6 +47,7 @@ class FollowTotals:
     visits: int = 0
     lines: int = 0
     rejected: int = 0
+    invalid_domains: int = 0  # visits whose line names a host that is not valid
     rejects_file: Path | None = None  # the newest
     last_visit_at: datetime | None = None
     position: int = 0  # in the current log, up to which it has been read
@@ -267,6 +268,7 @@ class Follower:
         totals = self.totals
         totals.lines += part.lines
         totals.visits += len(part.visits)
+        totals.invalid_domains += part.invalid_domains
         if len(part.visits):
             latest = pc.max(part.visits["visited_at"]).as_py()
             totals.last_visit_at = max(latest, totals.last_visit_at or latest)

@@ -49,6 +49,7 @@ class Summary:
     continued: bool = False  # the beginning of this file was imported before
     cut_short: bool = False
     without_user_agent: int = 0
+    invalid_domains: int = 0  # visits whose line names a host that is not valid
     first_day: date | None = None
     last_day: date | None = None
     categories: Counter[str] = field(default_factory=Counter)
@@ -171,6 +172,7 @@ class Importer:
         summary.lines += part.lines
         summary.repaired += part.repaired
         summary.without_user_agent += part.without_user_agent
+        summary.invalid_domains += part.invalid_domains
         summary.rejects += part.rejects
         if not len(part.visits):
             return

@@ -28,6 +28,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from data.hosts import normalized_host
 from data.ingest.dictionary import DictionaryColumn, Interner, composite_key, dictionary_encoded, expand, text_columns
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Origin, Request, combine
@@ -90,7 +91,7 @@ class VisitBuilder:
         columns["visitor"] = self._visitors(encoded, tenant.organization).take(order)
         columns["country"] = self._countries(encoded["country"], encoded["ip"]).take(order)
         for indices, distinct in [
-            (encoded["domain"].indices, {"domain": _or_null(encoded["domain"].dictionary, tenant.domain)}),
+            (encoded["domain"].indices, {"domain": _domains(encoded["domain"].dictionary, tenant.domain)}),
             (encoded["user_agent"].indices, {"user_agent": _or_null(encoded["user_agent"].dictionary)}),
             (encoded["method"].indices, {"method": encoded["method"].dictionary}),
             (encoded["protocol"].indices, {"protocol": _or_null(encoded["protocol"].dictionary)}),
@@ -192,9 +193,14 @@ def _readable(user_agents: DictionaryColumn) -> DictionaryColumn:
     return DictionaryColumn(user_agents.indices, pa.array(readable, pa.string()))
 
 
-def _or_null(texts: pa.Array, default: str = "") -> pa.Array:
-    """`texts` with empty strings replaced by the default, or by null without a default."""
-    return pc.if_else(pc.equal(texts, ""), pa.scalar(default or None, pa.string()), texts)
+def _domains(hosts: pa.Array, default: str) -> pa.Array:
+    """The normal form of each host: the default where there is none, null where it is invalid."""
+    return pa.array([normalized_host(host or default) for host in hosts.to_pylist()], pa.string())
+
+
+def _or_null(texts: pa.Array) -> pa.Array:
+    """`texts` with empty strings replaced by null."""
+    return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
 
 
 def _order(requests: pa.Table, short_code_rank: pa.Array) -> pa.Array:

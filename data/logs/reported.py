@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from data.errors import BadInput
+from data.hosts import HOST_RULE, normalized_host
 
 MAX_CLOCK_SKEW: Final = timedelta(days=1)
 """How far in the future a time may be. Anything later is an error, such as a wrong unit, rather than a wrong clock."""
@@ -34,7 +35,7 @@ class Reported(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     ip: Annotated[str | None, Meta(description="the client's address; used to classify the visit, never stored")] = None
     method: Annotated[str | None, Meta(description="default: GET")] = None
     url: Annotated[str | None, Meta(description="absolute, or a path with or without its query")] = None
-    domain: Annotated[str | None, Meta(description="host name, if url is not absolute")] = None
+    domain: Annotated[str | None, Meta(description="host or host:port, if url is not absolute")] = None
     path: Annotated[str | None, Meta(description="instead of url")] = None
     status: Annotated[int | None, Meta(description="HTTP status of the response, 100 to 999; default: 200")] = None
     user_agent: Annotated[
@@ -83,7 +84,6 @@ _DECODER: Final = msgspec.json.Decoder(Reported)
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _ERROR_PATH: Final = re.compile(r" - at `\$\.?(.*)`$")
 _METHOD: Final = re.compile(r"[A-Za-z]{2,20}")
-_PORT: Final = re.compile(r":\d*$")
 _COUNTRY: Final = re.compile(r"[A-Za-z]{2}")
 _UNKNOWN_COUNTRIES: Final = ("", "-", "XX", "T1")
 """The codes that content delivery networks send for an unknown country."""
@@ -167,15 +167,19 @@ def _target(url: str, domain: str, path: str) -> Target:
     """The target from an absolute URL, or from a domain and a path with or without a query."""
     if url and path:
         raise BadInput("send either url or path, not both")
-    address = _clean(url or path)
+    address, field = _clean(url or path), "domain"
     if address[:8].lower().startswith(("http://", "https://")):
         rest = address.partition("://")[2]
         end = min((index for mark in "/?#" if (index := rest.find(mark)) >= 0), default=len(rest))
         domain, address = rest[:end].rpartition("@")[2], "/" + rest[end:].removeprefix("/")
+        field = "the host of url" if url else "the host of path"
     if not address.startswith("/"):
         raise BadInput("url (https://… or a path) or a path that begins with / is required")
     path, _, query = address.partition("#")[0].partition("?")
-    return Target(_PORT.sub("", _clean(domain)).lower(), path, query)
+    host = "" if domain in ("", "-") else normalized_host(domain)
+    if host is None:
+        raise BadInput(f"{field} {HOST_RULE}")
+    return Target(host, path, query)
 
 
 @lru_cache(1 << 8)

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import duckdb
 
 from data.errors import LakeDamaged, TrafficError
+from data.hosts import normalized_host
 from data.maintenance.compaction import Compactor
 from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine, stage_removal_record
 from data.maintenance.unknown import partition_of, unknown_files
@@ -42,7 +43,7 @@ class Criteria(NamedTuple):
     """Which visits to erase: those that match all given criteria; without criteria, all visits."""
 
     short_code: str | None = None  # case-sensitive
-    domain: str | None = None  # case-insensitive
+    domain: str | None = None  # as stored, in any case, or any form of the same host
     visitor: int | None = None
     before: date | None = None  # matches UTC days before this one
 
@@ -215,6 +216,7 @@ class Eraser:
 def _count_matching(engine: duckdb.DuckDBPyConnection, paths: list[str], criteria: Criteria) -> int:
     """How many visits of a file match; their rows are in `erased_rows` then. The seed is the first of `paths`."""
     wanted = {name: getattr(criteria, name) for name in ("short_code", "domain", "visitor")}
+    wanted["host"] = normalized_host(criteria.domain) if criteria.domain else None
     engine.execute(read_sql("data.maintenance", "sql/erased_rows"), {"files": paths, **wanted})
     ((count,),) = engine.execute("SELECT count(*) FROM erased_rows").fetchall()
     return int(count)

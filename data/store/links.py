@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from cachetools import LRUCache
 
 from data.errors import BadInput
+from data.hosts import check_host
 from data.store.lake import LINKS, Lake
 from data.store.link_files import intact_links, replace_links, stored_links
 from data.visits import check_organization
@@ -127,4 +128,5 @@ def _link(row: dict[str, str | None], line: str, now: datetime) -> Link:
         moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise BadInput(f"{line}: created_at {created_at!r} is not a valid time like 2026-11-20T10:00:00Z.") from None
-    return Link(short_code, domain.lower(), target_url, moment.replace(tzinfo=None))
+    host = check_host(domain, f"{line}: domain") if domain else ""
+    return Link(short_code, host, target_url, moment.replace(tzinfo=None))

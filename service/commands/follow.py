@@ -153,4 +153,6 @@ def _summary(landed: "FollowTotals") -> str:
     rejected = (
         f"; {plural(landed.rejected, 'line')} not read, noted in {landed.rejects_file}" if landed.rejected else ""
     )
-    return f"{plural(landed.visits, 'visit')} landed{last}; the log is read to byte {landed.position:,}{rejected}."
+    invalid = f"; {plural(landed.invalid_domains, 'visit')} with an invalid host" if landed.invalid_domains else ""
+    position = f"the log is read to byte {landed.position:,}"
+    return f"{plural(landed.visits, 'visit')} landed{last}; {position}{rejected}{invalid}."

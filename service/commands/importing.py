@@ -14,6 +14,7 @@ from service.settings import parse_networks, setting
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from data.ingest.importer import Importer, Options, Summary
     from data.rules.geoip import CountryDatabase
@@ -106,10 +107,18 @@ def _import(console: "Console", importer: "Importer", file: Path, options: "Opti
     return summary
 
 
-def _report(write: Callable[[object], None], file: Path, summary: "Summary", dry_run: bool) -> None:
-    """Print the summary of an import."""
+def _categories(summary: "Summary") -> "Table":
+    """A table of the visits of each category."""
     from rich.table import Table
 
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for category, count in summary.categories.most_common():
+        table.add_row(f"  {category}", f"{count:,}", f"{100 * count / summary.visits:.1f} %", style=None)
+    return table
+
+
+def _report(write: Callable[[object], None], file: Path, summary: "Summary", dry_run: bool) -> None:
+    """Print the summary of an import."""
     if summary.already_imported:
         write(f"{file}: already imported, nothing changed.")
         return
@@ -118,10 +127,7 @@ def _report(write: Callable[[object], None], file: Path, summary: "Summary", dry
     visits, lines = plural(summary.visits, "visit"), plural(summary.lines, "line")
     write(f"{file}: {visits} {outcome} from {lines}{grown} ({summary.log_format}).")
     if summary.visits:
-        table = Table(box=None, show_header=False, pad_edge=False)
-        for category, count in summary.categories.most_common():
-            table.add_row(f"  {category}", f"{count:,}", f"{100 * count / summary.visits:.1f} %", style=None)
-        write(table)
+        write(_categories(summary))
         write(f"  days {summary.first_day} to {summary.last_day} (UTC)")
     for agent, count in summary.contradicted.most_common():
         claim = f"{plural(count, 'visit')} claiming to be {agent}"
@@ -130,6 +136,8 @@ def _report(write: Callable[[object], None], file: Path, summary: "Summary", dry
         write("  (if these are addresses of a proxy of yours, name its networks in TRAFFIC_TRUSTED_PROXIES)")
     if summary.repaired:
         write(f"  {summary.repaired:,} mended: cut short inside the user agent")
+    if summary.invalid_domains:
+        write(f"  {summary.invalid_domains:,} with an invalid host: the domain is unknown")
     if summary.rejected:
         where = f", noted in {summary.rejects_file}" if summary.rejects_file else ""
         line, reason = summary.rejects[0]

@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from data import BOT_CATEGORIES
+from data.hosts import normalized_host
 from data.store.links import LinkIndex
 from queries import Entry, Scope
 from service.http.errors import InvalidParameter
@@ -90,9 +91,14 @@ def scope_from(query: Mapping[str, str], organization: str, today: date, targets
         start,
         end,
         short_code=_short_code(query, organization, targets),
-        domain=query["domain"].lower() if "domain" in query else None,
+        domain=_domain(query.get("domain")),
         traffic_type=_traffic_type(query.get("traffic_type")),
     )
+
+
+def _domain(value: str | None) -> str | None:
+    """The domain as visits have it. What is not a host is kept: visits from before hosts were validated may have it."""
+    return value if value is None else normalized_host(value) or value.lower()
 
 
 def _short_code(query: Mapping[str, str], organization: str, targets: LinkIndex) -> str | None:

@@ -59,6 +59,11 @@ def test_the_same_code_may_lead_elsewhere_on_another_domain(imported):
     assert [(link.short_code, link.domain) for link in imported(text)] == [("A", ""), ("a", ""), ("a", "b.example")]
 
 
+def test_a_domain_has_the_normal_form_of_those_of_visits(imported):
+    text = "short_code,domain,target_url\na,Go.Example:443,https://x.example\nb,bücher.example,https://y.example\n"
+    assert [link.domain for link in imported(text)] == ["go.example", "xn--bcher-kva.example"]
+
+
 def test_an_import_replaces_the_links_of_its_organization_only(imported, lake):
     imported("short_code,target_url\na,https://shop.example/a\n", "other")
     imported("short_code,target_url\na,https://shop.example/a\n")
@@ -90,6 +95,7 @@ HEAD = "short_code,target_url,domain,created_at\nfine,https://shop.example/,,\n"
         (HEAD + f"{'x' * 257},https://shop.example/,,\n", "line 3"),
         (HEAD + "a\n", "line 3"),
         (HEAD + "a,,,\n", "line 3"),
+        (HEAD + "a,https://shop.example/,https://go.example,\n", "line 3: domain must be a host or host:port"),
         (HEAD + "a,shop.example,,\n", "line 3"),
         (HEAD + "a,ftp://shop.example/,,\n", "line 3"),
         (HEAD + "a,javascript:alert(1),,\n", "line 3"),

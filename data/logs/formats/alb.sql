@@ -3,7 +3,7 @@
 SELECT
     number,
     bytes,
-    lower(regexp_extract(parts[2], '^\S+ [a-z]+://(\[[^\]]*\]|[^:/?# ]*)', 1)) AS domain,
+    regexp_extract(parts[2], '^\S+ [a-z]+://(\[[^\]]*\]|[^:/?# ]*)', 1) AS domain,
     regexp_replace(regexp_replace(words[4], ':\d+$', ''), '[\[\]]', '', 'g') AS ip,
     parse_time(words[2]) AS visited_at,
     request.method,

@@ -15,7 +15,7 @@ WITH objects AS (
 SELECT
     number,
     bytes,
-    host_of(coalesce(request.host, '')) AS domain,
+    coalesce(request.host, '') AS domain,
     coalesce(non_empty(request.client_ip), request.remote_ip, '') AS ip,
     parse_time(v.ts) AS visited_at,
     checked.method,

@@ -14,7 +14,7 @@ WITH objects AS (
 SELECT
     number,
     bytes,
-    host_of(coalesce(v.ClientRequestHost, '')) AS domain,
+    coalesce(v.ClientRequestHost, '') AS domain,
     coalesce(v.ClientIP, '') AS ip,
     parse_time(v.EdgeStartTimestamp) AS visited_at,
     request.method,

@@ -2,7 +2,6 @@
 
 -- The value of a field, NULL when it is empty or a dash.
 CREATE MACRO non_empty(text) AS nullif(nullif(text, ''), '-');
-CREATE MACRO host_of(text) AS lower(regexp_replace(text, ':\d*$', ''));
 CREATE MACRO country_of(text) AS
     CASE WHEN regexp_full_match(upper(text), '[A-Z]{2}') AND upper(text) <> 'XX' THEN upper(text) ELSE '' END;
 -- The status as a number; 200 when the log has no status, NULL when it is invalid.
@@ -39,8 +38,8 @@ CREATE MACRO nginx_request(v) AS CASE WHEN non_empty(v['request']) IS NOT NULL T
     ELSE checked_request(non_empty(v['request_method']), nginx_target(v), v['server_protocol']) END;
 CREATE MACRO nginx_time(v) AS
     coalesce(parse_time(v['time_iso8601']), local_time(v['time_local']), parse_time(v['msec']));
-CREATE MACRO nginx_domain(v) AS host_of(
-    coalesce(non_empty(v['host']), non_empty(v['http_host']), nullif(non_empty(v['server_name']), '_'), ''));
+CREATE MACRO nginx_domain(v) AS
+    coalesce(non_empty(v['host']), non_empty(v['http_host']), nullif(non_empty(v['server_name']), '_'), '');
 CREATE MACRO nginx_ip(v) AS
     coalesce(nullif(v['remote_addr'], ''), trim(split_part(non_empty(v['http_x_forwarded_for']), ',', 1)), '');
 CREATE MACRO nginx_country(v) AS country_of(
@@ -65,7 +64,7 @@ CREATE MACRO parse_reported(texts, names) AS {
     'country': country_of(named(texts, names, 'country'))
 };
 CREATE MACRO reported_domain(parsed) AS
-    host_of(CASE WHEN parsed['address']['host'] <> '' THEN parsed['address']['host'] ELSE parsed['domain'] END);
+    CASE WHEN parsed['address']['host'] <> '' THEN parsed['address']['host'] ELSE parsed['domain'] END;
 CREATE MACRO reported_target(parsed) AS coalesce(CASE WHEN parsed['address']['host'] <> ''
     THEN '/' || parsed['address']['rest'] ELSE parsed['address']['path'] END, '');
 
@@ -100,7 +99,7 @@ SELECT
     checked_request(non_empty(cells[method]), non_empty(cells[stem]) || coalesce('?' || non_empty(cells[query]), ''),
         cells[protocol]) AS request,
     cells[status] AS status,
-    host_of(coalesce(non_empty(cells[host_header]), non_empty(cells[host]), '')) AS domain,
+    coalesce(non_empty(cells[host_header]), non_empty(cells[host]), '') AS domain,
     coalesce(non_empty(cells[referrer]), '') AS referrer,
     non_empty(cells[user_agent]) AS user_agent,
     country_of(cells[country]) AS country,

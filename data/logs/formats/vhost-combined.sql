@@ -2,7 +2,7 @@
 SELECT
     number,
     bytes,
-    lower(regexp_replace(split_part(parts[1], ' ', 1), ':\d*$', '')) AS domain,
+    split_part(parts[1], ' ', 1) AS domain,
     split_part(parts[1], ' ', 2) AS ip,
     bracketed_time(parts[1]) AS visited_at,
     request.method,

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import json
 import random
 import re
 import stat
@@ -330,6 +331,55 @@ def test_the_domain_of_a_line_wins_over_the_domain_of_the_import(lake, load):
         "/c": "default.example",
         "/d": None,
     }
+
+
+HOSTS = {"GO.Example:443": "go.example", "xn--bcher-kva.example": "xn--bcher-kva.example",
+         "[2001:DB8::1]:80": "[2001:db8::1]", "go.example:x": None, "user@go.example": None, "a,b": None}  # fmt: skip
+NAMING_A_HOST = {
+    "vhost-combined": lambda host, path: f"{host} {line(path)}",
+    "nginx-json": lambda host, path: as_json(time_iso8601=TIME, request=f"GET {path} HTTP/1.1", status=200, host=host),
+    "caddy": lambda host, path: as_json(
+        logger="http.log.access", ts=1772618703.5, status=200,
+        request={"method": "GET", "uri": path, "host": host, "client_ip": "203.0.113.7", "proto": "HTTP/2.0"},
+    ),
+    "cloudflare": lambda host, path: as_json(
+        EdgeStartTimestamp=TIME, ClientRequestHost=host, ClientRequestMethod="GET", ClientRequestURI=path,
+        ClientIP="203.0.113.7", EdgeResponseStatus=200,
+    ),
+    "ndjson": lambda host, path: as_json(time=TIME, path=path, domain=host),
+    "csv": lambda host, path: f'{TIME},{path},"{host}"\n',
+    "w3c": lambda host, path: f"2026-03-04 10:05:03 GET {path} 200 {host}\n",
+}  # fmt: skip
+HEADERS = {"csv": "time,path,domain\n", "w3c": "#Fields: date time cs-method cs-uri-stem sc-status cs-host\n"}
+TIME = "2026-03-04T10:05:03Z"
+
+
+def as_json(**fields):
+    return json.dumps(fields) + "\n"
+
+
+@pytest.mark.parametrize("default", ["", "Default.Example:80"])
+@pytest.mark.parametrize("log_format", NAMING_A_HOST)
+def test_a_visit_with_an_invalid_host_lands_without_a_domain_and_is_counted(lake, load, log_format, default):
+    written = NAMING_A_HOST[log_format]
+    lines = [written(host, f"/{place}") for place, host in enumerate(HOSTS)]
+    summary = load(HEADERS.get(log_format, "") + "".join(lines), Options("acme", default, log_format))
+    assert {visit["path"]: visit["domain"] for visit in landed(lake)} == {
+        f"/{place}": domain for place, domain in enumerate(HOSTS.values())
+    }
+    assert (summary.visits, summary.rejected, summary.invalid_domains) == (6, 0, 3)
+
+
+@pytest.mark.parametrize("default", ["", "Default.Example:80"])
+def test_a_line_without_a_host_has_the_domain_of_the_import_and_is_not_counted_as_invalid(lake, load, default):
+    assert load(LINES, Options("acme", default)).invalid_domains == 0
+    assert {visit["domain"] for visit in landed(lake)} == {(default and "default.example") or None}
+
+
+@pytest.mark.parametrize("domain", ["https://go.example", "go.example/launch", "user@go.example", "go example"])
+def test_a_domain_of_the_import_that_is_not_a_host_is_refused(domain):
+    with pytest.raises(BadInput, match="--domain must be a host or host:port"):
+        Options("acme", domain)
 
 
 def test_the_same_log_of_another_domain_is_another_import(lake, load):

@@ -73,7 +73,7 @@ NGINX = {
     "status": "302",
     "http_referer": "https://t.co/x",
     "http_user_agent": CHROME,
-    "host": "Go.Example.com",
+    "host": "go.example.com",
     "http_cf_ipcountry": "DE",
 }
 
@@ -91,7 +91,7 @@ NGINX = {
             {"request_method": "GET", "request_uri": "/abc?q=1", "uri": "/x.html", "server_protocol": "HTTP/1.1"},
         ),
         (["request"], {"request_method": "GET", "uri": "/abc", "args": "q=1", "server_protocol": "HTTP/1.1"}),
-        (["host"], {"http_host": "go.example.com:8443"}),
+        (["host"], {"http_host": "go.example.com"}),
         (["host"], {"http_host": "-", "server_name": "go.example.com"}),
         (["remote_addr"], {"http_x_forwarded_for": "203.0.113.7, 10.0.0.1"}),
         ([], {"http_x_forwarded_for": "198.51.100.1"}),
@@ -158,7 +158,7 @@ def by(nginx_log_format):
 
 
 def test_an_nginx_log_format_reads_what_it_says(fact):
-    line = f'{COMBINED} "Go.Example.com" DE 0.004'
+    line = f'{COMBINED} "go.example.com" DE 0.004'
     nginx_log_format = USUAL + ' "$host" $http_cf_ipcountry $request_time'
     assert fact("nginx", line, by(nginx_log_format)) == READ
 
@@ -176,7 +176,7 @@ def test_an_nginx_log_format_reads_what_it_says(fact):
         ('$msec $http_x_forwarded_for "$request"', '1772618703 10.9.8.7, 10.0.0.1 "GET /abc?q=1"', {"ip": "10.9.8.7"}),
         ("$msec $http_x_forwarded_for $remote_addr $request_uri", "1772618703 10.9.8.7 - /abc?q=1", {"ip": "-"}),
         ("$msec $request_uri $msec", "1772618703 /abc?q=1 1772618704", {}),
-        ("$msec $server_name $http_host $request_uri", "1772618703 _ A.Example:80 /abc?q=1", {"domain": "a.example"}),
+        ("$msec $server_name $http_host $request_uri", "1772618703 _ a.example /abc?q=1", {"domain": "a.example"}),
         ("$bytes_sent $upstream_addr $msec $request_uri", "5 10.0.0.1:80, 10.0.0.2:80 1772618703 /abc?q=1", {}),
     ],
 )  # fmt: skip
@@ -231,7 +231,7 @@ CADDY = {
         "client_ip": "203.0.113.7",
         "method": "GET",
         "proto": "HTTP/1.1",
-        "host": "Go.Example.com:8443",
+        "host": "go.example.com",
         "uri": "/abc?q=1",
         "headers": {
             "User-Agent": [CHROME],
@@ -326,9 +326,9 @@ def test_a_line_of_cloudflare_without_time_or_target_is_refused(fact, name):
 
 ALB = (
     "https 2026-03-04T10:05:03.000000Z app/lb/50dc 203.0.113.7:2817 10.0.0.1:80 0.086 0.048 0.037 302 200 0 57 "
-    f'"GET https://Go.Example.com:443/abc?q=1 HTTP/1.1" "{CHROME}" ECDHE TLSv1.2 arn:x "Root=1" "a.example" "-"'
+    f'"GET https://go.example.com:443/abc?q=1 HTTP/1.1" "{CHROME}" ECDHE TLSv1.2 arn:x "Root=1" "a.example" "-"'
 )
-ALB_READ = READ | {"target": "https://Go.Example.com:443/abc?q=1", "referrer": "", "country": ""}
+ALB_READ = READ | {"target": "https://go.example.com:443/abc?q=1", "referrer": "", "country": ""}
 
 
 def test_a_line_of_a_load_balancer_gives_all_its_facts(fact):
@@ -339,7 +339,7 @@ def test_a_line_of_a_load_balancer_gives_all_its_facts(fact):
 
 
 def test_a_malformed_request_to_a_load_balancer_is_a_request(fact):
-    found = fact("alb", ALB.replace("GET https://Go.Example.com:443/abc?q=1 HTTP/1.1", "- http://a.example:80- -"))
+    found = fact("alb", ALB.replace("GET https://go.example.com:443/abc?q=1 HTTP/1.1", "- http://a.example:80- -"))
     assert (found["reason"], found["method"], found["target"], found["domain"]) == (None, "", "", "a.example")
 
 
@@ -365,13 +365,13 @@ IIS = (
 IIS_LINE = (
     "2026-03-04 10:05:03 GET /abc q=1 203.0.113.7 "
     + CHROME.replace(" ", "+")
-    + " https://t.co/x Go.Example.com HTTP/1.1 302"
+    + " https://t.co/x go.example.com HTTP/1.1 302"
 )
 IIS_READ = READ | {"country": ""}
 AMAZON = IIS.replace("cs-host cs-version", "cs(Host) x-host-header c-country cs-protocol-version")
 AMAZON_LINE = "\t".join(
     ["2026-03-04", "10:05:03", "GET", "/abc", "q=1", "203.0.113.7", CHROME.replace(" ", "%20"), "https://t.co/x",
-     "d1.cloudfront.net", "Go.Example.com", "DE", "HTTP/1.1", "302"]
+     "d1.cloudfront.net", "go.example.com", "DE", "HTTP/1.1", "302"]
 )  # fmt: skip
 
 
@@ -440,7 +440,7 @@ def test_a_user_agent_of_cloudfront_is_percent_encoded(facts, logged, user_agent
 
 
 def test_a_viewer_of_cloudfront_asked_for_the_host_it_named(facts):
-    lines = [AMAZON_LINE, AMAZON_LINE.replace("Go.Example.com", "-"), AMAZON_LINE.replace("q=1", "-")]
+    lines = [AMAZON_LINE, AMAZON_LINE.replace("go.example.com", "-"), AMAZON_LINE.replace("q=1", "-")]
     first, second, third = facts("cloudfront", AMAZON, *lines)
     assert (first["domain"], second["domain"]) == ("go.example.com", "d1.cloudfront.net")
     assert third["target"] == "/abc"

@@ -58,7 +58,7 @@ def combined(
     return f'{head} [{at}] "{request}" {tail}'
 
 
-VHOST = combined(head="Links.Example.com:443 203.0.113.7 - -")
+VHOST = combined(head="links.example.com:443 203.0.113.7 - -")
 COMMON = combined(tail="200 5316")
 GARBAGE = r'203.0.113.9 - - [17/May/2015:10:05:03 +0000] "\x16\x03\x01\x02\x00\x01\x00\x01\xFC" 400 484 "-" "-"'
 READABLE = {
@@ -81,8 +81,8 @@ def test_a_combined_line_gives_all_its_facts(fact):
     assert fact("combined", combined()) == READABLE
 
 
-def test_a_vhost_line_names_its_domain_in_lower_case_without_port(fact):
-    assert fact("vhost-combined", VHOST) == READABLE | {"domain": "links.example.com"}
+def test_a_vhost_line_names_its_host_and_port(fact):
+    assert fact("vhost-combined", VHOST) == READABLE | {"domain": "links.example.com:443"}
 
 
 def test_a_vhost_line_may_do_without_a_port(fact):
@@ -101,7 +101,7 @@ def test_an_address_may_be_of_any_kind(fact, ip):
 @pytest.mark.parametrize("ip", ["2001:db8::1", "::1", "::ffff:203.0.113.7"])
 def test_a_vhost_line_may_hold_an_ipv6_address(fact, ip):
     assert fact("vhost-combined", combined(head=f"a.example:80 {ip} - -")) == READABLE | {
-        "domain": "a.example",
+        "domain": "a.example:80",
         "ip": ip,
     }
 
@@ -215,7 +215,7 @@ def test_a_request_line_is_split_or_left_empty_but_never_refused(fact, log_forma
 
 def test_a_line_cut_in_its_user_agent_is_mended(fact):
     assert fact("combined", combined()[:-4]) == READABLE | {"user_agent": "curl/8.", "is_repaired": True}
-    assert fact("vhost-combined", VHOST[:-1]) == READABLE | {"domain": "links.example.com", "is_repaired": True}
+    assert fact("vhost-combined", VHOST[:-1]) == READABLE | {"domain": "links.example.com:443", "is_repaired": True}
 
 
 def test_a_line_cut_in_an_escape_is_mended(fact):

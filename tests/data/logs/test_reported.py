@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.errors import BadInput
+from data.hosts import normalized_host
 from data.logs.reported import MAX_ROW_BYTES, SCHEMA, ReportedVisit, parse_reported, split_rows
 
 NOW = datetime(2026, 3, 15, 12)
@@ -137,8 +138,8 @@ def test_letters_beyond_the_basic_plane_are_text():
 
 
 def test_nul_becomes_the_replacement_character():
-    facts = read(r'{"url": "https://g\u0000/\u0000?\u0000", "user_agent": "\u0000", "referrer": "\u0000"}')
-    assert facts.target == ("g\ufffd", "/\ufffd", "\ufffd")
+    facts = read(r'{"url": "https://g/\u0000?\u0000", "user_agent": "\u0000", "referrer": "\u0000"}')
+    assert facts.target == ("g", "/\ufffd", "\ufffd")
     assert (facts.user_agent, facts.referrer) == ("\0", "\ufffd")
 
 
@@ -318,11 +319,24 @@ def test_a_url_tells_domain_path_and_query(url, target):
 
 @pytest.mark.parametrize(
     ("domain", "expected"),
-    [("GO.Example", "go.example"), ("go.example:8080", "go.example"), ("go.example:", "go.example"), ("é.Example",) * 2,
-     ("[2001:DB8::1]:80", "[2001:db8::1]"), ("", "")],
+    [("GO.Example", "go.example"), ("go.example:8080", "go.example"), ("go.example:", "go.example"),
+     ("é.Example", "xn--9ca.example"), ("[2001:DB8::1]:80", "[2001:db8::1]"), ("", ""), ("-", "")],
 )  # fmt: skip
-def test_a_domain_is_in_lower_case_without_its_port(domain, expected):
-    assert told(domain=domain).target == (expected.lower(), "/", "")
+def test_a_domain_is_a_host_in_its_normal_form(domain, expected):
+    assert told(domain=domain).target == (expected, "/", "")
+
+
+@pytest.mark.parametrize(
+    "domain",
+    ["go.example/launch", "go.example?token=secret", "user@go.example", "https://go.example", "192.0.2.7, 192.0.2.8",
+     "2001:db8::1", "go example", "g\0", "❤.example", "a" * 1_000],
+)  # fmt: skip
+def test_what_is_not_a_host_is_refused_without_repeating_it(domain):
+    rule = "must be a host or host:port, such as go.example.com or [2001:db8::1]:8080"
+    assert refusal(json.dumps({"path": "/", "domain": domain})) == f"domain {rule}"
+    if "/" not in domain and "?" not in domain and "@" not in domain:
+        assert refusal(json.dumps({"url": f"https://{domain}/"})) == f"the host of url {rule}"
+        assert refusal(json.dumps({"path": f"https://{domain}/"})) == f"the host of path {rule}"
 
 
 def test_the_domain_of_a_url_wins():
@@ -513,7 +527,7 @@ def test_whatever_is_told_becomes_facts_in_good_order_or_a_reason(row):
     assert facts.target.path.startswith("/")
     assert not set("?#") & set(facts.target.path)
     assert "#" not in facts.target.query
-    assert facts.target.domain == facts.target.domain.lower()
+    assert facts.target.domain == (normalized_host(facts.target.domain) or "")
     assert not set("?#") & set(facts.referrer)
     assert facts.method.isascii()
     assert facts.country == "" or (facts.country.isascii() and len(facts.country) == 2)

@@ -102,6 +102,8 @@ VISITS_OF = {
         ({"domain": "go.example"}, "1256"),
         ({"domain": "GO.EXAMPLE"}, "1256"),
         ({"domain": "BÜCHER.example"}, "8"),
+        ({"domain": "GO.example.:443"}, "1256"),
+        ({"domain": "other.example/launch?token=1"}, ""),
         ({"domain": "example"}, ""),
         ({"visitor": 7}, "13"),
         ({"visitor": 0}, "6"),

@@ -41,9 +41,18 @@ def test_a_log_that_is_told_how_it_looks_lands(lake, run, text, flags):
     assert paths(lake) == [("go.example.com", "/abc")]
 
 
+def test_visits_with_an_invalid_host_land_and_are_counted(lake, run):
+    text = "".join(NGINX.replace("go.example.com", host) for host in ("Go.Example.com:443", "a@go.example.com", "a,b"))
+    told, code = run(text, "--log-format", NOTATION)
+    assert (code, "3 visits landed from 3 lines" in told) == (0, True)
+    assert "  2 with an invalid host: the domain is unknown" in told
+    assert sorted(paths(lake), key=str) == [("go.example.com", "/abc"), (None, "/abc"), (None, "/abc")]
+
+
 @pytest.mark.parametrize(
     ("text", "flags", "told"),
     [
+        (NGINX, ("--domain", "https://go.example.com"), "--domain must be a host or host:port, such as"),
         (NGINX, (), "--log-format"),
         (CSV, (), "--columns"),
         (CSV, ("--format", "csv"), "column 'time' for time is missing; found: ts, link, client."),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from data.hosts import normalized_host
 from data.store.links import LinkIndex
 from queries import ENTRIES, Scope
 from service.http.errors import InvalidParameter
@@ -44,6 +45,15 @@ def test_every_word_has_its_place_in_the_scope(scoped):
     expected = Scope("acme", date(2026, 3, 1), date(2026, 3, 2), "B", "go.example", "ai_referral")
     assert scoped(BOTS, short_code="B", **words) == expected
     assert scoped(BOTS, short_code="B", target_url="HTTPS://SHOP.EXAMPLE", **words).short_code == "a"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("Go.Example:443", "go.example"), ("bücher.example.", "xn--bcher-kva.example"),
+     ("Go.Example/launch?x=1", "go.example/launch?x=1"), ("❤.Example", "❤.example")],
+)  # fmt: skip
+def test_a_domain_is_asked_for_as_visits_have_it_and_before_hosts_were_validated_had_it(scoped, given, expected):
+    assert scoped(domain=given).domain == expected
 
 
 def test_a_short_code_that_no_visit_has_stands_for_an_unknown_target(scoped):
@@ -117,7 +127,7 @@ def test_any_words_give_a_scope_or_a_refusal_that_names_one_of_them(scoped, give
     assert scope.organization == "acme"
     assert scope.start_date <= scope.end_date <= TODAY
     assert (scope.end_date - scope.start_date).days < 36_600
-    assert scope.domain is None or scope.domain == given["domain"].lower()
+    assert scope.domain in (None, normalized_host(given.get("domain", "")), given.get("domain", "").lower())
     assert scope.traffic_type is None or entry is BOTS
     if given.get("target_url"):
         assert scope.short_code in ("a", NO_LINK)

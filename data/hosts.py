@@ -1,0 +1,57 @@
+"""Hosts of requests: validated by RFC 3986 and IDNA, and brought into one normal form."""
+
+import re
+import socket
+from typing import Final
+
+from data.errors import BadInput
+
+HOST_RULE: Final = "must be a host or host:port, such as go.example.com or [2001:db8::1]:8080"
+"""Completes an error message that names what is wrong. The text itself is not repeated: it may contain a secret."""
+
+_MAX_HOST: Final = 253
+_MAX_TEXT: Final = _MAX_HOST + len(".:65535")
+_HOST_AND_PORT: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:]+)(?::[0-9]{0,5})?")
+_LABEL: Final = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+
+
+def normalized_host(text: str) -> str | None:
+    """The normal form of a host or host:port; None when `text` is neither.
+
+    It is what browsers send, without the port and the final dot: lower case, other letters than ASCII as A-labels
+    (xn--…), an IPv6 address in brackets and shortened. An underscore is allowed, since such names exist.
+    """
+    parts = _HOST_AND_PORT.fullmatch(text) if len(text) <= _MAX_TEXT else None
+    if parts is None:
+        return None
+    host = parts[1]
+    if host.startswith("["):
+        return _ipv6(host[1:-1])
+    host = (host if host.isascii() else _a_labels(host)).lower().removesuffix(".")
+    return host if len(host) <= _MAX_HOST and _NAME.fullmatch(host) else None
+
+
+def check_host(text: str, what: str) -> str:
+    """The normal form of `text`. Raises BadInput when it is not a host; `what` names it."""
+    host = normalized_host(text)
+    if host is None:
+        raise BadInput(f"{what} {HOST_RULE}.")
+    return host
+
+
+def _ipv6(text: str) -> str | None:
+    try:
+        return f"[{socket.inet_ntop(socket.AF_INET6, socket.inet_pton(socket.AF_INET6, text))}]"
+    except OSError:
+        return None
+
+
+def _a_labels(host: str) -> str:
+    """The host with its labels as A-labels; '' when IDNA does not allow it."""
+    import idna  # noqa: PLC0415  # its tables take a while to load, and are seldom needed
+
+    try:
+        return idna.encode(host, uts46=True).decode()
+    except idna.IDNAError:
+        return ""

@@ -1,0 +1,48 @@
+"""Hosts are validated by RFC 3986 and IDNA, and have one normal form."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data import BadInput
+from data.hosts import check_host, normalized_host
+from tests.tables import examples
+
+
+@examples("text", "host")
+def test_a_host_has_one_normal_form(text, host):
+    assert normalized_host(text) == host
+    assert normalized_host(host) == host
+
+
+@examples("text")
+def test_what_is_not_a_host_is_refused(text):
+    assert normalized_host(text) is None
+    with pytest.raises(BadInput) as refused:
+        check_host(text, "--domain")
+    assert str(refused.value) == "--domain must be a host or host:port, such as go.example.com or [2001:db8::1]:8080."
+
+
+@pytest.mark.parametrize(("label", "labels"), [("a", 126), ("a" * 63, 3), ("a" * 62 + "b", 3)])
+def test_a_host_may_have_253_characters_and_a_label_63(label, labels):
+    host = ".".join([label] * labels)
+    longest = f"{host}.{'a' * (252 - len(host))}" if len(host) < 252 else host
+    assert normalized_host(f"{longest}.:65535") == longest
+    assert normalized_host(f"{longest}aa") is None
+    assert normalized_host(f"a{label if len(label) == 63 else 'a' * 63}.example") is None
+
+
+def test_a_long_text_is_refused_at_once():
+    assert normalized_host("ü" * 1_000_000) is None
+    assert normalized_host("ü" * 250) is None
+
+
+@given(st.text(max_size=40) | st.text("aü-.:[]%/@", max_size=12))
+@settings(max_examples=500, deadline=None, derandomize=True)
+def test_whatever_is_given_the_normal_form_is_plain_and_final(text):
+    host = normalized_host(text)
+    if host is not None:
+        assert host == normalized_host(host)
+        assert host == host.lower()
+        assert host.isascii()
+        assert not set(host) & set("/?#@% \\\n\0,;=&")
