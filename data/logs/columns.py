@@ -77,9 +77,12 @@ def columns_from(text: str) -> Columns:
 
 
 def columns_in_header(header: bytes) -> list[str]:
-    """The names in the first line of a CSV file."""
+    """The names in the first line of a CSV file; none when it is not CSV, such as one with a carriage return inside."""
     rows = csv.reader([header.decode("utf-8", errors="replace").replace("\0", "\ufffd")])
-    return [name.strip() for name in next(rows, [])]
+    try:
+        return [name.strip() for name in next(rows, [])]
+    except csv.Error:
+        return []
 
 
 def columns_in_objects(lines: Iterable[str]) -> list[str]:

@@ -283,6 +283,20 @@ def test_a_log_that_is_none_is_refused_at_the_start_and_nothing_changes(shared, 
     site.kill()
 
 
+@pytest.mark.parametrize("content", [b"a\rb\n", b'{"a":\r1}\n', b"\x89PNG\r\n\x1a\n\0\rIHDR\n", b"\x7fELF\0\r\0\n"])
+def test_what_is_not_a_log_is_refused_at_every_start_until_readable_lines_come(shared, tmp_path, content):
+    site = Site(shared, tmp_path, log_format="auto")
+    site.log.write_bytes(content)
+    for _ in range(2):
+        with pytest.raises(BadInput, match=r"access\.log: no known log format"):
+            site.tick()
+        site.kill()
+    site.write(lines("/a"))
+    site.tick()
+    assert site.paths() == once("/a")
+    site.kill()
+
+
 def test_garbage_that_comes_first_is_told_once_and_what_follows_lands(auto):
     auto.write("")
     auto.tick()

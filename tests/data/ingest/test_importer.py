@@ -279,6 +279,52 @@ def test_probing_paths_are_malicious(lake, load, path):
     assert {visit["path"]: visit["is_malicious"] for visit in landed(lake)} == {path: True, "/fine": False}
 
 
+# Bytes that are no text
+
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\x06\0\0\0\x1f\x15\xc4\x89"
+NOT_TEXT = {
+    "a carriage return": b"a\rb",
+    "a line with a carriage return": b"a\rb\n",
+    "lines that end with carriage returns": b"time,path\r2026-03-04T10:05:03Z,/a\r",
+    "an object with a carriage return": b'{"time":\r1772618703}\n',
+    "NULs": b"\0" * 5_000,
+    "a picture": PNG,
+    "a picture without a line": PNG.replace(b"\n", b""),
+    "a program": b"\x7fELF\x02\x01\x01\0\x03\0>\0\r@\0\n\0\r\0",
+    "random bytes": random.Random(8).randbytes(5_000),
+    "UTF-16": LINES.encode("utf-16"),
+    "UTF-16 without a mark": LINES.encode("utf-16-be"),
+}
+
+
+@pytest.mark.parametrize("log_format", ["auto", "combined", "csv", "ndjson"])
+@pytest.mark.parametrize("content", NOT_TEXT.values(), ids=NOT_TEXT)
+def test_what_is_not_a_log_is_refused_in_one_line(lake, load, content, log_format):
+    with pytest.raises(BadInput) as refused:
+        load(content, Options("acme", log_format=log_format))
+    assert "\n" not in str(refused.value)
+    assert "access.log: " in str(refused.value)
+    assert lake.manifest.batches("acme", "") == []
+
+
+@pytest.mark.parametrize("log_format", ["auto", "combined"])
+@pytest.mark.parametrize(
+    "odd", [b"a\rb\n", b"\r", b"\r\n", b"\r\r\n", b"\0\n", b"\r\0\n", b"\xff\xfe\r\n", b"\x89PNG\r\n\x1a\n"]
+)
+def test_readable_lines_land_wherever_odd_bytes_are(lake, load, odd, log_format):
+    first, second = line("/one").encode(), line("/two").encode()
+    for place, content in enumerate((odd + first + second, first + odd + second, first + second + odd)):
+        load(content, Options(f"acme-{place}", log_format=log_format))
+        assert paths(lake, f"acme-{place}") == Counter(("/one", "/two"))
+
+
+@pytest.mark.parametrize("size", [3, 12, 60])
+def test_of_a_gzip_file_cut_short_what_can_be_read_lands(lake, load, size):
+    summary = load(gzip.compress(LINES.encode())[:size], name="access.log.gz")
+    assert summary.cut_short
+    assert summary.visits == len(landed(lake)) == summary.lines - summary.rejected
+
+
 # Short codes, domains, options
 
 

@@ -73,6 +73,15 @@ def test_what_cannot_be_read_ends_with_one_clear_line(lake, run, text, flags, to
     assert paths(lake) == []
 
 
+@pytest.mark.parametrize("content", ["a\rb\n", "\x7fELF\0\r\0\n", "\r\0"])
+def test_a_binary_ends_with_one_clear_line(lake, run, content):
+    said, code = run(content)
+    assert code == 2
+    assert said.splitlines()[-1].startswith("traffic: ")
+    assert "no known log format matches" in said
+    assert paths(lake) == []
+
+
 def test_the_help_names_every_format_and_shows_how_logs_are_described(traffic):
     code, printed, _ = traffic("import", "--help")
     assert code == 0
