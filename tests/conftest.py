@@ -208,6 +208,29 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(f"{name}: {value}")
 
 
+INAPPLICABLE = (
+    "DuckDB 1.5 has no limit",
+    "this DuckDB survives",
+    "only Linux",
+    "only the newer program",
+    "the superuser may",
+    "there is nothing to be said wrongly",
+    "this is the newer program",
+)
+"""How reasons for a skip begin that say that a test does not apply here. All others say that something is missing."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """With TRAFFIC_TESTS=all, a test that is skipped because something is missing has failed."""
+    report = yield
+    if os.environ.get("TRAFFIC_TESTS") == "all" and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        if not reason.startswith(INAPPLICABLE):
+            report.outcome, report.longrepr = "failed", f"TRAFFIC_TESTS=all lets no test skip: {reason}"
+    return report
+
+
 def pytest_configure(config):
     """Keep what is compiled where the environment forbids it: a program that a test starts compiles for longer than it
     runs, and so does each process of the tests at its beginning.
