@@ -16,6 +16,7 @@ import duckdb
 from data import Lake
 from data.maintenance.rewriting import rewrite_each, rewriting_engine
 from data.progress import Progress
+from data.store.clock import is_recent
 from data.store.landing import new_path
 from data.store.manifest import LandedFile
 from data.store.rollups import (
@@ -110,11 +111,8 @@ class RollupBuilder:
 
     def _files_to_count(self, organization: str, files: Sequence[LandedFile]) -> list[LandedFile]:
         """The files of closed days that have no rollup yet."""
-        today, latest = (
-            self._clock().date(),
-            datetime.now(UTC) - self._quiet_period,
-        )  # files are dated by the real clock
-        recently_landed = {file.day for file in files if file.checked_at > latest}
+        today, now = self._clock().date(), datetime.now(UTC)  # checked_at is set by the system clock
+        recently_landed = {file.day for file in files if is_recent(file.checked_at, self._quiet_period, now)}
         covered = live_rollups(self._lake, organization, rollup_version(), files).days
         return [file for file in files if file.day < today and file.day not in recently_landed | covered]
 

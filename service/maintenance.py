@@ -16,7 +16,8 @@ from typing import Final
 from data import Lake, LakeDamaged, TrafficError
 from data.ingest.visitor_ids import delete_old_salts
 from data.maintenance.compaction import Compactor
-from data.maintenance.retention import apply_retention
+from data.maintenance.retention import apply_retention_unattended
+from data.store.clock import is_recent
 from data.store.lake import StoredFile
 from data.store.link_files import all_stored_links
 from data.store.pending import backlog, flush_all
@@ -118,7 +119,7 @@ class Maintenance:
 
     def _flush_if_due(self) -> bool:
         visits, oldest = backlog(self._lake.manifest)
-        if oldest and (visits >= FLUSH_VISITS or self._clock() - oldest >= FLUSH_AFTER):
+        if oldest and (visits >= FLUSH_VISITS or not is_recent(oldest, FLUSH_AFTER, self._clock())):
             self._flush()
         return False
 
@@ -162,7 +163,7 @@ class Maintenance:
 
     def _retain(self) -> bool:
         if self._retention_days is not None:
-            apply_retention(self._lake, self._retention_days, self._clock())
+            apply_retention_unattended(self._lake, self._retention_days, self._clock())
         return False
 
     def _sweep(self) -> bool:

@@ -6,7 +6,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from data.store.lake import Lake
 from data.store.link_files import stored_links
-from data.store.manifest import LandedFile
+from data.store.manifest import READERS_GRACE, LandedFile, format_time
 from data.visits import VISITS
 from tests.visits import Visit
 
@@ -115,6 +115,19 @@ def rot(lake: Lake, path: Path) -> None:
         seen = path.stat().st_ctime_ns
         for table in ("files", "links"):
             db.execute(f"UPDATE {table} SET changed_ns = ? WHERE path = ?", [seen, str(path.relative_to(lake.root))])
+
+
+def date_ahead(lake: Lake) -> None:
+    """Make everything look as if it had landed, and died, while the clock was a year ahead."""
+    ahead = datetime.now(UTC) + timedelta(days=365)
+    with lake.manifest.transaction() as db:
+        db.execute("UPDATE files SET checked_at = ?", [format_time(ahead)])
+        db.execute("UPDATE links SET checked_at = ?", [format_time(ahead)])
+        db.execute("UPDATE cubes SET checked_at = ?", [format_time(ahead)])
+        db.execute("UPDATE pending SET received_at = ?", [format_time(ahead)])
+        dead = [format_time(ahead + READERS_GRACE)]
+        db.execute("UPDATE files SET deletable_at = ? WHERE deletable_at IS NOT NULL", dead)
+        db.execute("UPDATE links SET deletable_at = ? WHERE deletable_at IS NOT NULL", dead)
 
 
 def fail_at(

@@ -73,7 +73,9 @@ def test_no_document_names_a_setting_that_does_not_exist():
     mentioned = {
         name for path in documents for name in re.findall(r"\bTRAFFIC_[A-Z_]+[A-Z]\b", path.read_text("utf-8"))
     }
-    assert mentioned - {"TRAFFIC_TYPES", "TRAFFIC_FAULTS", "TRAFFIC_TESTS"} <= {setting.variable for setting in SETTINGS}
+    assert mentioned - {"TRAFFIC_TYPES", "TRAFFIC_FAULTS", "TRAFFIC_TESTS"} <= {
+        setting.variable for setting in SETTINGS
+    }
 
 
 def test_every_documented_metric_is_measured():

@@ -22,6 +22,7 @@ from data.rules.geoip import CountryDatabase
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
 from data.store import pending
+from data.store.clock import is_recent
 from data.store.ip_list_files import snapshots
 from data.store.lake import Lake
 from data.store.packing import Packed, pack
@@ -115,7 +116,7 @@ class LiveIngest:
 
     def _refresh(self, now: datetime) -> None:
         """Once per REFRESH_AFTER, drop cached salts and reload the IP lists if they have changed."""
-        if now - self._refreshed_at < REFRESH_AFTER:
+        if is_recent(self._refreshed_at, REFRESH_AFTER, now):
             return
         self._refreshed_at, self._salts = now, {}
         lists_changed_at = self._lake.ip_lists.stat().st_mtime_ns  # of the folder: each list is replaced as a whole

@@ -1,8 +1,9 @@
 """Visitor hashes, and the random salt of each UTC day that they depend on.
 
 Salts are stored in a separate file, which only its owner can read, which concurrent writers share and which backups
-leave out. A salt is deleted 48 hours after it was created: from then on hashes of that day cannot be linked to
-addresses, and later imports of that day count its visitors as new ones.
+leave out. A salt is deleted 48 hours after it was created, or when that time lies in the future, because the clock was
+ahead: from then on hashes of that day cannot be linked to addresses, and later imports of that day count its visitors
+as new ones.
 """
 
 import hashlib
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from data.errors import LakeDamaged
+from data.store.clock import TOLERANCE
 from data.store.schema import create_database
 
 LIFETIME = timedelta(hours=48)
@@ -71,4 +73,5 @@ def _open(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _delete_old(db: sqlite3.Connection, now: datetime) -> None:
-    db.execute("DELETE FROM salts WHERE created_at < ?", [(now - LIFETIME).timestamp()])
+    bounds = [(now - LIFETIME).timestamp(), (now + TOLERANCE).timestamp()]
+    db.execute("DELETE FROM salts WHERE created_at NOT BETWEEN ? AND ?", bounds)

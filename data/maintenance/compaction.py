@@ -4,6 +4,7 @@ Answers do not change, so epochs stay the same, and readers never wait.
 """
 
 import math
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from data.maintenance.rewriting import Partition, partitions, readable, rewrite_
 from data.maintenance.unknown import clear_unknown
 from data.progress import Progress
 from data.sql import read_sql
+from data.store.clock import TOLERANCE, is_recent
 from data.store.footers import replacing_footer
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
@@ -87,11 +89,12 @@ class Compactor:
     def _work(self) -> list[tuple[Partition, list[LandedFile]]]:
         """The partitions that have too many files, each with the files to merge."""
         today = self._now().date()
-        latest = datetime.now(UTC) - self._quiet_period  # not self._now(): checked_at is set by the system clock
+        now = datetime.now(UTC)  # not self._now(): checked_at is set by the system clock
         work = []
         for organization in self._lake.manifest.organizations():
             for partition, files in partitions(self._lake, organization):
-                is_past = partition.day < today and all(file.checked_at <= latest for file in files)
+                is_active = any(is_recent(file.checked_at, self._quiet_period, now) for file in files)
+                is_past = partition.day < today and not is_active
                 chosen = _to_merge([file for file in files if file.unfinished_of is None], is_past)
                 if chosen:
                     work.append((partition, chosen))
@@ -130,7 +133,20 @@ class Compactor:
     def _abandoned(self) -> list[Path]:
         """Staged files that are older than ABANDONED_AFTER."""
         latest = (self._now() - ABANDONED_AFTER).timestamp()
-        return [path for path in self._lake.staging.rglob("*") if path.is_file() and _changed_at(path) < latest]
+        return [path for path in self._lake.staging.rglob("*") if path.is_file() and self._changed_at(path) < latest]
+
+    def _changed_at(self, path: Path) -> float:
+        """When a file was last written; infinity when it no longer exists.
+
+        A time in the future becomes that of now: the file may be in use, so it is not deleted at once.
+        """
+        now = self._now().timestamp()
+        try:
+            if path.stat().st_mtime > now + TOLERANCE.total_seconds():
+                os.utime(path, (now, now))
+            return path.stat().st_mtime
+        except FileNotFoundError:
+            return math.inf
 
 
 def _to_merge(files: list[LandedFile], is_past: bool) -> list[LandedFile]:
@@ -147,14 +163,6 @@ def _smallest(files: list[LandedFile]) -> list[LandedFile]:
         if number > 1 and are_few and ascending[number].visits >= 1.25 * total:
             return ascending[:number]
     return ascending
-
-
-def _changed_at(path: Path) -> float:
-    """When a file was last written; infinity when it no longer exists."""
-    try:
-        return path.stat().st_mtime
-    except FileNotFoundError:
-        return math.inf
 
 
 def _delete_file(path: Path) -> bool:

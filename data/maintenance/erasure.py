@@ -20,6 +20,7 @@ from data.maintenance.rewriting import Partition, partitions, readable, rewritin
 from data.maintenance.unknown import partition_of, unknown_files
 from data.progress import Progress
 from data.sql import read_sql
+from data.store.clock import TOLERANCE
 from data.store.files import move_durably
 from data.store.footers import VisitFile, footer_of, read_visit_file, replacing_footer
 from data.store.lake import Lake
@@ -234,7 +235,9 @@ def delete_files(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
         Compactor(lake).sweep()
         for staged in lake.staging.rglob("*"):
             with suppress(FileNotFoundError):
-                if staged.is_file() and staged.stat().st_mtime < ended_at.timestamp():
+                changed_at = staged.stat().st_mtime
+                is_future = changed_at > (datetime.now(UTC) + TOLERANCE).timestamp()
+                if staged.is_file() and (changed_at < ended_at.timestamp() or is_future):
                     staged.unlink()
 
 

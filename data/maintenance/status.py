@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data.errors import LakeDamaged
+from data.store.clock import TOLERANCE
 from data.store.lake import Lake
+from data.store.manifest import format_time
 
 MAX_FOOTERS: Final = 500
 """With more files than this, footers (about 0.2 ms each) are not read, and times of visits are unknown."""
@@ -45,6 +47,13 @@ SELECT organization, path FROM files JOIN (
     SELECT organization, min(day) AS first_day, max(day) AS last_day FROM files
     WHERE deletable_at IS NULL AND visits > 0 GROUP BY organization
 ) USING (organization) WHERE deletable_at IS NULL AND visits > 0 AND day IN (first_day, last_day)
+"""
+
+_LATEST_TIME: Final = """
+SELECT max(at) FROM (
+    SELECT max(checked_at) AS at FROM files WHERE deletable_at IS NULL UNION ALL SELECT max(received_at) FROM pending
+    UNION ALL SELECT max(at) FROM last_runs UNION ALL SELECT ?
+)
 """
 
 _FILES: Final = """
@@ -87,6 +96,8 @@ class LakeStatus:
     """Live files that were never verified, since they landed before verification times were recorded."""
     oldest_salt_at: datetime | None
     agents_refreshed_at: datetime | None
+    clock_was_at: datetime | None
+    """The latest recorded time if it lies in the future, as the clock was ahead then. Such times count as old."""
 
 
 def status_of(lake: Lake, now: datetime) -> LakeStatus:
@@ -94,6 +105,8 @@ def status_of(lake: Lake, now: datetime) -> LakeStatus:
     try:
         organizations = _organizations(lake, now)
         ((version,),) = lake.manifest.rows("PRAGMA user_version")
+        oldest_salt, newest_salt = _salt_times(lake.salts)
+        latest = _latest_time(lake, newest_salt)
         ((dead_files, dead_bytes, oldest_check, never_checked),) = lake.manifest.rows(_FILES)
     except sqlite3.DatabaseError as error:
         raise LakeDamaged(f"the manifest of {lake.root} cannot be read ({error}); restore the lake.") from error
@@ -105,8 +118,9 @@ def status_of(lake: Lake, now: datetime) -> LakeStatus:
         dead_bytes=dead_bytes or 0,
         oldest_check_at=_time(oldest_check),
         never_checked_files=never_checked or 0,
-        oldest_salt_at=_oldest_salt(lake.salts),
+        oldest_salt_at=oldest_salt,
         agents_refreshed_at=_refreshed(lake.ip_lists),
+        clock_was_at=latest if latest and latest > now + TOLERANCE else None,
     )
 
 
@@ -176,16 +190,23 @@ def _time(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text).astimezone(UTC) if text else None
 
 
-def _oldest_salt(path: Path) -> datetime | None:
-    """When the oldest salt was created. The salt itself is not read."""
+def _latest_time(lake: Lake, newest_salt: datetime | None) -> datetime | None:
+    ((latest,),) = lake.manifest.rows(_LATEST_TIME, [format_time(newest_salt) if newest_salt else None])
+    return _time(latest)
+
+
+def _salt_times(path: Path) -> tuple[datetime | None, datetime | None]:
+    """When the oldest and the newest salt were created. The salts themselves are not read."""
     if not path.exists():
-        return None
+        return None, None
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=60)) as db:
-            ((created_at,),) = db.execute("SELECT min(created_at) FROM salts").fetchall()
+            ((oldest, newest),) = db.execute("SELECT min(created_at), max(created_at) FROM salts").fetchall()
     except sqlite3.DatabaseError:  # just being created, or damaged, which an import reports
-        return None
-    return datetime.fromtimestamp(created_at, UTC) if created_at is not None else None
+        return None, None
+    if oldest is None:
+        return None, None
+    return datetime.fromtimestamp(oldest, UTC), datetime.fromtimestamp(newest, UTC)
 
 
 def _refreshed(folder: Path) -> datetime | None:

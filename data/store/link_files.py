@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from data.errors import LakeDamaged
 from data.store.files import move_durably, sha256_of, write_parquet
 from data.store.lake import LINKS, Lake
-from data.store.manifest import READERS_GRACE, format_time
+from data.store.manifest import READERS_GRACE, format_time, unchecked_bounds
 
 _LIVE: Final = "SELECT path, bytes, sha256, changed_ns, inode FROM links WHERE deletable_at IS NULL"
 _IMPORTED_AT: Final = "traffic.imported_at"
@@ -106,8 +106,8 @@ def all_stored_links(lake: Lake, organization: str = "", before: datetime | None
     With `before`, only those whose bytes were last verified before that time.
     """
     rows = lake.manifest.rows(
-        f"{_LIVE} AND ? IN ('', organization) AND checked_at < ? ORDER BY organization",
-        [organization, format_time(before) if before else "~"],
+        f"{_LIVE} AND ? IN ('', organization) AND checked_at NOT BETWEEN ? AND ? ORDER BY organization",
+        [organization, *unchecked_bounds(before)],
     )
     return [StoredLinks(*row) for row in rows]
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from data.errors import Conflict
+from data.store.clock import TOLERANCE
 from data.store.schema import MIGRATIONS, open_database
 from data.visits import SCHEMA_VERSION
 
@@ -74,6 +75,11 @@ class Replacement:
 def format_time(moment: datetime) -> str:
     """A time as stored in the manifest: UTC with a fixed length, so that strings sort like times."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def unchecked_bounds(before: datetime | None) -> tuple[str, str]:
+    """The first and the last `checked_at` that count as checked since `before`; without it, none do."""
+    return (format_time(before), format_time(datetime.now(UTC) + TOLERANCE)) if before else ("~", "")
 
 
 def insert_files(db: sqlite3.Connection, files: Iterable[LandedFile]) -> None:
@@ -235,8 +241,9 @@ class Manifest:
     def unchecked_files(self, before: datetime) -> list[LandedFile]:
         """The live files whose bytes were last verified before a time, the longest ago first."""
         rows = self.rows(
-            f"SELECT {_FILE_COLUMNS} FROM files WHERE deletable_at IS NULL AND checked_at < ? ORDER BY checked_at",
-            [format_time(before)],
+            f"SELECT {_FILE_COLUMNS} FROM files WHERE deletable_at IS NULL AND checked_at NOT BETWEEN ? AND ? "
+            "ORDER BY checked_at",
+            unchecked_bounds(before),
         )
         return [_file_of(row) for row in rows]
 
@@ -259,8 +266,9 @@ class Manifest:
             db.execute("UPDATE links SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", row)
 
     def deletable_files(self, now: datetime) -> list[str]:
-        """The paths of dead files whose grace period is over."""
-        rows = self.rows("SELECT path FROM registered_files WHERE deletable_at <= ?", [format_time(now)])
+        """The paths of dead files whose grace period is over, or ends later than it can by this clock."""
+        bounds = [format_time(now), format_time(now + READERS_GRACE + TOLERANCE)]
+        rows = self.rows("SELECT path FROM registered_files WHERE deletable_at <= ? OR deletable_at > ?", bounds)
         return [path for (path,) in rows]
 
     def expire_now(self, organization: str, before: date | None, deletable_at: datetime) -> list[str]:

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from data.errors import BadInput, Conflict
 from data.store.files import move_durably, sha256_of, write_durably, write_parquet
 from data.store.lake import Lake
-from data.store.manifest import READERS_GRACE, LandedFile, format_time
+from data.store.manifest import READERS_GRACE, LandedFile, format_time, unchecked_bounds
 
 ROW_GROUP: Final = 60_000
 """The number of rows in a row group."""
@@ -150,9 +150,9 @@ def damaged_rollups(lake: Lake, organization: str = "", before: datetime | None 
     With `before`, only rollups that were last checked before that time.
     """
     rows = lake.manifest.rows(
-        "SELECT path, sha256 FROM cubes WHERE deletable_at IS NULL AND ? IN ('', organization) AND checked_at < ? "
-        "ORDER BY path",
-        [organization, format_time(before) if before else "~"],
+        "SELECT path, sha256 FROM cubes WHERE deletable_at IS NULL AND ? IN ('', organization) "
+        "AND checked_at NOT BETWEEN ? AND ? ORDER BY path",
+        [organization, *unchecked_bounds(before)],
     )
     for path, sha256 in rows:
         if not _verify_bytes(lake, path, sha256):

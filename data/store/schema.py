@@ -115,10 +115,16 @@ MIGRATIONS: Final = (
         SELECT path, deletable_at FROM files UNION ALL SELECT path, deletable_at FROM cubes
         UNION ALL SELECT path, deletable_at FROM links;
     """,
+    """
+    CREATE TABLE last_runs (          -- when tasks that depend on the clock were last run
+        task TEXT PRIMARY KEY,
+        at TEXT NOT NULL
+    );
+    """,
 )
 """The migrations of the manifest: entry n migrates version n to n + 1. Never change an entry, only append.
 
-The tables are used in manifest.py, pending.py, rollups.py and link_files.py.
+The tables are used in manifest.py, pending.py, rollups.py, link_files.py and maintenance/retention.py.
 """
 
 

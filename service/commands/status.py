@@ -80,6 +80,9 @@ def _print_lake(lake: Lake, status: "LakeStatus", now: datetime) -> None:
         ("agents refreshed", _age(status.agents_refreshed_at, now)),
     ):
         table.add_row(*row)
+    if status.clock_was_at:
+        was = f"was ahead: times up to {_moment(status.clock_was_at, None)} were recorded; they count as old"
+        table.add_row("clock", was)
     console().print(table)
 
 

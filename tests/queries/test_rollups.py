@@ -17,11 +17,12 @@ from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import GRACE, Criteria, Eraser, delete_files
 from data.maintenance.retention import apply_retention
 from data.store import lake as lake_module
-from data.store.manifest import READERS_GRACE
+from data.store.manifest import READERS_GRACE, format_time
 from data.store.rollups import damaged_rollups, seed_path
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.prelude import prelude, relation_names, rollup_version, served_filters
 from queries.variables import LINK_VISITS, ROLLUP_FILTERS, one_source, source_of, visit_files
+from tests.lakes import date_ahead
 from tests.sql import rows
 from tests.visits import land, visit
 
@@ -240,6 +241,17 @@ def test_days_that_are_not_over_are_not_counted_ahead(lake, warehouse):
     assert RollupBuilder(lake, lambda: datetime(2026, 2, 10, 23, 59, tzinfo=UTC)).run() == 3
     assert max(warehouse.variables(SHORT)["closed_days"]) == date(2026, 2, 9)
     assert RollupBuilder(lake, quiet_period=timedelta(hours=1)).run() == 0  # all has landed just now
+
+
+def test_days_that_landed_while_the_clock_was_ahead_are_counted_ahead(lake):
+    date_ahead(lake)
+    assert RollupBuilder(lake, quiet_period=timedelta(hours=1)).run() == 3
+    date_ahead(lake)
+    assert list(damaged_rollups(lake, before=datetime.now(UTC) - timedelta(days=1))) == []
+    ((unchecked,),) = lake.manifest.rows(
+        "SELECT count(*) FROM cubes WHERE checked_at > ?", [format_time(datetime.now(UTC))]
+    )
+    assert unchecked == 0
 
 
 def test_late_visits_open_their_day_alone_and_a_later_run_closes_it(lake, warehouse):

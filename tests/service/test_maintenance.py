@@ -20,11 +20,12 @@ from data import LakeDamaged
 from data.ingest.visitor_ids import LIFETIME, daily_salts
 from data.maintenance.compaction import Compactor
 from data.store import pending
+from data.store.link_files import all_stored_links
 from data.store.manifest import READERS_GRACE
 from service import maintenance as upkeep
 from service.maintenance import CHECK_AFTER, FLUSH_AFTER, FLUSH_VISITS, Maintenance
-from tests.lakes import paths
-from tests.visits import land, packed, visit
+from tests.lakes import date_ahead, paths
+from tests.visits import land, links, packed, visit
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 PATIENCE = 60  # seconds; what comes by itself comes in one or two
@@ -120,6 +121,12 @@ def test_visits_get_their_file_when_the_oldest_has_waited_ten_seconds(lake, cloc
         clock.now = NOW + timedelta(seconds=seconds)
         chores._flush_if_due()
         assert waits(lake) == left
+
+
+def test_visits_that_came_while_the_clock_was_ahead_get_their_file_at_once(lake, clock, chores):
+    keep(lake, "/a", at=NOW + timedelta(days=365))
+    chores._flush_if_due()
+    assert paths(lake) == {"/a": 1}
 
 
 def test_visits_get_their_file_when_there_are_fifty_thousand(lake, chores):
@@ -220,6 +227,30 @@ def test_salts_are_forgotten_when_they_are_48_hours_old(lake, clock, chores, ahe
     clock.now += ahead
     assert chores._forget_salts() is False
     assert lake.salts.read_bytes().count(salt.encode()) == left
+
+
+def test_files_that_landed_while_the_clock_was_ahead_are_checked_again(lake, chores):
+    land(lake, "acme", [visit()])
+    links(lake, "acme", [{"short_code": "a", "target_url": "https://shop.example"}])
+    date_ahead(lake)
+    assert [chores._recheck_files() for _ in range(3)] == [True, True, False]
+    now = datetime.now(UTC)
+    assert all(file.checked_at <= now for file in lake.manifest.live_files("acme"))
+    assert all_stored_links(lake, before=now - timedelta(minutes=1)) == []
+
+
+def test_old_days_are_deleted_by_themselves_once_a_run_a_day_later_agrees_with_the_clock(lake, clock, caplog):
+    for day in (1, 13):
+        land(lake, "acme", [visit(visited_at=datetime(2026, 3, day), path=f"/{day}")])
+    chores = Maintenance(lake, clock, 5)
+    for hours, kept in ((24, 2), (24.25, 2), (47, 2), (48, 1)):
+        clock.now = NOW + timedelta(hours=hours)
+        chores._run_safely(chores._retain)
+        assert len(paths(lake)) == kept
+    chores._threads.shutdown()
+    assert [message[:76] for message in caplog.messages] == [
+        f"the clock says 2026-03-{day}, but the newest visit is of 2026-03-13, and old " for day in (16, 17)
+    ]
 
 
 def test_a_day_is_merged_at_a_time_and_a_closed_one_only_while_nobody_else_rewrites(lake, chores):

@@ -415,6 +415,17 @@ def test_a_salt_that_is_too_old_is_used_no_longer(lake):
         assert db.execute("SELECT day FROM salts").fetchall() == [("2026-04-20",)]
 
 
+def test_a_salt_of_a_clock_that_was_ahead_is_used_no_longer(lake):
+    """P33, in the memory of a server."""
+    clock = [NOW + timedelta(days=365)]
+    intake = LiveIngest(lake, now=lambda: clock[0])
+    row = {"path": "/", "ip": "203.0.113.7", "time": "2026-04-20T00:00:00Z"}
+    send(intake, row)
+    clock[0] = NOW
+    send(intake, row)
+    assert len({visit["visitor"] for visit in landed(lake)}) == 2
+
+
 @pytest.mark.parametrize("error", [sqlite3.OperationalError("database or disk is full"), OSError(28, "No space left")])
 @pytest.mark.parametrize("place", ["data.ingest.live.daily_salts", "data.ingest.live.pending.enqueue"])
 def test_where_the_disk_fails_nothing_is_kept_and_the_next_rows_are(lake, intake, monkeypatch, place, error):

@@ -8,7 +8,8 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from data.errors import LakeDamaged
-from data.ingest.visitor_ids import LIFETIME, daily_salts
+from data.ingest.visitor_ids import LIFETIME, daily_salts, delete_old_salts
+from data.store.clock import TOLERANCE
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY, NEXT = date(2026, 2, 28), date(2026, 3, 1)
@@ -58,6 +59,16 @@ def test_a_deleted_salt_is_gone_from_the_bytes_of_the_file(tmp_path):
     daily_salts(path, [NEXT], NOW + timedelta(hours=49))
     left = b"".join(file.read_bytes() for file in tmp_path.glob("salts.sqlite*"))
     assert not [salt for salt in old.values() if salt.encode() in left]
+
+
+@pytest.mark.parametrize(("ahead", "stays"), [(TOLERANCE, True), (timedelta(minutes=6), False), (LIFETIME, False)])
+def test_a_salt_of_a_clock_that_was_ahead_is_as_one_that_is_too_old(tmp_path, ahead, stays):
+    """P33: otherwise it would outlive its 48 hours by so much."""
+    path = tmp_path / "salts.sqlite"
+    made = daily_salts(path, [DAY], NOW + ahead)[DAY]
+    delete_old_salts(path, NOW)
+    assert (made.encode() in path.read_bytes()) is stays
+    assert (daily_salts(path, [DAY], NOW)[DAY] == made) is stays
 
 
 def test_only_the_owner_may_read_the_file(tmp_path):

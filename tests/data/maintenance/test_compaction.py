@@ -32,7 +32,7 @@ from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 from data.visits import VISITS
 from queries import ENTRIES, Scope, Warehouse
 from service.encoding import encode
-from tests.lakes import fail_at, numbers, opened, paths, rows_of, strays
+from tests.lakes import date_ahead, fail_at, numbers, opened, paths, rows_of, strays
 from tests.sql import rows
 from tests.visits import land, links, packed, visit
 
@@ -220,6 +220,12 @@ def test_a_past_day_to_which_visits_still_come_is_left_until_none_came_for_a_whi
     land_files(lake, 4, 2)
     assert Compactor(lake, lambda: NOW).run().files_before == 3
     assert numbers(lake) == {4: 1}
+
+
+def test_a_day_that_landed_while_the_clock_was_ahead_is_merged(lake):
+    land_files(lake, 4, 3)
+    date_ahead(lake)
+    assert Compactor(lake, lambda: NOW, timedelta(minutes=10)).run().files_before == 3
 
 
 def test_a_visit_of_a_busy_day_is_written_a_few_times():
@@ -730,6 +736,20 @@ def test_a_sweep_deletes_what_is_dead_past_its_grace_orphaned_or_abandoned_and_n
     )
     assert Compactor(lake, lambda: NOW).sweep() == 0
     assert sum(paths(lake).values()) == 6
+
+
+def test_what_died_while_the_clock_was_ahead_is_swept(lake):
+    land_files(lake, 4, 3)
+    Compactor(lake).run()
+    date_ahead(lake)
+    assert Compactor(lake).sweep() == 3
+    assert sum(paths(lake).values()) == 3
+
+
+def test_what_was_staged_while_the_clock_was_ahead_is_swept_a_day_later(lake):
+    put(lake, ".staging/abandoned.parquet", -timedelta(days=365))
+    for later, swept in ((timedelta(0), 0), (ABANDONED_AFTER - timedelta(minutes=1), 0), (ABANDONED_AFTER, 1)):
+        assert Compactor(lake, lambda: NOW + later).sweep() == swept  # noqa: B023
 
 
 def test_a_dead_file_that_is_gone_already_is_struck_off(lake):

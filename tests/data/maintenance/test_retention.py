@@ -9,7 +9,14 @@ import pytest
 
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import delete_files
-from data.maintenance.retention import ExpiredVisits, RetentionResult, apply_retention
+from data.maintenance.retention import (
+    ClockDoubtful,
+    ExpiredVisits,
+    RetentionResult,
+    apply_retention,
+    apply_retention_unattended,
+    clock_problem,
+)
 from data.store.lake import Lake
 from data.store.manifest import Batch
 from tests.visits import land, visit
@@ -170,3 +177,65 @@ def test_an_organization_whose_visits_are_all_gone_is_remembered(lake):
 
 def test_a_lake_without_visits_has_nothing_too_old(lake):
     assert apply_retention(lake, 1, NOW) == RetentionResult(date(2026, 3, 9), [], [])
+
+
+# A clock that may be ahead
+
+
+def test_a_clock_is_doubted_more_than_a_day_after_the_newest_visit_and_the_last_run(lake):
+    assert clock_problem(lake, NOW) == ""
+    fill(lake, "acme", 1, 8)
+    fill(lake, "other", 9)
+    for hours in (0, 23):
+        assert clock_problem(lake, NOW + timedelta(hours=hours)) == ""
+    assert clock_problem(lake, NOW + timedelta(1.5)) == (
+        "the clock says 2026-03-11, but the newest visit is of 2026-03-09, and old days were never deleted"
+    )
+    apply_retention(lake, 3, NOW + timedelta(days=1.5))
+    assert clock_problem(lake, NOW + timedelta(days=2.4)) == ""
+    assert clock_problem(lake, NOW + timedelta(days=2.6)).endswith("and old days were last deleted on 2026-03-11")
+
+
+def test_visits_and_runs_in_the_future_do_not_speak_for_the_clock(lake):
+    fill(lake, "acme", 5, 31)
+    apply_retention(lake, 3, NOW + timedelta(days=300), dry_run=True)
+    assert "never deleted" in clock_problem(lake, NOW)
+    fill(lake, "acme", 30)
+    apply_retention(lake, 99, NOW + timedelta(days=300))
+    fill(lake, "acme", 5)
+    assert "newest visit is of 2026-03-05" in clock_problem(lake, NOW)
+
+
+@pytest.mark.parametrize(
+    ("hours", "deletes"),
+    [
+        ([0, 1, 23], False),
+        ([0, 24], True),
+        ([0, 47.9], True),
+        ([0, 48.1], False),  # the clock went on too fast, or nothing ran: it is doubted from then on
+        ([0, 48.1, 72.2], True),
+        ([8760, 0, 1], False),  # it was set back
+        ([8760, 8761, 0, 24.5], True),
+    ],
+)
+def test_without_anybody_to_ask_a_run_a_day_later_must_agree(lake, hours, deletes):
+    fill(lake, "acme", 1)
+    for number, later in enumerate(hours, 1):
+        now = NOW + timedelta(days=30, hours=later)
+        if deletes and number == len(hours):
+            apply_retention_unattended(lake, 3, now)
+            fill(lake, "acme", 2)
+            apply_retention_unattended(lake, 3, now + timedelta(minutes=15))
+        else:
+            with pytest.raises(ClockDoubtful, match=r"traffic retain --days 3 --yes"):
+                apply_retention_unattended(lake, 3, now)
+    assert days_of(lake) == ({} if deletes else {1: 2})
+
+
+def test_a_clock_that_jumps_while_visits_are_old_deletes_nothing(lake):
+    fill(lake, "acme", 1, 10)
+    apply_retention_unattended(lake, 30, NOW)
+    with pytest.raises(ClockDoubtful):
+        apply_retention_unattended(lake, 30, NOW + timedelta(days=365))
+    apply_retention_unattended(lake, 30, NOW + timedelta(minutes=15))
+    assert days_of(lake) == {1: 2, 10: 2}

@@ -11,6 +11,7 @@ import pytest
 from data.errors import LakeDamaged
 from data.ingest.visitor_ids import daily_salts
 from data.maintenance import status
+from data.maintenance.retention import apply_retention
 from data.maintenance.status import OrganizationStatus, status_of
 from data.rules.tables import IpList
 from data.store import pending
@@ -58,6 +59,7 @@ def test_a_new_lake_has_nothing(lake):
         "never_checked_files": 0,
         "oldest_salt_at": None,
         "agents_refreshed_at": None,
+        "clock_was_at": None,
     }
     assert rest["manifest_version"] >= 3
 
@@ -130,7 +132,7 @@ def test_the_oldest_check_is_that_of_a_live_file(lake):
     land(lake, "acme", at(4, 3, 2, 1))
     one, two, three, four = sorted(lake.manifest.live_files("acme"), key=lambda file: file.day)
     for file, days in ((one, 9), (two, 8), (three, 7)):
-        lake.manifest.refresh_stat(file, 1, 1, NOW - timedelta(days))
+        lake.manifest.refresh_stat(file.path, 1, 1, NOW - timedelta(days))
     lake.manifest.replace_files(Replacement([one], NOW, changes_answers=True), list)
     found = status_of(lake, NOW)
     assert (found.oldest_check_at, found.never_checked_files) == (NOW - timedelta(8), 0)
@@ -152,6 +154,20 @@ def test_the_oldest_salt_is_told_by_its_age_only(lake):
     assert status_of(lake, NOW).oldest_salt_at is None
     lake.salts.write_bytes(b"no database" * 99)
     assert status_of(lake, NOW).oldest_salt_at is None
+
+
+@pytest.mark.parametrize("source", ["salts", "pending", "retention"])
+def test_the_latest_time_that_a_clock_which_was_ahead_recorded_is_told(lake, source):
+    ahead = NOW + timedelta(days=365)
+    match source:
+        case "salts":
+            daily_salts(lake.salts, [date(2026, 3, 9)], ahead)
+        case "pending":
+            wait(lake, "acme", at(0), ahead)
+        case "retention":
+            apply_retention(lake, 3, ahead)
+    assert status_of(lake, NOW).clock_was_at == ahead
+    assert status_of(lake, ahead).clock_was_at is None
 
 
 def test_a_status_makes_no_salts(lake):

@@ -121,6 +121,20 @@ def test_a_held_answer_is_not_given_once_its_days_are_too_old(lake, client):
     assert visits() == 0
 
 
+def test_long_after_the_newest_visit_nothing_is_deleted_without_yes(lake, retain):
+    land(lake, "acme", [visit(visited_at=days_ago(age)) for age in (40, 4)])
+    line = refused(retain("--days", 30))
+    assert f"the newest visit is of {days_ago(4).date()}" in line
+    assert line.endswith("nothing was deleted. If the date is right, add --yes.")
+    dry = retain("--days", 30, "--dry-run")
+    assert (dry.code, "--yes will be needed" in dry.err) == (0, True)
+    assert visits_of(lake) == {"acme": 2}
+    assert retain("--days", 30, "--yes").code == 0
+    assert visits_of(lake) == {"acme": 1}
+    assert retain("--days", 3).code == 0  # the last run was today
+    assert visits_of(lake) == {"acme": 0}
+
+
 def test_help_shows_an_example(traffic):
     run = traffic("retain", "--help")
     assert (run.code, run.err) == (0, "")
