@@ -161,7 +161,9 @@ def _folders(lake: Lake, organization: str | None) -> list[str]:
     The rest of the lake (keys, salts, the manifest) is in none of them.
     """
     parts = ["organization=_seed/", f"organization={organization}/"] if organization else [""]
-    return [f"{lake.root}/{kind}/{part}" for kind in ("visits", "links", ROLLUPS_FOLDER) for part in parts]
+    kinds = ("visits", "links", ROLLUPS_FOLDER)
+    folders = [f"{lake.root}/{kind}/{part}" for kind in kinds for part in parts]
+    return [*folders, *(f"{lake.seeds}/{kind}/organization=_seed/" for kind in kinds)]
 
 
 _CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from data import Lake
-from data.store.schema import create_database, open_database
+from data.store.schema import create_database
 
 MIGRATIONS: Final = (
     """
@@ -57,11 +57,14 @@ class ControlDatabase:
     def __init__(self, lake: Lake) -> None:
         """Raises LakeDamaged when the database was emptied, which would look like a lake without keys."""
         path: Path = lake.root / "control.sqlite"
+        if lake.is_read_only and not path.exists():
+            path = lake.staging / path.name
         create_database(path, lake.staging / f"control-{uuid.uuid4()}.sqlite", _script())
         refuse_new = _LOST_KEYS if lake.has_visits() else ""
-        self._writer, self._writing = open_database(path, MIGRATIONS, refuse_new), threading.Lock()
-        path.chmod(0o600)
-        self._reader, self._reading = open_database(path, MIGRATIONS), threading.Lock()
+        self._writer, self._writing = lake.open_database(path, MIGRATIONS, refuse_new), threading.Lock()
+        if not lake.is_read_only:
+            path.chmod(0o600)
+        self._reader, self._reading = lake.open_database(path, MIGRATIONS, ""), threading.Lock()
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Run one statement; the rows that it returns. Whatever begins with SELECT is a read."""

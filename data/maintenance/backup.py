@@ -7,6 +7,7 @@ import hashlib
 import os
 import shutil
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ from data.progress import Progress
 from data.store.files import move_durably
 from data.store.lake import Lake
 from data.store.link_files import register_all_links
+from data.store.schema import MIGRATIONS
 
 ATTEMPTS: Final = 5
 """How often a backup starts again with a new copy of the manifest after an erasure deleted one of its files."""
@@ -111,7 +113,6 @@ def _is_running(process: int) -> bool:
 
 def _fill(lake: Lake, partial: Path, progress: Progress | None) -> BackupResult:
     """Copy everything and sync it."""
-    register_all_links(lake)
     with _LiveFiles(lake, partial, progress).copied() as (manifest, files):
         ((pending,),) = manifest.execute("SELECT coalesce(sum(visits), 0) FROM pending")
         manifest.execute("DELETE FROM files WHERE deletable_at IS NOT NULL")  # they are not in the backup
@@ -119,9 +120,10 @@ def _fill(lake: Lake, partial: Path, progress: Progress | None) -> BackupResult:
         manifest.execute("DELETE FROM cubes")  # neither are rollups, which are computed again
         manifest.execute("VACUUM")
         _write_database(manifest, partial / _MANIFEST)
-    shutil.copymode(lake.root / _MANIFEST, partial / _MANIFEST)
+    mode = (lake.root / _MANIFEST).stat().st_mode
+    (partial / _MANIFEST).chmod(stat.S_IMODE(mode) | stat.S_IWUSR)  # also when the lake is read-only
     if (lake.root / _CONTROL).exists():
-        with _snapshot(lake.root / _CONTROL) as control:
+        with _snapshot(lake, _CONTROL) as control:
             _write_database(control, partial / _CONTROL)
     for name in _FOLDERS:
         _copy_folder(lake.root / name, partial / name)
@@ -146,7 +148,8 @@ class _LiveFiles:
         If a file is deleted before it is copied, start again with a new copy of the manifest.
         """
         for _ in range(ATTEMPTS):
-            with _snapshot(self._lake.root / _MANIFEST) as manifest:
+            with _snapshot(self._lake, _MANIFEST) as manifest:
+                register_all_links(self._lake, manifest)
                 files = [_File(*row) for row in manifest.execute(_LIVE)]
                 if self._copy(files):
                     self._drop_all_but(files)
@@ -192,17 +195,21 @@ class _LiveFiles:
 
 
 @contextmanager
-def _snapshot(path: Path) -> Iterator[sqlite3.Connection]:
-    """A consistent copy of a database in memory, while others may write to it. Raises LakeDamaged.
+def _snapshot(lake: Lake, name: str) -> Iterator[sqlite3.Connection]:
+    """A consistent copy of a database of a lake in memory, while others may write to it. Raises LakeDamaged.
 
     It is in memory because SQLite does not work on all file systems that are used for backups.
     """
+    path = lake.root / name
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
         try:
-            with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=60)) as original:
+            is_older = lake.is_read_only and name == _MANIFEST  # it may be: then it is migrated in a copy
+            with closing(
+                lake.open_database(path, MIGRATIONS, "") if is_older else lake.read_database(path)
+            ) as original:
                 original.backup(copy)
             problem = integrity_error(copy)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise LakeDamaged(f"{path} cannot be copied: {error}.") from error
         if problem:
             raise LakeDamaged(f"{path} {problem}; restore the lake from an older backup.")

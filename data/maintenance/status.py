@@ -105,7 +105,7 @@ def status_of(lake: Lake, now: datetime) -> LakeStatus:
     try:
         organizations = _organizations(lake, now)
         ((version,),) = lake.manifest.rows("PRAGMA user_version")
-        oldest_salt, newest_salt = _salt_times(lake.salts)
+        oldest_salt, newest_salt = _salt_times(lake)
         latest = _latest_time(lake, newest_salt)
         ((dead_files, dead_bytes, oldest_check, never_checked),) = lake.manifest.rows(_FILES)
     except sqlite3.DatabaseError as error:
@@ -195,14 +195,14 @@ def _latest_time(lake: Lake, newest_salt: datetime | None) -> datetime | None:
     return _time(latest)
 
 
-def _salt_times(path: Path) -> tuple[datetime | None, datetime | None]:
+def _salt_times(lake: Lake) -> tuple[datetime | None, datetime | None]:
     """When the oldest and the newest salt were created. The salts themselves are not read."""
-    if not path.exists():
+    if not lake.salts.exists():
         return None, None
     try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=60)) as db:
+        with closing(lake.read_database(lake.salts)) as db:
             ((oldest, newest),) = db.execute("SELECT min(created_at), max(created_at) FROM salts").fetchall()
-    except sqlite3.DatabaseError:  # just being created, or damaged, which an import reports
+    except (sqlite3.DatabaseError, OSError):  # just being created, another user's, or damaged, which an import reports
         return None, None
     if oldest is None:
         return None, None

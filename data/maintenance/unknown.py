@@ -7,6 +7,7 @@ day they are moved to the folder unknown/. `traffic rebuild` makes them count or
 import logging
 import uuid
 from collections.abc import Iterable
+from contextlib import nullcontext
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Final
@@ -30,7 +31,8 @@ def unknown_files(lake: Lake, organization: str = "") -> list[Path]:
     unknown = sorted(path for path in paths if path not in registered)
     if not unknown:
         return []
-    with lake.manifest.transaction():  # no other process moves files meanwhile: check again what is unknown
+    no_moves = nullcontext() if lake.is_read_only else lake.manifest.transaction()
+    with no_moves:  # no other process moves files meanwhile: check again what is unknown
         return [path for path in unknown if path.is_file() and not lake.manifest.is_registered(_relative(lake, path))]
 
 

@@ -3,6 +3,7 @@
 Damage is reported, not repaired.
 """
 
+import os
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -55,7 +56,7 @@ def verify_lake(lake: Lake, organization: str = "", progress: Progress | None = 
     """Verify the data of one organization, or of all. Continues after damage."""
     found = VerificationResult()
     for name in (*DATABASES, lake.salts.name):
-        _report(found, name, _database_problem(lake.root / name))
+        _report(found, name, _database_problem(lake, lake.root / name))
     _check_seeds(lake, found)
     try:
         _check_links(lake, organization, found)
@@ -75,14 +76,16 @@ def _report(found: VerificationResult, path: str, reason: str) -> None:
         found.findings.append(Finding(path, reason))
 
 
-def _database_problem(path: Path) -> str:
+def _database_problem(lake: Lake, path: Path) -> str:
     if not path.exists():  # a lake needs no keys, jobs or salts
         return ""
+    if not os.access(path, os.R_OK):
+        return "cannot be read by this user"
     try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=60)) as db:
+        with closing(lake.read_database(path)) as db:
             is_empty = db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
             return "is empty: what it contained is lost" if is_empty else integrity_error(db)
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, OSError) as error:
         return f"cannot be used: {error}"
 
 
@@ -95,7 +98,7 @@ def integrity_error(database: sqlite3.Connection) -> str:
 def _check_seeds(lake: Lake, found: VerificationResult) -> None:
     for name, schema in ((lake.seed_visits, VISITS), (lake.seed_links, LINKS)):
         path, problem = Path(name), _table_problem(Path(name), schema)
-        _report(found, str(path.relative_to(lake.root)), problem and f"{problem}; delete it, and it will be recreated")
+        _report(found, os.path.relpath(path, lake.root), problem and f"{problem}; delete it, and it will be recreated")
 
 
 def _check_links(lake: Lake, organization: str, found: VerificationResult) -> None:

@@ -2,9 +2,12 @@
 
 import fcntl
 import os
+import shutil
 import sqlite3
+import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -16,6 +19,8 @@ import pyarrow.parquet as pq
 from data.errors import BadInput, LakeDamaged
 from data.store.files import make_durably, network_file_system, sha256_of, versioned, write_durably
 from data.store.manifest import LandedFile, Manifest
+from data.store.read_only import connect_read_only, is_read_only, open_database_read_only
+from data.store.schema import open_database
 from data.visits import SCHEMA_VERSION, VISITS, check_version
 
 LINKS: Final = pa.schema(
@@ -65,11 +70,24 @@ class Lake:
     """An open lake. The manifest lists the live visit files.
 
     A seed is an empty file that always exists: it has all columns, so queries also work when there is no other file.
+
+    A lake that cannot be written is opened if nothing must be written. Databases in use, seeds that it lacks, and what
+    queries spill are then put in a temporary folder.
     """
 
-    def __init__(self, root: Path, create: bool = False) -> None:
+    def __init__(self, root: Path, create: bool = False, must_write: bool = True) -> None:
         """Open the lake at `root`, or with `create`, create a missing one. Raises BadInput when it cannot be used."""
         self.root = root.absolute()
+        self.is_read_only = (self.root / "manifest.sqlite").exists() and is_read_only(self.root)
+        if self.is_read_only and must_write:
+            raise BadInput(
+                f"the lake at {root} is read-only here; only query, views, verify, status and backup work on it."
+            )
+        self._scratch = Path(tempfile.mkdtemp(prefix="traffic-")) if self.is_read_only else self.root
+        if self.is_read_only:
+            self._cleanup = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
+            self._copies = self._scratch / "databases"
+            self._copies.mkdir()
         if any(character in str(self.root) for character in _PATH_WILDCARDS):
             raise BadInput(
                 f"the lake cannot lie at {self.root}: its path may not contain any of {' '.join(_PATH_WILDCARDS)}"
@@ -77,12 +95,12 @@ class Lake:
         if not create and not (self.root / "manifest.sqlite").exists() and not self.has_visits():
             raise BadInput(f"there is no lake at {root}; import a log first, or name another with TRAFFIC_LAKE.")
         try:
-            for folder in (self.staging, self.rejects, self.ip_lists):
+            for folder in (self.staging,) if self.is_read_only else (self.staging, self.rejects, self.ip_lists):
                 make_durably(folder)
-            self.seed_visits = self._seed(
+            self.seed_visits = self.seed(
                 "visits/organization=_seed/day=1970-01-01/seed.parquet", VISITS, versioned(SCHEMA_VERSION)
             )
-            self.seed_links = self._seed("links/organization=_seed/links.parquet", LINKS)
+            self.seed_links = self.seed("links/organization=_seed/links.parquet", LINKS)
             network = network_file_system(self.root)
         except OSError as error:
             raise BadInput(f"the lake at {root} cannot be written: {error.strerror}.") from error
@@ -91,7 +109,21 @@ class Lake:
                 f"the lake cannot lie at {root}: {network} is a network file system, on which a crash may lose "
                 "what was acknowledged; choose a local disk."
             )
-        self.manifest = Manifest(self.root / "manifest.sqlite", _LOST_MANIFEST if self.has_visits() else "")
+        self.manifest = Manifest(
+            self.root / "manifest.sqlite", _LOST_MANIFEST if self.has_visits() else "", self.open_database
+        )
+
+    def open_database(self, path: Path, migrations: Sequence[str], refuse_new: str) -> sqlite3.Connection:
+        """Open a database of this lake like `schema.open_database`, for reading only if the lake is read-only."""
+        if self.is_read_only:
+            return open_database_read_only(path, migrations, self._copies)
+        return open_database(path, migrations, refuse_new)
+
+    def read_database(self, path: Path) -> sqlite3.Connection:
+        """Open an existing database of this lake for reading, as it is. Raises sqlite3.Error or OSError."""
+        if self.is_read_only:
+            return connect_read_only(path, self._copies)
+        return sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=60)
 
     def has_visits(self) -> bool:
         """Whether there are visit files, whatever the manifest says. Then its databases cannot be new."""
@@ -115,7 +147,21 @@ class Lake:
     @property
     def staging(self) -> Path:
         """The folder where files are written before they are committed."""
-        return self.root / ".staging"
+        return self._scratch / ".staging"
+
+    @property
+    def seeds(self) -> Path:
+        """Where seeds are written: into the lake, unless it is read-only."""
+        return self._scratch
+
+    def keep_seeds(self) -> bool:
+        """Keep the seeds on the disk that a read-only lake lacks. Returns whether there are any."""
+        has_seeds = self.is_read_only and any(self._scratch.glob("*/organization=_seed"))
+        if has_seeds:
+            self._cleanup.detach()
+            shutil.rmtree(self._copies)
+            shutil.rmtree(self.staging)
+        return has_seeds
 
     @property
     def rejects(self) -> Path:
@@ -182,11 +228,12 @@ class Lake:
         if not is_intact:
             raise LakeDamaged(f"{path} is not what was written (its SHA-256 differs); restore it from a backup.")
 
-    def _seed(self, name: str, schema: pa.Schema, metadata: Mapping[str, str] | None = None) -> str:
+    def seed(self, name: str, schema: pa.Schema, metadata: Mapping[str, str] | None = None) -> str:
         """The path of an empty file, which is written if it is missing or has other columns than `schema`."""
-        path = self.root / name
-        if not _has_columns(path, schema):
-            write_durably(schema.empty_table(), self.staging / f"seed-{uuid.uuid4()}.parquet", path, metadata)
+        if _has_columns(self.root / name, schema):
+            return f"{self.root}/{name}"
+        path = self._scratch / name
+        write_durably(schema.empty_table(), self.staging / f"seed-{uuid.uuid4()}.parquet", path, metadata)
         return str(path)
 
 

@@ -74,10 +74,13 @@ def stored_links(lake: Lake, organization: str) -> StoredLinks | None:
     return found
 
 
-def register_all_links(lake: Lake) -> None:
-    """Register the links that an earlier version of this program wrote, of all organizations. Raises LakeDamaged."""
+def register_all_links(lake: Lake, manifest: sqlite3.Connection) -> None:
+    """Register links that an earlier version of this program wrote in a copy of the manifest. Raises LakeDamaged."""
+    registered = {name for (name,) in manifest.execute("SELECT organization FROM links WHERE deletable_at IS NULL")}
     for folder in sorted((lake.root / "links").glob("organization=[!_]*")):
-        stored_links(lake, folder.name.removeprefix("organization="))
+        organization = folder.name.removeprefix("organization=")
+        if organization not in registered and (found := unregistered_links(lake, organization)):
+            _insert(manifest, organization, found, datetime.now(UTC))
 
 
 def unregistered_links(lake: Lake, organization: str) -> StoredLinks | None:

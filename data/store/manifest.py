@@ -33,6 +33,7 @@ class Batch:
     id: int | None = None
 
 
+Connect = Callable[[Path, Sequence[str], str], sqlite3.Connection]
 Publisher = Callable[[], "list[LandedFile]"]
 """Moves staged files to their final paths and returns them; called inside the transaction that makes them live."""
 
@@ -106,14 +107,14 @@ def _file_of(row: tuple[Any, ...]) -> LandedFile:
 class Manifest:
     """An open manifest. Thread-safe; several processes may open the same one."""
 
-    def __init__(self, path: Path, refuse_new: str = "") -> None:
-        """Open or create the manifest; `refuse_new` as in open_database.
+    def __init__(self, path: Path, refuse_new: str = "", connect: Connect = open_database) -> None:
+        """Open or create the manifest; `refuse_new` as in open_database, which `connect` is called like.
 
         Raises LakeDamaged when a newer program wrote it.
         """
-        self._writer, self._writing = open_database(path, MIGRATIONS, refuse_new), threading.Lock()
-        self._reader, self._reading = open_database(path, MIGRATIONS), threading.Lock()  # never waits for a writer
-        self._epoch_reader, self._reading_epoch = open_database(path, MIGRATIONS), threading.Lock()  # nor for a read
+        self._writer, self._writing = connect(path, MIGRATIONS, refuse_new), threading.Lock()
+        self._reader, self._reading = connect(path, MIGRATIONS, ""), threading.Lock()  # never waits for a writer
+        self._epoch_reader, self._reading_epoch = connect(path, MIGRATIONS, ""), threading.Lock()  # nor for a read
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -256,10 +257,7 @@ class Manifest:
         return bool(self.rows("SELECT 1 FROM registered_files WHERE path = ?", [path]))
 
     def refresh_stat(self, path: str, changed_ns: int, inode: int, now: datetime) -> None:
-        """Record the status of a file of visits or links after its bytes were hashed.
-
-        With `changed_ns` 0 it will be hashed again.
-        """
+        """Record the status of a file after its bytes were hashed. With `changed_ns` 0 it will be hashed again."""
         with self.transaction() as db:
             row = [changed_ns, inode, format_time(now), path]
             db.execute("UPDATE files SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?", row)

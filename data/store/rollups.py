@@ -31,6 +31,7 @@ _STATISTICS: Final = ("relation", "for_domain", "days", "day", "domain", "short_
 """The columns by which queries skip row groups."""
 
 ROLLUPS_FOLDER: Final = "cubes"
+_SEED: Final = f"{ROLLUPS_FOLDER}/organization=_seed/month=1970-01-01/seed.parquet"
 
 Schema: TypeAlias = pa.Schema
 """The columns of a rollup, including `relation`, `for_domain` and `day`."""
@@ -161,17 +162,17 @@ def damaged_rollups(lake: Lake, organization: str = "", before: datetime | None 
 
 def seed_path(lake: Lake) -> Path:
     """The path of the empty rollup, with which queries work while there is no other."""
-    return lake.root / ROLLUPS_FOLDER / "organization=_seed/month=1970-01-01/seed.parquet"
+    own = lake.seeds / _SEED
+    return own if own.exists() else lake.root / _SEED
 
 
 def write_seed(lake: Lake, schema: Schema) -> None:
     """Write the empty rollup unless it exists with these columns. Raises BadInput when it cannot be written."""
-    path = seed_path(lake)
     with suppress(OSError, pa.ArrowException):  # missing or damaged
-        if pq.read_schema(path).equals(schema):
+        if pq.read_schema(seed_path(lake)).equals(schema):
             return
     try:
-        write_durably(schema.empty_table(), lake.staging / f"seed-{uuid.uuid4().hex}.parquet", path)
+        write_durably(schema.empty_table(), lake.staging / f"seed-{uuid.uuid4().hex}.parquet", lake.seeds / _SEED)
     except OSError as error:
         raise BadInput(f"the lake at {lake.root} cannot be written: {error.strerror}.") from error
 

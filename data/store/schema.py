@@ -157,6 +157,12 @@ def open_database(path: Path, migrations: Sequence[str], refuse_new: str = "") -
     return db
 
 
+def migrate_copy(path: Path, migrations: Sequence[str]) -> None:
+    """Apply missing migrations to a database that is only a copy. Raises LakeDamaged, sqlite3.Error."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        _migrate(db, path, migrations, is_copy=True)
+
+
 def create_database(path: Path, staged: Path, script: str) -> None:
     """Create a database by SQL statements if `path` does not exist, complete or not at all; only its owner can read it.
 
@@ -176,7 +182,9 @@ def create_database(path: Path, staged: Path, script: str) -> None:
         staged.unlink()
 
 
-def _migrate(db: sqlite3.Connection, path: Path, migrations: Sequence[str], refuse_new: str) -> None:
+def _migrate(
+    db: sqlite3.Connection, path: Path, migrations: Sequence[str], refuse_new: str = "", is_copy: bool = False
+) -> None:
     if db.execute("PRAGMA user_version").fetchone() == (len(migrations),):
         return
     db.execute("BEGIN IMMEDIATE")
@@ -187,7 +195,7 @@ def _migrate(db: sqlite3.Connection, path: Path, migrations: Sequence[str], refu
         )
     if version == 0 and refuse_new:
         raise LakeDamaged(f"{path} is empty, {refuse_new}")
-    if 0 < version < len(migrations):
+    if 0 < version < len(migrations) and not is_copy:
         _LOG.warning("%s is being upgraded; a copy of the old version is in %s.", path, _back_up(path, version))
     for script in migrations[version:]:
         for statement in script.split(";\n"):

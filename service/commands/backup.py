@@ -37,7 +37,7 @@ def backup(
     """
     from rich.filesize import decimal
 
-    opened = Lake(lake)
+    opened = Lake(lake, must_write=False)
     with closing(opened.manifest):
         copied = _copied(opened, folder)
     pending = f" and {copied.pending:,} not yet in a file" if copied.pending else ""

@@ -84,6 +84,10 @@ def views(
     scope = _scope(opened, ENTRIES["bot-traffic"], organization, parameters)
     warehouse = Warehouse(opened, load_traffic_values(Path(values) if values else None))
     typer.echo(script(warehouse.variables(scope)))
+    if opened.keep_seeds():
+        typer.echo(
+            f"The lake is read-only and lacks the empty files that the script reads: keep {opened.seeds}.", err=True
+        )
 
 
 def _entry(name: str) -> "Entry | None":
@@ -101,8 +105,8 @@ def _entry(name: str) -> "Entry | None":
 
 def _open(lake: Path, organization: str) -> Lake:
     check_organization(organization)
-    opened = Lake(lake)
-    if organization not in {*opened.manifest.organizations(), *ApiKeys(opened).organizations()}:
+    opened = Lake(lake, must_write=False)
+    if organization not in opened.manifest.organizations() and organization not in ApiKeys(opened).organizations():
         raise BadInput(f"the lake at {lake} has no organization {organization!r}; import a log for it first.")
     return opened
 

@@ -30,7 +30,7 @@ def status(
 
     if output not in _FORMATS:
         raise BadInput(f"{output!r} is not an output format; use {' or '.join(_FORMATS)}.")
-    opened, now = Lake(lake), datetime.now(UTC)
+    opened, now = Lake(lake, must_write=False), datetime.now(UTC)
     with closing(opened.manifest):
         found = status_of(opened, now)
     if output == "json":

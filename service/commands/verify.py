@@ -40,7 +40,7 @@ def verify(
 def _open(lake: Path) -> Lake:
     """Open the lake. A manifest that cannot be opened is printed like any damaged file. Raises LakeDamaged."""
     try:
-        return Lake(lake)
+        return Lake(lake, must_write=False)
     except LakeDamaged as error:
         typer.echo(printable(str(error)))
         raise LakeDamaged(
