@@ -42,11 +42,6 @@ MIGRATIONS: Final = (
 _LOST_KEYS: Final = "its API keys are lost: copy it back from a backup, or delete it and create new keys."
 
 
-def _script() -> str:
-    """The SQL of a new database."""
-    return f"{';'.join(MIGRATIONS)}; PRAGMA user_version = {len(MIGRATIONS)};"
-
-
 class ControlDatabase:
     """The open control.sqlite of a lake, brought up to date. Safe to use from several threads and processes.
 
@@ -59,7 +54,7 @@ class ControlDatabase:
         path: Path = lake.root / "control.sqlite"
         if lake.is_read_only and not path.exists():
             path = lake.staging / path.name
-        create_database(path, lake.staging / f"control-{uuid.uuid4()}.sqlite", _script())
+        create_database(path, lake.staging / f"control-{uuid.uuid4()}.sqlite", MIGRATIONS)
         refuse_new = _LOST_KEYS if lake.has_visits() else ""
         self._writer, self._writing = lake.open_database(path, MIGRATIONS, refuse_new), threading.Lock()
         if not lake.is_read_only:

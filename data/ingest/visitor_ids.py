@@ -62,7 +62,7 @@ def _open(path: Path) -> Iterator[sqlite3.Connection]:
     """Open or create the database of salts. Raises LakeDamaged when it was emptied."""
     staging = path.with_name(".staging")
     staging.mkdir(exist_ok=True)
-    create_database(path, staging / f"salts-{uuid.uuid4()}.sqlite", _TABLE)
+    create_database(path, staging / f"salts-{uuid.uuid4()}.sqlite", [_TABLE])
     with closing(sqlite3.connect(path, timeout=60, isolation_level=None)) as db:
         db.execute("PRAGMA secure_delete = ON")
         if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'salts'").fetchone():

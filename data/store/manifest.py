@@ -62,6 +62,8 @@ _FILE_COLUMNS: Final = (
     "organization, day, path, visits, bytes, sha256, changed_ns, inode, checked_at, unfinished_of, schema_version"
 )
 
+_SELECT_LIVE: Final = f"SELECT {_FILE_COLUMNS} FROM files WHERE deletable_at IS NULL AND "
+
 
 @dataclass(frozen=True)
 class Replacement:
@@ -96,12 +98,10 @@ def insert_files(db: sqlite3.Connection, files: Iterable[LandedFile]) -> None:
 
 
 def _file_of(row: tuple[Any, ...]) -> LandedFile:
-    organization, day, path, visits, size, sha256, changed_ns, inode, checked_at, unfinished_of, version = row
+    organization, day, path, visits, size, sha256, changed_ns, inode, checked_at, *rest = row
     checked = datetime.fromisoformat(checked_at) if checked_at else datetime.min.replace(tzinfo=UTC)
-    return LandedFile(
-        organization, date.fromisoformat(day), path, visits, size, sha256, changed_ns, inode, checked, unfinished_of,
-        version,
-    )  # fmt: skip
+    day = date.fromisoformat(day)
+    return LandedFile(organization, day, path, visits, size, sha256, changed_ns, inode, checked, *rest)
 
 
 class Manifest:
@@ -224,28 +224,17 @@ class Manifest:
 
     def live_files(self, organization: str, start: date = date.min, end: date = date.max) -> list[LandedFile]:
         """The live files of one organization from `start` to `end` (inclusive) that have visits, sorted by path."""
-        rows = self.rows(
-            f"SELECT {_FILE_COLUMNS} FROM files WHERE organization = ? AND day BETWEEN ? AND ? "
-            "AND deletable_at IS NULL AND visits > 0 ORDER BY path",
-            [organization, start.isoformat(), end.isoformat()],
-        )
+        days = [organization, start.isoformat(), end.isoformat()]
+        rows = self.rows(_SELECT_LIVE + "organization = ? AND day BETWEEN ? AND ? AND visits > 0 ORDER BY path", days)
         return [_file_of(row) for row in rows]
 
     def removal_records(self, organization: str) -> list[LandedFile]:
         """The live files of one organization without visits: their footers record which files were removed."""
-        rows = self.rows(
-            f"SELECT {_FILE_COLUMNS} FROM files WHERE organization = ? AND deletable_at IS NULL AND visits = 0",
-            [organization],
-        )
-        return [_file_of(row) for row in rows]
+        return [_file_of(row) for row in self.rows(_SELECT_LIVE + "organization = ? AND visits = 0", [organization])]
 
     def unchecked_files(self, before: datetime) -> list[LandedFile]:
         """The live files whose bytes were last verified before a time, the longest ago first."""
-        rows = self.rows(
-            f"SELECT {_FILE_COLUMNS} FROM files WHERE deletable_at IS NULL AND checked_at NOT BETWEEN ? AND ? "
-            "ORDER BY checked_at",
-            unchecked_bounds(before),
-        )
+        rows = self.rows(_SELECT_LIVE + "checked_at NOT BETWEEN ? AND ? ORDER BY checked_at", unchecked_bounds(before))
         return [_file_of(row) for row in rows]
 
     def is_live(self, path: str) -> bool:
@@ -274,11 +263,8 @@ class Manifest:
 
         With `before`, only files of days before that date.
         """
-        parameters = {
-            "by": format_time(deletable_at),
-            "organization": organization,
-            "before": before and before.isoformat(),
-        }
+        by, first = format_time(deletable_at), before and before.isoformat()
+        parameters = {"by": by, "organization": organization, "before": first}
         with self.transaction() as db:
             rows = db.execute(
                 "UPDATE files SET deletable_at = min(deletable_at, :by) WHERE organization = :organization "

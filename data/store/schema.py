@@ -163,8 +163,8 @@ def migrate_copy(path: Path, migrations: Sequence[str]) -> None:
         _migrate(db, path, migrations, is_copy=True)
 
 
-def create_database(path: Path, staged: Path, script: str) -> None:
-    """Create a database by SQL statements if `path` does not exist, complete or not at all; only its owner can read it.
+def create_database(path: Path, staged: Path, migrations: Sequence[str]) -> None:
+    """Create a database if `path` does not exist, complete or not at all; only its owner can read it.
 
     `staged` is a path on the same disk, where it is built.
     """
@@ -173,7 +173,9 @@ def create_database(path: Path, staged: Path, script: str) -> None:
     os.close(os.open(staged, os.O_CREAT | os.O_EXCL, 0o600))
     try:
         with closing(sqlite3.connect(staged)) as db:
-            db.executescript(script)
+            for script in migrations:
+                db.executescript(script)
+            db.execute(f"PRAGMA user_version = {len(migrations)}")
         sync(staged)
         with suppress(FileExistsError):  # another process was faster
             path.hardlink_to(staged)
