@@ -353,9 +353,9 @@ def test_after_some_attempts_a_backup_gives_up(lake, tmp_path, monkeypatch):
     moments, real = [], backup._snapshot
 
     @contextmanager
-    def moment_then_erasure(path):
-        with real(path) as copy:
-            moments.append(path.name)
+    def moment_then_erasure(lake, name):
+        with real(lake, name) as copy:
+            moments.append(name)
             erase(lake, lake.manifest.live_files("acme")[0])
             yield copy
 
