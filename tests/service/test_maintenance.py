@@ -248,8 +248,9 @@ def test_old_days_are_deleted_by_themselves_once_a_run_a_day_later_agrees_with_t
         chores._run_safely(chores._retain)
         assert len(paths(lake)) == kept
     chores._threads.shutdown()
-    assert [message[:76] for message in caplog.messages] == [
-        f"the clock says 2026-03-{day}, but the newest visit is of 2026-03-13, and old " for day in (16, 17)
+    assert [message.partition(",")[0] for message in caplog.messages] == [
+        "the clock says 2026-03-16",
+        "the clock says 2026-03-17",
     ]
 
 

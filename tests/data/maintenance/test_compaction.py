@@ -748,7 +748,8 @@ def test_what_died_while_the_clock_was_ahead_is_swept(lake):
 
 def test_what_was_staged_while_the_clock_was_ahead_is_swept_a_day_later(lake):
     put(lake, ".staging/abandoned.parquet", -timedelta(days=365))
-    for later, swept in ((timedelta(0), 0), (ABANDONED_AFTER - timedelta(minutes=1), 0), (ABANDONED_AFTER, 1)):
+    second = timedelta(seconds=1)
+    for later, swept in ((timedelta(0), 0), (ABANDONED_AFTER - second, 0), (ABANDONED_AFTER + second, 1)):
         assert Compactor(lake, lambda: NOW + later).sweep() == swept  # noqa: B023
 
 
