@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from contextlib import closing
@@ -19,7 +20,8 @@ from data.ingest.live import LiveIngest
 from data.logs.reported import Submission
 from data.maintenance.backup import back_up
 from data.maintenance.compaction import Compactor
-from data.maintenance.erasure import Criteria, Eraser
+from data.maintenance.erasure import Criteria, Eraser, delete_files
+from data.maintenance.rebuild import Rebuild, locked_for_rebuild
 from data.maintenance.reclassification import Reclassifier
 from data.maintenance.status import status_of
 from data.maintenance.verification import verify_lake
@@ -28,6 +30,7 @@ from data.store.files import version_of
 from data.visits import COLUMNS, SCHEMA_VERSION, VISITS
 from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope, Warehouse
 from service.encoding import encode
+from tests.lakes import opened
 from tests.sql import rows
 from tests.visits import land, packed, visit
 
@@ -194,6 +197,41 @@ def test_days_of_old_and_new_files_become_one_file_of_today(lake):
         files = lake.manifest.live_files("acme", day, day)
         assert [file.schema_version for file in files if file.unfinished_of is None] == [SCHEMA_VERSION]
     assert_sound(lake)
+
+
+def with_times(root):
+    """Let its files be as old as the manifest says; git keeps no times."""
+    with closing(sqlite3.connect(root / "manifest.sqlite")) as db:
+        for number, path in db.execute("SELECT id, path FROM files").fetchall():
+            os.utime(root / path, (number, number))
+
+
+@pytest.mark.parametrize("history", ["untouched", "reclassified", "erased"])
+@pytest.mark.parametrize("lost", [True, False])
+def test_its_manifest_is_rebuilt_from_files_whose_footers_record_nothing(lake, lost, history):
+    """P1, P6: what was reclassified and not yet deleted counts once; only what waited in a lost manifest is gone."""
+    with_everything_landed(lake)  # with a footer
+    if history == "reclassified":
+        Reclassifier(lake, lambda: NOW).run(["acme"])
+        Compactor(lake, lambda: NOW).run()
+    elif history == "erased":
+        done = Eraser(lake, lambda: NOW).run("acme", Criteria(short_code="launch"))
+        delete_files(lake, done.dead, done.ended_at)
+    lake.manifest.close()
+    with_times(lake.root)
+    everything = RECORDED["answers"]["acme whole"]
+    with opened(lake.root) as before:
+        expected = {name: answers(before, name, everything) for name in ("acme", "other")}
+    if lost:
+        for path in lake.root.glob("manifest.sqlite*"):
+            path.unlink()
+    with locked_for_rebuild(lake.root):
+        rebuild = Rebuild(lake.root)
+        assert rebuild.plan.questions == []
+        rebuild.run()
+    with opened(lake.root) as after:
+        assert {name: answers(after, name, everything) for name in expected} == expected
+        assert_sound(after)
 
 
 def test_visits_are_erased_from_it(lake):

@@ -63,6 +63,14 @@ def clear_unknown(lake: Lake) -> int:
     return len(leftovers)
 
 
+def describe_unknown(path: Path) -> str:
+    """How many visits an unknown file has, for people."""
+    try:
+        return f"{read_visit_file(path).visits:,} visits"
+    except LakeDamaged:
+        return "cannot be read"
+
+
 def discard_unknown(paths: Iterable[Path]) -> None:
     """Delete unknown files for good."""
     for path in paths:
@@ -70,15 +78,21 @@ def discard_unknown(paths: Iterable[Path]) -> None:
 
 
 def _is_leftover(lake: Lake, path: Path) -> bool:
-    """Whether all visits of an unknown file are in the live files that it was to replace."""
+    """Whether an unknown file is a merge, and all of its visits are in the live files that it was to replace."""
     try:
         file = read_visit_file(path)
     except LakeDamaged:
         return False
-    names = set(file.footer.replaces) if file.footer else set()
-    live = [one for one in lake.manifest.live_files(*_whole_day(path)) if one.path.rpartition("/")[2] in names]
-    is_complete = len(live) == len(names) > 0 and sum(one.visits for one in live) == file.visits
-    return is_complete and all(_has_size(lake.root / one.path, one.size) for one in live)
+    folder = path.parent.relative_to(lake.root).as_posix()
+    sources = {f"{folder}/{name}" for name in (file.footer.replaces if file.footer else ())}
+    live = [one for one in lake.manifest.live_files(*_whole_day(path)) if one.path in sources]
+    if (
+        len(live) < 2
+        or sum(one.visits for one in live) != file.visits
+        or not all(map(lake.manifest.is_registered, sources))
+    ):
+        return False
+    return all(_has_size(lake.root / one.path, one.size) for one in live)
 
 
 def _whole_day(path: Path) -> tuple[str, date, date]:

@@ -58,6 +58,7 @@ def write_parquet(
         use_dictionary=repeating,
         write_statistics=[name for name in schema.names if name in statistics],
         store_schema=False,
+        write_page_checksum=True,  # `traffic rebuild` has no other
     ) as writer:
         for part in parts:
             writer.write_table(part, row_group_size=row_group)

@@ -97,7 +97,7 @@ def footer_of(
     unfinished_of: int | None = None,
 ) -> Footer:
     """The footer of a file that is being written now."""
-    names = tuple(sorted(Path(path).name for path in replaces))
+    names = tuple(sorted({Path(path).name for path in replaces}))
     return Footer(organization, day, datetime.now(UTC), merged_batches(batches), tuple(pending), names, unfinished_of)
 
 
@@ -111,15 +111,24 @@ def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence
     footers = [*removed, *(footer for file in files if (footer := _readable_footer(lake.root / file.path)))]
     batches = merged_batches(batch for footer in footers for batch in footer.batches)
     registered = _registered(lake, [batch.id for batch in batches])  # they may have grown
+    dead = _dead_names(lake, files[-1].organization)  # still on disk: no chain of files breaks where one is deleted
     earlier = [name for footer in removed for name in footer.replaces]
+    earlier += [name for footer in footers for name in footer.replaces if name in dead]
     return footer_of(
         files[-1].organization,
         files[-1].day,
         [*batches, *registered],
         pending=merged_ranges(part for footer in footers for part in footer.pending),
-        replaces=[*(file.path for file in files), *earlier],
+        replaces=[*(file.path for file in (*files, *removals)), *earlier],
         unfinished_of=files[-1].unfinished_of if len(files) == 1 else None,
     )
+
+
+def _dead_names(lake: Lake, organization: str) -> set[str]:
+    rows = lake.manifest.rows(
+        "SELECT path FROM files WHERE organization = ? AND deletable_at IS NOT NULL", [organization]
+    )
+    return {Path(path).name for (path,) in rows}
 
 
 def _registered(lake: Lake, ids: Sequence[int]) -> list[BatchRecord]:

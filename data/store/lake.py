@@ -1,6 +1,5 @@
 """The lake: the folder with all stored data. Access control is up to the service."""
 
-import fcntl
 import os
 import shutil
 import sqlite3
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 
 from data.errors import BadInput, LakeDamaged
 from data.store.files import make_durably, network_file_system, sha256_of, versioned, write_durably
+from data.store.locks import SharedManifest, locked
 from data.store.manifest import LandedFile, Manifest
 from data.store.read_only import connect_read_only, is_read_only, open_database_read_only
 from data.store.schema import open_database
@@ -109,7 +109,8 @@ class Lake:
                 f"the lake cannot lie at {root}: {network} is a network file system, on which a crash may lose "
                 "what was acknowledged; choose a local disk."
             )
-        self.manifest = Manifest(
+        kind = Manifest if self.is_read_only else SharedManifest
+        self.manifest = kind(
             self.root / "manifest.sqlite", _LOST_MANIFEST if self.has_visits() else "", self.open_database
         )
 
@@ -132,7 +133,7 @@ class Lake:
     @contextmanager
     def write_lock(self) -> Iterator[None]:
         """Exclude other imports, in any process. Waits until they are done, so everything they landed is visible."""
-        with _locked(self.root, wait=True):
+        with locked(self.root, wait=True):
             yield
 
     @contextmanager
@@ -141,7 +142,7 @@ class Lake:
 
         When both locks are needed, take `write_lock` first.
         """
-        with _locked(self.root / "visits", wait) as has_lock:
+        with locked(self.root / "visits", wait) as has_lock:
             yield has_lock
 
     @property
@@ -251,18 +252,3 @@ def _stat(path: Path | str) -> os.stat_result:
         return os.stat(path)  # noqa: PTH116  # a Path takes three times as long, and each query does this for each file
     except OSError as error:
         raise LakeDamaged(f"{path} is missing; restore it from a backup.") from error
-
-
-@contextmanager
-def _locked(folder: Path, wait: bool) -> Iterator[bool]:
-    """Lock a folder; yields whether this process has the lock. The system releases it if the process dies."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        has_lock = True
-    except BlockingIOError:
-        has_lock = False
-    try:
-        yield has_lock
-    finally:
-        os.close(handle)

@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
-from data.errors import LakeDamaged
+from data.errors import LakeDamaged, NewerVersion
 from data.store.files import move_durably, sync
 
 _LOG: Final = logging.getLogger(__name__)
@@ -192,7 +192,7 @@ def _migrate(
     db.execute("BEGIN IMMEDIATE")
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version > len(migrations):
-        raise LakeDamaged(
+        raise NewerVersion(
             f"{path} has version {version}, this program knows up to {len(migrations)}; upgrade the program."
         )
     if version == 0 and refuse_new:

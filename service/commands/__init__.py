@@ -22,6 +22,7 @@ from service.commands import (
     keys,
     links,
     query,
+    rebuild,
     reclassify,
     retain,
     serve,
@@ -49,6 +50,7 @@ app.command("compact")(compact.compact)
 app.command("erase")(erase.erase)
 app.command("retain")(retain.retain)
 app.command("verify")(verify.verify)
+app.command("rebuild")(rebuild.rebuild)
 app.command("backup")(backup.backup)
 app.command("status")(status.status)
 app.add_typer(agents.app, name="agents")

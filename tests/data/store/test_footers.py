@@ -86,7 +86,7 @@ def test_a_file_that_replaces_others_names_them_and_has_their_batches(lake):
         before = names(lake.manifest.live_files("acme"))
         replace()
         (footer,) = footers(lake)
-        assert footer.replaces == before
+        assert set(before) <= set(footer.replaces)
         assert {record.id for record in footer.batches} == batches
         assert all(record.imported_at for record in footer.batches)
 
@@ -105,7 +105,8 @@ def test_where_nothing_is_left_one_file_without_visits_says_so(lake, way):
     assert lake.manifest.live_files("acme") == []
     (record,) = lake.manifest.removal_records("acme")
     footer = read_visit_file(lake.root / record.path).footer
-    assert (record.visits, set(footer.replaces)) == (0, removed)
+    assert record.visits == 0
+    assert removed <= set(footer.replaces)
     assert {batch.id for batch in footer.batches} == batches
 
 

@@ -1,0 +1,229 @@
+"""Makes a new manifest from the visit files, when the old one is lost, damaged or older than they are.
+
+What is left of the old manifest is taken over: it is never worse than what the files record alone. Rollups are counted
+again. Visits that were pending in a lost manifest are gone, because they are in no file.
+"""
+
+import os
+import sqlite3
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from data.errors import BadInput, LakeDamaged, NewerVersion
+from data.maintenance.rebuild_plan import RebuildPlan, plan_rebuild
+from data.maintenance.unknown import partition_of
+from data.progress import Progress
+from data.store.files import move_durably, sha256_of, sync
+from data.store.footers import PendingRange, VisitFile, merged_batches
+from data.store.locks import exclusive
+from data.store.manifest import READERS_GRACE, LandedFile, Manifest, format_time, insert_files
+
+_TABLES: Final = {
+    "batches": "SELECT id, organization, domain, sha256, bytes, whole_bytes, visits, log_format, imported_at "
+    "FROM batches",
+    "files": "SELECT path, sha256, deletable_at IS NULL FROM files",
+    "epochs": "SELECT organization, epoch FROM epochs",
+    "last_runs": "SELECT task, at FROM last_runs",
+    "pending": "SELECT id, organization, visits, received_at, body FROM pending ORDER BY id",
+}
+_BATCH: Final = "INSERT OR IGNORE INTO batches (id, organization, domain, sha256, bytes, whole_bytes, visits, \
+log_format, imported_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+class OldManifest(NamedTuple):
+    """What is left of the old manifest: the rows of its tables by name."""
+
+    batches: list[tuple[Any, ...]]
+    files: list[tuple[Any, ...]]
+    epochs: list[tuple[Any, ...]]
+    last_runs: list[tuple[Any, ...]]
+    pending: list[tuple[Any, ...]]
+
+    @property
+    def file_names(self) -> dict[str, bool]:
+        """The names of its files, and whether each is live."""
+        return {path.rpartition("/")[2]: bool(is_live) for path, _, is_live in self.files}
+
+
+class RebuildResult(NamedTuple):
+    """What the new manifest knows."""
+
+    files: int
+    visits: int
+    pending: int  # visits that were pending in the old manifest, and still are
+    damaged: list[str]
+    copy: Path | None  # of the old manifest
+
+
+class Rebuild:
+    """The rebuild of one lake's manifest, for which all other programs are locked out."""
+
+    def __init__(self, root: Path, progress: Progress | None = None) -> None:
+        self.root = root
+        self.old = _read_old(root / "manifest.sqlite")
+        """What is left of the old manifest; None: nothing."""
+        self.plan: RebuildPlan = plan_rebuild(root, self.old.file_names if self.old else {}, progress)
+
+    def exclude(self, files: list[VisitFile]) -> None:
+        """Do not count these files."""
+        self.plan.repeated += files
+        self.plan.counted = [file for file in self.plan.counted if file not in files]
+
+    def run(self, progress: Progress | None = None) -> RebuildResult:
+        """Build the new manifest beside the old one, then replace it; a copy of the old one is kept."""
+        staged = self.root / ".staging" / f"manifest-{uuid.uuid4()}.sqlite"
+        damaged = list(self.plan.damaged)
+        try:
+            with closing(Manifest(staged)) as manifest:
+                self._fill(manifest, damaged, progress)
+                ((files, visits),) = manifest.rows(
+                    "SELECT count(*), coalesce(sum(visits), 0) FROM files WHERE deletable_at IS NULL AND visits > 0"
+                )
+                ((pending,),) = manifest.rows("SELECT coalesce(sum(visits), 0) FROM pending")
+            with closing(sqlite3.connect(staged)) as db:
+                db.execute("PRAGMA journal_mode = DELETE")  # one file
+            sync(staged)
+            return RebuildResult(files, visits, pending, damaged, self._replace(staged))
+        finally:
+            for path in staged.parent.glob(f"{staged.name}*"):
+                path.unlink()
+
+    def _fill(self, manifest: Manifest, damaged: list[str], progress: Progress | None) -> None:
+        plan, old = self.plan, self.old or OldManifest([], [], [], [], [])
+        hashes = {path.rpartition("/")[2]: sha256 for path, sha256, _ in old.files}
+        size = sum(file.path.stat().st_size for file in plan.counted)
+        done, landed = 0, []
+        there = {file.path.name for file in [*plan.counted, *plan.replaced, *plan.repeated]}
+        for path, _, is_live in old.files:
+            if is_live and path.rpartition("/")[2] not in there and not (self.root / path).exists():
+                damaged.append(f"{self.root / path} is missing; copy it back from a backup, then rebuild again.")
+        for file in plan.counted:
+            try:
+                landed.append(self._landed(file, hashes.get(file.path.name)))
+            except LakeDamaged as error:
+                damaged.append(str(error))
+            done += (self.root / file.path).stat().st_size if file.path.exists() else 0
+            if progress:
+                progress(min(done, size), size)
+        dead = [
+            _record(file, self.root, "") for file in plan.replaced if file.path.is_relative_to(self.root / "visits")
+        ]
+        with manifest.transaction() as db:
+            self._insert_batches(db, old)
+            insert_files(db, [*landed, *dead])
+            expiry = format_time(datetime.now(UTC) + READERS_GRACE)
+            db.executemany("UPDATE files SET deletable_at = ? WHERE path = ?", [(expiry, file.path) for file in dead])
+            organizations = {file.organization for file in [*landed, *dead]}
+            epochs = dict.fromkeys(organizations, 0) | dict(old.epochs)
+            db.executemany("INSERT INTO epochs VALUES (?, ?)", [(name, epoch + 1) for name, epoch in epochs.items()])
+            db.executemany("INSERT INTO last_runs VALUES (?, ?)", old.last_runs)
+            self._insert_pending(db, old)
+
+    def _landed(self, file: VisitFile, sha256: str | None) -> LandedFile:
+        """Check a file that counts, and move it back if it was moved to unknown/. Raises LakeDamaged."""
+        if sha256 is None:
+            try:
+                with pq.ParquetFile(file.path, page_checksum_verification=True) as parquet:
+                    for _ in parquet.iter_batches():
+                        pass
+            except (OSError, pa.ArrowException) as error:
+                raise LakeDamaged(f"{file.path} cannot be read: {' '.join(str(error).split())}.") from error
+        if file.path.is_relative_to(self.root / "unknown"):
+            target = self.root / "visits" / file.path.relative_to(self.root / "unknown")
+            move_durably(file.path, target)
+            file = file._replace(path=target)
+        return _record(file, self.root, sha256 or sha256_of(file.path))
+
+    def _insert_batches(self, db: sqlite3.Connection, old: OldManifest) -> None:
+        records = [
+            (file.footer.organization, batch)
+            for file in [*self.plan.counted, *self.plan.replaced]
+            if file.footer
+            for batch in file.footer.batches
+        ]
+        for organization in sorted({name for name, _ in records}):
+            for batch in merged_batches(batch for name, batch in records if name == organization):
+                if batch.sha256 and batch.imported_at and batch.size:
+                    db.execute(_BATCH, [
+                        batch.id, organization, batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits,
+                        batch.log_format, batch.imported_at,
+                    ])  # fmt: skip
+        db.executemany(_BATCH, old.batches)
+
+    def _insert_pending(self, db: sqlite3.Connection, old: OldManifest) -> None:
+        """Take over the pending visits that are in no file, and never number others like earlier ones."""
+        ranges = [
+            (file.footer.organization, part)
+            for file in [*self.plan.counted, *self.plan.replaced, *self.plan.repeated]
+            if file.footer
+            for part in file.footer.pending
+        ]
+        rows = [row for row in old.pending if not any(_was_moved(row, *one) for one in ranges)]
+        db.executemany("INSERT INTO pending (id, organization, visits, received_at, body) VALUES (?, ?, ?, ?, ?)", rows)
+        last = max([0, *(part.last for _, part in ranges), *(row[0] for row in old.pending)])
+        db.execute("DELETE FROM sqlite_sequence WHERE name = 'pending'")
+        db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('pending', ?)", [last])
+
+    def _replace(self, staged: Path) -> Path | None:
+        """Put the new manifest in the place of the old one; return the copy of that."""
+        manifest = self.root / "manifest.sqlite"
+        copy = manifest.with_name(f"{manifest.name}.before-rebuild-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
+        for suffix in ("-wal", "-shm"):  # of a manifest that cannot be opened
+            leftover = manifest.with_name(f"{manifest.name}{suffix}")
+            if leftover.exists():
+                leftover.rename(copy.with_name(f"{copy.name}{suffix}"))
+        if manifest.exists():
+            os.link(manifest, copy)
+        sync(self.root)
+        move_durably(staged, manifest)
+        return copy if copy.exists() else None
+
+
+@contextmanager
+def locked_for_rebuild(root: Path) -> Iterator[Path]:
+    """Lock all other programs out of a lake; yields its absolute path.
+
+    Raises BadInput when there is no lake, Conflict while another program has it open.
+    """
+    root = root.absolute()
+    if not (root / "visits").is_dir():
+        raise BadInput(f"there is no lake at {root}; name another with TRAFFIC_LAKE.")
+    with exclusive(root):
+        yield root
+
+
+def _read_old(path: Path) -> OldManifest | None:
+    """The tables of a manifest; None when it is missing or damaged. Raises NewerVersion for one of a newer program."""
+    try:
+        with closing(Manifest(path, "and is not created")) as manifest:
+            ((result, *_), *_) = manifest.rows("PRAGMA integrity_check")
+            if result != "ok":
+                return None
+            return OldManifest(**{name: manifest.rows(sql) for name, sql in _TABLES.items()})
+    except NewerVersion:
+        raise
+    except (LakeDamaged, sqlite3.DatabaseError):
+        return None
+
+
+def _record(file: VisitFile, root: Path, sha256: str) -> LandedFile:
+    stat = file.path.stat()
+    organization, day = partition_of(file.path)
+    return LandedFile(
+        organization, day, file.path.relative_to(root).as_posix(), file.visits, stat.st_size, sha256, stat.st_ctime_ns,
+        stat.st_ino, datetime.now(UTC), file.footer.unfinished_of if file.footer else None, file.schema_version,
+    )  # fmt: skip
+
+
+def _was_moved(row: tuple[Any, ...], organization: str, part: PendingRange) -> bool:
+    """Whether a pending row is among those that were moved into a file."""
+    key, owner, _, received_at, _ = row
+    is_in_range: bool = part.first <= key <= part.last and part.first_at <= received_at <= part.last_at
+    return is_in_range and bool(owner == organization)

@@ -1,0 +1,269 @@
+"""A lost, emptied or older manifest loses no visit (P1, P6): rebuilt from the files, every answer is what it was."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import orjson
+import pyarrow.parquet as pq
+import pytest
+
+from data import Lake
+from data.errors import Conflict, LakeDamaged, NewerVersion
+from data.ingest.importer import Importer, Options
+from data.maintenance.compaction import Compactor
+from data.maintenance.erasure import Criteria, Eraser, delete_files
+from data.maintenance.rebuild import Rebuild, locked_for_rebuild
+from data.maintenance.reclassification import Reclassifier
+from data.maintenance.unknown import unknown_files
+from data.maintenance.verification import verify_lake
+from data.store.manifest import READERS_GRACE
+from data.store.pending import backlog, enqueue, flush_all
+from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope, Warehouse
+from service.encoding import encode
+from tests.faults.lakes import CHROME, line
+from tests.lakes import opened, paths
+from tests.visits import land, packed, visit
+
+NOW = datetime(2026, 1, 9, tzinfo=UTC)
+MOMENT = datetime(2026, 1, 2, 10)
+SCOPES = [Scope(name, date(2026, 1, 1), date(2026, 1, 9)) for name in ("acme", "other")]
+
+
+def answers(root: Path) -> dict[str, object]:
+    """Every answer of the catalogue for each organization."""
+    with opened(root) as lake, closing(Warehouse(lake)) as warehouse:
+        return {
+            f"{scope.organization} {name}": orjson.loads(
+                encode(warehouse.answer(ENTRIES[name], warehouse.variables(scope)))
+            )
+            for scope in SCOPES
+            for name in ENDPOINTS
+        }
+
+
+def rebuilt(root: Path):
+    with locked_for_rebuild(root) as locked:
+        rebuild = Rebuild(locked)
+        assert rebuild.plan.questions == []
+        return rebuild.run()
+
+
+def removed(manifest: Path) -> None:
+    for path in manifest.parent.glob("manifest.sqlite*"):
+        path.unlink()
+
+
+def emptied(manifest: Path) -> None:
+    manifest.write_bytes(b"")
+
+
+def damaged(manifest: Path) -> None:
+    content = bytearray(manifest.read_bytes())
+    content[:100] = bytes(100)
+    manifest.write_bytes(content)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """A lake with imports of several days, a log that grew and live visits; to be copied."""
+    folder = tmp_path_factory.mktemp("filled")
+    log = folder / "access.log"
+    with closing((lake := Lake(folder / "lake", create=True)).manifest):
+        importer = Importer(lake, now=lambda: NOW)
+        log.write_text("".join(line(f"/a{n}", 1 + n % 3, agent=CHROME if n % 2 else "GPTBot/1.2") for n in range(12)))
+        importer.run(log, Options("acme"))
+        log.write_text(log.read_text() + line("/grown", 2)[:-9])
+        importer.run(log, Options("acme"))
+        log.write_text(log.read_text() + line("/grown", 2)[-9:] + line("/more", 3))
+        importer.run(log, Options("acme"))
+        for name in ("acme", "other"):
+            land(lake, name, [visit(visited_at=MOMENT, path=f"/{name}", short_code="gone", country="DE")] * 2)
+        enqueue(lake.manifest, {"acme": packed([visit(visited_at=MOMENT, path="/live")] * 2)}, NOW)
+        flush_all(lake)
+    return folder
+
+
+@pytest.fixture
+def root(filled, tmp_path):
+    return shutil.copytree(filled / "lake", tmp_path / "lake")
+
+
+def nothing(lake: Lake) -> None:
+    """Leave the lake as it is."""
+
+
+def compacted(lake: Lake) -> None:
+    """An hour ago: what was merged is still there."""
+    Compactor(lake).run()
+    RollupBuilder(lake).run()
+
+
+def erased(lake: Lake) -> None:
+    done = Eraser(lake).run("acme", Criteria(short_code="gone"))
+    assert done.visits == 2
+
+
+def erased_after_a_merge(lake: Lake) -> None:
+    compacted(lake)
+    erased(lake)
+
+
+def all_erased(lake: Lake) -> None:
+    assert Eraser(lake).run("acme", Criteria()).visits == 18
+
+
+def reclassified(lake: Lake) -> None:
+    assert Reclassifier(lake).run(["acme", "other"]).rewritten
+    Compactor(lake).run()
+
+
+HISTORIES = [nothing, compacted, erased, erased_after_a_merge, all_erased, reclassified]
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+@pytest.mark.parametrize("lose", [removed, emptied, damaged])
+def test_every_answer_is_what_it_was(
+    root: Path, filled: Path, history: Callable[[Lake], None], lose: Callable[[Path], None]
+) -> None:
+    if lose is not removed and history not in (compacted, nothing):
+        pytest.skip("the ways to lose a manifest do not depend on what happened before")
+    with opened(root) as lake:
+        history(lake)
+        there = paths(lake)
+    before = answers(root)
+    lose(root / "manifest.sqlite")
+    with pytest.raises(LakeDamaged, match=r"manifest\.sqlite"):
+        Lake(root)
+    result = rebuilt(root)
+    assert result.damaged == []
+    assert (result.copy is None) == (lose is removed)
+    assert answers(root) == before
+    with opened(root) as lake:
+        assert paths(lake) == there
+        found = verify_lake(lake)
+        assert (found.findings, found.unknown) == ([], 0)
+        assert Importer(lake, now=lambda: NOW).run(filled / "access.log", Options("acme")).already_imported
+        Compactor(lake, lambda: datetime.now(UTC) + 2 * READERS_GRACE).run()
+        Compactor(lake, lambda: datetime.now(UTC) + 2 * READERS_GRACE).sweep()
+        assert paths(lake) == there
+    assert answers(root) == before
+
+
+@pytest.mark.parametrize("history", [compacted, erased, all_erased, reclassified])
+def test_an_older_copy_put_back_hides_newer_visits_until_it_is_rebuilt(root: Path, history) -> None:
+    with opened(root) as lake:
+        enqueue(lake.manifest, {"acme": packed([visit(visited_at=MOMENT, path="/waiting")])}, NOW)
+        with closing(sqlite3.connect(root / "manifest.sqlite")) as db, closing(sqlite3.connect(root / "copy")) as copy:
+            db.backup(copy)
+        flush_all(lake)
+        enqueue(lake.manifest, {"acme": packed([visit(visited_at=MOMENT, path="/later")])}, NOW + timedelta(seconds=9))
+        flush_all(lake)
+        if history is all_erased:
+            assert Eraser(lake).run("acme", Criteria()).visits == 20
+        else:
+            history(lake)
+        there = paths(lake)
+    before = answers(root)
+    for path in root.glob("manifest.sqlite*"):
+        path.unlink()
+    (root / "copy").rename(root / "manifest.sqlite")
+    with opened(root) as lake:
+        assert verify_lake(lake).unknown > 0
+        assert verify_lake(lake).findings == []
+        unknown = set(unknown_files(lake))
+        Compactor(lake).sweep()
+        if history in {erased, all_erased}:  # otherwise merges go whose sources this manifest knows as live
+            assert set(unknown_files(lake)) == unknown
+    rebuilt(root)
+    with opened(root) as lake:
+        assert flush_all(lake) == 0
+        assert paths(lake) == there
+    assert answers(root) == before
+
+
+def test_a_healthy_manifest_loses_nothing_by_a_rebuild(root: Path) -> None:
+    with opened(root) as lake:
+        compacted(lake)
+        enqueue(lake.manifest, {"acme": packed([visit(visited_at=MOMENT, path="/waiting")])}, NOW)
+        batches = lake.manifest.batches("acme", "")
+    before = answers(root)
+    assert rebuilt(root).pending == 1
+    assert answers(root) == before
+    with opened(root) as lake:
+        assert lake.manifest.batches("acme", "") == batches
+        assert (backlog(lake.manifest).visits, flush_all(lake)) == (1, 1)
+        assert paths(lake)["/waiting"] == 1
+
+
+def test_files_that_were_moved_to_unknown_count_again(root: Path) -> None:
+    before = answers(root)
+    (root / "visits" / "organization=acme").rename(root / "unknown")
+    (root / "unknown").rename(root / "acme")
+    (root / "unknown").mkdir()
+    (root / "acme").rename(root / "unknown" / "organization=acme")
+    removed(root / "manifest.sqlite")
+    rebuilt(root)
+    assert answers(root) == before
+
+
+def test_an_import_that_was_not_finished_is_a_question(root: Path) -> None:
+    with opened(root) as lake:
+        land(lake, "new", [visit(visited_at=datetime(2026, 1, day)) for day in (1, 2, 3)])
+        last = max(lake.manifest.live_files("new"), key=lambda file: file.day)
+        (root / last.path).unlink()
+    removed(root / "manifest.sqlite")
+    with locked_for_rebuild(root):
+        rebuild = Rebuild(root)
+        (question,) = rebuild.plan.questions
+        assert "an import of new with at least 2 visits was not finished" in question.text
+        rebuild.exclude(question.files)
+        rebuild.run()
+    with opened(root) as lake:
+        assert (paths(lake, "new"), len(unknown_files(lake, "new"))) == ({}, 2)
+
+
+def test_a_file_that_lost_a_bit_is_named_and_does_not_count(root: Path) -> None:
+    path = next(root.glob("visits/organization=other/*/*"))
+    column = pq.read_metadata(path).row_group(0).column(0)  # its last bytes are those of a page
+    content = bytearray(path.read_bytes())
+    content[column.data_page_offset + column.total_compressed_size - 2] ^= 1
+    path.write_bytes(content)
+    removed(root / "manifest.sqlite")
+    (reason,) = rebuilt(root).damaged
+    assert reason.startswith(f"{path} cannot be read")
+    with opened(root) as lake:
+        assert unknown_files(lake) == [path]
+
+
+def test_a_lake_in_use_is_not_rebuilt(root: Path) -> None:
+    with opened(root), pytest.raises(Conflict, match="stop the server"), locked_for_rebuild(root):
+        pass
+
+
+def test_the_manifest_of_a_newer_program_is_left_alone(root: Path) -> None:
+    with closing(sqlite3.connect(root / "manifest.sqlite")) as db:
+        db.execute("PRAGMA user_version = 99")
+    content = (root / "manifest.sqlite").read_bytes()
+    with pytest.raises(NewerVersion), locked_for_rebuild(root):
+        Rebuild(root)
+    assert (root / "manifest.sqlite").read_bytes() == content
+
+
+def test_erased_visits_do_not_come_back_from_a_file_that_a_killed_merge_left(root: Path, monkeypatch) -> None:
+    with opened(root) as lake:
+        with monkeypatch.context() as patch:
+            patch.setattr("data.maintenance.compaction.discard", lambda *_: None)
+            patch.setattr("data.store.manifest.insert_files", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                Compactor(lake).run()
+        done = Eraser(lake).run("acme", Criteria(short_code="gone"))
+        delete_files(lake, done.dead, done.ended_at)
+        there = paths(lake)
+    removed(root / "manifest.sqlite")
+    rebuilt(root)
+    with opened(root) as lake:
+        assert paths(lake) == there

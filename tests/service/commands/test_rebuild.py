@@ -1,0 +1,78 @@
+"""`traffic rebuild`: a lost manifest is made again, what still does not count is deleted when somebody says so."""
+
+import shutil
+from datetime import datetime
+
+import pytest
+
+from tests.service.commands.runs import refused
+from tests.visits import land, visit
+
+
+@pytest.fixture
+def rebuild(traffic, lake):
+    """Runs `traffic rebuild` over the lake of a test, which is closed."""
+    return lambda *flags: traffic("rebuild", *flags, "--lake", lake.root)
+
+
+def lose_manifest(lake):
+    lake.manifest.close()
+    for path in lake.root.glob("manifest.sqlite*"):
+        path.unlink()
+
+
+def test_a_lost_manifest_is_made_again_and_the_lake_is_sound(lake, rebuild, traffic):
+    land(lake, "acme", [visit(), visit()])
+    lose_manifest(lake)
+    assert traffic("verify", "--lake", lake.root).code == 1
+    code, out, err = rebuild()
+    assert (code, out) == (0, "")
+    assert err.splitlines() == [
+        "The manifest now counts 2 visits in 1 file.",
+        "Visits that were waiting in the lost manifest for their file are gone.",
+        "Run `traffic verify`, then start the server.",
+    ]
+    assert traffic("verify", "--lake", lake.root).code == 0
+
+
+def test_the_old_manifest_is_kept(lake, rebuild):
+    land(lake, "acme", [visit()])
+    lake.manifest.close()
+    (lake.root / "manifest.sqlite").write_bytes(b"no database" * 99)
+    assert "The old manifest is kept as" in rebuild().err
+    (copy,) = lake.root.glob("manifest.sqlite.before-rebuild-*")
+    assert copy.read_bytes() == b"no database" * 99
+
+
+def test_an_open_question_needs_somebody_to_answer_it(lake, rebuild):
+    land(lake, "acme", [visit(visited_at=datetime(2026, 3, day)) for day in (1, 2)])
+    last = max(lake.manifest.live_files("acme"), key=lambda file: file.day)
+    (lake.root / last.path).unlink()
+    lose_manifest(lake)
+    run = rebuild()
+    assert (run.code, run.out) == (2, "")
+    assert "an import of acme with at least 1 visits was not finished" in run.err
+    assert not (lake.root / "manifest.sqlite").exists()
+    assert "counts 1 visit in 1 file." in rebuild("--yes").err
+
+
+def test_unknown_files_are_told_and_deleted_only_with_yes(lake, rebuild):
+    land(lake, "acme", [visit()])
+    path = lake.root / lake.manifest.live_files("acme")[0].path
+    unknown = path.with_name("unknown.parquet")
+    shutil.copy(path, unknown)
+    lake.manifest.close()
+    run = rebuild("--discard-unknown")
+    assert (run.code, unknown.exists()) == (2, True)
+    assert run.err.startswith(f"{unknown.relative_to(lake.root)}: 1 visits\n")
+    run = rebuild("--discard-unknown", "--yes")
+    assert (run.code, unknown.exists(), path.exists()) == (0, False, True)
+    assert run.err.endswith("1 visit file deleted.\n")
+    assert "knows every visit file" in rebuild("--discard-unknown").err
+
+
+def test_a_lake_that_is_open_or_not_there_is_not_rebuilt(lake, rebuild, traffic, tmp_path):
+    run = rebuild()
+    assert (run.code, run.out) == (1, "")
+    assert "another program uses the lake: stop the server" in run.err
+    assert "there is no lake at" in refused(traffic("rebuild", "--lake", tmp_path / "nothing"))
