@@ -25,14 +25,6 @@ from data.store.footers import PendingRange, VisitFile, merged_batches
 from data.store.locks import exclusive
 from data.store.manifest import READERS_GRACE, LandedFile, Manifest, format_time, insert_files
 
-_TABLES: Final = {
-    "batches": "SELECT id, organization, domain, sha256, bytes, whole_bytes, visits, log_format, imported_at "
-    "FROM batches",
-    "files": "SELECT path, sha256, deletable_at IS NULL FROM files",
-    "epochs": "SELECT organization, epoch FROM epochs",
-    "last_runs": "SELECT task, at FROM last_runs",
-    "pending": "SELECT id, organization, visits, received_at, body FROM pending ORDER BY id",
-}
 _BATCH: Final = "INSERT OR IGNORE INTO batches (id, organization, domain, sha256, bytes, whole_bytes, visits, \
 log_format, imported_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
@@ -106,7 +98,7 @@ class Rebuild:
                 damaged.append(f"{self.root / path} is missing; copy it back from a backup, then rebuild again.")
         for file in plan.counted:
             try:
-                landed.append(self._landed(file, hashes.get(file.path.name)))
+                landed.append(self._checked_file(file, hashes.get(file.path.name)))
             except LakeDamaged as error:
                 damaged.append(str(error))
             done += (self.root / file.path).stat().st_size if file.path.exists() else 0
@@ -126,7 +118,7 @@ class Rebuild:
             db.executemany("INSERT INTO last_runs VALUES (?, ?)", old.last_runs)
             self._insert_pending(db, old)
 
-    def _landed(self, file: VisitFile, sha256: str | None) -> LandedFile:
+    def _checked_file(self, file: VisitFile, sha256: str | None) -> LandedFile:
         """Check a file that counts, and move it back if it was moved to unknown/. Raises LakeDamaged."""
         if sha256 is None:
             try:
@@ -206,7 +198,16 @@ def _read_old(path: Path) -> OldManifest | None:
             ((result, *_), *_) = manifest.rows("PRAGMA integrity_check")
             if result != "ok":
                 return None
-            return OldManifest(**{name: manifest.rows(sql) for name, sql in _TABLES.items()})
+            return OldManifest(
+                manifest.rows(
+                    "SELECT id, organization, domain, sha256, bytes, whole_bytes, visits, log_format, imported_at "
+                    "FROM batches"
+                ),
+                manifest.rows("SELECT path, sha256, deletable_at IS NULL FROM files"),
+                manifest.rows("SELECT organization, epoch FROM epochs"),
+                manifest.rows("SELECT task, at FROM last_runs"),
+                manifest.rows("SELECT id, organization, visits, received_at, body FROM pending ORDER BY id"),
+            )
     except NewerVersion:
         raise
     except (LakeDamaged, sqlite3.DatabaseError):
