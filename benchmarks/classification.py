@@ -23,6 +23,7 @@ from ua_parser.loaders import load_lazy_builtins
 from ua_parser.regex import Resolver
 
 from benchmarks.figures import RUNS, Figure
+from benchmarks.logged import Share, logged, share_by_line
 from benchmarks.made import DAYS, LAST_DAY
 from data.rules.bots import BotRules
 from data.rules.classifier import Classifier, Request
@@ -78,6 +79,19 @@ def qualities(rows: list[dict[str, Any]]) -> list[Quality]:
     ]
 
 
+def logged_shares() -> dict[tuple[str, str], Share]:
+    """Bots in public logs of 2024-26, by line: for each half of the repositories, ours and a public list's answers."""
+    classifier, shares = Classifier(), {}
+    everything = list(logged())
+    for half in ("report", "learn"):
+        rows = [row for row in everything if row.half == half]
+        ours = [classifier.classify(Request.from_log(row.user_agent)).device_type == "bot" for row in rows]
+        crawlers = [bool(crawleruseragents.is_crawler(row.user_agent)) or not row.user_agent for row in rows]
+        shares[half, "ours"] = share_by_line(rows, ours)
+        shares[half, "crawler-user-agents"] = share_by_line(rows, crawlers)
+    return shares
+
+
 def speeds(user_agents: list[str]) -> list[Figure]:
     """Distinct user agents a second on one core, by its CPU time; ours and the peers in turn."""
     ways: dict[str, Callable[[], Callable[[str], object]]] = {
@@ -103,16 +117,22 @@ def speeds(user_agents: list[str]) -> list[Figure]:
 def main(
     output: Annotated[Path | None, typer.Option(help="write the figures as JSON to this file too")] = None,
 ) -> None:
-    """Measure over the labelled corpus, and print two tables.
+    """Measure over the labelled corpus and over public logs, and print three tables.
 
     Example: uv run python -m benchmarks.classification --output classification.json
     """
     rows = list(chain.from_iterable(map(labelled, NAMES)))
     found = qualities(rows)
+    shares = logged_shares()
     fast = speeds(_made_up_user_agents())
     _print(found, fast, len(rows))
+    _print_shares(shares)
     if output:
-        figures = {"quality": [asdict(one) for one in found], "speed": [asdict(one) for one in fast]}
+        figures = {
+            "quality": [asdict(one) for one in found],
+            "logs": [{"half": half, "who": who, **share._asdict()} for (half, who), share in shares.items()],
+            "speed": [asdict(one) for one in fast],
+        }
         output.write_text(json.dumps(figures, indent=2), "utf-8")
 
 
@@ -132,6 +152,19 @@ def _print(found: list[Quality], fast: list[Figure], rows: int) -> None:
             figure.case, figure.unit, *(f"{value:,.0f}" for value in (figure.median, figure.least, figure.most))
         )
     console.print(table)
+
+
+def _print_shares(shares: dict[tuple[str, str], Share]) -> None:
+    title = "bots in public logs of 2024-26, by line (learn: the half that the rules were learned from)"
+    table = Table(title=title, title_justify="left", box=None)
+    for column in ("half", "who", "repositories", "lines", "of bots", "precision", "recall"):
+        table.add_column(column, justify="left" if column in ("half", "who") else "right")
+    for (half, who), share in shares.items():
+        counts = (share.repositories, share.lines, share.labelled)
+        table.add_row(
+            half, who, *(f"{count:,}" for count in counts), f"{share.precision:.4f}", f"{share.recall:.4f}"
+        )
+    Console(width=120).print(table)
 
 
 def _made_up_user_agents() -> list[str]:

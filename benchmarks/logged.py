@@ -1,0 +1,60 @@
+"""User agents of public access logs of 2024-26, with the number of their lines and what sent them.
+
+user_agents.tsv.gz has one row per repository, year and user agent, without addresses, paths and referrers. Lines
+that begin with # name the repositories, their commits and their half: the rules were learned from one half and are
+reported on the other. README.md says how the rows were labelled.
+"""
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+FILE: Final = Path(__file__).parent / "user_agents.tsv.gz"
+
+
+class Logged(NamedTuple):
+    """How often a repository's logs of one year have a user agent."""
+
+    repository: str
+    half: str  # learn, report
+    year: int
+    lines: int
+    label: str  # automaton, person, aside (players of media: neither answer is wrong)
+    user_agent: str
+
+
+class Share(NamedTuple):
+    """How many lines of bots are recognized (recall), and how many lines recognized are of bots (precision)."""
+
+    repositories: int
+    lines: int
+    labelled: int  # lines of bots
+    precision: float
+    recall: float
+
+
+def logged() -> Iterator[Logged]:
+    """The rows of the file."""
+    repositories: dict[str, tuple[str, str]] = {}
+    with gzip.open(FILE, "rt", encoding="utf-8", newline="\n") as file:
+        for line in file:
+            first, *rest = line.rstrip("\n").split("\t")
+            if first == "#":
+                number, name, _commit, half = rest
+                repositories[number] = name, half
+            else:
+                year, lines, label, user_agent = rest
+                yield Logged(*repositories[first], int(year), int(lines), label, user_agent)
+
+
+def share_by_line(rows: list[Logged], is_bot: list[bool]) -> Share:
+    """Precision and recall over the lines of `rows`, without those that are aside."""
+    told = [(row, bot) for row, bot in zip(rows, is_bot, strict=True) if row.label != "aside"]
+    labelled = sum(row.lines for row, _ in told if row.label == "automaton")
+    found = sum(row.lines for row, bot in told if bot)
+    right = sum(row.lines for row, bot in told if bot and row.label == "automaton")
+    repositories = len({row.repository for row in rows})
+    return Share(
+        repositories, sum(row.lines for row, _ in told), labelled, right / max(1, found), right / max(1, labelled)
+    )
