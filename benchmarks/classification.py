@@ -161,9 +161,7 @@ def _print_shares(shares: dict[tuple[str, str], Share]) -> None:
         table.add_column(column, justify="left" if column in ("half", "who") else "right")
     for (half, who), share in shares.items():
         counts = (share.repositories, share.lines, share.labelled)
-        table.add_row(
-            half, who, *(f"{count:,}" for count in counts), f"{share.precision:.4f}", f"{share.recall:.4f}"
-        )
+        table.add_row(half, who, *(f"{count:,}" for count in counts), f"{share.precision:.4f}", f"{share.recall:.4f}")
     Console(width=120).print(table)
 
 

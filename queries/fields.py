@@ -85,7 +85,7 @@ IS_NEW = Field("is_new", FLAG, "whether this is the tool's first week in scope")
 CHANGE_PERCENTAGE = Field(
     "change_percentage", NUMBER, "change of visits from the week before, in percent", nullable=True
 )
-DETECTION_METHOD = Field("detection_method", TEXT, "ip_range, user_agent, referrer, utm or heuristic")
+DETECTION_METHOD = Field("detection_method", TEXT, "ip_range, user_agent, referrer, utm, path or heuristic")
 SCORE = Field("score", NUMBER, "confidence as a number, 0 to 1", nullable=True)
 LAST_VISIT = Field("last_visit", TIMESTAMP, "time of the last request in scope")
 CONVERSION_RATE = Field("conversion_rate", NUMBER, "referrals per 100 fetches", nullable=True)

@@ -101,7 +101,7 @@ def _visit(
     fields = match.groupdict(default="")
     method, path, query = _asked(fields["request"])
     logged, referrer = ("" if text == "-" else text for text in (fields.get("agent", ""), fields.get("referrer", "")))
-    request = Request.from_log(logged, method, referrer, query)
+    request = Request.from_log(logged, method, referrer, query, path)
     classifier = _classifier()
     origin = classifier.origin(request)
     visited_at, user_agent, short = _moment(fields["time"]), readable_user_agent(logged) or None, code.search(path)
@@ -135,4 +135,5 @@ def _classifier() -> Classifier:
 @cache
 def _probes() -> re.Pattern[str]:
     table = tomllib.loads(resources.files("data.rules").joinpath("probes.toml").read_text("utf-8"))
-    return re.compile("|".join(f"(?:{row['path']})" for row in table["probe"]), re.IGNORECASE)
+    paths = [row["path"] for row in table["probe"] if row["agent_kind"] == "scanner"]
+    return re.compile("|".join(f"(?:{path})" for path in paths), re.IGNORECASE)

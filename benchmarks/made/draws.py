@@ -49,7 +49,7 @@ class Draws:
         self._browsers = browsers
         self._classifier = _classifier()
         self.rules = {
-            "probe_pattern": self._classifier.probe_pattern,
+            "probe_pattern": self._classifier.paths.probe_pattern,
             "rules_version": self._classifier.rules_version,
         }
         self._agents: list[tuple[Any, ...]] = []

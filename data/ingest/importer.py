@@ -29,6 +29,7 @@ from data.store.files import move_durably
 from data.store.ip_list_files import snapshots
 from data.store.lake import Lake
 from data.store.landing import Landing
+from data.store.links import LinkIndex
 from data.store.manifest import Batch
 
 __all__ = ["Importer", "Options", "Summary"]
@@ -91,14 +92,16 @@ class Importer:
         self._proxies = tuple(proxies)
         self._verifier = Verifier(snapshots(lake), self._proxies)
         self._countries = countries
+        self._links = LinkIndex(lake)
 
     def reload_ip_lists(self) -> None:
         """Reload the IP lists from the lake."""
         self._verifier = Verifier(snapshots(self._lake), self._proxies)
 
     def reader(self) -> BlockReader:
-        """A new reader with this importer's rules, salts, IP lists and country database. The caller closes it."""
-        return BlockReader(Rules(self._classifier, self._salts, self._verifier, self._countries))
+        """A new reader with this importer's rules, salts, IP lists, countries and links. The caller closes it."""
+        rules = Rules(self._classifier, self._salts, self._verifier, self._countries, self._links.short_codes)
+        return BlockReader(rules)
 
     def run(self, path: Path, options: Options, dry_run: bool = False, progress: Progress | None = None) -> Summary:
         """Import the lines of a log that were not imported before. They become visible all at once.

@@ -21,10 +21,12 @@ from data.rules.classifier import Classifier, Request, combine
 from data.rules.geoip import CountryDatabase
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
+from data.rules.paths import PROBE, classify_path
 from data.store import pending
 from data.store.clock import is_recent
 from data.store.ip_list_files import snapshots
 from data.store.lake import Lake
+from data.store.links import LinkIndex
 from data.store.packing import Packed, pack
 from data.visits import SHORT_CODE_PATTERN, Classification, columns_filled_by
 
@@ -65,8 +67,8 @@ _OWN: Final = (
     "user_agent",
 )  # fmt: skip
 """The columns that are stored for each visit, in the order of _row. The others have few distinct combinations."""
-_SharedKey = tuple[Classification, Classification, _Origin]
-"""Classification by user agent, classification by referral, and origin: one combination of the shared columns."""
+_SharedKey = tuple[Classification, Classification, str, _Origin]
+"""Classification by user agent and by referral, the path's kind, and origin: one combination of the shared columns."""
 
 
 class LiveIngest:
@@ -86,10 +88,10 @@ class LiveIngest:
         self._classifier = Classifier()
         self._proxies = tuple(proxies)
         self._match_path = lru_cache(1 << 14)(self._match_path_uncached)
+        self._links = LinkIndex(lake)
         self._user_agent = lru_cache(1 << 16)(self._user_agent_uncached)
         self._referral = lru_cache(1 << 14)(self._referral_uncached)
         self._short_code = re2.compile(short_code_pattern)
-        self._probe = re2.compile(self._classifier.probe_pattern)
         self._verifier = Verifier({}, self._proxies)
         self._salts: dict[date, str] = {}
         self._refreshed_at = datetime.min.replace(tzinfo=UTC)
@@ -133,7 +135,10 @@ class LiveIngest:
         shared: dict[_SharedKey, int] = {}
         rows = [self._row(fact, organization, salts, shared) for fact in facts]
         *own, numbers = zip(*rows, strict=True)
-        rows_shared = (combine(by_agent, by_referral) + origin for by_agent, by_referral, origin in shared)
+        rows_shared = (
+            classify_path(combine(by_agent, by_referral), path_kind) + origin
+            for by_agent, by_referral, path_kind, origin in shared
+        )
         columns_shared = zip(*rows_shared, strict=True)
         return pack(
             dict(zip(_OWN, own, strict=True)),
@@ -160,11 +165,13 @@ class LiveIngest:
             visitor = visitor_hash(salts[day], organization, ip, user_agent)
             if is_claim:
                 classification = self._verifier.verify(classification, ip, day)
-        number = shared.setdefault((classification, by_referral, origin), len(shared))
-        short_code, is_malicious = self._match_path(path)
+        short_code, path_kind = self._match_path(path)
+        if path_kind == PROBE and short_code and short_code in self._link_codes(organization):
+            path_kind = self._classifier.paths.kind(path, is_link=True)
+        number = shared.setdefault((classification, by_referral, path_kind, origin), len(shared))
         return (
             fact.visited_at, domain or None, short_code, path, fact.method, fact.status, country or None,
-            visitor, is_malicious, user_agent or None, number,
+            visitor, path_kind == PROBE, user_agent or None, number,
         )  # fmt: skip
 
     def _user_agent_uncached(self, sent: str) -> _UserAgent:
@@ -178,10 +185,17 @@ class LiveIngest:
         host, kind, utm = self._classifier.origin(request)
         return self._classifier.classify_referral(request), (host, kind, *utm, self._classifier.rules_version)
 
-    def _match_path_uncached(self, path: str) -> tuple[str | None, bool]:
-        """The short code of a path, None when it has none, and is_malicious."""
+    def _match_path_uncached(self, path: str) -> tuple[str | None, str]:
+        """The short code of a path, None when it has none, and the path's kind if that is no link."""
         code = self._short_code.search(path)
-        return (code[1] or None if code else None), self._probe.search(path) is not None
+        return (code[1] or None if code else None), self._classifier.paths.kind(path)
+
+    def _link_codes(self, organization: str) -> frozenset[str]:
+        try:
+            return self._links.short_codes(organization)
+        except LakeDamaged as error:  # damaged links must not stop the intake
+            _LOG.warning("%s Until then, visits are classified without links.", error)
+            return frozenset()
 
 
 def _parse_rows(rows: Sequence[Row], now: datetime, facts: list[ReportedVisit]) -> IngestResult:

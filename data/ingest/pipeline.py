@@ -19,7 +19,7 @@ Client addresses are kept in memory only, here and in block_reader.py.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import date
 from typing import Final, NamedTuple
@@ -34,6 +34,7 @@ from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Origin, Request, combine
 from data.rules.geoip import CountryDatabase
 from data.rules.ip_verification import Verifier
+from data.rules.paths import PROBE, PROGRAM, classify_path
 from data.sql import read_sql
 from data.visits import VISITS_OF_DAYS, Classification, columns_filled_by
 
@@ -66,6 +67,8 @@ class Rules:
     salts: Salts
     verifier: Verifier
     countries: CountryDatabase | None = None
+    link_codes: Callable[[str], Collection[str]] = lambda _organization: ()
+    """Returns the short codes of an organization's links."""
 
 
 class VisitBuilder:
@@ -104,11 +107,22 @@ class VisitBuilder:
         return pa.table({**columns, "rules_version": expand(rules_version, pa.repeat(0, len(order)))})
 
     def _targets(self, targets: pa.Array, tenant: Tenant) -> Columns:
-        """Path, query, short code and is_malicious of each distinct target."""
-        probes = self._rules.classifier.probe_pattern
-        patterns = {"short_code_pattern": tenant.short_code_pattern, "probe_pattern": probes}
+        """Path, query, short code, is_malicious and is_program of each distinct target."""
+        paths = self._rules.classifier.paths
+        patterns = {
+            "short_code_pattern": tenant.short_code_pattern,
+            "probe_pattern": paths.probe_pattern,
+            "program_pattern": paths.program_pattern,
+        }
         self._register("targets", {"target": targets})
-        return _columns(self._engine.sql(read_sql("data.ingest", "sql/request_targets"), params=patterns))
+        columns = _columns(self._engine.sql(read_sql("data.ingest", "sql/request_targets"), params=patterns))
+        probed = pc.unique(columns["short_code"].filter(columns["is_malicious"])).drop_null()
+        if len(probed):
+            links = self._rules.link_codes(tenant.organization)
+            linked = pa.array([code for code in probed.to_pylist() if code in links], pa.string())
+            is_link = pc.is_in(columns["short_code"], linked)
+            columns["is_malicious"] = pc.and_(columns["is_malicious"], pc.invert(is_link))
+        return columns
 
     def _visitors(self, encoded: dict[str, DictionaryColumn], organization: str) -> pa.Array:
         """The visitor hash of each row, computed once for each day, address and user agent."""
@@ -150,9 +164,10 @@ class VisitBuilder:
         by_agent = by_agent.take(encoded["user_agent"].indices)
         combined = _combine(by_agent, by_referral.take(keys), classifications)
         verified = self._verify_claims(combined, by_agent, encoded, classifications)
+        classified = _classify_paths(verified, encoded["target"].indices, targets, classifications)
         origin_rows = [(host, referrer_type, *utm) for host, referrer_type, utm in origins.values()]
         return [
-            (verified, text_columns(Classification._fields, classifications.values())),
+            (classified, text_columns(Classification._fields, classifications.values())),
             (origin.take(keys), text_columns(_ORIGIN_COLUMNS, origin_rows)),
         ]
 
@@ -180,6 +195,21 @@ class VisitBuilder:
             [verifier.verify(distinct[index], ip, day) for index, ip, day in combinations]
         )
         return pc.replace_with_mask(combined, is_claim, verified.take(claims.indices))
+
+
+def _classify_paths(
+    classified: pa.Array, targets: pa.Array, columns: Columns, classifications: Interner[Classification]
+) -> pa.Array:
+    """`classified`, with the requests for paths that people do not open."""
+    distinct = classifications.values()
+    for kind, name in ((PROGRAM, "is_program"), (PROBE, "is_malicious")):
+        is_kind = columns[name].take(targets)
+        keys = composite_key(classified.filter(is_kind))
+        before = [distinct[index] for index in keys.parts[0].to_pylist()]
+        after = classifications.intern([classify_path(classification, kind) for classification in before])
+        classified = pc.replace_with_mask(classified, is_kind, after.take(keys.indices))
+        distinct = classifications.values()
+    return classified
 
 
 def _columns(relation: duckdb.DuckDBPyRelation) -> Columns:

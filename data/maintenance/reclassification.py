@@ -1,7 +1,8 @@
 """Applies the current rules to stored visits that older rules classified, partition by partition.
 
 Results that depend on the client address, or on parts of the request that are not stored, are kept. If a query string
-had both `referrer` and `utm_source`, only `utm_source` is stored and used.
+had both `referrer` and `utm_source`, only `utm_source` is stored and used. Who only a `referrer` in the query referred
+is not known any more once the path was taken for a probe.
 """
 
 from collections import Counter, defaultdict
@@ -19,10 +20,12 @@ from data.maintenance.rewriting import Partition, partitions, readable, rewritin
 from data.progress import Progress
 from data.rules.classifier import Classifier, Request
 from data.rules.ip_verification import apply_verdict
+from data.rules.paths import classify_path
 from data.sql import read_sql
 from data.store.footers import replacing_footer
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
+from data.store.links import LinkIndex
 from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 from data.visits import Classification
 
@@ -57,6 +60,7 @@ class Reclassifier:
         self._lake = lake
         self._now = now
         self._classifier = Classifier()
+        self._links = LinkIndex(lake)
 
     def run(self, organizations: list[str], dry_run: bool = False, progress: Progress | None = None) -> Changes:
         """Rewrite every partition that contains visits of older rules, each one atomically.
@@ -81,7 +85,7 @@ class Reclassifier:
             with self._lake.write_lock(), self._lake.rewrite_lock():
                 files = self._files_with_old_rules(engine, partition)
                 for file in files:
-                    visits = self._reclassified(engine, readable(self._lake, file), changes)
+                    visits = self._reclassified(engine, partition, readable(self._lake, file), changes)
                     changes.rewritten += file.visits
                     if not dry_run:
                         staged.append(Staged(new_path(self._lake), *partition, file.visits, file.unfinished_of))
@@ -105,22 +109,26 @@ class Reclassifier:
             ).fetchall()[0][0]
         ]
 
-    def _reclassified(self, engine: duckdb.DuckDBPyConnection, files: list[str], changes: Changes) -> pa.Table:
-        engine.execute(read_sql("data.maintenance", "sql/stored_visits"), {"files": files})
+    def _reclassified(
+        self, engine: duckdb.DuckDBPyConnection, partition: Partition, files: list[str], changes: Changes
+    ) -> pa.Table:
+        paths, links = self._classifier.paths, self._links.short_codes(partition.organization)
+        engine.register("link_codes", pa.table({"short_code": pa.array(links, pa.string())}))
+        patterns = {"probe_pattern": paths.probe_pattern, "program_pattern": paths.program_pattern}
+        engine.execute(read_sql("data.maintenance", "sql/stored_visits"), {"files": files, **patterns})
         inputs = engine.execute(read_sql("data.maintenance", "sql/distinct_inputs")).fetchall()
         engine.register("classified", self._classified(inputs))
-        probes = {"probe_pattern": self._classifier.probe_pattern}
         for before, after, user_agent, visits in engine.execute(
-            read_sql("data.maintenance", "sql/changed_visits"), probes
+            read_sql("data.maintenance", "sql/changed_visits")
         ).fetchall():
             changes.moves[Move(before, after)][user_agent] += visits
-        rules = {**probes, "rules_version": self._classifier.rules_version}
+        rules = {"rules_version": self._classifier.rules_version}
         return engine.sql(read_sql("data.maintenance", "sql/reclassified_visits"), params=rules).to_arrow_table()
 
     def _classified(self, inputs: list[tuple[Any, ...]]) -> pa.Table:
         """Classify every distinct request: a table of its number, its classification and its referrer's type."""
         rows = []
-        for _, user_agent, method, referrer, referrer_type, utm_source, *before in inputs:
+        for _, user_agent, method, referrer, referrer_type, utm_source, path_kind, *before in inputs:
             stored = Classification(*before)
             address = self._address(referrer, referrer_type)
             query = urlencode({"utm_source": utm_source}) if utm_source else ""
@@ -129,7 +137,8 @@ class Reclassifier:
             rests_on_query = stored.detection_method == "utm" and classification.device_type != "bot"
             if rests_on_query and not utm_source:  # on another query parameter, which is not stored
                 classification = Classification(*stored[:7], *classification[7:])
-            rows.append((*_keep_ip_verdict(stored, classification), self._classifier.origin(request).referrer_type))
+            classification = classify_path(_keep_ip_verdict(stored, classification), path_kind)
+            rows.append((*classification, self._classifier.origin(request).referrer_type))
         requests = pa.array([request for request, *_ in inputs], pa.int64())
         return pa.table({"request": requests, **text_columns((*Classification._fields, "referrer_type"), rows)})
 

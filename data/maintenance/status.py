@@ -7,12 +7,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data.errors import LakeDamaged
+from data.rules.tables import rules_version
 from data.store.clock import TOLERANCE
 from data.store.lake import Lake
 from data.store.manifest import format_time
@@ -63,6 +64,9 @@ FROM files
 """
 
 
+_LIVE: Final = "SELECT path FROM files WHERE deletable_at IS NULL AND visits > 0 ORDER BY day LIMIT ?"
+
+
 @dataclass
 class OrganizationStatus:
     """The data of one organization, or the total of all."""
@@ -98,6 +102,9 @@ class LakeStatus:
     agents_refreshed_at: datetime | None
     clock_was_at: datetime | None
     """The latest recorded time if it lies in the future, as the clock was ahead then. Such times count as old."""
+    rules_version: str
+    reclassify_due: bool
+    """Whether visits were classified by other rules than the current ones; of MAX_FOOTERS files, the oldest."""
 
 
 def status_of(lake: Lake, now: datetime) -> LakeStatus:
@@ -121,6 +128,8 @@ def status_of(lake: Lake, now: datetime) -> LakeStatus:
         oldest_salt_at=oldest_salt,
         agents_refreshed_at=_refreshed(lake.ip_lists),
         clock_was_at=latest if latest and latest > now + TOLERANCE else None,
+        rules_version=rules_version(),
+        reclassify_due=_has_old_rules(lake, rules_version()),
     )
 
 
@@ -150,19 +159,32 @@ def _add_times(lake: Lake, holdings: dict[str, OrganizationStatus]) -> None:
             holding.last_visit_at = max(last, holding.last_visit_at or last)
 
 
+def _has_old_rules(lake: Lake, current: str) -> bool:
+    """Whether the footer of a live file names other rules than the current ones."""
+    for (path,) in lake.manifest.rows(_LIVE, [MAX_FOOTERS]):
+        span = _statistics(lake.root / path, "rules_version")
+        if span and span != (current, current):
+            return True
+    return False
+
+
 def _span(path: Path) -> tuple[datetime, datetime] | None:
     """The times of the first and last visit of a file, by its footer; None when it cannot be read."""
+    span = _statistics(path, "visited_at")
+    return (span[0].replace(tzinfo=UTC), span[1].replace(tzinfo=UTC)) if span else None
+
+
+def _statistics(path: Path, name: str) -> tuple[Any, Any] | None:
+    """The least and the greatest value of a column of a file, by its footer; None when they cannot be read."""
     try:
         footer = pq.read_metadata(path)
-    except (OSError, pa.ArrowException):
+        column = footer.schema.names.index(name)
+    except (OSError, ValueError, pa.ArrowException):
         return None  # `traffic verify` reports it
-    column = footer.schema.names.index("visited_at")
     groups = [footer.row_group(number).column(column).statistics for number in range(footer.num_row_groups)]
     if not groups or not all(group is not None and group.has_min_max for group in groups):
         return None
-    return min(group.min for group in groups).replace(tzinfo=UTC), max(group.max for group in groups).replace(
-        tzinfo=UTC
-    )
+    return min(group.min for group in groups), max(group.max for group in groups)
 
 
 def _total(holdings: Iterable[OrganizationStatus]) -> OrganizationStatus:

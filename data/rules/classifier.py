@@ -1,19 +1,22 @@
 """Classifies requests: a person, one of four kinds of AI traffic, a search crawler or another bot.
 
 The first rule that matches decides, in this order: no user agent → agent table → known crawlers → heuristics →
-a method that browsers do not open pages with → campaign and referrer of an AI product → a person.
+a method that browsers do not open pages with → campaign and referrer of an AI product → a person. Then the path may
+show that it was neither a person nor what a library or an unknown bot is taken for (paths.py).
 Client addresses are evaluated in ip_verification.py.
 """
 
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 from typing import Final, NamedTuple, Self
 
 from data.rules.bots import HUMAN_CLASSIFICATION, BotRules, RuleMatch, bot_classification, readable_user_agent
 from data.rules.devices import DeviceRules
+from data.rules.paths import PathRules, classify_path
 from data.rules.referrers import Campaigns, ReferrerTable, ai_referral, host_and_path, utm_values
-from data.rules.tables import Probe, Referrer, load, rules_version
+from data.rules.tables import Referrer, load, rules_version
 from data.visits import Classification
 
 MAX_REFERRER_LENGTH: Final = 1024
@@ -30,11 +33,14 @@ class Request(NamedTuple):
     method: str
     referrer: str
     query: str
+    path: str = ""
 
     @classmethod
-    def from_log(cls, user_agent: str, method: str = "GET", referrer: str = "", query: str = "") -> Self:
+    def from_log(
+        cls, user_agent: str, method: str = "GET", referrer: str = "", query: str = "", path: str = ""
+    ) -> Self:
         """A request with its user agent as a server logged it."""
-        return cls(readable_user_agent(user_agent), method, referrer, query)
+        return cls(readable_user_agent(user_agent), method, referrer, query, path)
 
 
 class Origin(NamedTuple):
@@ -46,14 +52,11 @@ class Origin(NamedTuple):
 
 
 class Classifier:
-    """The rules, loaded once. Results are cached, because logs repeat the same strings.
-
-    `probe_pattern` is a regular expression (RE2) for paths that only vulnerability scanners request.
-    """
+    """The rules, loaded once. Results are cached, because logs repeat the same strings."""
 
     def __init__(self) -> None:
         self.rules_version = rules_version()
-        self.probe_pattern = "(?i)" + "|".join(f"(?:{row.path})" for row in load(Probe, "probes"))
+        self.paths = PathRules()
         self.referrers = ReferrerTable(load(Referrer, "referrers"))
         self._bot_rules = BotRules()
         self._campaigns = Campaigns(self.referrers)
@@ -65,8 +68,9 @@ class Classifier:
         self._origin = lru_cache(1 << 14)(self._origin_uncached)
 
     def classify(self, request: Request) -> Classification:
-        """Classify a request. Never raises for a request from a log."""
-        return combine(self.classify_user_agent(request.user_agent), self.classify_referral(request))
+        """Classify a request, whose path is not a link. Never raises for a request from a log."""
+        classification = combine(self.classify_user_agent(request.user_agent), self.classify_referral(request))
+        return classify_path(classification, self.paths.kind(request.path)) if request.path else classification
 
     def classify_user_agent(self, user_agent: str) -> Classification:
         """Classify by the (unescaped) user agent alone: a bot, or a person with a device."""
@@ -82,8 +86,16 @@ class Classifier:
 
     def matches(self, request: Request) -> Iterator[RuleMatch]:
         """Every rule that the request matches. `classify` returns the classification of the first one."""
-        yield from self._bot_rules.matches(request.user_agent)
-        yield from self._referral_matches(request.method, request.referrer, request.query)
+        by_path: RuleMatch | None = None
+        for match in chain(
+            self._bot_rules.matches(request.user_agent),
+            self._referral_matches(request.method, request.referrer, request.query),
+        ):
+            if by_path is None and request.path:
+                by_path = next(self.paths.matches(request.path, match.classification), None)
+                if by_path:
+                    yield by_path
+            yield match
 
     def _classify_user_agent_uncached(self, user_agent: str) -> Classification:
         """Apply the rules; people's browsers are cached without their builds, which no rule depends on."""

@@ -8,7 +8,7 @@ from ua_parser import Domain, RegexResolver
 from ua_parser.loaders import load_lazy_builtins
 
 from data.rules.patterns import pattern_set
-from data.rules.tables import Device, load
+from data.rules.tables import Browser, Device, load
 
 _FALSE_MATCHES: Final = re.compile("tablet pc|coolpad|padfone|phonepad|tech[ _]?pad|klipad|gpad_|dtv|letv")
 """Words that contain a pattern of a device but do not identify it, such as names of phones and of manufacturers."""
@@ -23,13 +23,16 @@ class DeviceInfo(NamedTuple):
 
 
 class DeviceRules:
-    """The rules of devices.toml and of ua-parser, compiled once."""
+    """The rules of devices.toml, browsers.toml and of ua-parser, compiled once."""
 
     def __init__(self) -> None:
         if RegexResolver is None:  # ua-parser would silently fall back to pure Python, which is 25 times slower
             raise RuntimeError("the package ua-parser-rs is missing; install ua-parser with its extra 'regex'.")
         self._parse = RegexResolver(load_lazy_builtins())
         self._devices: list[Device] = load(Device, "devices")
+        self._browsers: list[Browser] = load(Browser, "browsers")
+        self._browser_set = pattern_set(row.pattern for row in self._browsers)
+        self._browser_names = {name: row.name for row in self._browsers for name in row.names}
         self._device_set = pattern_set(row.pattern for row in self._devices)
 
     def device_info(self, user_agent: str) -> DeviceInfo:
@@ -38,8 +41,13 @@ class DeviceRules:
         return DeviceInfo(
             self.device_type(user_agent),
             parsed.os.family if parsed.os else None,
-            parsed.user_agent.family if parsed.user_agent else None,
+            self._browser(user_agent, parsed.user_agent.family if parsed.user_agent else None),
         )
+
+    def _browser(self, user_agent: str, parsed: str | None) -> str | None:
+        """The one name of a browser that ua-parser knows as `parsed`."""
+        numbers: list[int] = self._browser_set.Match(user_agent.lower()) or []
+        return self._browsers[min(numbers)].name if numbers else self._browser_names.get(parsed or "", parsed)
 
     def device_type(self, user_agent: str) -> str:
         """desktop, mobile or tablet. Televisions, consoles and cars are desktops."""

@@ -27,7 +27,7 @@ _ALLOWED: Final[dict[str, Collection[str]]] = {
     "referrer_type": REFERRER_TYPES,
     "device_type": DEVICE_TYPES,
 }
-_RULE_TABLES: Final = ("agents", "notcrawlers", "heuristics", "devices", "referrers", "campaigns", "probes")
+_RULE_TABLES: Final = ("agents", "notcrawlers", "heuristics", "devices", "browsers", "referrers", "campaigns", "probes")
 _RULE_PACKAGES: Final = ("crawler-user-agents", "ua-parser-builtins")
 _VERIFICATION_METHOD: Final = re.compile(r"(ip|dns|signature):[a-z0-9.-]+")
 
@@ -99,11 +99,15 @@ class Campaign:
 
 @dataclass(frozen=True)
 class Probe:
-    """A regular expression (RE2) for paths that only vulnerability scanners request."""
+    """A regular expression (RE2) for paths that people do not open. The first row that matches wins."""
 
+    family: str
     path: str
+    agent_kind: str  # scanner: only vulnerability scanners request it; other: programs fetch it by themselves
+    confidence: str
     evidence: str
     checked: date
+    example: str
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,18 @@ class Device:
     checked: date
     example: str
     unless: str | None = None
+
+
+@dataclass(frozen=True)
+class Browser:
+    """A browser of people, by a pattern (RE2, on the user agent in lower case) or by ua-parser's names for it."""
+
+    name: str
+    pattern: str
+    names: tuple[str, ...]
+    evidence: str
+    checked: date
+    example: str
 
 
 @dataclass(frozen=True)
@@ -182,7 +198,7 @@ def _checked(row_type: type[Row], location: str, row: dict[str, object]) -> Row:
         if name not in row:
             if field.default is MISSING:
                 raise ValueError(f"{location}: field {name!r} is missing")
-        elif not _fits(field.type, row[name]):
+        elif not _fits(field.type, row[name]) or (name == "verify" and not _are_verification_methods(row[name])):
             raise ValueError(f"{location}: field {name!r} has an invalid value: {row[name]!r}")
         elif name in _ALLOWED and row[name] not in _ALLOWED[name]:
             raise ValueError(f"{location}: field {name!r} is {row[name]!r}, not one of {', '.join(_ALLOWED[name])}")
@@ -192,6 +208,10 @@ def _checked(row_type: type[Row], location: str, row: dict[str, object]) -> Row:
             except ValueError as error:
                 raise ValueError(f"{location}: field {name!r} {error}") from error
     return row_type(**{name: tuple(value) if isinstance(value, list) else value for name, value in row.items()})
+
+
+def _are_verification_methods(values: object) -> bool:
+    return isinstance(values, list) and all(_VERIFICATION_METHOD.fullmatch(value) for value in values)
 
 
 def _check_evidence(text: str) -> None:
@@ -235,5 +255,5 @@ def _fits(declared: object, value: object) -> bool:
     if declared is bool:
         return isinstance(value, bool)
     if declared == tuple[str, ...]:
-        return isinstance(value, list) and all(_VERIFICATION_METHOD.fullmatch(str(method)) for method in value)
+        return isinstance(value, list) and all(isinstance(text, str) and text for text in value)
     return isinstance(value, str) and value != ""

@@ -2,6 +2,7 @@
 
 import csv
 import re
+import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -63,6 +64,8 @@ class LinkIndex:
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
         self._cache: LRUCache[str, tuple[str, dict[str, str]]] = LRUCache(256)
+        self._codes: LRUCache[str, tuple[str, frozenset[str]]] = LRUCache(256)
+        self._lock = threading.Lock()
 
     def short_code_of(self, organization: str, target_url: str) -> str | None:
         """The short code of the newest link to this URL; None when there is no such link. Raises LakeDamaged."""
@@ -76,6 +79,18 @@ class LinkIndex:
             cached = stored.path, {normalized_url(link.target_url): link.short_code for link in newest_last}
             self._cache[organization] = cached
         return cached[1].get(normalized_url(target_url))
+
+    def short_codes(self, organization: str) -> frozenset[str]:
+        """The short codes of the links of an organization, on any domain. Thread-safe. Raises LakeDamaged."""
+        with self._lock:
+            stored = stored_links(self._lake, organization)
+            if stored is None:
+                return frozenset()
+            cached = self._codes.get(organization)
+            if cached is None or cached[0] != stored.path:
+                links = _read_links(intact_links(self._lake, stored))
+                cached = self._codes[organization] = stored.path, frozenset(link.short_code for link in links)
+            return cached[1]
 
 
 def normalized_url(url: str) -> str:

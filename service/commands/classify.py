@@ -71,8 +71,9 @@ def _rules(lake: Path) -> _ClassificationRules:
 def _request(fields: dict[str, str]) -> "Request":
     from data.rules.classifier import Request
 
-    query = fields["url"].partition("#")[0].partition("?")[2]
-    return Request.from_log(fields["user_agent"], "GET", fields["referrer"], query)
+    url, _, query = fields["url"].partition("#")[0].partition("?")
+    path = url if url.startswith("/") else f"/{url.partition('://')[2].partition('/')[2]}"
+    return Request.from_log(fields["user_agent"], "GET", fields["referrer"], query, path)
 
 
 def _classification(fields: dict[str, str], rules: _ClassificationRules) -> "Classification":

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from data.maintenance.status import LakeStatus, OrganizationStatus
 
 _FORMATS: Final = ("table", "json")
+_RECLASSIFY: Final = "; older rules classified some visits: run `traffic reclassify`"
 _UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
@@ -78,6 +79,7 @@ def _print_lake(lake: Lake, status: "LakeStatus", now: datetime) -> None:
         ("oldest check of a file", _age(status.oldest_check_at, now) + (f"; {unseen:,} never" if unseen else "")),
         ("oldest salt", _age(status.oldest_salt_at, now) if status.oldest_salt_at else "none"),
         ("agents refreshed", _age(status.agents_refreshed_at, now)),
+        ("rules", status.rules_version + (_RECLASSIFY if status.reclassify_due else "")),
     ):
         table.add_row(*row)
     if status.clock_was_at:

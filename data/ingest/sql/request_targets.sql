@@ -1,5 +1,7 @@
--- Path, query, short code and is_malicious of each distinct target; path is '' for a target that is not a path or URL.
--- `short_code_rank` is the sort order of the short codes. Parameters: short_code_pattern, probe_pattern.
+-- Path, query, short code, is_malicious and is_program of each distinct target.
+-- The path is '' for a target that is not a path or URL.
+-- `short_code_rank` is the sort order of the short codes. Parameters: short_code_pattern, probe_pattern,
+-- program_pattern.
 WITH relative AS (
     SELECT
         number,
@@ -17,8 +19,9 @@ WITH relative AS (
     SELECT
         *,
         nullif(regexp_extract(path, $short_code_pattern, 1), '') AS short_code,
-        regexp_matches(path, $probe_pattern) AS is_malicious
+        regexp_matches(path, $probe_pattern) AS is_malicious,
+        regexp_matches(path, $program_pattern) AS is_program
     FROM parted
 )
-SELECT path, query, short_code, is_malicious, dense_rank() OVER (ORDER BY short_code) AS short_code_rank
+SELECT path, query, short_code, is_malicious, is_program, dense_rank() OVER (ORDER BY short_code) AS short_code_rank
 FROM matched ORDER BY number

@@ -1,5 +1,4 @@
 -- The number of visits whose classification changes, by old category, new category and user agent.
--- Parameter: probe_pattern.
 SELECT stored.bot_category, classified.bot_category, stored.user_agent, count(*)
 FROM stored_visits AS stored JOIN classified USING (request)
 WHERE row(stored.bot_category, stored.agent_kind, stored.ai_source, stored.agent, stored.operator, stored.confidence,
@@ -7,5 +6,5 @@ WHERE row(stored.bot_category, stored.agent_kind, stored.ai_source, stored.agent
         stored.is_malicious)
     IS DISTINCT FROM row(classified.bot_category, classified.agent_kind, classified.ai_source, classified.agent,
         classified.operator, classified.confidence, classified.detection_method, classified.device_type,
-        classified.operating_system, classified.browser, classified.referrer_type, regexp_matches(path, $probe_pattern))
+        classified.operating_system, classified.browser, classified.referrer_type, path_kind = 'probe')
 GROUP BY ALL

@@ -1,10 +1,20 @@
--- The visits of one file. Visits with the same `request` number are the same input to the classifier.
--- The stored classification is part of the input, since it may depend on values that are not stored. Parameter: files.
+-- The visits of one file, with the kind of their path: probe, program or ''. No short code in link_codes is a probe.
+-- Visits with the same `request` number are the same input to the classifier.
+-- The stored classification is part of the input, since it may depend on values that are not stored.
+-- Parameters: files, probe_pattern, program_pattern.
 CREATE OR REPLACE TEMP TABLE stored_visits AS
+WITH visits_of_kinds AS (
+    SELECT
+        *,
+        CASE WHEN regexp_matches(path, $probe_pattern)
+                AND coalesce(short_code NOT IN (SELECT short_code FROM link_codes), TRUE) THEN 'probe'
+            WHEN regexp_matches(path, $program_pattern) THEN 'program' ELSE '' END AS path_kind
+    FROM read_parquet($files, file_row_number := TRUE, hive_partitioning := FALSE, union_by_name := TRUE)
+)
 SELECT
     *,
     dense_rank() OVER (ORDER BY
         user_agent, method, referrer, referrer_type, utm_source, bot_category, agent_kind, ai_source, agent, operator,
-        confidence, detection_method
+        confidence, detection_method, path_kind
     ) AS request
-FROM read_parquet($files, file_row_number := TRUE, hive_partitioning := FALSE, union_by_name := TRUE)
+FROM visits_of_kinds

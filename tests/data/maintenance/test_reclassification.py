@@ -55,7 +55,8 @@ NEW_ROWS = {
     "referrers": f'\n[[referrer]]\nhost = "ask.example"\nreferrer_type = "ai"\nai_source = "New"\n'
     f'confidence = "medium"\n{FACT}\n[[referrer]]\nhost = "friends.example"\nreferrer_type = "social"\n{FACT}',
     "campaigns": f'\n[[campaign]]\nutm_source = "ask-new"\nai_source = "New"\nconfidence = "low"\n{FACT}',
-    "probes": f"\n[[probe]]\npath = '/secret'\n{FACT}",
+    "probes": f"\n[[probe]]\nfamily = 'a secret'\npath = '/secret'\nagent_kind = 'scanner'\nconfidence = 'medium'\n"
+    f"example = '/secret'\n{FACT}",
     "heuristics": '\n[[heuristic]]\nname = "odd"\npattern = \'oddity\'\nagent_kind = "scanner"\n'
     f'example = "Oddity"\n{FACT}',
 }
@@ -250,12 +251,14 @@ NOT_KEPT = st.tuples(
     st.sampled_from((CHROME, IPHONE, "-")),
     st.sampled_from(ONLY_BY_PATH),
     st.just(""),
-) | st.tuples(st.sampled_from((CHROME, GPTBOT)), st.just("-"), st.just("?referrer=grok.com"))
+)
 """Requests a part of which told something and was not kept."""
+NOT_KEPT_EITHER = st.tuples(st.sampled_from((CHROME, GPTBOT)), st.just("-"), st.just("?referrer=grok.com"))
+"""For a path that was once a probe's, nothing that is kept says that they were referred."""
 LINE = st.builds(
-    lambda asked, path, day, method, second: line(path + asked[2], day, asked[0], asked[1], method, second),
-    ANYTHING | NOT_KEPT,
-    st.sampled_from(PATHS),
+    lambda asked, day, method, second: line(asked[1] + asked[0][2], day, *asked[0][:2], method, second),
+    st.tuples(ANYTHING | NOT_KEPT, st.sampled_from(PATHS))
+    | st.tuples(NOT_KEPT_EITHER, st.sampled_from(("/abc", "/", "/a/b", "/zzz"))),
     st.integers(17, 19),
     st.sampled_from(("GET", "GET", "POST", "HEAD", "get")),
     st.integers(0, 59),

@@ -15,7 +15,7 @@ AGENTS = load(Agent, "agents")
 REFERRERS = load(Referrer, "referrers")
 CAMPAIGNS = load(Campaign, "campaigns")
 AI_KINDS = {kind for kind, category in CATEGORY_OF_KIND.items() if category in AI_CATEGORIES}
-TABLES = ("agents", "notcrawlers", "heuristics", "devices", "referrers", "campaigns", "probes")
+TABLES = ("agents", "notcrawlers", "heuristics", "devices", "browsers", "referrers", "campaigns", "probes")
 
 GOOD = {
     "token": '"GPTBot"',
@@ -155,7 +155,7 @@ def test_evidence_that_is_no_web_address_is_refused(table, evidence):
     [
         (Referrer, "referrers", 'host = "a.example"\nreferrer_type = "friend"', "referrer_type"),
         (Campaign, "campaigns", 'utm_source = "x"\nai_source = "X"', "confidence"),
-        (Probe, "probes", "path = 7", "path"),
+        (Probe, "probes", "family = 'a'\npath = 7", "path"),
     ],
 )
 def test_rows_of_every_table_are_checked(monkeypatch, row_type, name, text, field):

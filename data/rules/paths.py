@@ -1,0 +1,68 @@
+"""Recognizes requests for paths that people do not open: probes of vulnerability scanners, and files for programs.
+
+Such a request is never a person's, whatever its user agent says. Agents that the tables name stay what they are.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import re2
+
+from data.rules.bots import RuleMatch
+from data.rules.tables import Probe, load
+from data.visits import CATEGORY_OF_KIND, Classification
+
+PROBE: Final = "probe"
+"""The kind of a path that only vulnerability scanners request."""
+PROGRAM: Final = "program"
+"""The kind of a path that programs fetch by themselves, such as /robots.txt."""
+
+
+class PathRules:
+    """The rows of probes.toml.
+
+    `probe_pattern` and `program_pattern` are regular expressions (RE2) of all paths of these kinds.
+    """
+
+    def __init__(self) -> None:
+        self._rows = [(re2.compile(f"(?i){row.path}"), row) for row in load(Probe, "probes")]
+        self.probe_pattern = self._pattern(scanners=True)
+        self.program_pattern = self._pattern(scanners=False)
+        self._probe, self._program = re2.compile(self.probe_pattern), re2.compile(self.program_pattern)
+
+    def kind(self, path: str, is_link: bool = False) -> str:
+        """PROBE, PROGRAM, or '' for other paths. A short code of the links file (`is_link`) is no probe."""
+        if not is_link and self._probe.search(path):
+            return PROBE
+        return PROGRAM if self._program.search(path) else ""
+
+    def matches(self, path: str, classification: Classification) -> Iterator[RuleMatch]:
+        """The row for `path`, if it overrides the classification of a request without its path."""
+        for pattern, row in self._rows:
+            if pattern.search(path):
+                changed = classify_path(classification, PROBE if row.agent_kind == "scanner" else PROGRAM)
+                if changed != classification:
+                    yield RuleMatch(f"probes.toml: {row.family}", row.evidence, changed)
+                return
+
+    def _pattern(self, scanners: bool) -> str:
+        paths = (row.path for _, row in self._rows if (row.agent_kind == "scanner") is scanners)
+        return "(?i)" + "|".join(f"(?:{path})" for path in paths)
+
+
+def classify_path(classification: Classification, path_kind: str) -> Classification:
+    """The classification of a request whose path is of a kind, given its classification without the path.
+
+    A probe turns people, AI referrals, libraries and bots without a name in the tables into scanners; a path for
+    programs turns people and AI referrals into bots of low confidence.
+    """
+    is_person = classification.device_type != "bot"
+    is_unknown = is_person or classification.agent_kind == "library" or classification.detection_method == "heuristic"
+    if path_kind == PROBE and is_unknown:
+        return _by_path(classification, "scanner", "medium")
+    return _by_path(classification, "other", "low") if path_kind == PROGRAM and is_person else classification
+
+
+def _by_path(classification: Classification, kind: str, confidence: str) -> Classification:
+    agent, operator = classification.agent, classification.operator
+    return Classification(CATEGORY_OF_KIND[kind], kind, None, agent, operator, confidence, "path", "bot", None, None)

@@ -1,0 +1,96 @@
+"""Paths that people do not open: a request for one is never a person's, whatever its user agent says."""
+
+import re
+
+import pytest
+
+from data.rules.classifier import Request
+from data.rules.paths import PROBE, PROGRAM, PathRules, classify_path
+from data.rules.tables import Probe, load
+from tests.tables import examples
+
+ROWS = load(Probe, "probes")
+SCANNERS = [row for row in ROWS if row.agent_kind == "scanner"]
+PROGRAMS = [row for row in ROWS if row.agent_kind == "other"]
+CHROME = (
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
+)
+GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
+
+
+@pytest.fixture(scope="module")
+def paths():
+    return PathRules()
+
+
+@pytest.fixture(scope="module")
+def told(classifier):
+    return lambda path, user_agent=CHROME, referrer="": classifier.classify(
+        Request.from_log(user_agent, "GET", referrer, "", path)
+    )
+
+
+def test_the_table_knows_at_least_22_families_of_probes_each_with_evidence():
+    assert len({row.family for row in SCANNERS}) == len(SCANNERS) >= 22
+    assert {row.confidence for row in SCANNERS} == {"medium"}
+    assert {(row.confidence, row.agent_kind) for row in PROGRAMS} == {("low", "other")}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.family for row in ROWS])
+def test_the_example_of_a_row_is_decided_by_its_own_row(classifier, row):
+    first = next(classifier.matches(Request.from_log(CHROME, path=row.example)))
+    assert (first.rule, first.evidence) == (f"probes.toml: {row.family}", row.evidence)
+    assert classifier.classify(Request.from_log(CHROME, path=row.example)) == first.classification
+
+
+@pytest.mark.parametrize("row", SCANNERS, ids=[row.family for row in SCANNERS])
+def test_a_probe_with_a_browsers_name_is_a_scanner(told, row):
+    found = told(row.example)
+    assert (found.bot_category, found.agent_kind, found.detection_method, found.confidence, found.device_type) == (
+        "other_bot", "scanner", "path", "medium", "bot",
+    )  # fmt: skip
+    assert (found.operating_system, found.browser, found.ai_source) == (None, None, None)
+
+
+@examples("word")
+def test_one_ordinary_word_may_be_a_short_code_and_is_no_probe(told, word):
+    assert told(f"/{word}").bot_category == "human"
+    assert told(f"/{word}/").bot_category == "human"
+
+
+@examples("path")
+def test_files_that_programs_fetch_are_bots_of_low_confidence(told, path):
+    found = told(path)
+    assert (found.bot_category, found.agent_kind, found.detection_method, found.confidence) == (
+        "other_bot", "other", "path", "low",
+    )  # fmt: skip
+    assert told(path, GOOGLEBOT).bot_category == "search_crawler"
+
+
+def test_people_referred_by_an_ai_product_libraries_and_unknown_bots_that_probe_are_scanners(told):
+    for user_agent, referrer in ((CHROME, "https://chatgpt.com/"), ("curl/8.5.0", ""), ("some-script", ""), ("", "")):
+        found = told("/.env", user_agent, referrer)
+        assert (found.agent_kind, found.ai_source, found.detection_method) == ("scanner", None, "path")
+    assert told("/.env", "curl/8.5.0").agent == "curl"
+
+
+def test_an_agent_that_the_tables_name_keeps_its_classification_when_it_probes(told):
+    for user_agent in (GOOGLEBOT, "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"):
+        assert told("/wp-login.php", user_agent) == told("/launch", user_agent)
+
+
+def test_an_agent_that_is_contradicted_by_its_address_stays_contradicted(told):
+    contradicted = told("/launch", GOOGLEBOT)._replace(confidence="contradicted", detection_method="ip_range")
+    assert classify_path(contradicted, PROBE) == contradicted
+
+
+def test_a_code_of_the_links_file_is_no_probe(paths):
+    assert paths.kind("/phpmyadmin") == PROBE
+    assert paths.kind("/phpmyadmin", is_link=True) == ""
+    assert paths.kind("/robots.txt", is_link=True) == PROGRAM
+
+
+def test_both_engines_read_the_patterns_alike(paths):
+    for row in ROWS:
+        for path in (row.example, row.example.upper(), row.example + "x", "/launch"):
+            assert bool(re.search(row.path, path, re.IGNORECASE)) <= (paths.kind(path) != "")
