@@ -13,7 +13,7 @@ from data.ingest.visitor_ids import daily_salts
 from data.maintenance import status
 from data.maintenance.retention import apply_retention
 from data.maintenance.status import OrganizationStatus, status_of
-from data.rules.tables import IpList
+from data.rules.tables import IpList, rules_version
 from data.store import pending
 from data.store.ip_list_files import refresh
 from data.store.lake import Lake
@@ -60,6 +60,8 @@ def test_a_new_lake_has_nothing(lake):
         "oldest_salt_at": None,
         "agents_refreshed_at": None,
         "clock_was_at": None,
+        "rules_version": rules_version(),
+        "reclassify_due": False,
     }
     assert rest["manifest_version"] >= 3
 
