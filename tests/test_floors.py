@@ -40,7 +40,9 @@ LIBRARIES = {
     "service": {
         "cachetools",
         "httptools",
+        "jinja2",
         "jwt",
+        "markupsafe",
         "orjson",
         "prometheus_client",
         "pyarrow",

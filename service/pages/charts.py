@@ -1,0 +1,257 @@
+"""Charts as SVG, drawn on the server: rows of an answer in, markup out.
+
+A chart is hidden from screen readers; the table below it says the same. Nothing is coloured here: classes name what a
+shape means (people, ai, other), and app.css gives the colours. Text is never stretched: labels stand at percentages of
+the real width, and only the shapes between them follow it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from math import ceil, log
+from pathlib import Path
+from typing import Any, Final
+
+from markupsafe import Markup
+
+HEIGHT: Final = 200
+"""Pixels from the base line of a chart to its top gridline."""
+TOP: Final = 10
+"""Pixels above the top gridline, for half a line of text."""
+SHADES: Final = 5
+"""Shades of a map, q1 to q5."""
+
+_MAP: Final = (Path(__file__).parent / "static" / "map.svg").read_text("utf-8")
+_MAP_VIEW_BOX: Final = re.findall(r'viewBox="([^"]+)"', _MAP)[0]
+_MAP_CODES: Final = tuple(re.findall(r'id="(\w+)"', _MAP))
+
+_FRAME: Final = Markup(
+    '<svg class="series" width="100%" height="{height}" aria-hidden="true" focusable="false" data-count="{count}">'
+    "{grid}{shapes}{labels}</svg>"
+)
+_STRETCHED: Final = Markup(
+    '<svg y="{top}" width="100%" height="{height}" viewBox="0 0 {width} {height}" preserveAspectRatio="none">'
+    "{shapes}</svg>"
+)
+_GRIDLINE: Final = Markup(
+    '<line class="grid" x2="100%" y1="{y}" y2="{y}"/><text class="scale" x="-8" y="{y}">{text}</text>'
+)
+_LABEL: Final = Markup('<text class="{classes}" x="{x}%" y="{y}">{text}</text>')
+_PATH: Final = Markup('<path class="{kind}" d="{path}"/>')
+_PREVIOUS: Final = Markup('<polyline class="previous" points="{points}"/>')
+_TODAY: Final = Markup(
+    '<pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<rect class="hatch" width="2.5" height="5"/></pattern>'
+    '<rect class="today" x="{x}%" y="{y}" width="{width}%" height="{height}" fill="url(#hatch)"/>'
+)
+_BAR: Final = Markup(
+    '<svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
+    '<rect class="track" width="100" height="4"/>%s</svg>'
+)
+_PART: Final = Markup('<rect class="%s" x="%s" width="%s" height="4"/>')
+_SPARKLINE: Final = Markup(
+    '<svg class="sparkline" viewBox="0 0 80 20" width="80" height="20" aria-hidden="true" focusable="false">'
+    '<polyline points="{points}"/><circle cx="{x}" cy="{y}" r="2"/></svg>'
+)
+_MULTIPLES: Final = Markup('<ul class="multiples">{items}</ul>')
+_MULTIPLE: Final = Markup('<li><span class="name">{name}</span>{line}<span class="last">{last}</span></li>')
+_WORLD: Final = Markup('<svg class="map" viewBox="{box}" aria-hidden="true" focusable="false">{countries}</svg>')
+_COUNTRY: Final = Markup('<use href="{url}#{code}"/>')
+_SHADED: Final = Markup('<use href="{url}#{code}" class="q{shade}"><title>{name}: {count}</title></use>')
+_NOTHING: Final = Markup("")
+
+
+def time_series(days: Sequence[Mapping[str, Any]], previous: Sequence[Mapping[str, Any]] | None, today: str) -> Markup:
+    """Columns of people, AI-related and other visits for each day, today's hatched because the day is not over.
+
+    days are rows with date, total_visits, human_clicks and ai_visits, as in the time-series answer, the earliest first;
+    previous are those of the period before, drawn as a dashed line over the column of the same number; today is a date
+    such as "2026-11-22". Empty without days.
+    """
+    if not days:
+        return _NOTHING
+    totals = [day["total_visits"] for day in days]
+    before = [day["total_visits"] for day in previous or ()][: len(days)]
+    scale = _gridlines(max(*totals, *before, 0, 0))
+    people = [day["human_clicks"] for day in days]
+    ai = [day["ai_visits"] for day in days]
+    other = [total - person - agent for total, person, agent in zip(totals, people, ai, strict=True)]
+    shapes = _stack([("people", people), ("ai", ai), ("other", other)], scale[-1])
+    if any(before):
+        points = (f"{10 * i + 5},{_number(HEIGHT - _pixels(count, scale[-1]))}" for i, count in enumerate(before))
+        shapes += _PREVIOUS.format(points=" ".join(points))
+    hatch = _NOTHING
+    dates = [day["date"] for day in days]
+    if today in dates:
+        height = _pixels(totals[dates.index(today)], scale[-1])
+        share = 100 / len(days)
+        hatch = _TODAY.format(
+            x=_number(share * dates.index(today)),
+            y=_number(TOP + HEIGHT - height),
+            width=_number(share),
+            height=_number(height),
+        )
+    return _frame(len(days), scale, _stretched(len(days), shapes) + hatch, _dates(dates))
+
+
+def columns(values: Sequence[tuple[str, int]], kind: str) -> Markup:
+    """One column for each (label, count) in the order given, such as the hours of a day. Empty without values."""
+    if not values:
+        return _NOTHING
+    counts = [count for _, count in values]
+    scale = _gridlines(max(counts))
+    labels = [(number, label, number % 3 == 0 or len(values) <= 8) for number, (label, _) in enumerate(values)]
+    return _frame(len(values), scale, _stretched(len(values), _stack([(kind, counts)], scale[-1])), labels)
+
+
+def bar(percentage: float | None, kind: str) -> Markup:
+    """A bar that is filled to a percentage between 0 and 100, in the colour of the kind; None is an empty one."""
+    return _BAR % _parts([(kind, min(max(percentage or 0, 0), 100))])
+
+
+def split_bar(people: int, ai: int, other: int) -> Markup:
+    """A full bar divided into people, AI-related and other visits; an empty one without visits."""
+    total = people + ai + other
+    counts = {"people": people, "ai": ai, "other": other}
+    return _BAR % _parts((kind, 100 * count / total) for kind, count in counts.items() if total)
+
+
+def sparkline(values: Sequence[int]) -> Markup:
+    """A line as high as a line of text, from 0 to the largest value, with a dot at its end. Empty without values."""
+    if not values:
+        return _NOTHING
+    step = 72 / max(len(values) - 1, 1)
+    highest = max(*values, 1)
+    points = [(4 + i * step, 17 - 14 * value / highest) for i, value in enumerate(values)]
+    if len(points) == 1:
+        points = [(4, points[0][1]), (76, points[0][1])]
+    x, y = points[-1]
+    text = " ".join(f"{_number(x)},{_number(y)}" for x, y in points)
+    return _SPARKLINE.format(points=text, x=_number(x), y=_number(y))
+
+
+def multiples(series: Mapping[str, Sequence[int]]) -> Markup:
+    """A line for each name beside its last value, the largest sum first, each on a scale of its own."""
+    ordered = sorted(series.items(), key=lambda item: -sum(item[1]))
+    return _MULTIPLES.format(
+        items=_NOTHING.join(
+            _MULTIPLE.format(name=name, line=sparkline(values), last=f"{values[-1]:,}") for name, values in ordered
+        )
+    )
+
+
+def world_map(counts: Mapping[str, int], map_url: str, names: Mapping[str, str]) -> Markup:
+    """The countries of the world, those with visits in a shade of q1 to q5, each five times as many as the one before.
+
+    counts has a number of visits by ISO 3166-1 alpha-2 code; codes that are no country, such as "unknown", are
+    ignored. map_url is the address of static/map.svg; names are the countries' names, for what a pointer shows.
+    """
+    known = {code: count for code, count in counts.items() if count > 0 and code in _MAP_CODES}
+    highest = max(known.values(), default=0)
+    countries = (
+        _SHADED.format(
+            url=map_url,
+            code=code,
+            shade=max(SHADES - round(log(highest / known[code], 5)), 1),
+            name=names.get(code, code),
+            count=f"{known[code]:,}",
+        )
+        if code in known
+        else _COUNTRY.format(url=map_url, code=code)
+        for code in _MAP_CODES
+    )
+    return _WORLD.format(box=_MAP_VIEW_BOX, countries=_NOTHING.join(countries))
+
+
+def compact(count: int) -> str:
+    """A count with three digits at most and its unit: 950, 1.5k, 20M. The exact number stands in the table."""
+    size = float(count)
+    for unit in ("", "k", "M", "G", "T"):
+        if size < 999.5 or unit == "T":
+            break
+        size /= 1000
+    return f"{size:,.0f}{unit}" if size >= 99.5 or size == int(size) else f"{size:.2g}{unit}"
+
+
+def _number(value: float) -> str:
+    """A coordinate with two decimals at most."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _gridlines(highest: int) -> list[int]:
+    """Where the gridlines of a scale from 0 to at least highest stand: round numbers, the base line included."""
+    least = max(ceil(highest / 4), 1)
+    magnitude = 10 ** (len(str(least)) - 1)
+    step = next(step for step in (1 * magnitude, 2 * magnitude, 5 * magnitude, 10 * magnitude) if step >= least)
+    return [step * number for number in range(max(-(-highest // step), 1) + 1)]
+
+
+def _pixels(count: int, top: int) -> float:
+    """The height of a count on a scale whose top gridline stands for top."""
+    return HEIGHT * count / top
+
+
+def _stack(series: Sequence[tuple[str, Sequence[int]]], top: int) -> Markup:
+    """One path for each (kind, counts); the columns of each stand on those of the series before."""
+    count = len(series[0][1])
+    gap = 1 if count <= 120 else 0
+    base = [0] * count
+    drawn = _NOTHING
+    for kind, counts in series:
+        path = ""
+        for number, value in enumerate(counts):
+            if value > 0:
+                y = _number(HEIGHT - _pixels(base[number], top))
+                height = _number(_pixels(value, top))
+                path += f"M{10 * number + gap} {y}v-{height}h{10 - 2 * gap}v{height}z"
+                base[number] += value
+        drawn += _PATH.format(kind=kind, path=path) if path else _NOTHING
+    return drawn
+
+
+def _stretched(count: int, shapes: Markup) -> Markup:
+    """Shapes of a chart with this many columns, each ten units wide, stretched to the real width."""
+    return _STRETCHED.format(top=TOP, width=10 * count, height=HEIGHT, shapes=shapes)
+
+
+def _frame(count: int, scale: Sequence[int], shapes: Markup, labels: Iterable[tuple[int, str, bool]]) -> Markup:
+    """The whole chart. labels are (column, text, whether it also stands on a narrow screen)."""
+    grid = _NOTHING.join(
+        _GRIDLINE.format(y=_number(TOP + HEIGHT - _pixels(value, scale[-1])), text=compact(value)) for value in scale
+    )
+    texts = _NOTHING.join(
+        _LABEL.format(
+            classes="label" if is_major else "label minor",
+            x=_number(100 * (column + 0.5) / count),
+            y=TOP + HEIGHT + 20,
+            text=text,
+        )
+        for column, text, is_major in labels
+    )
+    return _FRAME.format(height=TOP + HEIGHT + 26, count=count, grid=grid, shapes=shapes, labels=texts)
+
+
+def _dates(days: Sequence[str]) -> list[tuple[int, str, bool]]:
+    """At most nine labels of days: each day, every second, Mondays or firsts of a month, whichever is first to fit."""
+    dates = [date.fromisoformat(day) for day in days]
+    every = ceil(len(dates) / 270)  # months between two labels once only months fit
+    choices = (
+        range(len(dates)),
+        range((len(dates) - 1) % 2, len(dates), 2),
+        [number for number, day in enumerate(dates) if day.weekday() == 0],
+        [number for number, day in enumerate(dates) if day.day == 1 and day.month % every == 1 % every],
+    )
+    chosen = next((choice for choice in choices if len(choice) <= 9), choices[-1])
+    form = "{0.day} {0:%b}" if dates[-1].year == dates[0].year or len(dates) <= 62 else "{0:%b} {0:%Y}"
+    return [(number, form.format(dates[number]), place % 2 == 0) for place, number in enumerate(chosen)]
+
+
+def _parts(shares: Iterable[tuple[str, float]]) -> Markup:
+    """Rectangles side by side, each as wide as its percentage."""
+    x = 0.0
+    parts = _NOTHING
+    for kind, width in shares:
+        if width:
+            parts += _PART % (kind, _number(x), _number(width))
+        x += width
+    return parts

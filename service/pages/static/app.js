@@ -1,0 +1,160 @@
+// What the dashboard does beyond links and forms. Every page is complete without this file: it adds a tooltip to charts,
+// sorting and search to tables, the choice of colours, copy buttons and keyboard shortcuts. Elements are made one by
+// one, never from text, as Trusted Types demand.
+
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+const element = (name, properties = {}, ...children) => {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...children);
+  return made;
+};
+
+/** A choice kept in this browser; a browser that keeps nothing gives the fallback. */
+const kept = {
+  get: (name, fallback) => { try { return localStorage.getItem(name) ?? fallback; } catch { return fallback; } },
+  set: (name, value) => { try { localStorage.setItem(name, value); } catch { /* private window */ } },
+};
+
+function say(text) {
+  document.querySelector(".toast")?.remove();
+  const toast = element("div", { className: "toast", role: "status" });
+  document.body.append(toast);
+  toast.textContent = text; // after it stands in the page, so that screen readers read it
+  setTimeout(() => toast.remove(), 2500);
+}
+
+// Colours
+const showTheme = (theme) => {
+  if (theme === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+  for (const button of all("[data-theme-choice]")) button.setAttribute("aria-pressed", button.dataset.themeChoice === theme);
+};
+showTheme(kept.get("theme", "system"));
+for (const button of all("[data-theme-choice]")) {
+  button.addEventListener("click", () => {
+    kept.set("theme", button.dataset.themeChoice);
+    showTheme(button.dataset.themeChoice);
+  });
+}
+for (const tools of all(".tools")) tools.hidden = false;
+
+// Copy buttons: the clipboard is refused on plain http, where the text is selected instead
+for (const button of all("[data-copy]")) {
+  const code = button.parentElement.querySelector("code");
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+      say("Copied");
+    } catch {
+      getSelection().selectAllChildren(code);
+      say("Selected: press Ctrl+C to copy");
+    }
+  });
+}
+
+// Sorting: numbers from <data value>, everything else as text; "(other)" stays last
+const valueOf = (row, column) => {
+  const data = row.cells[column].querySelector("data");
+  return data ? Number(data.value) : row.cells[column].textContent.trim();
+};
+const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true }));
+for (const table of all("table[data-sortable]")) {
+  for (const head of all("thead th", table)) {
+    if (!head.textContent.trim()) continue;
+    const button = element("button", { type: "button" }, ...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const body = table.tBodies[0];
+      const rows = [...body.rows];
+      const isNumber = rows.some((row) => typeof valueOf(row, head.cellIndex) === "number");
+      const before = head.getAttribute("aria-sort");
+      const order = before ? (before === "ascending" ? "descending" : "ascending") : isNumber ? "descending" : "ascending";
+      for (const other of all("thead th", table)) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", order);
+      const sign = order === "ascending" ? 1 : -1;
+      const isRest = (row) => row.classList.contains("rest");
+      body.append(...rows.sort((a, b) => isRest(a) - isRest(b) || sign * compare(valueOf(a, head.cellIndex), valueOf(b, head.cellIndex))));
+    });
+  }
+}
+
+// Search in a table
+for (const input of all("[data-search]")) {
+  const table = document.querySelector(`table[data-entry="${CSS.escape(input.dataset.search)}"]`);
+  input.closest(".search").hidden = !table;
+  input.addEventListener("input", () => {
+    const words = input.value.toLowerCase().split(/\s+/);
+    for (const row of table.tBodies[0].rows) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !words.every((word) => text.includes(word));
+    }
+  });
+}
+
+// Crosshair and tooltip: the numbers are those of the table in the same panel, one row for each column of the chart
+for (const chart of all(".chart[data-chart]")) {
+  const svg = chart.querySelector("svg[data-count]");
+  const table = chart.closest(".panel")?.querySelector("table.rows");
+  if (!svg || !table) continue;
+  const rows = [...table.tBodies[0].rows]; // as they came, whatever the table is sorted by later
+  const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
+  const crosshair = element("div", { className: "crosshair", hidden: true });
+  const tip = element("div", { className: "tip", hidden: true });
+  chart.append(crosshair, tip);
+  let shown = -1;
+  const columnAt = (event) => {
+    const box = svg.getBoundingClientRect();
+    const column = Math.floor(((event.clientX - box.left) / box.width) * rows.length);
+    return event.clientX < box.left || column >= rows.length ? -1 : column;
+  };
+  const show = (column) => {
+    crosshair.hidden = tip.hidden = column < 0;
+    if (column < 0 || column === shown) return void (shown = column);
+    shown = column;
+    const cells = [...rows[column].cells].map((cell) => cell.textContent.trim());
+    tip.replaceChildren(element("strong", {}, cells[0]));
+    cells.slice(1).forEach((text, number) => tip.append(element("span", {}, heads[number + 1]), element("b", {}, text)));
+    const width = svg.clientWidth || svg.getBoundingClientRect().width;
+    const left = chart.clientWidth - width;
+    const middle = left + (width * (column + 0.5)) / rows.length;
+    crosshair.style.left = `${left + (width * column) / rows.length}px`;
+    crosshair.style.width = `${width / rows.length}px`;
+    const isRight = middle > chart.clientWidth / 2;
+    tip.style.left = `${Math.max(isRight ? middle - tip.offsetWidth - 16 : middle + 16, 0)}px`;
+  };
+  chart.addEventListener("pointermove", (event) => show(columnAt(event)));
+  chart.addEventListener("pointerdown", (event) => show(columnAt(event)));
+  chart.addEventListener("pointerleave", () => show(-1));
+  const linkAt = (event) => rows[columnAt(event)]?.querySelector("a[href]");
+  if (rows.some((row) => row.querySelector("a[href]"))) svg.style.cursor = "pointer";
+  svg.addEventListener("click", (event) => event.pointerType !== "touch" && linkAt(event)?.click());
+}
+
+// Shortcuts: one switch in the help turns those of a single key off
+const help = document.querySelector("#help");
+const areOn = document.querySelector("#shortcuts");
+const actions = new Map(all("[data-key]").map((target) => [target.dataset.key, target]));
+for (const button of all("[data-help]")) button.addEventListener("click", () => help?.showModal());
+if (areOn) {
+  areOn.checked = kept.get("shortcuts", "on") === "on";
+  areOn.addEventListener("change", () => kept.set("shortcuts", areOn.checked ? "on" : "off"));
+}
+const follow = (target) => (target.matches("input, select") ? target.focus() : target.click());
+let first = "";
+document.addEventListener("keydown", (event) => {
+  const isTyping = event.target.closest?.("input, textarea, select, [contenteditable]");
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping || help?.open || !areOn?.checked) return;
+  const key = first ? `${first} ${event.key}` : event.key;
+  first = !first && event.key === "g" ? "g" : "";
+  const scrolls = event.key.startsWith("Arrow") && event.target.closest?.(".scroll");
+  const target = key === "Escape" ? document.querySelector("[data-clear-all]") ?? document.querySelector("[data-clear]") : actions.get(key);
+  if (key === "?" && help) help.showModal();
+  else if (key === "p") print();
+  else if (target && !scrolls) follow(target);
+  else return;
+  event.preventDefault();
+});
+
+// A browser whose print style cannot open the tables of charts gets them opened
+addEventListener("beforeprint", () => { for (const details of all(".data-table")) details.open = true; });

@@ -1,0 +1,217 @@
+"""Charts of the dashboard: what a row becomes in SVG, to the pixel."""
+
+import re
+from datetime import date, timedelta
+from xml.etree import ElementTree
+
+import pytest
+
+from service.pages import charts
+
+
+def day(written, people=0, ai=0, other=0):
+    return {"date": written, "total_visits": people + ai + other, "human_clicks": people, "ai_visits": ai}
+
+
+def november(count, **visits):
+    return [day(f"2026-11-{number:02}", **visits) for number in range(1, count + 1)]
+
+
+def parsed(markup):
+    """The elements of a chart; fails where it is no well-formed XML."""
+    return ElementTree.fromstring(markup)
+
+
+def classes(root, name):
+    return [element for element in root.iter() if name in element.get("class", "").split()]
+
+
+def texts(root, name):
+    return [element.text for element in classes(root, name)]
+
+
+def heights(root, kind):
+    """The heights of the columns of a kind, in pixels."""
+    [path] = classes(root, kind)
+    return [float(height) for height in re.findall(r"v-([\d.]+)", path.get("d"))]
+
+
+def test_columns_of_a_day_stand_on_each_other_and_are_as_high_as_their_visits():
+    root = parsed(charts.time_series([day("2026-11-01", people=200, ai=100, other=50)], None, "2026-11-02"))
+    assert texts(root, "scale") == ["0", "100", "200", "300", "400"]
+    assert [heights(root, kind) for kind in ("people", "ai", "other")] == [[100.0], [50.0], [25.0]]
+    starts = [re.match(r"M1 ([\d.]+)", classes(root, kind)[0].get("d"))[1] for kind in ("people", "ai", "other")]
+    assert starts == ["200", "100", "50"]
+
+
+def test_every_day_has_its_place_in_the_order_given():
+    root = parsed(charts.time_series(november(5, people=1), None, "2026-12-01"))
+    [people] = classes(root, "people")
+    assert re.findall(r"M(\d+)", people.get("d")) == ["1", "11", "21", "31", "41"]
+    assert root.get("data-count") == "5"
+    assert texts(root, "label") == ["1 Nov", "2 Nov", "3 Nov", "4 Nov", "5 Nov"]
+
+
+def test_a_kind_without_visits_draws_nothing():
+    root = parsed(charts.time_series([day("2026-11-01", people=3)], None, "2026-12-01"))
+    assert not classes(root, "ai")
+    assert not classes(root, "other")
+
+
+def test_no_days_are_no_chart():
+    assert charts.time_series([], None, "2026-11-22") == ""
+    assert charts.columns([], "people") == ""
+    assert charts.sparkline([]) == ""
+
+
+def test_days_without_visits_are_a_scale_from_0_to_1():
+    root = parsed(charts.time_series(november(3), [day("2026-10-31")], "2026-11-03"))
+    assert texts(root, "scale") == ["0", "1"]
+    assert not classes(root, "people")
+    assert not classes(root, "previous")
+
+
+def test_today_is_hatched_over_its_whole_column():
+    root = parsed(charts.time_series([*november(3, people=4), day("2026-11-04", people=2)], None, "2026-11-04"))
+    [today] = classes(root, "today")
+    assert (today.get("x"), today.get("width"), today.get("height")) == ("75%", "25%", "100")
+    assert today.get("fill") == "url(#hatch)"
+
+
+def test_a_range_that_ended_before_today_has_nothing_hatched():
+    assert not classes(parsed(charts.time_series(november(3, people=4), None, "2026-11-22")), "today")
+
+
+def test_the_period_before_is_a_line_through_the_middle_of_each_column_on_the_same_scale():
+    before = [day("2026-10-30", people=8), day("2026-10-31", ai=4), day("2026-11-01", people=99)]
+    root = parsed(charts.time_series(november(2, people=4), before, "2026-11-22"))
+    [line] = classes(root, "previous")
+    assert line.get("points") == "5,0 15,100"
+    assert texts(root, "scale")[-1] == "8"
+
+
+def test_a_chart_of_one_day_is_one_column():
+    root = parsed(charts.time_series([day("2026-11-22", people=7)], [day("2026-11-21", people=1)], "2026-11-22"))
+    assert heights(root, "people") == [175.0]
+    assert texts(root, "label") == ["22 Nov"]
+
+
+def test_huge_numbers_fit_their_scale():
+    root = parsed(charts.time_series([day("2026-11-01", people=2**62)], None, "2026-12-01"))
+    assert 0 < heights(root, "people")[0] <= charts.HEIGHT
+    assert texts(root, "scale")[-1] == "6,000,000T"
+
+
+@pytest.mark.parametrize("highest", [1, 3, 4, 5, 9, 10, 11, 39, 41, 99, 100, 101, 12_345, 10**18])
+def test_a_scale_has_two_to_five_gridlines_and_reaches_the_largest_value(highest):
+    root = parsed(charts.columns([("a", highest)], "plain"))
+    assert 2 <= len(texts(root, "scale")) <= 5
+    assert charts.HEIGHT / 2 <= heights(root, "plain")[0] <= charts.HEIGHT
+
+
+@pytest.mark.parametrize("count", [1, 7, 14, 31, 62, 90, 180, 366, 1500, 3650])
+def test_labels_of_days_are_few_whatever_the_range(count):
+    days = [day(str(date(2016, 1, 1) + timedelta(number)), people=1) for number in range(count)]
+    root = parsed(charts.time_series(days, None, "2000-01-01"))
+    assert 1 <= len(texts(root, "label")) <= 14
+
+
+def test_columns_keep_the_order_and_words_of_their_values():
+    root = parsed(charts.columns([("Monday", 4), ("Tuesday", 0), ("Wednesday", 2)], "ai"))
+    assert texts(root, "label") == ["Monday", "Tuesday", "Wednesday"]
+    assert heights(root, "ai") == [200.0, 100.0]
+
+
+def test_labels_are_text_and_never_markup():
+    label = '"><script>alert(1)</script>'
+    root = parsed(charts.columns([(label, 1)], "people"))
+    assert texts(root, "label") == [label]
+    assert not list(root.iter("script"))
+
+
+@pytest.mark.parametrize(
+    ("percentage", "width"), [(48.04, "48.04"), (100.0, "100"), (0.001, "0"), (33.333333, "33.33"), (250, "100")]
+)
+def test_a_bar_is_as_wide_as_its_percentage(percentage, width):
+    [part] = classes(parsed(charts.bar(percentage, "ai")), "ai")
+    assert part.get("width") == width
+
+
+@pytest.mark.parametrize("percentage", [0, 0.0, None, -3])
+def test_a_bar_of_nothing_is_an_empty_track(percentage):
+    root = parsed(charts.bar(percentage, "people"))
+    assert not classes(root, "people")
+    assert len(classes(root, "track")) == 1
+
+
+def test_a_kind_is_never_markup():
+    assert "<script>" not in charts.bar(5, '"><script>')
+
+
+def test_a_split_bar_is_full_and_divided_in_order():
+    root = parsed(charts.split_bar(1, 2, 5))
+    parts = [(part.get("class"), part.get("x"), part.get("width")) for part in list(root)[1:]]
+    assert parts == [("people", "0", "12.5"), ("ai", "12.5", "25"), ("other", "37.5", "62.5")]
+
+
+def test_a_split_bar_without_visits_is_an_empty_track():
+    assert len(list(parsed(charts.split_bar(0, 0, 0)))) == 1
+
+
+def test_a_sparkline_runs_from_left_to_right_and_ends_in_its_dot():
+    root = parsed(charts.sparkline([0, 5, 10]))
+    [line, dot] = list(root)
+    assert line.get("points") == "4,17 40,10 76,3"
+    assert (dot.get("cx"), dot.get("cy")) == ("76", "3")
+
+
+def test_a_sparkline_of_one_week_is_level():
+    assert next(iter(parsed(charts.sparkline([7])))).get("points") == "4,3 76,3"
+
+
+def test_small_multiples_begin_with_the_largest_sum_and_end_with_the_last_value():
+    root = parsed(charts.multiples({"Devin": [1, 2], "ChatGPT": [900, 1200], "<b>": [3, 1]}))
+    assert [item[0].text for item in root] == ["ChatGPT", "<b>", "Devin"]
+    assert [item[2].text for item in root] == ["1,200", "1", "2"]
+    assert all(classes(item, "sparkline") for item in root)
+
+
+def test_the_map_has_every_country_once_and_shades_those_with_visits():
+    names = {"SG": "Singapore", "US": "United States"}
+    root = parsed(charts.world_map({"SG": 1, "US": 3125, "DE": 0, "unknown": 9}, "/app/static/map.svg", names))
+    addresses = [use.get("href") for use in root]
+    assert len(addresses) == len(set(addresses)) > 240
+    shaded = {use.get("href"): (use.get("class"), use[0].text) for use in root if use.get("class")}
+    assert shaded == {
+        "/app/static/map.svg#SG": ("q1", "Singapore: 1"),
+        "/app/static/map.svg#US": ("q5", "United States: 3,125"),
+    }
+
+
+def test_names_of_countries_are_text_and_never_markup():
+    root = parsed(charts.world_map({"SG": 1}, "/map.svg", {"SG": "<script>"}))
+    assert [use[0].text for use in root if use.get("class")] == ["<script>: 1"]
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0"), (950, "950"), (999, "999"), (1000, "1k"), (1500, "1.5k"), (12_000, "12k"), (150_000, "150k"),
+        (999_999, "1M"), (2_500_000, "2.5M"), (20_000_000, "20M"), (3 * 10**9, "3G"), (10**18, "1,000,000T"),
+    ],
+)  # fmt: skip
+def test_a_count_is_written_with_its_unit(count, text):
+    assert charts.compact(count) == text
+
+
+def test_no_chart_has_an_inline_style():
+    for chart in (
+        charts.time_series(november(9, people=1, ai=1, other=1), november(9, ai=2), "2026-11-09"),
+        charts.columns([("a", 1)], "plain"),
+        charts.bar(4, "ai"),
+        charts.split_bar(1, 1, 1),
+        charts.sparkline([1, 2]),
+        charts.world_map({"SG": 1}, "/map.svg", {}),
+    ):
+        assert "style" not in chart
+        assert 'aria-hidden="true"' in chart
