@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from starlette.types import Receive
 
@@ -10,6 +10,8 @@ from queries import ENDPOINTS, Entry, Scope, Warehouse
 from service.http.cache import AnswerCache, CacheKey
 from service.http.errors import ClientDisconnected
 from service.http.query_batch import QueryBatch, Workers
+
+Result = TypeVar("Result")
 
 _PARTS: Final = {
     name: [(b'"%s":' % member.encode(), part) for member, part in entry.members if part.name in ENDPOINTS]
@@ -39,10 +41,20 @@ class Answers:
         epoch = self._warehouse.epoch(scope.organization)
         body = self._cached(entry, scope, epoch)
         if body is not None:
-            self._cache.count(scope.organization, entry.name, "hits")
             return body
-        computed = self._compute_answer(entry, scope, epoch)
-        return await (_while_connected(computed, receive) if receive else computed)
+        batch = QueryBatch(self._warehouse, self._workers, scope, shares_visits=bool(_PARTS.get(entry.name)))
+        computed = self._compute_answer(entry, scope, epoch, batch)
+        return await (while_connected(computed, receive) if receive else computed)
+
+    async def bodies(self, entries: Sequence[Entry], scope: Scope) -> list[bytes]:
+        """The answers of several entries, as `body` gives them. What is not cached is computed as one batch."""
+        epoch = self._warehouse.epoch(scope.organization)
+        batch = QueryBatch(self._warehouse, self._workers, scope, shares_visits=True)
+
+        async def body_of(entry: Entry) -> bytes:
+            return self._cached(entry, scope, epoch) or await self._compute_answer(entry, scope, epoch, batch)
+
+        return await _all_of([body_of(entry) for entry in entries])
 
     def statistics(self, organization: str) -> list[dict[str, Any]]:
         """The rows of cache-stats."""
@@ -50,8 +62,14 @@ class Answers:
         return self._cache.statistics(organization, list(ENDPOINTS), parts)
 
     def _cached(self, entry: Entry, scope: Scope, epoch: int) -> bytes | None:
+        """The cached answer, which counts as a hit; None if it, or one of its parts, is not cached."""
+        body = self._lookup(entry, CacheKey.of(entry.name, scope, epoch))
+        if body is not None:
+            self._cache.count(scope.organization, entry.name, "hits")
+        return body
+
+    def _lookup(self, entry: Entry, key: CacheKey) -> bytes | None:
         """The cached answer, or one assembled from its parts if all of them are cached; otherwise None."""
-        key = CacheKey.of(entry.name, scope, epoch)
         parts = _PARTS.get(entry.name)
         if not parts:
             return self._cache.get(key)
@@ -63,10 +81,9 @@ class Answers:
             members.append(name + body)
         return _object_of(members)
 
-    async def _compute_answer(self, entry: Entry, scope: Scope, epoch: int) -> bytes:
+    async def _compute_answer(self, entry: Entry, scope: Scope, epoch: int, batch: QueryBatch) -> bytes:
         """Compute the answer, or those of its parts that are not cached. Concurrent calls share computations."""
         parts = _PARTS.get(entry.name)
-        batch = QueryBatch(self._warehouse, self._workers, scope, shares_visits=bool(parts))
 
         def computed(entry: Entry) -> Coroutine[Any, Any, bytes]:
             return self._cache.get_or_compute(CacheKey.of(entry.name, scope, epoch), lambda: batch.run(entry))
@@ -78,7 +95,7 @@ class Answers:
         return _object_of(name + body for (name, _), body in zip(parts, bodies, strict=True))
 
 
-async def _while_connected(answering: Coroutine[Any, Any, bytes], receive: Receive) -> bytes:
+async def while_connected(answering: Coroutine[Any, Any, Result], receive: Receive) -> Result:
     """The result of a coroutine. If the client disconnects first, cancels it and raises ClientDisconnected."""
     answer, disconnect = asyncio.ensure_future(answering), asyncio.ensure_future(_disconnect(receive))
     try:

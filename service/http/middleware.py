@@ -46,11 +46,14 @@ class RequestMiddleware:
         metrics: Metrics,
         monitor: ASGIApp,
         log: Log | None = None,
+        renders_refusals: Callable[[str], bool] | None = None,
     ) -> None:
         """`route_of` returns the route of a path, as shown in logs and metrics, or "" if there is none.
 
-        `monitor` is the application for the monitor port; the server reads it from here.
+        `monitor` is the application for the monitor port; the server reads it from here. `renders_refusals` says for
+        which paths the application itself answers a refusal, as a page.
         """
+        self._renders_refusals = renders_refusals or (lambda _: False)
         self.limiter = limiter
         self.monitor = monitor
         self.metrics = metrics
@@ -89,8 +92,8 @@ class RequestMiddleware:
         return _Identity(request_id, headers)
 
     def _refusing(self, scope: Scope, refusal: Problem) -> ASGIApp:
-        """The application that answers 429: self._app for cross-origin requests, so that CORS headers are added."""
-        if not _is_cross_origin(scope):
+        """The application that answers 429: self._app for pages, and for cross-origin requests (for CORS headers)."""
+        if not _is_cross_origin(scope) and not self._renders_refusals(scope["path"]):
             return render(refusal)
         scope["refusal"] = refusal
         return self._app

@@ -26,7 +26,9 @@ class RouteTable(Router):
     """
 
     def __init__(
-        self, routes: Iterable[Route], lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]]
+        self,
+        routes: Iterable[Route],
+        lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]] | None = None,
     ) -> None:
         super().__init__(lifespan=lifespan)
         all_routes = list(routes)
@@ -44,14 +46,15 @@ class RouteTable(Router):
             await super().app(scope, receive, send)
             return
         try:
-            response = await self._answer(scope, receive)
+            response = await self.response(scope, receive)
         except Problem as problem:
             response = render(problem)
         except QueryTimeout:
             response = render(InternalError(_TOO_SLOW))
         await response(scope, receive, send)
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Response:
+    async def response(self, scope: Scope, receive: Receive) -> Response:
+        """The response of the endpoint. Raises NotFound, MethodNotAllowed, and what the endpoint raises."""
         route = self._route_of(scope["path"])
         if route is None:
             raise NotFound
