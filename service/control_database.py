@@ -1,4 +1,4 @@
-"""The SQLite database of the service, control.sqlite: API keys and jobs. Visits are not in it."""
+"""The SQLite database of the service, control.sqlite: API keys, sessions and jobs. Visits are not in it."""
 
 import threading
 import uuid
@@ -35,6 +35,31 @@ MIGRATIONS: Final = (
     ALTER TABLE keys ADD COLUMN created_by TEXT;
     -- to the hour
     ALTER TABLE keys ADD COLUMN last_used_at TEXT;
+    """,
+    """
+    CREATE TABLE sessions (            -- of browsers that are signed in to the pages
+        id TEXT PRIMARY KEY,           -- to tell sessions apart; not what the cookie contains
+        sha256 TEXT NOT NULL UNIQUE,   -- of the cookie's value, which is nowhere kept
+        organization TEXT NOT NULL,
+        role TEXT NOT NULL,
+        kind TEXT NOT NULL,            -- link or key
+        key_id TEXT,                   -- of the key that it was made with, and ends with
+        created_at TEXT NOT NULL,      -- UTC, YYYY-MM-DDTHH:MM:SS+00:00, as are the others
+        last_seen_at TEXT NOT NULL,    -- to the hour
+        expires_at TEXT NOT NULL,
+        revoked_at TEXT
+    );
+    CREATE INDEX sessions_of_organization ON sessions (organization, created_at);
+    CREATE TABLE sign_in_links (
+        sha256 TEXT PRIMARY KEY,       -- of the link's code, which is nowhere kept
+        organization TEXT NOT NULL,
+        role TEXT NOT NULL,
+        days INTEGER NOT NULL,         -- how long its session is valid
+        is_reusable INTEGER NOT NULL,  -- 1: of the demo, valid until it ends
+        created_at TEXT NOT NULL,
+        expires_at TEXT NOT NULL,
+        used_at TEXT
+    );
     """,
 )
 """Entry n migrates the database from version n to n + 1. Entries are only added, never changed."""

@@ -1,0 +1,221 @@
+"""Sessions of signed-in browsers, and the one-time links that start them. Only hashes of secrets are stored.
+
+Both are rows of control.sqlite. Whatever touches it runs in a thread of its own, never on the event loop.
+"""
+
+import asyncio
+import hashlib
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple, TypeVar
+
+from data import BadInput, Lake, check_organization
+from service.api_keys import key_id_of
+from service.control_database import ControlDatabase
+from service.http.authentication import Caller
+
+Result = TypeVar("Result")
+
+ROLES: Final = ("editor", "viewer")
+LINK_LIFETIME: Final = timedelta(minutes=10)
+KEY_SESSION_DAYS: Final = 30
+MAX_SESSION_DAYS: Final = 366
+CACHE_SECONDS: Final = 2
+"""How long a session is remembered: one that is revoked elsewhere is still accepted for this time."""
+MAX_CACHED: Final = 4_096
+
+
+@dataclass(frozen=True)
+class Session:
+    """A signed-in browser."""
+
+    id: str
+    organization: str
+    role: str
+    kind: str  # link, or key
+    key_id: str | None  # of the key that it was made with
+    created_at: str
+    last_seen_at: str  # to the hour
+    expires_at: str
+
+    @property
+    def caller(self) -> Caller:
+        """Who the browser is to the rest of the service. A session made with a key may do what the key may."""
+        return Caller(self.organization, self.role, self.key_id or f"session {self.id}", self.key_id is not None)
+
+
+class OpenedSession(NamedTuple):
+    """A new session: the secret for the browser's cookie, and for how many days it is valid."""
+
+    secret: str
+    days: int
+
+
+class SessionStore:
+    """The sessions and sign-in links of one lake. Its methods block; safe to use from several threads."""
+
+    def __init__(self, lake: Lake, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._database = ControlDatabase(lake)
+        self._clock = clock
+
+    def create_link(self, organization: str, role: str = "editor", days: int = 30, is_reusable: bool = False) -> str:
+        """Create a sign-in link; the code that it contains. Raises BadInput.
+
+        The code works once, within LINK_LIFETIME, and gives a session of so many days. A reusable one, for the demo,
+        works as often as wanted for a day.
+        """
+        check_organization(organization)
+        if role not in ROLES:
+            raise BadInput(f"{role!r} is not a role; use {' or '.join(ROLES)}.")
+        if not 1 <= days <= MAX_SESSION_DAYS:
+            raise BadInput(f"--days is {days}; it must be a number from 1 to {MAX_SESSION_DAYS}.")
+        code, now = secrets.token_urlsafe(32), self._clock()
+        lifetime = timedelta(days=1) if is_reusable else LINK_LIFETIME
+        self._database.rows("DELETE FROM sign_in_links WHERE expires_at < ?", [_text(now)])
+        self._database.rows(
+            "INSERT INTO sign_in_links (sha256, organization, role, days, is_reusable, created_at, expires_at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [_sha256(code), organization, role, days, is_reusable, _text(now), _text(now + lifetime)],
+        )
+        return code
+
+    def open_by_link(self, code: str) -> OpenedSession | None:
+        """Use up a link and open a session; None if the link is unknown, used or expired."""
+        now = _text(self._clock())
+        rows = self._database.rows(
+            "UPDATE sign_in_links SET used_at = ? WHERE sha256 = ? AND expires_at >= ? "
+            "AND (used_at IS NULL OR is_reusable) RETURNING organization, role, days",
+            [now, _sha256(code), now],
+        )
+        if not rows:
+            return None
+        organization, role, days = rows[0]
+        return self._open(organization, role, days, "link", None)
+
+    def open_by_key(self, key: str, organization: str) -> OpenedSession:
+        """Open a session that ends with this API key, which is a valid one of the organization."""
+        return self._open(organization, "editor", KEY_SESSION_DAYS, "key", key_id_of(key))
+
+    def session(self, secret: str) -> Session | None:
+        """The valid session of a cookie; None for any other text."""
+        rows = self._database.rows(
+            "SELECT id, organization, role, kind, key_id, created_at, last_seen_at, expires_at FROM sessions "
+            "WHERE sha256 = ? AND revoked_at IS NULL AND expires_at > ? AND (key_id IS NULL OR key_id IN "
+            "(SELECT id FROM keys WHERE revoked_at IS NULL))",
+            [_sha256(secret), _text(self._clock())],
+        )
+        return Session(*rows[0]) if rows else None
+
+    def record_use(self, session: Session) -> None:
+        """Store when a session was last used, to the hour."""
+        hour = _hour(self._clock())
+        if session.last_seen_at != hour:
+            self._database.rows("UPDATE sessions SET last_seen_at = ? WHERE id = ?", [hour, session.id])
+
+    def sessions_of(self, organization: str) -> list[Session]:
+        """The valid sessions of an organization, newest first."""
+        rows = self._database.rows(
+            "SELECT id, organization, role, kind, key_id, created_at, last_seen_at, expires_at FROM sessions "
+            "WHERE organization = ? AND revoked_at IS NULL AND expires_at > ? AND (key_id IS NULL OR key_id IN "
+            "(SELECT id FROM keys WHERE revoked_at IS NULL)) ORDER BY created_at DESC, id",
+            [organization, _text(self._clock())],
+        )
+        return [Session(*row) for row in rows]
+
+    def revoke(self, session_id: str, organization: str) -> bool:
+        """End a session of an organization. False if there is none with this id."""
+        return bool(
+            self._database.rows(
+                "UPDATE sessions SET revoked_at = ? WHERE id = ? AND organization = ? AND revoked_at IS NULL "
+                "RETURNING id",
+                [_text(self._clock()), session_id, organization],
+            )
+        )
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+    def _open(self, organization: str, role: str, days: int, kind: str, key_id: str | None) -> OpenedSession:
+        secret, now = secrets.token_urlsafe(32), self._clock()
+        self._database.rows("DELETE FROM sessions WHERE expires_at < ?", [_text(now)])
+        self._database.rows(
+            "INSERT INTO sessions (id, sha256, organization, role, kind, key_id, created_at, last_seen_at, expires_at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [secrets.token_hex(8), _sha256(secret), organization, role, kind, key_id, _text(now), _hour(now),
+             _text(now + timedelta(days=days))],
+        )  # fmt: skip
+        return OpenedSession(secret, days)
+
+
+class Sessions:
+    """The sessions of a running server: the store behind threads, and a small cache. Belongs to one event loop.
+
+    A write may wait long for the disk or for another process; reads have a thread of their own and do not.
+    """
+
+    def __init__(self, store: SessionStore, clock: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._clock = clock
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="sessions")
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="session-writes")
+        self._cached: OrderedDict[str, tuple[Session, float]] = OrderedDict()
+
+    async def read(self, work: Callable[[SessionStore], Result]) -> Result:
+        """Run work that only reads the store, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._reader, work, self._store)
+
+    async def write(self, work: Callable[[SessionStore], Result]) -> Result:
+        """Run work that changes control.sqlite, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._writer, work, self._store)
+
+    async def session(self, secret: str) -> Session | None:
+        """The valid session of a cookie, remembered for CACHE_SECONDS."""
+        digest, now = _sha256(secret), self._clock()
+        session, until = self._cached.get(digest, (None, now))
+        if until > now:
+            return session
+        session = await self.read(lambda store: store.session(secret))
+        self._cached.pop(digest, None)
+        if session:
+            while len(self._cached) >= MAX_CACHED:
+                self._cached.popitem(last=False)
+            self._cached[digest] = session, now + CACHE_SECONDS
+            self._writer.submit(self._store.record_use, session)
+        return session
+
+    async def revoke(self, session_id: str, organization: str) -> bool:
+        """End a session of an organization, at once on this server. False if there is none with this id."""
+        self._forget(lambda session: session.id == session_id)
+        return await self.write(lambda store: store.revoke(session_id, organization))
+
+    def forget_key(self, key_id: str) -> None:
+        """Forget sessions that were made with a key, which has been revoked."""
+        self._forget(lambda session: session.key_id == key_id)
+
+    def close(self) -> None:
+        """Wait for the threads and close the store."""
+        self._reader.shutdown()
+        self._writer.shutdown()
+        self._store.close()
+
+    def _forget(self, is_meant: Callable[[Session], Any]) -> None:
+        for digest in [digest for digest, (session, _) in self._cached.items() if is_meant(session)]:
+            del self._cached[digest]
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds")
+
+
+def _hour(moment: datetime) -> str:
+    return moment.replace(minute=0, second=0, microsecond=0).isoformat(timespec="seconds")
+
+
+def _sha256(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
