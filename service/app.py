@@ -32,6 +32,7 @@ from service.jobs import Jobs
 from service.logs import Log
 from service.maintenance import Maintenance
 from service.metrics import Metrics, ObservedMetric
+from service.pages import Pages, PageServices
 from service.settings import Settings
 
 if TYPE_CHECKING:
@@ -88,7 +89,18 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     limiter = RateLimiter(settings.trusted_proxies)
     metrics = _metrics(parts, limiter)
     health = HealthCheck(lambda: parts.workers.run(parts.warehouse.probe))
-    return RequestMiddleware(app, limiter, table.path_of, metrics=metrics, monitor=monitor(health, metrics), log=log)
+    pages = Pages(
+        app, PageServices(parts.lake, answers, targets, parts.api_keys, limiter.sources, settings, clock)
+    )  # fmt: skip
+    return RequestMiddleware(
+        pages if settings.pages else app,
+        limiter,
+        lambda path: pages.path_of(path) or table.path_of(path),
+        metrics=metrics,
+        monitor=monitor(health, metrics),
+        log=log,
+        renders_refusals=pages.is_page if settings.pages else None,
+    )
 
 
 def _build_components(settings: Settings, clock: Clock) -> _Components:

@@ -18,6 +18,7 @@ JWT_ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")
 """Signature algorithms that may be allowed. No HS256: its secret would have to be shared with the provider."""
 MAX_TOKEN_LIFETIME_HOURS: Final = 720
 """Upper limit of the setting jwt_lifetime: identity tokens cannot be revoked before they expire."""
+_ORIGIN: Final = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?")
 
 
 class Setting(NamedTuple):
@@ -48,6 +49,13 @@ SETTINGS: Final = (
         "origins whose pages may call the API (CORS), separated by commas (`https://a.example`); empty: none",
     ),
     Setting("base_path", "/", "path prefix of all routes"),
+    Setting("pages", "on", "the web dashboard under `/app/`: on or off"),
+    Setting(
+        "public_url",
+        "",
+        "origin at which browsers reach the server (`https://traffic.example`), for links and secure cookies; "
+        "empty: as each request says",
+    ),
     Setting(
         "trusted_proxies",
         "",
@@ -89,6 +97,8 @@ class Settings:
     monitor_port: int | None
     cors_origins: tuple[str, ...]
     base_path: str  # "" or "/prefix", without a final slash
+    pages: bool
+    public_url: str  # "" or an origin
     trusted_proxies: tuple[Network, ...]
     values: Path | None
     memory: str
@@ -119,6 +129,8 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         monitor_port=_port("monitor_port", text["monitor_port"]) if text["monitor_port"] else None,
         cors_origins=_origins(text["cors_origins"]),
         base_path=_base_path(text["base_path"]),
+        pages=_pages(text["pages"]),
+        public_url=_public_url(text["public_url"]),
         trusted_proxies=parse_networks(text["trusted_proxies"]),
         values=Path(text["values"]) if text["values"] else None,
         memory=_memory(text["memory"]),
@@ -142,10 +154,23 @@ def _port(name: str, text: str) -> int:
     return int(text)
 
 
+def _pages(text: str) -> bool:
+    if text not in {"on", "off"}:
+        raise BadInput(f"TRAFFIC_PAGES is {text!r}; it must be on or off.")
+    return text == "on"
+
+
+def _public_url(text: str) -> str:
+    origin = text.rstrip("/")
+    if origin and not _ORIGIN.fullmatch(origin):
+        raise BadInput(f"TRAFFIC_PUBLIC_URL is {text!r}; it must be an origin like https://traffic.example.")
+    return origin
+
+
 def _origins(text: str) -> tuple[str, ...]:
     origins = tuple(part.strip() for part in text.split(",") if part.strip())
     for origin in origins:
-        if not re.fullmatch(r"https?://[a-z0-9.-]+(:\d{1,5})?", origin):
+        if not _ORIGIN.fullmatch(origin):
             raise BadInput(f"TRAFFIC_CORS_ORIGINS: {origin!r} is not an origin; write it like https://app.example.")
     return origins
 

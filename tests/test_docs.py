@@ -73,7 +73,7 @@ def test_no_document_names_a_setting_that_does_not_exist():
     mentioned = {
         name for path in documents for name in re.findall(r"\bTRAFFIC_[A-Z_]+[A-Z]\b", path.read_text("utf-8"))
     }
-    assert mentioned - {"TRAFFIC_TYPES", "TRAFFIC_FAULTS", "TRAFFIC_TESTS"} <= {
+    assert mentioned - {"TRAFFIC_TYPES", "TRAFFIC_FAULTS", "TRAFFIC_TESTS", "TRAFFIC_PICTURES"} <= {
         setting.variable for setting in SETTINGS
     }
 
@@ -109,7 +109,7 @@ def test_the_programs_in_the_documents_have_these_flags():
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_commands_named_in_the_text_of_a_document_exist(path):
-    named = re.findall(r"`(?:uv run )?traffic ([a-z]+)", TEXTS[path])
+    named = re.findall(r"`(?:uv run )?traffic ([a-z][a-z-]*)", TEXTS[path])
     assert [name for name in named if name not in PROGRAM.commands] == []
 
 

@@ -26,6 +26,7 @@ from service.commands import (
     reclassify,
     retain,
     serve,
+    sign_in,
     status,
     verify,
 )
@@ -40,6 +41,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("serve")(serve.serve)
+app.command("sign-in")(sign_in.sign_in)
 app.command("import")(importing.import_logs)
 app.command("follow")(follow.follow)
 app.command("query")(query.query)

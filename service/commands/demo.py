@@ -29,7 +29,7 @@ def demo(
     port: Annotated[int, typer.Option(help="port to serve on; if it is in use, a free one is chosen")] = 8000,
     visits: Annotated[int, typer.Option(help="number of visits to generate")] = VISITS,
 ) -> None:
-    """Generate sample traffic, import it into a temporary lake and serve it, with the organization demo and an API key.
+    """Generate sample traffic, import it into a temporary lake and serve it, as dashboard and API, to see it at once.
 
     Example: traffic demo
     """
@@ -40,6 +40,8 @@ def demo(
 def _run(folder: Path, port: int, visits: int) -> None:
     from service.api_keys import ApiKeys
     from service.app import create_app
+    from service.pages.links import enter_url
+    from service.pages.sessions import SessionStore
     from service.server.run import listen, serve_on
 
     console = messages()
@@ -50,12 +52,15 @@ def _run(folder: Path, port: int, visits: int) -> None:
         listener = listen("127.0.0.1", port)
     except BadInput:
         listener = listen("127.0.0.1", 0)
-    values = {"lake": str(lake.root), "values": str(folder / "values.toml")}
+    port = listener.getsockname()[1]
+    values = {"lake": str(lake.root), "values": str(folder / "values.toml"), "port": str(port)}
     settings = read_settings({setting(name).variable: value for name, value in values.items()})
-    address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    address = f"http://127.0.0.1:{port}"
+    dashboard = enter_url(settings, SessionStore(lake).create_link("demo", is_reusable=True))
 
     def ready() -> None:
-        console.print(f"Serving at {address}  (Ctrl-C stops and deletes the sample). Try:\n")
+        console.print(f"Serving at {address}  (Ctrl-C stops and deletes the sample).\n")
+        console.print(f"Dashboard: {dashboard}\n\nOr ask the API:\n")
         print(f'curl -H "Authorization: Bearer {key}" "{address}/analytics/traffic-overview?range=30d"', flush=True)
 
     serve_on(create_app(settings), listener, ready)

@@ -21,6 +21,8 @@ def test_without_any_variable_there_are_defaults():
         monitor_port=None,
         cors_origins=(),
         base_path="",
+        pages=True,
+        public_url="",
         trusted_proxies=(),
         values=None,
         memory="300MB",

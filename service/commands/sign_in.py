@@ -1,0 +1,35 @@
+"""`traffic sign-in`: a one-time link that signs a browser in to the dashboard."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from data import Lake
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
+from service.settings import read_settings, setting
+
+
+def sign_in(
+    organization: OrganizationOption,
+    role: Annotated[str, typer.Option(help="editor or viewer")] = "editor",
+    days: Annotated[int, typer.Option(help="days after which the browser is signed out, 1 to 366")] = 30,
+    host: Annotated[str, flag("host")] = setting("host").default,
+    port: Annotated[str, flag("port")] = setting("port").default,
+    base_path: Annotated[str, flag("base_path")] = setting("base_path").default,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Print a link that signs a browser in to the dashboard of an organization. It works once, within ten minutes.
+
+    The server's address is TRAFFIC_PUBLIC_URL, or else --host and --port.
+
+    Example: traffic sign-in --org acme --role viewer
+    """
+    from service.pages.links import enter_url
+    from service.pages.sessions import SessionStore
+
+    flags = {"host": host, "port": port, "base_path": base_path, "lake": str(lake)}
+    settings = read_settings({**os.environ, **{setting(name).variable: value for name, value in flags.items()}})
+    code = SessionStore(Lake(lake, create=True)).create_link(organization, role, days)
+    typer.echo(f"Dashboard of {organization}, as {role}. The link works once, within ten minutes:", err=True)
+    typer.echo(enter_url(settings, code))

@@ -1,0 +1,54 @@
+"""Comparison with the period before, over complete days only: today is not over, so it is left out on both sides."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import Any
+
+from queries import Scope
+from service.pages.formats import short_day
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two equally long spans of complete days, one directly before the other."""
+
+    now: Scope
+    before: Scope
+
+    @property
+    def spans(self) -> str:
+        """Both spans in words: 23 Oct – 21 Nov against 23 Sep – 22 Oct."""
+        return f"{_span(self.now)} against {_span(self.before)}"
+
+    def change(self, name: str, now: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, str] | None:
+        """The change of a field of the overview as a tile shows it; None where there was nothing before."""
+        if not before[name]:
+            return None
+        tenths = change_in_tenths(now[name], before[name])
+        direction = "up" if tenths > 0 else "down" if tenths < 0 else "same"
+        sign = "+" if tenths > 0 else "−" if tenths < 0 else "±"
+        return {
+            "text": f"{sign}{abs(tenths) // 10:,}.{abs(tenths) % 10} %", "direction": direction, "spans": self.spans
+        }  # fmt: skip
+
+
+def complete_days(scope: Scope, today: date, first_day: date | None) -> Comparison | None:
+    """The comparison for a scope; None without a complete day, or if the days before precede the first visit."""
+    end = min(scope.end_date, today - timedelta(1))
+    length = (end - scope.start_date).days + 1
+    start_before = scope.start_date - timedelta(max(length, 0))
+    if length < 1 or first_day is None or start_before < first_day:
+        return None
+    now = replace(scope, end_date=end, traffic_type=None)
+    return Comparison(now, replace(now, start_date=start_before, end_date=scope.start_date - timedelta(1)))
+
+
+def change_in_tenths(now: int, before: int) -> int:
+    """The change in tenths of a percent, rounded half away from zero; `before` is not 0."""
+    size = (2_000 * abs(now - before) + before) // (2 * before)
+    return size if now >= before else -size
+
+
+def _span(scope: Scope) -> str:
+    return f"{short_day(scope.start_date)} – {short_day(scope.end_date)}"

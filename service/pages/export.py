@@ -1,0 +1,69 @@
+"""Answers as CSV files that are safe to open in a spreadsheet."""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from queries import ENDPOINTS, Field
+from service.http.errors import InvalidParameter, NotFound
+
+if TYPE_CHECKING:
+    from service.http.routing import Endpoint
+    from service.pages.site import Site
+
+_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
+"""A cell that begins like this is a formula to a spreadsheet. Paths and referrers are written by strangers."""
+
+
+def endpoint(site: "Site") -> "Endpoint":
+    """The rows of an answer, in the order of its declared fields; `part` chooses one of an answer with several."""
+
+    async def export(request: Request) -> Response:
+        from service.pages.views import load  # noqa: PLC0415  # views loads the templates' modules
+
+        entry = ENDPOINTS.get(request.path_params["name"])
+        if entry is None:
+            raise NotFound
+        organization = request.scope["session"].organization
+        filters = await site.filters(request)
+        part = request.query_params.get("part", "")
+        members = dict(entry.members)
+        if entry.members and part not in members:
+            raise InvalidParameter("part", "is not known", f"Use one of {', '.join(members)}.")
+        scope = filters.scope_for(entry)
+        (answer,) = await load(site, request, [(entry, scope)])
+        shown = members.get(part, entry)
+        answer = answer[part] if entry.members else answer
+        if shown.members:
+            raise InvalidParameter("part", "has several parts itself", f"Export {shown.name} instead.")
+        rows = answer if isinstance(answer, list) else [answer]
+        name = "-".join(filter(None, (organization, entry.name, part, str(scope.start_date), str(scope.end_date))))
+        headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
+        body = await site.in_thread(csv_of, shown.fields, rows)
+        return Response(body, headers=headers, media_type="text/csv")
+
+    return export
+
+
+def csv_of(fields: Sequence[Field], rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """The rows as CSV in UTF-8 with a header line; text that a spreadsheet would run begins with an apostrophe."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    names = [field.name for field in fields]
+    writer.writerow(names)
+    writer.writerows([_cell(row[name]) for name in names] for row in rows)
+    return text.getvalue().encode("utf-8", "replace")
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, list):
+        value = " ".join(map(str, value))
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str) and value.startswith(_FORMULA_STARTS):
+        return f"'{value}"
+    return value

@@ -1,0 +1,113 @@
+"""The filters of a page: the API's parameters in its address, the scopes that they mean, and links that change them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from functools import cached_property
+from typing import Final, Self
+from urllib.parse import quote, urlencode
+
+from data.store.links import LinkIndex
+from queries import ENDPOINTS, Entry, Scope
+from service.http.parameters import DEFAULT_RANGE, RANGES, parse_query, scope_from, validate
+
+_ALL_PARAMETERS: Final = ENDPOINTS["bot-traffic"]
+"""The entry that takes every parameter."""
+CHIPS: Final = {
+    "domain": "Domain",
+    "short_code": "Link",
+    "target_url": "Target",
+    "traffic_type": "Traffic type",
+}
+"""The filters that are shown as chips, and their labels; the days are one chip more."""
+
+
+@dataclass(frozen=True)
+class Filters:
+    """The valid parameters of a page, as the API would understand them."""
+
+    parameters: Mapping[str, str]
+    """By name; parameters that have no effect are left out."""
+    organization: str
+    today: date
+    targets: LinkIndex
+    target_code: str | None = None  # the short code that target_url resolves to
+
+    @classmethod
+    def parse(cls, query_string: bytes, organization: str, today: date, targets: LinkIndex) -> Self:
+        """The filters in a query string. Raises InvalidParameter, as the API does. Blocks to resolve a target_url."""
+        given = dict(parse_query(query_string, _ALL_PARAMETERS))
+        has_span = "start_date" in given and "end_date" in given
+        ignored = {"range"} if has_span else {"start_date", "end_date"}
+        if "target_url" in given:
+            ignored |= {"short_code"}
+        parameters = {name: value for name, value in given.items() if name not in ignored}
+        scope = scope_from(parameters, organization, today, targets)
+        return cls(parameters, organization, today, targets, scope.short_code)
+
+    @cached_property
+    def scope(self) -> Scope:
+        """The scope with every filter applied."""
+        return self.scope_for(_ALL_PARAMETERS)
+
+    def scope_for(self, entry: Entry) -> Scope:
+        """The scope of an endpoint's answer for these parameters, of which it may ignore some."""
+        accepted = dict(validate(self.parameters.items(), entry))
+        is_resolved = accepted.pop("target_url", None) is not None
+        scope = scope_from(accepted, self.organization, self.today, self.targets)
+        return replace(scope, short_code=self.target_code) if is_resolved else scope
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether the days were given one by one, not as a range."""
+        return "start_date" in self.parameters
+
+    @property
+    def days(self) -> int:
+        """How many days are in scope."""
+        return (self.scope.end_date - self.scope.start_date).days + 1
+
+    @property
+    def range(self) -> str:
+        """The range in effect; "" for custom days."""
+        return "" if self.is_custom else self.parameters.get("range", DEFAULT_RANGE)
+
+    def query_string(self, **changes: str | None) -> str:
+        """The query string, with its question mark, of these parameters after some changes; None takes one away."""
+        changed = {**self.parameters, **changes}
+        if "range" in changes:
+            changed |= {"start_date": None, "end_date": None}
+        elif "start_date" in changes:
+            changed["range"] = None
+        pairs = {name: value for name, value in changed.items() if value}
+        return f"?{urlencode(pairs, quote_via=quote)}" if pairs else ""
+
+    def days_query(self, start: date, end: date) -> str:
+        """The query string for other days; as a range, if it is one."""
+        length = (end - start).days + 1
+        name = next((name for name, days in RANGES.items() if days == length and end == self.today), None)
+        if name:
+            return self.query_string(range=name)
+        return self.query_string(start_date=start.isoformat(), end_date=end.isoformat())
+
+    @property
+    def earlier(self) -> tuple[date, date]:
+        """As many days directly before."""
+        return self.scope.start_date - timedelta(self.days), self.scope.start_date - timedelta(1)
+
+    @property
+    def later(self) -> tuple[date, date] | None:
+        """As many days directly after, but not after today; None if today is in scope."""
+        if self.scope.end_date >= self.today:
+            return None
+        end = min(self.scope.end_date + timedelta(self.days), self.today)
+        return end - timedelta(self.days - 1), end
+
+    def chips(self) -> list[tuple[str, str, str]]:
+        """What is filtered: label, value, and the query string without it."""
+        found = [(label, self.parameters[name], name) for name, label in CHIPS.items() if name in self.parameters]
+        chips = [(label, value, self.query_string(**{name: None})) for label, value, name in found]
+        if self.is_custom:
+            span = f"{self.scope.start_date} to {self.scope.end_date}"
+            chips.insert(0, ("Days", span, self.query_string(range=DEFAULT_RANGE)))
+        return chips

@@ -1,0 +1,56 @@
+"""How pages write numbers, days and times."""
+
+from datetime import date, datetime
+
+
+def number(value: float | None) -> str:
+    """A number with separators: 1,234 or 1,234.5; an en dash for None."""
+    return "–" if value is None else f"{value:,}"
+
+
+def decimal(value: float | None) -> str:
+    """A number with two decimals: 12.30; an en dash for None."""
+    return "–" if value is None else f"{value:,.2f}"
+
+
+def percent(value: float | None) -> str:
+    """A percentage: 12.30 %; an en dash for None."""
+    return "–" if value is None else f"{value:,.2f} %"
+
+
+def short_day(value: date) -> str:
+    """A day without its year: 4 Mar."""
+    return f"{value.day} {value:%b}"
+
+
+def day(value: str | date | None) -> str:
+    """A day: 4 Mar 2026; an en dash for None."""
+    if not value:
+        return "–"
+    parsed = date.fromisoformat(value) if isinstance(value, str) else value
+    return f"{short_day(parsed)} {parsed.year}"
+
+
+def span(start: date, end: date) -> str:
+    """A span of days: 4 Mar 2026, or 4 Mar – 8 Mar 2026."""
+    if start == end:
+        return day(start)
+    return f"{short_day(start) if start.year == end.year else day(start)} – {day(end)}"
+
+
+def moment(value: str | datetime | None) -> str:
+    """A time in UTC: 4 Mar 2026 12:30; an en dash for None."""
+    if not value:
+        return "–"
+    parsed = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return f"{day(parsed.date())} {parsed:%H:%M}"
+
+
+def size(value: int) -> str:
+    """A size in bytes: 12 B, 1.2 kB, 3.4 MB."""
+    amount, unit = float(value), "B"
+    for unit in ("B", "kB", "MB", "GB", "TB"):  # noqa: B007
+        if amount < 1_000:
+            break
+        amount /= 1_000
+    return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"

@@ -1,0 +1,177 @@
+"""The panels of pages: which answer each one shows, which of its fields, and what it says when there is nothing."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from queries import ENDPOINTS, Entry
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel: an answer as a table, with a chart above it where that helps."""
+
+    entry: Entry
+    title: str
+    fields: tuple[str, ...] = ()  # shown, in this order; none: all of the answer
+    part: str = ""  # of an answer with several parts
+    chart: str = ""  # series, weeks, lines, map, hours or weekdays; the table is then folded
+    color: str = "plain"  # of its bars: people, ai, other or plain
+    limit: int = 100  # rows of the table; CSV and API have all
+    hint: str = ""
+    note: str = ""
+    all_on: str = ""  # the page that shows all rows
+    is_wide: bool = False
+    has_split: bool = False  # a column with people, AI-related and other as one bar
+    has_search: bool = False
+    empty: str = "No visits of this kind in these days."
+
+    @property
+    def anchor(self) -> str:
+        """The id of the panel on its page."""
+        return self.part or self.entry.name
+
+
+def panel(name: str, title: str, fields: str = "", **more: object) -> Panel:
+    """The panel of an endpoint's answer; `fields` is a list separated by spaces."""
+    return Panel(ENDPOINTS[name], title, tuple(fields.split()), **more)  # type: ignore[arg-type]
+
+
+TIME_SERIES: Final = panel(
+    "time-series",
+    "Visits by day",
+    chart="series",
+    is_wide=True,
+    hint="People, AI-related and other automated visits; the dashed line is the period before.",
+    note="Days are UTC. Today is not over yet.",
+    limit=400,
+)
+AI_SOURCES: Final = panel("ai-sources", "AI platforms", color="ai", limit=10, all_on="ai")
+TOP_LINKS: Final = panel(
+    "top-links", "Links", "short_code domain visits percentage", limit=10, has_split=True, all_on="links"
+)
+AGENTS: Final = panel(
+    "bot-traffic",
+    "Agents",
+    "agent operator confidence visits percentage",
+    limit=10,
+    color="ai",
+    all_on="agents",
+)
+COUNTRIES: Final = panel(
+    "geographic", "Countries", "country_name country visits percentage human_clicks ai_visits", chart="map", limit=50,
+    all_on="people", color="people",
+)  # fmt: skip
+REFERRERS: Final = panel(
+    "referrers", "Where people come from", "referrer referrer_type visits percentage", limit=10, all_on="people",
+    color="people", hint="People and AI referrals only.",
+)  # fmt: skip
+DEVICES: Final = panel("devices", "Devices", "device_type visits percentage human_clicks ai_visits", color="people")
+HOURS: Final = panel("hourly-activity", "Hours of the day", chart="hours", hint="All times are UTC.", all_on="times")
+
+OVERVIEW: Final = (TIME_SERIES, AI_SOURCES, TOP_LINKS, AGENTS, REFERRERS, COUNTRIES, DEVICES)
+LINK: Final = (TIME_SERIES, AI_SOURCES, AGENTS, REFERRERS, COUNTRIES, DEVICES, HOURS)
+AI: Final = (
+    panel(
+        "ai-to-human-conversion",
+        "Fetches and people sent, by platform",
+        is_wide=True,
+        color="ai",
+        hint="What each platform's agents fetched, beside the people that it sent.",
+        note="The two are independent: a fetch is not a citation, and does not prove that it led to a visit.",
+    ),
+    panel("ai-sources", "AI-related visits by platform", color="ai"),
+    panel(
+        "ai-platform-market-share",
+        "Share of assistants",
+        color="ai",
+        hint="Assistants only, without training crawlers, search crawlers and probes.",
+    ),
+    panel(
+        "weekly-trend",
+        "Weeks",
+        part="weekly",
+        chart="weeks",
+        is_wide=True,
+        hint="The first and the last week may be incomplete.",
+        fields="week total_visits human_visits ai_visits other_visits ai_assistant_requests ai_training_requests "
+        "ai_coding_agent_requests ai_referral_requests ai_pct",
+    ),
+    panel(
+        "weekly-trend",
+        "Weeks by platform",
+        part="byPlatform",
+        chart="lines",
+        color="ai",
+        limit=400,
+        hint="Each line has a scale of its own; the number is that of the last week.",
+    ),
+    panel(
+        "ai-confidence",
+        "How sure we are",
+        color="ai",
+        hint="Verified: the address belongs to the operator. Low: only a pattern of behaviour.",
+        note="AI traffic is a lower bound: agents that pretend to be browsers are counted as people.",
+    ),
+    panel("developer-tools", "Coding agents", color="ai", is_wide=True),
+    panel(
+        "dev-tools-adoption",
+        "Coding agents by week",
+        chart="lines",
+        is_wide=True,
+        limit=400,
+        hint="Each line has a scale of its own; the number is that of the last week.",
+    ),
+    panel(
+        "device-by-ai-source", "Devices by platform", color="ai", is_wide=True, hint="Shares are within each platform."
+    ),
+)
+AGENTS_PAGE: Final = (
+    panel(
+        "bot-traffic",
+        "Agents",
+        is_wide=True,
+        color="ai",
+        has_search=True,
+        note="Contradicted: the request named this agent, but came from outside its operator's published addresses.",
+    ),
+)
+PEOPLE: Final = (
+    panel("referrers", "Referrers", color="people", is_wide=True, has_search=True, hint="People and AI referrals."),
+    panel("geographic", "Countries", chart="map", color="people", limit=300),
+    panel("operating-systems", "Operating systems", color="people", hint="People and AI referrals only."),
+    panel("devices", "Devices", color="people"),
+    panel("browsers", "Browsers", color="people", hint="People and AI referrals only."),
+    panel("utm-campaigns", "Campaigns", color="people", is_wide=True, empty="No visit in these days has a utm tag."),
+)
+TIMES: Final = (
+    panel("hourly-activity", "Hours of the day", chart="hours", is_wide=True),
+    panel("daily-activity", "Days of the week", chart="weekdays", is_wide=True),
+    panel("peak-times", "Busiest hours of the week", "rank day_name hour visits percentage human_clicks ai_visits"),
+    panel("weekend-vs-weekday", "Weekdays and weekends"),
+)
+LINKS: Final = (
+    panel(
+        "top-links",
+        "Links with most visits",
+        is_wide=True,
+        has_split=True,
+        has_search=True,
+        note="At most 100 links. Visits to paths that are not links are not listed, but count in the shares.",
+    ),
+    panel(
+        "filter-values",
+        "Values to filter by",
+        "filter truncated",
+        is_wide=True,
+        note="At most 1,000 of each; the API lists them.",
+    ),
+)
+DOMAINS: Final = (
+    panel("domain-breakdown", "Domains", is_wide=True, has_split=True),
+    panel(
+        "traffic-value-breakdown",
+        "Estimated value",
+        is_wide=True,
+        hint="Visits times the value of one visit, as TRAFFIC_VALUES sets it.",
+    ),
+)

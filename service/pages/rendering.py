@@ -1,0 +1,98 @@
+"""Renders templates to responses: one Jinja2 environment, everything escaped, compressed, with the pages' headers."""
+
+import asyncio
+import gzip
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.pages import formats
+from service.pages.assets import Assets
+
+FOLDER: Final = Path(__file__).parent / "templates"
+GZIP_LEVEL: Final = 6
+CONTENT_SECURITY_POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+HEADERS: Final = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    "X-Robots-Tag": "noindex",
+}
+"""Headers of every response under /app/, in addition to those that every response of the server has."""
+
+
+class Renderer:
+    """Renders the templates of the pages in threads. Templates are compiled when they are first used."""
+
+    def __init__(self, root: str, assets: Assets, threads: ThreadPoolExecutor) -> None:
+        """`root` is the path of the pages, without a final slash."""
+        self._threads = threads
+        self._environment = Environment(
+            loader=FileSystemLoader(FOLDER, encoding="utf-8"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        self._environment.globals |= {
+            "root": root,
+            "asset": lambda name: f"{root}/static/{assets.hashed_name(name)}",
+        }
+        self._environment.filters |= {
+            "number": formats.number,
+            "decimal": formats.decimal,
+            "percent": formats.percent,
+            "day": formats.day,
+            "time": formats.moment,
+            "size": formats.size,
+        }
+
+    async def response(
+        self,
+        request: Request,
+        template: str,
+        context: Mapping[str, Any],
+        status: int = 200,
+        is_compressible: bool = True,
+    ) -> Response:
+        """The page that a template makes of the context.
+
+        A page that contains a secret is not compressed: sizes of compressed pages can tell what is in them (BREACH).
+        """
+        compresses = is_compressible and accepts_gzip(request)
+        body = await asyncio.get_running_loop().run_in_executor(
+            self._threads, self._render, template, context, compresses
+        )
+        headers = {"Vary": "Accept-Encoding", "Content-Encoding": "gzip"} if compresses else {"Vary": "Accept-Encoding"}
+        return Response(body, status, headers, "text/html")
+
+    def _render(self, template: str, context: Mapping[str, Any], compresses: bool) -> bytes:
+        body = self._environment.get_template(template).render(context).encode()
+        return gzip.compress(body, GZIP_LEVEL, mtime=0) if compresses else body
+
+
+def accepts_gzip(request: Request) -> bool:
+    """Whether the browser accepts responses compressed with gzip."""
+    accepted = (part.strip().partition(";") for part in request.headers.get("accept-encoding", "").split(","))
+    return any(
+        name == "gzip" and parameters.replace(" ", "") not in {"q=0", "q=0.0"} for name, _, parameters in accepted
+    )

@@ -1,0 +1,52 @@
+"""How to get the same rows without the page: the endpoint with curl, the command line, and the SQL of the answer."""
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from queries import CACHE_STATS, ENDPOINTS, Entry, template, template_entries
+from service.http.errors import NotFound
+from service.http.parameters import validate
+from service.pages.filters import Filters
+
+if TYPE_CHECKING:
+    from service.http.routing import Endpoint
+    from service.pages.site import Site
+
+
+def commands(site: "Site", request: Request, entry: Entry, filters: Filters) -> dict[str, str]:
+    """The lines that print an answer: `curl` and `query`; and the addresses `csv` and `sql` of pages."""
+    base, parameters = site.services.settings.base_path, validate(filters.parameters.items(), entry)
+    query = filters.query_string(**{name: None for name in filters.parameters if name not in parameters})
+    url = f"{site.origin.origin(request)}{base}/analytics/{entry.name}{query}"
+    flags = [f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in parameters.items()]
+    return {
+        "curl": f'curl -H "Authorization: Bearer $KEY" {shlex.quote(url)}',
+        "query": " ".join(["traffic query", entry.name, "--org", filters.organization, *flags]),
+        "csv": f"{site.root}/export/{entry.name}.csv{query}",
+        "sql": f"{site.root}/run/{entry.name}{query}",
+    }
+
+
+def endpoint(site: "Site") -> "Endpoint":
+    """The page with the SQL of one answer."""
+
+    async def run(request: Request) -> Response:
+        from service.pages.views import shell  # noqa: PLC0415  # views uses this module
+
+        name = request.path_params["name"]
+        entry = CACHE_STATS if name == CACHE_STATS.name else ENDPOINTS.get(name)
+        if entry is None or entry is CACHE_STATS:
+            raise NotFound
+        filters = await site.filters(request)
+        context: dict[str, Any] = {
+            "entry": entry,
+            "templates": [(leaf.name, template(leaf.name)) for leaf in template_entries(entry)],
+            "lines": commands(site, request, entry, filters),
+            **shell(site, request, "run", filters),
+        }
+        return await site.renderer.response(request, "run.html", context)
+
+    return run

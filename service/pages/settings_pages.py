@@ -1,0 +1,130 @@
+"""The pages under Settings: API keys, sessions, the cache, and what this organization has stored."""
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from data import BadInput
+from data.maintenance.status import organization_status
+from queries import CACHE_STATS
+from service.encoding import encode
+from service.http.errors import Forbidden, NotFound
+from service.pages.panels import Panel
+from service.pages.sessions import Session
+from service.pages.sign_in import form_fields
+from service.pages.tables import CellLinks, fill
+
+if TYPE_CHECKING:
+    from service.pages.site import Site
+
+TABS = (("api-keys", "API keys"), ("sessions", "Sessions"), ("cache", "Cache"), ("storage", "Storage"))
+
+
+def routes(site: "Site") -> list[Route]:
+    """The routes under Settings."""
+    pages, root = _SettingsPages(site), f"{site.root}/settings"
+    return [
+        Route(root, pages.first),
+        Route(f"{root}/api-keys", pages.keys, methods=["GET", "POST"]),
+        Route(f"{root}/api-keys/{{id}}/revoke", pages.revoke_key, methods=["POST"]),
+        Route(f"{root}/sessions", pages.sessions),
+        Route(f"{root}/sessions/{{id}}/revoke", pages.revoke_session, methods=["POST"]),
+        Route(f"{root}/cache", pages.cache),
+        Route(f"{root}/storage", pages.storage),
+    ]
+
+
+class _SettingsPages:
+    def __init__(self, site: "Site") -> None:
+        self._site = site
+        self._keys = site.services.api_keys
+
+    async def first(self, _: Request) -> Response:
+        """The first tab."""
+        return RedirectResponse(f"{self._site.root}/settings/api-keys", 303)
+
+    async def keys(self, request: Request) -> Response:
+        """The organization's API keys (GET); or make one and show it this once (POST)."""
+        session: Session = request.scope["session"]
+        made, problem, status = None, "", 200
+        if request.method == "POST":
+            self._check_may_manage(session)
+            name = (await form_fields(request)).get("name", "").strip()
+            try:
+                made = await self._site.sessions.write(
+                    lambda _: self._keys.create_key(session.organization, name, session.caller.name)
+                )
+            except BadInput as error:
+                problem, status = str(error), 400
+        found = await self._site.in_thread(self._keys.keys_of, session.organization)
+        return await self._page(
+            request, "api-keys", status, keys=found[::-1], made=made, problem=problem,
+            may_manage=session.caller.may_manage_keys, origin=self._site.origin.origin(request),
+            base=self._site.services.settings.base_path,
+        )  # fmt: skip
+
+    async def revoke_key(self, request: Request) -> Response:
+        """Revoke an API key, and with it the sessions that it made."""
+        session: Session = request.scope["session"]
+        self._check_may_manage(session)
+        key_id = request.path_params["id"]
+        try:
+            await self._site.sessions.write(lambda _: self._keys.revoke_key(key_id, session.organization))
+        except BadInput as error:
+            raise NotFound from error
+        self._site.sessions.forget_key(key_id)
+        return RedirectResponse(f"{self._site.root}/settings/api-keys", 303)
+
+    async def sessions(self, request: Request) -> Response:
+        """The sessions that the caller may end: all of the organization, or for viewers and keys their own."""
+        own: Session = request.scope["session"]
+        found = await self._site.sessions.read(lambda store: store.sessions_of(own.organization))
+        mine = [session for session in found if own.caller.may_manage_keys or session.id == own.id]
+        return await self._page(request, "sessions", sessions=mine, own=own)
+
+    async def revoke_session(self, request: Request) -> Response:
+        """End a session."""
+        own: Session = request.scope["session"]
+        session_id = request.path_params["id"]
+        if session_id != own.id:
+            self._check_may_manage(own)
+        if not await self._site.sessions.revoke(session_id, own.organization):
+            raise NotFound
+        return RedirectResponse(f"{self._site.root}/settings/sessions", 303)
+
+    async def cache(self, request: Request) -> Response:
+        """The statistics of the cache of this organization's answers."""
+        session: Session = request.scope["session"]
+        rows = orjson.loads(encode(self._site.services.answers.statistics(session.organization)))
+        filters = await self._site.filters(request)
+        panel = Panel(CACHE_STATS, "Cache", is_wide=True)
+        filled = fill(panel, rows, CellLinks(self._site.root, request.url.path, filters))
+        return await self._page(request, "cache", panel=filled)
+
+    async def storage(self, request: Request) -> Response:
+        """What this organization has stored; nothing about others."""
+        session: Session = request.scope["session"]
+        services = self._site.services
+        found = await self._site.in_thread(organization_status, services.lake, session.organization, services.clock())
+        return await self._page(request, "storage", stored=found)
+
+    async def _page(self, request: Request, tab: str, status: int = 200, **content: Any) -> Response:  # noqa: ANN401
+        from service.pages.views import shell  # noqa: PLC0415  # views is large, and uses tables as well
+
+        tabs = [(label, f"{self._site.root}/settings/{name}", name == tab) for name, label in TABS]
+        context = {**shell(self._site, request, f"settings/{tab}", None), "tabs": tabs, **content}
+        template = f"settings_{tab.replace('-', '_')}.html"
+        return await self._site.renderer.response(
+            request, template, context, status, is_compressible=not content.get("made")
+        )
+
+    @staticmethod
+    def _check_may_manage(session: Session) -> None:
+        if not session.caller.may_manage_keys:
+            raise Forbidden(
+                "This session may not change settings.",
+                "Sign in with a link of an editor: `traffic sign-in` on the server prints one.",
+            )

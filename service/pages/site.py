@@ -1,0 +1,156 @@
+"""The pages behind their gate: sessions, checks of origin, routes, and errors as pages."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from queries import QueryTimeout
+from service.http.errors import InternalError, MethodNotAllowed, NotFound, Problem
+from service.http.routing import RouteTable
+from service.pages import PageServices, export, run_it_yourself, settings_pages, sign_in, views
+from service.pages.assets import Assets
+from service.pages.filters import Filters
+from service.pages.origin import OriginChecker
+from service.pages.rendering import HEADERS, Renderer, accepts_gzip
+from service.pages.sessions import Session, Sessions, SessionStore
+
+Result = TypeVar("Result")
+
+SECURE_COOKIE: Final = "__Host-traffic"
+PLAIN_COOKIE: Final = "traffic"
+"""The cookie of a session over https, and over plain http, where browsers refuse the first name."""
+
+
+class Site:
+    """The ASGI application of all pages. Belongs to one event loop."""
+
+    def __init__(self, services: PageServices) -> None:
+        self.services = services
+        self.root = f"{services.settings.base_path}/app"
+        self.origin = OriginChecker(services.settings, services.sources)
+        self.sessions = Sessions(SessionStore(services.lake, services.clock))
+        self.assets = Assets()
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="pages")
+        self.renderer = Renderer(self.root, self.assets, self._threads)
+        self._public = {f"{self.root}{path}" for path in ("", "/sign-in", "/enter")}
+        self._table = RouteTable(self._routes())
+
+    def path_of(self, path: str) -> str:
+        """The route of a path as declared, such as /app/ai/{source}; "" if there is none."""
+        return self._table.path_of(path)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request under /app/."""
+        request = Request(scope, receive)
+        try:
+            response = await self._response(request)
+        except Problem as problem:
+            response = await self._problem_page(request, problem)
+        except QueryTimeout:
+            response = await self._problem_page(request, InternalError("Ask for fewer days, or for one link."))
+        except Exception:
+            await self._finished(await self._problem_page(request, InternalError()))(scope, receive, send)
+            raise  # so that it is logged
+        await self._finished(response)(scope, receive, send)
+
+    async def in_thread(self, work: Callable[..., Result], *arguments: Any) -> Result:  # noqa: ANN401  # of any work
+        """Run blocking work in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+
+    async def filters(self, request: Request) -> Filters:
+        """The filters of a page, for the organization of the session. Raises InvalidParameter."""
+        organization, today = request.scope["session"].organization, self.services.clock().date()
+        query_string = request.scope["query_string"]
+        return await self.in_thread(Filters.parse, query_string, organization, today, self.services.targets)
+
+    async def session(self, request: Request) -> Session | None:
+        """The session of the browser, by its cookie."""
+        secret = request.cookies.get(self._cookie_name(request))
+        return await self.sessions.session(secret) if secret else None
+
+    def set_cookie(self, request: Request, response: Response, secret: str, days: int) -> None:
+        """Give the browser the secret of its session; with no days, take it away."""
+        response.set_cookie(
+            self._cookie_name(request),
+            secret,
+            max_age=days * 86_400,
+            path="/",
+            secure=self.origin.is_https(request),
+            httponly=True,
+            samesite="lax",
+        )
+
+    def close(self) -> None:
+        """Wait for the threads, and close the database of sessions."""
+        self._threads.shutdown()
+        self.sessions.close()
+
+    def _cookie_name(self, request: Request) -> str:
+        return SECURE_COOKIE if self.origin.is_https(request) else PLAIN_COOKIE
+
+    def _routes(self) -> list[Route]:
+        root = self.root
+        return [
+            Route(root, self._to_overview),
+            Route(f"{root}/static/{{name}}", self._static),
+            *views.routes(self),
+            *sign_in.routes(self),
+            *settings_pages.routes(self),
+            Route(f"{root}/export/{{name}}.csv", export.endpoint(self)),
+            Route(f"{root}/run/{{name}}", run_it_yourself.endpoint(self)),
+        ]
+
+    async def _response(self, request: Request) -> Response:
+        """The response of the route. Raises Problem and QueryTimeout."""
+        if "refusal" in request.scope:
+            raise request.scope["refusal"]
+        if request.method not in {"GET", "HEAD"}:
+            self.origin.check_same_origin(request)
+        if not self._is_public(request.url.path):
+            session = await self.session(request)
+            if session is None:
+                return self._to_sign_in(request)
+            request.scope["session"], request.scope["caller"] = session, session.caller
+        return await self._table.response(request.scope, request.receive)
+
+    def _is_public(self, path: str) -> bool:
+        return path in self._public or path.startswith(f"{self.root}/static/")
+
+    def _to_sign_in(self, request: Request) -> Response:
+        target = request.url.path
+        if request.url.query:
+            target += f"?{request.url.query}"
+        known = f"?next={quote(target, safe='')}" if request.method == "GET" and target != f"{self.root}/" else ""
+        return RedirectResponse(f"{self.root}/sign-in{known}", 303)
+
+    async def _to_overview(self, _: Request) -> Response:
+        return RedirectResponse(f"{self.root}/", 303)
+
+    async def _static(self, request: Request) -> Response:
+        return self.assets.response(request.path_params["name"], accepts_gzip(request))
+
+    async def _problem_page(self, request: Request, problem: Problem) -> Response:
+        """An error as a page: what is wrong, what to do, and a way back."""
+        context = {"problem": problem.body, "status": problem.status, "is_refused": "refusal" in request.scope}
+        if isinstance(problem, NotFound):
+            context["problem"] = {"error": "There is no such page.", "message": "Start from the overview."}
+        elif isinstance(problem, MethodNotAllowed):
+            context["problem"] = {"error": "This page cannot do that.", "message": "Start from the overview."}
+        response = await self.renderer.response(request, "problem.html", context, problem.status)
+        for name, value in problem.headers.items():
+            response.headers[name] = value
+        return response
+
+    @staticmethod
+    def _finished(response: Response) -> Response:
+        """The response with the headers of every page."""
+        for name, value in HEADERS.items():
+            response.headers[name] = value
+        return response

@@ -1,0 +1,190 @@
+"""Panels filled with rows: the table, the chart above it, and the ways to get the same rows elsewhere."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any, Final
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from queries import Entry
+from service.pages.charts import columns as column_chart
+from service.pages.charts import multiples, split_bar, time_series, world_map
+from service.pages.columns import TableColumn, cell, column_of
+from service.pages.filters import Filters
+from service.pages.panels import Panel
+
+Row = Mapping[str, Any]
+REST: Final = "(other)"
+"""What the last row of a bounded answer is called."""
+_ROW_HEAD: Final = Markup('<th scope="row" class="%s">%s</th>')
+_CELL: Final = Markup('<td class="%s">%s</td>')
+_ROW: Final = Markup("<tr>%s</tr>")
+_REST_ROW: Final = Markup('<tr class="rest">%s</tr>')
+_SPLIT_FIELDS: Final = ("human_clicks", "ai_visits", "other_visits")
+
+
+@dataclass(frozen=True)
+class FilledPanel:
+    """A panel with the rows of its answer, ready for the template."""
+
+    panel: Panel
+    columns: tuple[TableColumn, ...]
+    body: Markup
+    """The rows of the table, as HTML."""
+    chart: Markup
+    row_count: int
+    shown_count: int
+    empty: Mapping[str, str] | None = None
+    """What to say instead of the table: title, text and command."""
+    note: str = ""
+    """What to say below the table."""
+
+    @property
+    def entry(self) -> Entry:
+        """The catalog entry of the answer."""
+        return self.panel.entry
+
+
+class CellLinks:
+    """The addresses that cells link to, which keep the filters of the page."""
+
+    def __init__(self, root: str, path: str, filters: Filters) -> None:
+        """`root` is the path of the pages without a final slash, `path` that of this page."""
+        self._root = root
+        self._path = path
+        self._filters = filters
+
+    def of(self, field: str, row: Row) -> str:
+        """The address for a field of a row; "" for none."""
+        value = row.get(field)
+        if value in {None, "", REST, "unknown"}:
+            return ""
+        match field:
+            case "short_code":
+                return self.link(str(row.get("domain", "")), str(value))
+            case "ai_source":
+                return f"{self._root}/ai/{quote(str(value), safe='')}{self._filters.query_string(traffic_type=None)}"
+            case "domain":
+                query = self._filters.query_string(domain=str(value))
+            case "date":
+                query = self._filters.query_string(start_date=str(value), end_date=str(value))
+            case "week":
+                start = date.fromisoformat(str(value))
+                end = min(start + timedelta(6), self._filters.today)
+                query = self._filters.query_string(start_date=str(start), end_date=str(end))
+            case _:
+                return ""
+        return f"{self._path}{query}"
+
+    def link(self, domain: str, short_code: str) -> str:
+        """The page of a link."""
+        known = None if domain in {"", "unknown", REST} else domain
+        query = self._filters.query_string(domain=known, short_code=short_code, target_url=None, traffic_type=None)
+        return f"{self._root}/link{query}"
+
+
+def fill(
+    panel: Panel,
+    rows: Sequence[Row],
+    links: CellLinks,
+    *,
+    map_url: str = "",
+    previous: Sequence[Row] | None = None,
+    today: str = "",
+) -> FilledPanel:
+    """The panel with its rows. `previous` are the days of the period before, for the chart of a time series."""
+    fields = {field.name: field for field in fields_of(panel)}
+    shown = tuple(column_of(fields[name]) for name in panel.fields or fields)
+    limited = rows[: panel.limit]
+    body = Markup("").join(_row(panel, shown, row, links) for row in limited)
+    empty = _empty(panel, rows)
+    chart = Markup("") if empty else _chart(panel, rows, map_url, previous, today)
+    return FilledPanel(panel, shown, body, chart, len(rows), len(limited), empty, _note(panel, rows))
+
+
+def fields_of(panel: Panel) -> Sequence[Any]:
+    """The fields of the answer, or of the part of it, that a panel shows."""
+    if panel.part:
+        return dict(panel.entry.members)[panel.part].fields
+    return panel.entry.fields
+
+
+def _row(panel: Panel, columns: Sequence[TableColumn], row: Row, links: CellLinks) -> Markup:
+    cells = []
+    for number, column in enumerate(columns):
+        content = cell(column, row[column.field], panel.color, links.of(column.field, row))
+        cells.append((_CELL if number else _ROW_HEAD) % (column.css, content))
+    if panel.has_split:
+        people, ai, other = (int(row[name]) for name in _SPLIT_FIELDS)
+        cells.append(_CELL % ("split", split_bar(people, ai, other)))
+    is_rest = row.get(columns[0].field) == REST
+    return (_REST_ROW if is_rest else _ROW) % Markup("").join(cells)
+
+
+def _by_week(rows: Sequence[Row]) -> Mapping[str, Sequence[int]]:
+    """The visits of each AI platform, or coding agent, in every week of the rows; 0 in weeks without."""
+    weeks = sorted({str(row["week"]) for row in rows})
+    counts = {(str(row.get("ai_source") or row["tool"]), str(row["week"])): int(row["visits"]) for row in rows}
+    return {name: [counts.get((name, week), 0) for week in weeks] for name, _ in counts}
+
+
+def _chart(panel: Panel, rows: Sequence[Row], map_url: str, previous: Sequence[Row] | None, today: str) -> Markup:
+    """The chart of a panel; empty if it has none."""
+    match panel.chart:
+        case "":
+            return Markup("")
+        case "series":
+            return time_series(list(rows), list(previous) if previous else None, today)
+        case "map":
+            counts = {str(row["country"]): int(row["visits"]) for row in rows}
+            return world_map(counts, map_url, {str(row["country"]): str(row["country_name"]) for row in rows})
+        case kind:
+            return _CHARTS[kind](rows, today)
+
+
+def _weeks(rows: Sequence[Row], today: str) -> Markup:
+    weeks = [{**row, "date": row["week"], "human_clicks": row["human_visits"]} for row in rows]
+    return time_series(weeks, None, today)
+
+
+def _hours(rows: Sequence[Row], _: str) -> Markup:
+    return column_chart([(f"{row['hour']:02}", int(row["visits"])) for row in rows], "people")
+
+
+def _weekdays(rows: Sequence[Row], _: str) -> Markup:
+    return column_chart([(str(row["day_name"])[:3], int(row["visits"])) for row in rows], "people")
+
+
+def _lines(rows: Sequence[Row], _: str) -> Markup:
+    return multiples(_by_week(rows))
+
+
+_CHARTS: Final[Mapping[str, Callable[[Sequence[Row], str], Markup]]] = {
+    "weeks": _weeks,
+    "hours": _hours,
+    "weekdays": _weekdays,
+    "lines": _lines,
+}
+
+
+def _empty(panel: Panel, rows: Sequence[Row]) -> Mapping[str, str] | None:
+    if not rows:
+        return {"title": "Nothing here", "text": panel.empty, "command": ""}
+    if panel.chart == "map" and all(row["country"] == "unknown" for row in rows):
+        return {
+            "title": "Countries are unknown",
+            "text": "The log has none. Set TRAFFIC_GEOIP to a country database, then import:",
+            "command": "TRAFFIC_GEOIP=countries.mmdb traffic import access.log --org ORGANIZATION",
+        }
+    return None
+
+
+def _note(panel: Panel, rows: Sequence[Row]) -> str:
+    """The note of the panel; and where nothing is verified, how to change that."""
+    is_verified = any(row.get("confidence") in {"verified", "contradicted"} for row in rows)
+    if panel.entry.name != "bot-traffic" or is_verified or not rows:
+        return panel.note
+    hint = "No agent is verified: fetch the addresses that operators publish with `traffic agents refresh`."
+    return f"{hint} {panel.note}".strip()

@@ -1,0 +1,58 @@
+"""`traffic sign-in`: a link on stdout, and who it signs in."""
+
+import re
+from contextlib import closing
+
+import pytest
+
+from service.pages.sessions import SessionStore
+from tests.service.commands.runs import refused
+
+
+def opened_by(lake, address):
+    """The session that a printed link opens; None if it opens none."""
+    with closing(SessionStore(lake)) as store:
+        opened = store.open_by_link(address.strip().partition("?code=")[2])
+        return opened and store.session(opened.secret)
+
+
+def test_a_link_is_the_only_line_on_stdout_and_opens_a_session_once(traffic, lake):
+    run = traffic("sign-in", "--org", "acme", "--lake", lake.root)
+    assert run.code == 0
+    assert re.fullmatch(r"http://127\.0\.0\.1:8000/app/enter\?code=[\w-]{43}\n", run.out)
+    session = opened_by(lake, run.out)
+    assert (session.organization, session.role, session.kind) == ("acme", "editor", "link")
+    assert opened_by(lake, run.out) is None
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ", "address"),
+    [
+        (["--port", "81", "--base-path", "/v1"], {}, "http://127.0.0.1:81/v1/app/enter"),
+        (["--host", "0.0.0.0"], {}, "http://127.0.0.1:8000/app/enter"),
+        (["--host", "::1"], {}, "http://[::1]:8000/app/enter"),
+        ([], {"TRAFFIC_PUBLIC_URL": "https://traffic.example/"}, "https://traffic.example/app/enter"),
+    ],
+)
+def test_the_link_has_the_address_at_which_browsers_reach_the_server(
+    traffic, lake, monkeypatch, flags, environ, address
+):
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    run = traffic("sign-in", "--org", "acme", "--lake", lake.root, *flags)
+    assert run.out.partition("?")[0] == address
+
+
+def test_role_and_days_are_those_of_the_flags(traffic, lake):
+    run = traffic("sign-in", "--org", "acme", "--role", "viewer", "--days", "2", "--lake", lake.root)
+    session = opened_by(lake, run.out)
+    assert session.role == "viewer"
+    assert session.expires_at[:10] > session.created_at[:10]
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [(["--role", "admin"], "admin"), (["--days", "0"], "0"), (["--days", "367"], "367"), (["--org", "_x"], "_x")],
+)
+def test_a_bad_flag_is_refused(traffic, lake, flags, named):
+    assert named in refused(traffic("sign-in", "--org", "acme", "--lake", lake.root, *flags))

@@ -1,0 +1,136 @@
+"""A browser without script, as far as tests need one: it keeps its cookie, and takes pages apart."""
+
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+
+OURS = {"Sec-Fetch-Site": "same-origin"}
+VOID = {"meta", "link", "input", "option", "br", "rect", "use", "path", "line", "circle", "polyline"}
+
+
+@dataclass
+class Element:
+    tag: str
+    attributes: dict
+    children: list = field(default_factory=list)
+    parent: "Element | None" = None
+
+    @property
+    def text(self):
+        """The text inside, without that of charts."""
+        parts = (
+            child if isinstance(child, str) else child.text
+            for child in self.children
+            if getattr(child, "tag", "") != "svg"
+        )
+        return "".join(parts)
+
+    def all(self, tag="", **attributes):
+        """Every element inside of this tag that has these attributes; "_" stands for "-", True for any value."""
+        wanted = {name.strip("_").replace("_", "-"): value for name, value in attributes.items()}
+        found = []
+        for child in self.children:
+            if isinstance(child, Element):
+                if (not tag or child.tag == tag) and all(
+                    name in child.attributes and value in {True, child.attributes[name]}
+                    for name, value in wanted.items()
+                ):
+                    found.append(child)
+                found += child.all(tag, **attributes)
+        return found
+
+    def one(self, tag="", **attributes):
+        (found,) = self.all(tag, **attributes)
+        return found
+
+
+class _Reader(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.root = self.open = Element("", {})
+
+    def handle_starttag(self, tag, attributes):
+        element = Element(tag, dict(attributes), parent=self.open)
+        self.open.children.append(element)
+        if tag not in VOID:
+            self.open = element
+
+    def handle_startendtag(self, tag, attributes):
+        self.open.children.append(Element(tag, dict(attributes), parent=self.open))
+
+    def handle_endtag(self, tag):
+        if tag in VOID:
+            return
+        assert self.open.tag == tag, f"</{tag}> closes <{self.open.tag}>"
+        self.open = self.open.parent
+
+    def handle_data(self, data):
+        self.open.children.append(data)
+
+
+def read(html):
+    """The elements of a page, which must be nested rightly."""
+    reader = _Reader()
+    reader.feed(html)
+    reader.close()
+    assert reader.open is reader.root, f"<{reader.open.tag}> is not closed"
+    return reader.root
+
+
+def tables(page):
+    """The answers that a page shows: rows by endpoint and part, each cell as the API would give it as text."""
+    found = {}
+    for table in page.all("table", data_entry=True):
+        fields = [head.attributes.get("data-field") for head in table.one("thead").all("th")]
+        rows = [
+            {name: value_of(cell) for name, cell in zip(fields, cells_of(row), strict=True) if name}
+            for row in table.one("tbody").all("tr")
+        ]
+        found[table.attributes["data-entry"], table.attributes.get("data-part")] = rows
+    return found
+
+
+def cells_of(row):
+    return [child for child in row.children if isinstance(child, Element)]
+
+
+def value_of(cell):
+    """What the API answers in the place of a cell, as text."""
+    data = cell.all("data")
+    return data[0].attributes["value"] if data else cell.text
+
+
+def as_text(value):
+    """A value of the API's JSON as a cell has it."""
+    if isinstance(value, list):
+        return ", ".join(value)
+    return (
+        {None: "", True: "true", False: "false"}.get(value)
+        if value in (None, True, False) and not (isinstance(value, int | float) and not isinstance(value, bool))
+        else str(value)
+    )
+
+
+class Browser:
+    """A browser without script, over an application or a server; it follows no redirect by itself."""
+
+    def __init__(self, client, base=""):
+        self.client = client
+        self.base = base
+
+    def get(self, path, **how):
+        """A page under /app/, or any path that begins with a slash."""
+        return self.client.get(self._address(path), **how)
+
+    def read(self, path, status=200):
+        response = self.get(path)
+        assert response.status_code == status, (path, response.status_code, response.text[:500])
+        return read(response.text)
+
+    def post(self, path, headers=OURS, **fields):
+        return self.client.post(self._address(path), data=fields, headers=headers)
+
+    def enter(self, code):
+        return self.get(f"enter?code={code}")
+
+    def _address(self, path):
+        return path if path.startswith("/") else f"{self.base}/app/{path}"

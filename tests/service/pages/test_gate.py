@@ -1,0 +1,147 @@
+"""Where the pages lie, what they cost, and what the rest of the service notices of them: nothing."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.service.pages.reading import Browser, read
+from tests.visits import land, visit
+
+HTML = {"Accept": "text/html,application/xhtml+xml"}
+
+
+def test_a_browser_at_the_root_is_led_to_the_pages_and_a_program_is_not(stranger):
+    response = stranger.get("/", headers=HTML)
+    assert (response.status_code, response.headers["location"]) == (303, "/app/")
+    assert stranger.get("/app").headers["location"] == "/app/"
+    for headers in ({"Accept": "application/json"}, {"Accept": "*/*"}):
+        response = stranger.get("/", headers=headers)
+        assert (response.status_code, response.headers["content-type"]) == (401, "application/json")
+    assert stranger.client.post("/", headers=HTML).status_code == 401
+    assert stranger.get("/apple", headers=HTML).status_code == 401
+
+
+def test_under_a_base_path_every_address_has_it(lake, browsing):
+    land(lake, "acme", [visit(short_code="launch", path="/launch")])
+    with browsing(lake, base_path="/v1") as browser:
+        assert browser.get("/v1", headers=HTML).headers["location"] == "/v1/app/"
+        assert browser.get("/app/").status_code == 401
+        page = browser.read("")
+        addresses = [one.attributes.get("href") or one.attributes.get("src") or one.attributes.get("action")
+                     for one in page.all() if one.tag in {"a", "link", "script", "form", "use"}]  # fmt: skip
+        ours = [address for address in addresses if address and not address.startswith("#")]
+        assert [one for one in ours if not one.startswith(("/v1/app/", "people", "ai", "agents"))] == []
+        assert "http://testserver/v1/analytics/" in page.text
+
+
+def test_without_pages_nothing_is_there(lake, browsing):
+    with browsing(lake, "", pages="off") as browser:
+        for path in ("/", "/app/", "/app/sign-in", "/app/static/app.css"):
+            response = browser.get(path, headers=HTML)
+            assert (response.status_code, response.headers["content-type"]) == (401, "application/json")
+
+
+def test_beyond_the_rate_limit_a_page_says_how_long_to_wait(lake, browsing):
+    with browsing(lake, "") as browser:
+        source = {"X-Forwarded-For": "203.0.113.9"}
+        answers = [browser.get("sign-in", headers=source) for _ in range(61)]
+        assert [answer.status_code for answer in answers] == [200] * 60 + [429]
+        refused = answers[-1]
+        assert refused.headers["content-type"].startswith("text/html")
+        assert int(refused.headers["retry-after"]) in range(50, 61)
+        assert "TRAFFIC_TRUSTED_PROXIES" in read(refused.text).text
+        assert f"Wait {refused.headers['retry-after']} seconds" in refused.text
+        program = browser.get("/analytics/devices", headers=source)
+        assert (program.status_code, program.json()["limit"]) == (429, 60)
+
+
+def test_a_page_is_one_request_against_the_limit(browser):
+    source = {"X-Forwarded-For": "203.0.113.10"}
+    first, second = (browser.get("", headers=source) for _ in range(2))
+    assert int(first.headers["x-ratelimit-remaining"]) - int(second.headers["x-ratelimit-remaining"]) == 1
+
+
+def test_a_missing_page_and_a_wrong_method_are_pages(browser):
+    for path, method, status in (("nothing", "GET", 404), ("links", "POST", 405), ("run/nothing", "GET", 404)):
+        response = browser.client.request(method, f"/app/{path}", headers={"Sec-Fetch-Site": "same-origin"})
+        assert response.status_code == status
+        assert read(response.text).one("h1").text.startswith(("There is no such page", "This page cannot"))
+
+
+def test_a_query_that_fails_is_a_page(lake, browsing, monkeypatch):
+    land(lake, "acme", [visit()])
+    with browsing(lake) as browser:
+        (path,) = (lake.root / "visits/organization=acme").glob("*/*.parquet")
+        path.write_bytes(b"rubbish")
+        response = browser.get("")
+        assert response.status_code == 500
+        assert "The request failed" in read(response.text).one("h1").text
+
+
+def test_a_key_is_made_used_and_revoked(browser):
+    page = read(browser.post("settings/api-keys", name="report of the week").text)
+    key = page.one("div", class_="secret").one("code").text
+    bearer = {"Authorization": f"Bearer {key}"}
+    assert browser.get("/analytics/traffic-overview", headers=bearer).status_code == 200
+    listed = browser.read("settings/api-keys")
+    assert key not in browser.get("settings/api-keys").text
+    (row,) = [row for row in listed.all("tr") if "report of the week" in row.text]
+    assert (
+        browser.client.post(row.one("form").attributes["action"], headers={"Sec-Fetch-Site": "same-origin"}).status_code
+        == 303
+    )
+    until = time.monotonic() + 5
+    while browser.get("/analytics/traffic-overview", headers=bearer).status_code != 401:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    (row,) = [row for row in browser.read("settings/api-keys").all("tr") if "report of the week" in row.text]
+    assert "revoked" in row.text
+    assert row.all("form") == []
+
+
+@pytest.mark.parametrize("name", ["", " ", "x" * 101, "a\nb"])
+def test_a_bad_name_makes_no_key(browser, name):
+    before = len(browser.read("settings/api-keys").all("tr"))
+    assert browser.post("settings/api-keys", name=name).status_code == 400
+    assert len(browser.read("settings/api-keys").all("tr")) == before
+
+
+def test_a_page_with_a_key_on_it_is_not_compressed(browser):
+    """The sizes of compressed pages tell what is in them."""
+    headers = {"Sec-Fetch-Site": "same-origin", "Accept-Encoding": "gzip"}
+    response = browser.post("settings/api-keys", headers=headers, name="secret")
+    assert response.status_code == 200
+    assert "content-encoding" not in response.headers
+
+
+def test_a_form_that_is_too_large_is_refused(browser):
+    assert browser.post("settings/api-keys", name="x" * 20_000).status_code == 413
+
+
+def test_sessions_are_listed_and_ended(browser, application, shared_lake, link_of):
+    own = application.cookies["traffic"]
+    other = Browser(application)
+    application.cookies.clear()
+    other.enter(link_of(shared_lake, role="viewer"))
+    theirs = application.cookies["traffic"]
+    application.cookies.clear()
+    application.cookies.set("traffic", own)
+    (row,) = [row for row in browser.read("settings/sessions").all("tr") if "viewer" in row.text]
+    assert (
+        browser.client.post(row.one("form").attributes["action"], headers={"Sec-Fetch-Site": "same-origin"}).status_code
+        == 303
+    )
+    application.cookies.clear()
+    assert other.get("", headers={"Cookie": f"traffic={theirs}"}).status_code == 303
+
+
+def test_a_server_starts_without_loading_the_pages():
+    """Templates and their engine are loaded with the first page."""
+    code = (
+        "import sys, service.app; print([m for m in ('jinja2', 'service.pages.site', 'service.pages.charts') "
+        "if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"

@@ -1,0 +1,439 @@
+"""The pages themselves: their numbers are the API's, they work without script, and text of strangers stays text."""
+
+import csv
+import io
+import re
+from datetime import datetime, timedelta
+from urllib.parse import urlsplit
+
+import pytest
+
+from data import Lake
+from queries import CATALOG, ENDPOINTS
+from service.pages.rendering import CONTENT_SECURITY_POLICY
+from service.pages.views import NAVIGATION
+from tests.service.pages.reading import as_text, read, tables
+from tests.visits import land, links, visit
+
+PAGES = [page.path for page in NAVIGATION]
+SETTINGS = ["settings/api-keys", "settings/sessions", "settings/cache", "settings/storage"]
+SCOPES = [
+    "?range=7d",
+    "",
+    "?range=90d&domain=go.example",
+    "?start_date=2026-02-01&end_date=2026-03-10",
+    "?short_code=launch&domain=go.example",
+]
+LINK_SCOPES = [
+    "?short_code=launch",
+    "?range=7d&short_code=launch&domain=go.example",
+    "?short_code=spring&range=90d",
+    "?start_date=2026-02-01&end_date=2026-03-10&short_code=docs",
+    "?target_url=https://example.com/launch",
+]
+HOSTILE = [
+    '"><script>alert(1)</script>',
+    "javascript:alert(1)",
+    "\u202egnp.exe\u2066",
+    "x" * 8_000,
+    '=HYPERLINK("http://evil.example")',
+    "'\"&amp;<b>",
+    "{{ 7 * 7 }}",
+    "+1",
+    "-1",
+    "@sum",
+    "\tx",
+    "\rx",
+]
+
+
+def drawn():
+    """Visits of ninety days and of every kind, on two domains and three links."""
+    kinds = [
+        {"bot_category": "human", "referrer": "news.example", "referrer_type": "other", "country": "SE", "visitor": 1},
+        {"bot_category": "human", "utm_source": "mail", "utm_medium": "email", "utm_campaign": "spring", "visitor": 2},
+        {"bot_category": "ai_assistant", "ai_source": "ChatGPT", "agent": "ChatGPT-User", "operator": "OpenAI",
+         "agent_kind": "assistant_fetch", "confidence": "verified", "detection_method": "ip_range"},
+        {"bot_category": "ai_training", "ai_source": "Claude", "agent": "ClaudeBot", "operator": "Anthropic",
+         "agent_kind": "training", "confidence": "high", "detection_method": "user_agent"},
+        {"bot_category": "ai_coding_agent", "ai_source": "Claude Code", "agent": "Claude-Code", "operator": "Anthropic",
+         "agent_kind": "coding_agent", "confidence": "medium", "detection_method": "user_agent"},
+        {"bot_category": "ai_referral", "ai_source": "ChatGPT", "agent_kind": "referral", "referrer": "chatgpt.com",
+         "referrer_type": "ai", "confidence": "high", "detection_method": "referrer", "visitor": 3},
+        {"bot_category": "other_bot", "agent": "Spider", "operator": "Nobody", "agent_kind": "other", "status": 404,
+         "confidence": "contradicted", "detection_method": "ip_range"},
+    ]  # fmt: skip
+    codes = ["launch", "docs", "spring", None]
+    start = datetime(2025, 12, 10, 6)
+    for number in range(600):
+        kind = kinds[number * number % 7 if number % 3 else number % 7]
+        code = codes[number % 4]
+        device = {} if kind["bot_category"] in {"human", "ai_referral"} else {
+            "device_type": "bot", "operating_system": None, "browser": None
+        }  # fmt: skip
+        yield visit(
+            visited_at=start + timedelta(hours=number * 3.8),
+            domain=("go.example", "to.example")[number % 5 == 0],
+            short_code=code,
+            path=f"/{code or 'index.html'}",
+            **kind | device,
+        )
+
+
+@pytest.fixture(scope="module")
+def shared_lake(shared_lake):
+    land(shared_lake, "acme", drawn())
+    links(shared_lake, "acme", [{"short_code": "launch", "target_url": "https://example.com/launch"},
+                                {"short_code": "docs", "target_url": "javascript:alert(1)"}])  # fmt: skip
+    return shared_lake
+
+
+@pytest.fixture(scope="module")
+def api(shared_lake, opened):
+    """Asks the API over the same lake, as acme."""
+    with opened(shared_lake) as client:
+        yield lambda path: client.get(f"/analytics/{path}").json()
+
+
+# Page = API
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("path", PAGES)
+def test_the_numbers_of_a_page_are_those_of_the_api(browser, api, path, scope):
+    compare(browser.read(f"{path}{scope}"), api, scope)
+
+
+@pytest.mark.parametrize("scope", LINK_SCOPES)
+def test_the_numbers_of_a_link_are_those_of_the_api(browser, api, scope):
+    compare(browser.read(f"link{scope}"), api, scope)
+
+
+@pytest.mark.parametrize("kind", ["ai", "other", "ai_assistant", "AI-referral"])
+def test_the_agents_of_a_traffic_type_are_those_of_the_api(browser, api, kind):
+    compare(browser.read(f"agents?traffic_type={kind}"), api, f"?traffic_type={kind}")
+
+
+def compare(page, api, scope):
+    shown = tables(page)
+    assert shown
+    for (name, part), rows in shown.items():
+        answer = api(f"{name}{scope}")
+        answer = answer[part] if part else answer
+        assert rows == [{field: as_text(row[field]) for field in rows[0]} for row in answer[: len(rows)]], name
+        assert len(rows) == len(answer) or len(rows) in {10, 50, 100}
+    for tile_list in page.all("ul", data_entry="traffic-overview"):
+        overview = api(f"traffic-overview{scope}")
+        assert [int(data.attributes["value"]) for data in tile_list.all("data")] == [
+            overview[name] for name in ("total_visits", "human_clicks", "ai_visits", "other_visits",
+            "ai_assistant_requests", "ai_training_requests", "ai_coding_agent_requests", "ai_referral_requests")
+        ]  # fmt: skip
+
+
+def test_every_endpoint_has_a_page(browser):
+    shown = {name for path in (*PAGES, *SETTINGS) for name, _ in tables(browser.read(path))}
+    assert {entry.name for entry in CATALOG} - shown == {"dashboard", "traffic-overview"}  # both are the overview
+
+
+@pytest.mark.parametrize("source", ["ChatGPT", "Claude Code"])
+def test_the_page_of_a_platform_has_the_rows_of_that_platform(browser, api, source):
+    shown = tables(browser.read(f"ai/{source}"))
+    assert {name for name, _ in shown} >= {"ai-sources", "ai-to-human-conversion", "weekly-trend"}
+    for (name, part), rows in shown.items():
+        answer = api(name)[part] if part else api(name)
+        key = "tool" if "tool" in rows[0] else "ai_source"
+        assert rows == [{field: as_text(row[field]) for field in rows[0]} for row in answer if row[key] == source]
+
+
+def test_a_platform_that_nobody_knows_is_an_empty_page(browser):
+    assert tables(browser.read("ai/%3Cb%3ENobody")) == {}
+
+
+# Changes
+
+
+def test_changes_are_over_complete_days(browser, api):
+    page = browser.read("?range=7d")  # 9 to 15 March; today is the 15th
+    now = api("traffic-overview?start_date=2026-03-09&end_date=2026-03-14")
+    before = api("traffic-overview?start_date=2026-03-03&end_date=2026-03-08")
+    for tile, name in zip(
+        page.one("ul", data_entry="traffic-overview").all("li")[:2], ("total_visits", "human_clicks"), strict=True
+    ):
+        expected = 100 * (now[name] - before[name]) / before[name]
+        (change,) = [span for span in tile.all("span") if "change" in span.attributes.get("class", "").split()]
+        (shown,) = re.findall(r"[+−±][\d.,]+ %", change.text)
+        assert abs(float(shown[:-2].replace("−", "-").replace("±", "")) - expected) <= 0.05001
+        assert "9 Mar – 14 Mar against 3 Mar – 8 Mar" in change.text
+
+
+def test_there_is_no_change_without_visits_before(browser):
+    for scope in (
+        "?range=90d",
+        "?start_date=2026-03-15&end_date=2026-03-15",
+        "?start_date=2025-12-01&end_date=2026-01-01",
+    ):
+        page = browser.read(scope)
+        assert not [span for span in page.all("span") if "change" in span.attributes.get("class", "").split()]
+
+
+# What is not there
+
+
+def test_a_selection_without_visits_says_where_there_are_some(browser):
+    page = browser.read("?start_date=2020-01-01&end_date=2020-01-31")
+    assert "This organization has visits of 10 Dec 2025 – 15 Mar 2026" in page.text
+    (link,) = [one for one in page.all("a") if one.text.startswith("Show 10 Dec")]
+    assert link.attributes["href"] == "/app/?start_date=2025-12-10&end_date=2026-03-15"
+    assert browser.read(link.attributes["href"]).text.count("This organization has visits of") == 0
+
+
+def test_an_organization_without_visits_gets_a_guided_start(shared_lake, stranger, link_of):
+    stranger.enter(link_of(shared_lake, "newcomer"))
+    for path in PAGES:
+        page = stranger.read(path)
+        commands = [code.text for code in page.all("code")]
+        assert "traffic import access.log --org newcomer" in commands
+        assert tables(page) == {}
+
+
+def test_unknown_countries_say_how_they_become_known(lake, browsing):
+    at = datetime(2026, 3, 14, 10)
+    land(lake, "acme", [visit(visited_at=at), visit(visited_at=at, bot_category="other_bot", confidence="low")])
+    with browsing(lake) as browser:
+        page = browser.read("")
+        assert "TRAFFIC_GEOIP" in page.one("section", id="geographic").text
+        assert "traffic agents refresh" in page.one("section", id="bot-traffic").text
+
+
+def test_agents_that_are_verified_need_no_hint(browser):
+    assert "traffic agents refresh" not in browser.read("agents").text
+
+
+# Filters
+
+
+def test_filters_are_chips_that_can_be_taken_away(browser):
+    page = browser.read("?domain=go.example&short_code=launch&start_date=2026-03-01&end_date=2026-03-10")
+    chips = page.one("nav", aria_label="Active filters").all("a")
+    assert [chip.text.partition(" \u00d7")[0] for chip in chips] == [
+        "Days: 2026-03-01 to 2026-03-10", "Domain: go.example", "Link: launch", "Clear all"
+    ]  # fmt: skip
+    assert [chip.attributes["href"] for chip in chips] == [
+        "/app/?domain=go.example&short_code=launch&range=30d",
+        "/app/?short_code=launch&start_date=2026-03-01&end_date=2026-03-10",
+        "/app/?domain=go.example&start_date=2026-03-01&end_date=2026-03-10",
+        "/app/",
+    ]
+
+
+def test_steps_move_by_the_length_of_the_period_and_not_past_today(browser):
+    page = browser.read("?start_date=2026-03-01&end_date=2026-03-10")
+    assert page.one("a", rel="prev").attributes["href"] == "/app/?start_date=2026-02-19&end_date=2026-02-28"
+    assert page.one("a", rel="next").attributes["href"] == "/app/?start_date=2026-03-06&end_date=2026-03-15"
+    assert browser.read("?range=7d").all("a", rel="next") == []
+    page = browser.read("?start_date=2026-03-02&end_date=2026-03-08")
+    assert page.one("a", rel="next").attributes["href"] == "/app/?range=7d"
+
+
+def test_a_bad_filter_is_a_page_that_names_it(browser):
+    page = browser.read("?range=1y", status=400)
+    assert "range" in page.one("h1").text
+
+
+# No script
+
+
+def test_without_script_every_link_and_form_works(browser):
+    seen, waiting = set(), ["/app/"]
+    while waiting:
+        path = waiting.pop()
+        shape = re.sub(r"/(ai|run|export)/[^?]*", r"/\1/", re.sub(r"\?.*", "?", path))  # once with and without filters
+        if shape in seen:
+            continue
+        seen.add(shape)
+        response = browser.get(path)
+        assert response.status_code in {200, 303}, path
+        if not response.headers.get("content-type", "").startswith("text/html"):
+            assert "/export/" not in path or response.headers["content-disposition"].startswith("attachment")
+            continue
+        if response.status_code == 303:
+            waiting.append(response.headers["location"])
+            continue
+        page = read(response.text)
+        for form in page.all("form"):
+            assert form.attributes.get("method") in {"get", "post", "dialog"}
+            assert form.attributes["method"] == "dialog" or form.attributes["action"].startswith("/app/")
+            if form.attributes["method"] == "get":
+                fields = [(one.attributes["name"], one.attributes.get("value", "")) for one in form.all("input")]
+                assert browser.get(form.attributes["action"], params=fields).status_code == 200
+        for element in page.all("a"):
+            target = element.attributes["href"]
+            if target.startswith("https://example.com"):
+                assert element.attributes["rel"] == "noreferrer noopener"
+                continue
+            assert target.startswith(("/app/", "#main", "agents", "people", "ai")), target
+            waiting.append(target if target.startswith("/") else f"/app/{target}".partition("#")[0])
+    assert {f"/app/{path}" for path in PAGES} <= {urlsplit(shape).path for shape in seen}
+    assert len(seen) > 25
+
+
+def test_every_page_is_within_its_policy(browser):
+    for path in (*PAGES, *SETTINGS, "link?short_code=launch", "run/top-links", "nothing"):
+        response = browser.get(path)
+        assert response.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
+        assert "default-src 'none'" in CONTENT_SECURITY_POLICY
+        assert "require-trusted-types-for 'script'" in CONTENT_SECURITY_POLICY
+        assert response.headers["cache-control"] == "private, no-store"
+        assert response.headers["cross-origin-opener-policy"] == "same-origin"
+        assert response.headers["referrer-policy"] == "no-referrer"
+        page = read(response.text)
+        everything = page.all()
+        assert [one.tag for one in everything if "style" in one.attributes] == []
+        assert [name for one in everything for name in one.attributes if name.startswith("on")] == []
+        assert page.all("style") == []
+        assert [one.text for one in page.all("script") if one.text] == []
+        loaded = [
+            one.attributes.get("src") or one.attributes["href"]
+            for one in page.all()
+            if one.tag in {"script", "link", "use"}
+        ]
+        assert all(address.startswith("/app/static/") for address in loaded)
+
+
+def test_ids_on_a_page_are_unique_and_labels_name_them(browser):
+    for path in (*PAGES, *SETTINGS):
+        page = browser.read(path)
+        ids = [one.attributes["id"] for one in page.all(id=True)]
+        assert len(ids) == len(set(ids)), path
+        assert {one.attributes["aria-labelledby"] for one in page.all(aria_labelledby=True)} <= set(ids)
+        assert {one.attributes["list"] for one in page.all(list=True)} <= set(ids)
+
+
+# Run it yourself
+
+
+def test_a_panel_can_be_had_as_csv_with_the_same_rows(browser, api):
+    response = browser.get("export/top-links.csv?range=90d&domain=go.example")
+    assert response.headers["content-type"] == "text/csv; charset=utf-8"
+    assert response.headers["content-disposition"] == (
+        'attachment; filename="acme-top-links-2025-12-16-2026-03-15.csv"'
+    )
+    rows = list(csv.DictReader(io.StringIO(response.text)))
+    assert rows == [
+        {name: as_text(value) for name, value in row.items()} for row in api("top-links?range=90d&domain=go.example")
+    ]
+
+
+def test_an_answer_of_parts_is_exported_part_by_part(browser, api):
+    rows = list(csv.DictReader(io.StringIO(browser.get("export/weekly-trend.csv?part=byPlatform").text)))
+    assert [row["visits"] for row in rows] == [str(row["visits"]) for row in api("weekly-trend")["byPlatform"]]
+    assert browser.get("export/weekly-trend.csv").status_code == 400
+    assert browser.get("export/nothing.csv").status_code == 404
+
+
+def test_a_panel_tells_the_lines_that_print_the_same(browser):
+    page = browser.read("agents?range=7d&domain=go.example&traffic_type=ai")
+    lines = [one.text for one in page.one("details", class_="yourself").all("code")]
+    url = "http://testserver/analytics/bot-traffic?range=7d&domain=go.example&traffic_type=ai"
+    assert lines == [
+        f"curl -H \"Authorization: Bearer $KEY\" '{url}'",
+        "traffic query bot-traffic --org acme --range 7d --domain go.example --traffic-type ai",
+    ]
+    sql = browser.read("run/bot-traffic").one("pre").text
+    assert sql.startswith("-- ")
+    assert "FROM daily_agents" in sql
+
+
+def test_a_filter_that_an_endpoint_ignores_is_not_in_its_lines(browser):
+    page = browser.read("domains?short_code=launch&range=7d")
+    (panel,) = page.all("section", id="domain-breakdown")
+    assert "launch" not in "".join(code.text for code in panel.all("code"))
+
+
+# Strangers' text
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory, browsing):
+    """A browser over visits whose every text was written by an attacker."""
+    lake = Lake(tmp_path_factory.mktemp("hostile") / "lake", create=True)
+    land(lake, "acme", [
+        visit(path=f"/{text}", short_code=text, domain=text, referrer=text, referrer_type="other", utm_source=text,
+              utm_medium=text, utm_campaign=text, agent=text, operator=text, ai_source=text, user_agent=text,
+              browser=text, operating_system=text, country=text[:2], visited_at=datetime(2026, 3, 14, 10),
+              bot_category=category, agent_kind="other", confidence="low", detection_method="user_agent")
+        for text in HOSTILE for category in ("human", "ai_coding_agent", "ai_referral", "other_bot")
+    ])  # fmt: skip
+    links(lake, "acme", [{"short_code": text, "target_url": text} for text in HOSTILE])
+    with browsing(lake) as browser:
+        yield browser
+    lake.manifest.close()
+
+
+def test_text_of_strangers_stays_text_on_every_page(hostile):
+    paths = [*PAGES, *SETTINGS, "link?short_code=javascript:alert(1)", "ai/%22%3E%3Cscript%3Ealert(1)",
+             "?domain=%22%3E%3Cscript%3Ealert(1)%3C/script%3E&short_code=%3Cb%3E"]  # fmt: skip
+    for path in paths:
+        page = hostile.read(path)
+        assert len(page.all("script")) == 1, path
+        assert page.all("b") == []
+        assert [one.attributes["href"] for one in page.all("a") if not one.attributes["href"].startswith(
+            ("/app/", "#main", "agents?", "people?", "ai?", "agents", "people", "ai"))] == []  # fmt: skip
+        assert "49" not in [cell.text for cell in page.all("th")]
+    everything = "".join(cell.text for path in PAGES for cell in hostile.read(path).all("th"))
+    assert '"><script>alert(1)</script>' in everything
+
+
+def test_a_target_that_is_no_web_address_is_not_a_link(hostile):
+    page = hostile.read("link?short_code=javascript:alert(1)")
+    (target,) = page.all("p", class_="target")
+    assert target.all("a") == []
+    assert target.one("code").text == "javascript:alert(1)"
+
+
+def test_no_cell_of_a_csv_file_is_a_formula(hostile):
+    found = set()
+    for name, entry in ENDPOINTS.items():
+        for part in [f"?part={member}" for member, one in entry.members if not one.members] or [""]:
+            rows = list(csv.reader(io.StringIO(hostile.get(f"export/{name}.csv{part}").text, newline="")))
+            dangerous = [cell for row in rows for cell in row if cell[:1] in {"=", "+", "-", "@", "\t", "\r"}]
+            assert [cell for cell in dangerous if not re.fullmatch(r"-?\d+(\.\d+)?", cell)] == [], name
+            found |= {cell for row in rows for cell in row}
+    assert '\'=HYPERLINK("http://evil.example")' in found
+    assert "'@sum" in found
+
+
+# Weight
+
+
+def test_the_pages_are_light(browser, shared_lake):
+    response = browser.get("?range=90d", headers={"Accept-Encoding": "gzip"})
+    assert response.headers["content-encoding"] == "gzip"
+    page_bytes = int(response.headers["content-length"])
+    assert page_bytes <= 30_000
+    page = read(response.text)
+    files = {one.attributes.get("src") or one.attributes["href"].partition("#")[0]
+             for one in page.all() if one.tag in {"script", "link", "use"}}  # fmt: skip
+    assert len(files) <= 4
+    loaded = [browser.get(path, headers={"Accept-Encoding": "gzip"}) for path in files]
+    assert {one.headers["cache-control"] for one in loaded} == {"public, max-age=31536000, immutable"}
+    assert {one.status_code for one in loaded} == {200}
+    assert page_bytes + sum(int(one.headers["content-length"]) for one in loaded) <= 60_000
+    (script,) = [one for one in loaded if "javascript" in one.headers["content-type"]]
+    assert int(script.headers["content-length"]) <= 6_000
+
+
+def test_who_does_not_read_gzip_gets_plain_bytes(browser):
+    for accepted in ("identity", "gzip;q=0"):
+        response = browser.get("", headers={"Accept-Encoding": accepted})
+        assert "content-encoding" not in response.headers
+        assert response.content.startswith(b"<!doctype html>")
+
+
+def test_a_static_file_is_named_by_its_content(browser):
+    (sheet,) = [one for one in browser.read("").all("link") if one.attributes["rel"] == "stylesheet"]
+    path = sheet.attributes["href"]
+    assert re.fullmatch(r"/app/static/app\.[0-9a-f]{12}\.css", path)
+    assert browser.get(path.replace("app.", "app.0")).status_code == 404
+    compressed = browser.get(path, headers={"Accept-Encoding": "gzip"}).content
+    assert compressed == browser.get(path, headers={"Accept-Encoding": "identity"}).content

@@ -1,0 +1,328 @@
+"""Signing in and out, and everything that tries to get around it."""
+
+import sqlite3
+import time
+from contextlib import closing
+from datetime import timedelta
+from io import BytesIO
+from urllib.parse import quote
+
+import pytest
+from starlette.testclient import TestClient
+
+from service.api_keys import ApiKeys
+from service.app import create_app
+from service.logs import Log
+from service.pages.sessions import SessionStore
+from tests.conftest import NOW
+from tests.service.pages.reading import OURS, Browser
+from tests.visits import land, visit
+
+
+def test_without_a_session_every_page_leads_to_the_form_and_back(stranger):
+    for path in ("", "ai", "settings/api-keys", "export/top-links.csv"):
+        response = stranger.get(path)
+        target = "" if not path else f"?next={quote(f'/app/{path}', safe='')}"
+        assert (response.status_code, response.headers["location"]) == (303, f"/app/sign-in{target}")
+    form = stranger.read("sign-in?next=%2Fapp%2Flinks%3Frange%3D7d").one("form")
+    assert form.one("input", name="next").attributes["value"] == "/app/links?range=7d"
+
+
+def test_a_link_signs_in_and_leaves_the_address_bar(stranger, shared_lake, link_of):
+    response = stranger.enter(link_of(shared_lake))
+    assert (response.status_code, response.headers["location"]) == (303, "/app/")
+    cookie = response.headers["set-cookie"]
+    assert {part.strip().partition("=")[0] for part in cookie.split(";")} == {
+        "traffic", "HttpOnly", "Max-Age", "Path", "SameSite"
+    }  # fmt: skip
+    assert "SameSite=lax" in cookie
+    assert stranger.get("").status_code == 200
+
+
+def test_over_https_the_cookie_is_bound_to_the_host(stranger, shared_lake, link_of):
+    https = {"X-Forwarded-Proto": "https"}
+    response = stranger.get(f"enter?code={link_of(shared_lake)}", headers=https)
+    cookie = response.headers["set-cookie"]
+    assert cookie.startswith("__Host-traffic=")
+    assert {"Secure", "HttpOnly", "Path=/", "SameSite=lax"} <= {part.strip() for part in cookie.split(";")}
+    secret = cookie.partition("=")[2].partition(";")[0]
+    stranger.client.cookies.clear()
+    for name, status in (("__Host-traffic", 200), ("traffic", 303)):  # a cookie of plain http does not do for https
+        assert stranger.get("", headers={**https, "Cookie": f"{name}={secret}"}).status_code == status
+
+
+def test_a_public_url_says_that_browsers_speak_https(lake, browsing, link_of):
+    with browsing(lake, "", public_url="https://traffic.example") as browser:
+        assert browser.enter(link_of(lake)).headers["set-cookie"].startswith("__Host-traffic=")
+
+
+def test_a_link_works_once(stranger, shared_lake, link_of):
+    code = link_of(shared_lake)
+    assert stranger.enter(code).status_code == 303
+    stranger.client.cookies.clear()
+    second = stranger.enter(code)
+    assert second.status_code == 403
+    assert "set-cookie" not in second.headers
+    assert "traffic sign-in" in second.text
+
+
+def test_a_link_expires_after_ten_minutes(stranger, shared_lake, link_of):
+    late, last = (link_of(shared_lake, clock=lambda age=age: NOW - timedelta(seconds=age)) for age in (601, 600))
+    assert stranger.enter(late).status_code == 403
+    assert stranger.enter(last).status_code == 303
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Purpose": "prefetch"},
+        {"Sec-Purpose": "prefetch;prerender"},
+        {"Purpose": "prefetch"},
+        {"Sec-Fetch-Dest": "image"},
+        {"Sec-Fetch-Dest": "empty"},
+    ],
+)
+def test_loading_a_link_in_advance_does_not_use_it_up(stranger, shared_lake, link_of, headers):
+    code = link_of(shared_lake)
+    response = stranger.get(f"enter?code={code}", headers=headers)
+    assert (response.status_code, "set-cookie" in response.headers) == (403, False)
+    assert stranger.client.head(f"/app/enter?code={code}").status_code == 403
+    assert stranger.get(f"enter?code={code}", headers={"Sec-Fetch-Dest": "document"}).status_code == 303
+
+
+def test_the_link_of_the_demo_works_again(stranger, shared_lake, link_of):
+    code = link_of(shared_lake, is_reusable=True)
+    assert [stranger.enter(code).status_code for _ in range(3)] == [303] * 3
+
+
+def test_an_invented_code_signs_nobody_in(stranger):
+    for code in ("", "x", "a" * 43, "%00", "' OR 1=1 --"):
+        assert stranger.enter(code).status_code == 403
+
+
+def test_a_cookie_that_was_set_before_is_never_adopted(stranger, shared_lake, link_of):
+    fixed = "attacker-chose-this"
+    stranger.client.cookies.set("traffic", fixed)
+    response = stranger.enter(link_of(shared_lake))
+    assert f"traffic={fixed}" not in response.headers["set-cookie"]
+    stranger.client.cookies.clear()
+    assert stranger.get("", headers={"Cookie": f"traffic={fixed}"}).status_code == 303
+
+
+def test_signing_in_again_ends_the_session_before(browser, shared_lake, link_of):
+    before = browser.client.cookies["traffic"]
+    browser.enter(link_of(shared_lake))
+    assert browser.client.cookies["traffic"] != before
+    browser.client.cookies.clear()
+    assert browser.get("", headers={"Cookie": f"traffic={before}"}).status_code == 303
+
+
+def test_an_api_key_signs_in_as_an_editor_that_manages_no_keys(stranger, shared_lake, key_of):
+    response = stranger.post("sign-in", key=f" {key_of(shared_lake)}\n", next="/app/links")
+    assert (response.status_code, response.headers["location"]) == (303, "/app/links")
+    page = stranger.read("settings/api-keys")
+    assert page.all("form", action="/app/settings/api-keys") == []
+    assert stranger.post("settings/api-keys", name="another").status_code == 403
+
+
+def test_a_wrong_key_is_refused_and_not_repeated(stranger):
+    response = stranger.post("sign-in", key="tak_secret-typed-wrong")
+    assert response.status_code == 403
+    assert "secret-typed-wrong" not in response.text
+    assert "set-cookie" not in response.headers
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "https://evil.example/", "//evil.example/app/", "/\\evil.example", "/app/..//evil.example",
+        "javascript:alert(1)",
+        "/app//evil.example", "/appendix/", "/app/\r\nSet-Cookie: a=b", "/app/../x", "", "app/", "/app/\\evil",
+    ],
+)  # fmt: skip
+def test_signing_in_leads_nowhere_else(stranger, shared_lake, key_of, target):
+    assert stranger.post("sign-in", key=key_of(shared_lake), next=target).headers["location"] == "/app/"
+    stranger.client.cookies.clear()
+    form = stranger.read(f"sign-in?next={quote(target, safe='')}").one("form")
+    assert form.one("input", name="next").attributes["value"] == "/app/"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "none"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "https://testserver"},
+        {"Sec-Fetch-Site": "cross-site", "Origin": "http://testserver"},
+    ],
+)
+def test_a_post_of_another_site_has_no_effect(browser, shared_lake, headers):
+    for path, fields in (("settings/api-keys", {"name": "theirs"}), ("sign-out", {}), ("sign-in", {"key": "x"})):
+        assert browser.post(path, headers=headers, **fields).status_code == 403
+    assert browser.get("").status_code == 200
+    assert "theirs" not in {key.name for key in _keys(shared_lake)}
+
+
+@pytest.mark.parametrize("headers", [OURS, {"Origin": "http://testserver"}])
+def test_a_post_of_our_own_page_is_accepted(browser, headers):
+    assert browser.post("settings/api-keys", headers=headers, name="ours").status_code == 200
+
+
+def test_signing_out_ends_the_session_and_takes_the_cookie_away(browser):
+    secret = browser.client.cookies["traffic"]
+    response = browser.post("sign-out")
+    assert (response.status_code, response.headers["location"]) == (303, "/app/sign-in")
+    assert "traffic" not in browser.client.cookies
+    assert browser.get("", headers={"Cookie": f"traffic={secret}"}).status_code == 303
+
+
+def test_the_api_reads_no_cookie_and_pages_read_no_authorization(browser, shared_lake, key_of):
+    for path in ("/analytics/dashboard", "/jobs", "/settings/api-keys", "/nothing"):
+        assert browser.get(path).status_code == 401
+    browser.client.cookies.clear()
+    assert browser.get("", headers={"Authorization": f"Bearer {key_of(shared_lake)}"}).status_code == 303
+
+
+def test_a_session_shows_its_own_organization_whatever_is_asked_for(lake, browsing):
+    land(lake, "acme", [visit(domain="go.acme.example", short_code="ours", path="/ours", country="SE")])
+    land(lake, "rival", [visit(domain="go.rival.example", short_code="theirs", path="/theirs", agent="RivalBot",
+                               bot_category="other_bot", referrer="rival-referrer.example")])  # fmt: skip
+    with browsing(lake, "rival") as other:
+        own = {session.id for session in _sessions(lake, "rival")}
+        other.post("settings/api-keys", name="rival-key")
+    with browsing(lake) as browser:
+        for path in ("", "ai", "agents", "people", "times", "links", "domains", "settings/api-keys",
+                     "settings/sessions", "settings/cache", "settings/storage", "link?short_code=theirs",
+                     "links?organization=rival&org=rival&org_id=rival", "export/top-links.csv",
+                     "run/top-links"):  # fmt: skip
+            text = browser.get(path).text
+            for echo in ("short_code=theirs", 'value="theirs"', "Link: theirs", ">theirs<", ">theirs ·", "code theirs"):
+                text = text.replace(echo, "")
+            assert [word for word in ("rival", "Rival", "theirs") if word in text] == []
+        for session_id in own:
+            assert browser.post(f"settings/sessions/{session_id}/revoke").status_code == 404
+        (key,) = [key for key in _keys(lake) if key.organization == "rival"]
+        assert browser.post(f"settings/api-keys/{key.id}/revoke").status_code == 404
+    assert [key.revoked_at for key in _keys(lake)] == [None]
+    assert {session.id for session in _sessions(lake, "rival")} == own
+
+
+def test_a_viewer_sees_but_changes_nothing(lake, browsing, key_of):
+    key_of(lake)
+    with browsing(lake, role="viewer") as viewer:
+        page = viewer.read("settings/api-keys")
+        assert all("api-keys" not in form.attributes.get("action", "") for form in page.all("form"))
+        (key,) = _keys(lake)
+        assert viewer.post("settings/api-keys", name="x").status_code == 403
+        assert viewer.post(f"settings/api-keys/{key.id}/revoke").status_code == 403
+        (own,) = _sessions(lake, "acme")
+        assert viewer.post(f"settings/sessions/{own.id}/revoke").status_code == 303
+        assert viewer.get("").status_code == 303
+
+
+def test_a_session_revoked_elsewhere_ends_within_five_seconds(shared_lake, browser):
+    assert browser.get("").status_code == 200
+    store = SessionStore(shared_lake, lambda: NOW)
+    own = store.session(browser.client.cookies["traffic"])
+    assert store.revoke(own.id, "acme")
+    store.close()
+    _until_signed_out(browser)
+
+
+def test_a_session_made_with_a_key_ends_with_the_key(shared_lake, stranger, key_of):
+    key = key_of(shared_lake)
+    stranger.post("sign-in", key=key)
+    assert stranger.get("").status_code == 200
+    keys = ApiKeys(shared_lake)
+    keys.revoke_key(key[:12])
+    keys.close()
+    _until_signed_out(stranger)
+
+
+def test_a_session_ends_after_its_days(lake, opened, link_of):
+    now = [NOW]
+    with opened(lake, "", clock=lambda: now[0]) as client:
+        browser = Browser(client)
+        browser.enter(link_of(lake, days=1))
+        now[0] = NOW + timedelta(hours=23)
+        assert browser.get("").status_code == 200
+        now[0] = NOW + timedelta(hours=24, seconds=1)
+        _until_signed_out(browser)
+        browser.enter(link_of(lake, clock=lambda: now[0]))
+        with closing(sqlite3.connect(lake.root / "control.sqlite")) as db:
+            assert db.execute("SELECT count(*) FROM sessions").fetchone() == (1,)  # expired ones are deleted
+
+
+def test_a_write_that_waits_stops_no_page(shared_lake, stranger):
+    """While another process holds the write lock, a session that was never seen before is let in."""
+    with closing(SessionStore(shared_lake, lambda: NOW)) as store:
+        secret = store.open_by_link(store.create_link("acme")).secret
+    with closing(sqlite3.connect(shared_lake.root / "control.sqlite", isolation_level=None)) as database:
+        database.execute("BEGIN IMMEDIATE")
+        cookie = {"Cookie": f"traffic={secret}"}
+        assert [stranger.get(path, headers=cookie).status_code for path in ("", "settings/api-keys")] == [200, 200]
+
+
+def test_when_a_session_was_last_seen_is_kept_to_the_hour(lake, opened, link_of):
+    now = [NOW]
+    with opened(lake, "", clock=lambda: now[0]) as client:
+        browser = Browser(client)
+        browser.enter(link_of(lake))
+        now[0] = NOW + timedelta(hours=3, minutes=20)
+        browser.get("")
+        until = time.monotonic() + 5
+        while _sessions(lake, "acme")[0].last_seen_at != "2026-03-15T15:00:00+00:00":
+            assert time.monotonic() < until
+            time.sleep(0.02)
+
+
+def test_only_hashes_of_codes_and_sessions_are_stored(shared_lake, stranger, link_of):
+    code = link_of(shared_lake)
+    stranger.enter(code)
+    secret = stranger.client.cookies["traffic"]
+    with closing(sqlite3.connect(shared_lake.root / "control.sqlite")) as db:
+        dump = "\n".join(db.iterdump())
+    assert code not in dump
+    assert secret not in dump
+    assert "editor" in dump
+
+
+def test_codes_cookies_and_parameters_do_not_reach_the_log(lake, settings, link_of):
+    stream = BytesIO()
+    log = Log(stream)
+    code = link_of(lake)
+    with TestClient(create_app(settings(lake), lambda: NOW, log), follow_redirects=False) as client:
+        client.get(f"/app/enter?code={code}")
+        client.get("/app/ai/SecretSource?domain=secret.example")
+    log.close()
+    assert b'"route":"/app/ai/{source}","status":200' in stream.getvalue()
+    assert b'"organization":"acme"' in stream.getvalue()
+    assert [word for word in (code.encode(), b"secret", b"Secret") if word in stream.getvalue()] == []
+
+
+def _until_signed_out(browser):
+    """Ask until the session is over; sessions are remembered for two seconds."""
+    until = time.monotonic() + 5
+    while browser.get("").status_code != 303:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def _sessions(lake, organization):
+    store = SessionStore(lake, lambda: NOW)
+    try:
+        return store.sessions_of(organization)
+    finally:
+        store.close()
+
+
+def _keys(lake):
+    keys = ApiKeys(lake)
+    try:
+        return keys.all_keys()
+    finally:
+        keys.close()

@@ -1,0 +1,67 @@
+"""What browsers load: small, from no other origin, and nothing that the Content-Security-Policy forbids."""
+
+import gzip
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import service.pages
+
+FOLDER = Path(service.pages.__file__).parent
+STATIC = FOLDER / "static"
+COUNTRIES = Path(__file__).parents[3] / "queries" / "prelude" / "2_countries.sql"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("app.js", 6_000), ("app.css", 8_000), ("map.svg", 13_500), ("icon.svg", 500)]
+)
+def test_a_file_is_small(name, most):
+    assert len(gzip.compress((STATIC / name).read_bytes(), 9)) <= most
+
+
+def test_the_readme_picture_is_small():
+    assert (STATIC / "dashboard.png").stat().st_size <= 200_000
+
+
+def test_nothing_is_loaded_from_elsewhere():
+    css = (STATIC / "app.css").read_text("utf-8")
+    assert "url(" not in css
+    assert "@import" not in css
+    assert not re.findall(r"https?:", (STATIC / "app.js").read_text("utf-8") + css)
+
+
+def test_the_script_makes_no_element_from_text():
+    script = (STATIC / "app.js").read_text("utf-8")
+    assert not re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", script)
+
+
+def test_templates_have_no_inline_style_or_script():
+    for path in sorted((FOLDER / "templates").glob("*.html")):
+        text = path.read_text("utf-8")
+        assert not re.findall(r"\sstyle=|\son\w+=|<style|<script(?! type=\"module\" src=)", text), path.name
+
+
+def test_the_map_has_every_country_but_antarctica_and_specks():
+    drawn = [element.get("id") for element in ElementTree.parse(STATIC / "map.svg").getroot()]
+    codes = set(re.findall(r"\('([A-Z]{2})', '", COUNTRIES.read_text("utf-8")))
+    assert len(codes) > 240
+    assert len(drawn) == len(set(drawn))
+    assert codes - set(drawn) == {"AQ"}
+
+
+def test_the_map_has_whole_numbers_and_lies_within_its_frame():
+    root = ElementTree.parse(STATIC / "map.svg").getroot()
+    _, _, width, height = map(int, root.get("viewBox").split())
+    for circle in root.findall(f"{SVG}circle"):
+        assert 0 <= int(circle.get("cx")) <= width
+        assert 0 <= int(circle.get("cy")) <= height
+    assert not [path.get("id") for path in root.findall(f"{SVG}path") if re.search(r"[^mlz\d\s-]", path.get("d"))]
+
+
+def test_the_map_says_where_it_comes_from_and_how_it_is_made():
+    header = (STATIC / "map.svg").read_text("utf-8").partition("-->")[0]
+    for fact in ("Natural Earth", "public domain", "world-atlas 2.0.2", "d3-geo 3.1.2", "make_map.mjs"):
+        assert fact in header
