@@ -1,0 +1,168 @@
+"""What the tests in a real browser share: Chromium, a server with sample traffic, and signed-in pages.
+
+They need Debian's package chromium and the dependency group "browser"; without them they skip and say so, or fail where
+TRAFFIC_TESTS is "all". Every test is a source of its own, named by X-Forwarded-For, so that none meets the rate limit.
+"""
+
+import itertools
+import os
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from data import Lake
+from data.ingest.importer import Importer, Options
+from data.sample import Sample
+from data.store.links import import_links
+from service.pages.sessions import SessionStore
+from tests.browser.traffic import HOSTILE, hostile_lines
+
+VISITS = 4_000
+DAYS = 40
+
+NUMBERS = itertools.count(1)
+
+
+def missing(what):
+    """Skip, unless all tests were asked for: then fail."""
+    if os.environ.get("TRAFFIC_TESTS") == "all":
+        pytest.fail(f"{what}; with TRAFFIC_TESTS=all no test is skipped")
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """A running Chromium."""
+    program = shutil.which("chromium")
+    if program is None:
+        missing("Chromium is not installed: apt-get install chromium")
+    try:
+        from playwright.sync_api import sync_playwright  # noqa: PLC0415  # only the group has it
+    except ImportError:
+        missing("Playwright is not installed: uv run --group browser pytest tests/browser")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Dashboard:
+    """A running server with the visits of two organizations, as a browser sees it."""
+
+    def __init__(self, lake, address, short_code):
+        self.lake = lake
+        self.address = address
+        self.short_code = short_code  # of the most visited link
+
+    def entrance(self, organization="acme"):
+        """The address of a new one-time link."""
+        store = SessionStore(self.lake)
+        code = store.create_link(organization)
+        store.close()
+        return f"{self.address}/app/enter?code={code}"
+
+
+@pytest.fixture(scope="session")
+def dashboard(chromium, serving, tmp_path_factory):
+    """acme has the sample's visits until yesterday, "hostile" those that attackers would send."""
+    folder = tmp_path_factory.mktemp("dashboard")
+    lake = Lake(folder / "lake", create=True)
+    today = datetime.now(UTC)
+    sample = Sample(VISITS, today.date() - timedelta(days=1), DAYS)
+    sample.write(folder / "access.log")
+    sample.write_links(folder / "links.csv")
+    (folder / "hostile.log").write_bytes(hostile_lines(today - timedelta(days=2)))
+    Importer(lake).run(folder / "access.log", Options("acme"))
+    import_links(lake, "acme", folder / "links.csv", today)
+    Importer(lake).run(folder / "hostile.log", Options(HOSTILE))
+    with serving(lake, trusted_proxies="127.0.0.1/32") as server:
+        yield Dashboard(lake, server.address, sample.codes()[0])
+    lake.manifest.close()
+
+
+@pytest.fixture
+def short_code(dashboard):
+    """The most visited link."""
+    return dashboard.short_code
+
+
+@pytest.fixture
+def opened(chromium, dashboard):
+    """Opens a page of a browser that is nobody yet, or signed in to an organization; watches it for errors."""
+    contexts = []
+
+    def opened(organization="acme", **options):
+        source = f"198.51.{os.getpid() % 256}.{next(NUMBERS) % 256}"
+        context = chromium.new_context(
+            **{"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"} | options,
+            extra_http_headers={"X-Forwarded-For": source},
+        )
+        contexts.append(context)
+        watched = Watched(context.new_page(), dashboard.address)
+        if organization:
+            response = watched.page.goto(dashboard.entrance(organization))
+            assert response.status == 200
+        return watched
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+class Watched:
+    """A page of the browser, and what went wrong on it."""
+
+    def __init__(self, page, address):
+        self.page = page
+        self.address = address
+        self.problems = []
+        page.on("console", self._heard)
+        page.on("pageerror", lambda error: self.problems.append(f"script: {error}"))
+        page.on("dialog", lambda dialog: (self.problems.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("request", self._requested)
+        page.add_init_script(
+            "addEventListener('securitypolicyviolation', event => console.error('CSP ' + event.violatedDirective))"
+        )
+
+    def goto(self, path, status=200):
+        """Open a page under /app/."""
+        response = self.page.goto(f"{self.address}/app/{path}")
+        assert response.status == status, f"/app/{path} answered {response.status}"
+        return self.page
+
+    def overflow(self):
+        """How many pixels the page is wider than the window."""
+        return self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+    def _heard(self, message):
+        if message.type in {"error", "warning"}:
+            self.problems.append(f"console: {message.text}")
+
+    def _requested(self, request):
+        if not request.url.startswith((f"{self.address}/", "data:")):
+            self.problems.append(f"request to {request.url}")
+
+
+@pytest.fixture
+def axe(chromium):
+    """Checks a page with axe-core: the rules of WCAG 2.2 AA and of best practice."""
+    try:
+        from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415  # only the group has it
+    except ImportError:
+        missing("axe is not installed: uv run --group browser pytest tests/browser")
+    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+    def violations(page):
+        found = Axe().run(page, options={"runOnly": tags, "resultTypes": ["violations"]}).response["violations"]
+        return [f"{one['id']}: {node['html'][:200]} {node['failureSummary']}" for one in found for node in one["nodes"]]
+
+    return violations
+
+
+@pytest.fixture(scope="session")
+def pictures():
+    """The folder for screenshots: TRAFFIC_PICTURES, or none."""
+    folder = os.environ.get("TRAFFIC_PICTURES")
+    return Path(folder) if folder else None

@@ -1,0 +1,61 @@
+"""Takes the README's picture of the dashboard: `uv run --group browser python -m tests.browser.picture`.
+
+Needs Debian's packages chromium and fonts-inter. The traffic is that of `traffic demo`.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+PICTURE = Path(__file__).parents[2] / "service" / "pages" / "static" / "dashboard.png"
+WINDOW = {"width": 1280, "height": 1290}
+MAX_BYTES = 200_000
+FONTS = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig><include>/etc/fonts/fonts.conf</include>
+{}</fontconfig>""".format(
+    "".join(
+        f'<match target="pattern"><test name="family" qual="any"><string>{family}</string></test>'
+        '<edit name="family" mode="prepend" binding="strong"><string>Inter</string></edit></match>'
+        for family in ("system-ui", "sans", "sans-serif")
+    )
+)
+"""Chromium's system font; what a system has by default is not what readers have."""
+
+
+def take(address: str) -> None:
+    """Take the picture of the page that a sign-in link leads to."""
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as fonts, sync_playwright() as playwright:
+        fonts.write(FONTS)
+        fonts.flush()
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium",
+            args=["--no-sandbox"],
+            env={**os.environ, "FONTCONFIG_FILE": fonts.name},
+        )
+        page = browser.new_page(viewport=WINDOW, color_scheme="light")
+        page.goto(address, wait_until="networkidle")
+        page.screenshot(path=PICTURE)
+        browser.close()
+
+
+def main() -> None:
+    demo = [Path(sys.executable).parent / "traffic", "demo", "--port", "0"]
+    with subprocess.Popen(demo, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        try:
+            messages = iter(process.stderr.readline, "")
+            take(next(found[1] for line in messages if (found := re.search(r"Dashboard: (\S+)", line))))
+        finally:
+            process.terminate()
+    size = PICTURE.stat().st_size
+    print(f"{PICTURE.name}: {size:,} bytes")
+    if size > MAX_BYTES:
+        sys.exit(f"The picture is larger than {MAX_BYTES:,} bytes.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""axe-core finds nothing on any page: WCAG 2.2 AA and best practice."""
+
+import pytest
+
+from tests.browser.traffic import PAGES
+
+IMPORTANT = ("overview", "link", "api-keys")
+CONDITIONS = {
+    "dark": {"color_scheme": "dark"},
+    "390px": {"viewport": {"width": 390, "height": 844}},
+    "zoomed": {"viewport": {"width": 640, "height": 450}, "device_scale_factor": 2},  # 1280 px at 200 %
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_accessible(opened, axe, short_code, name):
+    watched = opened()
+    assert axe(watched.goto(PAGES[name].format(short_code=short_code))) == []
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("name", IMPORTANT)
+def test_an_important_page_is_accessible_in_the_dark_on_a_phone_and_zoomed(opened, axe, short_code, name, condition):
+    watched = opened(**CONDITIONS[condition])
+    assert axe(watched.goto(PAGES[name].format(short_code=short_code))) == []
+
+
+def test_the_sign_in_page_is_accessible(opened, axe):
+    assert axe(opened(organization=None).goto("sign-in")) == []
+
+
+def test_an_error_page_is_accessible(opened, axe):
+    assert axe(opened().goto("nothing", status=404)) == []
+
+
+def test_the_guided_start_is_accessible(opened, axe):
+    assert axe(opened("newcomer").page) == []
+
+
+def test_open_tables_and_commands_are_accessible(opened, axe):
+    page = opened().goto("")
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    assert axe(page) == []

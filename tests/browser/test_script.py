@@ -1,0 +1,132 @@
+"""What the script adds to pages, and that everything is there without it."""
+
+import pytest
+
+
+def values(page, entry, column):
+    """The numbers of a column of a table, from top to bottom, as far as they are shown."""
+    return page.eval_on_selector_all(
+        f"table[data-entry='{entry}'] tbody tr:not([hidden]) > :nth-child({column}) data",
+        "all => all.map(one => +one.value)",
+    )
+
+
+def test_a_click_on_a_heading_sorts_the_table_and_says_so(opened):
+    page = opened().goto("agents")
+    heading = page.locator("table[data-entry='bot-traffic'] th[data-field=visits]")
+    column = heading.evaluate("head => head.cellIndex + 1")
+    numbers = values(page, "bot-traffic", column)
+    heading.locator("button").click()
+    assert heading.get_attribute("aria-sort") == "descending"
+    assert values(page, "bot-traffic", column) == sorted(numbers, reverse=True)
+    heading.locator("button").click()
+    assert heading.get_attribute("aria-sort") == "ascending"
+    assert values(page, "bot-traffic", column) == sorted(numbers)
+
+
+def test_search_hides_the_rows_without_the_words(opened):
+    page = opened().goto("agents")
+    rows = page.locator("table[data-entry='bot-traffic'] tbody tr:visible")
+    before = rows.count()
+    page.fill("[data-search='bot-traffic']", "gptbot openai")
+    assert 0 < rows.count() < before
+    assert all("gptbot" in text.lower() for text in rows.all_inner_texts())
+
+
+def test_the_tooltip_of_a_day_shows_the_numbers_of_its_row(opened):
+    page = opened().goto("?range=7d")
+    chart = page.locator("#time-series svg.series")
+    box = chart.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 2.5 / 7, box["y"] + 50)
+    tip = page.locator("#time-series .tip")
+    shown = tip.evaluate("tip => [...tip.querySelectorAll('strong, b')].map(one => one.textContent)")
+    row = page.locator("#time-series table tbody tr").nth(2)
+    assert shown == [text.strip() for text in row.locator("th, td").all_text_contents()]
+
+
+def test_a_click_on_a_day_filters_by_it(opened):
+    page = opened().goto("?range=7d")
+    box = page.locator("#time-series svg.series").bounding_box()
+    address = page.locator("#time-series table tbody tr").nth(2).locator("a").get_attribute("href")
+    page.mouse.click(box["x"] + box["width"] * 2.5 / 7, box["y"] + 50)
+    page.wait_for_url(f"**{address}")
+
+
+def test_the_chosen_theme_outlives_the_page(opened):
+    watched = opened()
+    page = watched.goto("")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    page.click("[data-theme-choice=dark]")
+    dark = page.evaluate(ground)
+    assert dark != light
+    page.reload()
+    assert page.evaluate(ground) == dark
+    assert page.locator("[data-theme-choice=dark]").get_attribute("aria-pressed") == "true"
+
+
+def test_shortcuts_lead_to_pages_and_ranges(opened):
+    page = opened().goto("")
+    page.keyboard.press("1")
+    page.wait_for_url("**range=7d*")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_url("**start_date=*")
+    page.keyboard.press("Escape")
+    page.wait_for_url("**/app/")
+    page.keyboard.press("g")
+    page.keyboard.press("l")
+    page.wait_for_url("**/app/links*")
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.name") == "short_code"
+    page.keyboard.type("1")
+    assert page.input_value("[name=short_code]") == "1"
+
+
+def test_shortcuts_can_be_switched_off(opened):
+    page = opened().goto("")
+    page.keyboard.press("?")
+    page.uncheck("#shortcuts")
+    page.keyboard.press("Escape")
+    page.reload()
+    address = page.url
+    page.keyboard.press("1")
+    page.keyboard.press("g")
+    page.keyboard.press("l")
+    assert not page.locator("#help").is_visible()
+    assert page.url == address
+
+
+def test_a_command_is_copied(opened):
+    watched = opened()
+    watched.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = watched.goto("run/time-series")
+    copy = page.locator(".copy").first
+    copy.locator("button").click()
+    page.wait_for_selector(".toast")
+    assert page.evaluate("navigator.clipboard.readText()") == copy.locator("code").inner_text()
+    assert watched.problems == []
+
+
+@pytest.mark.parametrize("path", ["", "ai", "agents", "links", "settings/api-keys"])
+def test_without_the_script_nothing_is_missing_and_nothing_is_dead(opened, path):
+    page = opened(java_script_enabled=False).goto(path)
+    assert page.locator("h1").is_visible()
+    assert page.locator("table").count() > 0
+    for control in page.locator("button:visible").all():
+        assert control.locator("xpath=ancestor::form").count() == 1, control.inner_text()
+
+
+def test_a_folded_table_opens_without_the_script(opened):
+    page = opened(java_script_enabled=False).goto("")
+    page.click("#time-series .data-table summary")
+    assert page.locator("#time-series table").is_visible()
+
+
+def test_a_page_asks_for_nothing_once_it_is_loaded(opened):
+    watched = opened()
+    page = watched.goto("")
+    page.wait_for_load_state("networkidle")
+    page.context.set_offline(True)
+    page.locator("#time-series svg.series").hover()
+    page.locator("#top-links thead button").first.click()
+    assert watched.problems == []

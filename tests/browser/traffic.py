@@ -1,0 +1,49 @@
+"""The pages that every test in a browser goes through, and visits of an attacker."""
+
+from urllib.parse import quote
+
+HOSTILE = "hostile"
+"""The organization whose visits are hostile."""
+
+PAGES = {
+    "overview": "",
+    "ai": "ai",
+    "ai-source": "ai/ChatGPT",
+    "agents": "agents",
+    "people": "people",
+    "times": "times",
+    "links": "links",
+    "link": "link?short_code={short_code}",
+    "domains": "domains",
+    "api-keys": "settings/api-keys",
+    "sessions": "settings/sessions",
+    "cache": "settings/cache",
+    "storage": "settings/storage",
+    "sql": "run/time-series",
+}
+"""The pages by name: their paths after /app/."""
+
+WORDS = (
+    '"><script>alert(1)</script>',
+    "javascript:alert(1)",
+    "<img src=x onerror=alert(1)>",
+    "\u202egnp.exe\u202c",
+    '=HYPERLINK("http://evil.example","x")',
+    "{{ 7 * 7 }}",
+    "w" * 8_000,
+)
+"""What an attacker writes wherever a visitor's words are kept."""
+
+
+def hostile_lines(day):
+    """A log in the combined format, with each word in path, query, referrer and user agent."""
+    lines = []
+    for number, word in enumerate(WORDS):
+        written = word.replace('"', "%22") if number else word.replace('"', "\\x22")
+        time = day.strftime(f"%d/%b/%Y:10:{number:02}:00 +0000")
+        lines.append(
+            f'203.0.113.{number} - - [{time}] "GET /x{number}?utm_source={quote(word)}&utm_campaign={quote(word)}&'
+            f'utm_medium={quote(word)} HTTP/1.1" 200 12 "https://{written}/" "Mozilla/5.0 {written}bot/1.0"\n'
+        )
+        lines.append(f'203.0.113.{number} - - [{time}] "GET /{quote(word)} HTTP/1.1" 404 12 "{written}" "{written}"\n')
+    return "".join(lines).encode()
