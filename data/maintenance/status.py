@@ -1,4 +1,4 @@
-"""The status of a lake, from its manifest. Visit files are not read, except the footers of the first and last day."""
+"""The status of a lake, from its manifest. Of visit files, only footers and the rules that classified them are read."""
 
 import json
 import sqlite3
@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -192,31 +192,31 @@ def _add_times(lake: Lake, holdings: dict[str, OrganizationStatus], organization
 
 
 def _has_old_rules(lake: Lake, current: str) -> bool:
-    """Whether the footer of a live file names other rules than the current ones."""
+    """Whether a visit was classified by other rules than the current ones, by one column of the oldest files."""
     for (path,) in lake.manifest.rows(_LIVE, [MAX_FOOTERS]):
-        span = _statistics(lake.root / path, "rules_version")
-        if span and span != (current, current):
+        try:
+            file = pq.ParquetFile(lake.root / path, read_dictionary=["rules_version"])
+            versions = file.read(columns=["rules_version"])["rules_version"].unique().to_pylist()
+        except (OSError, pa.ArrowException):
+            continue  # `traffic verify` reports it
+        if versions != [current]:
             return True
     return False
 
 
 def _span(path: Path) -> tuple[datetime, datetime] | None:
     """The times of the first and last visit of a file, by its footer; None when it cannot be read."""
-    span = _statistics(path, "visited_at")
-    return (span[0].replace(tzinfo=UTC), span[1].replace(tzinfo=UTC)) if span else None
-
-
-def _statistics(path: Path, name: str) -> tuple[Any, Any] | None:
-    """The least and the greatest value of a column of a file, by its footer; None when they cannot be read."""
     try:
         footer = pq.read_metadata(path)
-        column = footer.schema.names.index(name)
-    except (OSError, ValueError, pa.ArrowException):
+    except (OSError, pa.ArrowException):
         return None  # `traffic verify` reports it
+    column = footer.schema.names.index("visited_at")
     groups = [footer.row_group(number).column(column).statistics for number in range(footer.num_row_groups)]
     if not groups or not all(group is not None and group.has_min_max for group in groups):
         return None
-    return min(group.min for group in groups), max(group.max for group in groups)
+    return min(group.min for group in groups).replace(tzinfo=UTC), max(group.max for group in groups).replace(
+        tzinfo=UTC
+    )
 
 
 def _total(holdings: Iterable[OrganizationStatus]) -> OrganizationStatus:

@@ -29,6 +29,7 @@ from data.sample import Sample
 from data.store.ip_list_files import refresh
 from data.store.lake import Lake
 from data.store.landing import write_visits
+from data.store.links import import_links
 from data.store.manifest import MIGRATIONS
 from data.visits import BOT_CATEGORIES, VISITS, Classification
 from tests.lakes import bytes_on_disk, fail_at, files_of, flipped, landed, opened, rows_of
@@ -224,6 +225,18 @@ def test_rules_of_another_version_that_say_the_same_move_nothing(lake, load, und
         assert reclassify(lake) == Changes(visits=3, rewritten=3, partitions=2)
     assert without(landed(lake), "rules_version") == before
     assert {row["rules_version"] for row in rows_of(lake)} == {rules.rules_version}
+
+
+def test_history_learns_what_a_probe_is_and_which_codes_are_links(shared_lake, import_into, under, tmp_path):
+    (tmp_path / "links.csv").write_text("short_code,target_url\nabc,https://example.com/\n", "utf-8")
+    import_links(shared_lake, "probed", tmp_path / "links.csv", datetime(2015, 5, 1))
+    with under(with_other_rows):
+        import_into(shared_lake, line("/wp-login.php") + line("/abc"), "probed", "combined")
+    assert {row["bot_category"] for row in rows_of(shared_lake, "probed")} == {"human"}
+    changes = reclassify(shared_lake, "probed")
+    assert moved(changes) == {("human", "other_bot"): 1}
+    rows = {row["path"]: (row["agent_kind"], row["is_malicious"]) for row in rows_of(shared_lake, "probed")}
+    assert rows == {"/wp-login.php": ("scanner", True), "/abc": (None, False)}
 
 
 # As if it were imported today

@@ -225,6 +225,15 @@ def test_ten_thousand_files_are_not_touched(lake, monkeypatch):
     assert (total.first_day, total.last_day) == (days[0], days[-1])
 
 
+def test_a_status_says_when_visits_were_classified_by_other_rules(lake):
+    current = status_of(lake, NOW).rules_version
+    assert not status_of(lake, NOW).reclassify_due
+    land(lake, "acme", [{**row, "rules_version": current} for row in at(1)])
+    assert not status_of(lake, NOW).reclassify_due
+    land(lake, "acme", [{**row, "rules_version": "000000000000"} for row in at(2)])
+    assert status_of(lake, NOW).reclassify_due
+
+
 def test_a_status_waits_for_no_writer(lake):
     land(lake, "acme", at(1))
     with closing(Lake(lake.root).manifest) as other, other.transaction() as db:
