@@ -24,7 +24,7 @@ def select_part(answer: "Result", part: str) -> "Result":
     """One member of an answer with several parts, or the whole answer if `part` is empty. Raises BadInput."""
     if not part:
         return answer
-    parts = _parts(answer)
+    parts = parts_of(answer)
     if part not in parts:
         raise BadInput(
             f"there is no part {part!r}; " + (f"use {', '.join(parts)}." if parts else "this answer has none.")
@@ -32,26 +32,50 @@ def select_part(answer: "Result", part: str) -> "Result":
     return parts[part]
 
 
-def print_answer(answer: "Result", output: str) -> None:
-    """Write an answer to stdout in one of FORMATS. Raises BadInput if the format cannot represent it."""
+def select_columns(answer: "Result", names: str) -> "Result":
+    """The answer with these columns only, separated by commas, in this order; all if `names` is empty.
+
+    Raises BadInput for an unknown name, or if the answer has several parts.
+    """
+    chosen = [name.strip() for name in names.split(",") if name.strip()]
+    if not chosen:
+        return answer
+    if parts := parts_of(answer):
+        raise BadInput(f"--columns is for one table; choose one with --part: {', '.join(parts)}.")
+    rows = answer if isinstance(answer, list) else [answer]
+    unknown = [name for name in chosen if rows and name not in rows[0]]
+    if unknown:
+        raise BadInput(f"there is no column {unknown[0]!r}; use {', '.join(rows[0])}.")
+    selected = [{name: row[name] for name in chosen} for row in rows]
+    return selected if isinstance(answer, list) else selected[0]
+
+
+def print_answer(answer: "Result", output: str, is_wide: bool = False) -> None:
+    """Write an answer to stdout in one of FORMATS. Raises BadInput if the format cannot represent it.
+
+    `is_wide`: a table is printed whole on a terminal, too, however wide it is.
+    """
     from service.encoding import encode
 
     if output == "table":
-        _print_table(answer, "")
+        from service.commands.tables import print_table
+
+        print_table(answer, is_wide)
     elif output == "json":
         _write(encode(answer))
-    elif parts := _parts(answer):
+    elif parts := parts_of(answer):
         raise BadInput(f"this answer has several parts; choose one with --part: {', '.join(parts)}.")
     else:
         rows = answer if isinstance(answer, list) else [answer]
         _write(_csv(rows) if output == "csv" else _parquet(rows))
 
 
-def console() -> "Console":
-    """A console on stdout, for tables. If stdout is piped, lines are not cut to a terminal's width."""
+def console(is_wide: bool = False) -> "Console":
+    """A console on stdout, for tables. If stdout is piped or `is_wide`, lines are not cut to a terminal's width."""
     from rich.console import Console
 
-    return Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 10_000)
+    width = None if sys.stdout.isatty() and not is_wide else 10_000
+    return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
 def messages() -> "Console":
@@ -86,7 +110,8 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def _parts(answer: "Result") -> dict[str, "Result"]:
+def parts_of(answer: "Result") -> dict[str, "Result"]:
+    """The members of an answer that are answers themselves."""
     members = answer.items() if isinstance(answer, dict) else ()
     return {name: member for name, member in members if isinstance(member, list | dict)}
 
@@ -95,37 +120,6 @@ def _write(body: bytes) -> None:
     sys.stdout.buffer.write(body)
     if sys.stdout.isatty():
         sys.stdout.buffer.write(b"\n")
-
-
-def _print_table(answer: "Result", title: str) -> None:
-    from rich.table import Table
-
-    parts = _parts(answer)
-    for name, member in parts.items():
-        _print_table(member, f"{title}.{name}".strip("."))
-    if parts:
-        return
-    rows = answer if isinstance(answer, list) else [answer]
-    names = rows[0] if rows else ["nothing in this scope"]
-    table = Table(*names, title=title or None, title_justify="left", box=None)
-    for row in rows:
-        table.add_row(*map(_text, row.values()))
-    console().print(table)
-
-
-def _text(value: object) -> str:
-    match value:
-        case None:
-            return ""
-        case datetime():
-            return value.strftime("%Y-%m-%dT%H:%M:%SZ")
-        case list():
-            return printable(" ".join(map(str, value)))
-        case bool():
-            return "yes" if value else "no"
-        case int():
-            return f"{value:,}"
-    return printable(str(value))
 
 
 def _csv(rows: list[dict[str, Any]]) -> bytes:
@@ -139,7 +133,7 @@ def _csv(rows: list[dict[str, Any]]) -> bytes:
 
 def _cell(value: object) -> object:
     if isinstance(value, datetime):
-        return _text(value)
+        return value.strftime("%Y-%m-%dT%H:%M:%SZ")
     import orjson
 
     return orjson.dumps(value).decode() if isinstance(value, list | bool) else value

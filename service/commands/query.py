@@ -9,7 +9,7 @@ import typer
 from data import BadInput, Lake, check_organization
 from service.api_keys import ApiKeys
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
-from service.commands.printing import FORMATS, print_answer, select_part
+from service.commands.printing import FORMATS, print_answer, select_columns, select_part
 from service.settings import setting
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ def query(
     traffic_type: TypeOption = "",
     output: Annotated[str, typer.Option("--format", help="table, json, csv or parquet")] = "table",
     part: Annotated[str, typer.Option(help="print only this member of an answer with several parts")] = "",
+    columns: Annotated[str, typer.Option(help="print only these columns, separated by commas")] = "",
+    is_wide: Annotated[bool, typer.Option("--wide", help="whole columns, wider than the terminal")] = False,
     values: ValuesOption = setting("values").default,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
@@ -58,7 +60,7 @@ def query(
         answer = warehouse.answer(entry, warehouse.variables(scope))
     else:
         answer = _run_sql_file(OwnSql(opened, organization, with_values), Path(name), scope)
-    print_answer(select_part(answer, part), output)
+    print_answer(select_columns(select_part(answer, part), columns), output, is_wide)
 
 
 def views(

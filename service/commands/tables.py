@@ -1,0 +1,218 @@
+"""Answers as tables: fitted into the width of a terminal, or whole when stdout is piped."""
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from decimal import Decimal
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final
+
+from service.commands.printing import console, messages, parts_of, printable
+
+if TYPE_CHECKING:
+    from queries import Result
+
+_GAP: Final = 2
+_MIN_TEXT: Final = 12
+"""The cells that a text keeps at least when it is shortened."""
+_MIN_BAR, _MAX_BAR = 10, 30
+_LEFT_OUT_LAST: Final = ("visits", "percentage")
+_EIGHTHS: Final[tuple[str, ...]] = ("", *"▏▎▍▌▋▊▉")
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column as it is printed: the lines of its header, its texts, and the terminal cells that it takes."""
+
+    name: str
+    cells: tuple[str, ...]
+    width: int
+    is_number: bool = False
+    is_text: bool = False  # only texts are shortened; numbers, times and flags are whole or left out
+    header: str = ""
+
+
+def print_table(answer: "Result", is_wide: bool = False) -> None:
+    """Print an answer to stdout; on a terminal fitted into its width unless `is_wide`, and stderr tells what is not.
+
+    Members of an answer with several parts follow each other under their names.
+    """
+    _print_parts(answer, "", None if is_wide or not sys.stdout.isatty() else console().width)
+
+
+def fit(rows: Sequence[dict[str, Any]], width: int | None) -> tuple[list[TableColumn], list[str]]:
+    """The columns of a table that is at most `width` cells wide, and the names of those left out for want of room.
+
+    First headers are broken after underscores, then columns are left out from the right (the first one, visits and
+    percentage last), then texts are shortened in the middle, the widest first. If everything fits as it is and there
+    is room, a bar follows percentage. None: every column as it is.
+    """
+    columns = [_column(name, [row[name] for row in rows]) for name in rows[0]]
+    if width is None:
+        return columns, []
+    if _total(columns) <= width:
+        return _with_bar(columns, rows, width - _total(columns)), []
+    columns = [replace(column, width=_broken_width(column)) for column in columns]
+    fitting = _leave_out(columns, width)
+    left_out = [column.name for column in columns if column not in fitting]
+    return [_set_width(column) for column in _shrink_texts(fitting, width)], left_out
+
+
+def shorten(text: str, width: int) -> str:
+    """A text of at most `width` terminal cells: … stands for what is missing in its middle."""
+    from rich.cells import cell_len
+
+    if cell_len(text) <= width:
+        return text
+    head, tail = text[:width], text[-width:]
+    while cell_len(head) + 1 + cell_len(tail) > width:
+        if cell_len(head) > cell_len(tail):
+            head = head[:-1]
+        else:
+            tail = tail[1:]
+    return f"{head}…{tail}"
+
+
+def text_of(value: object) -> str:
+    """A value as people read it, without characters that control a terminal."""
+    match value:
+        case None:
+            text = ""
+        case datetime():
+            text = value.strftime("%Y-%m-%dT%H:%M:%SZ")
+        case list():
+            text = printable(" ".join(map(str, value)))
+        case bool():
+            text = "yes" if value else "no"
+        case float() | Decimal() if round(value, 2) == value:
+            text = f"{value:,.2f}"
+        case int() | float() | Decimal():
+            text = f"{value:,}"
+        case _:
+            text = printable(str(value))
+    return text
+
+
+def _print_parts(answer: "Result", title: str, width: int | None) -> None:
+    parts = parts_of(answer)
+    for name, member in parts.items():
+        _print_parts(member, f"{title}.{name}".strip("."), width)
+    if not parts:
+        _print_one(answer, title, width)
+
+
+def _print_one(answer: "Result", title: str, width: int | None) -> None:
+    from rich.table import Table
+
+    rows = answer if isinstance(answer, list) else [answer]
+    if width is not None and isinstance(answer, dict):  # one object is easier to read from top to bottom
+        rows = [{"field": name, "value": value} for name, value in answer.items()]
+    columns, left_out = fit(rows or [{"nothing in this scope": None}], width)
+    table = Table(title=title or None, title_justify="left", box=None, padding=(0, _GAP // 2), pad_edge=False)
+    for column in columns:
+        table.add_column(
+            column.header,
+            justify="right" if column.is_number else "left",
+            width=column.width,
+            no_wrap=True,
+            vertical="bottom",
+        )
+    for number in range(len(rows)):
+        table.add_row(*(column.cells[number] for column in columns))
+    terminal = console(is_wide=width is None)
+    terminal.print(table)
+    if left_out:
+        messages().print(f"Not shown for lack of room: {', '.join(left_out)} (--wide shows all, --columns chooses).")
+    if width is not None and title:
+        terminal.print()
+
+
+def _column(name: str, values: list[Any]) -> TableColumn:
+    from rich.cells import cell_len
+
+    header, cells = printable(name), tuple(map(text_of, values))
+    values = [value for value in values if value is not None]
+    return TableColumn(
+        name=header,
+        cells=cells,
+        width=max(map(cell_len, (header, *cells))),
+        is_number=bool(values) and all(_is_number(value) for value in values),
+        is_text=any(not _is_number(value) and not isinstance(value, bool | date) for value in values),
+        header=header,
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+def _total(columns: Sequence[TableColumn]) -> int:
+    return sum(column.width for column in columns) + _GAP * (len(columns) - 1)
+
+
+def _broken_width(column: TableColumn) -> int:
+    """The width of a column whose header is broken after each underscore."""
+    from rich.cells import cell_len
+
+    return max(map(cell_len, (*_name_parts(column.name), *column.cells)))
+
+
+def _name_parts(name: str) -> list[str]:
+    return re.findall(r"[^_]*_+|[^_]+", name) or [name]
+
+
+def _leave_out(columns: list[TableColumn], width: int) -> list[TableColumn]:
+    """The columns that fit if every text is as short as it may be."""
+    last = [columns[0], *(column for name in _LEFT_OUT_LAST for column in columns[1:] if column.name == name)]
+    kept = list(columns)
+    for column in [*(column for column in reversed(columns) if column not in last), *reversed(last[1:])]:
+        if sum(_min_width(one) for one in kept) + _GAP * (len(kept) - 1) <= width:
+            break
+        kept.remove(column)
+    return kept
+
+
+def _min_width(column: TableColumn) -> int:
+    return min(column.width, _MIN_TEXT) if column.is_text else column.width
+
+
+def _shrink_texts(columns: list[TableColumn], width: int) -> list[TableColumn]:
+    widths = [min(column.width, width) for column in columns]
+    excess = sum(widths) + _GAP * (len(columns) - 1) - width
+    for _ in range(excess):
+        widest = max(range(len(widths)), key=lambda index: (columns[index].is_text, widths[index]))
+        widths[widest] -= 1
+    return [replace(column, width=new) for column, new in zip(columns, widths, strict=True)]
+
+
+def _set_width(column: TableColumn) -> TableColumn:
+    """The column with cells and header that are no wider than its width."""
+    lines: list[str] = []
+    for word in _name_parts(column.name):
+        if lines and len(lines[-1]) + len(word) <= column.width:
+            lines[-1] += word
+        else:
+            lines.append(word)
+    header = "\n".join(shorten(line, column.width) for line in lines)
+    return replace(column, header=header, cells=tuple(shorten(cell, column.width) for cell in column.cells))
+
+
+def _with_bar(columns: list[TableColumn], rows: Sequence[dict[str, Any]], room: int) -> list[TableColumn]:
+    """The columns with a bar beside percentage, if there is a percentage and room; the largest fills the bar."""
+    width = min(room - _GAP, _MAX_BAR)
+    names = [column.name for column in columns if column.is_number]
+    if "percentage" not in names or width < _MIN_BAR:
+        return columns
+    shares = [float(row["percentage"] or 0) for row in rows]
+    largest = max(shares)
+    if min(shares) < 0 or largest == 0 or not all(map(isfinite, shares)):
+        return columns
+    bars = tuple(_bar(round(8 * width * share / largest)) for share in shares)
+    position = [column.name for column in columns].index("percentage") + 1
+    return [*columns[:position], TableColumn("", bars, width), *columns[position:]]
+
+
+def _bar(eighths: int) -> str:
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8]
