@@ -54,9 +54,12 @@ PERCENTAGE = Field("percentage", NUMBER, "share of the visits of this answer, 0 
 UNIQUE_VISITORS = Field(
     "unique_visitors",
     COUNT,
-    "distinct visitor hashes per day, summed over days because hashes change daily; 0: unavailable",
+    "distinct visitor hashes per day, summed over days because hashes change daily; 0: unavailable; "
+    "of (other), the sum over its rows",
 )
-PAGES_ACCESSED = Field("pages_accessed", COUNT, "distinct non-empty requested paths")
+PAGES_ACCESSED = Field(
+    "pages_accessed", COUNT, "distinct non-empty requested paths; of (other), the sum over its agents"
+)
 FIRST_SEEN = Field("first_seen", TIMESTAMP, "time of the first request in scope")
 LAST_SEEN = Field("last_seen", TIMESTAMP, "time of the last request in scope")
 
@@ -104,13 +107,13 @@ DAYS_IN_RANGE = Field("days_in_range", COUNT, "number of such days in the range"
 RANK = Field("rank", COUNT, "1 is the busiest")
 PERIOD = Field("period", TEXT, "weekday or weekend")
 DAYS = Field("days", COUNT, "number of such days in the range")
-UTM_SOURCE = Field("utm_source", TEXT, "utm_source of the campaign")
-UTM_MEDIUM = Field("utm_medium", TEXT, "utm_medium of the campaign")
-UTM_CAMPAIGN = Field("utm_campaign", TEXT, "utm_campaign of the campaign")
-REFERRER = Field("referrer", TEXT, "host of the referrer, or (direct)")
-REFERRER_TYPE = Field("referrer_type", TEXT, "direct, search, ai, social, email or other")
-SHORT_CODES = Field("short_codes", COUNT, "distinct requested short codes")
-AGENT = Field("agent", TEXT, "product token found in the user agent")
+UTM_SOURCE = Field("utm_source", TEXT, "utm_source of the campaign, or (other)")
+UTM_MEDIUM = Field("utm_medium", TEXT, "utm_medium of the campaign, or (other)")
+UTM_CAMPAIGN = Field("utm_campaign", TEXT, "utm_campaign of the campaign, or (other)")
+REFERRER = Field("referrer", TEXT, "host of the referrer, (direct), or (other) for all without a row of their own")
+REFERRER_TYPE = Field("referrer_type", TEXT, "direct, search, ai, social, email, other or (other)")
+SHORT_CODES = Field("short_codes", COUNT, "distinct requested short codes; of (other), the sum over its domains")
+AGENT = Field("agent", TEXT, "product token found in the user agent, or (other)")
 AGENT_KIND = Field("agent_kind", TEXT, "purpose of the agent, more specific than the category")
 ERRORS_4XX = Field("errors_4xx", COUNT, "requests answered with 400 to 499")
 ERRORS_5XX = Field("errors_5xx", COUNT, "requests answered with 500 to 599")

@@ -45,6 +45,7 @@ CHUNK_VISITS: Final = 500_000
 
 STORED_BEFORE: Final = "FROM stored_before(getvariable('relation'))"
 COUNTED_DAILY: Final = "FROM counted_daily(getvariable('relation'))"
+CUT_DOMAINS: Final = "SELECT DISTINCT day FROM daily_domains WHERE domain = '(other)'"
 COUNTED_MONTHLY: Final = "FROM counted_monthly(getvariable('relation'))"
 
 
@@ -124,8 +125,10 @@ class RollupBuilder:
         for file in added:
             self._lake.recheck(file)  # counts of a damaged file would be served for a long time
         before = scope_variables(self._lake, Scope(*month, month.last))
+        before["days_without_domains"] += _days_with_cut_domains(engine, before)
         closed = [file for file in files if file.day in before["closed_days"]]
-        rollup = Rollup(*month, rollup_version(), source_files_by_day([*closed, *added]))
+        days = source_files_by_day([*closed, *added])
+        rollup = Rollup(*month, rollup_version(), days, frozenset(before["days_without_domains"]) & days.keys())
         staged = new_path(self._lake)
         try:
             write_rollup(_rollup_rows(engine, self._lake, before, _chunks(added)), rollup_schema(engine), staged)
@@ -160,6 +163,14 @@ def _prepare(engine: duckdb.DuckDBPyConnection, lake: Lake) -> None:
     define_relations(engine, lake)
 
 
+def _days_with_cut_domains(engine: duckdb.DuckDBPyConnection, month: Variables) -> list[date]:
+    """The days of a month that have more domains than a rollup has rows for."""
+    if not month["crowded_days"]:
+        return []
+    set_variables(engine, month)
+    return [day for (day,) in engine.execute(CUT_DOMAINS).fetchall()]
+
+
 def _rollup_rows(
     engine: duckdb.DuckDBPyConnection, lake: Lake, before: Variables, chunks: Sequence[Sequence[LandedFile]]
 ) -> Iterator[RelationRows]:
@@ -183,6 +194,6 @@ def _count_relation(
     """The rows of one relation: the results of `queries`, pairs of SQL text and the visit files it reads."""
     found = []
     for sql, files in queries:
-        set_variables(engine, {"relation": relation, "files": files})
+        set_variables(engine, {"relation": relation, "uncovered_files": files})
         found.append(engine.sql(sql).to_arrow_table())
     return RelationRows(relation, found)

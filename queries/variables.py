@@ -3,8 +3,10 @@
 This is the only place that decides whether rollups may be used for a scope.
 """
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
+from datetime import date
 from typing import Any, Final
 
 import duckdb
@@ -18,11 +20,14 @@ from queries.prelude import prelude, relation_names, rollup_version, served_filt
 from queries.scope import Scope
 
 Variables = dict[str, Any]
-"""Values by variable name: scope, files, links, uncovered_files, rollups, closed_days, sources and traffic_values; and
-LINK_VISITS when several answers share the visits of one link."""
+"""Values by variable name: scope, files, links, uncovered_files, rollups, closed_days, days_without_domains,
+crowded_days, sources and traffic_values; and LINK_VISITS when several answers share the visits of one link."""
 
 ROLLUP_FILTERS: Final = frozenset({"organization", "start_date", "end_date", "domain"})
 """The fields of Scope by which all stored rows can be filtered. A relation may declare more (served_filters)."""
+
+MAX_WORDS: Final = 10_000
+"""How many referrers, campaigns, agents or domains a relation keeps of a day: max_words() of prelude/6_cut.sql."""
 
 LINK_VISITS: Final = "link_visits_in_memory"
 """Name of the in-memory table with the visits of one link, which relations read instead of files."""
@@ -35,6 +40,8 @@ def empty_variables(lake: Lake) -> Variables:
         "uncovered_files": visit_files(lake, []),
         "rollups": [str(seed_path(lake))],
         "closed_days": [],
+        "days_without_domains": [],
+        "crowded_days": [],
         "sources": one_source("all_visits"),
         "links": [lake.seed_links],
     }
@@ -47,15 +54,27 @@ def scope_variables(lake: Lake, scope: Scope) -> Variables:
     for file in live:
         lake.verified_path(file)
     filters = {field for field, value in asdict(scope).items() if value is not None}
+    closed = rollups.days if scope.domain is None else rollups.days - rollups.days_without_domains
+    uncovered = [file for file in live if file.day not in closed]
     return {
         "scope": asdict(scope),
         "files": visit_files(lake, live),
-        "uncovered_files": visit_files(lake, [file for file in live if file.day not in rollups.days]),
+        "uncovered_files": visit_files(lake, uncovered),
         "rollups": [str(seed_path(lake)), *rollups.files],
-        "closed_days": sorted(rollups.days),
+        "closed_days": sorted(closed),
+        "days_without_domains": sorted(rollups.days_without_domains),
+        "crowded_days": _crowded_days(uncovered if filters <= ROLLUP_FILTERS else live),
         "sources": {relation: source_of(relation, filters) for relation in relation_names()},
         "links": link_files(lake, scope.organization),
     }
+
+
+def _crowded_days(files: Sequence[LandedFile]) -> list[date]:
+    """The days of which these files have more than MAX_WORDS visits, so that they may have as many words."""
+    visits: Counter[date] = Counter()
+    for file in files:
+        visits[file.day] += file.visits
+    return sorted(day for day, count in visits.items() if count > MAX_WORDS)
 
 
 def source_of(relation: str, filters: Collection[str]) -> str:
@@ -109,6 +128,8 @@ _SET: Final = {
     "uncovered_files": f"SET VARIABLE uncovered_files = {_VISIT_FILES}",
     "rollups": "SET VARIABLE rollups = CAST($value AS VARCHAR[])",
     "closed_days": "SET VARIABLE closed_days = CAST($value AS DATE[])",
+    "days_without_domains": "SET VARIABLE days_without_domains = CAST($value AS DATE[])",
+    "crowded_days": "SET VARIABLE crowded_days = CAST($value AS DATE[])",
     "sources": "SET VARIABLE sources = $value",
     "links": "SET VARIABLE links = CAST($value AS VARCHAR[])",
     "relation": "SET VARIABLE relation = CAST($value AS VARCHAR)",

@@ -3,6 +3,7 @@
 A visit is a dict of its columns, its `day` and its `organization`. One function gives one answer.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -18,6 +19,9 @@ PEOPLE: Final = {"human", "ai_referral"}
 CATEGORIES: Final = sorted({"human"} | AI | OTHER)
 SCORES: Final = {"verified": 1.0, "high": 0.9, "medium": 0.7, "low": 0.4, "contradicted": 0.0}
 DAY_NAMES: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+OTHER_WORDS: Final = "(other)"
+MAX_WORDS: Final = 10_000  # of a day: referrers, campaigns, agents, domains
+MAX_ROWS: Final = 1_000  # of an answer by such words
 UTM_WORDS: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
 DASHBOARD: Final = {
     "overview": "traffic-overview",
@@ -219,6 +223,68 @@ def _by(*columns: str) -> dict[str, Callable[[Visit], Any]]:
     return {column: _named(column) for column in columns}
 
 
+# Bounds: what strangers can write without end is cut, by day and then in the answer
+
+
+def _cut(question: Question, columns: Sequence[str], counted: Callable[[Visit], bool]) -> list[Visit]:
+    """The counted visits in scope. Of each day, the words in these columns with the most visits are kept, whatever the
+    filters; in the visits with other words, all of these columns are (other). Words that are all missing are kept."""
+
+    def word(visit: Visit) -> tuple[str | None, ...]:
+        return tuple(visit[column] for column in columns)
+
+    kept: dict[date, set[tuple[str | None, ...]]] = {}
+    for day, visits in _grouped(filter(counted, question.seen), lambda visit: visit["day"]).items():
+        words = Counter(word(visit) for visit in visits if any(text is not None for text in word(visit)))
+        by_weight = sorted(words, key=lambda one: (-words[one], [(text is None, text or "") for text in one]))
+        kept[day] = {*by_weight[:MAX_WORDS], (None,) * len(columns)}
+    return [
+        visit if word(visit) in kept[visit["day"]] else {**visit, **dict.fromkeys(columns, OTHER_WORDS)}
+        for visit in question.visits
+        if counted(visit)
+    ]
+
+
+def _bounded(rows: list[Row], texts: Sequence[str], words: int = 1, others: int = 1) -> list[Row]:
+    """At most MAX_ROWS of some ranked rows; the rest is summed up in one row, or in one for each bot_category.
+
+    In that row all `texts` are (other); rows whose first so many `words` are (other) are always part of it.
+    """
+    cut = [row for row in rows if all(row[text] == OTHER_WORDS for text in texts[:words])]
+    named = [row for row in rows if row not in cut] if cut else rows
+    room = MAX_ROWS - others if cut or len(rows) > MAX_ROWS else MAX_ROWS
+    groups = _grouped([*named[room:], *cut], lambda row: row.get("bot_category"))
+    whole = sum(row["visits"] for row in rows)
+    rest = [_summed_up(group, whole) | dict.fromkeys(texts, OTHER_WORDS) for group in groups.values()]
+    return named[:room] + sorted(rest, key=lambda row: (-row["visits"], row.get("bot_category")))
+
+
+def _summed_up(rows: Sequence[Row], whole: int) -> Row:
+    row = dict(rows[0])
+    for field, value in row.items():
+        if field in ("first_seen", "last_seen"):
+            row[field] = (min if field == "first_seen" else max)(one[field] for one in rows)
+        elif isinstance(value, int):
+            row[field] = sum(one[field] for one in rows)
+    return row | {"percentage": _share(row["visits"], whole)}
+
+
+def _counted_apart(
+    rows: list[Row], visits: list[Visit], keys: Mapping[str, Callable[[Visit], Any]], field: str
+) -> None:
+    """Count a field that is never cut: of a row's own words on all days; for (other), of each word without a row."""
+    groups = _grouped(visits, lambda visit: tuple(key(visit) for key in keys.values()))
+    amounts = {words: MEASURES[field](group) for words, group in groups.items()}
+    first, category = next(iter(keys)), list(keys).index("bot_category") if "bot_category" in keys else None
+    for row in rows:
+        if row[first] != OTHER_WORDS:
+            row[field] = amounts.pop(tuple(row[key] for key in keys))
+    for row in rows:
+        if row[first] == OTHER_WORDS:
+            alike = (words for words in amounts if category is None or words[category] == row["bot_category"])
+            row[field] = sum(amounts[words] for words in alike)
+
+
 def _with(row: Row, after: str, field: str, value: Any) -> Row:
     """The row with one more field, behind the field `after`."""
     behind = list(row).index(after) + 1
@@ -410,32 +476,42 @@ def _weekend_vs_weekday(question: Question) -> list[Row]:
 
 
 def _utm_campaigns(question: Question) -> list[Row]:
-    visits = [visit for visit in question.visits if any(visit[word] is not None for word in UTM_WORDS)]
-    fields = ("visits", "percentage", "human_clicks", "ai_visits", "unique_visitors")
-    return _ranked(visits, _by("utm_source", "utm_medium", "utm_campaign"), *fields)
+    columns = ("utm_source", "utm_medium", "utm_campaign")
+    visits = _cut(question, columns, lambda visit: any(visit[word] is not None for word in UTM_WORDS))
+    rows = _ranked(visits, _by(*columns), "visits", "percentage", "human_clicks", "ai_visits", "unique_visitors")
+    return _bounded(rows, columns, words=3)
 
 
 def _referrers(question: Question) -> list[Row]:
     keys = {"referrer": _named("referrer", "(direct)"), "referrer_type": _named("referrer_type", "direct")}
-    return _ranked(_of(question.visits, *PEOPLE), keys, "visits", "percentage", "human_clicks", "ai_referrals")
+    visits = _cut(question, ["referrer"], lambda visit: visit["bot_category"] in PEOPLE)
+    return _bounded(_ranked(visits, keys, "visits", "percentage", "human_clicks", "ai_referrals"), list(keys))
 
 
 def _domain_breakdown(question: Question) -> list[Row]:
-    return _ranked(
-        question.visits, _by("domain"),
+    visits = _cut(question, ["domain"], lambda visit: True)
+    rows = _ranked(
+        visits, _by("domain"),
         "visits", "percentage", "human_clicks", "ai_visits", "other_visits", "short_codes", "unique_visitors",
     )  # fmt: skip
+    rows = _bounded(rows, ["domain"])
+    _counted_apart(rows, question.visits, _by("domain"), "short_codes")
+    return rows
 
 
 def _bot_traffic(question: Question) -> list[Row]:
     asked = {"ai": AI, "other": OTHER, None: (AI | OTHER) - {"ai_referral"}}
     wanted = asked.get(question.scope.traffic_type, {question.scope.traffic_type}) - {"human"}
-    return _ranked(
-        _of(question.visits, *wanted),
-        _by("agent", "operator", "agent_kind", "bot_category", "confidence"),
+    keys = _by("agent", "operator", "agent_kind", "bot_category", "confidence")
+    visits = _cut(question, ["agent"], lambda visit: visit["bot_category"] != "human")
+    rows = _ranked(
+        _of(visits, *wanted), keys,
         "visits", "percentage", "pages_accessed", "unique_visitors", "errors_4xx", "errors_5xx",
         "first_seen", "last_seen",
     )  # fmt: skip
+    rows = _bounded(rows, ["agent", "operator", "agent_kind", "confidence"], others=6)
+    _counted_apart(rows, _of(question.visits, *wanted), keys, "pages_accessed")
+    return rows
 
 
 def _filter_values(question: Question) -> list[Row]:

@@ -45,7 +45,11 @@ def visit(**columns: Any) -> Visit:
 
 def land(lake: Lake, organization: str, visits: Iterable[Mapping[str, Any]]) -> None:
     """Land visits as one batch of its own. Columns that the lake does not keep are left out."""
-    table = pa.Table.from_pylist(sorted(visits, key=_place), schema=VISITS_OF_DAYS)
+    land_table(lake, organization, pa.Table.from_pylist(sorted(visits, key=_place), schema=VISITS_OF_DAYS))
+
+
+def land_table(lake: Lake, organization: str, table: pa.Table) -> None:
+    """Land a table with the columns of VISITS_OF_DAYS as one batch of its own."""
     landing = Landing(lake, organization)
     landing.stage(table)
     batch = Batch(organization, "", uuid.uuid4().hex * 2, 0, 0, len(table), datetime.now(UTC))

@@ -45,6 +45,7 @@ class LiveRollups(NamedTuple):
 
     files: list[str]
     days: frozenset[date]
+    days_without_domains: frozenset[date]  # those of `days` that have no rows for single domains
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class Rollup:
     month: date  # its first day
     version: str  # of how it was counted
     sources: SourceFiles
+    days_without_domains: frozenset[date]  # days that have no rows for single domains, because they had too many
 
 
 class RelationRows(NamedTuple):
@@ -73,6 +75,7 @@ class _StoredRollup(NamedTuple):
     changed_ns: int
     inode: int
     sources: SourceFiles
+    days_without_domains: frozenset[date]
 
 
 def source_files_by_day(files: Iterable[LandedFile]) -> dict[date, frozenset[str]]:
@@ -91,25 +94,27 @@ def month_of(day: date) -> date:
 def live_rollups(lake: Lake, organization: str, version: str, live: Sequence[LandedFile]) -> LiveRollups:
     """The rollups that are valid for the given live visit files. Damaged ones are left out."""
     if not live:
-        return LiveRollups([], frozenset())
-    wanted, files, days = source_files_by_day(live), [], set()
+        return LiveRollups([], frozenset(), frozenset())
+    wanted, files, days, without_domains = source_files_by_day(live), [], set(), set()
     for stored in _stored_rollups(lake, organization, version, month_of(min(wanted)), max(wanted)):
         counted = {day for day, paths in stored.sources.items() if wanted.get(day) == paths}
         if counted and _is_intact(lake, stored):
             files.append(f"{lake.root}/{stored.path}")
             days |= counted
-    return LiveRollups(files, frozenset(days))
+            without_domains |= counted & stored.days_without_domains
+    return LiveRollups(files, frozenset(days), frozenset(without_domains))
 
 
 def _stored_rollups(lake: Lake, organization: str, version: str, start: date, end: date) -> Iterator[_StoredRollup]:
     rows = lake.manifest.rows(
-        "SELECT path, bytes, sha256, changed_ns, inode, sources FROM cubes WHERE organization = ? AND version = ? "
-        "AND month BETWEEN ? AND ? AND deletable_at IS NULL ORDER BY month",
+        "SELECT path, bytes, sha256, changed_ns, inode, sources, days_without_domains FROM cubes "
+        "WHERE organization = ? AND version = ? AND month BETWEEN ? AND ? AND deletable_at IS NULL ORDER BY month",
         [organization, version, start.isoformat(), end.isoformat()],
     )
-    for path, size, sha256, changed_ns, inode, text in rows:
+    for path, size, sha256, changed_ns, inode, text, without_domains in rows:
         sources = {date.fromisoformat(day): frozenset(paths) for day, paths in json.loads(text).items()}
-        yield _StoredRollup(path, size, sha256, changed_ns, inode, sources)
+        days = frozenset(map(date.fromisoformat, json.loads(without_domains)))
+        yield _StoredRollup(path, size, sha256, changed_ns, inode, sources, days)
 
 
 def _is_intact(lake: Lake, stored: _StoredRollup) -> bool:
@@ -211,9 +216,10 @@ def publish(lake: Lake, rollup: Rollup, staged: Path, now: datetime) -> None:
         stat = (lake.root / name).stat()
         db.execute(
             "INSERT INTO cubes (organization, month, version, path, bytes, sha256, changed_ns, inode, checked_at, "
-            "sources) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "sources, days_without_domains) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [rollup.organization, rollup.month.isoformat(), rollup.version, name, stat.st_size, sha256,
-             stat.st_ctime_ns, stat.st_ino, format_time(now), json.dumps(sources)],
+             stat.st_ctime_ns, stat.st_ino, format_time(now), json.dumps(sources),
+             json.dumps(sorted(map(str, rollup.days_without_domains)))],
         )  # fmt: skip
 
 

@@ -121,6 +121,9 @@ MIGRATIONS: Final = (
         at TEXT NOT NULL
     );
     """,
+    """
+    ALTER TABLE cubes ADD COLUMN days_without_domains TEXT NOT NULL DEFAULT '[]';  -- no rows for one domain, as JSON
+    """,
 )
 """The migrations of the manifest: entry n migrates version n to n + 1. Never change an entry, only append.
 

@@ -1,4 +1,5 @@
 -- Visits and visitors of each day by agent; AI referrals are included, without an agent.
+-- Of each day, the 10,000 agents with the most visits, then (other).
 -- Serves: traffic_type
 CREATE VIEW daily_agents AS
 SELECT
@@ -11,7 +12,7 @@ FROM (
         count(*) FILTER (status BETWEEN 400 AND 499) AS errors_4xx,
         count(*) FILTER (status BETWEEN 500 AND 599) AS errors_5xx, min(visited_at) AS first_seen,
         max(visited_at) AS last_seen
-    FROM visits_to_count('daily_agents') WHERE NOT is_human(bot_category) GROUP BY ALL
+    FROM cut_visits_to_count('daily_agents', 'visits_with_cut_agents') WHERE NOT is_human(bot_category) GROUP BY ALL
 )
 GROUP BY ALL
 UNION ALL BY NAME

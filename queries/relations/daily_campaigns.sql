@@ -1,4 +1,5 @@
 -- Visits and visitors of each day by campaign; only visits with at least one utm parameter.
+-- Of each day, the 10,000 campaigns with the most visits, then (other).
 CREATE VIEW daily_campaigns AS
 SELECT
     for_domain, day, utm_source, utm_medium, utm_campaign, total(visits) AS visits,
@@ -8,7 +9,7 @@ FROM (
         for_domain, day, utm_source, utm_medium, utm_campaign, visitor, count(*) AS visits,
         count(*) FILTER (is_human(bot_category)) AS human_clicks,
         count(*) FILTER (is_ai(bot_category)) AS ai_visits
-    FROM visits_to_count('daily_campaigns')
+    FROM cut_visits_to_count('daily_campaigns', 'visits_with_cut_campaigns')
     WHERE coalesce(utm_source, utm_medium, utm_campaign, utm_term, utm_content) IS NOT NULL GROUP BY ALL
 )
 GROUP BY ALL

@@ -1,4 +1,5 @@
 -- Visits and visitors of each day by domain.
+-- Of each day, the 10,000 domains with the most visits, then (other).
 CREATE VIEW daily_domains AS
 SELECT
     for_domain, day, domain, total(visits) AS visits, total(human_clicks) AS human_clicks,
@@ -9,7 +10,7 @@ FROM (
         count(*) FILTER (is_human(bot_category)) AS human_clicks,
         count(*) FILTER (is_ai(bot_category)) AS ai_visits,
         count(*) FILTER (is_other(bot_category)) AS other_visits
-    FROM visits_to_count('daily_domains') GROUP BY ALL
+    FROM cut_visits_to_count('daily_domains', 'visits_with_cut_domains') GROUP BY ALL
 )
 GROUP BY ALL
 UNION ALL BY NAME

@@ -1,10 +1,11 @@
 -- Visits of each day by referrer; people only, including AI referrals.
+-- Of each day, the 10,000 referrers with the most visits, then (other).
 CREATE VIEW daily_referrers AS
 SELECT
     for_domain, day, referrer, referrer_type, count(*) AS visits,
     count(*) FILTER (is_human(bot_category)) AS human_clicks,
     count(*) FILTER (is_referral(bot_category)) AS ai_referrals
-FROM visits_to_count('daily_referrers') WHERE is_person(bot_category) GROUP BY ALL
+FROM cut_visits_to_count('daily_referrers', 'visits_with_cut_referrers') WHERE is_person(bot_category) GROUP BY ALL
 UNION ALL BY NAME
 SELECT
     for_domain, day, referrer, referrer_type, visits, human_clicks, ai_referrals

@@ -1,26 +1,30 @@
 -- Automated traffic by agent: operator, kind, category, confidence of the classification, pages and error responses.
-WITH pages AS (
-    SELECT agent, operator, agent_kind, bot_category, confidence, count(DISTINCT path) AS pages_accessed
-    FROM monthly_agent_pages WHERE is_listed_bot(bot_category) GROUP BY ALL
+-- At most 1,000 rows: beyond that, the last ones are (other), one for each category.
+WITH found AS (
+    SELECT * EXCLUDE (for_domain, day), 0 AS pages FROM daily_agents
+    UNION ALL BY NAME
+    SELECT agent, operator, agent_kind, bot_category, confidence, count(DISTINCT path) AS pages
+    FROM monthly_agent_pages GROUP BY ALL
 ), agents AS (
     SELECT
-        agent, operator, agent_kind, bot_category, confidence,
-        total(visits) AS visits,
-        total(unique_visitors) AS unique_visitors,
-        total(errors_4xx) AS errors_4xx,
-        total(errors_5xx) AS errors_5xx,
-        min(first_seen) AS first_seen,
-        max(last_seen) AS last_seen
-    FROM daily_agents WHERE is_listed_bot(bot_category)
-    GROUP BY agent, operator, agent_kind, bot_category, confidence
+        coalesce(agent, 'unknown') AS agent, coalesce(operator, 'unknown') AS operator,
+        coalesce(agent_kind, 'unknown') AS agent_kind, bot_category, coalesce(confidence, 'unknown') AS confidence,
+        agent IS NOT DISTINCT FROM '(other)' OR total(visits) = 0 AS is_cut, total(visits) AS visits,
+        total(pages) AS pages, total(unique_visitors) AS unique_visitors, total(errors_4xx) AS errors_4xx,
+        total(errors_5xx) AS errors_5xx, min(first_seen) AS first_seen, max(last_seen) AS last_seen
+    FROM found WHERE is_listed_bot(bot_category)
+    GROUP BY found.agent, found.operator, found.agent_kind, found.bot_category, found.confidence
+), listed AS (
+    SELECT *, is_rest(is_cut, row_number() OVER (
+        ORDER BY is_cut, visits DESC, agent, operator, agent_kind, bot_category, confidence), 6) AS is_rest
+    FROM agents
 )
 SELECT
-    coalesce(agents.agent, 'unknown') AS agent, coalesce(agents.operator, 'unknown') AS operator,
-    coalesce(agents.agent_kind, 'unknown') AS agent_kind, agents.bot_category,
-    coalesce(agents.confidence, 'unknown') AS confidence,
-    visits, share(visits, sum(visits) OVER ()) AS percentage, coalesce(pages_accessed, 0) AS pages_accessed,
-    unique_visitors, errors_4xx, errors_5xx, first_seen, last_seen
-FROM agents LEFT JOIN pages
-    ON (pages.agent, pages.operator, pages.agent_kind, pages.bot_category, pages.confidence)
-    IS NOT DISTINCT FROM (agents.agent, agents.operator, agents.agent_kind, agents.bot_category, agents.confidence)
-ORDER BY visits DESC, agent, operator, agent_kind, bot_category, confidence;
+    or_other(agent, is_rest) AS agent, or_other(operator, is_rest) AS operator,
+    or_other(agent_kind, is_rest) AS agent_kind, bot_category, or_other(confidence, is_rest) AS confidence,
+    total(visits) AS visits, share(total(visits), sum(total(visits)) OVER ()) AS percentage,
+    total(pages) AS pages_accessed, total(unique_visitors) AS unique_visitors, total(errors_4xx) AS errors_4xx,
+    total(errors_5xx) AS errors_5xx, min(first_seen) AS first_seen, max(last_seen) AS last_seen
+FROM listed
+GROUP BY is_rest, 1, 2, 3, bot_category, 5
+ORDER BY is_rest, visits DESC, agent, operator, agent_kind, bot_category, confidence;

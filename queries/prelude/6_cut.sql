@@ -1,0 +1,24 @@
+-- What strangers can write without end does not make an answer endless. Relations keyed by referrer, campaign, agent or
+-- domain keep the words with the most visits on a day of the organization, whatever else the scope filters by; the
+-- others become '(other)'. Reads one more session variable, crowded_days: the days that are counted from visits and have
+-- more visits than words are kept. If there are none, nothing can be cut and relations read visits as all others do.
+
+CREATE MACRO max_words() AS 10000;  -- kept of each day; also MAX_WORDS in queries/variables.py
+CREATE MACRO max_rows() AS 1000;  -- of an answer
+
+CREATE MACRO is_crowded(day) AS list_contains(CAST(getvariable('crowded_days') AS DATE[]), day);
+CREATE MACRO has_crowded_days() AS len(getvariable('crowded_days')) > 0;
+
+-- Like visits_to_count; on crowded days the relation's view in sources/ replaces its lighter words.
+CREATE MACRO cut_visits_to_count(relation_name, cut_visits) AS TABLE
+FROM query_table(
+    CASE WHEN has_crowded_days() THEN cut_visits ELSE struct_extract(getvariable('sources'), relation_name) END
+)
+WHERE has_crowded_days() OR is_in_scope(short_code, domain, bot_category);  -- cut_visits are filtered already
+
+CREATE MACRO or_other(text, is_rest) AS CASE WHEN is_rest THEN '(other)' ELSE text END;
+
+-- Whether a row of an answer goes into its row '(other)': if it was cut already, or, when the answer would have more than
+-- max_rows() rows, if its place is so far down that there is no room for it and for `others` rows of '(other)'.
+CREATE MACRO is_rest(is_cut, place, others) AS
+    is_cut OR place > max_rows() - others AND (count(*) OVER () > max_rows() OR bool_or(is_cut) OVER ());

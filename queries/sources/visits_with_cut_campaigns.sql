@@ -1,0 +1,24 @@
+-- The visits that daily_campaigns counts, on crowded days: of each, the campaigns with the most visits are kept.
+CREATE VIEW visits_with_cut_campaigns AS
+WITH kept AS (
+    SELECT day, (utm_source, utm_medium, utm_campaign) AS campaign FROM crowded_visits
+    WHERE coalesce(utm_source, utm_medium, utm_campaign) IS NOT NULL
+    GROUP BY day, utm_source, utm_medium, utm_campaign
+    QUALIFY row_number() OVER (PARTITION BY day ORDER BY count(*) DESC, utm_source, utm_medium, utm_campaign)
+        <= max_words()
+    UNION ALL
+    SELECT DISTINCT day, (utm_source, utm_medium, utm_campaign) FROM stored_rows('daily_campaigns')
+    WHERE for_domain IS NULL
+), marked AS (
+    SELECT
+        visits.*,
+        coalesce(utm_source, utm_medium, utm_campaign) IS NOT NULL
+            AND is_crowded(visits.day) AND kept.day IS NULL AS is_cut
+    FROM visits_to_count('daily_campaigns') AS visits
+    LEFT JOIN kept ON kept.day = visits.day AND kept.campaign = (utm_source, utm_medium, utm_campaign)
+)
+SELECT * REPLACE (
+    or_other(utm_source, is_cut) AS utm_source, or_other(utm_medium, is_cut) AS utm_medium,
+    or_other(utm_campaign, is_cut) AS utm_campaign
+)
+FROM marked;

@@ -1,0 +1,184 @@
+"""Strangers choose referrers, campaigns, agents and domains; they do not choose how large relations and answers get."""
+
+from collections.abc import Callable, Iterator
+from datetime import date, datetime, timedelta
+from functools import cache
+from typing import Any
+
+import pytest
+
+from data import Lake
+from data.store.rollups import LiveRollups
+from queries import ENTRIES, RollupBuilder, Scope, Warehouse
+from queries.prelude import relation_names
+from queries.variables import MAX_WORDS
+from tests.recount import MAX_ROWS, OTHER_WORDS, recount
+from tests.recount import MAX_WORDS as MAX_WORDS_COUNTED
+from tests.sql import rows
+from tests.visits import Visit, land, visit
+
+CROWDED, QUIET, BUSY = date(2026, 3, 3), date(2026, 3, 4), date(2026, 3, 5)
+DAYS = (CROWDED, BUSY)
+BOUNDED = ("referrers", "utm-campaigns", "domain-breakdown", "bot-traffic")
+CUT = {
+    "daily_referrers": ("referrer",),
+    "daily_campaigns": ("utm_source", "utm_medium", "utm_campaign"),
+    "daily_agents": ("agent",),
+    "daily_domains": ("domain",),
+}
+"""The relations that keep a number of words, and the columns of these."""
+SCOPES = [
+    Scope("acme", *DAYS),
+    Scope("acme", *DAYS, short_code="sale"),
+    Scope("acme", *DAYS, domain="9999.example"),  # not kept of the crowded day
+    Scope("acme", *DAYS, traffic_type="ai"),
+    Scope("acme", *DAYS, "sale", "0001.example", "other"),
+    Scope("acme", QUIET, QUIET, domain="9999.example"),
+]
+SIZES = (MAX_ROWS, MAX_ROWS + 1)
+NO_ROLLUPS = LiveRollups([], frozenset(), frozenset())
+
+
+def about(scope: Scope) -> str:
+    return "-".join(filter(None, (scope.short_code, scope.domain, scope.traffic_type))) or "whole"
+
+
+def words(number: int, day: date) -> list[Visit]:
+    """A visit of a person and one of an automaton, with words that no other number has."""
+    at = datetime.combine(day, datetime.min.time()) + timedelta(seconds=number)
+    shared: dict[str, Any] = {
+        "visited_at": at,
+        "domain": f"{number:04}.example",
+        "short_code": "sale" if number % 3 else f"{number % 7}",
+        "visitor": number % 11,
+    }
+    campaign = {
+        "utm_source": f"{number:04}" if number % 5 else None,
+        "utm_medium": f"{number:04}" if number % 20 == 0 else None,
+        "utm_campaign": f"{number:04}" if number % 4 else None,
+        "utm_term": "t",
+    }
+    person = visit(
+        **shared, **campaign, referrer=f"{number:04}.example", referrer_type=("other", "search")[number % 2],
+        bot_category=("human", "ai_referral")[number % 9 == 0],
+    )  # fmt: skip
+    automaton = visit(
+        **shared, agent=f"Bot{number:04}", agent_kind="other", path=f"/{number % 13}", status=200 + number % 400,
+        bot_category=("other_bot", "ai_training", "search_crawler")[number % 3], confidence=("low", None)[number % 2],
+    )  # fmt: skip
+    return [person, automaton]
+
+
+def crowd() -> list[Visit]:
+    """A day with more words than are kept, one with some of these words, and one of many visits in few words."""
+    crowded = [row for number in range(MAX_WORDS + 60) for row in words(number, CROWDED)]
+    crowded += [row for number in range(MAX_WORDS + 10, MAX_WORDS + 60) for row in words(number, CROWDED)]
+    crowded += [visit(visited_at=row["visited_at"], domain=OTHER_WORDS, referrer=None) for row in crowded[:3]]
+    quiet = [row for number in (1, 9_900, 9_999) for row in words(number, QUIET)]
+    busy = [row for number in range(MAX_WORDS + 2) for row in words(number % 1_500, BUSY)[number % 2 :][:1]]
+    return [*crowded, *quiet, *busy]
+
+
+@pytest.fixture(scope="module")
+def recounted() -> Callable[[str, Scope], Any]:
+    """The answers over the crowd, counted by hand."""
+    visits = [row | {"organization": "acme"} for row in crowd()]
+    return cache(lambda name, scope: recount(name, visits, scope))
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
+    """A lake with the crowd, counted ahead; and organizations with some thousand referrers, campaigns, agents, domains.
+
+    The last days of the crowd land after the first has been counted, so that their rollup is made from an older one.
+    """
+    lake = Lake(tmp_path_factory.mktemp("lakes") / "lake", create=True)
+    visits = crowd()
+    land(lake, "acme", [row for row in visits if row["day"] == CROWDED])
+    RollupBuilder(lake).run()
+    land(lake, "acme", [row for row in visits if row["day"] != CROWDED])
+    for number in SIZES:
+        land(lake, f"words-{number}", [row for one in range(number) for row in words(one, QUIET)])
+    RollupBuilder(lake).run()
+    warehouse = Warehouse(lake)
+    yield warehouse
+    warehouse.close()
+    lake.manifest.close()
+
+
+@pytest.fixture(params=["from rollups", "from visits"])
+def counted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rollups serve what they can, or there are none."""
+    if request.param == "from visits":
+        monkeypatch.setattr("queries.variables.live_rollups", lambda *_: NO_ROLLUPS)
+
+
+def answer(warehouse: Warehouse, name: str, scope: Scope) -> Any:
+    return warehouse.answer(ENTRIES[name], warehouse.variables(scope))
+
+
+@pytest.mark.usefixtures("counted")
+@pytest.mark.parametrize("scope", SCOPES, ids=about)
+def test_every_bounded_answer_is_that_of_the_recount(warehouse, recounted, scope):
+    for name in BOUNDED if scope.traffic_type is None else ["bot-traffic"]:
+        assert answer(warehouse, name, scope) == recounted(name, scope), name
+
+
+def test_a_dashboard_of_one_link_cuts_the_visits_that_it_keeps_in_memory(warehouse, recounted):
+    dashboard = answer(warehouse, "dashboard", SCOPES[1])
+    assert dashboard["referrers"] == recounted("referrers", SCOPES[1])
+    assert dashboard["botTraffic"] == recounted("bot-traffic", SCOPES[1])
+
+
+@pytest.mark.usefixtures("counted")
+@pytest.mark.parametrize("name", CUT)
+def test_a_relation_keeps_the_heaviest_words_of_a_crowded_day_and_all_words_of_others(warehouse, name):
+    columns = CUT[name]
+    words = f"SELECT DISTINCT day, {', '.join(columns)} FROM {name}"
+    found = rows(warehouse, words, warehouse.variables(SCOPES[0]))
+    nothing, rest = (None,) * len(columns), (OTHER_WORDS,) * len(columns)
+    kept = {day: {tuple(word) for that, *word in found if that == day} - {nothing} for day in (CROWDED, BUSY)}
+    assert len(kept[CROWDED] - {rest}) == MAX_WORDS - (name == "daily_domains")  # a domain was called (other)
+    assert rest in kept[CROWDED]
+    assert len(kept[BUSY]) in (750, 1_500)
+    assert rest not in kept[BUSY]
+
+
+@pytest.mark.parametrize("scope", [SCOPES[0], SCOPES[1], SCOPES[3]], ids=about)
+def test_every_relation_has_the_same_rows_from_rollups_as_from_visits(warehouse, scope, monkeypatch):
+    from_rollups = warehouse.variables(scope)
+    monkeypatch.setattr("queries.variables.live_rollups", lambda *_: NO_ROLLUPS)
+    from_visits = warehouse.variables(scope)
+    assert from_rollups["closed_days"] != from_visits["closed_days"]
+    for name in relation_names():
+        days = "EXCLUDE (days)" if name.startswith("monthly") else ""  # visits give those of several months in one row
+        sql = f"SELECT DISTINCT * {days} FROM {name} ORDER BY ALL"
+        assert rows(warehouse, sql, from_rollups) == rows(warehouse, sql, from_visits), name
+
+
+def test_a_day_whose_domains_were_cut_serves_no_domain_filter(warehouse):
+    closed = {scope.domain: warehouse.variables(scope)["closed_days"] for scope in SCOPES[:3]}
+    assert closed == {None: [CROWDED, QUIET, BUSY], "9999.example": [QUIET, BUSY]}
+    whole = warehouse.variables(SCOPES[0])
+    days = "SELECT DISTINCT day FROM stored_rows('daily_categories') WHERE for_domain IS NOT NULL ORDER BY day"
+    assert rows(warehouse, days, whole) == [(QUIET,), (BUSY,)]
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+@pytest.mark.parametrize("number", SIZES)
+def test_an_answer_has_a_thousand_rows_at_most_and_the_last_are_the_rest(warehouse, name, number):
+    found = answer(warehouse, name, Scope(f"words-{number}", *DAYS))
+    texts = [next(iter(row.values())) for row in found]
+    rest = texts.count(OTHER_WORDS)
+    if number <= MAX_ROWS:
+        assert (len(found), rest) == (number, 0)
+    else:
+        assert (len(found), rest) == ((997, 3) if name == "bot-traffic" else (1_000, 1))
+    assert texts[len(texts) - rest :] == [OTHER_WORDS] * rest
+    assert sum(row["visits"] for row in found) == number * (2 if name == "domain-breakdown" else 1)
+
+
+def test_the_constants_are_those_of_the_recount(warehouse):
+    constants = rows(warehouse, "SELECT max_words(), max_rows()", warehouse.variables(SCOPES[0]))
+    assert constants == [(10_000, 1_000)]
+    assert (MAX_WORDS, MAX_WORDS_COUNTED, MAX_ROWS) == (10_000, 10_000, 1_000)
