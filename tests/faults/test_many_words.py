@@ -1,0 +1,97 @@
+"""Strangers who name a new referrer in every request decide neither how large an answer is nor how long others wait.
+
+`TRAFFIC_FAULTS=all` lands 1.6 million referrers, and holds the server's memory and the times of other answers to their
+promises (P18, P21). The server counts no day ahead meanwhile, so every answer reads all visits.
+"""
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from data.visits import VISITS_OF_DAYS
+from queries.variables import MAX_WORDS
+from tests.faults.servers import serving
+from tests.faults.trials import IS_LONG, scaled
+from tests.faults.victims import nothing
+from tests.lakes import opened
+from tests.recount import MAX_ROWS, OTHER_WORDS
+from tests.visits import land_table, visit
+
+DAYS = 4
+REFERRERS = scaled(4 * (MAX_WORDS + 100), 1_600_000)
+CLIENTS, REQUESTS = 3, scaled(2, 8)
+CACHED = "/analytics/devices"
+MEMORY_MB = 300
+P99_SECONDS, MOST_MB, LARGEST_DASHBOARD = 0.05, MEMORY_MB + 300, 1_000_000
+
+
+def land_referrers(lake):
+    """Visits of people on four days, each with a referrer of its own, as an import would have left them."""
+    for number in range(DAYS):
+        moment = datetime(2026, 1, 5) + timedelta(days=number)
+        columns = visit(visited_at=moment, short_code="sale", referrer_type="other")
+        rows = REFERRERS // DAYS
+        names = pc.cast(pa.array(range(number * rows, (number + 1) * rows)), pa.string())
+        table = {
+            field.name: pa.repeat(pa.scalar(columns.get(field.name), field.type), rows) for field in VISITS_OF_DAYS
+        }
+        referrers = pc.binary_join_element_wise("www.stranger-", names, ".example", "")
+        land_table(lake, "acme", pa.table(table | {"referrer": referrers}, schema=VISITS_OF_DAYS))
+
+
+def resident_mb(process):
+    status = Path(f"/proc/{process}/status").read_text("ascii")
+    return int(status.partition("VmRSS:")[2].split()[0]) // 1000
+
+
+def ask_cached(server):
+    """The seconds that a cached answer takes; the first one is not cached yet."""
+    begun = time.perf_counter()
+    assert server.ask("GET", CACHED).status == 200
+    return time.perf_counter() - begun
+
+
+def p99_of(seconds):
+    return sorted(seconds)[int(0.99 * len(seconds))]
+
+
+def test_many_referrers_make_no_answer_large_and_nobody_wait(program, tell, tmp_path):
+    nothing(tmp_path)
+    with opened(tmp_path / "lake") as lake:
+        land_referrers(lake)
+
+    def storm(client):
+        bodies = {}
+        for number in range(REQUESTS):  # each start makes another scope, which no cache holds
+            start = date(2025, 12, 1) + timedelta(REQUESTS * client + number)
+            for name in ("referrers", "dashboard"):
+                answer = server.ask("GET", f"/analytics/{name}?start_date={start}&end_date=2026-01-31")
+                assert answer.status == 200, answer.body
+                bodies[name] = answer.body
+        return bodies
+
+    with serving(program, tmp_path, memory=f"{MEMORY_MB}MB") as server, ThreadPoolExecutor(CLIENTS) as clients:
+        alone = [ask_cached(server) for _ in range(scaled(20, 500))]
+        storms = [clients.submit(storm, client) for client in range(CLIENTS)]
+        seconds = []
+        while not all(storm.done() for storm in storms):
+            seconds.append(ask_cached(server))
+        sizes = {name: len(body) for name, body in storms[0].result().items()}
+        rows = json.loads(storms[0].result()["referrers"])
+        memory = resident_mb(server.child.process)
+    p99 = p99_of(seconds)
+    tell(
+        referrers=REFERRERS, bytes_of_referrers=sizes["referrers"], bytes_of_the_dashboard=sizes["dashboard"],
+        MB_afterwards=memory, cached_answers=len(seconds), p99_milliseconds=round(1000 * p99, 1),
+        slowest=round(1000 * max(seconds), 1), p99_without_the_storm=round(1000 * p99_of(alone[1:]), 1),
+    )  # fmt: skip
+    assert len(rows) == MAX_ROWS
+    assert rows[-1]["referrer"] == OTHER_WORDS
+    assert sum(row["visits"] for row in rows) == REFERRERS
+    assert sizes["dashboard"] < LARGEST_DASHBOARD
+    assert not IS_LONG or (memory <= MOST_MB and p99 <= P99_SECONDS)
