@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from data.store.batches import Batch
 from data.store.lake import LINKS, Lake
 from data.store.landing import Landing
 from data.store.link_files import replace_links
-from data.store.manifest import Batch
 from data.store.packing import Packed, pack, table_of, unpack
 from data.visits import VISITS, VISITS_OF_DAYS, columns_filled_by
 

@@ -17,10 +17,10 @@ from benchmarks.made.drawing import BROWSERS, Days, Drawing
 from benchmarks.servers import TRAFFIC
 from data import Lake
 from data.sample import Sample
+from data.store.batches import Batch
 from data.store.landing import Landing
 from data.store.link_files import stored_links
 from data.store.links import import_links
-from data.store.manifest import Batch
 
 _THEN: Final = datetime(2026, 11, 1, tzinfo=UTC)
 

@@ -28,6 +28,7 @@ class Options:
     short_code_pattern: str = SHORT_CODE_PATTERN
     columns: formats.Columns = field(default_factory=formats.Columns)
     nginx_log_format: formats.NginxLogFormat | None = None
+    needs_domain: bool = False  # whether a log whose lines name no host is refused without `domain`
 
     def __post_init__(self) -> None:
         check_organization(self.organization)
@@ -78,6 +79,7 @@ class BlockResult:
     repaired: int  # lines without their closing quote
     without_user_agent: int
     invalid_domains: int  # visits whose line names a host that is not valid
+    names_hosts: bool  # whether any line names a host
     rejects: list[tuple[int, str]]  # line number and reason
 
 
@@ -117,8 +119,17 @@ class BlockReader:
         without_user_agent = pc.sum(pc.equal(readable["user_agent"], "")).as_py() or 0
         tenant = Tenant(options.organization, options.domain, options.short_code_pattern)
         visits = self._visit_builder.visits(readable, tenant)
-        invalid_domains = _invalid_domains(readable, visits, options.domain)
-        return BlockResult(block, visits, len(requests), repaired, without_user_agent, invalid_domains, rejects)
+        without_host = pc.sum(pc.equal(readable["domain"], "")).as_py() or 0
+        return BlockResult(
+            block,
+            visits,
+            lines=len(requests),
+            repaired=repaired,
+            without_user_agent=without_user_agent,
+            invalid_domains=visits["domain"].null_count - (0 if options.domain else without_host),
+            names_hosts=without_host < len(readable),
+            rejects=rejects,
+        )
 
 
 def _split_rejects(requests: pa.Table) -> tuple[pa.Table, list[tuple[int, str]]]:
@@ -129,12 +140,6 @@ def _split_rejects(requests: pa.Table) -> tuple[pa.Table, list[tuple[int, str]]]
     rejected = requests.filter(reason.is_valid()).sort_by("number")
     rejects = zip(rejected["number"].to_pylist(), rejected["reason"].to_pylist(), strict=True)
     return requests.filter(reason.is_null()), list(rejects)
-
-
-def _invalid_domains(requests: pa.Table, visits: pa.Table, default: str) -> int:
-    """How many visits have no domain although their line names a host; lines without a host have `default`, if any."""
-    without_host = 0 if default else pc.sum(pc.equal(requests["domain"], "")).as_py() or 0
-    return int(visits["domain"].null_count - without_host)
 
 
 def _context(block: Block, options: Options) -> formats.FormatContext:

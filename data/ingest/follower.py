@@ -6,7 +6,6 @@ the file is called by then. tail.py reads the growing file; rotation.py handles 
 """
 
 import csv
-import hashlib
 import sqlite3
 import time
 from collections import deque
@@ -21,16 +20,16 @@ import pyarrow.compute as pc
 
 from data.errors import BadInput
 from data.ingest.block_reader import BlockReader, BlockResult
-from data.ingest.importer import Importer, Options, initial_format
-from data.ingest.rotation import LATE_SECONDS, Mark, RotatedFiles
+from data.ingest.importer import Importer, Options, check_hosts, initial_format
+from data.ingest.rotation import LATE_SECONDS, Mark, RotatedFiles, first_mark
 from data.ingest.tail import ReadPosition, Tail
 from data.ingest.visitor_ids import delete_old_salts
 from data.logs.formats import has_text
 from data.logs.source import Block
 from data.progress import Progress
+from data.store.batches import Batch, check_domain
 from data.store.lake import Lake
 from data.store.landing import Landing
-from data.store.manifest import Batch
 
 MIN_SAMPLE_LINES: Final = 100
 """A format detected from fewer lines may be wrong, so it is detected again from the next ones."""
@@ -86,7 +85,7 @@ class Follower:
         self._salts_due = 0.0
         self._reader: BlockReader | None = None
         self._ip_lists_changed_ns = 0
-        self._is_new = not self._batches()
+        self._is_new = not lake.manifest.batches(options.organization, options.domain)
         self._live = self._open()
 
     def tick(self) -> None:
@@ -122,9 +121,6 @@ class Follower:
             return None
         except OSError as error:
             raise BadInput(f"{self._path} cannot be followed: {error.strerror}.") from error
-
-    def _batches(self) -> list[Batch]:
-        return self._lake.manifest.batches(self._options.organization, self._options.domain)
 
     def _tails(self) -> list[Tail]:
         return [*self._late, *([self._live] if self._live else [])]
@@ -180,7 +176,7 @@ class Follower:
     def _land_next(self, tail: Tail, end: int, is_over: bool) -> bool:
         """Land the next block of a log after what is imported already; return whether there was one."""
         with self._lake.write_lock():
-            tail.resume(self._batches())
+            self._resume(tail)
             self._mark(tail)
             block_and_position = tail.read(end, is_over)
             if block_and_position is None or tail.was_truncated():
@@ -190,6 +186,15 @@ class Follower:
             self._progress(tail.landed_bytes, end)
         return True
 
+    def _resume(self, tail: Tail) -> None:
+        """Continue after what others imported of a log. Raises BadInput when it has another domain there."""
+        before, domain = tail.batch, self._options.domain
+        tail.resume(self._lake.manifest.batches(self._options.organization), domain)
+        if tail.batch and tail.batch != before:
+            check_domain(tail.path, tail.batch, domain)
+            if tail.batch.visits and tail.batch.domain != domain:
+                self._notify(f"{tail.path}: earlier lines were imported without a domain; later ones have {domain}.")
+
     def _land(self, tail: Tail, block: Block, position: ReadPosition) -> None:
         part, log_format = self._read(tail, block)
         whole_size = position.offset if block.finished else tail.position.offset
@@ -197,11 +202,11 @@ class Follower:
             self._options.organization, self._options.domain, position.sha256, position.offset, whole_size,
             len(part.visits), datetime.now(UTC), log_format,
         )  # fmt: skip
-        batch = self._commit(tail, part, batch)
-        if not tail.batch:  # the first line identifies copies that are taken from now on
-            start = block.text[: block.text.find(b"\n") + 1]
-            self._marks.append((len(start), hashlib.sha256(start).hexdigest()))
-        tail.accept(block, position, batch)
+        is_landing = tail.batch or len(part.visits) or not block.finished  # otherwise other logs may begin alike
+        landed = self._commit(tail, part, batch) if is_landing else None
+        if landed and not tail.batch and block.finished:  # the first visit identifies copies that are taken from now on
+            self._marks.append(first_mark(tail.position, block, tail.log_format))
+        tail.accept(block, position, landed)
         self._mark(tail)
         self._is_new = False
         self._count(tail, part)
@@ -212,7 +217,7 @@ class Follower:
             self._marks.append(mark)
 
     def _commit(self, tail: Tail, part: BlockResult, batch: Batch) -> Batch:
-        landing = Landing(self._lake, self._options.organization, f"{batch.domain}/{batch.sha256}")
+        landing = Landing(self._lake, self._options.organization, batch.sha256)
         is_renamed = tail.deadline is not None  # then keep the old batch: a compressed copy may lack these late lines
         before = None if is_renamed else tail.batch
         landing.batch = (before and before.id) or landing.batch
@@ -242,8 +247,9 @@ class Follower:
                 problem = str(error)
         fallback = "combined" if has_lines else "w3c"  # w3c accepts directives
         part = reader.read(block, fallback if log_format == "auto" else log_format, self._options)
-        if part.rejects and not len(part.visits) and not tail.batch:
+        if part.rejects and not len(part.visits) and not tail.batch and not tail.position.offset:
             self._refuse(problem or f"none of its {part.lines:,} lines match the {log_format} format.")
+        check_hosts(self._path, part, log_format, self._options, is_new=not tail.batch and not self.totals.visits)
         tail.log_format = log_format
         return part, before if before == "auto" and part.lines < MIN_SAMPLE_LINES else log_format
 
@@ -272,9 +278,9 @@ class Follower:
         if len(part.visits):
             latest = pc.max(part.visits["visited_at"]).as_py()
             totals.last_visit_at = max(latest, totals.last_visit_at or latest)
-        if part.rejects and tail.batch:
+        if part.rejects:
             totals.rejected += len(part.rejects)
-            name = f"{tail.batch.organization}-{tail.batch.sha256[:16]}.csv"
+            name = f"{self._options.organization}-{(tail.batch or tail.position).sha256[:16]}.csv"
             totals.rejects_file = tail.rejects_file = tail.rejects_file or self._lake.rejects / name
             is_new = not tail.rejects_file.exists()
             with tail.rejects_file.open("a", newline="", encoding="utf-8") as file:

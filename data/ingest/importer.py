@@ -18,6 +18,7 @@ from data.errors import BadInput
 from data.ingest.block_reader import BlockReader, BlockResult, Options
 from data.ingest.pipeline import Rules
 from data.ingest.visitor_ids import daily_salts
+from data.logs.format_names import HOSTLESS_FORMATS
 from data.logs.formats import has_text
 from data.logs.source import Block, Content, blocks, identify
 from data.progress import Progress
@@ -25,12 +26,12 @@ from data.rules.classifier import Classifier
 from data.rules.geoip import CountryDatabase
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
+from data.store.batches import Batch, check_domain, longest
 from data.store.files import move_durably
 from data.store.ip_list_files import snapshots
 from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.links import LinkIndex
-from data.store.manifest import Batch
 
 __all__ = ["Importer", "Options", "Summary"]
 
@@ -48,6 +49,7 @@ class Summary:
     repaired: int = 0
     already_imported: bool = False
     continued: bool = False  # the beginning of this file was imported before
+    begun_without_domain: bool = False  # and without a domain, unlike this import
     cut_short: bool = False
     without_user_agent: int = 0
     invalid_domains: int = 0  # visits whose line names a host that is not valid
@@ -109,10 +111,15 @@ class Importer:
         Raises BadInput for a file that cannot be read or that matches no format; then nothing was changed.
         """
         with self._lake.write_lock():
-            batches = self._lake.manifest.batches(options.organization, options.domain)
+            batches = self._lake.manifest.batches(options.organization)
             content = identify(path, {batch.size for batch in batches})
-            before = next((batch for batch in batches if content.prefixes.get(batch.size) == batch.sha256), None)
-            summary = Summary(cut_short=content.cut_short, continued=before is not None)
+            prefixes = [batch for batch in batches if content.prefixes.get(batch.size) == batch.sha256]
+            before = longest(prefixes, content.size, options.domain)
+            check_domain(path, before, options.domain)
+            begun_without = before is not None and before.visits > 0 and options.domain != before.domain
+            summary = Summary(
+                cut_short=content.cut_short, continued=before is not None, begun_without_domain=begun_without
+            )
             if before and before.size == content.size:
                 summary.already_imported = True
             elif content.size:
@@ -121,7 +128,7 @@ class Importer:
 
     def _run(self, log: _LogFile, options: Options, dry_run: bool, summary: Summary, progress: Progress | None) -> None:
         """Stage the new part of a log and commit it."""
-        landing = Landing(self._lake, options.organization, f"{options.domain}/{log.content.sha256}")
+        landing = Landing(self._lake, options.organization, log.content.sha256)
         try:
             whole_size = self._stage(log, options, landing, summary, progress)
             if summary.rejected and not summary.visits and log.before is None:
@@ -146,6 +153,8 @@ class Importer:
         """Stage every visit of the new part of a log; return the offset after its last finished line."""
         start = end = log.before.whole_size if log.before else 0
         for part in self._parts(log, start, options, summary):
+            if not summary.visits:
+                check_hosts(log.path, part, summary.log_format, options, is_new=log.before is None)
             self._land(part, landing, summary)
             end = part.block.end if part.block.finished else end
             if progress:
@@ -212,6 +221,18 @@ def initial_format(path: Path, before: Batch | None, options: Options) -> str:
     if flag not in ("", options.flag):
         raise BadInput(f"{path} was imported with {flag} before; give the same {flag} to import the new lines.")
     return log_format
+
+
+def check_hosts(path: Path, part: BlockResult, log_format: str, options: Options, is_new: bool) -> None:
+    """Raise BadInput when the visits of a block would have no domain. The block is the first that is read of a log.
+
+    Of a log that is not new, single lines may lack a host, unless its format has none.
+    """
+    is_without = log_format in HOSTLESS_FORMATS or (is_new and not part.names_hosts)
+    if options.needs_domain and not options.domain and len(part.visits) and is_without:
+        raise BadInput(
+            f"{path}: its lines ({log_format}) name no host; say whose they are, as --domain go.example.com."
+        )
 
 
 class _ReaderPool(ExitStack):

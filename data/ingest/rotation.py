@@ -13,14 +13,14 @@ from pathlib import Path
 from sqlite3 import IntegrityError
 from typing import Final, NamedTuple
 
-from data.errors import BadInput
+from data.errors import BadInput, Conflict
 from data.ingest.importer import Importer, Options, Summary
-from data.ingest.tail import Tail
-from data.logs.source import Content, identify
+from data.ingest.tail import ReadPosition, Tail
+from data.logs.source import Block, Content, identify
 from data.progress import Progress
+from data.store.batches import Batch, longest
 from data.store.lake import Lake
 from data.store.landing import Landing
-from data.store.manifest import Batch
 
 LATE_SECONDS: Final = 60
 """How long a server may keep writing to a renamed log before it opens the new one."""
@@ -32,6 +32,20 @@ _LATE_NS: Final = LATE_SECONDS * 10**9
 _MARGIN: Final = timedelta(days=1)
 _ROTATED: Final = re.compile(r"[._-]\d[\d._:TZ-]*(\.(gz|zst))?")
 """What rotation appends to the name of a log: a number or a time. Files with other endings may be anything."""
+
+
+_PREAMBLE: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?:#[^\n]*\n|\r?\n)*")
+"""Directives and empty lines, with which many logs begin."""
+
+
+def first_mark(position: ReadPosition, block: Block, log_format: str) -> Mark:
+    """The mark after the first visit of a log, in the finished block after a position. Headers are shared by many."""
+    end = _PREAMBLE.match(block.text).end()  # type: ignore[union-attr]  # it matches everything
+    if log_format.startswith("csv") and not position.offset:
+        end = block.text.find(b"\n", end) + 1
+    after = position.copy()
+    after.add(block.text[: block.text.find(b"\n", end) + 1])
+    return after.offset, after.sha256
 
 
 class Stamp(NamedTuple):
@@ -106,7 +120,7 @@ class RotatedFiles:
         ):
             return
         self._is_behind = True
-        batches = self._lake.manifest.batches(self._options.organization, self._options.domain)
+        batches = self._lake.manifest.batches(self._options.organization)
         sibling_check = _SiblingCheck(self._lake, self._options, batches, marks, live)
         with suppress(_Renamed):  # try again at the next call
             for sibling in self._missing(siblings, open_files, sibling_check) if batches else ():
@@ -199,7 +213,8 @@ class _SiblingCheck:
     def state(self, sibling: Sibling) -> SiblingState:
         """The state of a sibling. Raises BadInput when it cannot be read."""
         content = identify(sibling.path, {row.size for row in self.batches} | {size for size, _ in self.marks})
-        before = next((row for row in self.batches if content.prefixes.get(row.size) == row.sha256), None)
+        prefixes = [row for row in self.batches if content.prefixes.get(row.size) == row.sha256]
+        before = longest(prefixes, content.size, self.options.domain)
         if before and before.size == content.size:
             return SiblingState.LANDED
         if not content.size or content.cut_short or (self.live and self.live.begins_with(content)):
@@ -216,7 +231,7 @@ class _SiblingCheck:
         """Register a content that was imported as the beginning of a longer one: a copy of the log taken earlier."""
         batch = Batch(self.options.organization, self.options.domain, content.sha256, content.size, content.size, 0,
                       datetime.now(UTC), "auto")  # fmt: skip
-        with self.lake.write_lock(), suppress(IntegrityError):  # it was registered meanwhile
+        with self.lake.write_lock(), suppress(IntegrityError, Conflict):  # it was registered meanwhile
             Landing(self.lake, self.options.organization).commit(batch, None)
 
 

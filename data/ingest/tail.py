@@ -15,7 +15,7 @@ from typing import Final
 
 from data.errors import BadInput
 from data.logs.source import BLOCK_BYTES, CHUNK_BYTES, MAX_LINE_BYTES, Block, Content, Preamble, is_plain
-from data.store.manifest import Batch
+from data.store.batches import Batch, longest
 
 HEAD_BYTES: Final = 4096
 """The first bytes of a file, which contain times and so distinguish it from a file that overwrote it."""
@@ -89,8 +89,8 @@ class Tail:
 
     @property
     def landed_bytes(self) -> int:
-        """How many bytes have landed, including an unfinished last line."""
-        return self.batch.size if self.batch else 0
+        """How many bytes have landed or gave no visits, including an unfinished last line."""
+        return self.batch.size if self.batch else self.position.offset
 
     def was_truncated(self) -> bool:
         """Whether the file is shorter than what has landed, or begins with other bytes."""
@@ -101,12 +101,12 @@ class Tail:
         self.position, self.batch, self._head = ReadPosition(), None, b""
         self.checked_size, self.log_format, self.rejects_file = -1, "auto", None
 
-    def resume(self, batches: Sequence[Batch]) -> None:
-        """Continue after the longest import whose content the file begins with."""
+    def resume(self, batches: Sequence[Batch], domain: str) -> None:
+        """Continue after the longest import whose content the file begins with, as `longest` chooses it."""
         is_known = self.batch is None or _identity(self.batch) in map(_identity, batches)
-        if not self._resume_at(batches) and not is_known:  # an older manifest was restored
+        if not self._resume_at(batches, domain) and not is_known:  # an older manifest was restored
             self.reset()
-            self._resume_at(batches)
+            self._resume_at(batches, domain)
 
     def read(self, end: int, is_over: bool) -> tuple[Block, ReadPosition] | None:
         """The next block of finished lines before byte `end`, and the position after it; None when there is none.
@@ -123,8 +123,8 @@ class Tail:
         position.add(text[:cut] if cut else text)
         return self.position.block(text[:cut] if cut else text, position.offset, cut > 0), position
 
-    def accept(self, block: Block, position: ReadPosition, batch: Batch) -> None:
-        """Advance after a block that has landed. An unfinished line will be read again."""
+    def accept(self, block: Block, position: ReadPosition, batch: Batch | None) -> None:
+        """Advance after a block that has landed, or gave no visits. An unfinished line will be read again."""
         self.position = position if block.finished else self.position
         self.batch, self._head = batch, position.head
 
@@ -143,7 +143,7 @@ class Tail:
         """Close the file."""
         os.close(self._handle)
 
-    def _resume_at(self, batches: Sequence[Batch]) -> bool:
+    def _resume_at(self, batches: Sequence[Batch], domain: str) -> bool:
         """Continue after the longest import beyond the current position; return whether there is one."""
         size, position, positions = self.size, self.position.copy(), {}
         longer = [row for row in batches if self.landed_bytes < row.size <= size and row.whole_size >= position.offset]
@@ -151,10 +151,11 @@ class Tail:
             self._read_to(position, mark)
             positions[mark] = position.copy()
         same = [row for row in longer if positions[row.size].sha256 == row.sha256]
-        if same:
-            self.batch = max(same, key=lambda row: row.size)
-            self.position, self._head = positions[self.batch.whole_size], positions[self.batch.size].head
-        return bool(same)
+        found = longest([*same, *([self.batch] if self.batch else [])], size, domain) if same else None
+        if found:
+            self.batch = found
+            self.position, self._head = positions[found.whole_size], positions[found.size].head
+        return found is not None
 
     def _read_to(self, position: ReadPosition, mark: int) -> None:
         """Advance `position` to the offset `mark`, or to the end of the file."""

@@ -7,3 +7,6 @@ FORMATS: Final = (
     "ndjson", "csv",
 )  # fmt: skip
 """Strictest first: when two formats match a log equally well, the first one is used."""
+
+HOSTLESS_FORMATS: Final = ("combined", "common")
+"""Those whose lines never name a host."""

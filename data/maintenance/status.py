@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data.errors import LakeDamaged
+from data.maintenance.repeated_logs import RepeatedLog, repeated_logs
 from data.rules.tables import rules_version
 from data.store.clock import TOLERANCE
 from data.store.lake import Lake
@@ -112,6 +113,8 @@ class LakeStatus:
     rules_version: str
     reclassify_due: bool
     """Whether visits were classified by other rules than the current ones; of MAX_FOOTERS files, the oldest."""
+    repeated_logs: list[RepeatedLog]
+    """Logs that count twice, because earlier versions imported them with two domains."""
 
 
 def status_of(lake: Lake, now: datetime) -> LakeStatus:
@@ -137,6 +140,7 @@ def status_of(lake: Lake, now: datetime) -> LakeStatus:
         clock_was_at=latest if latest and latest > now + TOLERANCE else None,
         rules_version=rules_version(),
         reclassify_due=_has_old_rules(lake, rules_version()),
+        repeated_logs=repeated_logs(lake),
     )
 
 

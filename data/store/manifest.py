@@ -13,25 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from data.errors import Conflict
+from data.store.batches import Batch, check_content
 from data.store.clock import TOLERANCE
 from data.store.schema import MIGRATIONS, open_database
 from data.visits import SCHEMA_VERSION
-
-
-@dataclass(frozen=True)
-class Batch:
-    """One import of the content of a log."""
-
-    organization: str
-    domain: str
-    sha256: str  # of the decompressed content
-    size: int  # its length
-    whole_size: int  # its length up to the end of the last finished line
-    visits: int
-    imported_at: datetime
-    log_format: str = ""
-    id: int | None = None
-
 
 Connect = Callable[[Path, Sequence[str], str], sqlite3.Connection]
 Publisher = Callable[[], "list[LandedFile]"]
@@ -134,25 +119,26 @@ class Manifest:
         with self._reading:
             return self._reader.execute(sql, parameters).fetchall()
 
-    def batches(self, organization: str, domain: str) -> list[Batch]:
-        """Every import of this organization and domain, longest content first."""
+    def batches(self, organization: str, domain: str | None = None) -> list[Batch]:
+        """Every import of an organization, or of its logs with this domain; longest content first."""
         rows = self.rows(
-            "SELECT sha256, bytes, whole_bytes, visits, imported_at, log_format, id FROM batches "
-            "WHERE organization = ? AND domain = ? ORDER BY bytes DESC",
+            "SELECT domain, sha256, bytes, whole_bytes, visits, imported_at, log_format, id FROM batches "
+            "WHERE organization = ? AND domain = coalesce(?, domain) ORDER BY bytes DESC",
             [organization, domain],
         )
         return [
-            Batch(organization, domain, sha256, size, whole, visits, datetime.fromisoformat(at), log_format, key)
-            for sha256, size, whole, visits, at, log_format, key in rows
+            Batch(organization, name, sha256, size, whole, visits, datetime.fromisoformat(at), log_format, key)
+            for name, sha256, size, whole, visits, at, log_format, key in rows
         ]
 
     def commit(self, batch: Batch, continues: Batch | None, publish: Publisher) -> None:
         """Register a batch and its files in one transaction.
 
         The visit of the unfinished last line of `continues` expires, since this batch has read that line again.
-        Raises sqlite3.IntegrityError for a content that is already registered.
+        Raises sqlite3.IntegrityError for a content that is already registered, Conflict if it has another domain.
         """
         with self.transaction() as db:
+            check_content(db, batch)
             db.execute(
                 "INSERT INTO batches (id, organization, domain, sha256, bytes, whole_bytes, visits, log_format, "
                 "imported_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -167,14 +153,15 @@ class Manifest:
         """Extend the registered batch `batch.id` to a longer content of the same log, and register its new files.
 
         `batch.visits` counts the new visits. The visit of the old unfinished last line, if any, expires.
-        Raises sqlite3.IntegrityError for a content that is already registered.
+        Raises as `commit`.
         """
         with self.transaction() as db:
+            check_content(db, batch)
             self._expire_unfinished(db, batch, batch.imported_at)
             db.execute(
-                "UPDATE batches SET sha256 = ?, bytes = ?, whole_bytes = ?, visits = visits + ?, imported_at = ?, "
-                "log_format = ? WHERE id = ?",
-                [batch.sha256, batch.size, batch.whole_size, batch.visits, format_time(batch.imported_at),
+                "UPDATE batches SET domain = ?, sha256 = ?, bytes = ?, whole_bytes = ?, visits = visits + ?, "
+                "imported_at = ?, log_format = ? WHERE id = ?",
+                [batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits, format_time(batch.imported_at),
                  batch.log_format, batch.id],
             )  # fmt: skip
             insert_files(db, publish())

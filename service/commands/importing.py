@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from data.ingest.importer import Importer, Options, Summary
     from data.rules.geoip import CountryDatabase
 
-DomainOption = Annotated[str, typer.Option(help="domain of lines that contain none")]
+DomainOption = Annotated[str, typer.Option(help="domain of lines that name no host; required where none does")]
 FormatOption = Annotated[
     str,
     typer.Option(
@@ -59,6 +59,8 @@ def import_logs(
 ) -> None:
     """Import access logs. A log that was imported before is skipped; of a log that has grown only new lines are added.
 
+    A log is known by its content, whatever its name, and goes on with the --domain that it was begun with.
+
     Example: traffic import /var/log/nginx/access.log* --org acme --domain go.example.com
     """
     from data.ingest.importer import Importer
@@ -85,7 +87,9 @@ def options_of(
         columns_from(columns),
         parse_nginx_log_format(nginx_log_format) if nginx_log_format else None,
     )
-    return Options(organization, domain.lower(), log_format, short_code_pattern, column_names, log_format_rules)
+    return Options(
+        organization, domain.lower(), log_format, short_code_pattern, column_names, log_format_rules, needs_domain=True
+    )
 
 
 def countries_of(console: "Console", geoip: str) -> "CountryDatabase | None":
@@ -103,7 +107,7 @@ def _import(console: "Console", importer: "Importer", file: Path, options: "Opti
     """Import one file with a progress bar and print the summary."""
     with progress_bar(console, file.name) as progress:
         summary = importer.run(file, options, dry_run, progress)
-    _report(console.print, file, summary, dry_run)
+    _report(console.print, file, summary, options.domain, dry_run)
     return summary
 
 
@@ -117,7 +121,7 @@ def _categories(summary: "Summary") -> "Table":
     return table
 
 
-def _report(write: Callable[[object], None], file: Path, summary: "Summary", dry_run: bool) -> None:
+def _report(write: Callable[[object], None], file: Path, summary: "Summary", domain: str, dry_run: bool) -> None:
     """Print the summary of an import."""
     if summary.already_imported:
         write(f"{file}: already imported, nothing changed.")
@@ -129,6 +133,8 @@ def _report(write: Callable[[object], None], file: Path, summary: "Summary", dry
     if summary.visits:
         write(_categories(summary))
         write(f"  days {summary.first_day} to {summary.last_day} (UTC)")
+    if summary.begun_without_domain:
+        write(f"  earlier lines were imported without a domain; these have {domain}")
     for agent, count in summary.contradicted.most_common():
         claim = f"{plural(count, 'visit')} claiming to be {agent}"
         write(f"  {claim}, but not from its operator's addresses: other_bot, contradicted")

@@ -12,6 +12,7 @@ from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import console, plural, printable
 
 if TYPE_CHECKING:
+    from data.maintenance.repeated_logs import RepeatedLog
     from data.maintenance.status import LakeStatus, OrganizationStatus
 
 _FORMATS: Final = ("table", "json")
@@ -39,13 +40,18 @@ def status(
     else:
         _print_holdings(found, now)
         _print_lake(opened, found, now)
+        for log in found.repeated_logs:
+            typer.echo(_repeated(log), err=True)
 
 
 def _print_json(lake: Lake, status: "LakeStatus") -> None:
     from service.encoding import encode
 
+    repeated = [log._asdict() for log in status.repeated_logs]
     organizations = [{"organization": name, **asdict(one)} for name, one in status.organizations.items()]
-    typer.echo(encode({"lake": str(lake.root), **asdict(status), "organizations": organizations}))
+    typer.echo(
+        encode({"lake": str(lake.root), **asdict(status), "organizations": organizations, "repeated_logs": repeated})
+    )
 
 
 def _print_holdings(status: "LakeStatus", now: datetime) -> None:
@@ -86,6 +92,17 @@ def _print_lake(lake: Lake, status: "LakeStatus", now: datetime) -> None:
         was = f"was ahead: times up to {_moment(status.clock_was_at, None)} were recorded; they count as old"
         table.add_row("clock", was)
     console().print(table)
+
+
+def _repeated(log: "RepeatedLog") -> str:
+    """What counts twice, and how to erase one."""
+    names = [f"--domain {domain}" if domain else "--no-domain" for domain in log.domains]
+    text = f"{log.organization}: a log with {plural(log.visits, 'visit')} counts twice, as {' and as '.join(names)}"
+    erase = f"`traffic erase --org {log.organization}"
+    if log.names_hosts:
+        return f"{text}; its lines name hosts: delete theirs with {erase} --domain HOST`, then import it with --again."
+    either = " or ".join(f"{erase} {name}`" for name in names)
+    return f"{text}; delete one with {either}, which deletes all visits of that domain (--dry-run shows them)."
 
 
 def _moment(moment: datetime | None, day: object) -> str:

@@ -47,7 +47,7 @@ def test_files_that_cannot_grow_acknowledge_nothing_and_the_next_run_finishes(tr
 
 def test_lines_that_could_not_be_read_are_noted_even_if_the_import_was_killed(program, traceable, tmp_path):
     grown_log(tmp_path)
-    words = ("in_order", "traffic", "import", "a.log", "--org", "acme", "--lake", "lake")
+    words = ("in_order", "traffic", "import", "a.log", "--org", "acme", "--domain", "go.example", "--lake", "lake")
     shutil.copytree(tmp_path, tmp_path / "undisturbed")
     calls = program.trace(tmp_path / "undisturbed", *words).calls
     (noted,) = [call for call in calls if call.name == "rename" and "/rejects/" in call.text]
@@ -59,7 +59,7 @@ def test_lines_that_could_not_be_read_are_noted_even_if_the_import_was_killed(pr
 
 def test_a_full_disk_is_told_in_one_line(program, traceable, tmp_path):
     two_logs(tmp_path)
-    words = ("in_order", "traffic", "import", "a.log", "--org", "acme", "--lake", "lake")
+    words = ("in_order", "traffic", "import", "a.log", "--org", "acme", "--domain", "go.example", "--lake", "lake")
     run = program.trace(tmp_path, *words, options=("-e", "inject=fdatasync:error=ENOSPC"))
     assert run.code == 1
     assert run.told.splitlines()[-1].startswith("traffic: ")

@@ -66,7 +66,9 @@ def test_an_import_tells_of_visits_that_are_synced(program, traceable, tell, tmp
     names = [f"log{number}.log" for number in range(scaled(5, 100))]
     for name in names:
         (tmp_path / name).write_text(log(name.removesuffix(".log"), 4))
-    run = program.trace(tmp_path, "in_order", "traffic", "import", *names, "--org", "acme", "--lake", "lake")
+    run = program.trace(
+        tmp_path, "in_order", "traffic", "import", *names, "--org", "acme", "--domain", "go.example", "--lake", "lake"
+    )
     told = [f"{name}: 4 visits landed" for name in names]
     placed = [assert_in_order(part, tmp_path) for part in parts(succeeded(run.calls), *told)]
     assert placed == [2] * len(names)
@@ -130,7 +132,9 @@ def test_the_server_answers_when_what_it_was_sent_is_synced(program, traceable, 
 
 
 @pytest.mark.parametrize(
-    "words", [("import", "a.log"), ("keys", "create", "--name", "test")], ids=lambda words: words[0]
+    "words",
+    [("import", "a.log", "--domain", "go.example"), ("keys", "create", "--name", "test")],
+    ids=lambda words: words[0],
 )
 def test_the_folder_of_a_new_lake_is_synced_before_anything_in_it_is_acknowledged(words, program, traceable, tmp_path):
     (tmp_path / "a.log").write_text(log("a", 4))

@@ -44,7 +44,7 @@ def answers_of_one_import(program, logs, tmp_path_factory):
 
 
 def words_of(path):
-    return "traffic", "import", path, "--org", "acme", "--lake", "lake"
+    return "traffic", "import", path, "--org", "acme", "--domain", "go.example", "--lake", "lake"
 
 
 def run(program, folder, path):

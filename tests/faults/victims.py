@@ -201,10 +201,11 @@ def unless_copied(victim, state):
     return () if "copy" in state else victim.words
 
 
+INTO = ("--org", "acme", "--domain", "go.example", "--lake", "lake")
 VICTIMS = (
-    Victim("import", two_logs, ("import", "a.log", "b.log", "--org", "acme", "--lake", "lake"), by_log,
+    Victim("import", two_logs, ("import", "a.log", "b.log", *INTO), by_log,
            r"(\w)\.log: \d+ visits? landed"),
-    Victim("import of a grown log", grown_log, ("import", "a.log", "--org", "acme", "--lake", "lake"), by_log,
+    Victim("import of a grown log", grown_log, ("import", "a.log", *INTO), by_log,
            r"(\w)\.log: \d+ visits? landed", gone=(OLD_SALT.encode(),)),
     Victim("intake", nothing, ("lake", "x", "y", "z"), by_log, r"kept (\w)", "keep", missing_batches),
     Victim("follow", rotated_log, ("lake", "a.log"), by_log, "followed", "follow"),

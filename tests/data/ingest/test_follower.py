@@ -251,6 +251,110 @@ def test_memory_does_not_grow_with_a_line_that_does_not_end(site, monkeypatch):
     assert site.paths() == once("/a", "/b")
 
 
+# Domains
+
+
+def follow(site, domain="", **options):
+    """Go on with another domain, as another run of the program does."""
+    site.kill()
+    site.options = replace(site.options, domain=domain, **options)
+    site.tick()
+
+
+def domains(site):
+    return {visit["path"]: visit["domain"] for visit in site.visits()}
+
+
+@pytest.mark.parametrize("domain", ["", "b.example"])
+def test_an_imported_log_is_not_followed_under_another_domain(site, domain):
+    site.write(lines("/a"))
+    site.options = replace(site.options, domain="a.example")
+    site.load()
+    site.write(lines("/b"))
+    with pytest.raises(BadInput, match=r"access\.log was imported with --domain a\.example"):
+        follow(site, domain)
+    follow(site, "a.example")
+    assert domains(site) == {"/a": "a.example", "/b": "a.example"}
+
+
+def test_a_log_begun_without_a_domain_is_followed_with_one_from_then_on(site):
+    site.grow("/a")
+    site.write(lines("/b"))
+    follow(site, "a.example")
+    site.grow("/c")
+    site.restart()
+    assert domains(site) == {"/a": None, "/b": "a.example", "/c": "a.example"}
+    assert site.told == [f"{site.log}: earlier lines were imported without a domain; later ones have a.example."]
+    assert [(batch.domain, batch.visits) for batch in site.lake.manifest.batches(site.options.organization)] == [
+        ("a.example", 3)
+    ]
+
+
+def test_a_rotated_log_of_another_domain_does_not_land_again(site):
+    site.grow("/a")
+    site.options = replace(site.options, domain="a.example")
+    site.write(lines("/b"), "access.log.1")
+    site.importer.run(site.folder / "access.log.1", replace(site.options, domain="b.example"))
+    site.write(lines("/c"), "access.log.1")
+    follow(site, "a.example")
+    assert domains(site) == {"/a": None, "/b": "b.example"}
+    assert any("access.log.1 was imported with --domain b.example" in told for told in site.told)
+
+
+def test_a_log_that_names_no_host_is_not_followed_without_a_domain_where_it_is_asked_for(site):
+    site.grow("/a")
+    site.write(lines("/b"))
+    with pytest.raises(BadInput, match=r"name no host; .* --domain"):
+        follow(site, needs_domain=True)
+    follow(site, "a.example", needs_domain=True)
+    assert domains(site) == {"/a": None, "/b": "a.example"}
+
+
+def test_a_line_without_a_host_among_others_is_followed_without_a_domain(auto):
+    follow(auto, log_format="vhost-combined", needs_domain=True)
+    auto.write("go.example " + line("/a"))
+    auto.tick()
+    auto.write("- " + line("/b"))
+    auto.tick()
+    assert domains(auto) == {"/a": "go.example", "/b": None}
+
+
+def row(path):
+    return f"2026-03-04T10:05:03Z,{path}\n"
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_header_that_other_logs_have_does_not_make_a_log_theirs(auto, is_restarted):
+    header = "time,path\n"
+    (auto.folder / "other.csv").write_text(header)
+    auto.importer.run(auto.folder / "other.csv", replace(auto.options, domain="b.example"))
+    auto.options = replace(auto.options, domain="a.example")
+    for text in (header, row("/a"), row("/b")):
+        auto.write(text)
+        auto.tick()
+        if is_restarted:
+            auto.kill()
+    assert domains(auto) == {"/a": "a.example", "/b": "a.example"}
+
+
+@pytest.mark.parametrize(
+    "header", ["time,path\n", "#Software: x\n#Fields: date time cs-method cs-uri-stem sc-status\n"]
+)
+def test_a_rotated_log_is_not_taken_for_a_copy_because_of_its_header(auto, header):
+    def written(path):
+        return row(path) if header.startswith("time") else f"2026-03-04 10:05:03 GET {path} 200\n"
+
+    auto.write(header + written("/a"))
+    auto.tick()
+    auto.kill()
+    for path in ("/b", "/c"):
+        auto.rename(create=False)
+        auto.write(header + written(path))
+    auto.tick()
+    auto.tick()
+    assert auto.paths() == once("/a", "/b", "/c")
+
+
 # What cannot be read
 
 

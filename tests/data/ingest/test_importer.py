@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -444,10 +445,117 @@ def test_a_domain_of_the_import_that_is_not_a_host_is_refused(domain):
         Options("acme", domain)
 
 
-def test_the_same_log_of_another_domain_is_another_import(lake, load):
-    for domain in ("", "a.example", "b.example", "a.example"):
-        load(LINES, Options("acme", domain))
-    assert Counter(visit["domain"] for visit in landed(lake)) == {None: 12, "a.example": 12, "b.example": 12}
+@pytest.mark.parametrize("again", [LINES, LINES + line("/more"), gzip.compress(LINES.encode())])
+@pytest.mark.parametrize("domain", ["", "b.example"])
+def test_a_log_under_another_domain_is_refused_and_names_the_first_one(lake, load, domain, again):
+    load(LINES, Options("acme", "a.example"))
+    before = stored(lake)
+    with pytest.raises(BadInput, match=r"access\.log was imported with --domain a\.example"):
+        load(again, Options("acme", domain))
+    assert stored(lake) == before
+    assert Counter(visit["domain"] for visit in landed(lake)) == {"a.example": 12}
+
+
+def test_a_domain_may_be_written_in_another_way(lake, load):
+    load(LINES, Options("acme", "Go.Example:80"))
+    assert load(LINES + line("/more"), Options("acme", "go.example")).visits == 1
+    assert {visit["domain"] for visit in landed(lake)} == {"go.example"}
+
+
+def test_a_log_begun_without_a_domain_goes_on_with_one(lake, load):
+    load(LINES)
+    assert load(LINES, Options("acme", "a.example")).already_imported
+    summary = load(LINES + line("/more"), Options("acme", "a.example"))
+    assert (summary.visits, summary.continued, summary.begun_without_domain) == (1, True, True)
+    assert not load(LINES + line("/more") * 2, Options("acme", "a.example")).begun_without_domain
+    assert Counter(visit["domain"] for visit in landed(lake)) == {None: 12, "a.example": 2}
+    with pytest.raises(BadInput, match=r"was imported with --domain a\.example"):
+        load(LINES + line("/more") * 3, Options("acme", "b.example"))
+
+
+def hold_twice(lake, load, first, second):
+    """A log that is in the lake under two domains, as earlier programs let it land."""
+    load(LINES, Options("acme", first))
+    with lake.manifest.transaction() as db:
+        db.execute("UPDATE batches SET sha256 = 'x' || sha256")
+    load(LINES, Options("acme", second))
+    with lake.manifest.transaction() as db:
+        db.execute("UPDATE batches SET sha256 = ltrim(sha256, 'x')")
+
+
+@pytest.mark.parametrize("first", ["", "b.example"])
+@pytest.mark.parametrize("domain", ["a.example", "b.example"])
+def test_a_log_that_is_in_a_lake_twice_goes_on_once(lake, load, first, domain):
+    hold_twice(lake, load, first, "a.example")
+    for text in (LINES, LINES + line("/more")):
+        if domain == "b.example" == first or domain == "a.example":
+            load(text, Options("acme", domain))
+        else:
+            with pytest.raises(BadInput, match=r"a\.example"):
+                load(text, Options("acme", domain))
+            load(text, Options("acme", "a.example"))
+    assert paths(lake) == Counter({f"/{number}": 2 for number in range(12)} | {"/more": 1})
+
+
+CSV_HEADER = "time,path\n"
+
+
+def test_a_header_without_visits_is_not_the_beginning_of_another_log(lake, load):
+    load(CSV_HEADER, Options("acme", "a.example", "csv"))
+    for domain, path in (("b.example", "/b"), ("a.example", "/a")):
+        summary = load(f"{CSV_HEADER}{TIME},{path}\n", Options("acme", domain, "csv"), f"{domain}.csv")
+        assert (summary.visits, summary.continued) == (1, False)
+    assert load(CSV_HEADER, Options("acme", "c.example", "csv")).already_imported
+    assert {visit["path"]: visit["domain"] for visit in landed(lake)} == {"/a": "a.example", "/b": "b.example"}
+
+
+def test_lines_that_gave_no_visits_do_not_hide_the_beginning_before_them(lake, load):
+    options = Options("acme", "a.example")
+    for end in ("", "garbage\n", "garbage\n" + line("/more")):
+        load(LINES + end, options)
+    assert paths(lake) == Counter({f"/{number}": 1 for number in range(12)} | {"/more": 1})
+    with pytest.raises(BadInput, match=r"a\.example"):
+        load(LINES + "garbage\n" + line("/other"), Options("acme", "b.example"))
+
+
+@pytest.mark.parametrize("log_format", ["auto", "combined"])
+def test_a_log_that_names_no_host_needs_a_domain_where_it_is_asked_for(lake, load, log_format):
+    options = Options("acme", log_format=log_format, needs_domain=True)
+    for _ in range(2):
+        with pytest.raises(
+            BadInput, match=r"access\.log: its lines \(combined\) name no host; .* --domain go\.example"
+        ):
+            load(LINES, options)
+        load(LINES[: len(LINES) // 2])  # begun by an earlier program
+    assert load(LINES, replace(options, domain="a.example")).begun_without_domain
+
+
+@pytest.mark.parametrize(
+    ("names_hosts", "text"),
+    [
+        (False, '203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /abc HTTP/1.1" 200 5316\n'),
+        (False, CSV_HEADER + "2026-03-04T10:05:03Z,/a\n"),
+        (False, '{"time": "2026-03-04T10:05:03Z", "path": "/a"}\n'),
+        (False, "#Fields: date time cs-method cs-uri-stem sc-status\n2026-03-04 10:05:03 GET /a 200\n"),
+        (True, CSV_HEADER + "2026-03-04T10:05:03Z,https://go.example/a\n"),
+        (True, '{"time": "2026-03-04T10:05:03Z", "path": "/a", "domain": "go.example"}\n'),
+        (
+            True,
+            "#Fields: date time cs-method cs-uri-stem sc-status cs-host\n2026-03-04 10:05:03 GET /a 200 a.example\n",
+        ),
+        (True, "go.example " + line() + "- " + line("/without")),
+        (True, ""),
+        (True, CSV_HEADER),
+    ],
+)
+def test_whether_a_log_needs_a_domain_is_seen_from_its_lines(lake, load, names_hosts, text):
+    options = Options("acme", needs_domain=True)
+    if names_hosts:
+        load(text, options)
+    else:
+        with pytest.raises(BadInput, match="name no host"):
+            load(text, options)
+        assert lake.manifest.batches("acme") == []
 
 
 def test_the_same_log_of_another_organization_is_another_import(lake, load):

@@ -17,8 +17,8 @@ from data.maintenance.retention import (
     apply_retention_unattended,
     clock_problem,
 )
+from data.store.batches import Batch
 from data.store.lake import Lake
-from data.store.manifest import Batch
 from tests.visits import land, visit
 
 NOW = datetime(2026, 3, 10, 0, 30, tzinfo=UTC)

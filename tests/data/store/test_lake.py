@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from data.errors import BadInput, LakeDamaged, NewerVersion
+from data.store.batches import Batch
 from data.store.files import move_durably, sha256_of, version_of, write_durably, write_parquet
 from data.store.footers import footer_of
 from data.store.lake import LINKS, Lake
 from data.store.landing import Landing, write_visits
 from data.store.link_files import link_files
-from data.store.manifest import Batch
 from data.visits import SCHEMA_VERSION, VISITS
 from tests.lakes import bytes_on_disk
 

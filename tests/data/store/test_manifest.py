@@ -1,5 +1,6 @@
 """The manifest: what it promises about imports and files, whatever comes between."""
 
+import re
 import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -9,8 +10,9 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from data.errors import LakeDamaged
-from data.store.manifest import MIGRATIONS, Batch, LandedFile, Manifest
+from data.errors import Conflict, LakeDamaged
+from data.store.batches import Batch
+from data.store.manifest import MIGRATIONS, LandedFile, Manifest
 
 DAY = date(2026, 3, 1)
 NOW = datetime(2026, 3, 2, 8, 30, tzinfo=UTC)
@@ -142,7 +144,6 @@ def test_a_batch_whose_files_cannot_be_placed_is_not_there(manifest):
 def test_imports_of_others_do_not_stand_in_the_way(manifest):
     land(manifest)
     manifest.commit(replace(BATCH, organization="other"), None, list)
-    manifest.commit(replace(BATCH, domain="a.example"), None, list)
     assert manifest.organizations() == ["acme", "other"]
 
 
@@ -151,6 +152,27 @@ def test_the_same_content_cannot_be_registered_twice(manifest):
     with pytest.raises(sqlite3.IntegrityError):
         manifest.commit(BATCH, None, lambda: [file_of(name="2")])
     assert live(manifest) == [FILE]
+
+
+@pytest.mark.parametrize("domains", [("", "a.example"), ("a.example", ""), ("a.example", "b.example")])
+def test_the_same_content_cannot_be_registered_with_two_domains(manifest, domains):
+    first, second = (replace(BATCH, domain=domain) for domain in domains)
+    land(manifest, first)
+    (shorter,) = land(manifest, replace(second, id=7, sha256="shorter", size=10), [file_of(name="2")])
+    for register in (
+        lambda: manifest.commit(second, None, list),
+        lambda: manifest.advance(replace(second, id=7), list),
+    ):
+        with pytest.raises(Conflict, match=re.escape(domains[0] or "no domain")):
+            register()
+    assert manifest.batches("acme", second.domain) == [shorter]
+    manifest.commit(replace(second, organization="other"), None, list)
+
+
+def test_a_content_without_visits_may_have_many_domains(manifest):
+    for domain in ("", "a.example"):
+        manifest.commit(replace(BATCH, domain=domain, visits=0), None, list)
+    assert [batch.domain for batch in manifest.batches("acme")] == ["", "a.example"]
 
 
 def test_batches_of_an_organization_and_domain_come_longest_first(manifest):

@@ -205,7 +205,7 @@ def test_help_shows_an_example(runner):
 
 def imported(program, tmp_path, text, *flags, **environ):
     (tmp_path / "access.log").write_text(text)
-    return program("import", tmp_path / "access.log", "--org", "acme", *flags, **environ)
+    return program("import", tmp_path / "access.log", "--org", "acme", "--domain", "go.example", *flags, **environ)
 
 
 def countries(lake):

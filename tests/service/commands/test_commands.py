@@ -356,19 +356,19 @@ def test_import_of_a_log_cut_short_ends_with_1_and_keeps_what_could_be_read(lake
     log = tmp_path / "access.log.gz"
     whole = "".join(PERSON.replace("/sale", f"/{number * 7919 % 100_000}") for number in range(20_000))
     log.write_bytes(gzip.compress(whole.encode())[:-2_000])
-    run = program("import", log, "--org", "acme", "--lake", lake.root)
+    run = program("import", log, "--org", "acme", "--domain", "go.example", "--lake", lake.root)
     assert (run.code, run.out) == (1, b"")
     assert "cut short" in run.err
     assert "Traceback" not in run.err
     assert 0 < visits() < 20_000
     log.write_bytes(gzip.compress(whole.encode()))
-    assert program("import", log, "--org", "acme", "--lake", lake.root).code == 0
+    assert program("import", log, "--org", "acme", "--domain", "go.example", "--lake", lake.root).code == 0
     assert visits() == 20_000
 
 
 def test_import_prints_no_empty_lines_where_there_is_no_terminal(lake, program, tmp_path):
     (tmp_path / "access.log").write_text(PERSON)
-    run = program("import", tmp_path / "access.log", "--org", "acme", "--lake", lake.root)
+    run = program("import", tmp_path / "access.log", "--org", "acme", "--domain", "go.example", "--lake", lake.root)
     assert all(run.err.splitlines())
 
 
@@ -376,7 +376,8 @@ def test_import_takes_several_logs_and_a_pattern(lake, program, visits, tmp_path
     for name, path in (("a.log", "/l/sale"), ("b.log", "/l/jobs")):
         (tmp_path / name).write_text(PERSON.replace("/sale", path))
     logs = [tmp_path / name for name in ("a.log", "b.log")]
-    run = program("import", *logs, "--org", "acme", "--lake", lake.root, "--short-code-pattern", "^/l/([a-z]+)$")
+    words = ("--org", "acme", "--domain", "go.example", "--lake", lake.root)
+    run = program("import", *logs, *words, "--short-code-pattern", "^/l/([a-z]+)$")
     assert run.code == 0
     assert visits() == 2
     top = program("query", "top-links", "--org", "acme", "--lake", lake.root, *DAY_FLAGS, "--format", "json").json

@@ -99,7 +99,7 @@ def follow(forks, lake, tmp_path):
     started = []
 
     def follow(log, *flags, every="0.02", **how):
-        flags = ("--org", "acme", "--lake", lake.root, "--every", every, *flags)
+        flags = ("--org", "acme", "--domain", "go.example", "--lake", lake.root, "--every", every, *flags)
         started.append(Following(forks, tmp_path, log, *flags, **how))
         return started[-1]
 

@@ -283,7 +283,9 @@ def test_imports_beside_a_reclassification_lose_and_double_nothing(lake, forks, 
         assert db.execute("SELECT count(*) FROM files WHERE unfinished_of IS NOT NULL").fetchone() == (1,)
     grown.write_text(log_of("grown", 100))
     other.write_text(log_of("other", 500))
-    imports = [["import", log, "--org", "acme", "--lake", lake.root] for log in (grown, other)]
+    imports = [
+        ["import", log, "--org", "acme", "--domain", "go.example", "--lake", lake.root] for log in (grown, other)
+    ]
     forks([["reclassify", "--lake", lake.root], *imports])
     assert forks("ended how?") == [0, 0, 0]
     new = [("grown", number) for number in range(60, 100)] + [("other", number) for number in range(500)]

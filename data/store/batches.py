@@ -1,0 +1,68 @@
+"""Which logs were imported. A log is known by its organization and its content, whatever its name and its domain."""
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from data.errors import BadInput, Conflict
+from data.hosts import normalized_host
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One import of the content of a log."""
+
+    organization: str
+    domain: str  # as --domain gave it; "": the import was given none
+    sha256: str  # of the decompressed content
+    size: int  # its length
+    whole_size: int  # its length up to the end of the last finished line
+    visits: int
+    imported_at: datetime
+    log_format: str = ""
+    id: int | None = None
+
+
+_CONTENT: Final = (
+    "SELECT domain FROM batches WHERE organization = ? AND sha256 = ? AND domain <> ? AND visits > 0 AND id IS NOT ?"
+)
+
+
+def longest(prefixes: Iterable[Batch], size: int, domain: str) -> Batch | None:
+    """The import that a content of `size` bytes goes on from, of all imports of its prefixes; None if it is new.
+
+    Of equally long ones, the one with this domain. Without any visits, as of a header that many files begin with, only
+    an import of the whole content counts, and it has no domain.
+    """
+    found = sorted(prefixes, key=lambda batch: (batch.size, batch.domain == domain))
+    if any(batch.visits for batch in found):
+        return found[-1]
+    return replace(found[-1], domain="") if found and found[-1].size == size else None
+
+
+def check_domain(name: object, before: Batch | None, domain: str) -> None:
+    """Raise BadInput when a log, called `name` in the message, was begun with another domain than `domain`.
+
+    A log that was begun without a domain may go on with one.
+    """
+    if before and before.domain and _normal(before.domain) != _normal(domain):
+        raise BadInput(
+            f"{name} was imported with --domain {before.domain}, and a log counts once; import it with the same."
+        )
+
+
+def _normal(domain: str) -> str:
+    return normalized_host(domain) or domain
+
+
+def check_content(db: sqlite3.Connection, batch: Batch) -> None:
+    """Raise Conflict when the content of a new or longer batch was imported with another domain.
+
+    The caller has begun a transaction.
+    """
+    rows = db.execute(_CONTENT, [batch.organization, batch.sha256, batch.domain, batch.id]).fetchall()
+    for (domain,) in rows:
+        named = f"--domain {domain}" if domain else "no domain"
+        raise Conflict(f"another process imported this log with {named} in the meantime; nothing was changed.")
