@@ -2,21 +2,22 @@
 
 import csv
 import os
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Final
 
-import pyarrow.compute as pc
-
 from data.errors import BadInput
+from data.hosts import normalized_host
 from data.ingest.block_reader import BlockReader, BlockResult, Options
 from data.ingest.pipeline import Rules
+from data.ingest.room import Room
+from data.ingest.summary import Summary
 from data.ingest.visitor_ids import daily_salts
 from data.logs.format_names import HOSTLESS_FORMATS
 from data.logs.formats import has_text
@@ -27,6 +28,7 @@ from data.rules.geoip import CountryDatabase
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
 from data.store.batches import Batch, check_domain, longest
+from data.store.erasures import erasures_in
 from data.store.files import move_durably
 from data.store.ip_list_files import snapshots
 from data.store.lake import Lake
@@ -39,33 +41,6 @@ MAX_PARALLEL_BLOCKS: Final = 2
 """Blocks that are read in parallel. More do not help: classifying distinct values holds the interpreter lock."""
 
 
-@dataclass
-class Summary:
-    """The result of an import."""
-
-    log_format: str = ""
-    lines: int = 0
-    visits: int = 0
-    repaired: int = 0
-    already_imported: bool = False
-    continued: bool = False  # the beginning of this file was imported before
-    begun_without_domain: bool = False  # and without a domain, unlike this import
-    cut_short: bool = False
-    without_user_agent: int = 0
-    invalid_domains: int = 0  # visits whose line names a host that is not valid
-    first_day: date | None = None
-    last_day: date | None = None
-    categories: Counter[str] = field(default_factory=Counter)
-    contradicted: Counter[str] = field(default_factory=Counter)  # claimed agent
-    rejects: list[tuple[int, str]] = field(default_factory=list)  # line number and reason
-    rejects_file: Path | None = None
-
-    @property
-    def rejected(self) -> int:
-        """How many lines could not be read."""
-        return len(self.rejects)
-
-
 @dataclass(frozen=True)
 class _LogFile:
     """A log file, its content, and the earlier import of its beginning, if there is one."""
@@ -73,6 +48,8 @@ class _LogFile:
     path: Path
     content: Content
     before: Batch | None
+    earlier_domains: tuple[str, ...]  # with which its beginning or all of it was imported
+    replaces: Batch | None = None  # the earlier import that is repeated
 
 
 class Importer:
@@ -95,6 +72,7 @@ class Importer:
         self._verifier = Verifier(snapshots(lake), self._proxies)
         self._countries = countries
         self._links = LinkIndex(lake)
+        self._room: Room | None = None  # what was in the lake before the first import with `again`
 
     def reload_ip_lists(self) -> None:
         """Reload the IP lists from the lake."""
@@ -105,30 +83,45 @@ class Importer:
         rules = Rules(self._classifier, self._salts, self._verifier, self._countries, self._links.short_codes)
         return BlockReader(rules)
 
-    def run(self, path: Path, options: Options, dry_run: bool = False, progress: Progress | None = None) -> Summary:
+    def run(
+        self,
+        path: Path,
+        options: Options,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+        again: bool = False,
+    ) -> Summary:
         """Import the lines of a log that were not imported before. They become visible all at once.
 
-        Raises BadInput for a file that cannot be read or that matches no format; then nothing was changed.
+        With `again`, all of its lines are imported, also those that were imported before and erased. Raises BadInput
+        for a file that cannot be read or that matches no format, and with `again`, when visits of its days and domain
+        are in the lake; then nothing was changed.
         """
         with self._lake.write_lock():
             batches = self._lake.manifest.batches(options.organization)
             content = identify(path, {batch.size for batch in batches})
             prefixes = [batch for batch in batches if content.prefixes.get(batch.size) == batch.sha256]
             before = longest(prefixes, content.size, options.domain)
-            check_domain(path, before, options.domain)
-            begun_without = before is not None and before.visits > 0 and options.domain != before.domain
-            summary = Summary(
-                cut_short=content.cut_short, continued=before is not None, begun_without_domain=begun_without
-            )
-            if before and before.size == content.size:
+            summary = Summary(cut_short=content.cut_short)
+            log = _LogFile(path, content, before, tuple(batch.domain for batch in prefixes if batch.visits))
+            if again:
+                self._room = self._room or Room(self._lake, options.organization)
+                log = replace(log, before=None, replaces=before)
+            else:
+                check_domain(path, before, options.domain)
+                summary.continued = before is not None
+                summary.begun_without_domain = bool(before and before.visits and not before.domain and options.domain)
+            if log.before and log.before.size == content.size:
                 summary.already_imported = True
             elif content.size:
-                self._run(_LogFile(path, content, before), options, dry_run, summary, progress)
+                self._run(log, options, dry_run, summary, progress)
         return summary
 
     def _run(self, log: _LogFile, options: Options, dry_run: bool, summary: Summary, progress: Progress | None) -> None:
         """Stage the new part of a log and commit it."""
-        landing = Landing(self._lake, options.organization, log.content.sha256)
+        landing = Landing(self._lake, options.organization, _landing_name(log))
+        if log.replaces and log.replaces.id:
+            landing.batch = log.replaces.id
         try:
             whole_size = self._stage(log, options, landing, summary, progress)
             if summary.rejected and not summary.visits and log.before is None:
@@ -137,15 +130,28 @@ class Importer:
                     f"{log.path}: none of its {summary.lines:,} lines match the {summary.log_format} format; "
                     f"the first, line {line:,}: {reason}."
                 )
+            if self._room and summary.first_day and summary.last_day:
+                self._room.check(log.path, summary.first_day, summary.last_day, self._domains(log, options, summary))
+                summary.erasures = erasures_in(self._lake, options.organization, summary.first_day, summary.last_day)
             if not dry_run:
                 batch = Batch(
                     options.organization, options.domain, log.content.sha256, log.content.size, whole_size,
                     landing.visits, self._now(), summary.log_format if whole_size else "auto",
                 )  # fmt: skip
                 self._write_rejects(batch, summary)  # before the commit: after a crash, the next run writes them again
-                landing.commit(batch, log.before)
+                if log.replaces:
+                    landing.advance(batch, again=True)
+                else:
+                    landing.commit(batch, log.before)
         finally:
             landing.discard()
+
+    @staticmethod
+    def _domains(log: _LogFile, options: Options, summary: Summary) -> set[str | None]:
+        """The domains of a log's visits; if all of them have the one of the import, those of earlier imports too."""
+        default = normalized_host(options.domain)
+        is_default = summary.domains <= {default}
+        return summary.domains | {normalized_host(domain) for domain in log.earlier_domains if is_default}
 
     def _stage(
         self, log: _LogFile, options: Options, landing: Landing, summary: Summary, progress: Progress | None
@@ -155,7 +161,9 @@ class Importer:
         for part in self._parts(log, start, options, summary):
             if not summary.visits:
                 check_hosts(log.path, part, summary.log_format, options, is_new=log.before is None)
-            self._land(part, landing, summary)
+            summary.add(part)
+            if len(part.visits):
+                landing.stage(part.visits, unfinished=not part.block.finished)
             end = part.block.end if part.block.finished else end
             if progress:
                 progress(part.block.end - start, log.content.size - start)
@@ -180,24 +188,6 @@ class Importer:
     def _salts(self, days: list[date]) -> dict[date, str]:
         return daily_salts(self._lake.salts, days, self._now())
 
-    def _land(self, part: BlockResult, landing: Landing, summary: Summary) -> None:
-        summary.lines += part.lines
-        summary.repaired += part.repaired
-        summary.without_user_agent += part.without_user_agent
-        summary.invalid_domains += part.invalid_domains
-        summary.rejects += part.rejects
-        if not len(part.visits):
-            return
-        landing.stage(part.visits, unfinished=not part.block.finished)
-        first, last = part.visits["day"][0].as_py(), part.visits["day"][-1].as_py()
-        summary.visits += len(part.visits)
-        summary.first_day = min(first, summary.first_day or first)
-        summary.last_day = max(last, summary.last_day or last)
-        for count in part.visits["bot_category"].value_counts().to_pylist():
-            summary.categories[count["values"]] += count["counts"]
-        contradicted = part.visits["agent"].filter(pc.equal(part.visits["confidence"], "contradicted"))
-        summary.contradicted.update(contradicted.to_pylist())
-
     def _write_rejects(self, batch: Batch, summary: Summary) -> None:
         """Write the number and the reason of every rejected line, but not the line, which may contain an IP address."""
         if not summary.rejects:
@@ -209,6 +199,11 @@ class Importer:
             writer.writerows(summary.rejects)
         summary.rejects_file = self._lake.rejects / f"{batch.organization}-{batch.sha256[:16]}.csv"
         move_durably(staged, summary.rejects_file)
+
+
+def _landing_name(log: _LogFile) -> str:
+    """What identifies the files of an import. Names of erased files are never used again."""
+    return f"{log.content.sha256}/{log.replaces.imported_at}" if log.replaces else log.content.sha256
 
 
 def initial_format(path: Path, before: Batch | None, options: Options) -> str:

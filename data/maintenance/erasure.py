@@ -21,6 +21,7 @@ from data.maintenance.unknown import partition_of, unknown_files
 from data.progress import Progress
 from data.sql import read_sql
 from data.store.clock import TOLERANCE
+from data.store.erasures import Erasure, record_erasure
 from data.store.files import move_durably
 from data.store.footers import VisitFile, footer_of, read_visit_file, replacing_footer
 from data.store.lake import Lake
@@ -45,13 +46,19 @@ class Criteria(NamedTuple):
 
     short_code: str | None = None  # case-sensitive
     domain: str | None = None  # as stored, in any case, or any form of the same host
+    no_domain: bool | None = None  # True: only visits without a domain
     visitor: int | None = None
+    since: date | None = None  # matches UTC days from this one on
     before: date | None = None  # matches UTC days before this one
 
     @property
     def selects_whole_days(self) -> bool:
         """Whether all visits of a day match, or none."""
-        return self.short_code is None and self.domain is None and self.visitor is None
+        return (self.short_code, self.domain, self.no_domain, self.visitor) == (None,) * 4
+
+    def matches_day(self, day: date) -> bool:
+        """Whether visits of a day can match."""
+        return (self.since or date.min) <= day and (self.before is None or day < self.before)
 
 
 @dataclass
@@ -89,11 +96,12 @@ class Eraser:
         After GRACE, call `delete_files` and `truncate_wal` to delete them from the disk. Raises LakeDamaged for a
         damaged file that must be read; partitions that were done before stay done.
         """
-        if not dry_run:
-            self._flush()
         erased = ErasureResult(organization, criteria, self._now())
+        if not dry_run:
+            self._record(erased)
+            self._flush()
         days = [partition for partition, _ in partitions(self._lake, organization)]
-        work = [partition for partition in days if criteria.before is None or partition.day < criteria.before]
+        work = [partition for partition in days if criteria.matches_day(partition.day)]
         with rewriting_engine(self._lake) as engine:
             for number, partition in enumerate(work, 1):
                 self._run(engine, partition, dry_run, erased)
@@ -104,6 +112,13 @@ class Eraser:
             erased.ended_at = self._now()
             erased.dead = self._lake.manifest.expire_now(organization, criteria.before, erased.ended_at + GRACE)
         return erased
+
+    def _record(self, erased: ErasureResult) -> None:
+        criteria = erased.criteria
+        if criteria.short_code is not None or criteria.visitor is not None:
+            last = criteria.before - timedelta(days=1) if criteria.before else erased.ended_at.date()
+            erasure = Erasure(erased.ended_at, criteria.short_code if criteria.visitor is None else None)
+            record_erasure(self._lake, erased.organization, erasure, criteria.since or date.min, last)
 
     def _flush(self) -> None:
         """Move the currently pending visits into files. Later ones are moved by the server that accepts them."""
@@ -148,7 +163,7 @@ class Eraser:
         """Erase the visits in files that the manifest does not know. Raises LakeDamaged for one that cannot be read."""
         with self._lake.write_lock(), self._lake.rewrite_lock():
             for path in unknown_files(self._lake, erased.organization):
-                if erased.criteria.before is None or partition_of(path)[1] < erased.criteria.before:
+                if erased.criteria.matches_day(partition_of(path)[1]):
                     erased.unknown_visits += self._erase_unknown(engine, path, dry_run, erased.criteria)
 
     def _erase_unknown(self, engine: duckdb.DuckDBPyConnection, path: Path, dry_run: bool, criteria: Criteria) -> int:
@@ -216,7 +231,7 @@ class Eraser:
 
 def _count_matching(engine: duckdb.DuckDBPyConnection, paths: list[str], criteria: Criteria) -> int:
     """How many visits of a file match; their rows are in `erased_rows` then. The seed is the first of `paths`."""
-    wanted = {name: getattr(criteria, name) for name in ("short_code", "domain", "visitor")}
+    wanted = {name: getattr(criteria, name) for name in ("short_code", "domain", "no_domain", "visitor")}
     wanted["host"] = normalized_host(criteria.domain) if criteria.domain else None
     engine.execute(read_sql("data.maintenance", "sql/erased_rows"), {"files": paths, **wanted})
     ((count,),) = engine.execute("SELECT count(*) FROM erased_rows").fetchall()

@@ -36,6 +36,7 @@ class OldManifest(NamedTuple):
     files: list[tuple[Any, ...]]
     epochs: list[tuple[Any, ...]]
     last_runs: list[tuple[Any, ...]]
+    erasures: list[tuple[Any, ...]]
     pending: list[tuple[Any, ...]]
 
     @property
@@ -88,7 +89,7 @@ class Rebuild:
                 path.unlink()
 
     def _fill(self, manifest: Manifest, damaged: list[str], progress: Progress | None) -> None:
-        plan, old = self.plan, self.old or OldManifest([], [], [], [], [])
+        plan, old = self.plan, self.old or OldManifest([], [], [], [], [], [])
         hashes = {path.rpartition("/")[2]: sha256 for path, sha256, _ in old.files}
         size = sum(file.path.stat().st_size for file in plan.counted)
         done, landed = 0, []
@@ -116,6 +117,7 @@ class Rebuild:
             epochs = dict.fromkeys(organizations, 0) | dict(old.epochs)
             db.executemany("INSERT INTO epochs VALUES (?, ?)", [(name, epoch + 1) for name, epoch in epochs.items()])
             db.executemany("INSERT INTO last_runs VALUES (?, ?)", old.last_runs)
+            db.executemany("INSERT INTO erasures VALUES (?, ?, ?, ?, ?)", old.erasures)
             self._insert_pending(db, old)
 
     def _checked_file(self, file: VisitFile, sha256: str | None) -> LandedFile:
@@ -206,6 +208,7 @@ def _read_old(path: Path) -> OldManifest | None:
                 manifest.rows("SELECT path, sha256, deletable_at IS NULL FROM files"),
                 manifest.rows("SELECT organization, epoch FROM epochs"),
                 manifest.rows("SELECT task, at FROM last_runs"),
+                manifest.rows("SELECT organization, erased_at, short_code, first_day, last_day FROM erasures"),
                 manifest.rows("SELECT id, organization, visits, received_at, body FROM pending ORDER BY id"),
             )
     except NewerVersion:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from data.errors import Conflict
-from data.store.batches import Batch, check_content
+from data.store.batches import Batch, check_content, forget_others
 from data.store.clock import TOLERANCE
 from data.store.schema import MIGRATIONS, open_database
 from data.visits import SCHEMA_VERSION
@@ -149,13 +149,16 @@ class Manifest:
                 self._expire_unfinished(db, continues, batch.imported_at)
             insert_files(db, publish())
 
-    def advance(self, batch: Batch, publish: Publisher) -> None:
+    def advance(self, batch: Batch, publish: Publisher, again: bool = False) -> None:
         """Extend the registered batch `batch.id` to a longer content of the same log, and register its new files.
 
         `batch.visits` counts the new visits. The visit of the old unfinished last line, if any, expires.
+        With `again`, the batch is all that is registered of its content afterwards.
         Raises as `commit`.
         """
         with self.transaction() as db:
+            if again:
+                forget_others(db, batch)
             check_content(db, batch)
             self._expire_unfinished(db, batch, batch.imported_at)
             db.execute(

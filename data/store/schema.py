@@ -124,10 +124,19 @@ MIGRATIONS: Final = (
     """
     ALTER TABLE cubes ADD COLUMN days_without_domains TEXT NOT NULL DEFAULT '[]';  -- no rows for one domain, as JSON
     """,
+    """
+    CREATE TABLE erasures (           -- which could be undone by importing a log again
+        organization TEXT NOT NULL,
+        erased_at TEXT NOT NULL,
+        short_code TEXT,              -- null: visits of any link, of one visitor
+        first_day TEXT NOT NULL,      -- of the days that were searched
+        last_day TEXT NOT NULL
+    );
+    """,
 )
 """The migrations of the manifest: entry n migrates version n to n + 1. Never change an entry, only append.
 
-The tables are used in manifest.py, pending.py, rollups.py, link_files.py and maintenance/retention.py.
+The tables are used in manifest.py, pending.py, rollups.py, link_files.py, erasures.py and maintenance/retention.py.
 """
 
 

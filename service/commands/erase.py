@@ -1,7 +1,6 @@
 """`traffic erase`: deletes visits of one organization permanently."""
 
 import re
-import sys
 import time
 from collections.abc import Collection
 from datetime import UTC, date, datetime
@@ -12,6 +11,7 @@ import typer
 
 from data import BadInput, Lake, check_organization
 from service.api_keys import ApiKeys
+from service.commands.confirmation import ask, check_can_ask
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 from service.commands.printing import messages, plural, progress_bar
 
@@ -34,6 +34,8 @@ def erase(
     organization: OrganizationOption,
     short_code: Annotated[str | None, typer.Option(help="only visits to this short code")] = None,
     domain: Annotated[str | None, typer.Option(help="only visits to this domain")] = None,
+    no_domain: Annotated[bool, typer.Option("--no-domain", help="only visits without a domain")] = False,
+    since: Annotated[str | None, typer.Option(help="only visits of UTC days from this one on, YYYY-MM-DD")] = None,
     before: Annotated[str | None, typer.Option(help="only visits of UTC days before this one, YYYY-MM-DD")] = None,
     visitor: Annotated[str | None, typer.Option(help="only visits with this hash, decimal or 0x…")] = None,
     everything: Annotated[bool, typer.Option("--all", help="every visit of the organization")] = False,
@@ -44,15 +46,14 @@ def erase(
     """Delete the visits that match all given criteria, and print a receipt as JSON.
 
     They stop counting at once, also in a running server; some seconds later their files are deleted, too. Their logs
-    still count as imported, so importing them again does not restore the visits.
+    still count as imported, so only `traffic import --again` restores the visits.
 
     Example: traffic erase --org acme --domain old.example --before 2026-01-01 --dry-run
     """
     from data.maintenance.erasure import Eraser
 
-    criteria = _criteria(short_code, domain, before, visitor, everything)
-    if not (dry_run or yes or _can_ask()):
-        raise BadInput("there is no terminal to ask for confirmation: use --yes to delete, or --dry-run for a preview.")
+    criteria = _criteria(short_code, domain, no_domain, since, before, visitor, everything)
+    check_can_ask(yes, dry_run)
     opened = _open(lake, organization)
     terminal = messages()
     eraser = Eraser(opened)
@@ -92,12 +93,20 @@ def _wait(terminal: "Console", seconds: int) -> None:
 
 
 def _criteria(
-    short_code: str | None, domain: str | None, before: str | None, visitor: str | None, everything: bool
+    short_code: str | None,
+    domain: str | None,
+    no_domain: bool,
+    since: str | None,
+    before: str | None,
+    visitor: str | None,
+    everything: bool,
 ) -> "Criteria":
     """The criteria given by the flags. Raises BadInput."""
     from data.maintenance.erasure import Criteria
 
-    flags = {"--short-code": short_code, "--domain": domain, "--before": before, "--visitor": visitor}
+    without = "yes" if no_domain else None
+    flags = {"--short-code": short_code, "--domain": domain, "--no-domain": without, "--since": since,
+             "--before": before, "--visitor": visitor}  # fmt: skip
     given = [name for name, value in flags.items() if value is not None]
     for name in given:
         if not flags[name]:  # such as an unset shell variable, which would delete more than intended
@@ -106,8 +115,15 @@ def _criteria(
         raise BadInput(f"--all means every visit; remove --all or {' and '.join(given)}.")
     if not everything and not given:
         raise BadInput(f"choose what to delete: {', '.join(flags)}, or --all.")
+    if domain and no_domain:
+        raise BadInput("--domain and --no-domain exclude each other.")
     return Criteria(
-        short_code, domain, None if visitor is None else _visitor(visitor), None if before is None else _day(before)
+        short_code,
+        domain,
+        no_domain or None,
+        None if visitor is None else _visitor(visitor),
+        None if since is None else _day("--since", since),
+        None if before is None else _day("--before", before),
     )
 
 
@@ -118,17 +134,13 @@ def _visitor(text: str) -> int:
     return number
 
 
-def _day(text: str) -> date:
+def _day(flag: str, text: str) -> date:
     try:
         if _DAY.fullmatch(text):
             return date.fromisoformat(text)
     except ValueError:
         pass
-    raise BadInput(f"--before is {text!r}; write a date like 2026-11-20.")
-
-
-def _can_ask() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    raise BadInput(f"{flag} is {text!r}; write a date like 2026-11-20.")
 
 
 def _open(lake: Path, organization: str) -> Lake:
@@ -153,9 +165,7 @@ def _summary(erased: "ErasureResult") -> str:
 def _ask(planned: "ErasureResult") -> None:
     files = plural(len(planned.before), "file")
     typer.echo(f"{_summary(planned)} would be deleted, in {files}. This cannot be undone.", err=True)
-    typer.echo("Delete them? [y/N] ", nl=False, err=True)  # typer.confirm would write a space to stdout
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise typer.Abort
+    ask("Delete them?")
 
 
 def _print_receipt(erased: "ErasureResult", erased_at: datetime | None) -> None:

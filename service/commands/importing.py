@@ -1,13 +1,15 @@
 """`traffic import`: imports access logs into the lake."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from data import SHORT_CODE_PATTERN, BadInput, Lake
 from data.logs.format_names import FORMATS
+from service.commands.confirmation import ask, check_can_ask
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
 from service.commands.printing import messages, plural, progress_bar
 from service.settings import parse_networks, setting
@@ -16,8 +18,12 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from data.ingest.importer import Importer, Options, Summary
+    from data.ingest.importer import Importer, Options
+    from data.ingest.summary import Summary
     from data.rules.geoip import CountryDatabase
+
+MIN_SHORT_CODE_SHARE: Final = 5
+"""The percentage of paths with short codes below which a preview warns."""
 
 DomainOption = Annotated[str, typer.Option(help="domain of lines that name no host; required where none does")]
 FormatOption = Annotated[
@@ -54,7 +60,13 @@ def import_logs(
     short_code_pattern: Annotated[str, flag("short_code_pattern")] = SHORT_CODE_PATTERN,
     geoip: Annotated[str, flag("geoip")] = setting("geoip").default,
     trusted_proxies: Annotated[str, flag("trusted_proxies")] = setting("trusted_proxies").default,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="read and classify, but change nothing")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="import all lines, also of a log that was imported before and erased")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="read and classify, show dates and short codes, but change nothing")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="with --again: restore erased links and visitors unasked")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Import access logs. A log that was imported before is skipped; of a log that has grown only new lines are added.
@@ -71,7 +83,12 @@ def import_logs(
     countries = countries_of(console, geoip)
     importer = Importer(opened, proxies=parse_networks(trusted_proxies), countries=countries)
     console.print(f"Lake: {opened.root}")
-    summaries = [_import(console, importer, file, options, dry_run) for file in files]
+    if again and not (yes or dry_run):
+        _ask_about_erasures([_run(console, importer, file, options, dry_run=True, again=True) for file in files])
+    summaries = []
+    for file in files:
+        summaries.append(_run(console, importer, file, options, dry_run, again))
+        _report(console.print, file, summaries[-1], options.domain, dry_run)
     if any(summary.cut_short for summary in summaries):
         raise typer.Exit(1)
 
@@ -103,12 +120,21 @@ def countries_of(console: "Console", geoip: str) -> "CountryDatabase | None":
         return None
 
 
-def _import(console: "Console", importer: "Importer", file: Path, options: "Options", dry_run: bool) -> "Summary":
-    """Import one file with a progress bar and print the summary."""
+def _run(
+    console: "Console", importer: "Importer", file: Path, options: "Options", dry_run: bool, again: bool
+) -> "Summary":
+    """Import one file with a progress bar."""
     with progress_bar(console, file.name) as progress:
-        summary = importer.run(file, options, dry_run, progress)
-    _report(console.print, file, summary, options.domain, dry_run)
-    return summary
+        return importer.run(file, options, dry_run, progress, again)
+
+
+def _ask_about_erasures(summaries: list["Summary"]) -> None:
+    """Ask whether to restore what was erased by link or visitor in the days of these logs, if anything was."""
+    erasures = sorted({str(erasure) for summary in summaries for erasure in summary.erasures})
+    if erasures:
+        typer.echo(f"These logs may contain what was erased: {'; '.join(erasures)}.", err=True)
+        check_can_ask(yes=False)
+        ask("Import it again?")
 
 
 def _categories(summary: "Summary") -> "Table":
@@ -121,10 +147,29 @@ def _categories(summary: "Summary") -> "Table":
     return table
 
 
+def _preview(write: Callable[[object], None], summary: "Summary") -> None:
+    """Print what tells whether a log was understood: its short codes, and whether default queries include it."""
+    from service.http.parameters import DEFAULT_RANGE, RANGES
+
+    share = 100 * summary.with_short_code / summary.visits
+    codes = f", such as {', '.join(summary.short_codes)}" if summary.short_codes else ""
+    write(f"  {share:.1f} % of paths match the short-code pattern{codes}")
+    if share < MIN_SHORT_CODE_SHARE:
+        write("  warning: few of its paths are links; --short-code-pattern says where in a path the short code stands")
+    if summary.last_day and summary.last_day <= datetime.now(UTC).date() - timedelta(days=RANGES[DEFAULT_RANGE]):
+        write(
+            f"  warning: its newest visit is older than the default range of queries, {DEFAULT_RANGE}: "
+            "ask with --range 90d, or with --start-date and --end-date"
+        )
+    for erasure in summary.erasures:
+        write(f"  warning: {erasure}; this log may contain them")
+
+
 def _report(write: Callable[[object], None], file: Path, summary: "Summary", domain: str, dry_run: bool) -> None:
     """Print the summary of an import."""
     if summary.already_imported:
-        write(f"{file}: already imported, nothing changed.")
+        without = ", without a domain" if summary.begun_without_domain else ""
+        write(f"{file}: already imported{without}, nothing changed.")
         return
     outcome = "would land" if dry_run else "landed"
     grown = " of a log whose beginning was imported before" if summary.continued else ""
@@ -133,8 +178,23 @@ def _report(write: Callable[[object], None], file: Path, summary: "Summary", dom
     if summary.visits:
         write(_categories(summary))
         write(f"  days {summary.first_day} to {summary.last_day} (UTC)")
+    if dry_run and summary.visits:
+        _preview(write, summary)
     if summary.begun_without_domain:
         write(f"  earlier lines were imported without a domain; these have {domain}")
+    _report_oddities(write, summary)
+    if summary.rejected:
+        where = f", noted in {summary.rejects_file}" if summary.rejects_file else ""
+        line, reason = summary.rejects[0]
+        write(f"  {plural(summary.rejected, 'line')} not read{where}; the first is line {line:,}: {reason}")
+    if summary.visits and summary.without_user_agent == summary.visits:
+        write("  this log names no user agents: people cannot be told from automata, so none is counted as human")
+    if summary.cut_short:
+        write("  the file is cut short: what could be read counts; import the whole file and only the rest is added")
+
+
+def _report_oddities(write: Callable[[object], None], summary: "Summary") -> None:
+    """Print what is odd about visits that landed all the same."""
     for agent, count in summary.contradicted.most_common():
         claim = f"{plural(count, 'visit')} claiming to be {agent}"
         write(f"  {claim}, but not from its operator's addresses: other_bot, contradicted")
@@ -144,11 +204,3 @@ def _report(write: Callable[[object], None], file: Path, summary: "Summary", dom
         write(f"  {summary.repaired:,} mended: cut short inside the user agent")
     if summary.invalid_domains:
         write(f"  {summary.invalid_domains:,} with an invalid host: the domain is unknown")
-    if summary.rejected:
-        where = f", noted in {summary.rejects_file}" if summary.rejects_file else ""
-        line, reason = summary.rejects[0]
-        write(f"  {plural(summary.rejected, 'line')} not read{where}; the first is line {line:,}: {reason}")
-    if summary.visits and summary.without_user_agent == summary.visits:
-        write("  this log names no user agents: people cannot be told from automata, so none is counted as human")
-    if summary.cut_short:
-        write("  the file is cut short: what could be read counts; import the whole file and only the rest is added")

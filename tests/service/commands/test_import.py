@@ -1,11 +1,14 @@
 """`traffic import` of logs that must be told how they look."""
 
-from datetime import date
+import re
+from datetime import UTC, date, datetime, timedelta
 
 import pyarrow.parquet as pq
 import pytest
 
+from data.ingest.importer import Importer, Options
 from data.logs.formats import FORMATS
+from data.maintenance import erasure
 
 NOTATION = '$remote_addr [$time_local] "$request" $status "$http_user_agent" $host'
 NGINX = '203.0.113.7 [04/Mar/2026:10:05:03 +0000] "GET /abc HTTP/1.1" 302 "curl/8.5.0" go.example.com\n'
@@ -28,7 +31,7 @@ def run(lake, tmp_path, traffic, monkeypatch):
 
 
 def paths(lake):
-    files = lake.visit_files("acme", date(2026, 1, 1), date(2026, 12, 31))
+    files = lake.visit_files("acme", date(2026, 1, 1), date(2030, 12, 31))
     return [(visit["domain"], visit["path"]) for file in files for visit in pq.ParquetFile(file).read().to_pylist()]
 
 
@@ -80,6 +83,79 @@ def test_a_binary_ends_with_one_clear_line(lake, run, content):
     assert said.splitlines()[-1].startswith("traffic: ")
     assert "no known log format matches" in said
     assert paths(lake) == []
+
+
+# What a dry run tells, and the way back
+
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
+
+
+def line(path, at="04/Mar/2026"):
+    return f'203.0.113.7 - - [{at}:10:05:03 +0000] "GET {path} HTTP/1.1" 200 5 "-" "{CHROME}"\n'
+
+
+def test_a_dry_run_tells_dates_categories_and_the_first_short_codes(lake, run):
+    now = datetime.now(UTC)
+    text = "".join(line(f"/c{number:02}", f"{now:%d/%b/%Y}") for number in range(12)) + line("/no/link", "01/Mar/2026")
+    told, code = run(text, "--domain", "go.example", "--dry-run")
+    assert code == 0
+    assert f"  days 2026-03-01 to {now:%Y-%m-%d} (UTC)" in told
+    assert re.search(r"human +13 +100\.0 %", told)
+    codes = ", ".join(f"c{number:02}" for number in range(10))
+    assert f"  92.3 % of paths match the short-code pattern, such as {codes}\n" in told
+    assert "warning" not in told
+    assert paths(lake) == []
+    assert "short-code pattern" not in run(text, "--domain", "go.example")[0]
+
+
+def test_a_dry_run_warns_of_few_links_and_of_old_visits(run):
+    told, code = run(line("/go/abc") * 19 + line("/abc"), "--domain", "go.example", "--dry-run")
+    assert (code, "  5.0 % of paths match" in told, "few of its paths" in told) == (0, True, False)
+    assert "warning: its newest visit is older than the default range of queries, 30d" in told
+    told, _ = run(line("/go/abc") * 20 + line("/abc"), "--domain", "go.example", "--dry-run")
+    assert "warning: few of its paths are links; --short-code-pattern" in told
+
+
+def test_a_log_that_names_no_host_ends_with_one_line_that_says_what_is_missing(lake, run):
+    told, code = run(line("/a"))
+    assert code == 2
+    assert "its lines (combined) name no host; say whose they are, as --domain go.example.com." in told
+    assert lake.manifest.batches("acme") == []
+
+
+@pytest.fixture
+def erase(traffic, lake, monkeypatch):
+    monkeypatch.setattr(erasure, "GRACE", timedelta(0))
+    return lambda *flags: traffic("erase", "--org", "acme", "--yes", "--lake", lake.root, *flags)
+
+
+def test_a_log_that_landed_without_a_domain_is_erased_and_lands_again_with_one(lake, run, erase, tmp_path):
+    (tmp_path / "access.log").write_text(line("/a"))
+    Importer(lake).run(tmp_path / "access.log", Options("acme"))  # as earlier versions let it land
+    assert "already imported, without a domain, nothing changed" in run(line("/a"), "--domain", "go.example")[0]
+    told, code = run(line("/a"), "--domain", "go.example", "--again")
+    (command,) = re.findall("`traffic erase --org acme (.*?)`", told)
+    assert (code, command) == (2, "--no-domain --since 2026-03-04 --before 2026-03-05")
+    assert erase(*command.split()).code == 0
+    told, code = run(line("/a"), "--domain", "go.example", "--again")
+    assert (code, "1 visit landed from 1 line" in told) == (0, True)
+    assert paths(lake) == [("go.example", "/a")]
+
+
+def test_before_an_erased_link_comes_back_it_asks(lake, run, erase):
+    flags = ("--domain", "go.example", "--again")
+    run(line("/a") + line("/b"), *flags)
+    for criteria in (("--short-code", "a"), ("--all",)):
+        assert erase(*criteria).code == 0
+    told, code = run(line("/a") + line("/b"), *flags)
+    assert code == 2
+    assert f"visits of the link a were erased on {datetime.now(UTC):%Y-%m-%d}" in told
+    assert "--yes" in told.splitlines()[-1]
+    assert paths(lake) == []
+    told, code = run(line("/a") + line("/b"), *flags, "--dry-run")
+    assert (code, "warning: visits of the link a were erased" in told) == (0, True)
+    assert run(line("/a") + line("/b"), *flags, "--yes")[1] == 0
+    assert sorted(paths(lake)) == [("go.example", "/a"), ("go.example", "/b")]
 
 
 def test_the_help_names_every_format_and_shows_how_logs_are_described(traffic):

@@ -1,0 +1,33 @@
+"""Whether there is room for a log that is imported again: its visits must have been erased."""
+
+from collections.abc import Collection
+from datetime import date, timedelta
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from data.errors import BadInput
+from data.store.lake import Lake
+
+
+class Room:
+    """The visits that are in a lake now. Later ones do not take room, so several logs of one day can be imported."""
+
+    def __init__(self, lake: Lake, organization: str) -> None:
+        self._lake = lake
+        self._organization = organization
+        self._files = {file.path for file in lake.manifest.live_files(organization)}
+
+    def check(self, log: Path, first_day: date, last_day: date, domains: Collection[str | None]) -> None:
+        """Raise BadInput when there are visits of these days (inclusive) and domains; None stands for no domain."""
+        found: set[str | None] = set()
+        for file in self._lake.live_files(self._organization, first_day, last_day):
+            if file.path in self._files:
+                column = pq.read_table(self._lake.verified_path(file), columns=["domain"])["domain"]
+                found |= set(domains) & set(pc.unique(column).to_pylist())
+        if found:
+            days = f"--since {first_day} --before {last_day + timedelta(days=1)}"
+            names = sorted(f"--domain {domain}" if domain else "--no-domain" for domain in found)
+            erase = " and ".join(f"`traffic erase --org {self._organization} {name} {days}`" for name in names)
+            raise BadInput(f"{log}: visits of its days and domain are in the lake; erase them first: {erase}.")

@@ -1,0 +1,20 @@
+"""Asks before something is deleted."""
+
+import sys
+
+import typer
+
+from data import BadInput
+
+
+def check_can_ask(yes: bool, dry_run: bool = False) -> None:
+    """Raise BadInput when a question would have to be asked where nobody can answer it."""
+    if not (yes or dry_run or (sys.stdin.isatty() and sys.stderr.isatty())):
+        raise BadInput("there is no terminal to ask for confirmation: use --yes to go on, or --dry-run for a preview.")
+
+
+def ask(question: str) -> None:
+    """Ask a question on stderr. Raises typer.Abort unless the answer is yes."""
+    typer.echo(f"{question} [y/N] ", nl=False, err=True)  # typer.confirm would write a space to stdout
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise typer.Abort

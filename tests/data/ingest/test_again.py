@@ -1,0 +1,189 @@
+"""A log that is imported once more after its visits were erased: it lands once, and only where there is room."""
+
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from data.errors import BadInput
+from data.ingest.importer import Importer, Options
+from data.maintenance import erasure
+from data.maintenance.erasure import Criteria, Eraser, delete_files
+from data.maintenance.rebuild import Rebuild, locked_for_rebuild
+from data.store.lake import Lake
+from tests.lakes import fail_at, rows_of
+
+ACME = Options("acme", "a.example")
+
+
+def line(path, day=4, host=""):
+    return f'{host}203.0.113.7 - - [{day:02}/Mar/2026:10:05:03 +0000] "GET {path} HTTP/1.1" 200 5 "-" "curl/8.5"\n'
+
+
+LOG = line("/a", 4) + line("/b", 5)
+
+
+@pytest.fixture(autouse=True)
+def grace(monkeypatch):
+    """No wait."""
+    monkeypatch.setattr(erasure, "GRACE", timedelta(0))
+
+
+@pytest.fixture
+def load(lake, tmp_path):
+    """Imports a text as a file, each time as another run of the program."""
+
+    def load(text, options=ACME, name="access.log", **how):
+        (tmp_path / name).write_text(text)
+        return Importer(lake).run(tmp_path / name, options, **how)
+
+    return load
+
+
+def erase(lake, **criteria):
+    erased = Eraser(lake).run("acme", Criteria(**criteria))
+    delete_files(lake, erased.dead, datetime.now(UTC))
+
+
+def domains(lake):
+    return Counter((row["path"], row["domain"]) for row in rows_of(lake))
+
+
+WHOLE = Counter({("/a", "a.example"): 1, ("/b", "a.example"): 1})
+
+
+@pytest.mark.parametrize("first", ["", "b.example", "a.example"])
+def test_a_log_whose_visits_were_erased_lands_again_with_its_right_domain(lake, load, first):
+    load(LOG, Options("acme", first))
+    erase(lake, domain=first or None, no_domain=None if first else True)
+    summary = load(LOG, again=True)
+    assert (summary.visits, summary.already_imported, summary.continued) == (2, False, False)
+    assert domains(lake) == WHOLE
+    assert load(LOG).already_imported
+    assert load(LOG + line("/c")).visits == 1
+    assert {batch.domain for batch in lake.manifest.batches("acme")} == {"a.example"}
+
+
+def test_a_log_that_has_grown_lands_again_whole(lake, load):
+    load(line("/a", 4), Options("acme"))
+    erase(lake, no_domain=True)
+    assert load(LOG, again=True).visits == 2
+    assert domains(lake) == WHOLE
+    assert load(LOG).already_imported
+
+
+def test_a_log_that_was_never_imported_lands(lake, load):
+    assert load(LOG, again=True).visits == 2
+    assert load(LOG).already_imported
+
+
+@pytest.mark.parametrize("first", ["", "b.example", "a.example"])
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_while_visits_of_its_days_and_domain_are_there_it_is_refused_and_names_the_erase(lake, load, first, dry_run):
+    load(LOG, Options("acme", first))
+    load(line("/other", 9), name="other.log")
+    flag = f"--domain {first}" if first else "--no-domain"
+    wanted = rf"`traffic erase --org acme {flag} --since 2026-03-04 --before 2026-03-06`"
+    with pytest.raises(BadInput, match=wanted):
+        load(LOG, again=True, dry_run=dry_run)
+    assert len(rows_of(lake)) == 3
+    erase(
+        lake, domain=first or None, no_domain=None if first else True, since=date(2026, 3, 4), before=date(2026, 3, 6)
+    )
+    assert load(LOG, again=True, dry_run=dry_run).visits == 2
+    assert len(rows_of(lake)) == (1 if dry_run else 3)
+
+
+def test_visits_of_other_days_and_domains_do_not_stand_in_the_way(lake, load):
+    load(line("/day", 6), name="day.log")
+    load(line("/domain", 4), Options("acme", "b.example"), name="domain.log")
+    load(line("/organization", 4), Options("other", "a.example"), name="organization.log")
+    assert load(LOG, again=True).visits == 2
+
+
+def test_logs_that_share_a_day_land_again_in_one_run(lake, load, tmp_path):
+    older, newer = line("/old", 3) + line("/shared", 4), LOG
+    load(older, name="access.log.1")
+    load(newer)
+    erase(lake, domain="a.example")
+    importer = Importer(lake)
+    for name in ("access.log.1", "access.log"):
+        importer.run(tmp_path / name, ACME, again=True)
+    assert len(rows_of(lake)) == 4
+    with pytest.raises(BadInput, match="erase"):
+        load(newer, again=True)
+
+
+def test_a_log_whose_lines_name_hosts_needs_room_for_these(lake, load):
+    text = line("/a", host="go.example ")
+    load(text, Options("acme"))
+    with pytest.raises(BadInput, match=r"--domain go\.example --since 2026-03-04"):
+        load(text, again=True)
+    erase(lake, domain="go.example")
+    load(text, again=True)
+    assert domains(lake) == {("/a", "go.example"): 1}
+
+
+def test_of_a_log_that_counted_twice_one_import_is_left(lake, load):
+    load(LOG, Options("acme"))
+    with lake.manifest.transaction() as db:
+        db.execute("UPDATE batches SET sha256 = 'x' || sha256")
+    load(LOG)
+    with lake.manifest.transaction() as db:
+        db.execute("UPDATE batches SET sha256 = ltrim(sha256, 'x')")
+    erase(lake)
+    load(LOG, again=True)
+    assert domains(lake) == WHOLE
+    assert len(lake.manifest.batches("acme")) == 1
+
+
+def test_erasures_of_links_and_visitors_in_its_days_are_told(lake, load):
+    load(LOG)
+    for criteria in (
+        {"short_code": "a"},
+        {"visitor": 7, "before": date(2026, 3, 5)},
+        {"short_code": "early", "before": date(2026, 3, 4)},
+        {"short_code": "late", "since": date(2026, 3, 6)},
+        {"domain": "a.example"},
+    ):
+        erase(lake, **criteria)
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    told = list(map(str, load(LOG, again=True, dry_run=True).erasures))
+    assert told == [f"visits of the link a were erased on {today}", f"visits of a visitor were erased on {today}"]
+    assert load(LOG, Options("other"), dry_run=True).erasures == []
+
+
+def test_no_hash_of_an_erased_visitor_is_kept(lake, load):
+    load(LOG)
+    erase(lake, visitor=0x123456789ABCDEF0)
+    rows = lake.manifest.rows("SELECT * FROM erasures")
+    assert len(rows) == 1
+    assert str(0x123456789ABCDEF0) not in str(rows)
+
+
+def test_a_crash_in_the_middle_changes_nothing_and_the_next_run_lands_all_once(lake, load, monkeypatch):
+    load(LOG)
+    erase(lake, domain="a.example")
+    fail_at(monkeypatch, "data.store.landing", "move_durably", 2)
+    with pytest.raises(OSError, match="No space"):
+        load(LOG, again=True)
+    monkeypatch.undo()
+    assert rows_of(lake) == []
+    monkeypatch.setattr(erasure, "GRACE", timedelta(0))
+    load(LOG, again=True)
+    assert domains(lake) == WHOLE
+
+
+def test_a_rebuilt_manifest_knows_what_landed_again(lake, load, tmp_path):
+    load(LOG)
+    erase(lake, domain="a.example")
+    load(LOG, again=True)
+    lake.manifest.close()
+    for path in lake.root.glob("manifest.sqlite*"):
+        path.unlink()
+    with locked_for_rebuild(lake.root) as root:
+        Rebuild(root).run()
+    rebuilt = Lake(lake.root)
+    assert domains(rebuilt) == WHOLE
+    assert Importer(rebuilt).run(tmp_path / "access.log", ACME).already_imported
+    rebuilt.manifest.close()
