@@ -69,6 +69,11 @@ SETTINGS: Final = (
         SHORT_CODE_PATTERN,
         "regular expression (RE2) whose only group captures the short code in a path",
     ),
+    Setting(
+        "skip_assets",
+        "",
+        "`1`: import and follow leave out images, icons, styles, scripts, source maps and fonts; empty: they land",
+    ),
     Setting("geoip", "", "country database in MaxMind's format; empty: only countries given in the log"),
     Setting("jwks", "", "key set (JWKS) of the identity provider, a file or an https URL; empty: API keys only"),
     Setting("jwt_issuer", "", "required `iss` of its tokens"),

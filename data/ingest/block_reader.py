@@ -4,6 +4,7 @@ Client addresses of log lines are kept in memory only, in these two modules.
 """
 
 from dataclasses import dataclass, field
+from typing import Final
 
 import duckdb
 import pyarrow as pa
@@ -17,6 +18,11 @@ from data.logs.source import Block
 from data.rules.patterns import check_short_code_pattern
 from data.visits import SHORT_CODE_PATTERN, check_organization
 
+ASSET_PATTERN: Final = (
+    r"(?i)^[^?#]*\.(?:avif|bmp|gif|ico|jpe?g|png|svg|svgz|tiff?|webp|css|js|mjs|map|eot|otf|ttf|woff2?)(?:[?#]|$)"
+)
+"""Requests (RE2) for images, icons, styles, scripts, source maps and fonts, by the extension of their path."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -28,6 +34,7 @@ class Options:
     short_code_pattern: str = SHORT_CODE_PATTERN
     columns: formats.Columns = field(default_factory=formats.Columns)
     nginx_log_format: formats.NginxLogFormat | None = None
+    skip_assets: bool = False  # whether requests for images, styles, scripts and fonts are left out
     needs_domain: bool = False  # whether a log whose lines name no host is refused without `domain`
 
     def __post_init__(self) -> None:
@@ -80,6 +87,7 @@ class BlockResult:
     without_user_agent: int
     invalid_domains: int  # visits whose line names a host that is not valid
     names_hosts: bool  # whether any line names a host
+    assets: int  # requests that were left out
     rejects: list[tuple[int, str]]  # line number and reason
 
 
@@ -114,7 +122,8 @@ class BlockReader:
         log_format = "w3c" if log_format == "auto" else log_format  # auto: there are only directives so far
         lines = formats.split_lines(block.text, block.first_line)
         requests = self._line_reader.read(lines, log_format, _context(block, options))
-        readable, rejects = _split_rejects(requests)
+        valid, rejects = _split_rejects(requests)
+        readable = _without_assets(valid) if options.skip_assets else valid
         repaired = pc.sum(readable["is_repaired"]).as_py() or 0
         without_user_agent = pc.sum(pc.equal(readable["user_agent"], "")).as_py() or 0
         tenant = Tenant(options.organization, options.domain, options.short_code_pattern)
@@ -128,6 +137,7 @@ class BlockReader:
             without_user_agent=without_user_agent,
             invalid_domains=visits["domain"].null_count - (0 if options.domain else without_host),
             names_hosts=without_host < len(readable),
+            assets=len(valid) - len(readable),
             rejects=rejects,
         )
 
@@ -140,6 +150,10 @@ def _split_rejects(requests: pa.Table) -> tuple[pa.Table, list[tuple[int, str]]]
     rejected = requests.filter(reason.is_valid()).sort_by("number")
     rejects = zip(rejected["number"].to_pylist(), rejected["reason"].to_pylist(), strict=True)
     return requests.filter(reason.is_null()), list(rejects)
+
+
+def _without_assets(requests: pa.Table) -> pa.Table:
+    return requests.filter(pc.invert(pc.match_substring_regex(requests["target"], ASSET_PATTERN)))
 
 
 def _context(block: Block, options: Options) -> formats.FormatContext:

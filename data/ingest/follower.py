@@ -46,6 +46,7 @@ class FollowTotals:
     visits: int = 0
     lines: int = 0
     rejected: int = 0
+    assets: int = 0  # requests that were left out
     invalid_domains: int = 0  # visits whose line names a host that is not valid
     rejects_file: Path | None = None  # the newest
     last_visit_at: datetime | None = None
@@ -134,6 +135,7 @@ class Follower:
         for summary in self._rotated.catch_up(self._live, self._late, self._marks, self._progress):
             self.totals.visits += summary.visits
             self.totals.lines += summary.lines
+            self.totals.assets += summary.assets
             self.totals.rejected += summary.rejected
             self.totals.rejects_file = summary.rejects_file or self.totals.rejects_file
             if self.is_stopping:
@@ -247,7 +249,8 @@ class Follower:
                 problem = str(error)
         fallback = "combined" if has_lines else "w3c"  # w3c accepts directives
         part = reader.read(block, fallback if log_format == "auto" else log_format, self._options)
-        if part.rejects and not len(part.visits) and not tail.batch and not tail.position.offset:
+        is_none = part.rejects and not (len(part.visits) or part.assets)
+        if is_none and not tail.batch and not tail.position.offset:
             self._refuse(problem or f"none of its {part.lines:,} lines match the {log_format} format.")
         check_hosts(self._path, part, log_format, self._options, is_new=not tail.batch and not self.totals.visits)
         tail.log_format = log_format
@@ -274,6 +277,7 @@ class Follower:
         totals = self.totals
         totals.lines += part.lines
         totals.visits += len(part.visits)
+        totals.assets += part.assets
         totals.invalid_domains += part.invalid_domains
         if len(part.visits):
             latest = pc.max(part.visits["visited_at"]).as_py()

@@ -124,7 +124,7 @@ class Importer:
             landing.batch = log.replaces.id
         try:
             whole_size = self._stage(log, options, landing, summary, progress)
-            if summary.rejected and not summary.visits and log.before is None:
+            if summary.rejected and not (summary.visits or summary.assets) and log.before is None:
                 line, reason = summary.rejects[0]
                 raise BadInput(
                     f"{log.path}: none of its {summary.lines:,} lines match the {summary.log_format} format; "

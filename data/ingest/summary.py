@@ -29,6 +29,7 @@ class Summary:
     begun_without_domain: bool = False  # and without a domain, unlike this import
     cut_short: bool = False
     without_user_agent: int = 0
+    assets: int = 0  # requests that were left out
     invalid_domains: int = 0  # visits whose line names a host that is not valid
     first_day: date | None = None
     last_day: date | None = None
@@ -51,6 +52,7 @@ class Summary:
         self.lines += part.lines
         self.repaired += part.repaired
         self.without_user_agent += part.without_user_agent
+        self.assets += part.assets
         self.invalid_domains += part.invalid_domains
         self.rejects += part.rejects
         if not len(part.visits):

@@ -42,6 +42,7 @@ def follow(
     nginx_log_format: NginxLogFormatOption = "",
     columns: ColumnsOption = "",
     short_code_pattern: Annotated[str, flag("short_code_pattern")] = SHORT_CODE_PATTERN,
+    skip_assets: Annotated[bool, flag("skip_assets")] = False,
     every: Annotated[float, typer.Option(min=0.01, help="seconds between two reads of the log")] = 10,
     geoip: Annotated[str, flag("geoip")] = setting("geoip").default,
     trusted_proxies: Annotated[str, flag("trusted_proxies")] = setting("trusted_proxies").default,
@@ -61,7 +62,7 @@ def follow(
     from data.ingest.importer import Importer
 
     console = messages()
-    options = options_of(organization, domain, log_format, nginx_log_format, columns, short_code_pattern)
+    options = options_of(organization, domain, log_format, nginx_log_format, columns, short_code_pattern, skip_assets)
     opened = Lake(lake, create=True)
     importer = Importer(opened, proxies=parse_networks(trusted_proxies), countries=countries_of(console, geoip))
     console.print(f"Lake: {opened.root}")
@@ -154,5 +155,6 @@ def _summary(landed: "FollowTotals") -> str:
         f"; {plural(landed.rejected, 'line')} not read, noted in {landed.rejects_file}" if landed.rejected else ""
     )
     invalid = f"; {plural(landed.invalid_domains, 'visit')} with an invalid host" if landed.invalid_domains else ""
+    assets = f"; {plural(landed.assets, 'request')} for assets left out" if landed.assets else ""
     position = f"the log is read to byte {landed.position:,}"
-    return f"{plural(landed.visits, 'visit')} landed{last}; {position}{rejected}{invalid}."
+    return f"{plural(landed.visits, 'visit')} landed{last}; {position}{rejected}{invalid}{assets}."

@@ -58,6 +58,7 @@ def import_logs(
     nginx_log_format: NginxLogFormatOption = "",
     columns: ColumnsOption = "",
     short_code_pattern: Annotated[str, flag("short_code_pattern")] = SHORT_CODE_PATTERN,
+    skip_assets: Annotated[bool, flag("skip_assets")] = False,
     geoip: Annotated[str, flag("geoip")] = setting("geoip").default,
     trusted_proxies: Annotated[str, flag("trusted_proxies")] = setting("trusted_proxies").default,
     again: Annotated[
@@ -78,7 +79,7 @@ def import_logs(
     from data.ingest.importer import Importer
 
     console = messages()
-    options = options_of(organization, domain, log_format, nginx_log_format, columns, short_code_pattern)
+    options = options_of(organization, domain, log_format, nginx_log_format, columns, short_code_pattern, skip_assets)
     opened = Lake(lake, create=True)
     countries = countries_of(console, geoip)
     importer = Importer(opened, proxies=parse_networks(trusted_proxies), countries=countries)
@@ -94,7 +95,13 @@ def import_logs(
 
 
 def options_of(
-    organization: str, domain: str, log_format: str, nginx_log_format: str, columns: str, short_code_pattern: str
+    organization: str,
+    domain: str,
+    log_format: str,
+    nginx_log_format: str,
+    columns: str,
+    short_code_pattern: str,
+    skip_assets: bool,
 ) -> "Options":
     """The import options given by the flags. Raises BadInput."""
     from data.ingest.importer import Options
@@ -105,7 +112,14 @@ def options_of(
         parse_nginx_log_format(nginx_log_format) if nginx_log_format else None,
     )
     return Options(
-        organization, domain.lower(), log_format, short_code_pattern, column_names, log_format_rules, needs_domain=True
+        organization,
+        domain.lower(),
+        log_format,
+        short_code_pattern,
+        column_names,
+        log_format_rules,
+        skip_assets,
+        needs_domain=True,
     )
 
 
@@ -200,6 +214,8 @@ def _report_oddities(write: Callable[[object], None], summary: "Summary") -> Non
         write(f"  {claim}, but not from its operator's addresses: other_bot, contradicted")
     if summary.contradicted:
         write("  (if these are addresses of a proxy of yours, name its networks in TRAFFIC_TRUSTED_PROXIES)")
+    if summary.assets:
+        write(f"  {plural(summary.assets, 'request')} for images, styles, scripts and fonts left out")
     if summary.repaired:
         write(f"  {summary.repaired:,} mended: cut short inside the user agent")
     if summary.invalid_domains:

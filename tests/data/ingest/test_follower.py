@@ -251,6 +251,14 @@ def test_memory_does_not_grow_with_a_line_that_does_not_end(site, monkeypatch):
     assert site.paths() == once("/a", "/b")
 
 
+def test_assets_are_left_out_and_counted(site):
+    site.options = replace(site.options, skip_assets=True)
+    site.grow("/a.png", "/b.css")
+    site.grow("/a", "/c.js")
+    assert site.paths() == once("/a")
+    assert (site.follower.totals.assets, site.follower.totals.lines) == (3, 4)
+
+
 # Domains
 
 

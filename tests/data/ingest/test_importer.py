@@ -565,6 +565,41 @@ def test_the_same_log_of_another_organization_is_another_import(lake, load):
     assert lake.manifest.organizations() == ["acme", "other"]
 
 
+ASSETS = ["/a.png", "/a.JPG?v=1", "/a/b.jpeg", "/a.gif", "/a.webp", "/a.avif", "/logo.svg", "/favicon.ico",
+          "/s.css?x=/y", "/app.min.js", "/m.mjs#x", "/app.js.map", "/f.woff", "/f.woff2", "/f.ttf", "/f.otf",
+          "/f.eot"]  # fmt: skip
+NO_ASSETS = [
+    "/png",
+    "/a.html",
+    "/a.json",
+    "/js/",
+    "/abc?file=a.png",
+    "/a.png/x",
+    "/robots.txt",
+    "/a.jsp",
+    "/a.pdf",
+    "/",
+]
+
+
+def test_assets_are_left_out_and_counted_where_it_is_asked_for(lake, load):
+    text = "".join(map(line, ASSETS + NO_ASSETS)) + "garbage\n"
+    summary = load(text, Options("acme", skip_assets=True))
+    assert (summary.visits, summary.assets, summary.rejected) == (len(NO_ASSETS), len(ASSETS), 1)
+    assert paths(lake) == Counter(path.partition("?")[0] for path in NO_ASSETS)
+    summary = load(text, Options("other"))
+    assert (summary.visits, summary.assets) == (len(ASSETS + NO_ASSETS), 0)
+
+
+def test_a_log_of_assets_alone_is_no_error_and_its_later_lines_land(lake, load):
+    options = Options("acme", skip_assets=True)
+    assets = "".join(map(line, ASSETS))
+    assert load(assets + "garbage\n", options).visits == 0
+    assert load(assets + "garbage\n" + line("/a"), options).visits == 1
+    assert load(assets + "garbage\n" + line("/a") + line("/b.png"), options).assets == 1
+    assert paths(lake) == {"/a": 1}
+
+
 # The same content again
 
 

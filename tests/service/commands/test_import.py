@@ -108,6 +108,15 @@ def test_a_dry_run_tells_dates_categories_and_the_first_short_codes(lake, run):
     assert "short-code pattern" not in run(text, "--domain", "go.example")[0]
 
 
+@pytest.mark.parametrize("flags", [("--skip-assets",), ()])
+def test_assets_are_left_out_by_flag_or_setting(lake, run, monkeypatch, flags):
+    monkeypatch.setenv("TRAFFIC_SKIP_ASSETS", "" if flags else "1")
+    told, code = run(line("/a") + line("/a.png") * 2, "--domain", "go.example", *flags)
+    assert (code, paths(lake)) == (0, [("go.example", "/a")])
+    assert "1 visit landed from 3 lines" in told
+    assert "  2 requests for images, styles, scripts and fonts left out" in told
+
+
 def test_a_dry_run_warns_of_few_links_and_of_old_visits(run):
     told, code = run(line("/go/abc") * 19 + line("/abc"), "--domain", "go.example", "--dry-run")
     assert (code, "  5.0 % of paths match" in told, "few of its paths" in told) == (0, True, False)
