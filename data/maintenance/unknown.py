@@ -6,13 +6,14 @@ day they are moved to the folder unknown/. `traffic rebuild` makes them count or
 
 import logging
 import uuid
-from collections.abc import Iterable
-from contextlib import nullcontext
-from datetime import date, timedelta
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 from data.errors import LakeDamaged
+from data.store.clock import is_recent
 from data.store.files import move_durably
 from data.store.footers import read_visit_file
 from data.store.lake import Lake
@@ -48,18 +49,19 @@ def partition_of(path: Path) -> tuple[str, date]:
 def clear_unknown(lake: Lake) -> int:
     """Delete what a killed merge left, and move other unknown files that are a day old; return how many were deleted.
 
-    Their age is by the clock of the file system, as is theirs.
+    How old they are is decided by the clock of the file system, which dates them.
     """
     unknown = [path for path in unknown_files(lake) if path.is_relative_to(lake.root / "visits")]
     leftovers = [path for path in unknown if _is_leftover(lake, path)]
     for path in leftovers:
         path.unlink(missing_ok=True)
-    latest = _file_system_time(lake) - MOVED_AFTER.total_seconds()
+    now = _file_system_time(lake)
     for path in unknown:
-        if path not in leftovers and path.stat().st_mtime < latest:
-            target = lake.root / "unknown" / path.relative_to(lake.root / "visits")
-            move_durably(path, target)
-            _LOG.warning("%s is not in the manifest and was moved to %s; see `traffic verify`.", path, target)
+        with _guarded(lake, path) as is_unknown:
+            if is_unknown and not is_recent(_changed_at(path), MOVED_AFTER, now):
+                target = lake.root / "unknown" / path.relative_to(lake.root / "visits")
+                move_durably(path, target)
+                _LOG.warning("%s is not in the manifest and was moved to %s; see `traffic verify`.", path, target)
     return len(leftovers)
 
 
@@ -71,10 +73,22 @@ def describe_unknown(path: Path) -> str:
         return "cannot be read"
 
 
-def discard_unknown(paths: Iterable[Path]) -> None:
-    """Delete unknown files for good."""
+def discard_unknown(lake: Lake, paths: Iterable[Path]) -> None:
+    """Delete unknown files for good, except those that an import has registered since they were listed."""
     for path in paths:
-        path.unlink(missing_ok=True)
+        with _guarded(lake, path) as is_unknown:
+            if is_unknown:
+                path.unlink()
+
+
+@contextmanager
+def _guarded(lake: Lake, path: Path) -> Iterator[bool]:
+    """Yield whether a file is there and still unknown. Inside the context, no other process moves or registers files.
+
+    An import that is repeated writes files of the same names again, and registers them.
+    """
+    with lake.manifest.transaction():
+        yield path.is_file() and not lake.manifest.is_registered(_relative(lake, path))
 
 
 def _is_leftover(lake: Lake, path: Path) -> bool:
@@ -104,12 +118,16 @@ def _has_size(path: Path, size: int) -> bool:
     return path.is_file() and path.stat().st_size == size
 
 
-def _file_system_time(lake: Lake) -> float:
+def _changed_at(path: Path) -> datetime:
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+
+
+def _file_system_time(lake: Lake) -> datetime:
     """What time it is by the file system that dates the files, which may be another clock than ours."""
     path = lake.staging / f"clock-{uuid.uuid4()}"
     path.touch()
     try:
-        return path.stat().st_mtime
+        return _changed_at(path)
     finally:
         path.unlink()
 

@@ -92,7 +92,7 @@ def _discard(lake: Path, yes: bool) -> None:
             typer.echo(printable(f"{path.relative_to(opened.root)}: {describe_unknown(path)}"), err=True)
         files = plural(len(paths), "visit file")
         if paths and (yes or _ask(f"{files} would be deleted. This cannot be undone. Delete?")):
-            discard_unknown(paths)
+            discard_unknown(opened, paths)
             typer.echo(f"{files} deleted.", err=True)
         elif not paths:
             typer.echo("The manifest knows every visit file.", err=True)

@@ -8,9 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from data import LakeDamaged
+from data.maintenance import unknown
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser, delete_files
-from data.maintenance.unknown import unknown_files
+from data.maintenance.unknown import clear_unknown, discard_unknown, unknown_files
 from data.maintenance.verification import verify_lake
 from data.store.footers import read_visit_file
 from tests.visits import land, visit
@@ -51,6 +52,42 @@ def test_a_file_is_moved_and_logged_when_it_is_a_day_old_by_the_file_system(lake
     assert ahead.sweep() == 0
     assert moved.read_bytes() == content
     assert (verify_lake(lake).unknown, verify_lake(lake).findings, verify_lake(lake, "other").unknown) == (1, [], 0)
+
+
+def test_a_file_of_the_future_counts_as_old(lake):
+    """It was written while the clock was ahead."""
+    for ahead in (timedelta(minutes=1), timedelta(minutes=10)):
+        land(lake, "acme", [visit()])
+        path = unregister(lake)
+        aged(path, -ahead)
+        Compactor(lake).sweep()
+        assert path.exists() == (ahead == timedelta(minutes=1))
+    assert len(unknown_files(lake)) == 2
+
+
+def registered_while(lake, monkeypatch, work):
+    """The bytes of an unknown file that an import registers again between being listed and being touched."""
+    land(lake, "acme", [visit()])
+    row = lake.manifest.rows("SELECT * FROM files")[0]
+    path = unregister(lake)
+    aged(path)
+    before, listed = path.read_bytes(), unknown_files(lake)
+
+    def listing(*_):
+        with lake.manifest.transaction() as db:
+            db.execute(f"INSERT INTO files VALUES ({', '.join('?' * len(row))})", row)
+        return listed
+
+    monkeypatch.setattr(unknown, "unknown_files", listing)
+    work(lake)
+    return path.exists() and path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "work", [clear_unknown, lambda lake: discard_unknown(lake, unknown.unknown_files(lake))], ids=["clear", "discard"]
+)
+def test_a_file_that_an_import_registers_meanwhile_stays(lake, monkeypatch, work):
+    assert registered_while(lake, monkeypatch, work)
 
 
 def killed_merge(lake, monkeypatch):
