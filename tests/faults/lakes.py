@@ -117,16 +117,14 @@ def sweep(lake):
 def strays(lake):
     """The files of a lake that nothing needs; visits that no manifest knows are not for a sweep to judge."""
     files = {path.relative_to(lake.root).as_posix() for path in lake.root.rglob("*") if path.is_file()}
-    live = {file.path for name in lake.manifest.organizations() for file in lake.manifest.live_files(name)}
-    for table in ("cubes", "links"):
-        live |= {path for (path,) in lake.manifest.rows(f"SELECT path FROM {table} WHERE deletable_at IS NULL")}
-    unknown = {name for name in files if name.startswith("visits/")}
+    live = {path for (path,) in lake.manifest.rows("SELECT path FROM registered_files WHERE deletable_at IS NULL")}
+    unknown = {name for name in files if name.startswith(("visits/", "unknown/"))}
     unknown -= {path for (path,) in lake.manifest.rows("SELECT path FROM files")}
     return {name for name in files - live - unknown if not _NEEDED.fullmatch(name)}
 
 
 _NEEDED = re.compile(
-    r"(manifest|control)\.sqlite(-wal|-shm|\.before-\d+)?|salts\.sqlite|links/organization=_seed/links\.parquet"
+    r"(manifest|control)\.sqlite(-wal|-shm|\.before-\d+|\.before-rebuild-\w+)?|salts\.sqlite|links/organization=_seed/links\.parquet"
     r"|visits/organization=_seed/day=1970-01-01/seed\.parquet|rejects/\w+-[0-9a-f]{16}\.csv|ip-lists/[\w-]+\.json"
     r"|cubes/organization=_seed/month=1970-01-01/seed\.parquet"
 )
