@@ -17,7 +17,7 @@ from data.errors import LakeDamaged, TrafficError
 from data.hosts import normalized_host
 from data.maintenance.compaction import Compactor
 from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine, stage_removal_record
-from data.maintenance.unknown import partition_of, unknown_files
+from data.maintenance.unknown import partition_of, remove_all_visits, unknown_files
 from data.progress import Progress
 from data.sql import read_sql
 from data.store.clock import TOLERANCE
@@ -28,7 +28,6 @@ from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
 from data.store.manifest import LandedFile, Replacement
 from data.store.pending import flush_all
-from data.visits import VISITS
 
 GRACE: Final = timedelta(seconds=15)
 """How long files stay on disk after an erasure: longer than a query may run (10 s), so that running queries succeed.
@@ -179,18 +178,15 @@ class Eraser:
             count = _count_matching(engine, [self._lake.seed_visits, str(path)], criteria)
         if dry_run or not (count or criteria.selects_whole_days):
             return count
-        if file.footer is None and count == file.visits:
-            path.unlink()
+        if count == file.visits:
+            remove_all_visits(self._lake, file)
             return count
         staged = new_path(self._lake)
         try:
-            if count == file.visits:
-                write_visits(VISITS.empty_table(), staged, file.footer or footer_of(*partition_of(path)))
-            else:
-                params = {"files": [self._lake.seed_visits, str(path)]}
-                remaining = engine.sql(read_sql("data.maintenance", "sql/remaining_visits"), params=params)
-                footer = file.footer or footer_of(*partition_of(path))
-                write_visits(remaining.to_arrow_reader(100_000), staged, footer)
+            params = {"files": [self._lake.seed_visits, str(path)]}
+            remaining = engine.sql(read_sql("data.maintenance", "sql/remaining_visits"), params=params)
+            footer = file.footer or footer_of(*partition_of(path))
+            write_visits(remaining.to_arrow_reader(100_000), staged, footer)
             move_durably(staged, path)
         finally:
             staged.unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 """Expires whole days of visits, in all organizations, when they are older than the retention period.
 
-Pending visits are not checked. Once they are in a file, the next run expires them.
+Pending visits are not checked. Once they are in a file, the next run expires them. Files that the manifest does not
+know expire like all others; since no query reads them, their visits are deleted at once.
 
 A clock that is ahead would expire too much, so it is compared with the newest visit and with the last run first.
 """
@@ -12,6 +13,7 @@ from typing import Final, NamedTuple
 from data.errors import Conflict, TrafficError
 from data.maintenance.erasure import GRACE
 from data.maintenance.rewriting import stage_removal_record
+from data.maintenance.unknown import expire_unknown, partition_of, unknown_files
 from data.store.clock import is_recent
 from data.store.lake import Lake
 from data.store.landing import discard, publisher
@@ -23,7 +25,7 @@ class ClockDoubtful(TrafficError):
 
 
 class ExpiredVisits(NamedTuple):
-    """The expired visits of one organization."""
+    """The expired visits of one organization, including those in files that the manifest does not know."""
 
     organization: str
     days: int
@@ -49,17 +51,26 @@ def apply_retention(lake: Lake, days: int, now: datetime, dry_run: bool = False)
     This never waits for an import. It trusts `now`: ask `clock_problem` first.
     """
     before = now.astimezone(UTC).date() - timedelta(days=days)
-    ended, dead = [], []
+    expired, dead = [], []
     for organization in lake.manifest.organizations():
         files = _expired_files(lake, organization, before) if dry_run else _expire(lake, organization, before, now)
-        if files:
-            visits = sum(file.visits for file in files)
-            ended.append(ExpiredVisits(organization, len({file.day for file in files}), visits, len(files)))
+        expired += [(organization, file.day, file.visits) for file in files]
         if not dry_run:
             dead += lake.manifest.expire_now(organization, before, now + GRACE)
     if not dry_run:
         _record(lake, _RUN, now)
-    return RetentionResult(before, ended, dead)
+    expired += expire_unknown(lake, before, dry_run)
+    return RetentionResult(before, _by_organization(expired), dead)
+
+
+def _by_organization(expired: list[tuple[str, date, int]]) -> list[ExpiredVisits]:
+    """Sum up organization, day and number of visits of each expired file."""
+    ended = []
+    for organization in sorted({name for name, *_ in expired}):
+        files = [(day, visits) for name, day, visits in expired if name == organization]
+        days = {day for day, _ in files}
+        ended.append(ExpiredVisits(organization, len(days), sum(visits for _, visits in files), len(files)))
+    return ended
 
 
 def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> None:
@@ -78,19 +89,25 @@ def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> None:
 def clock_problem(lake: Lake, now: datetime) -> str:
     """Why the clock may be ahead: it is more than a day after the newest visit, and after the last run. '' if not."""
     today = now.astimezone(UTC).date()
-    ((newest,),) = lake.manifest.rows(
-        "SELECT max(day) FROM files WHERE deletable_at IS NULL AND day <= ?", [today.isoformat()]
-    )
+    rows = lake.manifest.rows("SELECT max(day) FROM files WHERE deletable_at IS NULL AND day <= ?", [today.isoformat()])
+    newest = [date.fromisoformat(day) for (day,) in rows if day]
+    if not newest or today - newest[0] > _DAY:  # files that the manifest does not know are looked at only if necessary
+        newest = sorted([*newest, *_unknown_days(lake, today)], reverse=True)
     last_run = _recorded(lake, _RUN)
-    if newest is None or today - date.fromisoformat(newest) <= _DAY or (last_run and is_recent(last_run, _DAY, now)):
+    if not newest or today - newest[0] <= _DAY or (last_run and is_recent(last_run, _DAY, now)):
         return ""
     ran = f"old days were last deleted on {last_run:%Y-%m-%d}" if last_run else "old days were never deleted"
-    return f"the clock says {today}, but the newest visit is of {newest}, and {ran}"
+    return f"the clock says {today}, but the newest visit is of {newest[0]}, and {ran}"
 
 
 _DAY: Final = timedelta(days=1)
 _RUN: Final = "retention"
 _DOUBT: Final = "retention, doubted"
+
+
+def _unknown_days(lake: Lake, today: date) -> list[date]:
+    """The days up to today of files that the manifest does not know."""
+    return [day for day in (partition_of(path)[1] for path in unknown_files(lake)) if day <= today]
 
 
 def _was_doubted_yesterday(lake: Lake, now: datetime) -> bool:

@@ -15,8 +15,10 @@ from typing import Final
 from data.errors import LakeDamaged
 from data.store.clock import is_recent
 from data.store.files import move_durably
-from data.store.footers import read_visit_file
+from data.store.footers import VisitFile, read_visit_file
 from data.store.lake import Lake
+from data.store.landing import new_path, write_visits
+from data.visits import VISITS
 
 _LOG: Final = logging.getLogger(__name__)
 MOVED_AFTER: Final = timedelta(days=1)
@@ -63,6 +65,47 @@ def clear_unknown(lake: Lake) -> int:
                 move_durably(path, target)
                 _LOG.warning("%s is not in the manifest and was moved to %s; see `traffic verify`.", path, target)
     return len(leftovers)
+
+
+def expire_unknown(lake: Lake, before: date, dry_run: bool) -> list[tuple[str, date, int]]:
+    """Delete the visits in unknown files of UTC days before `before`, in all organizations.
+
+    Returns organization, day and number of visits of each file; it is 0 for one that cannot be read. What the footer of
+    a file records stays, in a file without visits.
+    """
+    expired = []
+    for path in unknown_files(lake):
+        organization, day = partition_of(path)
+        if day >= before:
+            continue
+        with nullcontext(True) if dry_run else _guarded(lake, path) as is_unknown:
+            file = _visit_file(path)
+            if is_unknown and not (file.footer and not file.visits):
+                expired.append((organization, day, file.visits))
+                if not dry_run:
+                    remove_all_visits(lake, file)
+    return expired
+
+
+def remove_all_visits(lake: Lake, file: VisitFile) -> None:
+    """Replace an unknown file by one without visits that records the same, or delete one that records nothing."""
+    if file.footer is None:
+        file.path.unlink()
+        return
+    staged = new_path(lake)
+    try:
+        write_visits(VISITS.empty_table(), staged, file.footer)
+        move_durably(staged, file.path)
+    finally:
+        staged.unlink(missing_ok=True)
+
+
+def _visit_file(path: Path) -> VisitFile:
+    """The footer of an unknown file; without a record if it cannot be read."""
+    try:
+        return read_visit_file(path)
+    except LakeDamaged:
+        return VisitFile(path, 0, 1, None)
 
 
 def describe_unknown(path: Path) -> str:

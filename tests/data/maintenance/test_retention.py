@@ -1,8 +1,10 @@
 """Days that are too old: which end, for whom, and that nothing of them is left in the folder."""
 
 import errno
+import shutil
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -18,6 +20,7 @@ from data.maintenance.retention import (
     clock_problem,
 )
 from data.store.batches import Batch
+from data.store.footers import read_visit_file
 from data.store.lake import Lake
 from tests.visits import land, visit
 
@@ -179,7 +182,86 @@ def test_a_lake_without_visits_has_nothing_too_old(lake):
     assert apply_retention(lake, 1, NOW) == RetentionResult(date(2026, 3, 9), [], [])
 
 
+# Files that the manifest does not know
+
+
+def unknown_copy(lake, organization, folder="unknown"):
+    """A copy of the organization's first live file under another name, which no manifest knows."""
+    path = lake.manifest.live_files(organization)[0].path
+    copy = lake.root / folder / path.removeprefix("visits/").replace(".parquet", "-0.parquet")
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    return Path(shutil.copy(lake.root / path, copy))
+
+
+@pytest.mark.parametrize("folder", ["unknown", "visits"])
+def test_unknown_files_of_old_days_lose_their_visits_but_not_what_they_record(lake, folder):
+    fill(lake, "acme", 9)
+    young = unknown_copy(lake, "acme", folder)
+    fill(lake, "acme", 1)
+    fill(lake, "other", 2)
+    copies = [unknown_copy(lake, name, folder) for name in ("acme", "other")]
+    footers = [read_visit_file(path).footer for path in copies]
+    told = [ExpiredVisits("acme", 1, 4, 2), ExpiredVisits("other", 1, 4, 2)]
+    assert apply_retention(lake, 3, NOW, dry_run=True).ended == told
+    assert [read_visit_file(path).visits for path in (young, *copies)] == [2, 2, 2]
+    assert apply_retention(lake, 3, NOW).ended == told
+    assert [read_visit_file(path).visits for path in (young, *copies)] == [2, 0, 0]
+    assert [read_visit_file(path).footer for path in copies] == footers
+
+
+def test_unknown_files_of_organizations_without_others_expire(lake):
+    fill(lake, "acme", 1)
+    copy = unknown_copy(lake, "acme")
+    moved = Path(str(copy).replace("=acme", "=lost"))
+    moved.parent.mkdir(parents=True)
+    copy.rename(moved)
+    assert apply_retention(lake, 3, NOW).ended == [ExpiredVisits("acme", 1, 2, 1), ExpiredVisits("lost", 1, 2, 1)]
+    assert read_visit_file(moved).visits == 0
+
+
+def test_an_unknown_file_of_an_old_day_that_cannot_be_read_is_deleted(lake):
+    fill(lake, "acme", 1)
+    copy = unknown_copy(lake, "acme")
+    copy.write_bytes(copy.read_bytes()[:-9])
+    assert apply_retention(lake, 3, NOW).ended == [ExpiredVisits("acme", 1, 2, 2)]
+    assert not copy.exists()
+
+
+def test_a_second_run_writes_nothing_new(lake):
+    for name in ("acme", "other"):
+        fill(lake, name, 1, 2, 9)
+    unknown_copy(lake, "acme")
+    apply_retention(lake, 3, NOW)
+
+    def state():
+        tables = [lake.manifest.rows(f"SELECT * FROM {name}") for name in ("files", "epochs", "batches", "cubes")]
+        paths = [path for path in lake.root.rglob("*.parquet") if path.is_file()]
+        return tables, {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in paths}
+
+    before = state()
+    for later in (timedelta(seconds=1), timedelta(seconds=2)):
+        assert apply_retention(lake, 3, NOW + later).ended == []
+        assert state() == before
+    Compactor(lake, lambda: SHORTLY).sweep()
+    before = state()
+    for later in (timedelta(minutes=15), timedelta(minutes=30)):
+        assert apply_retention(lake, 3, NOW + later) == RetentionResult(date(2026, 3, 7), [], [])
+        assert state() == before
+
+
 # A clock that may be ahead
+
+
+def test_visits_in_unknown_files_speak_for_the_clock_and_against_it(lake):
+    fill(lake, "acme", 1)
+    old = unknown_copy(lake, "acme")
+    with lake.manifest.transaction() as db:
+        db.execute("DELETE FROM files")
+    assert "newest visit is of 2026-03-01" in clock_problem(lake, NOW)
+    young = Path(str(old).replace("day=2026-03-01", "day=2026-03-09"))
+    young.parent.mkdir(parents=True)
+    old.rename(young)
+    assert clock_problem(lake, NOW) == ""
 
 
 def test_a_clock_is_doubted_more_than_a_day_after_the_newest_visit_and_the_last_run(lake):
