@@ -75,7 +75,16 @@ def asker(lake, serving, key_of):
         yield Asker(server.port, key_of(lake))
 
 
-def test_a_cached_answer_has_the_bytes_and_headers_of_the_computed_one(asker):
+@pytest.fixture(scope="module")
+def shared_asker(shared_lake, serving, key_of):
+    """Asks a server over a lake that no test changes."""
+    land(shared_lake, "acme", [visit()])
+    with serving(shared_lake, trusted_proxies="127.0.0.1") as server:
+        yield Asker(server.port, key_of(shared_lake))
+
+
+def test_a_cached_answer_has_the_bytes_and_headers_of_the_computed_one(shared_asker):
+    asker = shared_asker
     with asker.connected() as connection:
         for path in (OVERVIEW, DASHBOARD, LARGE):
             source = next(SOURCES)
@@ -103,7 +112,8 @@ def test_a_cached_answer_has_the_bytes_and_headers_of_the_computed_one(asker):
         ((b"A: b", b"Cookie: c", b"Cookie: d"), {}, 200),
     ],
 )
-def test_whatever_is_special_about_a_request_a_connection_stays_in_step(asker, lines, how, status):
+def test_whatever_is_special_about_a_request_a_connection_stays_in_step(shared_asker, lines, how, status):
+    asker = shared_asker
     with asker.connected() as connection:
         *_, body = asker.ask(connection, OVERVIEW)
         told, headers, again = asker.ask(connection, OVERVIEW, *lines, **how)
@@ -117,7 +127,8 @@ def test_whatever_is_special_about_a_request_a_connection_stays_in_step(asker, l
             assert asker.ask(connection, OVERVIEW)[::2] == (200, body)
 
 
-def test_requests_in_one_packet_are_answered_in_order_and_to_the_sixtieth(asker):
+def test_requests_in_one_packet_are_answered_in_order_and_to_the_sixtieth(shared_asker):
+    asker = shared_asker
     with asker.connected() as connection:
         for path in (OVERVIEW, DASHBOARD):
             asker.ask(connection, path)
