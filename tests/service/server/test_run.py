@@ -1,5 +1,6 @@
 """The real server on a real socket: bytes that are no request, signals, ports and prefixes."""
 
+import contextlib
 import itertools
 import json
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from service.server.run import SIGNAL_DEBOUNCE_SECONDS
 from tests.visits import land, visit
 
 PROGRAM = Path(sys.executable).parent / "traffic"
@@ -193,17 +195,35 @@ def test_a_signal_lets_the_request_under_way_be_answered_and_ends_with_0(lake, s
             connected(server.port)
 
 
-def half_a_report(key):
-    head = b"POST /visits HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 14\r\n\r\n"
-    return head % key.encode() + b"{"
+def report_half(connection, key):
+    """Send the beginning of a report, once the server waits for it."""
+    head = (
+        b"POST /visits HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 14\r\n"
+        b"Expect: 100-continue\r\n\r\n"
+    )
+    connection.sendall(head % key.encode())
+    told = b""
+    while not told.endswith(b"\r\n\r\n"):
+        told += (piece := connection.recv(1))
+        assert piece, told
+    assert told == b"HTTP/1.1 100 Continue\r\n\r\n"
+    connection.sendall(b"{")
+
+
+def wait_until_refused(port):
+    """Wait until nobody listens on a port."""
+    with contextlib.suppress(ConnectionRefusedError):
+        while True:
+            connected(port).close()
+            time.sleep(0.01)
 
 
 def test_a_second_signal_ends_at_once_whoever_waits(lake, serving, key_of):
     with serving(lake) as server, connected(server.port) as connection:
-        connection.sendall(half_a_report(key_of(lake)))
-        time.sleep(0.2)
+        report_half(connection, key_of(lake))
         server.process.send_signal(signal.SIGTERM)
-        time.sleep(1.2)
+        wait_until_refused(server.port)
+        time.sleep(2 * SIGNAL_DEBOUNCE_SECONDS)
         assert server.process.poll() is None
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(5) == -signal.SIGTERM
@@ -217,15 +237,11 @@ def test_a_second_port_answers_as_long_as_the_first_and_a_little_longer(lake, se
         with connected(server.port) as slow, connected(monitor) as idle:
             for port in (server.port, monitor):
                 assert read(exchange(port, head % b"/healthz"))[0] == 200
-            slow.sendall(half_a_report(key_of(lake)))
-            time.sleep(0.3)
+            report_half(slow, key_of(lake))
             server.process.send_signal(signal.SIGTERM)
-            time.sleep(0.5)
-            with pytest.raises(ConnectionRefusedError):
-                connected(server.port)
-            numbers = exchange(monitor, head % b"/metrics")
-            assert numbers.startswith(b"HTTP/1.1 200")
-            assert b"\ntraffic_connections 1.0\n" in numbers
+            wait_until_refused(server.port)
+            while b"\ntraffic_connections 1.0\n" not in (numbers := exchange(monitor, head % b"/metrics")):
+                assert numbers.startswith(b"HTTP/1.1 200")
             assert server.process.poll() is None
             slow.sendall(b'"path": "/x"}')
             status, headers, body = read(received(slow))
