@@ -123,7 +123,7 @@ def workshop(tmp_path_factory):
     folder = tmp_path_factory.mktemp("workshop")
     (folder / "queries").symlink_to(ROOT / "queries")
     (folder / "backups").mkdir()
-    Sample(2_000, date.today(), days=20, links=20).write(folder / "access.log")
+    Sample(400, date.today(), days=4, links=20).write(folder / "access.log")
     (folder / "links.csv").write_text("short_code,target_url\nlaunch,https://example.com/launch\n")
     question = re.search(
         r"^-- my-own-question\.sql:.*?(?=^```)", TEXTS[ROOT / "queries/README.md"], re.DOTALL | re.MULTILINE

@@ -41,7 +41,7 @@ def real(tmp_path_factory):
 @pytest.fixture(scope="module")
 def made_up(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made-up")
-    Sample(8_000, dt.date(2026, 3, 1), days=40, links=60).write(folder / "access.log")
+    Sample(3_000, dt.date(2026, 3, 1), days=40, links=60).write(folder / "access.log")
     traffic("import", folder / "access.log", "--org", "acme", "--lake", folder / "lake")
     return folder / "lake", read_log(folder / "access.log", "acme", None)
 

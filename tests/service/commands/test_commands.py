@@ -140,9 +140,13 @@ def query(program, filled):
 # traffic query
 
 
+ONE_OF_EACH_SHAPE = {entry.shape: entry.name for entry in ENDPOINTS.values()}.values()
+
+
 def test_query_gives_the_bytes_of_the_api(query, filled, opened):
+    """An answer of each shape; that every answer of `traffic query` is right, tests/test_whole_way.py shows."""
     with opened(filled) as client:
-        for name in ENDPOINTS:
+        for name in ONE_OF_EACH_SHAPE:
             answer = client.get(f"/analytics/{name}", params=DAYS)
             assert answer.status_code == 200
             assert len(answer.json()) > 0
