@@ -44,22 +44,24 @@ class RetentionResult:
     """The paths of all files to delete: those of expired days, including earlier dead files."""
 
 
-def apply_retention(lake: Lake, days: int, now: datetime, dry_run: bool = False) -> RetentionResult:
-    """Expire the visits of UTC days more than `days` before today, one organization at a time.
+def apply_retention(
+    lake: Lake, days: int, now: datetime, dry_run: bool = False, organization: str = ""
+) -> RetentionResult:
+    """Expire the visits of UTC days more than `days` before today, of one organization, or of all one at a time.
 
     Answers no longer include them. Their files are deleted after GRACE, by `erasure.delete_files` or the next sweep.
     This never waits for an import. It trusts `now`: ask `clock_problem` first.
     """
     before = now.astimezone(UTC).date() - timedelta(days=days)
     expired, dead = [], []
-    for organization in lake.manifest.organizations():
-        files = _expired_files(lake, organization, before) if dry_run else _expire(lake, organization, before, now)
-        expired += [(organization, file.day, file.visits) for file in files]
+    for name in [organization] if organization else lake.manifest.organizations():
+        files = _expired_files(lake, name, before) if dry_run else _expire(lake, name, before, now)
+        expired += [(name, file.day, file.visits) for file in files]
         if not dry_run:
-            dead += lake.manifest.expire_now(organization, before, now + GRACE)
-    if not dry_run:
+            dead += lake.manifest.expire_now(name, before, now + GRACE)
+    if not (dry_run or organization):
         _record(lake, _RUN, now)
-    expired += expire_unknown(lake, before, dry_run)
+    expired += expire_unknown(lake, before, dry_run, organization)
     return RetentionResult(before, _by_organization(expired), dead)
 
 

@@ -67,21 +67,21 @@ def clear_unknown(lake: Lake) -> int:
     return len(leftovers)
 
 
-def expire_unknown(lake: Lake, before: date, dry_run: bool) -> list[tuple[str, date, int]]:
-    """Delete the visits in unknown files of UTC days before `before`, in all organizations.
+def expire_unknown(lake: Lake, before: date, dry_run: bool, organization: str = "") -> list[tuple[str, date, int]]:
+    """Delete the visits in unknown files of UTC days before `before`, of one organization, or of all.
 
     Returns organization, day and number of visits of each file; it is 0 for one that cannot be read. What the footer of
     a file records stays, in a file without visits.
     """
     expired = []
-    for path in unknown_files(lake):
-        organization, day = partition_of(path)
+    for path in unknown_files(lake, organization):
+        owner, day = partition_of(path)
         if day >= before:
             continue
         with nullcontext(True) if dry_run else _guarded(lake, path) as is_unknown:
             file = _visit_file(path)
             if is_unknown and not (file.footer and not file.visits):
-                expired.append((organization, day, file.visits))
+                expired.append((owner, day, file.visits))
                 if not dry_run:
                     remove_all_visits(lake, file)
     return expired

@@ -122,7 +122,7 @@ def _links_problem(lake: Lake, links: StoredLinks) -> str:
         if not lake.manifest.is_live(links.path):  # just replaced
             return ""
         problem = "is damaged: its SHA-256 differs" if (lake.root / links.path).exists() else "is missing"
-        return f"{problem}; restore it from a backup, or import the links again"
+        return f"{problem}; restore it from a backup, or import all links with --replace"
     return _table_problem(lake.root / links.path, LINKS)
 
 

@@ -179,6 +179,11 @@ class Lake:
         """The database of the daily salts, which backups leave out."""
         return self.root / "salts.sqlite"
 
+    @property
+    def links_root(self) -> Path:
+        """The folder with the links of all organizations."""
+        return self.root / "links"
+
     def links_folder(self, organization: str) -> Path:
         """The folder of one organization's links, which exists only if it has any."""
         return self.root / "links" / f"organization={organization}"

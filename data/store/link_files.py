@@ -23,7 +23,7 @@ _LIVE: Final = "SELECT path, bytes, sha256, changed_ns, inode FROM links WHERE d
 _IMPORTED_AT: Final = "traffic.imported_at"
 """The key in the footer that says which of two files is the newer one, if the manifest was lost."""
 _OLD_NAME: Final = "links.parquet"
-_REPAIR: Final = "restore it from a backup, or import the links again."
+_REPAIR: Final = "restore it from a backup, or import all links with --replace."
 
 
 class StoredLinks(NamedTuple):
@@ -100,7 +100,7 @@ def intact_links(lake: Lake, stored: StoredLinks) -> str:
     try:
         return lake.intact_path(stored)
     except LakeDamaged as error:
-        raise LakeDamaged(f"{str(error).removesuffix('.')}, or import the links again.") from error
+        raise LakeDamaged(f"{str(error).removesuffix('.')}, or import all links with --replace.") from error
 
 
 def all_stored_links(lake: Lake, organization: str = "", before: datetime | None = None) -> list[StoredLinks]:

@@ -1,22 +1,25 @@
-"""The links of an organization: short codes and their target URLs. An import replaces all of them."""
+"""The links of an organization: short codes and their target URLs, read from CSV files or given one by one."""
 
 import csv
 import re
 import threading
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from cachetools import LRUCache
 
-from data.errors import BadInput
+from data.errors import BadInput, LakeDamaged
 from data.hosts import check_host
 from data.store.lake import LINKS, Lake
 from data.store.link_files import intact_links, replace_links, stored_links
+from data.store.locks import locked
 from data.visits import check_organization
 
 COLUMNS: Final = ("short_code", "domain", "target_url", "created_at")
@@ -35,17 +38,70 @@ class Link:
     created_at: datetime  # UTC, naive
 
 
-def import_links(lake: Lake, organization: str, path: Path, now: datetime) -> int:
-    """Replace the links of an organization by those in a CSV file; return their number.
+class LinkChanges(NamedTuple):
+    """How the links of an organization differ afterwards. A link is known by its short code and its domain."""
 
-    The first line names the columns: short_code and target_url, optionally domain and created_at
-    (RFC 3339; `now` where missing). Raises BadInput naming the line; then nothing was changed.
+    added: list[Link]
+    changed: list[Link]  # as they are now
+    unchanged: list[Link]
+    removed: list[Link]
+
+    @property
+    def links(self) -> list[Link]:
+        """All links afterwards, sorted by short code and domain."""
+        return sorted([*self.added, *self.changed, *self.unchanged], key=_key)
+
+
+def new_link(short_code: str, domain: str, target_url: str, now: datetime) -> Link:
+    """A link that is created now. Raises BadInput when it is not valid."""
+    return _link({"short_code": short_code, "domain": domain, "target_url": target_url}, "the link", now)
+
+
+def change_links(
+    lake: Lake, organization: str, links: Sequence[Link], now: datetime, *, replace: bool = False, dry_run: bool = False
+) -> LinkChanges:
+    """Add links to those of an organization, or change them; with `replace`, remove all others.
+
+    A link to the same URL that would be created now keeps its time. Raises LakeDamaged when the links cannot be read;
+    damaged ones can still be replaced.
     """
     check_organization(organization)
-    links = sorted(_read(path, now), key=lambda link: (link.short_code, link.domain))
-    columns = [[getattr(link, name) for link in links] for name in ("short_code", "domain", "target_url", "created_at")]
-    replace_links(lake, organization, pa.table([[organization] * len(links), *columns], schema=LINKS))
-    return len(links)
+    with nullcontext() if dry_run else locked(lake.links_root, wait=True):  # others that change links wait
+        changes = _changes(_links_before(lake, organization, replace), links, now, replace)
+        if not dry_run and (replace or changes.added or changes.changed):
+            rows = changes.links
+            columns = [[getattr(link, name) for link in rows] for name in COLUMNS]
+            replace_links(lake, organization, pa.table([[organization] * len(rows), *columns], schema=LINKS))
+    return changes
+
+
+def _links_before(lake: Lake, organization: str, replace: bool) -> list[Link]:
+    try:
+        return links_of(lake, organization)
+    except LakeDamaged:
+        if not replace:
+            raise
+        return []
+
+
+def _changes(before: Sequence[Link], links: Sequence[Link], now: datetime, replace: bool) -> LinkChanges:
+    created_now = now.astimezone(UTC).replace(tzinfo=None)
+    left = {_key(link): link for link in before}
+    changes = LinkChanges([], [], [], [])
+    for link in links:
+        old = left.pop(_key(link), None)
+        if old is None:
+            changes.added.append(link)
+        elif old == link or (old.target_url == link.target_url and link.created_at == created_now):
+            changes.unchanged.append(old)
+        else:
+            changes.changed.append(link)
+    (changes.removed if replace else changes.unchanged).extend(left.values())
+    return changes
+
+
+def _key(link: Link) -> tuple[str, str]:
+    return link.short_code, link.domain
 
 
 def links_of(lake: Lake, organization: str) -> list[Link]:
@@ -106,7 +162,12 @@ def normalized_url(url: str) -> str:
     return f"{parts.scheme}://{user}{at}{host}{parts.path.removesuffix('/')}{query}{fragment}"
 
 
-def _read(path: Path, now: datetime) -> list[Link]:
+def read_links(path: Path, now: datetime) -> list[Link]:
+    """The links in a CSV file.
+
+    The first line names the columns: short_code and target_url, optionally domain and created_at
+    (RFC 3339; `now` where missing). Raises BadInput naming the line.
+    """
     links: dict[tuple[str, str], int] = {}
     found: list[Link] = []
     try:
@@ -130,7 +191,7 @@ def _read(path: Path, now: datetime) -> list[Link]:
     return found
 
 
-def _link(row: dict[str, str | None], line: str, now: datetime) -> Link:
+def _link(row: Mapping[str, str | None], line: str, now: datetime) -> Link:
     short_code, domain, target_url, created_at = ((row.get(name) or "").strip() for name in COLUMNS)
     if not _SHORT_CODE.fullmatch(short_code):
         raise BadInput(

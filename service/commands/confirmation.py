@@ -7,9 +7,14 @@ import typer
 from data import BadInput
 
 
+def can_ask() -> bool:
+    """Whether there is a terminal on which somebody can answer."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def check_can_ask(yes: bool, dry_run: bool = False) -> None:
     """Raise BadInput when a question would have to be asked where nobody can answer it."""
-    if not (yes or dry_run or (sys.stdin.isatty() and sys.stderr.isatty())):
+    if not (yes or dry_run or can_ask()):
         raise BadInput("there is no terminal to ask for confirmation: use --yes to go on, or --dry-run for a preview.")
 
 

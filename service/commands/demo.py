@@ -70,7 +70,7 @@ def _run(folder: Path, port: int, visits: int) -> None:
 def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
     from data.ingest.importer import Importer, Options
     from data.sample import Sample
-    from data.store.links import import_links
+    from data.store.links import change_links, read_links
 
     now = datetime.now(UTC)
     sample = Sample(visits, now.date() - timedelta(days=1), DAYS)  # until yesterday, so that no visit is in the future
@@ -80,5 +80,5 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
         (folder / "values.toml").write_text(_VALUES, "utf-8")
     with console.status("Importing them as a log …"):
         summary = Importer(lake).run(folder / "access.log", Options("demo"))
-        import_links(lake, "demo", folder / "links.csv", now)
+        change_links(lake, "demo", read_links(folder / "links.csv", now), now)
     console.print(f"{plural(summary.visits, 'generated visit')} imported, {summary.first_day} to {summary.last_day}.")

@@ -4,15 +4,22 @@ import csv
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from data import Lake, check_organization
+from service.commands.confirmation import ask, check_can_ask
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
-from service.commands.printing import plural
+from service.commands.printing import plural, printable
 
-app = typer.Typer(help="Import and list the target URLs of short codes.", rich_markup_mode=None)
+if TYPE_CHECKING:
+    from data.store.links import LinkChanges
+
+MAX_SHOWN: Final = 10
+"""The number of links to be removed that are named."""
+
+app = typer.Typer(help="Import, add and list the target URLs of short codes.", rich_markup_mode=None)
 
 
 @app.command("import")
@@ -21,16 +28,52 @@ def import_(
         Path, typer.Argument(help="CSV with the columns short_code, target_url and optionally domain, created_at")
     ],
     organization: OrganizationOption,
+    replace: Annotated[bool, typer.Option("--replace", help="remove all links that are not in the file")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="show what would change, but change nothing")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="with --replace: remove without asking")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Replace all links of an organization with those in a CSV file.
+    """Add the links in a CSV file, and change those whose short code and domain are known. Others stay.
+
+    With --replace, the file is all that is left, after a question.
 
     Example: traffic links import links.csv --org acme
     """
-    from data.store.links import import_links
+    from data.store.links import change_links, read_links
 
-    count = import_links(Lake(lake, create=True), organization, file, datetime.now(UTC))
-    typer.echo(f"{organization} now has {plural(count, 'link')}.", err=True)
+    now = datetime.now(UTC)
+    check_organization(organization)
+    opened, links = Lake(lake, create=True), read_links(file, now)
+    planned = change_links(opened, organization, links, now, replace=replace, dry_run=True)
+    if dry_run:
+        typer.echo(f"{organization} would have {_summary(planned)}.", err=True)
+        return
+    if planned.removed and not yes:
+        check_can_ask(yes)
+        typer.echo(f"{organization} would have {_summary(planned)}: {_names(planned)}.", err=True)
+        ask("Remove them?")
+    changes = change_links(opened, organization, links, now, replace=replace)
+    typer.echo(f"{organization} now has {_summary(changes)}.", err=True)
+
+
+@app.command("add")
+def add(
+    short_code: Annotated[str, typer.Argument(metavar="CODE", help="the short code")],
+    target_url: Annotated[str, typer.Argument(metavar="URL", help="where it leads: an http or https address")],
+    organization: OrganizationOption,
+    domain: Annotated[str, typer.Option(help="the only domain on which it leads there")] = "",
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Add one link, or change where it leads.
+
+    Example: traffic links add launch https://example.com/launch --org acme
+    """
+    from data.store.links import change_links, new_link
+
+    now = datetime.now(UTC)
+    link = new_link(short_code, domain, target_url, now)
+    changes = change_links(Lake(lake, create=True), check_organization(organization), [link], now)
+    typer.echo(f"{organization} now has {_summary(changes)}.", err=True)
 
 
 @app.command("list")
@@ -46,3 +89,15 @@ def list_links(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE
     writer.writerow(COLUMNS)
     for link in links:
         writer.writerow((link.short_code, link.domain, link.target_url, f"{link.created_at.isoformat()}Z"))
+
+
+def _summary(changes: "LinkChanges") -> str:
+    counts = ", ".join(f"{len(getattr(changes, name)):,} {name}" for name in changes._fields)
+    return f"{plural(len(changes.links), 'link')}: {counts}"
+
+
+def _names(changes: "LinkChanges") -> str:
+    """The links that would be removed, the first of many."""
+    names = [printable(f"{link.domain}/{link.short_code}".lstrip("/")) for link in changes.removed]
+    rest = len(names) - MAX_SHOWN
+    return ", ".join(names[:MAX_SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")

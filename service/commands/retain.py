@@ -1,15 +1,19 @@
-"""`traffic retain`: deletes visits of all organizations that are older than the retention period."""
+"""`traffic retain`: deletes visits that are older than the retention period."""
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from data import BadInput, Lake
+from service.commands.confirmation import ask, check_can_ask
 from service.commands.erase import finish
 from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import console, messages, plural
 from service.settings import parse_retention_days, setting
+
+if TYPE_CHECKING:
+    from data.maintenance.retention import RetentionResult
 
 _DAYS = setting("retention_days")
 
@@ -18,43 +22,51 @@ def retain(
     days: Annotated[
         str, typer.Option(envvar=_DAYS.variable, help="days after which visits are deleted")
     ] = _DAYS.default,
+    organization: Annotated[str, typer.Option("--org", help="only this organization; without it, all of them")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="show what would be deleted, but change nothing")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="trust the clock, even long after the newest visit")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="delete without asking")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Delete the visits of all organizations that are older than a number of days (UTC).
+    """Delete the visits that are older than a number of days (UTC), after showing how many they are.
 
-    A server whose TRAFFIC_RETENTION_DAYS is set does this itself. If the clock is more than a day after the newest
-    visit and after the last run, it may be ahead, and nothing is deleted without --yes.
+    A server whose TRAFFIC_RETENTION_DAYS is set does this itself, unasked. If the clock is more than a day after the
+    newest visit and after the last run, it may be ahead: that is said first, and --yes overrides it.
 
     Example: traffic retain --days 400 --dry-run
     """
-    from rich.table import Table
-
     from data.maintenance.retention import apply_retention, clock_problem
 
     retention_days = parse_retention_days(days.strip())
     if retention_days is None:
         raise BadInput(f"set the number of days with --days or {_DAYS.variable}.")
+    check_can_ask(yes, dry_run)
     opened = Lake(lake)
+    if organization and organization not in opened.manifest.organizations():
+        raise BadInput(f"the lake at {lake} has no organization {organization!r}.")
     now = datetime.now(UTC)
-    problem = clock_problem(opened, now)
-    if problem and not (yes or dry_run):
-        raise BadInput(f"{problem}; nothing was deleted. If the date is right, add --yes.")
-    retained = apply_retention(opened, retention_days, now, dry_run)
-    ended_at = datetime.now(UTC)
+    if problem := clock_problem(opened, now):
+        typer.echo(f"{problem[0].upper()}{problem[1:]}. Is the date right?", err=True)
+    if dry_run or not yes:
+        planned = apply_retention(opened, retention_days, now, dry_run=True, organization=organization)
+        _print(planned, "would be")
+        if dry_run:
+            return
+        if planned.ended:
+            ask("Delete them? This cannot be undone.")
+    retained = apply_retention(opened, retention_days, now, organization=organization)
+    finish(messages(), opened, retained.dead, datetime.now(UTC))
+    _print(retained, "are", is_table_shown=yes)
+
+
+def _print(result: "RetentionResult", verb: str, is_table_shown: bool = True) -> None:
+    """Print a table of what is deleted to stdout, and the total to stderr."""
+    from rich.table import Table
+
     table = Table("organization", "days", "visits", "files", box=None)
-    for ended in retained.ended:
+    for ended in result.ended:
         table.add_row(ended.organization, *(f"{number:,}" for number in ended[1:]))
-    if retained.ended:
+    if result.ended and is_table_shown:
         console().print(table)
-    if not dry_run:
-        finish(messages(), opened, retained.dead, ended_at)
-    elif problem:
-        typer.echo(f"{problem[0].upper()}{problem[1:]}: to delete anything, --yes will be needed.", err=True)
-    typer.echo(
-        f"{plural(sum(ended.visits for ended in retained.ended), 'visit')} of "
-        f"{plural(len(retained.ended), 'organization')}, "
-        f"all before {retained.before}, {'would be' if dry_run else 'are'} deleted.",
-        err=True,
-    )
+    visits = plural(sum(ended.visits for ended in result.ended), "visit")
+    organizations = plural(len(result.ended), "organization")
+    typer.echo(f"{visits} of {organizations}, all before {result.before}, {verb} deleted.", err=True)

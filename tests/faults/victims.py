@@ -14,7 +14,7 @@ from data import Lake
 from data.ingest.importer import Importer, Options
 from data.ingest.live import LiveIngest
 from data.ingest.visitor_ids import daily_salts
-from data.store.links import import_links, links_of
+from data.store.links import change_links, links_of, read_links
 from data.store.manifest import Replacement
 from queries import RollupBuilder
 from service.api_keys import ApiKeys
@@ -147,7 +147,7 @@ def old_days(folder):
 def a_link(folder):
     with opened(folder / "lake") as lake:
         (folder / "links.csv").write_text("short_code,target_url\nold,https://old.example\n")
-        import_links(lake, "acme", folder / "links.csv", OLD_SALT_AT)
+        change_links(lake, "acme", read_links(folder / "links.csv", OLD_SALT_AT), OLD_SALT_AT)
 
 
 def links_file(folder):
@@ -213,11 +213,12 @@ VICTIMS = (
     Victim("reclassify", other_rules, ("reclassify", "--lake", "lake"), told="reclassified"),
     Victim("keys create", lambda folder: None, ("keys", "create", "--org", "acme", "--name", "test", "--lake", "lake"),
            names_of_keys, "tak_"),
-    Victim("links import", links_file, ("links", "import", "links.csv", "--org", "acme", "--lake", "lake"),
+    Victim("links import", links_file,
+           ("links", "import", "links.csv", "--org", "acme", "--replace", "--yes", "--lake", "lake"),
            links_there, "now has"),
     Victim("erase", secrets_to_erase, ("erase", "--org", "acme", "--domain", "gone.example", "--yes", "--lake", "lake"),
            told="erased_at", gone=(b"canary-path", b"canary-agent")),
-    Victim("retain", old_days, ("retain", "--days", "100", "--lake", "lake"), told="are deleted",
+    Victim("retain", old_days, ("retain", "--days", "100", "--yes", "--lake", "lake"), told="are deleted",
            gone=(b"canary-path", b"canary-agent")),
     Victim("backup", something_to_copy, ("backup", "copy", "--lake", "lake"), copied, "copy: ",
            again=unless_copied),

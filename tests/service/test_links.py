@@ -1,13 +1,15 @@
 """Links in and out as CSV: what is read, what is refused by its line, and that a refusal changes nothing."""
 
-from datetime import UTC, datetime
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from typer.testing import CliRunner
 
-from data import BadInput
-from data.store.links import Link, LinkIndex, import_links, links_of
+from data import BadInput, LakeDamaged
+from data.store.links import Link, LinkIndex, change_links, links_of, new_link, read_links
 from service.commands import app
+from tests.lakes import links_path, rot
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 NAIVE = NOW.replace(tzinfo=None)
@@ -20,9 +22,9 @@ def imported(lake, tmp_path):
     def imported(text, organization="acme"):
         file = tmp_path / "links.csv"
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
-        count = import_links(lake, organization, file, NOW)
+        changes = change_links(lake, organization, read_links(file, NOW), NOW, replace=True)
         found = links_of(lake, organization)
-        assert count == len(found)
+        assert changes.links == found
         return found
 
     return imported
@@ -71,6 +73,70 @@ def test_an_import_replaces_the_links_of_its_organization_only(imported, lake):
     assert [link.short_code for link in links_of(lake, "other")] == ["a"]
     assert imported("short_code,target_url\n") == []
     assert links_of(lake, "nobody") == []
+
+
+FIRST = "short_code,target_url,created_at\na,https://x.example,\nb,https://x.example,2026-01-01T00:00:00Z\nc,https://x.example,\n"
+LATER = NOW + timedelta(days=1)
+
+
+def change(lake, tmp_path, text, **how):
+    file = tmp_path / "later.csv"
+    file.write_text(text)
+    changes = change_links(lake, "acme", read_links(file, LATER), LATER, **how)
+    return {name: [link.short_code for link in getattr(changes, name)] for name in changes._fields}
+
+
+def codes(*parts):
+    return dict(zip(("added", "changed", "unchanged", "removed"), map(list, parts), strict=True))
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_links_are_added_and_changed_and_others_stay(imported, lake, tmp_path, dry_run):
+    before = imported(FIRST)
+    text = "short_code,target_url\na,https://x.example\nb,https://y.example\nd,https://x.example\n"
+    assert change(lake, tmp_path, text, dry_run=dry_run) == codes("d", "b", "ac", "")
+    after = links_of(lake, "acme")
+    if dry_run:
+        assert after == before
+    else:
+        later = LATER.replace(tzinfo=None)
+        assert [(link.short_code, link.target_url[8], link.created_at) for link in after] == [
+            ("a", "x", NAIVE), ("b", "y", later), ("c", "x", NAIVE), ("d", "x", later)
+        ]  # fmt: skip
+
+
+def test_links_that_are_not_in_the_file_are_removed_where_it_replaces(imported, lake, tmp_path):
+    imported(FIRST)
+    text = "short_code,domain,target_url\na,,https://x.example\nb,go.example,https://x.example\n"
+    assert change(lake, tmp_path, text, replace=True, dry_run=True) == codes("b", "", "a", "bc")
+    assert len(links_of(lake, "acme")) == 3
+    assert change(lake, tmp_path, text, replace=True) == codes("b", "", "a", "bc")
+    assert [(link.short_code, link.domain) for link in links_of(lake, "acme")] == [("a", ""), ("b", "go.example")]
+
+
+def test_a_given_time_changes_a_link(imported, lake, tmp_path):
+    imported(FIRST)
+    text = (
+        "short_code,target_url,created_at\na,https://x.example,2020-01-01\nb,https://x.example,2026-01-01T00:00:00Z\n"
+    )
+    assert change(lake, tmp_path, text) == codes("", "a", "bc", "")
+
+
+def test_damaged_links_are_not_added_to_but_replaced(imported, lake, tmp_path):
+    imported(FIRST)
+    rot(lake, links_path(lake))
+    with pytest.raises(LakeDamaged, match="--replace"):
+        change(lake, tmp_path, FIRST)
+    assert change(lake, tmp_path, FIRST, replace=True) == codes("abc", "", "", "")
+
+
+def test_links_that_are_added_at_the_same_time_are_all_there(lake):
+    def add(number):
+        change_links(lake, "acme", [new_link(f"c{number}", "", "https://x.example", NOW)], NOW)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(add, range(12)))
+    assert len(links_of(lake, "acme")) == 12
 
 
 GOOD = "short_code,target_url,domain,created_at\nkept,https://shop.example/,,2026-01-01T00:00:00Z\n"
@@ -130,9 +196,9 @@ def test_an_organization_that_cannot_be_is_refused(imported, organization):
 
 def test_a_file_that_is_not_there_is_told(lake, tmp_path):
     with pytest.raises(BadInput, match=r"nowhere\.csv"):
-        import_links(lake, "acme", tmp_path / "nowhere.csv", NOW)
+        read_links(tmp_path / "nowhere.csv", NOW)
     with pytest.raises(BadInput):
-        import_links(lake, "acme", tmp_path, NOW)
+        read_links(tmp_path, NOW)
 
 
 def test_what_is_listed_is_read_again_as_it_was(imported, lake):

@@ -267,7 +267,7 @@ def test_damaged_links_are_named(lake, damage):
     damage(lake, path)
     ((name, reason),) = damaged(lake).items()
     assert name == str(path.relative_to(lake.root))
-    assert reason.endswith("; restore it from a backup, or import the links again")
+    assert reason.endswith("; restore it from a backup, or import all links with --replace")
 
 
 def test_links_of_an_earlier_version_are_read_and_said_to_have_no_checksum(lake):

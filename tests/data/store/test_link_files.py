@@ -49,7 +49,7 @@ def test_changed_links_are_refused_until_they_are_imported_again(lake):
     index = LinkIndex(lake)
     with links_path(lake).open("r+b") as file:
         file.write(b"parq")
-    message = "its SHA-256 differs.; restore it from a backup, or import the links again"
+    message = "its SHA-256 differs.; restore it from a backup, or import all links with --replace"
     for read in (links_of, link_files):
         with pytest.raises(LakeDamaged, match=message):
             read(lake, "acme")

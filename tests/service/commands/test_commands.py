@@ -441,7 +441,7 @@ def test_views_are_sql_text(program, filled):
 COMMANDS = ["demo", "serve", "import", "query", "views", "classify", "reclassify", "agents refresh"]
 COMMANDS += [
     f"{group} {name}"
-    for group, names in (("keys", "create list revoke"), ("links", "import list"))
+    for group, names in (("keys", "create list revoke"), ("links", "import add list"))
     for name in names.split()
 ]
 

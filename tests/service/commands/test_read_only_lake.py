@@ -130,7 +130,7 @@ def test_what_must_write_says_that_the_lake_is_read_only(copied_midway, tmp_path
         ("serve", "--port", "0", *at),
         ("compact", *at),
         ("reclassify", *at),
-        ("retain", "--days", "9", *at),
+        ("retain", "--days", "9", "--yes", *at),
         ("erase", "--org", "acme", "--all", "--yes", *at),
         ("keys", "list", *at),
         ("links", "import", str(tmp_path / "links.csv"), "--org", "acme", *at),

@@ -8,6 +8,7 @@ import pytest
 
 from data.maintenance import erasure as erasing
 from data.maintenance import retention as retaining
+from service.commands import confirmation
 from tests.service.commands.runs import refused
 from tests.visits import land, visit
 
@@ -25,7 +26,7 @@ def grace(monkeypatch):
 @pytest.fixture
 def retain(traffic, lake):
     """Runs `traffic retain` over the lake of a test."""
-    return lambda *flags: traffic("retain", "--lake", lake.root, *flags)
+    return lambda *flags: traffic("retain", "--yes", "--lake", lake.root, *flags)
 
 
 def days_ago(days):
@@ -60,7 +61,7 @@ def test_the_table_goes_to_stdout_and_the_total_to_stderr(filled, retain):
     assert run.err.splitlines()[-1] == f"4 visits of 2 organizations, all before {before}, are deleted."
     assert visits_of(filled) == {"acme": 1, "other": 1, "young": 1}
     there = list(filled.root.glob("visits/organization=[!_]*/*/*.parquet"))
-    assert len(there) == 3
+    assert len(there) == 3 + 2  # those with visits, and a record of what was removed for each of two organizations
     assert (filled.root / "manifest.sqlite-wal").stat().st_size == 0
     assert retain("--days", 30) == (0, "", f"0 visits of 0 organizations, all before {before}, are deleted.\n")
 
@@ -86,7 +87,7 @@ def test_a_number_of_days_that_is_none_is_refused(filled, retain, text):
 
 
 def test_a_lake_that_is_not_there_is_refused(traffic, tmp_path):
-    assert "TRAFFIC_LAKE" in refused(traffic("retain", "--days", "9", "--lake", tmp_path / "nothing"))
+    assert "TRAFFIC_LAKE" in refused(traffic("retain", "--days", "9", "--yes", "--lake", tmp_path / "nothing"))
     assert not (tmp_path / "nothing").exists()
 
 
@@ -121,18 +122,44 @@ def test_a_held_answer_is_not_given_once_its_days_are_too_old(lake, client):
     assert visits() == 0
 
 
-def test_long_after_the_newest_visit_nothing_is_deleted_without_yes(lake, retain):
+def test_long_after_the_newest_visit_the_clock_is_doubted_and_yes_overrides(lake, retain, traffic):
     land(lake, "acme", [visit(visited_at=days_ago(age)) for age in (40, 4)])
-    line = refused(retain("--days", 30))
-    assert f"the newest visit is of {days_ago(4).date()}" in line
-    assert line.endswith("nothing was deleted. If the date is right, add --yes.")
+    line = refused(traffic("retain", "--days", "30", "--lake", lake.root))
+    assert "--yes" in line
     dry = retain("--days", 30, "--dry-run")
-    assert (dry.code, "--yes will be needed" in dry.err) == (0, True)
+    assert dry.code == 0
+    assert f"the newest visit is of {days_ago(4).date()}" in dry.err
+    assert dry.err.splitlines()[0].endswith("Is the date right?")
     assert visits_of(lake) == {"acme": 2}
-    assert retain("--days", 30, "--yes").code == 0
+    assert retain("--days", 30).code == 0
     assert visits_of(lake) == {"acme": 1}
-    assert retain("--days", 3).code == 0  # the last run was today
+    assert "Is the date right?" not in retain("--days", 3).err  # the last run was today
     assert visits_of(lake) == {"acme": 0}
+
+
+def test_only_one_organization_is_deleted_from_where_one_is_named(filled, retain):
+    dry = retain("--days", 30, "--org", "other", "--dry-run")
+    assert table(dry.out)[1:] == [["other", "1", "1", "1"]]
+    assert retain("--days", 30, "--org", "other").code == 0
+    assert visits_of(filled) == {"acme": 4, "other": 1, "young": 1}
+    assert "'nobody'" in refused(retain("--days", 30, "--org", "nobody"))
+
+
+def test_where_nobody_can_be_asked_it_wants_yes_or_dry_run(filled, traffic):
+    line = refused(traffic("retain", "--days", 30, "--lake", filled.root))
+    assert {"--yes", "--dry-run"} <= set(re.findall(r"--[a-z-]+", line))
+    assert visits_of(filled) == {"acme": 4, "other": 2, "young": 1}
+
+
+@pytest.mark.parametrize(("answer", "left"), [("n", 4), ("y", 1)])
+def test_on_a_terminal_it_shows_what_would_go_and_asks(filled, traffic, monkeypatch, answer, left):
+    monkeypatch.setattr(confirmation, "can_ask", lambda: True)
+    monkeypatch.setattr("sys.stdin.readline", lambda: f"{answer}\n", raising=False)
+    run = traffic("retain", "--days", 30, "--lake", filled.root)
+    assert table(run.out)[1] == ["acme", "2", "3", "2"]
+    assert "4 visits of 2 organizations, all before" in run.err
+    assert "would be deleted.\nDelete them? This cannot be undone. [y/N]" in run.err
+    assert (run.code, visits_of(filled)["acme"]) == (0 if answer == "y" else 130, left)
 
 
 def test_help_shows_an_example(traffic):

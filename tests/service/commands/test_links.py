@@ -1,0 +1,80 @@
+"""`traffic links`: what is told and asked before links go."""
+
+import re
+
+import pytest
+
+from data.store.links import links_of
+from service.commands import confirmation
+from tests.service.commands.runs import refused
+
+
+@pytest.fixture
+def links(traffic, lake, tmp_path):
+    """Runs `traffic links`; a text takes the place of the file."""
+
+    def links(command, *words):
+        if command == "import":
+            (tmp_path / "links.csv").write_text(words[0])
+            words = (tmp_path / "links.csv", *words[1:])
+        return traffic("links", command, *words, "--org", "acme", "--lake", lake.root)
+
+    return links
+
+
+def csv_of(*codes):
+    return "short_code,target_url\n" + "".join(f"{code},https://shop.example/{code}\n" for code in codes)
+
+
+def codes(lake):
+    return [link.short_code for link in links_of(lake, "acme")]
+
+
+def test_an_import_tells_what_it_adds_and_changes_and_takes_nothing_away(lake, links):
+    assert links("import", csv_of("a", "b")).err == (
+        "acme now has 2 links: 2 added, 0 changed, 0 unchanged, 0 removed.\n"
+    )
+    text = csv_of("a", "c").replace("shop.example/a", "new.example/a")
+    told = "3 links: 1 added, 1 changed, 1 unchanged, 0 removed.\n"
+    assert links("import", text, "--dry-run") == (0, "", f"acme would have {told}")
+    assert codes(lake) == ["a", "b"]
+    assert links("import", text) == (0, "", f"acme now has {told}")
+    assert codes(lake) == ["a", "b", "c"]
+
+
+def test_where_nobody_can_be_asked_links_are_removed_with_yes_only(lake, links):
+    links("import", csv_of("a", "b", "c"))
+    assert "--yes" in refused(links("import", csv_of("a"), "--replace"))
+    dry = links("import", csv_of("a"), "--replace", "--dry-run")
+    assert dry == (0, "", "acme would have 1 link: 0 added, 0 changed, 1 unchanged, 2 removed.\n")
+    assert codes(lake) == ["a", "b", "c"]
+    assert links("import", csv_of("a"), "--replace", "--yes").code == 0
+    assert codes(lake) == ["a"]
+    assert links("import", csv_of("a", "d"), "--replace").code == 0  # nothing is removed: no question
+
+
+@pytest.mark.parametrize(("answer", "left"), [("n", 13), ("", 13), ("y", 1)])
+def test_before_links_go_it_names_them_and_asks(lake, links, monkeypatch, answer, left):
+    links("import", csv_of(*(f"c{number:02}" for number in range(13))))
+    monkeypatch.setattr(confirmation, "can_ask", lambda: True)
+    monkeypatch.setattr("sys.stdin.readline", lambda: f"{answer}\n", raising=False)
+    run = links("import", csv_of("c00"), "--replace")
+    assert "12 removed: c01, c02, c03, c04, c05, c06, c07, c08, c09, c10 and 2 more.\nRemove them? [y/N]" in run.err
+    assert (run.code, len(codes(lake))) == (0 if answer == "y" else 130, left)
+
+
+def test_a_link_is_added_and_led_elsewhere(lake, links):
+    assert links("add", "sale", "https://shop.example/a").err == (
+        "acme now has 1 link: 1 added, 0 changed, 0 unchanged, 0 removed.\n"
+    )
+    links("add", "sale", "https://shop.example/b", "--domain", "Go.Example:443")
+    links("add", "sale", "https://shop.example/c")
+    assert [(link.domain, link.target_url[-1]) for link in links_of(lake, "acme")] == [("", "c"), ("go.example", "b")]
+
+
+@pytest.mark.parametrize(
+    "words", [("a/b", "https://x.example"), ("a", "nowhere"), ("a", "https://x.example", "--domain", "https://y")]
+)
+def test_a_link_that_cannot_be_is_refused(lake, links, words):
+    assert re.match("traffic: the link: ", refused(links("add", *words)))
+    assert codes(lake) == []
