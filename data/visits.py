@@ -34,7 +34,7 @@ DEVICE_TYPES: Final = ("desktop", "mobile", "tablet", "bot")
 CONFIDENCE_SCORES: Final = {"verified": 1.0, "high": 0.9, "medium": 0.7, "low": 0.4, "contradicted": 0.0}
 SHORT_CODE_PATTERN: Final = r"^/([A-Za-z0-9_-]{1,64})/?$"
 """The default pattern (RE2) of short codes: a path of one segment. The group captures the short code."""
-REFERRER_TYPES: Final = ("direct", "search", "ai", "social", "email", "other")
+REFERRER_TYPES: Final = ("direct", "internal", "search", "ai", "social", "email", "other")
 
 FilledBy = Literal["request", "target", "visitor", "classification", "referrer", "campaign", "rules"]
 """The step of the pipeline that fills a column.

@@ -105,12 +105,13 @@ def _visit(
     classifier = _classifier()
     origin = classifier.origin(request)
     visited_at, user_agent, short = _moment(fields["time"]), readable_user_agent(logged) or None, code.search(path)
-    ip = fields["ip"]
+    ip, host = fields["ip"], fields.get("domain", "").lower() or domain or None
+    is_own = origin.referrer is not None and origin.referrer.removeprefix("www.") == (host or "").removeprefix("www.")
     return {
         "organization": organization,
         "day": visited_at.date(),
         "visited_at": visited_at,
-        "domain": fields.get("domain", "").lower() or domain or None,
+        "domain": host,
         "short_code": (short[1] or None) if short else None,
         "path": path,
         "method": method,
@@ -119,7 +120,7 @@ def _visit(
         "user_agent": user_agent,
         "country": None,
         "referrer": origin.referrer,
-        "referrer_type": origin.referrer_type,
+        "referrer_type": "internal" if is_own else origin.referrer_type,
         **dict(zip(UTM_FIELDS, origin.utm, strict=True)),
         "visitor": None if ip in {"", "-"} else (visited_at.date(), ip, user_agent),
         "is_malicious": probes.search(path) is not None,

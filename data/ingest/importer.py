@@ -80,7 +80,8 @@ class Importer:
 
     def reader(self) -> BlockReader:
         """A new reader with this importer's rules, salts, IP lists, countries and links. The caller closes it."""
-        rules = Rules(self._classifier, self._salts, self._verifier, self._countries, self._links.short_codes)
+        links = self._links
+        rules = Rules(self._classifier, self._salts, self._verifier, self._countries, links.short_codes, links.domains)
         return BlockReader(rules)
 
     def run(

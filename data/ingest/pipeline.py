@@ -35,6 +35,7 @@ from data.rules.classifier import Classifier, Origin, Request, combine
 from data.rules.geoip import CountryDatabase
 from data.rules.ip_verification import Verifier
 from data.rules.paths import PROBE, PROGRAM, classify_path
+from data.rules.referrers import INTERNAL, is_internal
 from data.sql import read_sql
 from data.visits import VISITS_OF_DAYS, Classification, columns_filled_by
 
@@ -69,6 +70,8 @@ class Rules:
     countries: CountryDatabase | None = None
     link_codes: Callable[[str], Collection[str]] = lambda _organization: ()
     """Returns the short codes of an organization's links."""
+    link_domains: Callable[[str], Collection[str]] = lambda _organization: ()
+    """Returns the domains that an organization's links name."""
 
 
 class VisitBuilder:
@@ -88,18 +91,19 @@ class VisitBuilder:
         requests = requests.append_column("day", requests["visited_at"].cast(pa.date32()))
         encoded = {name: dictionary_encoded(requests[name]) for name in _ENCODED_COLUMNS}
         encoded["user_agent"] = _readable(encoded["user_agent"])
+        encoded["domain"] = _domains(encoded["domain"], tenant.domain)
         targets = self._targets(encoded["target"].dictionary, tenant)
         order = _order(requests, targets["short_code_rank"].take(encoded["target"].indices))
         columns = {name: requests[name].take(order) for name in ("day", "visited_at", "status")}
         columns["visitor"] = self._visitors(encoded, tenant.organization).take(order)
         columns["country"] = self._countries(encoded["country"], encoded["ip"]).take(order)
         for indices, distinct in [
-            (encoded["domain"].indices, {"domain": _domains(encoded["domain"].dictionary, tenant.domain)}),
+            (encoded["domain"].indices, {"domain": encoded["domain"].dictionary}),
             (encoded["user_agent"].indices, {"user_agent": _or_null(encoded["user_agent"].dictionary)}),
             (encoded["method"].indices, {"method": encoded["method"].dictionary}),
             (encoded["protocol"].indices, {"protocol": _or_null(encoded["protocol"].dictionary)}),
             (encoded["target"].indices, {name: targets[name] for name in _TARGET_COLUMNS}),
-            *self._classify(encoded, targets),
+            *self._classify(encoded, targets, tenant.organization),
         ]:
             rows = indices.take(order)
             columns |= {name: expand(values, rows) for name, values in distinct.items()}
@@ -152,7 +156,9 @@ class VisitBuilder:
         found = [self._rules.countries.lookup(ip) for ip in ips.dictionary.take(lookups.parts[0]).to_pylist()]
         return pc.replace_with_mask(countries, is_missing, pa.array(found, pa.string()).take(lookups.indices))
 
-    def _classify(self, encoded: dict[str, DictionaryColumn], targets: Columns) -> list[tuple[pa.Array, Columns]]:
+    def _classify(
+        self, encoded: dict[str, DictionaryColumn], targets: Columns, organization: str
+    ) -> list[tuple[pa.Array, Columns]]:
         """Classification and origin, each as the index of every row and the columns of distinct values."""
         classifications, origins = Interner[Classification](), Interner[Origin]()
         classifier, agents = self._rules.classifier, encoded["user_agent"].dictionary.to_pylist()
@@ -165,10 +171,11 @@ class VisitBuilder:
         combined = _combine(by_agent, by_referral.take(keys), classifications)
         verified = self._verify_claims(combined, by_agent, encoded, classifications)
         classified = _classify_paths(verified, encoded["target"].indices, targets, classifications)
+        origin = _mark_internal(origin.take(keys), encoded["domain"], origins, self._rules.link_domains(organization))
         origin_rows = [(host, referrer_type, *utm) for host, referrer_type, utm in origins.values()]
         return [
             (classified, text_columns(Classification._fields, classifications.values())),
-            (origin.take(keys), text_columns(_ORIGIN_COLUMNS, origin_rows)),
+            (origin, text_columns(_ORIGIN_COLUMNS, origin_rows)),
         ]
 
     def _verify_claims(
@@ -223,9 +230,26 @@ def _readable(user_agents: DictionaryColumn) -> DictionaryColumn:
     return DictionaryColumn(user_agents.indices, pa.array(readable, pa.string()))
 
 
-def _domains(hosts: pa.Array, default: str) -> pa.Array:
+def _domains(hosts: DictionaryColumn, default: str) -> DictionaryColumn:
     """The normal form of each host: the default where there is none, null where it is invalid."""
-    return pa.array([normalized_host(host or default) for host in hosts.to_pylist()], pa.string())
+    normalized = [normalized_host(host or default) for host in hosts.dictionary.to_pylist()]
+    return DictionaryColumn(hosts.indices, pa.array(normalized, pa.string()))
+
+
+def _mark_internal(
+    rows: pa.Array, domains: DictionaryColumn, origins: Interner[Origin], link_domains: Collection[str]
+) -> pa.Array:
+    """`rows`, the index of each row's origin, with the type INTERNAL where the referrer is a host of one's own."""
+    distinct, names = origins.values(), domains.dictionary.to_pylist()
+    keys = composite_key(rows, domains.indices)
+    pairs = zip(*(part.to_pylist() for part in keys.parts), strict=True)
+    marked = [
+        distinct[index]._replace(referrer_type=INTERNAL)
+        if is_internal(distinct[index].referrer, names[domain], link_domains)
+        else distinct[index]
+        for index, domain in pairs
+    ]
+    return origins.intern(marked).take(keys.indices)
 
 
 def _or_null(texts: pa.Array) -> pa.Array:

@@ -1,8 +1,8 @@
 """Classifies requests: a person, one of four kinds of AI traffic, a search crawler or another bot.
 
 The first rule that matches decides, in this order: no user agent → agent table → known crawlers → heuristics →
-a method that browsers do not open pages with → campaign and referrer of an AI product → a person. Then the path may
-show that it was neither a person nor what a library or an unknown bot is taken for (paths.py).
+a method that browsers do not open pages with → referrer spam → campaign and referrer of an AI product → a person.
+Then the path may show that it was neither a person nor what a library or an unknown bot is taken for (paths.py).
 Client addresses are evaluated in ip_verification.py.
 """
 
@@ -16,7 +16,7 @@ from data.rules.bots import HUMAN_CLASSIFICATION, BotRules, RuleMatch, bot_class
 from data.rules.devices import DeviceRules
 from data.rules.paths import PathRules, classify_path
 from data.rules.referrers import Campaigns, ReferrerTable, ai_referral, host_and_path, utm_values
-from data.rules.tables import Referrer, load, rules_version
+from data.rules.tables import Referrer, Spammer, load, rules_version
 from data.visits import Classification
 
 MAX_REFERRER_LENGTH: Final = 1024
@@ -57,7 +57,7 @@ class Classifier:
     def __init__(self) -> None:
         self.rules_version = rules_version()
         self.paths = PathRules()
-        self.referrers = ReferrerTable(load(Referrer, "referrers"))
+        self.referrers = ReferrerTable(load(Referrer, "referrers"), load(Spammer, "spammers"))
         self._bot_rules = BotRules()
         self._campaigns = Campaigns(self.referrers)
         self._device_rules = DeviceRules()
@@ -121,6 +121,11 @@ class Classifier:
             yield RuleMatch(
                 f"the method {method!r}, which browsers do not open pages with", "", bot_classification("other")
             )
+        host, _ = self._find_referrer(referrer[:MAX_REFERRER_LENGTH])
+        spammer = self.referrers.spammer(host) if host else None
+        if spammer:
+            spam = bot_classification("other", method="referrer")
+            yield RuleMatch(f'spammers.toml: "{spammer.host}"', spammer.evidence, spam)
         yield from self._ai_referral_matches(referrer, query)
         yield _NO_MATCH
 

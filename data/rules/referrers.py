@@ -2,13 +2,13 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 from urllib.parse import parse_qsl
 
 from data.rules.bots import HUMAN_CLASSIFICATION, RuleMatch
-from data.rules.tables import Campaign, Referrer, load
+from data.rules.tables import Campaign, Referrer, Spammer, load
 from data.visits import UTM_FIELDS, Classification
 
 MAX_QUERY_LENGTH: Final = 8192
@@ -18,6 +18,8 @@ _ADDRESS = re.compile(r"((?:(?:android-app|https?):)?//)?([^/?#\\]*)([^?#]*)", r
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\s\[\]]+)(?::\d*)?", re.IGNORECASE)
 _BARE_HOST = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+\.?(?::\d+)?", re.IGNORECASE)
 _ANY_SUFFIX = re.compile(r"([^.]+)\.(?:com|[a-z]{2}|com?\.[a-z]{2})")
+INTERNAL: Final = "internal"
+"""The referrer_type of a referrer that is a host of the organization itself."""
 MAX_HOST_LENGTH: Final = 253
 """RFC 1035: a longer name is not a valid host name."""
 
@@ -37,10 +39,19 @@ def host_and_path(referrer: str) -> tuple[str, str] | None:
     return ("android-app://" + host if scheme and scheme[0] in "aA" else host), path
 
 
-class ReferrerTable:
-    """The rows of referrers.toml, indexed by host."""
+def is_internal(referrer: str | None, domain: str | None, link_domains: Collection[str]) -> bool:
+    """Whether a referring host is the visit's own domain or one of the links' domains, with or without `www.`."""
+    if referrer is None:
+        return False
+    host = referrer.removeprefix("www.")
+    return host in link_domains or f"www.{host}" in link_domains or host == (domain or "").removeprefix("www.")
 
-    def __init__(self, rows: Iterable[Referrer]) -> None:
+
+class ReferrerTable:
+    """The rows of referrers.toml and spammers.toml, indexed by host."""
+
+    def __init__(self, rows: Iterable[Referrer], spammers: Iterable[Spammer] = ()) -> None:
+        self._spammers = {row.host: row for row in spammers}
         self._rows: dict[str, list[Referrer]] = defaultdict(list)
         for row in sorted(rows, key=lambda row: len(row.host), reverse=True):
             app, _, rest = row.host.rpartition("://")
@@ -55,6 +66,10 @@ class ReferrerTable:
                 if not below or f"{path}/".startswith(f"/{below}/"):
                     return row
         return None
+
+    def spammer(self, host: str) -> Spammer | None:
+        """The row of spammers.toml that names `host` or a parent domain of it; None when there is none."""
+        return next((self._spammers[name] for name in _parent_names(host) if name in self._spammers), None)
 
     def path_of(self, host: str, referrer_type: str) -> str:
         """A path under which `host` has this type, preferably /. For stored visits, which keep the host only."""

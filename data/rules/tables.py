@@ -27,7 +27,9 @@ _ALLOWED: Final[dict[str, Collection[str]]] = {
     "referrer_type": REFERRER_TYPES,
     "device_type": DEVICE_TYPES,
 }
-_RULE_TABLES: Final = ("agents", "notcrawlers", "heuristics", "devices", "browsers", "referrers", "campaigns", "probes")
+_RULE_TABLES: Final = (
+    "agents", "notcrawlers", "heuristics", "devices", "browsers", "referrers", "spammers", "campaigns", "probes"
+)  # fmt: skip
 _RULE_PACKAGES: Final = ("crawler-user-agents", "ua-parser-builtins")
 _VERIFICATION_METHOD: Final = re.compile(r"(ip|dns|signature):[a-z0-9.-]+")
 
@@ -84,6 +86,15 @@ class Referrer:
     checked: date
     ai_source: str | None = None
     confidence: str | None = None
+
+
+@dataclass(frozen=True)
+class Spammer:
+    """A host, with its subdomains, that automata put into Referer headers to advertise it."""
+
+    host: str
+    evidence: str
+    checked: date
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ class LinkIndex:
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
         self._cache: LRUCache[str, tuple[str, dict[str, str]]] = LRUCache(256)
-        self._codes: LRUCache[str, tuple[str, frozenset[str]]] = LRUCache(256)
+        self._names: LRUCache[str, tuple[str, frozenset[str], frozenset[str]]] = LRUCache(256)
         self._lock = threading.Lock()
 
     def short_code_of(self, organization: str, target_url: str) -> str | None:
@@ -138,15 +138,24 @@ class LinkIndex:
 
     def short_codes(self, organization: str) -> frozenset[str]:
         """The short codes of the links of an organization, on any domain. Thread-safe. Raises LakeDamaged."""
+        return self._codes_and_domains(organization)[0]
+
+    def domains(self, organization: str) -> frozenset[str]:
+        """The domains that the links of an organization name. Thread-safe. Raises LakeDamaged."""
+        return self._codes_and_domains(organization)[1]
+
+    def _codes_and_domains(self, organization: str) -> tuple[frozenset[str], frozenset[str]]:
         with self._lock:
             stored = stored_links(self._lake, organization)
             if stored is None:
-                return frozenset()
-            cached = self._codes.get(organization)
+                return frozenset(), frozenset()
+            cached = self._names.get(organization)
             if cached is None or cached[0] != stored.path:
                 links = _read_links(intact_links(self._lake, stored))
-                cached = self._codes[organization] = stored.path, frozenset(link.short_code for link in links)
-            return cached[1]
+                codes = frozenset(link.short_code for link in links)
+                cached = stored.path, codes, frozenset(link.domain for link in links if link.domain)
+                self._names[organization] = cached
+            return cached[1:]
 
 
 def normalized_url(url: str) -> str:

@@ -6,5 +6,6 @@ WHERE row(stored.bot_category, stored.agent_kind, stored.ai_source, stored.agent
         stored.is_malicious)
     IS DISTINCT FROM row(classified.bot_category, classified.agent_kind, classified.ai_source, classified.agent,
         classified.operator, classified.confidence, classified.detection_method, classified.device_type,
-        classified.operating_system, classified.browser, classified.referrer_type, path_kind = 'probe')
+        classified.operating_system, classified.browser,
+        CASE WHEN stored.is_internal THEN 'internal' ELSE classified.referrer_type END, path_kind = 'probe')
 GROUP BY ALL

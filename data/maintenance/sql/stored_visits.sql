@@ -1,4 +1,5 @@
 -- The visits of one file, with the kind of their path: probe, program or ''. No short code in link_codes is a probe.
+-- is_internal: the referrer is the visit's own domain or one of link_domains, or was when the visit landed.
 -- Visits with the same `request` number are the same input to the classifier.
 -- The stored classification is part of the input, since it may depend on values that are not stored.
 -- Parameters: files, probe_pattern, program_pattern.
@@ -8,7 +9,13 @@ WITH visits_of_kinds AS (
         *,
         CASE WHEN regexp_matches(path, $probe_pattern)
                 AND coalesce(short_code NOT IN (SELECT short_code FROM link_codes), TRUE) THEN 'probe'
-            WHEN regexp_matches(path, $program_pattern) THEN 'program' ELSE '' END AS path_kind
+            WHEN regexp_matches(path, $program_pattern) THEN 'program' ELSE '' END AS path_kind,
+        referrer IS NOT NULL AND (
+            referrer_type = 'internal'
+            OR regexp_replace(referrer, '^www[.]', '') = regexp_replace(coalesce(domain, ''), '^www[.]', '')
+            OR regexp_replace(referrer, '^www[.]', '') IN (
+                SELECT regexp_replace(link_domains.domain, '^www[.]', '') FROM link_domains)
+        ) AS is_internal
     FROM read_parquet($files, file_row_number := TRUE, hive_partitioning := FALSE, union_by_name := TRUE)
 )
 SELECT

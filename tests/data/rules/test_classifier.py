@@ -67,6 +67,14 @@ def test_a_browser_without_any_sign_is_a_person(told):
     assert told(SAFARI) == Classification(*HUMAN, "mobile", "iOS", "Mobile Safari")
 
 
+@pytest.mark.parametrize("host", ["semalt.com", "site5.semalt.com", "WWW.Buttons-for-Website.com"])
+def test_referrer_spam_is_automated_whatever_its_browser_and_campaign(told, host):
+    found = told(referrer=f"https://{host}/crawler?u=x", query=AI_QUERY)
+    assert found == Classification("other_bot", "other", None, None, None, "low", "referrer", "bot", None, None)
+    assert told(GPTBOT, referrer=f"https://{host}/").agent == "GPTBot"
+    assert told(referrer=f"https://{host}.example/").bot_category == "human"
+
+
 @pytest.mark.parametrize("query", ["", AI_QUERY])
 @pytest.mark.parametrize("referrer", ["", AI_REFERRER, "https://www.google.com/"])
 @examples("user_agent", "kind", "ai_source")

@@ -7,7 +7,7 @@ import pytest
 
 from data.rules import tables as reference
 from data.rules.classifier import Request
-from data.rules.tables import Agent, Campaign, Probe, Referrer, load, rules_version
+from data.rules.tables import Agent, Campaign, Probe, Referrer, Spammer, load, rules_version
 from data.visits import AI_CATEGORIES, CATEGORY_OF_KIND
 from tests.tables import examples
 
@@ -15,7 +15,7 @@ AGENTS = load(Agent, "agents")
 REFERRERS = load(Referrer, "referrers")
 CAMPAIGNS = load(Campaign, "campaigns")
 AI_KINDS = {kind for kind, category in CATEGORY_OF_KIND.items() if category in AI_CATEGORIES}
-TABLES = ("agents", "notcrawlers", "heuristics", "devices", "browsers", "referrers", "campaigns", "probes")
+TABLES = ("agents", "notcrawlers", "heuristics", "devices", "browsers", "referrers", "spammers", "campaigns", "probes")
 
 GOOD = {
     "token": '"GPTBot"',
@@ -83,6 +83,13 @@ def test_no_host_stands_twice_and_all_are_bare():
     assert [host for host in hosts if not re.fullmatch(r"(android-app://)?[a-z0-9.*/-]+", host)] == []
 
 
+def test_no_spammer_stands_twice_or_is_a_known_referrer():
+    hosts = [row.host for row in load(Spammer, "spammers")]
+    assert sorted(hosts) == sorted(set(hosts))
+    assert [host for host in hosts if not re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", host)] == []
+    assert set(hosts) & {row.host for row in REFERRERS} == set()
+
+
 def test_every_campaign_of_an_ai_product_is_written_as_it_is_compared():
     for row in CAMPAIGNS:
         assert row.utm_source == row.utm_source.strip().lower().removeprefix("www.")
@@ -94,7 +101,7 @@ def test_an_ai_source_has_one_spelling():
 
 
 def test_every_row_was_checked_before_today():
-    rows = [*AGENTS, *REFERRERS, *CAMPAIGNS, *load(Probe, "probes")]
+    rows = [*AGENTS, *REFERRERS, *CAMPAIGNS, *load(Probe, "probes"), *load(Spammer, "spammers")]
     assert all(type(row.checked) is date and row.checked >= date(2026, 1, 1) for row in rows)
 
 

@@ -1,0 +1,68 @@
+"""Referrers of one's own hosts and of spammers: the same from a log, from a program, and after a reclassification."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from data.ingest.importer import Importer, Options
+from data.ingest.live import LiveIngest
+from data.logs.reported import Submission
+from data.maintenance.reclassification import Reclassifier
+from tests.lakes import rows_of
+from tests.visits import land, links, unpacked, visit
+
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
+NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
+SPAM = ("other_bot", "other", "low", "referrer")
+REFERRERS = {
+    "https://go.example/start": "internal",
+    "https://www.go.example/": "internal",
+    "https://shop.example/": "internal",
+    "https://sub.go.example/": "other",
+    "https://www.google.com/": "search",
+    "https://semalt.com/": "other",
+    "": "direct",
+}
+
+
+@pytest.fixture
+def own_lake(lake):
+    """A lake of an organization with links on another domain, too."""
+    links(lake, "acme", [{"short_code": "sale", "domain": "www.shop.example", "target_url": "https://a.example/"}])
+    return lake
+
+
+def test_a_log_lands_with_its_own_referrers(own_lake, tmp_path):
+    line = '192.0.2.1 - - [04/Mar/2026:10:05:03 +0000] "GET /{} HTTP/1.1" 302 5 "{}" "{}"\n'
+    log = tmp_path / "access.log"
+    log.write_text("".join(line.format(number, name, CHROME) for number, name in enumerate(REFERRERS)))
+    Importer(own_lake).run(log, Options("acme", domain="www.go.example"))
+    types = {row["path"]: row["referrer_type"] for row in rows_of(own_lake)}
+    assert [types[f"/{number}"] for number in range(len(REFERRERS))] == list(REFERRERS.values())
+
+
+def test_reported_visits_land_with_their_own_referrers(own_lake):
+    intake = LiveIngest(own_lake, now=lambda: NOW)
+    rows = [{"url": "https://go.example/", "user_agent": CHROME, "referrer": name} for name in REFERRERS]
+    intake.land([Submission("acme", [json.dumps(row).encode() for row in rows])])
+    stored = unpacked(body for (body,) in own_lake.manifest.rows("SELECT body FROM pending"))
+    assert [row["referrer_type"] for row in stored] == list(REFERRERS.values())
+    assert [row["bot_category"] for row in stored] == [
+        "other_bot" if "semalt" in name else "human" for name in REFERRERS
+    ]
+
+
+def test_history_learns_its_own_referrers_and_spammers(own_lake):
+    hosts = [name.removeprefix("https://").partition("/")[0] for name in REFERRERS]
+    rows = [
+        visit(domain="go.example", path=f"/{number}", referrer=host or None, referrer_type="other", user_agent=CHROME)
+        for number, host in enumerate(hosts)
+    ]
+    once = visit(domain="go.example", path="/old", referrer="sold.example", referrer_type="internal", user_agent=CHROME)
+    land(own_lake, "acme", [*rows, once])
+    Reclassifier(own_lake).run(["acme"])
+    types = {row["path"]: row["referrer_type"] for row in rows_of(own_lake)}
+    assert types == {f"/{number}": name for number, name in enumerate(REFERRERS.values())} | {"/old": "internal"}
+    (spam,) = [row for row in rows_of(own_lake) if row["referrer"] == "semalt.com"]
+    assert tuple(spam[name] for name in ("bot_category", "agent_kind", "confidence", "detection_method")) == SPAM
