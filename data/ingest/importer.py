@@ -49,6 +49,7 @@ class _LogFile:
     content: Content
     before: Batch | None
     earlier_domains: tuple[str, ...]  # with which its beginning or all of it was imported
+    room: Room | None = None  # the log is imported again, in this room
     replaces: Batch | None = None  # the earlier import that is repeated
 
 
@@ -105,9 +106,9 @@ class Importer:
             before = longest(prefixes, content.size, options.domain)
             summary = Summary(cut_short=content.cut_short)
             log = _LogFile(path, content, before, tuple(batch.domain for batch in prefixes if batch.visits))
-            if again:
+            if again and not (self._room and before and before.id in self._room.landed):
                 self._room = self._room or Room(self._lake, options.organization)
-                log = replace(log, before=None, replaces=before)
+                log = replace(log, before=None, room=self._room, replaces=before)
             else:
                 check_domain(path, before, options.domain)
                 summary.continued = before is not None
@@ -131,8 +132,8 @@ class Importer:
                     f"{log.path}: none of its {summary.lines:,} lines match the {summary.log_format} format; "
                     f"the first, line {line:,}: {reason}."
                 )
-            if self._room and summary.first_day and summary.last_day:
-                self._room.check(log.path, summary.first_day, summary.last_day, self._domains(log, options, summary))
+            if log.room and summary.first_day and summary.last_day:
+                log.room.check(log.path, summary.first_day, summary.last_day, self._domains(log, options, summary))
                 summary.erasures = erasures_in(self._lake, options.organization, summary.first_day, summary.last_day)
             if not dry_run:
                 batch = Batch(
@@ -144,6 +145,8 @@ class Importer:
                     landing.advance(batch, again=True)
                 else:
                     landing.commit(batch, log.before)
+                if log.room:
+                    log.room.landed.add(landing.batch)
         finally:
             landing.discard()
 

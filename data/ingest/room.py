@@ -15,6 +15,8 @@ class Room:
     """The visits that are in a lake now. Later ones do not take room, so several logs of one day can be imported."""
 
     def __init__(self, lake: Lake, organization: str) -> None:
+        self.landed: set[int] = set()
+        """The ids of the batches that were imported again since."""
         self._lake = lake
         self._organization = organization
         self._files = {file.path for file in lake.manifest.live_files(organization)}

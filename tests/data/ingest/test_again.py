@@ -114,6 +114,17 @@ def test_logs_that_share_a_day_land_again_in_one_run(lake, load, tmp_path):
         load(newer, again=True)
 
 
+def test_copies_of_a_log_land_again_once_in_one_run(lake, load, tmp_path):
+    load(LOG)
+    erase(lake, domain="a.example")
+    (tmp_path / "copy.log").write_text(LOG + line("/c", 6))
+    importer = Importer(lake)
+    importer.run(tmp_path / "access.log", ACME, again=True)
+    assert importer.run(tmp_path / "access.log", ACME, again=True).already_imported
+    assert importer.run(tmp_path / "copy.log", ACME, again=True).visits == 1
+    assert len(rows_of(lake)) == 3
+
+
 def test_a_log_whose_lines_name_hosts_needs_room_for_these(lake, load):
     text = line("/a", host="go.example ")
     load(text, Options("acme"))
