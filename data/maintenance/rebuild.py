@@ -25,6 +25,11 @@ from data.store.footers import PendingRange, VisitFile, merged_batches
 from data.store.locks import exclusive
 from data.store.manifest import READERS_GRACE, LandedFile, Manifest, format_time, insert_files
 
+_NO_DAMAGE: Final = frozenset({
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY,
+})  # fmt: skip
+"""SQLite's primary result codes that say nothing about the content of a database."""
 _BATCH: Final = "INSERT OR IGNORE INTO batches (id, organization, domain, sha256, bytes, whole_bytes, visits, \
 log_format, imported_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
@@ -194,7 +199,10 @@ def locked_for_rebuild(root: Path) -> Iterator[Path]:
 
 
 def _read_old(path: Path) -> OldManifest | None:
-    """The tables of a manifest; None when it is missing or damaged. Raises NewerVersion for one of a newer program."""
+    """The tables of a manifest; None when it is missing or damaged.
+
+    Raises NewerVersion for one of a newer program, LakeDamaged for one that cannot be read now but may be intact.
+    """
     try:
         with closing(Manifest(path, "and is not created")) as manifest:
             ((result, *_), *_) = manifest.rows("PRAGMA integrity_check")
@@ -213,8 +221,18 @@ def _read_old(path: Path) -> OldManifest | None:
             )
     except NewerVersion:
         raise
-    except (LakeDamaged, sqlite3.DatabaseError):
+    except (LakeDamaged, sqlite3.DatabaseError) as error:
+        if _may_be_intact(error.__cause__ if isinstance(error, LakeDamaged) else error):
+            raise LakeDamaged(
+                f"{path} cannot be read now ({error.__cause__ or error}), but may be intact; mend that, or move it "
+                "away, and rebuild again."
+            ) from error
         return None
+
+
+def _may_be_intact(error: BaseException | None) -> bool:
+    """Whether an error of opening or reading a database comes from the disk or from another program."""
+    return isinstance(error, OSError) or (getattr(error, "sqlite_errorcode", 0) & 0xFF) in _NO_DAMAGE
 
 
 def _record(file: VisitFile, root: Path, sha256: str) -> LandedFile:

@@ -253,6 +253,18 @@ def test_the_manifest_of_a_newer_program_is_left_alone(root: Path) -> None:
     assert (root / "manifest.sqlite").read_bytes() == content
 
 
+def test_a_manifest_that_cannot_be_read_now_is_not_taken_for_lost(root: Path) -> None:
+    with opened(root) as lake:
+        enqueue(lake.manifest, {"acme": packed([visit(visited_at=MOMENT, path="/waiting")])}, NOW)
+    content = (root / "manifest.sqlite").read_bytes()
+    (root / "manifest.sqlite-wal").mkdir()  # as on a disk that fails, SQLite cannot open it
+    with pytest.raises(LakeDamaged, match=r"cannot be read now .* but may be intact"):
+        rebuilt(root)
+    assert (root / "manifest.sqlite").read_bytes() == content
+    (root / "manifest.sqlite-wal").rmdir()
+    assert rebuilt(root).pending == 1
+
+
 def test_erased_visits_do_not_come_back_from_a_file_that_a_killed_merge_left(root: Path, monkeypatch) -> None:
     with opened(root) as lake:
         with monkeypatch.context() as patch:
