@@ -4,18 +4,21 @@ To add a command: a function that prepares a folder, and an entry in VICTIMS.
 """
 
 import re
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from data import Lake
+from data import Lake, LakeDamaged
 from data.ingest.importer import Importer, Options
 from data.ingest.live import LiveIngest
 from data.ingest.visitor_ids import daily_salts
+from data.maintenance.compaction import Compactor
 from data.store.links import change_links, links_of, read_links
 from data.store.manifest import Replacement
+from data.store.pending import flush_all
 from queries import RollupBuilder
 from service.api_keys import ApiKeys
 from tests.faults.lakes import batches, line, log, report, visits
@@ -135,13 +138,59 @@ def secrets_to_erase(folder):
 
 
 def old_days(folder):
-    """Days of two organizations that are too old, and one that is not."""
+    """Days of two organizations that are too old, also in a file that no manifest knows, and one that is not."""
     with opened_new(folder) as lake:
         for name in ("acme", "other"):
             goes = {"user_agent": "canary-agent", "bot_category": "other_bot"}
             land(lake, name, [of_day(day, "/canary-path", **goes) for day in (1, 2)])
         RollupBuilder(lake).run()
+        forgotten = lake.manifest.live_files("acme")[0].path
+        unknown = lake.root / forgotten.replace("visits/", "unknown/")
+        unknown.parent.mkdir(parents=True)
+        shutil.copy(lake.root / forgotten, unknown)
         land(lake, "acme", [visit(visited_at=datetime.now(UTC).replace(tzinfo=None), path="/stays")])
+
+
+def merged_and_waiting(folder):
+    """A merge beside its sources, a file that was not merged, and visits that wait for one."""
+    with opened_new(folder) as lake:
+        for part in range(2):
+            land(lake, "acme", [of_day(day, f"/{part}/{day}") for day in (1, 2)])
+        Compactor(lake).run()
+        RollupBuilder(lake).run()
+        land(lake, "acme", [of_day(1, "/single")])
+        report(LiveIngest(lake), "waiting")
+    a_link(folder)
+
+
+def lost_manifest(folder):
+    """Visits without a manifest, of which a file was moved away because the manifest did not know it."""
+    merged_and_waiting(folder)
+    with opened(folder / "lake") as lake:
+        flush_all(lake)
+        single = lake.manifest.live_files("acme", end=date(2026, 1, 1))[0].path
+    unknown = folder / "lake" / single.replace("visits/", "unknown/")
+    unknown.parent.mkdir(parents=True)
+    (folder / "lake" / single).rename(unknown)
+    remove_manifest(folder)
+
+
+def older_manifest(folder):
+    """Visits and a merge that are newer than the manifest, which still says that visits wait that have their files."""
+    merged_and_waiting(folder)
+    with opened(folder / "lake") as lake:
+        with closing(sqlite3.connect(lake.root / "manifest.sqlite")) as db:
+            db.execute("VACUUM INTO ?", [str(folder / "older")])
+        flush_all(lake)
+        land(lake, "acme", [of_day(2, "/later")])
+        Compactor(lake).run()
+    remove_manifest(folder)
+    (folder / "older").rename(folder / "lake" / "manifest.sqlite")
+
+
+def remove_manifest(folder):
+    for path in (folder / "lake").glob("manifest.sqlite*"):
+        path.unlink()
 
 
 def a_link(folder):
@@ -178,6 +227,16 @@ def names_of_keys(folder):
 def links_there(folder):
     with opened(folder / "lake") as lake:
         return {"links": [link.target_url for link in links_of(lake, "acme")]}
+
+
+def unless_refused(folder):
+    """The visits and links; none of a lake that is refused with the advice to rebuild it."""
+    try:
+        return everything(folder) | links_there(folder)
+    except LakeDamaged as error:
+        if "run `traffic rebuild`" not in str(error):
+            raise
+        return {}
 
 
 def copied(folder):
@@ -220,6 +279,9 @@ VICTIMS = (
            told="erased_at", gone=(b"canary-path", b"canary-agent")),
     Victim("retain", old_days, ("retain", "--days", "100", "--yes", "--lake", "lake"), told="are deleted",
            gone=(b"canary-path", b"canary-agent")),
+    Victim("rebuild", lost_manifest, ("rebuild", "--yes", "--lake", "lake"), unless_refused, "manifest now counts"),
+    Victim("rebuild of an older manifest", older_manifest, ("rebuild", "--yes", "--lake", "lake"), unless_refused,
+           "manifest now counts"),
     Victim("backup", something_to_copy, ("backup", "copy", "--lake", "lake"), copied, "copy: ",
            again=unless_copied),
 )  # fmt: skip
