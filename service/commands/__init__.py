@@ -24,6 +24,7 @@ from service.commands import (
     query,
     rebuild,
     reclassify,
+    report,
     retain,
     serve,
     sign_in,
@@ -46,6 +47,7 @@ app.command("import")(importing.import_logs)
 app.command("follow")(follow.follow)
 app.command("query")(query.query)
 app.command("views")(query.views)
+app.command("report")(report.report)
 app.command("classify")(classify.classify)
 app.command("reclassify")(reclassify.reclassify)
 app.command("compact")(compact.compact)

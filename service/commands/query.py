@@ -51,8 +51,8 @@ def query(
     if output not in FORMATS:
         raise BadInput(f"{output!r} is not an output format; use one of {', '.join(FORMATS)}.")
     entry = _entry(name)
-    parameters = _parameters(days, start_date, end_date, short_code, target_url, domain, traffic_type)
-    opened = _open(lake, organization)
+    parameters = parameters_of(days, start_date, end_date, short_code, target_url, domain, traffic_type)
+    opened = open_lake(lake, organization)
     scope = _scope(opened, entry or ENTRIES["bot-traffic"], organization, parameters)
     with_values = load_traffic_values(Path(values) if values else None)
     if entry:
@@ -81,8 +81,8 @@ def views(
     """
     from queries import ENTRIES, Warehouse, load_traffic_values, script
 
-    parameters = _parameters(days, start_date, end_date, short_code, target_url, domain, traffic_type)
-    opened = _open(lake, organization)
+    parameters = parameters_of(days, start_date, end_date, short_code, target_url, domain, traffic_type)
+    opened = open_lake(lake, organization)
     scope = _scope(opened, ENTRIES["bot-traffic"], organization, parameters)
     warehouse = Warehouse(opened, load_traffic_values(Path(values) if values else None))
     typer.echo(script(warehouse.variables(scope)))
@@ -105,7 +105,8 @@ def _entry(name: str) -> "Entry | None":
     raise BadInput(f"there is no endpoint {name!r}; use one of {', '.join(ENTRIES)}, or a .sql file.")
 
 
-def _open(lake: Path, organization: str) -> Lake:
+def open_lake(lake: Path, organization: str) -> Lake:
+    """The lake, to be read only. Raises BadInput if it has no such organization."""
     check_organization(organization)
     opened = Lake(lake, must_write=False)
     if organization not in opened.manifest.organizations() and organization not in ApiKeys(opened).organizations():
@@ -113,7 +114,8 @@ def _open(lake: Path, organization: str) -> Lake:
     return opened
 
 
-def _parameters(*values: str) -> dict[str, str]:
+def parameters_of(*values: str) -> dict[str, str]:
+    """The values of the options that filter, as the parameters of the API."""
     names = ("range", "start_date", "end_date", "short_code", "target_url", "domain", "traffic_type")
     return dict(zip(names, values, strict=True))
 

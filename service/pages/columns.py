@@ -102,20 +102,34 @@ def column_of(field: Field) -> TableColumn:
 
 def cell(column: TableColumn, value: object, color: str, href: str) -> Markup:
     """The content of a cell. What the API answers is the `value` of its <data> element, or else its text."""
+    text = escape(plain(column, value))
     match column.kind:
-        case "word":
-            shown = _data(value, escape(str(value).replace("_", " ")))
         case "text" | "list":
-            shown = escape(", ".join(value) if isinstance(value, list) else value)
+            shown = text
         case "badge":
             shown = _badge(str(value))
         case "flag":
-            shown = _data("true" if value else "false", escape("yes" if value else "no"))
+            shown = _data("true" if value else "false", text)
         case "share":
-            shown = bar(float(str(value or 0)), color) + _data(value, escape(formats.percent(_as_number(value))))
-        case kind:
-            shown = _data(value, escape(_FORMATS[kind](value)))
+            shown = bar(float(str(value or 0)), color) + _data(value, text)
+        case _:
+            shown = _data(value, text)
     return _LINK % (href, shown) if href else shown
+
+
+def plain(column: TableColumn, value: object) -> str:
+    """The content of a cell as plain text."""
+    match column.kind:
+        case "word":
+            return str(value).replace("_", " ")
+        case "text" | "list" | "badge":
+            return ", ".join(value) if isinstance(value, list) else str(value)
+        case "flag":
+            return "yes" if value else "no"
+        case "share":
+            return formats.percent(_as_number(value))
+        case kind:
+            return _FORMATS[kind](value)
 
 
 def _kind_of(field: Field) -> str:

@@ -39,31 +39,37 @@ HEADERS: Final = {
 """Headers of every response under /app/, in addition to those that every response of the server has."""
 
 
+def environment() -> Environment:
+    """The templates, with everything escaped, and how pages write numbers and times as their filters."""
+    made = Environment(
+        loader=FileSystemLoader(FOLDER, encoding="utf-8"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters |= {
+        "number": formats.number,
+        "decimal": formats.decimal,
+        "percent": formats.percent,
+        "day": formats.day,
+        "time": formats.moment,
+        "size": formats.size,
+    }
+    return made
+
+
 class Renderer:
     """Renders the templates of the pages in threads. Templates are compiled when they are first used."""
 
     def __init__(self, root: str, assets: Assets, threads: ThreadPoolExecutor) -> None:
         """`root` is the path of the pages, without a final slash."""
         self._threads = threads
-        self._environment = Environment(
-            loader=FileSystemLoader(FOLDER, encoding="utf-8"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            auto_reload=False,
-        )
+        self._environment = environment()
         self._environment.globals |= {
             "root": root,
             "asset": lambda name: f"{root}/static/{assets.hashed_name(name)}",
-        }
-        self._environment.filters |= {
-            "number": formats.number,
-            "decimal": formats.decimal,
-            "percent": formats.percent,
-            "day": formats.day,
-            "time": formats.moment,
-            "size": formats.size,
         }
 
     async def response(

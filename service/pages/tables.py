@@ -88,13 +88,16 @@ class CellLinks:
 def fill(
     panel: Panel,
     rows: Sequence[Row],
-    links: CellLinks,
+    links: CellLinks | None,
     *,
     map_url: str = "",
     previous: Sequence[Row] | None = None,
     today: str = "",
 ) -> FilledPanel:
-    """The panel with its rows. `previous` are the days of the period before, for the chart of a time series."""
+    """The panel with its rows; without `links`, cells lead nowhere.
+
+    `previous` are the days of the period before, for the chart of a time series.
+    """
     fields = {field.name: field for field in fields_of(panel)}
     shown = tuple(column_of(fields[name]) for name in panel.fields or fields)
     limited = rows[: panel.limit]
@@ -111,10 +114,11 @@ def fields_of(panel: Panel) -> Sequence[Any]:
     return panel.entry.fields
 
 
-def _row(panel: Panel, columns: Sequence[TableColumn], row: Row, links: CellLinks) -> Markup:
+def _row(panel: Panel, columns: Sequence[TableColumn], row: Row, links: CellLinks | None) -> Markup:
     cells = []
     for number, column in enumerate(columns):
-        content = cell(column, row[column.field], panel.color, links.of(column.field, row))
+        href = links.of(column.field, row) if links else ""
+        content = cell(column, row[column.field], panel.color, href)
         cells.append((_CELL if number else _ROW_HEAD) % (column.css, content))
     if panel.has_split:
         people, ai, other = (int(row[name]) for name in _SPLIT_FIELDS)

@@ -4,6 +4,7 @@ They need Debian's package chromium and the dependency group "browser"; without 
 TRAFFIC_TESTS is "all". Every test is a source of its own, named by X-Forwarded-For, so that none meets the rate limit.
 """
 
+import io
 import itertools
 import os
 import shutil
@@ -166,3 +167,14 @@ def pictures():
     """The folder for screenshots: TRAFFIC_PICTURES, or none."""
     folder = os.environ.get("TRAFFIC_PICTURES")
     return Path(folder) if folder else None
+
+
+@pytest.fixture
+def text_of():
+    """Reads the text of a PDF."""
+    pypdf = pytest.importorskip("pypdf")
+
+    def text_of(pdf):
+        return "\n".join(page.extract_text() for page in pypdf.PdfReader(io.BytesIO(pdf)).pages)
+
+    return text_of

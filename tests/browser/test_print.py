@@ -1,20 +1,8 @@
 """Printed pages: the tables are in them, folded or not, and what only a screen needs is not."""
 
-import io
 import unicodedata
 
 import pytest
-
-
-@pytest.fixture
-def text_of():
-    """Reads the text of a PDF."""
-    pypdf = pytest.importorskip("pypdf")
-
-    def text_of(pdf):
-        return "\n".join(page.extract_text() for page in pypdf.PdfReader(io.BytesIO(pdf)).pages)
-
-    return text_of
 
 
 def words(text):

@@ -1,0 +1,159 @@
+"""What a page with numbers shows: the answers that it asks for, and its tiles and panels made of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from data.maintenance.status import StoredSpan
+from queries import ENDPOINTS, Entry, Scope
+from service.pages import formats, panels
+from service.pages.comparison import Comparison, complete_days
+from service.pages.filters import Filters
+from service.pages.panels import Panel
+from service.pages.tables import CellLinks, FilledPanel, fill
+
+DASHBOARD: Final = ENDPOINTS["dashboard"]
+MEMBERS: Final = {part.name: name for name, part in DASHBOARD.members}
+"""The members of the dashboard by the names of their own endpoints."""
+TILES: Final = (
+    ("total_visits", "Visits", "plain", ""),
+    ("human_clicks", "People", "people", "people"),
+    ("ai_visits", "AI-related", "ai", "ai"),
+    ("other_visits", "Other automated", "other", "agents?traffic_type=other"),
+    ("ai_assistant_requests", "AI assistants", "ai", "agents?traffic_type=ai_assistant"),
+    ("ai_training_requests", "AI training", "ai", "agents?traffic_type=ai_training"),
+    ("ai_coding_agent_requests", "Coding agents", "ai", "agents?traffic_type=ai_coding_agent"),
+    ("ai_referral_requests", "People sent by AI", "ai", "agents?traffic_type=ai_referral"),
+)
+"""The tiles: field of the overview, label, color, and the page and query it leads to."""
+MAX_SUGGESTIONS: Final = 100
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page that shows panels."""
+
+    path: str  # after /app/
+    title: str
+    lead: str
+    panels: tuple[Panel, ...]
+    key: str = ""  # the keyboard shortcut that opens it
+    is_dashboard: bool = False  # with tiles, and one answer for all panels
+
+
+OVERVIEW: Final = Page(
+    "", "Overview", "People, AI-related and other automated visits.", panels.OVERVIEW, "g o", is_dashboard=True
+)
+LINK: Final = Page("link", "Link", "Everything about one link.", panels.LINK, is_dashboard=True)
+
+
+class PageContent:
+    """A page of panels for some filters: first the answers that it needs, then what its template shows."""
+
+    def __init__(
+        self, page: Page, filters: Filters, stored: StoredSpan, links: CellLinks | None = None, map_url: str = ""
+    ) -> None:
+        """Without `links`, tiles and cells lead nowhere. `map_url` is the address of the shapes of countries."""
+        self._page = page
+        self._filters = filters
+        self._stored = stored
+        self._links = links
+        self._map_url = map_url
+
+    @cached_property
+    def comparison(self) -> Comparison | None:
+        """The days that tiles are compared with; None where there are none, or no tiles."""
+        if not self._page.is_dashboard:
+            return None
+        return complete_days(self._filters.scope_for(DASHBOARD), self._filters.today, self._stored.first_day)
+
+    @cached_property
+    def wanted(self) -> list[tuple[Entry, Scope]]:
+        """The answers to ask for, each with its scope; those of a comparison are the last three."""
+        if not self._page.is_dashboard:
+            names = dict.fromkeys([*(panel.entry.name for panel in self._page.panels), "filter-values"])
+            return [(ENDPOINTS[name], self._filters.scope_for(ENDPOINTS[name])) for name in names]
+        wanted = [(DASHBOARD, self._filters.scope_for(DASHBOARD))]
+        if self.comparison:
+            overview, series = ENDPOINTS["traffic-overview"], ENDPOINTS["time-series"]
+            now, before = self.comparison.now, self.comparison.before
+            wanted += [(overview, now), (overview, before), (series, before)]
+        return wanted
+
+    def rows(self, loaded: Sequence[Any]) -> dict[str, Any]:
+        """The answers by the name of their endpoint; `loaded` are those that were wanted, as decoded JSON."""
+        answers = {entry.name: loaded[number] for number, (entry, _) in enumerate(self.wanted)}
+        if self._page.is_dashboard:
+            answers |= {name: answers["dashboard"][member] for name, member in MEMBERS.items()}
+        return answers
+
+    def filled(self, loaded: Sequence[Any], source: str = "") -> dict[str, Any]:
+        """What the template shows: tiles and panels; with `source`, only the rows of this AI platform."""
+        answers = self.rows(loaded)
+        days_before = loaded[-1] if self.comparison else None
+        return {
+            "tiles": self.tiles(loaded),
+            "panels": [self._filled(panel, answers, days_before, source) for panel in self._page.panels],
+            "suggestions": suggestions(answers),
+            "elsewhere": self._elsewhere(answers),
+            "comparison": self.comparison,
+            "target_url": _target_url(answers) if self._page is LINK else "",
+        }
+
+    def tiles(self, loaded: Sequence[Any]) -> list[dict[str, Any]]:
+        """The tiles of an overview, none on other pages; changes are over complete days."""
+        if not self._page.is_dashboard:
+            return []
+        overview = self.rows(loaded)["traffic-overview"]
+        found = []
+        for name, label, color, target in TILES:
+            path, _, fixed = target.partition("?")
+            query = self._filters.query_string(traffic_type=fixed.partition("=")[2] or None)
+            change = self.comparison.change(name, loaded[-3], loaded[-2]) if self.comparison else None
+            found.append(
+                {"label": label, "value": overview[name], "kind": color, "change": change, "field": name,
+                 "href": f"{path}{query}" if target and self._links else ""}
+            )  # fmt: skip
+        return found
+
+    def _filled(
+        self, panel: Panel, answers: Mapping[str, Any], days_before: Sequence[Mapping[str, Any]] | None, source: str
+    ) -> FilledPanel:
+        rows = answers[panel.entry.name]
+        rows = rows[panel.part] if panel.part else rows
+        if source:
+            rows = [row for row in rows if source in {row.get("ai_source"), row.get("tool")}]
+        return fill(
+            panel, rows, self._links, map_url=self._map_url, previous=days_before,
+            today=self._filters.today.isoformat(),
+        )  # fmt: skip
+
+    def _elsewhere(self, answers: Mapping[str, Any]) -> dict[str, str] | None:
+        """Where there are visits, if this selection has none: what to say, and the query string that shows them."""
+        overview, first, last = answers.get("traffic-overview"), self._stored.first_day, self._stored.last_day
+        if not overview or overview["total_visits"] or not first or not last:
+            return None
+        span = formats.span(first, last)
+        days = {"start_date": str(first), "end_date": str(min(last, self._filters.today))}
+        query = self._filters.query_string(**days) if self._page is LINK else f"?{urlencode(days)}"
+        return {"text": f"This organization has visits of {span}.", "link": f"Show {span}", "query": query}
+
+
+def suggestions(answers: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Domains and links to choose from in the filters."""
+    if "filter-values" in answers:
+        values = {row["filter"]: row["values"][:MAX_SUGGESTIONS] for row in answers["filter-values"]}
+        return {"domains": values["domain"], "links": values["short_code"]}
+    links = answers["top-links"]
+    return {
+        "domains": sorted({row["domain"] for row in links}),
+        "links": [row["short_code"] for row in links],
+    }
+
+
+def _target_url(answers: Mapping[str, Any]) -> str:
+    """Where the link of the page leads, if a links file says so."""
+    targets = {row["target_url"] for row in answers["top-links"]} - {"unknown"}
+    return min(targets) if len(targets) == 1 else ""

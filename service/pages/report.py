@@ -1,0 +1,135 @@
+"""A report: the overview of an organization, or of one link, as one HTML file that loads nothing, or as plain text."""
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any, Final, Self
+from urllib.parse import urlencode
+
+import orjson
+from markupsafe import Markup
+
+from data import Lake
+from data.maintenance.status import stored_span
+from data.store.links import LinkIndex
+from queries import Warehouse
+from service.encoding import encode
+from service.pages import assets, formats
+from service.pages.columns import column_of, plain
+from service.pages.content import LINK, OVERVIEW, Page, PageContent
+from service.pages.filters import CHIPS, Filters
+from service.pages.panels import Panel
+from service.pages.rendering import environment
+from service.pages.tables import fields_of
+
+ROWS: Final = 50
+"""How many rows its tables have at least, as nothing leads from it to the rest."""
+TEXT_ROWS: Final = 10
+MAX_TEXT_WIDTH: Final = 40
+"""Characters of a column in plain text."""
+_SHAPES: Final = re.compile(r"<svg[^>]*>(.*)</svg>", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Report:
+    """The answers of a report, loaded."""
+
+    filters: Filters
+    page: Page
+    content: PageContent
+    loaded: Sequence[Any]
+
+    @classmethod
+    def load(cls, lake: Lake, warehouse: Warehouse, organization: str, parameters: dict[str, str], today: date) -> Self:
+        """Load the answers; `parameters` are those of the API, empty ones without effect. Raises InvalidParameter."""
+        given = {name: value for name, value in parameters.items() if value}
+        filters = Filters.parse(urlencode(given).encode(), organization, today, LinkIndex(lake))
+        page = _with_rows(LINK if filters.scope.short_code else OVERVIEW)
+        content = PageContent(page, filters, stored_span(lake, organization))
+        variables = {scope: warehouse.variables(scope) for scope in dict.fromkeys(scope for _, scope in content.wanted)}
+        loaded = [
+            orjson.loads(encode(warehouse.answer(entry, variables[scope]))) for entry, scope in content.wanted
+        ]  # fmt: skip
+        return cls(filters, page, content, loaded)
+
+    def html(self, made_at: datetime) -> str:
+        """One HTML file, for a browser without a network."""
+        style = (assets.FOLDER / "app.css").read_text("utf-8")
+        (shapes,) = _SHAPES.findall((assets.FOLDER / "map.svg").read_text("utf-8"))
+        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+        context = {
+            **self.content.filled(self.loaded),
+            **self._heading(),
+            "style": Markup(style),  # noqa: S704  # our own file
+            "style_hash": f"sha256-{digest}",
+            "shapes": Markup(shapes),  # noqa: S704  # our own file
+            "made_at": made_at,
+        }
+        return environment().get_template("report.html").render(context)
+
+    def text(self) -> str:
+        """Plain text, for a mail."""
+        heading = self._heading()
+        lines = [f"{heading['title']} of {heading['organization']}, {heading['span']}"]
+        lines += [f"{label}: {_clean(value)}" for label, value in heading["chosen"]]
+        lines += ["", *self._tiles()]
+        rows = self.content.rows(self.loaded)
+        for panel in self.page.panels:
+            if panel.chart not in {"series", "hours"}:
+                lines += ["", panel.title, *_table(panel, rows[panel.entry.name])]
+        return "\n".join(lines) + "\n"
+
+    def _heading(self) -> dict[str, Any]:
+        parameters, scope = self.filters.parameters, self.filters.scope
+        return {
+            "title": self.page.title,
+            "organization": self.filters.organization,
+            "span": formats.span(scope.start_date, scope.end_date),
+            "chosen": [(label, parameters[name]) for name, label in CHIPS.items() if name in parameters],
+        }
+
+    def _tiles(self) -> Iterator[str]:
+        tiles = self.content.tiles(self.loaded)
+        widths = [max(len(tile["label"]) for tile in tiles), max(len(f"{tile['value']:,}") for tile in tiles)]
+        for tile in tiles:
+            change = f"  {tile['change']['text']}" if tile["change"] else ""
+            yield f"{tile['label']:<{widths[0]}}  {tile['value']:>{widths[1]},}{change}"
+        if self.content.comparison:
+            yield f"Changes are over complete days: {self.content.comparison.spans}."
+
+
+def _with_rows(page: Page) -> Page:
+    return replace(page, panels=tuple(replace(panel, limit=max(panel.limit, ROWS)) for panel in page.panels))
+
+
+def _table(panel: Panel, rows: Sequence[Any]) -> Iterator[str]:
+    """The first rows of a panel in columns as wide as their content."""
+    if not rows:
+        yield panel.empty
+        return
+    fields = {field.name: field for field in fields_of(panel)}
+    columns = [column_of(fields[name]) for name in panel.fields or fields]
+    cells = [[column.label for column in columns]]
+    cells += [[_short(plain(column, row[column.field])) for column in columns] for row in rows[:TEXT_ROWS]]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for line in cells:
+        padded = (
+            f"{cell:<{width}}" if column.css == "text" else f"{cell:>{width}}"
+            for cell, width, column in zip(line, widths, columns, strict=True)
+        )
+        yield "  ".join(padded).rstrip()
+    if len(rows) > TEXT_ROWS:
+        yield f"The first {TEXT_ROWS} of {len(rows):,}."
+
+
+def _short(text: str) -> str:
+    text = _clean(text)
+    return text if len(text) <= MAX_TEXT_WIDTH else f"{text[: MAX_TEXT_WIDTH - 1]}…"
+
+
+def _clean(text: str) -> str:
+    """Text of strangers without what controls a terminal, or the direction of a line."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

@@ -1,0 +1,56 @@
+"""The report as a file in a browser without a network: complete, accessible, printable."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from queries import Warehouse, load_traffic_values
+from service.pages.report import Report
+from tests.browser.test_print import words
+
+
+@pytest.fixture(scope="module")
+def file(dashboard, tmp_path_factory):
+    """The report of acme."""
+    now = datetime.now(UTC)
+    warehouse = Warehouse(dashboard.lake, load_traffic_values(None))
+    made = Report.load(dashboard.lake, warehouse, "acme", {"range": "30d"}, now.date())
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(made.html(now), "utf-8")
+    warehouse.close()
+    return path
+
+
+@pytest.fixture
+def page(chromium, file):
+    """The report, opened from the file without a network; what went wrong is in `problems`."""
+    context = chromium.new_context(offline=True, viewport={"width": 1280, "height": 900}, color_scheme="light")
+    page, problems = context.new_page(), []
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("request", lambda request: request.url == file.as_uri() or problems.append(request.url))
+    page.goto(file.as_uri())
+    page.problems = problems
+    yield page
+    context.close()
+
+
+def test_a_report_opens_without_a_network(page, pictures):
+    assert page.problems == []
+    if pictures:
+        page.screenshot(path=pictures / "report.png", full_page=True)
+    assert page.locator(".panel").count() >= 6
+    assert page.evaluate("getComputedStyle(document.querySelector('.tile.people .value')).color") != "rgb(0, 0, 0)"
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+
+
+def test_a_report_is_accessible(page, axe):
+    page.locator("details summary").first.click()
+    assert axe(page) == []
+
+
+def test_the_print_of_a_report_has_the_text_of_every_table(page, text_of):
+    cells = page.locator("table.rows tr > *").all_text_contents()
+    printed = words(text_of(page.pdf(format="A4")))
+    assert len(cells) > 20
+    assert [cell for cell in cells if words(cell) not in printed] == []

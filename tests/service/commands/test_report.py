@@ -1,0 +1,135 @@
+"""`traffic report`: one file with the numbers of the API and nothing else to load, or the same as text."""
+
+import gzip
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from service.pages.charts import _MAP_CODES
+from tests.service.commands.runs import refused
+from tests.service.pages.reading import as_text, read, tables
+from tests.visits import land, links, visit
+
+HOSTILE = "\x1b[31m\u202e'\"><script>alert(1)</script>"
+MAX_BYTES = 60_000
+DAY = timedelta(days=1)
+
+
+def drawn():
+    """Visits of sixty days: people of every country, an agent, 60 links, and words of a stranger."""
+    today = datetime.now(UTC).replace(tzinfo=None, hour=12, minute=0, second=0, microsecond=0)
+    for number in range(360):
+        code = f"link-{number % 60}" if number % 4 else "launch"
+        is_agent = number % 5 == 0
+        agent = {"bot_category": "ai_training", "ai_source": "Claude", "agent": "ClaudeBot", "operator": "Anthropic",
+                 "agent_kind": "training", "confidence": "high", "device_type": "bot"}  # fmt: skip
+        person = {"referrer": f"news-{number % 70}.example", "referrer_type": "other", "visitor": number}
+        yield visit(
+            visited_at=today - DAY * (number % 60 + 1), domain="go.example", short_code=code, path=f"/{code}",
+            country=_MAP_CODES[number % len(_MAP_CODES)], **(agent if is_agent else person),
+        )  # fmt: skip
+    yield visit(visited_at=today - DAY, domain="go.example", path="/x", referrer=HOSTILE, referrer_type="other")
+
+
+@pytest.fixture(scope="module")
+def shared_lake(shared_lake):
+    land(shared_lake, "acme", drawn())
+    links(shared_lake, "acme", [{"short_code": "launch", "target_url": "https://example.com/launch"}])
+    return shared_lake
+
+
+@pytest.fixture
+def report(traffic, shared_lake):
+    """Runs `traffic report` over the lake that these tests share."""
+
+    def report(*flags):
+        return traffic("report", "--org", "acme", "--lake", shared_lake.root, *flags)
+
+    return report
+
+
+@pytest.fixture(scope="module")
+def api(shared_lake, opened):
+    """Asks the API over the same lake, as acme, today."""
+    with opened(shared_lake, clock=lambda: datetime.now(UTC)) as client:
+        yield lambda path: client.get(f"/analytics/{path}").json()
+
+
+@pytest.mark.parametrize(
+    ("flags", "query"),
+    [
+        ([], ""),
+        (["--range", "7d"], "?range=7d"),
+        (["--range", "90d", "--domain", "go.example"], "?range=90d&domain=go.example"),
+        (["--short-code", "launch"], "?short_code=launch"),
+        (["--target-url", "https://example.com/launch"], "?target_url=https://example.com/launch"),
+    ],
+)
+def test_the_numbers_of_a_report_are_those_of_the_api(report, api, flags, query):
+    page = read(report(*flags).out)
+    shown = tables(page)
+    assert {name for name, _ in shown} >= {"time-series", "ai-sources", "bot-traffic", "geographic"}
+    for (name, _), rows in shown.items():
+        answer = api(f"{name}{query}")
+        assert len(rows) == min(len(answer), 400 if name == "time-series" else 50)
+        assert rows == [{field: as_text(row[field]) for field in rows[0]} for row in answer[: len(rows)]], name
+    tiles = page.one("ul", data_entry="traffic-overview").all("data")
+    overview = api(f"traffic-overview{query}")
+    assert [int(tile.attributes["value"]) for tile in tiles[:4]] == [
+        overview[name] for name in ("total_visits", "human_clicks", "ai_visits", "other_visits")
+    ]
+
+
+def test_a_report_is_one_small_file(report):
+    assert len(gzip.compress(report("--range", "90d").out.encode(), 6)) <= MAX_BYTES
+
+
+def test_a_report_refers_to_nothing_outside_itself(report):
+    page = read(report().out)
+    assert [tag for tag in ("script", "link", "img", "iframe", "form", "object", "a") if page.all(tag)] == []
+    elements = page.all()
+    assert [
+        one.attributes for one in elements if {"src", "srcset", "action", "data", "style"} & set(one.attributes)
+    ] == []
+    assert {one.attributes["href"][0] for one in elements if "href" in one.attributes} == {"#"}
+    shapes = {one.attributes.get("id") for one in page.all("path") + page.all("circle")}
+    assert {one.attributes["href"][1:] for one in page.all("use")} <= shapes
+    (style,) = page.one("style").children
+    assert set(re.findall(r"url\((.)", style)) <= {"#"}
+    assert "@import" not in style
+
+
+def test_words_of_strangers_stay_words(report):
+    assert "<script" not in report().out
+    text = report("--format", "text", "--range", "7d").out
+    assert "\ufffd[31m\ufffd'\"><script>" in text
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\u202a-\u202e]", text)
+
+
+def test_the_text_has_the_numbers_and_no_line_too_long(report, api):
+    text = report("--format", "text", "--range", "7d").out
+    overview = api("traffic-overview?range=7d")
+    assert re.search(rf"^Visits +{overview['total_visits']}  [+−±]", text, re.MULTILINE)
+    assert re.search(r"^Claude +(\d+) ", text, re.MULTILINE)[1] == str(api("ai-sources?range=7d")[0]["visits"])
+    assert "against" in text
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_an_organization_without_visits_of_these_days_gets_an_empty_report(report):
+    days = ["--start-date", "2020-01-01", "--end-date", "2020-01-31"]
+    assert "No comparison" in report(*days).out
+    assert "No visits" in report("--format", "text", *days).out
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        (["--format", "pdf"], "html or text"),
+        (["--range", "8d"], "range"),
+        (["--start-date", "x", "--end-date", "2026-01-01"], "start_date"),
+        (["--org", "nobody"], "nobody"),
+    ],
+)
+def test_a_bad_flag_is_refused(report, flags, named):
+    assert named in refused(report(*flags))
