@@ -177,7 +177,21 @@ def test_what_waits_lands_beside_it(lake):
     assert_sound(lake)
 
 
-def test_it_is_classified_anew_and_compacted(lake):
+@pytest.fixture
+def recorded_rules(monkeypatch, classifier):
+    """Visits of the recorded rules count as classified by today's, so that only those of earlier rules are due."""
+    monkeypatch.setattr(classifier, "rules_version", RECORDED["rules_version"])
+
+
+def test_all_of_it_is_due_under_todays_rules(lake):
+    assert status_of(lake, NOW).reclassify_due
+    changes = Reclassifier(lake, lambda: NOW).run(["acme", "other"])
+    assert changes.rewritten == changes.visits == total(lake) + total(lake, "other")
+    assert not status_of(lake, NOW).reclassify_due
+    assert_sound(lake)
+
+
+def test_it_is_classified_anew_and_compacted(lake, recorded_rules):
     with_everything_landed(lake)
     changes = Reclassifier(lake, lambda: NOW).run(["acme"])
     assert (changes.visits, changes.rewritten, changes.partitions, changes.changed) == tuple(
@@ -283,7 +297,7 @@ def test_visits_that_are_reported_land_beside_it(lake):
 
 
 @pytest.mark.skipif(not MADE_UP, reason="only the newer program has the column")
-def test_a_new_column_is_asked_of_old_and_new_visits_alike(lake):
+def test_a_new_column_is_asked_of_old_and_new_visits_alike(lake, recorded_rules):
     """Landed from a file and from what waits; merged, classified anew and in part erased, it stays."""
 
     def counts():
