@@ -23,7 +23,7 @@ _EIGHTHS: Final[tuple[str, ...]] = ("", *"▏▎▍▌▋▊▉")
 
 
 @dataclass(frozen=True)
-class TableColumn:
+class PrintedColumn:
     """A column as it is printed: the lines of its header, its texts, and the terminal cells that it takes."""
 
     name: str
@@ -42,7 +42,7 @@ def print_table(answer: "Result", is_wide: bool = False) -> None:
     _print_parts(answer, "", None if is_wide or not sys.stdout.isatty() else console().width)
 
 
-def fit(rows: Sequence[dict[str, Any]], width: int | None) -> tuple[list[TableColumn], list[str]]:
+def fit(rows: Sequence[dict[str, Any]], width: int | None) -> tuple[list[PrintedColumn], list[str]]:
     """The columns of a table that is at most `width` cells wide, and the names of those left out for want of room.
 
     First headers are broken after underscores, then columns are left out from the right (the first one, visits and
@@ -129,12 +129,12 @@ def _print_one(answer: "Result", title: str, width: int | None) -> None:
         terminal.print()
 
 
-def _column(name: str, values: list[Any]) -> TableColumn:
+def _column(name: str, values: list[Any]) -> PrintedColumn:
     from rich.cells import cell_len
 
     header, cells = printable(name), tuple(map(text_of, values))
     values = [value for value in values if value is not None]
-    return TableColumn(
+    return PrintedColumn(
         name=header,
         cells=cells,
         width=max(map(cell_len, (header, *cells))),
@@ -148,11 +148,11 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
-def _total(columns: Sequence[TableColumn]) -> int:
+def _total(columns: Sequence[PrintedColumn]) -> int:
     return sum(column.width for column in columns) + _GAP * (len(columns) - 1)
 
 
-def _broken_width(column: TableColumn) -> int:
+def _broken_width(column: PrintedColumn) -> int:
     """The width of a column whose header is broken after each underscore."""
     from rich.cells import cell_len
 
@@ -163,7 +163,7 @@ def _name_parts(name: str) -> list[str]:
     return re.findall(r"[^_]*_+|[^_]+", name) or [name]
 
 
-def _leave_out(columns: list[TableColumn], width: int) -> list[TableColumn]:
+def _leave_out(columns: list[PrintedColumn], width: int) -> list[PrintedColumn]:
     """The columns that fit if every text is as short as it may be."""
     last = [columns[0], *(column for name in _LEFT_OUT_LAST for column in columns[1:] if column.name == name)]
     kept = list(columns)
@@ -174,11 +174,11 @@ def _leave_out(columns: list[TableColumn], width: int) -> list[TableColumn]:
     return kept
 
 
-def _min_width(column: TableColumn) -> int:
+def _min_width(column: PrintedColumn) -> int:
     return min(column.width, _MIN_TEXT) if column.is_text else column.width
 
 
-def _shrink_texts(columns: list[TableColumn], width: int) -> list[TableColumn]:
+def _shrink_texts(columns: list[PrintedColumn], width: int) -> list[PrintedColumn]:
     widths = [min(column.width, width) for column in columns]
     excess = sum(widths) + _GAP * (len(columns) - 1) - width
     for _ in range(excess):
@@ -187,7 +187,7 @@ def _shrink_texts(columns: list[TableColumn], width: int) -> list[TableColumn]:
     return [replace(column, width=new) for column, new in zip(columns, widths, strict=True)]
 
 
-def _set_width(column: TableColumn) -> TableColumn:
+def _set_width(column: PrintedColumn) -> PrintedColumn:
     """The column with cells and header that are no wider than its width."""
     lines: list[str] = []
     for word in _name_parts(column.name):
@@ -199,7 +199,7 @@ def _set_width(column: TableColumn) -> TableColumn:
     return replace(column, header=header, cells=tuple(shorten(cell, column.width) for cell in column.cells))
 
 
-def _with_bar(columns: list[TableColumn], rows: Sequence[dict[str, Any]], room: int) -> list[TableColumn]:
+def _with_bar(columns: list[PrintedColumn], rows: Sequence[dict[str, Any]], room: int) -> list[PrintedColumn]:
     """The columns with a bar beside percentage, if there is a percentage and room; the largest fills the bar."""
     width = min(room - _GAP, _MAX_BAR)
     names = [column.name for column in columns if column.is_number]
@@ -211,7 +211,7 @@ def _with_bar(columns: list[TableColumn], rows: Sequence[dict[str, Any]], room: 
         return columns
     bars = tuple(_bar(round(8 * width * share / largest)) for share in shares)
     position = [column.name for column in columns].index("percentage") + 1
-    return [*columns[:position], TableColumn("", bars, width), *columns[position:]]
+    return [*columns[:position], PrintedColumn("", bars, width), *columns[position:]]
 
 
 def _bar(eighths: int) -> str:

@@ -82,7 +82,7 @@ class PageContent:
             wanted += [(overview, now), (overview, before), (series, before)]
         return wanted
 
-    def rows(self, loaded: Sequence[Any]) -> dict[str, Any]:
+    def answers(self, loaded: Sequence[Any]) -> dict[str, Any]:
         """The answers by the name of their endpoint; `loaded` are those that were wanted, as decoded JSON."""
         answers = {entry.name: loaded[number] for number, (entry, _) in enumerate(self.wanted)}
         if self._page.is_dashboard:
@@ -91,7 +91,7 @@ class PageContent:
 
     def filled(self, loaded: Sequence[Any], source: str = "") -> dict[str, Any]:
         """What the template shows: tiles and panels; with `source`, only the rows of this AI platform."""
-        answers = self.rows(loaded)
+        answers = self.answers(loaded)
         days_before = loaded[-1] if self.comparison else None
         return {
             "tiles": self.tiles(loaded),
@@ -106,7 +106,7 @@ class PageContent:
         """The tiles of an overview, none on other pages; changes are over complete days."""
         if not self._page.is_dashboard:
             return []
-        overview = self.rows(loaded)["traffic-overview"]
+        overview = self.answers(loaded)["traffic-overview"]
         found = []
         for name, label, color, target in TILES:
             path, _, fixed = target.partition("?")

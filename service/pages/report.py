@@ -76,7 +76,7 @@ class Report:
         lines = [f"{heading['title']} of {heading['organization']}, {heading['span']}"]
         lines += [f"{label}: {_clean(value)}" for label, value in heading["chosen"]]
         lines += ["", *self._tiles()]
-        rows = self.content.rows(self.loaded)
+        rows = self.content.answers(self.loaded)
         for panel in self.page.panels:
             if panel.chart not in {"series", "hours"}:
                 lines += ["", panel.title, *_table(panel, rows[panel.entry.name])]

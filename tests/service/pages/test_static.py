@@ -41,6 +41,9 @@ def test_the_script_makes_no_element_from_text():
 def test_templates_have_no_inline_style_or_script():
     for path in sorted((FOLDER / "templates").glob("*.html")):
         text = path.read_text("utf-8")
+        if path.name == "report.html":  # a file of its own, which loads nothing and therefore has its style inside
+            assert text.count("<style>") == 1
+            text = text.replace("<style>", "")
         assert not re.findall(r"\sstyle=|\son\w+=|<style|<script(?! type=\"module\" src=)", text), path.name
 
 
