@@ -3,11 +3,14 @@
 A visit is a dict of its columns, its `day` and its `organization`. One function gives one answer.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Final
+
+from queries.prelude import sql_text
 
 Visit = Mapping[str, Any]
 Row = dict[str, Any]
@@ -23,6 +26,11 @@ OTHER_WORDS: Final = "(other)"
 MAX_WORDS: Final = 10_000  # of a day: referrers, campaigns, agents, domains
 MAX_ROWS: Final = 1_000  # of an answer by such words
 UTM_WORDS: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
+_SOURCES: Final = sorted(
+    re.findall(r"\('(\w+)', '([^']+)', '([^']+)'\)", sql_text("names/referrer_sources")),
+    key=lambda row: (row[1].endswith("*"), -len(row[1])),
+)
+"""Referrer type, host and source, from the table that answers are made with; the longest hosts first."""
 DASHBOARD: Final = {
     "overview": "traffic-overview",
     "timeSeries": "time-series",
@@ -485,7 +493,17 @@ def _utm_campaigns(question: Question) -> list[Row]:
 def _referrers(question: Question) -> list[Row]:
     keys = {"referrer": _named("referrer", "(direct)"), "referrer_type": _named("referrer_type", "direct")}
     visits = _cut(question, ["referrer"], lambda visit: visit["bot_category"] in PEOPLE)
-    return _bounded(_ranked(visits, keys, "visits", "percentage", "human_clicks", "ai_referrals"), list(keys))
+    rows = _bounded(_ranked(visits, keys, "visits", "percentage", "human_clicks", "ai_referrals"), list(keys))
+    return [row | {"source": _source(row["referrer"], row["referrer_type"])} for row in rows]
+
+
+def _source(referrer: str, referrer_type: str) -> str:
+    """The name of the longest host in the table that the referrer equals or lies below; else the referrer."""
+    for listed_type, host, source in _SOURCES:
+        name = re.escape(host).replace(r"\.\*", r"\.(com|[a-z]{2}|com?\.[a-z]{2})")
+        if listed_type == referrer_type and re.fullmatch(rf"([^:/]+\.)?{name}", referrer):
+            return source
+    return referrer
 
 
 def _domain_breakdown(question: Question) -> list[Row]:

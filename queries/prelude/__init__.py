@@ -10,8 +10,9 @@ from functools import cache
 from importlib import resources
 from typing import Final, Literal
 
-FOLDERS: Final = ("prelude", "sources", "relations")
-"""Macros and scope; the views that visits are read from; the counts of them. Each folder uses those before it."""
+FOLDERS: Final = ("prelude", "sources", "relations", "names")
+"""Macros and scope; the views that visits are read from; the counts of them; names that templates look up. Each folder
+uses those before it, and stored rows depend on no name."""
 
 _COMMENT: Final = re.compile(r"--.*")
 _SERVES: Final = re.compile(r"^-- Serves: (.+)$", re.MULTILINE)
@@ -48,7 +49,8 @@ def served_filters(relation: str) -> frozenset[str]:
 @cache
 def rollup_version() -> str:
     """A hash of the definitions, stored with each rollup; comments and white space do not change it."""
-    words = _COMMENT.sub("", "\n".join([*prelude(), sql_text("rollups")])).split()
+    texts = [sql_text(f"{folder}/{name}") for folder in FOLDERS if folder != "names" for name in _names(folder)]
+    words = _COMMENT.sub("", "\n".join([*texts, sql_text("rollups")])).split()
     return hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
 
 

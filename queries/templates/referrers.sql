@@ -17,7 +17,8 @@ SELECT
     total(visits) AS visits,
     share(total(visits), sum(total(visits)) OVER ()) AS percentage,
     total(human_clicks) AS human_clicks,
-    total(ai_referrals) AS ai_referrals
+    total(ai_referrals) AS ai_referrals,
+    or_other(source_of(referrer, referrer_type), is_rest) AS source
 FROM listed
-GROUP BY is_rest, 1, 2
+GROUP BY is_rest, 1, 2, 7
 ORDER BY is_rest, visits DESC, referrer, referrer_type;

@@ -68,6 +68,7 @@ def moments() -> st.SearchStrategy[datetime]:
 
 
 targets = one_of(None, *TARGETS)
+APPS = ("android-app://com.google.android.gm", "t.co", "not.co", "gemini.google.com")
 OPERATED = ("ai_source", "operator")
 COLUMNS = {
     **{field.name: maybe_words for field in VISITS if field.type == "string" and field.name not in OPERATED},
@@ -86,7 +87,7 @@ COLUMNS = {
     "operating_system": maybe_words,
     "browser": one_of(None, "Firefox", "firefox", "Chrome", ""),
     "country": one_of(None, *COUNTRIES, "QQ", ""),
-    "referrer": one_of(None, "google.example", "chatgpt.example", "", "Bücher.example"),
+    "referrer": one_of(None, "google.example", "www.google.co.uk", "l.facebook.com", "", "Bücher.example", *APPS),
     "referrer_type": one_of(None, *REFERRER_TYPES),
     "utm_source": one_of(None, None, "mail", "Mail", "", "chatgpt.com"),
     "utm_medium": one_of(None, None, "cpc", ""),

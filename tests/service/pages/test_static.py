@@ -11,7 +11,7 @@ import service.pages
 
 FOLDER = Path(service.pages.__file__).parent
 STATIC = FOLDER / "static"
-COUNTRIES = Path(__file__).parents[3] / "queries" / "prelude" / "2_countries.sql"
+COUNTRIES = Path(__file__).parents[3] / "queries" / "names" / "countries.sql"
 SVG = "{http://www.w3.org/2000/svg}"
 
 

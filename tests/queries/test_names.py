@@ -1,0 +1,55 @@
+"""Names that templates look up: the services that referring hosts belong to."""
+
+import re
+
+import duckdb
+import pytest
+
+from data.rules.referrers import ReferrerTable
+from data.rules.tables import Referrer, load
+from queries.prelude import prelude, rollup_version, sql_text
+from tests.tables import examples
+
+ROWS = re.findall(r"\('(\w+)', '([^']+)', '([^']+)'\)", sql_text("names/referrer_sources"))
+
+
+@pytest.fixture(scope="module")
+def source_of():
+    """Asks the macro that templates use."""
+    with duckdb.connect() as engine:
+        engine.execute(sql_text("names/referrer_sources"))
+        yield lambda *words: engine.execute("SELECT source_of($1, $2)", list(words)).fetchall()[0][0]
+
+
+@examples("referrer", "referrer_type", "source")
+def test_the_hosts_of_one_service_share_a_name(source_of, referrer, referrer_type, source):
+    assert source_of(referrer, referrer_type) == source
+
+
+def test_every_host_with_a_name_is_a_known_referrer_of_that_type():
+    table = ReferrerTable(load(Referrer, "referrers"))
+    for referrer_type, host, _ in ROWS:
+        found = table.find(host.replace(".*", ".de"), table.path_of(host, referrer_type))
+        assert found or host == "yahoo.*", host
+        assert not found or found.referrer_type == referrer_type, host
+
+
+def test_a_product_of_ai_has_the_name_of_its_ai_source():
+    table = ReferrerTable(load(Referrer, "referrers"))
+    for _, host, source in (row for row in ROWS if row[0] == "ai"):
+        assert table.find(host, table.path_of(host, "ai")).ai_source == source
+
+
+def test_no_host_has_two_names():
+    assert len({row[:2] for row in ROWS}) == len(ROWS) > 50
+
+
+def test_names_belong_to_the_relations_but_not_to_the_version_of_rollups(monkeypatch):
+    assert sql_text("names/referrer_sources") in prelude()
+    before = rollup_version()
+    rollup_version.cache_clear()
+    monkeypatch.setattr("queries.prelude.sql_text", lambda name: sql_text(name) + "X" * name.startswith("names/"))
+    try:
+        assert rollup_version() == before
+    finally:
+        rollup_version.cache_clear()
