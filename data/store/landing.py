@@ -59,6 +59,8 @@ class Landing:
 
     def stage(self, visits: pa.Table, unfinished: bool = False) -> None:
         """Write a table of VISITS_OF_DAYS, sorted by day, into one file for each day."""
+        if not len(visits):
+            return
         days = pc.run_end_encode(visits["day"].combine_chunks())
         bounds = [0, *days.run_ends.to_pylist()]
         parts = [visits.slice(start, end - start) for start, end in pairwise(bounds)]
