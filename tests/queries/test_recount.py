@@ -20,7 +20,7 @@ from queries.rollups import Month
 from tests.recount import recount
 from tests.visits import Visit, land, links, visit
 
-EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", "30"))
+EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", "15"))
 thorough, brief = (
     settings(
         max_examples=examples,
@@ -28,7 +28,7 @@ thorough, brief = (
         derandomize="TRAFFIC_EXAMPLES" not in os.environ,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     )
-    for examples in (EXAMPLES, max(EXAMPLES // 5, 6))
+    for examples in (EXAMPLES, max(EXAMPLES // 5, 4))
 )
 
 VALUES = [TrafficValue(name, number * 12_345, "EUR") for number, name in enumerate(BOT_CATEGORIES)]
