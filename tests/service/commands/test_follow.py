@@ -1,4 +1,7 @@
-"""`traffic follow` as a process: what it prints where, how it ends, and what is left when it is killed."""
+"""`traffic follow` as a process: what it prints where, how it ends, and what is left when it is killed.
+
+It is killed 4 times; with `TRAFFIC_FAULTS=10` ten times as often, with `TRAFFIC_FAULTS=all` 60 times.
+"""
 
 import json
 import os
@@ -15,6 +18,7 @@ from collections import Counter
 
 import pytest
 
+from tests.faults.trials import scaled
 from tests.lakes import paths
 from tests.service.commands.runs import Run
 from tests.tables import examples
@@ -225,7 +229,7 @@ def test_a_full_disk_is_told_once_and_nothing_is_lost(lake, follow, log):
     assert paths(lake) == Counter(("/a", "/b", "/c"))
 
 
-KILLS = 15
+KILLS = scaled(4, 60)
 
 
 class Writer(threading.Thread):
