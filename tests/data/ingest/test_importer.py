@@ -3,11 +3,14 @@
 import csv
 import gzip
 import json
+import os
 import random
 import re
+import signal
 import stat
 import subprocess
 import sys
+import time
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -723,7 +726,12 @@ def shared(tmp_path_factory, open_lake):
     log_format=st.sampled_from(["auto", "combined"]),
     packed=st.lists(st.sampled_from([bytes, gzip.compress]), min_size=5, max_size=5),
 )
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=int(os.environ.get("TRAFFIC_EXAMPLES", "4")),
+    deadline=None,
+    derandomize="TRAFFIC_EXAMPLES" not in os.environ,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 def test_a_log_imported_in_five_steps_cut_anywhere_is_the_log_imported_at_once(shared, cuts, log_format, packed):
     path, lake, importer, names = shared
     organization = f"example-{next(names)}"
@@ -899,30 +907,43 @@ def test_a_crash_after_the_commit_leaves_everything_landed(lake, load, monkeypat
     assert len(landed(lake)) == 4
 
 
-KILLED = IN_A_PROCESS + "\n".join(("", "import os, time", "print('done', flush=True)", "time.sleep(60)"))
+IN_FORKS = """
+import os, sys
+from functools import cache
+from pathlib import Path
+import data.ingest.importer as importer
+from data.store.lake import Lake
+importer.Classifier = cache(importer.Classifier)
+importer.Classifier()
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        importer.Importer(Lake(Path(sys.argv[1]), create=True)).run(Path(sys.argv[2]), importer.Options("acme"))
+        os._exit(0)
+    print(child, flush=True)
+    sys.stdin.readline()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+"""Starts an import in a process of its own, tells its id, and once it is asked, how it ended."""
 
 
 def test_a_killed_process_leaves_a_lake_that_goes_on(tmp_path, write, open_lake):
     log = write(log_of(3000))
     choice = random.Random(7)
-    for _ in range(3):
-        process = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(tmp_path / "lake"), str(log)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=ROOT,
-        )
-        with process:
-            process.stdout.readline()
-            process.stdin.write(b"go\n")
-            process.stdin.flush()
-            try:
-                process.wait(choice.uniform(0.0, 0.3))
-            except subprocess.TimeoutExpired:
-                process.kill()
-        lake = open_lake(tmp_path / "lake")
-        assert len(landed(lake)) in {0, 3000}
+    command = [sys.executable, "-c", IN_FORKS, str(tmp_path / "lake"), str(log)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, cwd=ROOT
+    ) as process:
+        for _ in range(3):
+            process.stdin.write("start\n")
+            number = int(process.stdout.readline())
+            time.sleep(choice.uniform(0.0, 0.3))
+            os.kill(number, signal.SIGKILL)
+            process.stdin.write("wait\n")
+            assert int(process.stdout.readline()) in {0, -signal.SIGKILL}
+            lake = open_lake(tmp_path / "lake")
+            assert len(landed(lake)) in {0, 3000}
+        process.stdin.close()
     Importer(lake).run(log, ACME)
     assert counted(landed(lake)) == recounted(log)
 

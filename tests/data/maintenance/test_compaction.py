@@ -32,6 +32,7 @@ from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 from data.visits import VISITS
 from queries import ENTRIES, Scope, Warehouse
 from service.encoding import encode
+from tests.faults.trials import scaled
 from tests.lakes import date_ahead, fail_at, numbers, opened, paths, rows_of, strays
 from tests.sql import rows
 from tests.visits import land, links, packed, visit
@@ -40,7 +41,7 @@ TODAY = date(2026, 3, 6)
 NOW = datetime(2026, 3, 6, 12, tzinfo=UTC)
 LATER = NOW + timedelta(days=30)
 ACME = Options("acme")
-READERS = int(os.environ.get("TRAFFIC_READERS", "1000"))
+READERS = scaled(200, 10_000)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -644,7 +645,7 @@ def test_flush_import_reclassification_and_compaction_at_once_lose_and_double_no
     assert strays(lake) == ([], set())
 
 
-def test_a_thousand_readers_meet_no_failure_while_files_are_merged(lake, reopened):
+def test_many_readers_meet_no_failure_while_files_are_merged(lake, reopened):
     land_files(lake, 4, 6, size=3)
     told, lock, threads = [], threading.Lock(), 4
     with closing(Warehouse(lake)) as warehouse:
