@@ -123,7 +123,7 @@ class Sample:
             file.writelines(f"{line}\n" for line in self.lines())
 
     def write_links(self, path: Path) -> None:
-        """Write the links that the lines request as a CSV file for `import_links`."""
+        """Write the links that the lines request as a CSV file for `traffic links import`."""
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(("short_code", "target_url", "created_at"))

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from data import BadInput, LakeDamaged
 from data.store.links import Link, LinkIndex, change_links, links_of, new_link, read_links
 from service.commands import app
-from tests.lakes import links_path, rot
+from tests.lakes import links_path
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 NAIVE = NOW.replace(tzinfo=None)
@@ -124,7 +124,7 @@ def test_a_given_time_changes_a_link(imported, lake, tmp_path):
 
 def test_damaged_links_are_not_added_to_but_replaced(imported, lake, tmp_path):
     imported(FIRST)
-    rot(lake, links_path(lake))
+    links_path(lake).write_bytes(b"no Parquet")
     with pytest.raises(LakeDamaged, match="--replace"):
         change(lake, tmp_path, FIRST)
     assert change(lake, tmp_path, FIRST, replace=True) == codes("abc", "", "", "")

@@ -60,6 +60,7 @@ def test_a_new_lake_has_nothing(lake):
         "oldest_salt_at": None,
         "agents_refreshed_at": None,
         "clock_was_at": None,
+        "repeated_logs": [],
         "rules_version": rules_version(),
         "reclassify_due": False,
     }
