@@ -8,11 +8,14 @@ the real width, and only the shapes between them follow it.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from functools import lru_cache
 from math import ceil, log
 from pathlib import Path
 from typing import Any, Final
 
 from markupsafe import Markup
+
+from service.pages.markup import joined
 
 HEIGHT: Final = 200
 """Pixels from the base line of a chart to its top gridline."""
@@ -56,8 +59,8 @@ _SPARKLINE: Final = Markup(
 _MULTIPLES: Final = Markup('<ul class="multiples">{items}</ul>')
 _MULTIPLE: Final = Markup('<li><span class="name">{name}</span>{line}<span class="last">{last}</span></li>')
 _WORLD: Final = Markup('<svg class="map" viewBox="{box}" aria-hidden="true" focusable="false">{countries}</svg>')
-_COUNTRY: Final = Markup('<use href="{url}#{code}"/>')
-_SHADED: Final = Markup('<use href="{url}#{code}" class="q{shade}"><title>{name}: {count}</title></use>')
+_COUNTRY: Final = Markup('<use href="%s#%s"/>')
+_SHADED: Final = Markup('<use href="%s#%s" class="q%s"><title>%s: %s</title></use>')
 _NOTHING: Final = Markup("")
 
 
@@ -148,19 +151,18 @@ def world_map(counts: Mapping[str, int], map_url: str, names: Mapping[str, str])
     """
     known = {code: count for code, count in counts.items() if count > 0 and code in _MAP_CODES}
     highest = max(known.values(), default=0)
-    countries = (
-        _SHADED.format(
-            url=map_url,
-            code=code,
-            shade=max(SHADES - round(log(highest / known[code], 5)), 1),
-            name=names.get(code, code),
-            count=f"{known[code]:,}",
-        )
-        if code in known
-        else _COUNTRY.format(url=map_url, code=code)
-        for code in _MAP_CODES
-    )
-    return _WORLD.format(box=_MAP_VIEW_BOX, countries=_NOTHING.join(countries))
+    shades = {code: max(SHADES - round(log(highest / count, 5)), 1) for code, count in known.items()}
+    shaded = {
+        code: _SHADED % (map_url, code, shade, names.get(code, code), f"{known[code]:,}")
+        for code, shade in shades.items()
+    }
+    return _WORLD.format(box=_MAP_VIEW_BOX, countries=joined(*(_countries(map_url) | shaded).values()))
+
+
+@lru_cache(1)
+def _countries(map_url: str) -> Mapping[str, Markup]:
+    """Every country without visits, by its code, in the order in which they are drawn."""
+    return {code: _COUNTRY % (map_url, code) for code in _MAP_CODES}
 
 
 def compact(count: int) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from markupsafe import Markup, escape
@@ -9,6 +10,7 @@ from markupsafe import Markup, escape
 from queries import Field
 from service.pages import formats
 from service.pages.charts import bar
+from service.pages.markup import joined
 
 LABELS: Final = {
     "short_code": "Link",
@@ -63,7 +65,7 @@ LABELS: Final = {
 """The labels of fields whose names, with spaces, are not good ones."""
 
 _LINK: Final = Markup('<a href="%s">%s</a>')
-_DATA: Final = Markup('<data value="%s">%s</data>')
+_DATA: Final = (Markup('<data value="'), Markup('">'), Markup("</data>"))
 _BADGE: Final = Markup('<span class="badge %s"><span aria-hidden="true">%s</span> %s</span>')
 """Markup escapes what is put into it; with % this takes a fifth of the time that str.format takes."""
 _SIGNS: Final = {"verified": "✓", "high": "●", "medium": "◐", "low": "○", "contradicted": "✗", "new": "★"}
@@ -86,7 +88,7 @@ class TableColumn:
     label: str
     kind: str  # text, number, decimal, percent, share, day, time, flag, badge, word or list
 
-    @property
+    @cached_property
     def css(self) -> str:
         """The class of its cells."""
         return {"decimal": "number", "percent": "number", "flag": "text", "list": "text", "word": "text"}.get(
@@ -148,7 +150,8 @@ def _kind_of(field: Field) -> str:
 
 
 def _data(value: object, shown: Markup) -> Markup:
-    return _DATA % ("" if value is None else value, shown)
+    start, middle, end = _DATA
+    return joined(start, escape("" if value is None else value), middle, shown, end)
 
 
 def _badge(text: str) -> Markup:

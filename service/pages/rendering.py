@@ -86,13 +86,17 @@ class Renderer:
         """
         compresses = is_compressible and accepts_gzip(request)
         body = await asyncio.get_running_loop().run_in_executor(
-            self._threads, self._render, template, context, compresses
+            self._threads, self._body, template, context, compresses
         )
         headers = {"Vary": "Accept-Encoding", "Content-Encoding": "gzip"} if compresses else {"Vary": "Accept-Encoding"}
         return Response(body, status, headers, "text/html")
 
-    def _render(self, template: str, context: Mapping[str, Any], compresses: bool) -> bytes:
-        body = self._environment.get_template(template).render(context).encode()
+    def render(self, template: str, context: Mapping[str, Any]) -> bytes:
+        """The page, not compressed. Blocks."""
+        return self._environment.get_template(template).render(context).encode()
+
+    def _body(self, template: str, context: Mapping[str, Any], compresses: bool) -> bytes:
+        body = self.render(template, context)
         return gzip.compress(body, GZIP_LEVEL, mtime=0) if compresses else body
 
 

@@ -13,15 +13,20 @@ from service.pages.charts import columns as column_chart
 from service.pages.charts import multiples, split_bar, time_series, world_map
 from service.pages.columns import TableColumn, cell, column_of
 from service.pages.filters import Filters
+from service.pages.markup import joined
 from service.pages.panels import Panel
 
 Row = Mapping[str, Any]
 REST: Final = "(other)"
 """What the last row of a bounded answer is called."""
-_ROW_HEAD: Final = Markup('<th scope="row" class="%s">%s</th>')
-_CELL: Final = Markup('<td class="%s">%s</td>')
-_ROW: Final = Markup("<tr>%s</tr>")
-_REST_ROW: Final = Markup('<tr class="rest">%s</tr>')
+_CSS_CLASSES: Final = ("text", "number", "day", "time", "badge", "share", "split")
+_ROW_HEADS: Final = {css: Markup('<th scope="row" class="%s">') % css for css in _CSS_CLASSES}
+_CELLS: Final = {css: Markup('<td class="%s">') % css for css in _CSS_CLASSES}
+_END_ROW_HEAD: Final = Markup("</th>")
+_END_CELL: Final = Markup("</td>")
+_ROW: Final = Markup("<tr>")
+_REST_ROW: Final = Markup('<tr class="rest">')
+_END_ROW: Final = Markup("</tr>")
 _SPLIT_FIELDS: Final = ("human_clicks", "ai_visits", "other_visits")
 
 
@@ -101,7 +106,7 @@ def fill(
     fields = {field.name: field for field in fields_of(panel)}
     shown = tuple(column_of(fields[name]) for name in panel.fields or fields)
     limited = rows[: panel.limit]
-    body = Markup("").join(_row(panel, shown, row, links) for row in limited)
+    body = joined(*(_row(panel, shown, row, links) for row in limited))
     empty = _empty(panel, rows)
     chart = Markup("") if empty else _chart(panel, rows, map_url, previous, today)
     return FilledPanel(panel, shown, body, chart, len(rows), len(limited), empty, _note(panel, rows))
@@ -115,16 +120,19 @@ def fields_of(panel: Panel) -> Sequence[Any]:
 
 
 def _row(panel: Panel, columns: Sequence[TableColumn], row: Row, links: CellLinks | None) -> Markup:
-    cells = []
+    is_rest = row.get(columns[0].field) == REST
+    parts = [_REST_ROW if is_rest else _ROW]
     for number, column in enumerate(columns):
         href = links.of(column.field, row) if links else ""
         content = cell(column, row[column.field], panel.color, href)
-        cells.append((_CELL if number else _ROW_HEAD) % (column.css, content))
+        if number:
+            parts += (_CELLS[column.css], content, _END_CELL)
+        else:
+            parts += (_ROW_HEADS[column.css], content, _END_ROW_HEAD)
     if panel.has_split:
         people, ai, other = (int(row[name]) for name in _SPLIT_FIELDS)
-        cells.append(_CELL % ("split", split_bar(people, ai, other)))
-    is_rest = row.get(columns[0].field) == REST
-    return (_REST_ROW if is_rest else _ROW) % Markup("").join(cells)
+        parts += (_CELLS["split"], split_bar(people, ai, other), _END_CELL)
+    return joined(*parts, _END_ROW)
 
 
 def _by_week(rows: Sequence[Row]) -> Mapping[str, Sequence[int]]:
