@@ -160,7 +160,7 @@ def world_map(counts: Mapping[str, int], map_url: str, names: Mapping[str, str])
 
 
 @lru_cache(1)
-def _countries(map_url: str) -> Mapping[str, Markup]:
+def _countries(map_url: str) -> dict[str, Markup]:
     """Every country without visits, by its code, in the order in which they are drawn."""
     return {code: _COUNTRY % (map_url, code) for code in _MAP_CODES}
 
