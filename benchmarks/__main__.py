@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
-from benchmarks import cold, importing, live, serving
+from benchmarks import cold, importing, live, pages, serving
 from benchmarks.bars import bar_of, missed
 from benchmarks.figures import Figure
 from benchmarks.printing import table_of
@@ -29,6 +29,7 @@ CASES: Final[dict[str, Callable[[Setting], Iterator[Figure]]]] = {
     "disk": cold.disk,
     "intake": live.intake,
     "manifest": live.manifest,
+    "pages": pages.pages,
 }
 
 

@@ -14,6 +14,8 @@ RAW: Final = "raw DuckDB, same files"
 SQLITE: Final = "SQLite with indexes"
 GOACCESS: Final = "GoAccess, same file"
 BARE: Final = "bare Starlette route, same bytes"
+DASHBOARD_ENDPOINT: Final = "the endpoint dashboard"
+GOACCESS_REPORT: Final = "GoAccess's HTML report, gzipped"
 ITSELF: Final = "itself at 1,000,000 visits"
 
 _LARGE: Final = 20_000_000
@@ -60,6 +62,12 @@ BARS: Final = (
     Bar("cached traffic-overview", BARE, least=0.35, aim=0.5),
     Bar("cached dashboard", BARE, least=0.35, aim=0.5),
     Bar("server memory afterwards", most=400, visits=_LARGE),  # MB
+    Bar("cold Overview over HTTP", DASHBOARD_ENDPOINT, most=1.3, visits=_LARGE),
+    Bar("rendering of the Overview", most=10),  # ms
+    Bar("first view of the Overview, bytes", most=60),  # kB
+    Bar("first view of the Overview, requests", most=5),
+    Bar("later view of the Overview, bytes", most=30),  # kB
+    Bar("later view of the Overview, requests", most=1),
     Bar("exec to first 200", most=1, visits=_LARGE, is_aim=True),  # s
 )
 

@@ -1,0 +1,219 @@
+"""The dashboard: bytes and requests of a view, the time to render it, and its cold Overview beside the API's answer."""
+
+import asyncio
+import gzip
+import itertools
+import re
+import shutil
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from benchmarks.bars import DASHBOARD_ENDPOINT, GOACCESS_REPORT
+from benchmarks.figures import OURS, Figure, beside, figure, in_turn, milliseconds
+from benchmarks.made import LAST_DAY
+from benchmarks.peers import World
+from benchmarks.servers import get, key_of, server
+from benchmarks.worlds import WHOLE, Setting
+from data.store.links import LinkIndex
+from queries import ENDPOINTS, Warehouse
+from service.api_keys import ApiKeys
+from service.http.answers import Answers
+from service.http.cache import AnswerCache
+from service.http.query_batch import Workers
+from service.http.rate_limit import SourceResolver
+from service.pages import PageServices, panels
+from service.pages.rendering import GZIP_LEVEL, Renderer
+from service.pages.sessions import SessionStore
+from service.pages.site import PLAIN_COOKIE, Site
+from service.pages.tables import CellLinks, fill
+from service.settings import read_settings
+
+DAYS: Final = 30
+"""Of a cold view: short enough for a period before it, with which the Overview compares."""
+RENDERINGS: Final = 50
+_LOADED: Final = re.compile(r'(?:href|src)="([^"#]*/static/[^"#]+)')
+_ALL_DAYS: Final = f"start_date={WHOLE.start_date}&end_date={WHOLE.end_date}"
+
+
+def pages(setting: Setting) -> Iterator[Figure]:
+    """All of it at every size."""
+    for world in setting.worlds:
+        for found in (*rendering(world), *_served(world)):
+            yield replace(found, visits=world.visits)
+    yield from _report(setting)
+
+
+# Served
+
+
+@dataclass(frozen=True)
+class _Browser:
+    """Asks a server for pages with the cookie of a session; each request comes from a source of its own."""
+
+    port: int
+    cookie: str
+
+    @classmethod
+    def signed_in(cls, port: int, world: World) -> "_Browser":
+        """With a new session of the organization that is asked about."""
+        with closing(SessionStore(world.lake)) as store:
+            opened = store.open_by_link(store.create_link(WHOLE.organization))
+        assert opened
+        return cls(port, f"{PLAIN_COOKIE}={opened.secret}")
+
+    def body(self, path: str) -> bytes:
+        """The bytes of a response as they travel, compressed; raises for any status but 200."""
+        source = f"10.1.{next(_SOURCES) // 250}.{next(_SOURCES) % 250}"
+        headers = {"Cookie": self.cookie, "Accept-Encoding": "gzip", "X-Forwarded-For": source}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=headers)
+        with urllib.request.urlopen(request) as response:
+            body: bytes = response.read()
+        return body
+
+
+_SOURCES: Final = itertools.count()
+
+
+def _served(world: World) -> Iterator[Figure]:
+    key = key_of(world.lake.root, WHOLE.organization)
+    with server(world.lake.root) as (port, _):
+        browser = _Browser.signed_in(port, world)
+        page = browser.body(f"/app/?{_ALL_DAYS}")
+        files = sorted(set(_LOADED.findall(gzip.decompress(page).decode())))
+        sizes = [len(page), *(len(browser.body(file)) for file in files)]
+        yield figure("first view of the Overview, bytes", "kB", [sum(sizes) / 1000])
+        yield figure("first view of the Overview, requests", "requests", [len(sizes)])
+        yield figure("later view of the Overview, bytes", "kB", [len(page) / 1000])
+        yield figure("later view of the Overview, requests", "requests", [1])  # files are immutable
+
+        days = _periods()
+        ways = {
+            OURS: lambda: milliseconds(lambda: browser.body(f"/app/?{next(days)}")),
+            DASHBOARD_ENDPOINT: lambda: milliseconds(lambda: get(port, f"/analytics/dashboard?{next(days)}", key)),
+        }
+        yield from beside("cold Overview over HTTP", "ms", in_turn(ways))
+
+
+def _periods() -> Iterator[str]:
+    """As many days each time, one day earlier: no cache has the answer, and there are visits before."""
+    for earlier in range(LAST_DAY.toordinal() - WHOLE.start_date.toordinal() - 2 * DAYS):
+        end = LAST_DAY - timedelta(earlier)
+        yield f"start_date={end - timedelta(DAYS - 1)}&end_date={end}"
+
+
+# In this process
+
+
+class _RecordingRenderer(Renderer):
+    """Remembers what it rendered last."""
+
+    template = ""
+    context: Mapping[str, Any] = {}
+
+    async def response(
+        self,
+        request: Request,
+        template: str,
+        context: Mapping[str, Any],
+        status: int = 200,
+        is_compressible: bool = True,
+    ) -> Response:
+        self.template, self.context = template, context
+        return await super().response(request, template, context, status, is_compressible)
+
+
+def rendering(world: World) -> Iterator[Figure]:
+    """The steps from decoded answers to compressed bytes, each in milliseconds of CPU time of one thread."""
+    noon = datetime.combine(LAST_DAY, datetime.min.time(), UTC) + timedelta(hours=12)
+    warehouse, workers, threads = Warehouse(world.lake), Workers(), ThreadPoolExecutor(1)
+    answers = Answers(warehouse, AnswerCache(), workers)
+    keys, targets, settings = ApiKeys(world.lake), LinkIndex(world.lake), read_settings({})
+    site = Site(
+        PageServices(world.lake, answers, targets, keys, SourceResolver(), settings, lambda: noon)
+    )  # fmt: skip
+    renderer = site.renderer = _RecordingRenderer(site.root, site.assets, threads)
+    try:
+        asyncio.run(_view(site, _Browser.signed_in(0, world).cookie))
+        body = asyncio.run(answers.bodies([ENDPOINTS["dashboard"]], renderer.context["filters"].scope))[0]
+        steps = _steps(renderer, orjson.loads(body), f"{site.root}/static/{site.assets.hashed_name('map.svg')}")
+        found = {name: [_cpu_milliseconds(step) for _ in range(RENDERINGS)] for name, step in steps.items()}
+    finally:
+        site.close()
+        workers.close()
+        threads.shutdown()
+        warehouse.close()
+        keys.close()
+    for name, times in found.items():
+        yield figure(f"rendering of the Overview: {name}", "ms", times)
+    yield figure("rendering of the Overview", "ms", [sum(step) for step in zip(*found.values(), strict=True)])
+
+
+async def _view(site: Site, cookie: str) -> None:
+    """View the Overview of all days once."""
+    scope = {
+        "type": "http", "method": "GET", "path": f"{site.root}/", "root_path": "", "scheme": "http",
+        "query_string": _ALL_DAYS.encode(), "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80),
+        "headers": [(b"host", b"127.0.0.1"), (b"cookie", cookie.encode())],
+    }  # fmt: skip
+    statuses = []
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.sleep(3_600)  # the browser does not disconnect
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:  # noqa: ANN401  # ASGI
+        statuses.append(message.get("status"))
+
+    await site(scope, receive, send)
+    assert statuses[0] == 200, statuses
+
+
+def _steps(renderer: _RecordingRenderer, dashboard: Mapping[str, Any], map_url: str) -> dict[str, Callable[[], object]]:
+    """What happens between the decoded answers and the compressed page."""
+    filters = renderer.context["filters"]
+    links = CellLinks("/app", "/app/", filters)
+    members = {entry.name: dashboard[name] for name, entry in ENDPOINTS["dashboard"].members}
+    filled = [(panel, members[panel.entry.name]) for panel in panels.OVERVIEW]
+    page = renderer.render(renderer.template, renderer.context)
+    return {
+        "panels": lambda: [fill(panel, rows, links, map_url=map_url) for panel, rows in filled],
+        "template": lambda: renderer.render(renderer.template, renderer.context),
+        "gzip": lambda: gzip.compress(page, GZIP_LEVEL, mtime=0),
+    }
+
+
+def _cpu_milliseconds(step: Callable[[], object]) -> float:
+    started = time.thread_time()
+    step()
+    return 1000 * (time.thread_time() - started)
+
+
+# A peer
+
+
+def _report(setting: Setting) -> Iterator[Figure]:
+    """The report that GoAccess makes of the log of as many visits: one file that holds everything."""
+    if not shutil.which("goaccess"):
+        raise SystemExit("goaccess is missing: apt-get install goaccess, or name other cases with --only.")
+    lines = setting.sizes[0]
+    report = setting.scratch / "report.html"
+    _make_report(setting.log(lines), report)
+    found = figure("first view of a report", "kB", [len(gzip.compress(report.read_bytes(), GZIP_LEVEL)) / 1000], lines)
+    yield replace(found, who=GOACCESS_REPORT)
+
+
+def _make_report(log: Path, report: Path) -> None:
+    command = ["goaccess", str(log), "--log-format=COMBINED", "--no-global-config", "--no-progress", "-o", str(report)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
