@@ -15,7 +15,7 @@ from queries.fields import Field
 
 MEMBERS: Final = {entry.name: entry for entry in template_entries(ENTRIES["dashboard"])}
 """The thirteen members of the dashboard; the weekly trend has two halves."""
-_LEFT_OUT: Final = ("country_name", "target_url")
+_LEFT_OUT: Final = ("country_name", "source", "target_url")
 
 Rows = list[tuple[Any, ...]]
 

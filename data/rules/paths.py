@@ -32,6 +32,7 @@ class PathRules:
 
     def kind(self, path: str, is_link: bool = False) -> str:
         """PROBE, PROGRAM, or '' for other paths. A short code of the links file (`is_link`) is no probe."""
+        path = _encodable(path)
         if not is_link and self._probe.search(path):
             return PROBE
         return PROGRAM if self._program.search(path) else ""
@@ -39,7 +40,7 @@ class PathRules:
     def matches(self, path: str, classification: Classification) -> Iterator[RuleMatch]:
         """The row for `path`, if it overrides the classification of a request without its path."""
         for pattern, row in self._rows:
-            if pattern.search(path):
+            if pattern.search(_encodable(path)):
                 changed = classify_path(classification, PROBE if row.agent_kind == "scanner" else PROGRAM)
                 if changed != classification:
                     yield RuleMatch(f"probes.toml: {row.family}", row.evidence, changed)
@@ -66,3 +67,8 @@ def classify_path(classification: Classification, path_kind: str) -> Classificat
 def _by_path(classification: Classification, kind: str, confidence: str) -> Classification:
     agent, operator = classification.agent, classification.operator
     return Classification(CATEGORY_OF_KIND[kind], kind, None, agent, operator, confidence, "path", "bot", None, None)
+
+
+def _encodable(path: str) -> str:
+    """A path that RE2 can search: a lone surrogate, which JSON allows, becomes a question mark."""
+    return path.encode("utf-8", "replace").decode()

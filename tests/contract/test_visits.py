@@ -419,7 +419,10 @@ def until(condition, pause=0.005):
 
 def waiting_in(client):
     """How many senders wait for their turn in an application."""
-    route = client.app._app._app._by_path["/visits"]
+    app = client.app
+    while not hasattr(app, "_by_path"):
+        app = app._app
+    route = app._by_path["/visits"]
     receivers = [cell.cell_contents for cell in route.endpoint.__closure__]
     return len(receivers[0]._pending)
 

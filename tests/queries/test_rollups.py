@@ -23,7 +23,7 @@ from data.store import lake as lake_module
 from data.store.manifest import READERS_GRACE, format_time
 from data.store.rollups import damaged_rollups, seed_path
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
-from queries.prelude import prelude, relation_names, rollup_version, served_filters
+from queries.prelude import prelude, relation_names, rollup_version, served_filters, sql_text
 from queries.variables import LINK_VISITS, ROLLUP_FILTERS, one_source, source_of, visit_files
 from tests.lakes import date_ahead, opened
 from tests.sql import rows
@@ -261,10 +261,10 @@ def test_a_filter_that_somebody_adds_is_answered_from_all_visits(tmp_path, monke
 
 def test_the_version_of_rollups_is_that_of_the_definitions_whatever_is_said_of_them(monkeypatch):
     version: Callable[[], str] = rollup_version.__wrapped__
-    monkeypatch.setattr("queries.prelude.prelude", lambda: [f"-- More.\n{sql}  -- again" for sql in prelude()])
+    monkeypatch.setattr("queries.prelude.sql_text", lambda name: f"-- More.\n{sql_text(name)}  -- again")
     assert version() == rollup_version()
-    other = [sql.replace("status BETWEEN 400 AND 499", "status BETWEEN 400 AND 498") for sql in prelude()]
-    monkeypatch.setattr("queries.prelude.prelude", lambda: other)
+    other = ("status BETWEEN 400 AND 499", "status BETWEEN 400 AND 498")
+    monkeypatch.setattr("queries.prelude.sql_text", lambda name: sql_text(name).replace(*other))
     assert version() != rollup_version()
 
 

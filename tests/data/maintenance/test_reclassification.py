@@ -675,14 +675,17 @@ def test_a_move_counts_the_user_agents_of_all_days(lake):
     assert reclassify(lake).moves == {Move("human", "ai_training"): Counter({"GPTBot/1.0": 6})}
 
 
-@pytest.mark.parametrize("columns", [{"path": "/.env"}, {"referrer": "t.co", "referrer_type": "other"}])
-def test_a_visit_whose_probe_or_place_is_another_counts_as_changed(lake, load, columns):
+@pytest.mark.parametrize(
+    ("columns", "after"),
+    [({"path": "/.env"}, "other_bot"), ({"referrer": "t.co", "referrer_type": "other"}, "human")],
+)
+def test_a_visit_whose_probe_or_place_is_another_counts_as_changed(lake, load, columns, after):
     who = {"user_agent": CHROME, "operating_system": "Linux", "browser": "Chrome"}
     land(lake, "acme", [visit(**who, **columns)])
     before = rows_of(lake)
     changes = reclassify(lake)
     assert without({1: [rows_of(lake)]}, "rules_version") != without({1: [before]}, "rules_version")
-    assert moved(changes) == {Move("human", "human"): 1}
+    assert moved(changes) == {Move("human", after): 1}
 
 
 def test_a_dry_run_tells_the_same_and_changes_nothing_on_disk(lake, load, under):
@@ -697,7 +700,7 @@ def test_a_dry_run_tells_the_same_and_changes_nothing_on_disk(lake, load, under)
     assert moved(told) == {
         Move("human", "ai_training"): 2,
         Move("human", "ai_referral"): 1,
-        Move("human", "human"): 1,  # what asked for /secret, which is a probe now
+        Move("human", "other_bot"): 1,  # what asked for /secret, which is a probe now
     }
 
 
