@@ -2,7 +2,6 @@
 
 import errno
 import os
-import re
 import shutil
 import sqlite3
 from collections import Counter, defaultdict
@@ -24,6 +23,7 @@ from data.logs import source
 from data.maintenance.reclassification import Changes, Move, Reclassifier
 from data.rules import tables as reference
 from data.rules.classifier import Classifier, Request
+from data.rules.paths import PROBE, classify_path
 from data.rules.tables import IpList
 from data.sample import Sample
 from data.store.ip_list_files import refresh
@@ -381,8 +381,9 @@ def expected(rules, row):
         told = Classification(*(row[name] for name in Classification._fields))
     elif row["confidence"] == "verified" and told.agent == "GPTBot":
         told = told._replace(confidence="verified", detection_method="ip_range")
-    is_malicious = re.search(rules.probe_pattern, row["path"]) is not None
-    new = {"referrer_type": rules.origin(request).referrer_type, "is_malicious": is_malicious}
+    kind = rules.paths.kind(row["path"])
+    told = classify_path(told, kind)
+    new = {"referrer_type": rules.origin(request).referrer_type, "is_malicious": kind == PROBE}
     whole = row | told._asdict() | new | {"rules_version": rules.rules_version}
     return {name: whole[name] for name in VISITS.names}
 
