@@ -96,7 +96,20 @@ def answers(lake, organization, names):
 
 def asked(warehouse, scope, names):
     variables = warehouse.variables(scope)
-    return {name: orjson.loads(encode(warehouse.answer(ENTRIES[name], variables))) for name in names}
+    return {name: without_source(orjson.loads(encode(warehouse.answer(ENTRIES[name], variables)))) for name in names}
+
+
+def without_source(answer):
+    """An answer without the source of referrers, which came after these answers were recorded."""
+    if isinstance(answer, list):
+        return [without_source(part) for part in answer]
+    if isinstance(answer, dict):
+        return {
+            name: without_source(part)
+            for name, part in answer.items()
+            if (name, "referrer" in answer) != ("source", True)
+        }
+    return answer
 
 
 def versions(lake, organization="acme"):

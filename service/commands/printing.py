@@ -74,8 +74,9 @@ def console(is_wide: bool = False) -> "Console":
     """A console on stdout, for tables. If stdout is piped or `is_wide`, lines are not cut to a terminal's width."""
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() and not is_wide else 10_000
-    return Console(highlight=False, markup=False, emoji=False, width=width)
+    is_fitted = sys.stdout.isatty() and not is_wide
+    width, height = (None, None) if is_fitted else (10_000, 25)  # without a height, TERM=dumb has 80 columns
+    return Console(highlight=False, markup=False, emoji=False, width=width, height=height)
 
 
 def messages() -> "Console":

@@ -153,14 +153,24 @@ VISIT = st.builds(
     st.integers(1, 4), st.integers(0, 99), *map(st.sampled_from, (CODES, DOMAINS, VISITORS)),
 )  # fmt: skip
 DAYS = st.none() | st.integers(1, 5).map(lambda day: at(day).date())
-CRITERIA = st.builds(Criteria, *map(st.sampled_from, (CODES, DOMAINS, VISITORS)), DAYS)
+CRITERIA = st.builds(
+    Criteria,
+    short_code=st.sampled_from(CODES),
+    domain=st.sampled_from(DOMAINS),
+    no_domain=st.sampled_from((None, True)),
+    visitor=st.sampled_from(VISITORS),
+    since=DAYS,
+    before=DAYS,
+)
 
 
 def goes(row, criteria):
     wanted = (
         (criteria.short_code is None, lambda: row["short_code"] == criteria.short_code),
         (criteria.domain is None, lambda: (row["domain"] or "").lower() == criteria.domain.lower()),
+        (criteria.no_domain is None, lambda: row["domain"] is None),
         (criteria.visitor is None, lambda: row["visitor"] == criteria.visitor),
+        (criteria.since is None, lambda: row["visited_at"].date() >= criteria.since),
         (criteria.before is None, lambda: row["visited_at"].date() < criteria.before),
     )
     return all(is_any or meets() for is_any, meets in wanted)

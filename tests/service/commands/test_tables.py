@@ -104,7 +104,7 @@ def test_one_object_is_shown_from_top_to_bottom(terminal):
 
 
 def test_a_text_of_a_stranger_cannot_control_the_terminal(terminal):
-    shown = terminal("referrers")
+    shown = terminal("referrers", "--columns", "referrer,visits")
     assert not {"\x1b", "\u202e"} & set("".join(shown))
     assert any("\ufffd[2Jevil\ufffd.example" in line for line in shown)
 
