@@ -57,7 +57,8 @@ class Drawing:
         """Their visits as a table of `day` and the columns of VISITS, in the order in which they land."""
         self._draw(days)
         rules = {**self._draws.rules, "short_code_pattern": SHORT_CODE_PATTERN}
-        return self._engine.sql(_text("visits"), params={**self._organization, **rules}).to_arrow_table()
+        visits = self._engine.sql(_text("visits"), params={**self._organization, **rules}).to_arrow_table()
+        return self._draws.with_paths_classified(visits)
 
     def lines(self, days: Days) -> list[str]:
         """Their visits as lines of a log in the combined format."""

@@ -11,9 +11,11 @@ from random import Random
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from data import sample as words
 from data.rules.classifier import Classifier, Request
+from data.rules.paths import classify_path
 from data.sample import Sample
 from data.visits import Classification, columns_filled_by
 
@@ -83,6 +85,23 @@ class Draws:
             shared = Random(f"burst {self._sample.seed} {n}").choice(codes) if words.bursts(n) else None
             days.append({"number": n, "day": day, "visits": visits, "burst": shared})
         return days
+
+    def with_paths_classified(self, visits: pa.Table) -> pa.Table:
+        """The visits with those of them reclassified whose path people do not open, which are few."""
+        kinds = {path: self._classifier.paths.kind(path) for path in pc.unique(visits["path"]).to_pylist()}
+        special = pa.array([path for path, kind in kinds.items() if kind], pa.string())
+        places = pc.indices_nonzero(pc.is_in(visits["path"], special))
+        chosen = visits.select([*Classification._fields, "path"]).take(places).to_pylist()
+        rows = [classify_path(Classification(*(row[name] for name in Classification._fields)), kinds[row["path"]])
+                for row in chosen]  # fmt: skip
+        is_special = pc.is_in(visits["path"], special)
+        for name, values in zip(Classification._fields, zip(*rows, strict=True), strict=True) if rows else ():
+            place, column = visits.schema.get_field_index(name), visits[name]
+            new = pa.array(values, pa.string()).cast(column.type)
+            visits = visits.set_column(
+                place, name, pc.replace_with_mask(column.combine_chunks(), is_special.combine_chunks(), new)
+            )
+        return visits
 
     def _kinds(self) -> pa.Table:
         last = max(1, self._sample.days - 1)
