@@ -1,13 +1,15 @@
 """The SQLite database of the service, control.sqlite: API keys, sessions and jobs. Visits are not in it."""
 
+import sqlite3
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from data import Lake
-from data.store.schema import create_database
+from data.store.schema import create_database, transaction
 
 MIGRATIONS: Final = (
     """
@@ -93,6 +95,12 @@ class ControlDatabase:
                 return self._reader.execute(sql, parameters).fetchall()
         with self._writing:
             return self._writer.execute(sql, parameters).fetchall()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """A write transaction, committed at the end of the context or rolled back on any error."""
+        with self._writing, transaction(self._writer):
+            yield self._writer
 
     def close(self) -> None:
         """Close the database."""

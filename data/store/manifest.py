@@ -15,7 +15,7 @@ from typing import Any, Final
 from data.errors import Conflict
 from data.store.batches import Batch, check_content, forget_others
 from data.store.clock import TOLERANCE
-from data.store.schema import MIGRATIONS, open_database
+from data.store.schema import MIGRATIONS, open_database, transaction
 from data.visits import SCHEMA_VERSION
 
 Connect = Callable[[Path, Sequence[str], str], sqlite3.Connection]
@@ -104,15 +104,8 @@ class Manifest:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """A write transaction, committed at the end of the context or rolled back on any error."""
-        with self._writing:
-            self._writer.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._writer
-                self._writer.execute("COMMIT")
-            except BaseException:
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
-                raise
+        with self._writing, transaction(self._writer):
+            yield self._writer
 
     def rows(self, sql: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[tuple[Any, ...]]:
         """The result of a SELECT on committed data."""

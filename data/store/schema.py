@@ -3,8 +3,8 @@
 import logging
 import os
 import sqlite3
-from collections.abc import Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -194,6 +194,22 @@ def create_database(path: Path, staged: Path, migrations: Sequence[str]) -> None
         sync(path.parent)
     finally:
         staged.unlink()
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """Commit the statements of the context together, or none of them when anything is raised.
+
+    No other connection writes meanwhile. Raises sqlite3.OperationalError when the connection's timeout ends first.
+    """
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
 
 
 def _migrate(
