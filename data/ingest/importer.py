@@ -81,9 +81,7 @@ class Importer:
 
     def reader(self) -> BlockReader:
         """A new reader with this importer's rules, salts, IP lists, countries and links. The caller closes it."""
-        links = self._links
-        rules = Rules(self._classifier, self._salts, self._verifier, self._countries, links.short_codes, links.domains)
-        return BlockReader(rules)
+        return BlockReader(Rules(self._classifier, self._salts, self._verifier, self._countries, self._links.links))
 
     def run(
         self,

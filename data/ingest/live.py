@@ -5,7 +5,7 @@ They are parsed by data/logs/reported.py. Client addresses are kept in memory on
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -27,7 +27,7 @@ from data.store import pending
 from data.store.clock import is_recent
 from data.store.ip_list_files import snapshots
 from data.store.lake import Lake
-from data.store.links import LinkIndex
+from data.store.links import NO_LINKS, IndexedLinks, LinkIndex
 from data.store.packing import Packed, pack
 from data.visits import SHORT_CODE_PATTERN, Classification, columns_filled_by
 
@@ -134,8 +134,8 @@ class LiveIngest:
     def _packed(self, facts: list[ReportedVisit], organization: str) -> Packed:
         salts = self._salts_for({fact.visited_at.date() for fact in facts})
         shared: dict[_SharedKey, int] = {}
-        domains = self._link_names(self._links.domains, organization)
-        rows = [self._row(fact, organization, salts, shared, domains) for fact in facts]
+        links = self._links_of(organization)
+        rows = [self._row(fact, organization, salts, shared, links) for fact in facts]
         *own, numbers = zip(*rows, strict=True)
         rows_shared = (
             classify_path(combine(by_agent, by_referral), path_kind) + origin
@@ -159,13 +159,13 @@ class LiveIngest:
         organization: str,
         salts: dict[date, str],
         shared: dict[_SharedKey, int],
-        link_domains: Collection[str],
+        links: IndexedLinks,
     ) -> tuple[Any, ...]:
         """The values of _OWN, then the index of the visit's shared columns, which are added to `shared` if missing."""
         domain, path, query = fact.target
         user_agent, classification, is_claim = self._user_agent(fact.user_agent)
         by_referral, origin = self._referral(fact.method, fact.referrer, query)
-        if is_internal(origin[0], domain, link_domains):
+        if is_internal(origin[0], domain, links.domains):
             origin = (origin[0], INTERNAL, *origin[2:])
         ip, country, visitor = fact.ip, fact.country, None
         if ip:
@@ -175,7 +175,7 @@ class LiveIngest:
             if is_claim:
                 classification = self._verifier.verify(classification, ip, day)
         short_code, path_kind = self._match_path(path)
-        if path_kind == PROBE and short_code and short_code in self._link_names(self._links.short_codes, organization):
+        if path_kind == PROBE and short_code in links.short_codes:
             path_kind = self._classifier.paths.kind(path, is_link=True)
         number = shared.setdefault((classification, by_referral, path_kind, origin), len(shared))
         return (
@@ -199,13 +199,13 @@ class LiveIngest:
         code = self._short_code.search(path)
         return (code[1] or None if code else None), self._classifier.paths.kind(path)
 
-    def _link_names(self, names: Callable[[str], frozenset[str]], organization: str) -> frozenset[str]:
-        """`names` of the organization's links; none while the links are damaged."""
+    def _links_of(self, organization: str) -> IndexedLinks:
+        """The organization's links; none while they are damaged."""
         try:
-            return names(organization)
+            return self._links.links(organization)
         except LakeDamaged as error:  # damaged links must not stop the intake
             _LOG.warning("%s Until then, visits are classified without links.", error)
-            return frozenset()
+            return NO_LINKS
 
 
 def _parse_rows(rows: Sequence[Row], now: datetime, facts: list[ReportedVisit]) -> IngestResult:

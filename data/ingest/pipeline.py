@@ -37,6 +37,7 @@ from data.rules.ip_verification import Verifier
 from data.rules.paths import PROBE, PROGRAM, classify_path
 from data.rules.referrers import INTERNAL, is_internal
 from data.sql import read_sql
+from data.store.links import NO_LINKS, IndexedLinks
 from data.visits import VISITS_OF_DAYS, Classification, columns_filled_by
 
 Salts = Callable[[list[date]], dict[date, str]]
@@ -68,10 +69,8 @@ class Rules:
     salts: Salts
     verifier: Verifier
     countries: CountryDatabase | None = None
-    link_codes: Callable[[str], Collection[str]] = lambda _organization: ()
-    """Returns the short codes of an organization's links."""
-    link_domains: Callable[[str], Collection[str]] = lambda _organization: ()
-    """Returns the domains that an organization's links name."""
+    links: Callable[[str], IndexedLinks] = lambda _organization: NO_LINKS
+    """Returns the links of an organization."""
 
 
 class VisitBuilder:
@@ -122,8 +121,8 @@ class VisitBuilder:
         columns = _columns(self._engine.sql(read_sql("data.ingest", "sql/request_targets"), params=patterns))
         probed = pc.unique(columns["short_code"].filter(columns["is_malicious"])).drop_null()
         if len(probed):
-            links = self._rules.link_codes(tenant.organization)
-            linked = pa.array([code for code in probed.to_pylist() if code in links], pa.string())
+            codes = self._rules.links(tenant.organization).short_codes
+            linked = pa.array([code for code in probed.to_pylist() if code in codes], pa.string())
             is_link = pc.is_in(columns["short_code"], linked)
             columns["is_malicious"] = pc.and_(columns["is_malicious"], pc.invert(is_link))
         return columns
@@ -171,7 +170,8 @@ class VisitBuilder:
         combined = _combine(by_agent, by_referral.take(keys), classifications)
         verified = self._verify_claims(combined, by_agent, encoded, classifications)
         classified = _classify_paths(verified, encoded["target"].indices, targets, classifications)
-        origin = _mark_internal(origin.take(keys), encoded["domain"], origins, self._rules.link_domains(organization))
+        link_domains = self._rules.links(organization).domains
+        origin = _mark_internal(origin.take(keys), encoded["domain"], origins, link_domains)
         origin_rows = [(host, referrer_type, *utm) for host, referrer_type, utm in origins.values()]
         return [
             (classified, text_columns(Classification._fields, classifications.values())),
@@ -208,14 +208,14 @@ def _classify_paths(
     classified: pa.Array, targets: pa.Array, columns: Columns, classifications: Interner[Classification]
 ) -> pa.Array:
     """`classified`, with the requests for paths that people do not open."""
-    distinct = classifications.values()
     for kind, name in ((PROGRAM, "is_program"), (PROBE, "is_malicious")):
-        is_kind = columns[name].take(targets)
-        keys = composite_key(classified.filter(is_kind))
-        before = [distinct[index] for index in keys.parts[0].to_pylist()]
-        after = classifications.intern([classify_path(classification, kind) for classification in before])
-        classified = pc.replace_with_mask(classified, is_kind, after.take(keys.indices))
-        distinct = classifications.values()
+        if pc.any(columns[name]).as_py():
+            is_kind = columns[name].take(targets)
+            keys = composite_key(classified.filter(is_kind))
+            distinct = classifications.values()
+            before = [distinct[index] for index in keys.parts[0].to_pylist()]
+            after = classifications.intern([classify_path(classification, kind) for classification in before])
+            classified = pc.replace_with_mask(classified, is_kind, after.take(keys.indices))
     return classified
 
 
@@ -241,6 +241,9 @@ def _mark_internal(
 ) -> pa.Array:
     """`rows`, the index of each row's origin, with the type INTERNAL where the referrer is a host of one's own."""
     distinct, names = origins.values(), domains.dictionary.to_pylist()
+    own_hosts = {host.removeprefix("www.") for host in (*names, *link_domains) if host}
+    if not any(origin.referrer and origin.referrer.removeprefix("www.") in own_hosts for origin in distinct):
+        return rows
     keys = composite_key(rows, domains.indices)
     pairs = zip(*(part.to_pylist() for part in keys.parts), strict=True)
     marked = [

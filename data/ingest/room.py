@@ -4,9 +4,6 @@ from collections.abc import Collection
 from datetime import date, timedelta
 from pathlib import Path
 
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
 from data.errors import BadInput
 from data.store.lake import Lake
 
@@ -26,8 +23,7 @@ class Room:
         found: set[str | None] = set()
         for file in self._lake.live_files(self._organization, first_day, last_day):
             if file.path in self._files:
-                column = pq.read_table(self._lake.verified_path(file), columns=["domain"])["domain"]
-                found |= set(domains) & set(pc.unique(column).to_pylist())
+                found |= set(domains) & self._lake.domains_in(file)
         if found:
             days = f"--since {first_day} --before {last_day + timedelta(days=1)}"
             names = sorted(f"--domain {domain}" if domain else "--no-domain" for domain in found)

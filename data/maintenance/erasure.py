@@ -23,7 +23,7 @@ from data.sql import read_sql
 from data.store.clock import TOLERANCE
 from data.store.erasures import Erasure, record_erasure
 from data.store.files import move_durably
-from data.store.footers import VisitFile, footer_of, read_visit_file, replacing_footer
+from data.store.footers import Footer, VisitFile, footer_of, read_visit_file, replacing_footer
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
 from data.store.manifest import LandedFile, Replacement
@@ -146,7 +146,8 @@ class Eraser:
                         removed.append(file)
                     elif count and not dry_run:
                         staged.append(Staged(new_path(self._lake), *partition, file.visits - count, file.unfinished_of))
-                        self._write_remaining(engine, file, staged[-1].path)
+                        paths, footer = readable(self._lake, file), replacing_footer(self._lake, [file])
+                        _write_remaining(engine, paths, staged[-1].path, footer)
                 if files and not dry_run:
                     self._skip_rest(files, staged)
                     if removed:
@@ -183,10 +184,8 @@ class Eraser:
             return count
         staged = new_path(self._lake)
         try:
-            params = {"files": [self._lake.seed_visits, str(path)]}
-            remaining = engine.sql(read_sql("data.maintenance", "sql/remaining_visits"), params=params)
             footer = file.footer or footer_of(*partition_of(path))
-            write_visits(remaining.to_arrow_reader(100_000), staged, footer)
+            _write_remaining(engine, [self._lake.seed_visits, str(path)], staged, footer)
             move_durably(staged, path)
         finally:
             staged.unlink(missing_ok=True)
@@ -197,11 +196,6 @@ class Eraser:
         if criteria.selects_whole_days:
             return file.visits
         return _count_matching(engine, readable(self._lake, file), criteria)
-
-    def _write_remaining(self, engine: duckdb.DuckDBPyConnection, file: LandedFile, path: Path) -> None:
-        params = {"files": readable(self._lake, file)}
-        remaining = engine.sql(read_sql("data.maintenance", "sql/remaining_visits"), params=params)
-        write_visits(remaining.to_arrow_reader(100_000), path, replacing_footer(self._lake, [file]))
 
     def _replace_files(self, files: Sequence[LandedFile], staged: Sequence[Staged]) -> list[LandedFile]:
         """Replace live files of one organization by staged ones; return the new files that contain visits."""
@@ -232,6 +226,12 @@ def _count_matching(engine: duckdb.DuckDBPyConnection, paths: list[str], criteri
     engine.execute(read_sql("data.maintenance", "sql/erased_rows"), {"files": paths, **wanted})
     ((count,),) = engine.execute("SELECT count(*) FROM erased_rows").fetchall()
     return int(count)
+
+
+def _write_remaining(engine: duckdb.DuckDBPyConnection, paths: list[str], target: Path, footer: Footer) -> None:
+    """Write the visits of a file that are not in `erased_rows`. The seed is the first of `paths`."""
+    remaining = engine.sql(read_sql("data.maintenance", "sql/remaining_visits"), params={"files": paths})
+    write_visits(remaining.to_arrow_reader(100_000), target, footer)
 
 
 def delete_files(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:

@@ -112,10 +112,9 @@ class Reclassifier:
     def _reclassified(
         self, engine: duckdb.DuckDBPyConnection, partition: Partition, files: list[str], changes: Changes
     ) -> pa.Table:
-        paths, links = self._classifier.paths, self._links.short_codes(partition.organization)
-        engine.register("link_codes", pa.table({"short_code": pa.array(links, pa.string())}))
-        domains = sorted(self._links.domains(partition.organization))
-        engine.register("link_domains", pa.table({"domain": pa.array(domains, pa.string())}))
+        paths, links = self._classifier.paths, self._links.links(partition.organization)
+        engine.register("link_codes", pa.table({"short_code": pa.array(links.short_codes, pa.string())}))
+        engine.register("link_domains", pa.table({"domain": pa.array(links.domains, pa.string())}))
         patterns = {"probe_pattern": paths.probe_pattern, "program_pattern": paths.program_pattern}
         engine.execute(read_sql("data.maintenance", "sql/stored_visits"), {"files": files, **patterns})
         inputs = engine.execute(read_sql("data.maintenance", "sql/distinct_inputs")).fetchall()

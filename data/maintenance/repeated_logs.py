@@ -3,14 +3,11 @@
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from data.errors import LakeDamaged
 from data.hosts import normalized_host
 from data.logs.format_names import HOSTLESS_FORMATS
 from data.store.lake import Lake
-from data.store.manifest import LandedFile
 
 MAX_FILES: Final = 500
 """The visit files of an organization that are read to find out whether one of the two was erased."""
@@ -51,11 +48,6 @@ def _domains(lake: Lake, organization: str) -> set[str] | None:
     if len(files) > MAX_FILES:
         return None
     try:
-        return set().union(*(_domains_in(lake, file) for file in files))
+        return {domain or "" for file in files for domain in lake.domains_in(file)}
     except (LakeDamaged, OSError, pa.ArrowException):
         return None
-
-
-def _domains_in(lake: Lake, file: LandedFile) -> set[str]:
-    domains = pq.read_table(lake.verified_path(file), columns=["domain"])["domain"]
-    return {domain or "" for domain in pc.unique(domains).to_pylist()}

@@ -210,6 +210,11 @@ class Lake:
         check_version(file.schema_version, f"{self.root}/{file.path}")
         return self.intact_path(file)
 
+    def domains_in(self, file: LandedFile) -> set[str | None]:
+        """The domains of the visits in a live file; None stands for visits without one. Raises as verified_path."""
+        domains = pq.read_table(self.verified_path(file), columns=["domain"])["domain"]
+        return set(domains.unique().to_pylist())
+
     def intact_path(self, file: StoredFile) -> str:
         """The path of a live file, which is hashed first if its size, time of change or inode differs.
 

@@ -96,15 +96,11 @@ class Landing:
 
     def _finish(self, batch: Batch, continues: Batch | None) -> Publisher:
         """Write the last file, which records the batch, and that it replaces the unfinished line of `continues`."""
-        unfinished = self._unfinished_of(continues) if continues else []
+        unfinished = self._lake.manifest.unfinished_files(continues) if continues else []
         if unfinished and not self._staged:  # nothing landed in their place, which must be recorded
             self._add(unfinished[-1].day, 0, None)
             self._last_part = VISITS.empty_table()
         return self._publisher(record_of(batch), unfinished)
-
-    def _unfinished_of(self, batch: Batch) -> list[LandedFile]:
-        """The live files with the visit of the batch's unfinished last line."""
-        return [file for file in self._lake.manifest.live_files(self._organization) if file.unfinished_of == batch.id]
 
     def _publisher(self, record: BatchRecord, replaced: list[LandedFile]) -> Publisher:
         if self._last_part is not None:
@@ -130,8 +126,8 @@ class Landing:
         number = sum(staged.day == day for staged in self._staged)
         key = f"{self._organization}/{self._content}/{day}/{number}"
         name = str(uuid.uuid5(uuid.NAMESPACE_URL, key))
-        path = f"visits/organization={self._organization}/day={day}/{name}.parquet"
-        return str(uuid.uuid4()) if not self._content or self._lake.manifest.is_registered(path) else name
+        is_used = self._lake.manifest.is_registered(_path(self._organization, day, name))
+        return str(uuid.uuid4()) if not self._content or is_used else name
 
     def _write_part(self, part: tuple[Staged, pa.Table]) -> None:
         staged, visits = part
@@ -197,8 +193,9 @@ def discard(lake: Lake, staged: Sequence[Staged]) -> None:
     moved = []
     for file in staged:
         file.path.unlink(missing_ok=True)
-        if (lake.root / _path(file)).exists() and not lake.manifest.is_registered(_path(file)):
-            moved.append(_path(file))
+        path = _path_of(file)
+        if (lake.root / path).exists() and not lake.manifest.is_registered(path):
+            moved.append(path)
     if moved:
         with suppress(sqlite3.OperationalError), lake.manifest.transaction():  # others may move files of the same names
             for path in moved:
@@ -206,13 +203,17 @@ def discard(lake: Lake, staged: Sequence[Staged]) -> None:
                     (lake.root / path).unlink(missing_ok=True)
 
 
-def _path(staged: Staged) -> str:
-    """The final path, relative to the lake."""
-    return f"visits/organization={staged.organization}/day={staged.day}/{staged.name or staged.path.stem}.parquet"
+def _path_of(staged: Staged) -> str:
+    return _path(staged.organization, staged.day, staged.name or staged.path.stem)
+
+
+def _path(organization: str, day: date, name: str) -> str:
+    """The final path of a file, relative to the lake."""
+    return f"visits/organization={organization}/day={day}/{name}.parquet"
 
 
 def _publish(lake: Lake, staged: Staged, sha256: str) -> LandedFile:
-    name = _path(staged)
+    name = _path_of(staged)
     move_durably(staged.path, lake.root / name)
     stat = (lake.root / name).stat()
     return LandedFile(

@@ -3,7 +3,7 @@
 import csv
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -114,48 +114,49 @@ def _read_links(path: str) -> list[Link]:
     return [Link(**row) for row in pq.ParquetFile(path).read(columns=list(COLUMNS)).to_pylist()]
 
 
+class IndexedLinks:
+    """The links of an organization as lookups need them."""
+
+    def __init__(self, path: str, links: Iterable[Link]) -> None:
+        self.path = path
+        """Of the file that they were read from; "": there are none."""
+        self.short_codes: set[str] = set()
+        """On any domain."""
+        self.domains: set[str] = set()
+        """Those that the links name."""
+        self._by_url: dict[str, str] = {}
+        for link in sorted(links, key=lambda link: link.created_at):  # the newest wins
+            self.short_codes.add(link.short_code)
+            self.domains |= {link.domain} - {""}
+            self._by_url[normalized_url(link.target_url)] = link.short_code
+
+    def short_code_of(self, target_url: str) -> str | None:
+        """The short code of the newest link to this URL; None when there is no such link."""
+        return self._by_url.get(normalized_url(target_url))
+
+
+NO_LINKS: Final = IndexedLinks("", ())
+
+
 class LinkIndex:
-    """Finds the short code of a target URL. Links are cached until others are imported."""
+    """Keeps the links of organizations in memory until others are imported. Safe to use from several threads."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
-        self._cache: LRUCache[str, tuple[str, dict[str, str]]] = LRUCache(256)
-        self._names: LRUCache[str, tuple[str, frozenset[str], frozenset[str]]] = LRUCache(256)
+        self._cache: LRUCache[str, IndexedLinks] = LRUCache(256)
         self._lock = threading.Lock()
 
-    def short_code_of(self, organization: str, target_url: str) -> str | None:
-        """The short code of the newest link to this URL; None when there is no such link. Raises LakeDamaged."""
-        stored = stored_links(self._lake, organization)
-        if stored is None:
-            return None
-        cached = self._cache.get(organization)
-        if cached is None or cached[0] != stored.path:
-            links = _read_links(intact_links(self._lake, stored))
-            newest_last = sorted(links, key=lambda link: link.created_at)
-            cached = stored.path, {normalized_url(link.target_url): link.short_code for link in newest_last}
-            self._cache[organization] = cached
-        return cached[1].get(normalized_url(target_url))
-
-    def short_codes(self, organization: str) -> frozenset[str]:
-        """The short codes of the links of an organization, on any domain. Thread-safe. Raises LakeDamaged."""
-        return self._codes_and_domains(organization)[0]
-
-    def domains(self, organization: str) -> frozenset[str]:
-        """The domains that the links of an organization name. Thread-safe. Raises LakeDamaged."""
-        return self._codes_and_domains(organization)[1]
-
-    def _codes_and_domains(self, organization: str) -> tuple[frozenset[str], frozenset[str]]:
+    def links(self, organization: str) -> IndexedLinks:
+        """The links of an organization. It reads the manifest, and the links if they changed. Raises LakeDamaged."""
         with self._lock:
             stored = stored_links(self._lake, organization)
             if stored is None:
-                return frozenset(), frozenset()
-            cached = self._names.get(organization)
-            if cached is None or cached[0] != stored.path:
-                links = _read_links(intact_links(self._lake, stored))
-                codes = frozenset(link.short_code for link in links)
-                cached = stored.path, codes, frozenset(link.domain for link in links if link.domain)
-                self._names[organization] = cached
-            return cached[1:]
+                return NO_LINKS
+            cached = self._cache.get(organization)
+            if cached is None or cached.path != stored.path:
+                cached = IndexedLinks(stored.path, _read_links(intact_links(self._lake, stored)))
+                self._cache[organization] = cached
+            return cached
 
 
 def normalized_url(url: str) -> str:

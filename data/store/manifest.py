@@ -215,6 +215,10 @@ class Manifest:
         """The live files of one organization without visits: their footers record which files were removed."""
         return [_file_of(row) for row in self.rows(_SELECT_LIVE + "organization = ? AND visits = 0", [organization])]
 
+    def unfinished_files(self, batch: Batch) -> list[LandedFile]:
+        """The live files with the visit of the unfinished last line of a batch."""
+        return [_file_of(row) for row in self.rows(_SELECT_LIVE + "unfinished_of = ? AND visits > 0", [batch.id])]
+
     def unchecked_files(self, before: datetime) -> list[LandedFile]:
         """The live files whose bytes were last verified before a time, the longest ago first."""
         rows = self.rows(_SELECT_LIVE + "checked_at NOT BETWEEN ? AND ? ORDER BY checked_at", unchecked_bounds(before))

@@ -103,7 +103,7 @@ def _domain(value: str | None) -> str | None:
 
 def _short_code(query: Mapping[str, str], organization: str, targets: LinkIndex) -> str | None:
     if "target_url" in query:
-        return targets.short_code_of(organization, query["target_url"]) or NO_LINK
+        return targets.links(organization).short_code_of(query["target_url"]) or NO_LINK
     return query.get("short_code")
 
 

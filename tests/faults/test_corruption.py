@@ -174,7 +174,7 @@ def test_every_answer_about_links_is_right_or_names_their_file(filled, tell):
 
         def answers():
             top = warehouse.answer(ENTRIES["top-links"], warehouse.variables(SCOPE))
-            return top, [LinkIndex(filled).short_code_of("acme", url) for url in urls.values()]
+            return top, [LinkIndex(filled).links("acme").short_code_of(url) for url in urls.values()]
 
         right = answers()
         assert right[1] == list(urls)

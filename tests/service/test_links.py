@@ -217,9 +217,9 @@ def test_what_is_listed_is_read_again_as_it_was(imported, lake):
 
 def test_targets_notice_a_new_import(imported, lake):
     targets = LinkIndex(lake)
-    assert targets.short_code_of("acme", "https://shop.example/") is None
+    assert targets.links("acme").short_code_of("https://shop.example/") is None
     imported("short_code,target_url\na,https://shop.example/\n")
-    assert targets.short_code_of("acme", "https://shop.example") == "a"
+    assert targets.links("acme").short_code_of("https://shop.example") == "a"
     imported("short_code,target_url\nb,https://shop.example/\n")
-    assert targets.short_code_of("acme", "https://shop.example") == "b"
-    assert targets.short_code_of("other", "https://shop.example") is None
+    assert targets.links("acme").short_code_of("https://shop.example") == "b"
+    assert targets.links("other").short_code_of("https://shop.example") is None

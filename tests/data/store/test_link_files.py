@@ -54,9 +54,9 @@ def test_changed_links_are_refused_until_they_are_imported_again(lake):
         with pytest.raises(LakeDamaged, match=message):
             read(lake, "acme")
     with pytest.raises(LakeDamaged, match=message):
-        index.short_code_of("acme", "https://shop.example")
+        index.links("acme").short_code_of("https://shop.example")
     links(lake, "acme", B)
-    assert index.short_code_of("acme", "https://shop.example") == "b"
+    assert index.links("acme").short_code_of("https://shop.example") == "b"
 
 
 @pytest.mark.parametrize("step", ["move_durably", "_insert"])
