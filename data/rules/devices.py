@@ -1,10 +1,11 @@
 """Recognizes device type, operating system and browser of a person by the user agent."""
 
 import re
+from functools import cache
 from typing import Final, NamedTuple
 
 import re2
-from ua_parser import Domain, RegexResolver
+from ua_parser import Domain, RegexResolver, Resolver
 from ua_parser.loaders import load_lazy_builtins
 
 from data.rules.patterns import pattern_set
@@ -22,13 +23,19 @@ class DeviceInfo(NamedTuple):
     browser: str | None
 
 
+@cache
+def _ua_parser() -> Resolver:
+    """The patterns of ua-parser, which take longer to compile than all others together."""
+    if RegexResolver is None:  # ua-parser would silently fall back to pure Python, which is 25 times slower
+        raise RuntimeError("the package ua-parser-rs is missing; install ua-parser with its extra 'regex'.")
+    return RegexResolver(load_lazy_builtins())
+
+
 class DeviceRules:
     """The rules of devices.toml, browsers.toml and of ua-parser, compiled once."""
 
     def __init__(self) -> None:
-        if RegexResolver is None:  # ua-parser would silently fall back to pure Python, which is 25 times slower
-            raise RuntimeError("the package ua-parser-rs is missing; install ua-parser with its extra 'regex'.")
-        self._parse = RegexResolver(load_lazy_builtins())
+        self._parse = _ua_parser()
         self._devices: list[Device] = load(Device, "devices")
         self._browsers: list[Browser] = load(Browser, "browsers")
         self._browser_set = pattern_set(row.pattern for row in self._browsers)
