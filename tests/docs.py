@@ -1,9 +1,10 @@
-"""The parts of the documents that are generated from the code. `uv run python -m tests.docs` writes them.
+"""The generated parts of the documents, and traffic-constraints.txt. `uv run python -m tests.docs` writes them.
 
 A generated part stands between `<!-- name: … -->` and `<!-- end -->`; test_docs.py fails when one is out of date.
 """
 
 import re
+import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,8 @@ README: Final = ROOT / "README.md"
 FLOORS: Final = tuple(ROOT / floor / "README.md" for floor in ("data", "queries", "service"))
 DOCUMENTS: Final = (README, *FLOORS, *sorted(ROOT.glob("benchmarks/*.md")), ROOT / "CHANGELOG.md")
 """The documents whose commands, links and settings are checked."""
+
+CONSTRAINTS: Final = ROOT / "traffic-constraints.txt"
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -104,6 +107,13 @@ def generated(text: str) -> str:
     return _BLOCK.sub(lambda found: f"{found[1]}{BLOCKS[found[2]]()}\n{found[4]}", text)
 
 
+def constraints() -> str:
+    """The text of traffic-constraints.txt: the pinned versions, for installers that do not read them there."""
+    pins = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["uv"]["constraint-dependencies"]
+    return "\n".join(["# Written from pyproject.toml by `uv run python -m tests.docs`.", *pins, ""])
+
+
 if __name__ == "__main__":
+    CONSTRAINTS.write_text(constraints(), "utf-8")
     for document in DOCUMENTS:
         document.write_text(generated(document.read_text("utf-8")), "utf-8")

@@ -20,7 +20,7 @@ from data.sample import Sample
 from queries import CATALOG
 from service.commands import app, main
 from service.settings import SETTINGS
-from tests.docs import BLOCKS, DOCUMENTS, FLOORS, README, ROOT, generated
+from tests.docs import BLOCKS, CONSTRAINTS, DOCUMENTS, FLOORS, README, ROOT, constraints, generated
 
 TEXTS = {path: path.read_text("utf-8") for path in DOCUMENTS}
 MAX_README_BYTES = 9_000
@@ -113,7 +113,10 @@ def test_commands_named_in_the_text_of_a_document_exist(path):
     assert [name for name in named if name not in PROGRAM.commands] == []
 
 
-NOT_RUN = ("traffic demo", "traffic serve", "traffic follow", "traffic agents refresh", "pytest", "python -m", "curl")
+NOT_RUN = (
+    "uv tool install",
+    "traffic demo", "traffic serve", "traffic follow", "traffic agents refresh", "pytest", "python -m", "curl",
+)  # fmt: skip
 """Commands that do not end, that need the network or a server, or that take long: other tests run them."""
 
 
@@ -217,6 +220,10 @@ def test_every_package_of_the_environment_has_an_exact_version():
     pinned = {pin.partition("==")[0] for pin in pins}
     wanted = {re.match(r"[\w-]+", line)[0].lower() for line in project()["project"]["dependencies"]}
     assert wanted <= pinned
+
+
+def test_the_constraints_for_other_installers_are_the_pinned_versions():
+    assert CONSTRAINTS.read_text("utf-8") == constraints()
 
 
 def test_the_changelog_has_a_line_for_this_version():

@@ -36,7 +36,6 @@ from service.http.errors import InvalidParameter
 app = typer.Typer(
     name="traffic",
     help="Analytics of traffic to short links: people, four kinds of AI traffic, other automated traffic.",
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
