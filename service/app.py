@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import orjson
@@ -31,6 +32,8 @@ from service.http.routing import RouteTable
 from service.jobs import Jobs
 from service.logs import Log
 from service.maintenance import Maintenance
+from service.mcp.sources import server_sources
+from service.mcp.tools import Toolbox
 from service.metrics import Metrics, ObservedMetric
 from service.pages import Pages, PageServices
 from service.settings import Settings
@@ -75,11 +78,18 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
         f"{base}/healthz": endpoints.health(lambda: parts.workers.run(parts.warehouse.probe)),
         f"{base}/openapi.json": endpoints.document(orjson.dumps(openapi.document(base))),
     }
+
+    def toolbox_of(organization: str) -> Toolbox:
+        return Toolbox(
+            server_sources(parts.lake, organization, answers=answers, links=targets, jobs=parts.jobs, clock=clock)
+        )
+
     routes = [
         *(Route(path, endpoints.analytics(entry, answers, targets, clock)) for path, entry in entries.items()),
         Route(f"{base}/jobs", endpoints.jobs(parts.jobs)),
         Route(f"{base}/settings/api-keys", endpoints.api_keys(parts.api_keys), methods=["GET", "POST"]),
         Route(f"{base}/settings/api-keys/{{id}}", endpoints.api_key(parts.api_keys), methods=["DELETE"]),
+        Route(f"{base}/mcp", endpoints.mcp(toolbox_of, version("traffic-analytics")), methods=["POST"]),
         Route(f"{base}/visits", endpoints.visits(parts.receiver), methods=["POST"]),
         *(Route(path, endpoint) for path, endpoint in public.items()),
     ]

@@ -42,6 +42,13 @@ class Request(NamedTuple):
         """A request with its user agent as a server logged it."""
         return cls(readable_user_agent(user_agent), method, referrer, query, path)
 
+    @classmethod
+    def from_url(cls, user_agent: str, referrer: str, url: str) -> Self:
+        """A GET request for a URL, or for a path with its query."""
+        address, _, query = url.partition("#")[0].partition("?")
+        path = address if address.startswith("/") else f"/{address.partition('://')[2].partition('/')[2]}"
+        return cls.from_log(user_agent, "GET", referrer, query, path)
+
 
 class Origin(NamedTuple):
     """The source of a request: the referrer's host and type, and the utm_ parameters."""

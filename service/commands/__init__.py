@@ -21,6 +21,7 @@ from service.commands import (
     importing,
     keys,
     links,
+    mcp,
     query,
     rebuild,
     reclassify,
@@ -47,6 +48,7 @@ app.command("follow")(follow.follow)
 app.command("query")(query.query)
 app.command("views")(query.views)
 app.command("report")(report.report)
+app.command("mcp")(mcp.mcp)
 app.command("classify")(classify.classify)
 app.command("reclassify")(reclassify.reclassify)
 app.command("compact")(compact.compact)

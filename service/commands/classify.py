@@ -71,9 +71,7 @@ def _rules(lake: Path) -> _ClassificationRules:
 def _request(fields: dict[str, str]) -> "Request":
     from data.rules.classifier import Request
 
-    url, _, query = fields["url"].partition("#")[0].partition("?")
-    path = url if url.startswith("/") else f"/{url.partition('://')[2].partition('/')[2]}"
-    return Request.from_log(fields["user_agent"], "GET", fields["referrer"], query, path)
+    return Request.from_url(fields["user_agent"], fields["referrer"], fields["url"])
 
 
 def _classification(fields: dict[str, str], rules: _ClassificationRules) -> "Classification":

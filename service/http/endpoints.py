@@ -23,12 +23,16 @@ from service.http.parameters import parse_query, scope_from
 from service.http.responses import JsonResponse
 from service.http.routing import Endpoint
 from service.jobs import Jobs
+from service.mcp.http import reply_to
+from service.mcp.tools import Toolbox
 
 Clock = Callable[[], datetime]
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
 MAX_NAME_BYTES: Final = 4_096
+MAX_MESSAGE_BYTES: Final = 65_536
+"""Of one message of the Model Context Protocol, whose longest part is the name of a link's target."""
 
 
 def utc_now() -> datetime:
@@ -119,11 +123,7 @@ def _key_manager(request: Request) -> Caller:
 
 async def _read_name(request: Request) -> str:
     """The name in the JSON body of a request. Raises InvalidBody or BodyTooLarge."""
-    body = bytearray()
-    async for piece in body_chunks(request):
-        body += piece
-        if len(body) > MAX_NAME_BYTES:
-            raise BodyTooLarge("The body is larger than a name.")
+    body = await _read_body(request, MAX_NAME_BYTES, "a name")
     try:
         name = orjson.loads(body)["name"]
     except (ValueError, TypeError, KeyError) as error:
@@ -131,6 +131,16 @@ async def _read_name(request: Request) -> str:
     if not isinstance(name, str):
         raise InvalidBody("names no key", 'Send {"name": "..."}.')
     return name
+
+
+async def _read_body(request: Request, max_bytes: int, what: str) -> bytes:
+    """The body of a request. Raises BodyTooLarge."""
+    body = bytearray()
+    async for piece in body_chunks(request):
+        body += piece
+        if len(body) > max_bytes:
+            raise BodyTooLarge(f"The body is larger than {what}.")
+    return bytes(body)
 
 
 def _public_fields(key: Key) -> dict[str, object]:
@@ -159,6 +169,21 @@ def visits(receiver: VisitReceiver) -> Endpoint:
         landed = await receiver.receive(request, caller.organization)
         counts = {"accepted": landed.accepted, "refused": len(landed.refused)}
         return JsonResponse(orjson.dumps({**counts, "errors": landed.refused}), 202)
+
+    return endpoint
+
+
+def mcp(toolbox_of: Callable[[str], Toolbox], version: str) -> Endpoint:
+    """Answer one message of the Model Context Protocol with the tools of the caller's organization."""
+
+    async def endpoint(request: Request) -> Response:
+        body = await _read_body(request, MAX_MESSAGE_BYTES, "a message")
+        try:
+            message = orjson.loads(body)
+        except ValueError as error:
+            raise InvalidBody("is not JSON", "Send one JSON-RPC 2.0 request.") from error
+        reply = await reply_to(message, toolbox_of(request.scope["caller"].organization), version)
+        return JsonResponse(b"" if reply.body is None else orjson.dumps(reply.body), reply.status)
 
     return endpoint
 

@@ -65,6 +65,7 @@ def document(base_path: str) -> dict[str, Any]:
             **routes,
             "/jobs": _route(JOBS, []),
             "/visits": _visits(),
+            "/mcp": _mcp(),
             "/settings/api-keys": _api_keys(),
             "/settings/api-keys/{id}": _api_key(),
             "/healthz": _public("health", "Whether the service can answer queries."),
@@ -153,6 +154,34 @@ def _visits() -> dict[str, Any]:
             "responses": {
                 "202": _response(counts, "Numbers of accepted and refused visits, and the reasons."),
                 **{status: _ref("responses", status) for status in (*_ERRORS, *_WRITE_ERRORS)},
+            },
+        }
+    }
+
+
+def _mcp() -> dict[str, Any]:
+    """The route for assistants."""
+    message = {
+        "type": "object",
+        "required": ["jsonrpc", "method"],
+        "properties": {
+            "jsonrpc": {"const": "2.0"},
+            "id": {"type": ["string", "integer"]},
+            "method": {"enum": ["server/discover", "initialize", "ping", "tools/list", "tools/call"]},
+            "params": {"type": "object"},
+        },
+    }
+    result = _response({"type": "object"}, "The result, or an error of JSON-RPC.")
+    return {
+        "post": {
+            "operationId": "mcp",
+            "summary": "One message of the Model Context Protocol: the reports as tools of an assistant.",
+            "description": "Stateless: one JSON-RPC request, one answer. A notification has no answer.",
+            "requestBody": {"required": True, "content": {"application/json": {"schema": message}}},
+            "responses": {
+                **{status: _ref("responses", status) for status in (*_ERRORS, "413")},
+                **dict.fromkeys(("200", "400", "404"), result),
+                "202": {**_response({}, "A notification has no answer."), "content": {}},
             },
         }
     }

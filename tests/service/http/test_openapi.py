@@ -93,9 +93,9 @@ def test_the_document_is_valid_openapi_3_1(document):
 def test_it_names_every_route_and_no_other(document):
     names = [f"/analytics/{entry.name}" for entry in CATALOG]
     keys = ["/settings/api-keys", "/settings/api-keys/{id}"]
-    assert list(document["paths"]) == [*names, "/jobs", "/visits", *keys, "/healthz", "/openapi.json"]
+    assert list(document["paths"]) == [*names, "/jobs", "/visits", "/mcp", *keys, "/healthz", "/openapi.json"]
     methods = {name: list(path) for name, path in document["paths"].items()}
-    assert methods.pop("/visits") == ["post"]
+    assert methods.pop("/visits") == methods.pop("/mcp") == ["post"]
     assert [methods.pop(path) for path in keys] == [["get", "post"], ["delete"]]
     assert all(path == ["get"] for path in methods.values())
 

@@ -1,0 +1,1 @@
+"""Tools for coding agents and chat assistants, by the Model Context Protocol. Read only."""

@@ -1,0 +1,102 @@
+"""Answers the Model Context Protocol over HTTP: one POST, one JSON-RPC message, one answer, no session.
+
+Speaks the stateless revision 2026-07-28 and, without keeping anything either, the handshake of the earlier ones
+(https://modelcontextprotocol.io/specification). Small enough to need no SDK in the server.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from service.mcp.tools import INSTRUCTIONS, Toolbox, ToolFailed
+
+MODERN: Final = "2026-07-28"
+HANDSHAKE: Final = ("2025-03-26", "2025-06-18", "2025-11-25")
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMETERS: Final = -32602
+UNSUPPORTED_VERSION: Final = -32022
+_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
+_SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
+_CACHEABLE: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+
+
+class Reply(NamedTuple):
+    """The HTTP status and body of an answer; no body for a notification."""
+
+    status: int
+    body: dict[str, Any] | None
+
+
+class RpcError(Exception):
+    """An error of JSON-RPC, with the HTTP status that goes with it."""
+
+    def __init__(self, code: int, message: str, status: int = 400, data: object = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.error = {"code": code, "message": message} | ({} if data is None else {"data": data})
+
+
+async def reply_to(message: object, toolbox: Toolbox, version: str) -> Reply:
+    """Answer one parsed message. `version` is that of this program."""
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
+        error = {"code": INVALID_REQUEST, "message": "Send one JSON-RPC 2.0 request."}
+        return Reply(400, {"jsonrpc": "2.0", "id": None, "error": error})
+    if "id" not in message:
+        return Reply(202, None)
+    head = {"jsonrpc": "2.0", "id": message["id"]}
+    try:
+        parameters = message.get("params") or {}
+        if not isinstance(parameters, dict) or not isinstance(parameters.get("_meta", {}), dict):
+            raise RpcError(INVALID_PARAMETERS, "params and its _meta must be objects.")
+        result = await _result(
+            message["method"], parameters, toolbox, {"name": "traffic-analytics", "version": version}
+        )
+    except RpcError as error:
+        return Reply(error.status, {**head, "error": error.error})
+    return Reply(200, {**head, "result": result})
+
+
+async def _result(
+    method: str, parameters: Mapping[str, Any], toolbox: Toolbox, server: Mapping[str, str]
+) -> dict[str, Any]:
+    asked = parameters.get("_meta", {}).get(_VERSION_KEY)
+    if asked not in (None, MODERN):
+        raise RpcError(UNSUPPORTED_VERSION, f"Use version {MODERN}.", data={"supported": [MODERN], "requested": asked})
+    match method:
+        case "server/discover":
+            return {
+                "supportedVersions": [MODERN],
+                "capabilities": {"tools": {}},
+                "instructions": INSTRUCTIONS,
+                "_meta": {_SERVER_KEY: server},
+                **_CACHEABLE,
+            }
+        case "initialize":
+            wanted = parameters.get("protocolVersion")
+            return {
+                "protocolVersion": wanted if wanted in HANDSHAKE else HANDSHAKE[-1],
+                "capabilities": {"tools": {}},
+                "serverInfo": server,
+                "instructions": INSTRUCTIONS,
+            }
+        case "ping":
+            return {}
+        case "tools/list":
+            return {"tools": toolbox.definitions, **_CACHEABLE}
+        case "tools/call":
+            return await _call(parameters, toolbox)
+    raise RpcError(METHOD_NOT_FOUND, f"There is no method {json.dumps(method)}.", 404)
+
+
+async def _call(parameters: Mapping[str, Any], toolbox: Toolbox) -> dict[str, Any]:
+    name, arguments = parameters.get("name"), parameters.get("arguments") or {}
+    if not isinstance(name, str) or not isinstance(arguments, dict):
+        raise RpcError(INVALID_PARAMETERS, "Name a tool and its arguments.")
+    try:
+        text, failed = await toolbox.call(name, arguments), False
+    except KeyError:
+        raise RpcError(INVALID_PARAMETERS, f"There is no tool {json.dumps(name)}.") from None
+    except ToolFailed as error:
+        text, failed = str(error), True
+    return {"content": [{"type": "text", "text": text}], "isError": failed, "resultType": "complete"}

@@ -1,0 +1,67 @@
+"""Where the tools read: a lake in this process, or a running server's answers and their cache."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from data import Lake
+from data.store.links import LinkIndex, links_of
+from queries import Entry, OwnSql, Rows, Warehouse, load_traffic_values
+from service.encoding import encode
+from service.http.answers import Answers
+from service.http.parameters import scope_from
+from service.jobs import Jobs
+from service.mcp.tools import MAX_ROWS, Sources
+
+if TYPE_CHECKING:
+    from data.rules.classifier import Classifier
+
+Clock = Callable[[], datetime]
+
+
+def lake_sources(lake: Lake, organization: str) -> Sources:
+    """Read an open lake. Free SQL runs on an engine that opens the folders of this organization only."""
+    warehouse, links = Warehouse(lake, load_traffic_values(None)), LinkIndex(lake)
+
+    async def answer(entry: Entry, parameters: Mapping[str, str]) -> bytes:
+        scope = scope_from(parameters, organization, datetime.now(UTC).date(), links)
+        return encode(await asyncio.to_thread(lambda: warehouse.answer(entry, warehouse.variables(scope))))
+
+    def run_sql(sql: str, parameters: Mapping[str, str]) -> Rows:
+        scope = scope_from(parameters, organization, datetime.now(UTC).date(), links)
+        return own_sql().sql(sql, scope, MAX_ROWS)
+
+    own_sql = cache(lambda: OwnSql(lake, organization))
+    jobs = Jobs(lake)
+    return Sources(answer, lambda: links_of(lake, organization), lambda: jobs.of(organization), classify, run_sql)
+
+
+def server_sources(
+    lake: Lake, organization: str, *, answers: Answers, links: LinkIndex, jobs: Jobs, clock: Clock
+) -> Sources:
+    """Ask the server in whose process this runs: the same answers and the same cache as over HTTP, and no free SQL."""
+
+    async def answer(entry: Entry, parameters: Mapping[str, str]) -> bytes:
+        scope = await asyncio.to_thread(scope_from, parameters, organization, clock().date(), links)
+        return await answers.body(entry, scope)
+
+    return Sources(answer, lambda: links_of(lake, organization), lambda: jobs.of(organization), classify)
+
+
+def classify(request: Mapping[str, str]) -> dict[str, Any]:
+    """The classification of a request by user_agent, referrer and url, and the rule that decided."""
+    from data.rules.classifier import Request  # noqa: PLC0415  # slow: loads the rules
+
+    classifier = _classifier()
+    parsed = Request.from_url(request.get("user_agent", ""), request.get("referrer", ""), request.get("url", ""))
+    match = next(classifier.matches(parsed))
+    return {**classifier.classify(parsed)._asdict(), "rule": match.rule, "evidence": match.evidence}
+
+
+@cache
+def _classifier() -> "Classifier":
+    from data.rules.classifier import Classifier  # noqa: PLC0415
+
+    return Classifier()
