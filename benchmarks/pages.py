@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import orjson
-from starlette.requests import Request
-from starlette.responses import Response
 
 from benchmarks.bars import DASHBOARD_ENDPOINT, GOACCESS_REPORT
 from benchmarks.figures import OURS, Figure, beside, figure, in_turn, milliseconds
@@ -122,16 +120,9 @@ class _RecordingRenderer(Renderer):
     template = ""
     context: Mapping[str, Any] = {}
 
-    async def response(
-        self,
-        request: Request,
-        template: str,
-        context: Mapping[str, Any],
-        status: int = 200,
-        is_compressible: bool = True,
-    ) -> Response:
+    def render(self, template: str, context: Mapping[str, Any]) -> bytes:
         self.template, self.context = template, context
-        return await super().response(request, template, context, status, is_compressible)
+        return super().render(template, context)
 
 
 def rendering(world: World) -> Iterator[Figure]:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from functools import partial
 from typing import TYPE_CHECKING
 
 import orjson
@@ -99,17 +100,16 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     limiter = RateLimiter(settings.trusted_proxies)
     metrics = _metrics(parts, limiter)
     health = HealthCheck(lambda: parts.workers.run(parts.warehouse.probe))
+    middleware = partial(RequestMiddleware, limiter=limiter, metrics=metrics, monitor=monitor(health, metrics), log=log)
+    if not settings.pages:
+        return middleware(app, route_of=table.path_of)
     pages = Pages(
         app, PageServices(parts.lake, answers, targets, parts.api_keys, limiter.sources, settings, clock)
     )  # fmt: skip
-    return RequestMiddleware(
-        pages if settings.pages else app,
-        limiter,
-        lambda path: pages.path_of(path) or table.path_of(path),
-        metrics=metrics,
-        monitor=monitor(health, metrics),
-        log=log,
-        renders_refusals=pages.is_page if settings.pages else None,
+    return middleware(
+        pages,
+        route_of=lambda path: pages.path_of(path) or table.path_of(path),
+        renders_refusals=pages.is_page,
     )
 
 

@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from data import BadInput, Lake, check_organization
-from service.api_keys import ApiKeys
+from data import BadInput, Lake
+from service.commands.filters import (
+    DomainOption,
+    EndOption,
+    RangeOption,
+    ShortCodeOption,
+    StartOption,
+    TargetOption,
+    TypeOption,
+    open_lake,
+    parameters_of,
+)
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
 from service.commands.printing import FORMATS, print_answer, select_columns, select_part
 from service.settings import setting
@@ -15,13 +25,6 @@ from service.settings import setting
 if TYPE_CHECKING:
     from queries import Entry, OwnSql, Result, Scope
 
-RangeOption = Annotated[str, typer.Option("--range", help="7d, 30d or 90d, ending today")]
-StartOption = Annotated[str, typer.Option(help="first day, YYYY-MM-DD, with --end-date")]
-EndOption = Annotated[str, typer.Option(help="last day, YYYY-MM-DD, with --start-date")]
-ShortCodeOption = Annotated[str, typer.Option(help="only visits to this short code")]
-TargetOption = Annotated[str, typer.Option(help="only visits to the link to this URL")]
-DomainOption = Annotated[str, typer.Option(help="only visits to this domain")]
-TypeOption = Annotated[str, typer.Option(help="only this category or group; for bot-traffic only")]
 ValuesOption = Annotated[str, flag("values")]
 
 
@@ -103,21 +106,6 @@ def _entry(name: str) -> "Entry | None":
     if name.endswith(".sql"):
         return None
     raise BadInput(f"there is no endpoint {name!r}; use one of {', '.join(ENTRIES)}, or a .sql file.")
-
-
-def open_lake(lake: Path, organization: str) -> Lake:
-    """The lake, to be read only. Raises BadInput if it has no such organization."""
-    check_organization(organization)
-    opened = Lake(lake, must_write=False)
-    if organization not in opened.manifest.organizations() and organization not in ApiKeys(opened).organizations():
-        raise BadInput(f"the lake at {lake} has no organization {organization!r}; import a log for it first.")
-    return opened
-
-
-def parameters_of(*values: str) -> dict[str, str]:
-    """The values of the options that filter, as the parameters of the API."""
-    names = ("range", "start_date", "end_date", "short_code", "target_url", "domain", "traffic_type")
-    return dict(zip(names, values, strict=True))
 
 
 def _scope(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, str]) -> "Scope":

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from data import BadInput
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
-from service.commands.query import (
+from service.commands.filters import (
     DomainOption,
     EndOption,
     RangeOption,
@@ -18,6 +17,7 @@ from service.commands.query import (
     open_lake,
     parameters_of,
 )
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 
 FORMATS = ("html", "text")
 
@@ -37,14 +37,13 @@ def report(
 
     Example: traffic report --org acme --range 30d > report.html
     """
-    from queries import Warehouse, load_traffic_values
+    from queries import Warehouse
     from service.pages.report import Report
 
     if output not in FORMATS:
         raise BadInput(f"{output!r} is not an output format; use {' or '.join(FORMATS)}.")
     opened, now = open_lake(lake, organization), datetime.now(UTC)
     parameters = parameters_of(days, start_date, end_date, short_code, target_url, domain, "")
-    warehouse = Warehouse(opened, load_traffic_values(None))
-    made = Report.load(opened, warehouse, organization, parameters, now.date())
+    made = Report.load(opened, Warehouse(opened), organization, parameters, now.date())
     text = made.html(now) if output == "html" else made.text()
     sys.stdout.buffer.write(text.encode())  # as it is, while typer.echo drops what colours a terminal

@@ -1,7 +1,7 @@
 """Answers as encoded JSON: from the cache, or computed by the Warehouse in a worker thread."""
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 from starlette.types import Receive
@@ -95,8 +95,8 @@ class Answers:
         return _object_of(name + body for (name, _), body in zip(parts, bodies, strict=True))
 
 
-async def while_connected(answering: Coroutine[Any, Any, Result], receive: Receive) -> Result:
-    """The result of a coroutine. If the client disconnects first, cancels it and raises ClientDisconnected."""
+async def while_connected(answering: Awaitable[Result], receive: Receive) -> Result:
+    """What is awaited. If the client disconnects first, cancels it and raises ClientDisconnected."""
     answer, disconnect = asyncio.ensure_future(answering), asyncio.ensure_future(_disconnect(receive))
     try:
         await asyncio.wait({answer, disconnect}, return_when=asyncio.FIRST_COMPLETED)

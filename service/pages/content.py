@@ -49,33 +49,32 @@ OVERVIEW: Final = Page(
 LINK: Final = Page("link", "Link", "Everything about one link.", panels.LINK, is_dashboard=True)
 
 
+@dataclass(frozen=True)
 class PageContent:
     """A page of panels for some filters: first the answers that it needs, then what its template shows."""
 
-    def __init__(
-        self, page: Page, filters: Filters, stored: StoredSpan, links: CellLinks | None = None, map_url: str = ""
-    ) -> None:
-        """Without `links`, tiles and cells lead nowhere. `map_url` is the address of the shapes of countries."""
-        self._page = page
-        self._filters = filters
-        self._stored = stored
-        self._links = links
-        self._map_url = map_url
+    page: Page
+    filters: Filters
+    stored: StoredSpan
+    links: CellLinks | None = None
+    """The addresses that cells and tiles link to; None: they lead nowhere."""
+    map_url: str = ""
+    """The address of the shapes of countries; "": they are in the same file."""
 
     @cached_property
     def comparison(self) -> Comparison | None:
         """The days that tiles are compared with; None where there are none, or no tiles."""
-        if not self._page.is_dashboard:
+        if not self.page.is_dashboard:
             return None
-        return complete_days(self._filters.scope_for(DASHBOARD), self._filters.today, self._stored.first_day)
+        return complete_days(self.filters.scope_for(DASHBOARD), self.filters.today, self.stored.first_day)
 
     @cached_property
     def wanted(self) -> list[tuple[Entry, Scope]]:
         """The answers to ask for, each with its scope; those of a comparison are the last three."""
-        if not self._page.is_dashboard:
-            names = dict.fromkeys([*(panel.entry.name for panel in self._page.panels), "filter-values"])
-            return [(ENDPOINTS[name], self._filters.scope_for(ENDPOINTS[name])) for name in names]
-        wanted = [(DASHBOARD, self._filters.scope_for(DASHBOARD))]
+        if not self.page.is_dashboard:
+            names = dict.fromkeys([*(panel.entry.name for panel in self.page.panels), "filter-values"])
+            return [(ENDPOINTS[name], self.filters.scope_for(ENDPOINTS[name])) for name in names]
+        wanted = [(DASHBOARD, self.filters.scope_for(DASHBOARD))]
         if self.comparison:
             overview, series = ENDPOINTS["traffic-overview"], ENDPOINTS["time-series"]
             now, before = self.comparison.now, self.comparison.before
@@ -85,7 +84,7 @@ class PageContent:
     def answers(self, loaded: Sequence[Any]) -> dict[str, Any]:
         """The answers by the name of their endpoint; `loaded` are those that were wanted, as decoded JSON."""
         answers = {entry.name: loaded[number] for number, (entry, _) in enumerate(self.wanted)}
-        if self._page.is_dashboard:
+        if self.page.is_dashboard:
             answers |= {name: answers["dashboard"][member] for name, member in MEMBERS.items()}
         return answers
 
@@ -95,26 +94,26 @@ class PageContent:
         days_before = loaded[-1] if self.comparison else None
         return {
             "tiles": self.tiles(loaded),
-            "panels": [self._filled(panel, answers, days_before, source) for panel in self._page.panels],
+            "panels": [self._filled(panel, answers, days_before, source) for panel in self.page.panels],
             "suggestions": suggestions(answers),
             "elsewhere": self._elsewhere(answers),
             "comparison": self.comparison,
-            "target_url": _target_url(answers) if self._page is LINK else "",
+            "target_url": _target_url(answers) if self.page is LINK else "",
         }
 
     def tiles(self, loaded: Sequence[Any]) -> list[dict[str, Any]]:
         """The tiles of an overview, none on other pages; changes are over complete days."""
-        if not self._page.is_dashboard:
+        if not self.page.is_dashboard:
             return []
         overview = self.answers(loaded)["traffic-overview"]
         found = []
         for name, label, color, target in TILES:
             path, _, fixed = target.partition("?")
-            query = self._filters.query_string(traffic_type=fixed.partition("=")[2] or None)
+            query = self.filters.query_string(traffic_type=fixed.partition("=")[2] or None)
             change = self.comparison.change(name, loaded[-3], loaded[-2]) if self.comparison else None
             found.append(
                 {"label": label, "value": overview[name], "kind": color, "change": change, "field": name,
-                 "href": f"{path}{query}" if target and self._links else ""}
+                 "href": f"{path}{query}" if target and self.links else ""}
             )  # fmt: skip
         return found
 
@@ -126,18 +125,18 @@ class PageContent:
         if source:
             rows = [row for row in rows if source in {row.get("ai_source"), row.get("tool")}]
         return fill(
-            panel, rows, self._links, map_url=self._map_url, previous=days_before,
-            today=self._filters.today.isoformat(),
+            panel, rows, self.links, map_url=self.map_url, previous=days_before,
+            today=self.filters.today.isoformat(),
         )  # fmt: skip
 
     def _elsewhere(self, answers: Mapping[str, Any]) -> dict[str, str] | None:
         """Where there are visits, if this selection has none: what to say, and the query string that shows them."""
-        overview, first, last = answers.get("traffic-overview"), self._stored.first_day, self._stored.last_day
+        overview, first, last = answers.get("traffic-overview"), self.stored.first_day, self.stored.last_day
         if not overview or overview["total_visits"] or not first or not last:
             return None
         span = formats.span(first, last)
-        days = {"start_date": str(first), "end_date": str(min(last, self._filters.today))}
-        query = self._filters.query_string(**days) if self._page is LINK else f"?{urlencode(days)}"
+        days = {"start_date": str(first), "end_date": str(min(last, self.filters.today))}
+        query = self.filters.query_string(**days) if self.page is LINK else f"?{urlencode(days)}"
         return {"text": f"This organization has visits of {span}.", "link": f"Show {span}", "query": query}
 
 

@@ -23,8 +23,6 @@ def endpoint(site: "Site") -> "Endpoint":
     """The rows of an answer, in the order of its declared fields; `part` chooses one of an answer with several."""
 
     async def export(request: Request) -> Response:
-        from service.pages.views import load  # noqa: PLC0415  # views loads the templates' modules
-
         entry = ENDPOINTS.get(request.path_params["name"])
         if entry is None:
             raise NotFound
@@ -35,7 +33,7 @@ def endpoint(site: "Site") -> "Endpoint":
         if entry.members and part not in members:
             raise InvalidParameter("part", "is not known", f"Use one of {', '.join(members)}.")
         scope = filters.scope_for(entry)
-        (answer,) = await load(site, request, [(entry, scope)])
+        (answer,) = await site.load(request, [(entry, scope)])
         shown = members.get(part, entry)
         answer = answer[part] if entry.members else answer
         if shown.members:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from queries import CACHE_STATS, ENDPOINTS, Entry, template, template_entries
+from queries import ENDPOINTS, Entry, template, template_entries
 from service.http.errors import NotFound
 from service.http.parameters import validate
 from service.pages.filters import Filters
+from service.pages.layout import layout
 
 if TYPE_CHECKING:
     from service.http.routing import Endpoint
@@ -34,18 +35,15 @@ def endpoint(site: "Site") -> "Endpoint":
     """The page with the SQL of one answer."""
 
     async def run(request: Request) -> Response:
-        from service.pages.views import shell  # noqa: PLC0415  # views uses this module
-
-        name = request.path_params["name"]
-        entry = CACHE_STATS if name == CACHE_STATS.name else ENDPOINTS.get(name)
-        if entry is None or entry is CACHE_STATS:
+        entry = ENDPOINTS.get(request.path_params["name"])
+        if entry is None:
             raise NotFound
         filters = await site.filters(request)
         context: dict[str, Any] = {
             "entry": entry,
             "templates": [(leaf.name, template(leaf.name)) for leaf in template_entries(entry)],
             "lines": commands(site, request, entry, filters),
-            **shell(site, request, "run", filters),
+            **layout(site, request, "run", filters),
         }
         return await site.renderer.response(request, "run.html", context)
 

@@ -12,6 +12,7 @@ from data.maintenance.status import organization_status
 from queries import CACHE_STATS
 from service.encoding import encode
 from service.http.errors import Forbidden, NotFound
+from service.pages.layout import layout
 from service.pages.panels import Panel
 from service.pages.sessions import Session
 from service.pages.sign_in import form_fields
@@ -112,10 +113,8 @@ class _SettingsPages:
         return await self._page(request, "storage", stored=found)
 
     async def _page(self, request: Request, tab: str, status: int = 200, **content: Any) -> Response:  # noqa: ANN401
-        from service.pages.views import shell  # noqa: PLC0415  # views is large, and uses tables as well
-
         tabs = [(label, f"{self._site.root}/settings/{name}", name == tab) for name, label in TABS]
-        context = {**shell(self._site, request, f"settings/{tab}", None), "tabs": tabs, **content}
+        context = {**layout(self._site, request, f"settings/{tab}", None), "tabs": tabs, **content}
         template = f"settings_{tab.replace('-', '_')}.html"
         return await self._site.renderer.response(
             request, template, context, status, is_compressible=not content.get("made")

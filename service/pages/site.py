@@ -1,17 +1,20 @@
 """The pages behind their gate: sessions, checks of origin, routes, and errors as pages."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
+import orjson
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from queries import QueryTimeout
+from queries import Entry, QueryTimeout
+from queries import Scope as QueryScope
+from service.http.answers import while_connected
 from service.http.errors import InternalError, MethodNotAllowed, NotFound, Problem
 from service.http.routing import RouteTable
 from service.pages import PageServices, export, run_it_yourself, settings_pages, sign_in, views
@@ -69,6 +72,16 @@ class Site:
         organization, today = request.scope["session"].organization, self.services.clock().date()
         query_string = request.scope["query_string"]
         return await self.in_thread(Filters.parse, query_string, organization, today, self.services.targets)
+
+    async def load(self, request: Request, wanted: Sequence[tuple[Entry, QueryScope]]) -> list[Any]:
+        """The decoded answers of the pairs, in their order; those of one scope are computed as one batch."""
+        groups: dict[QueryScope, list[Entry]] = {}
+        for entry, scope in wanted:
+            groups.setdefault(scope, []).append(entry)
+        loading = asyncio.gather(*(self.services.answers.bodies(group, scope) for scope, group in groups.items()))
+        answers = await while_connected(loading, request.receive)
+        bodies = {scope: iter(found) for scope, found in zip(groups, answers, strict=True)}
+        return [orjson.loads(next(bodies[scope])) for _, scope in wanted]
 
     async def session(self, request: Request) -> Session | None:
         """The session of the browser, by its cookie."""

@@ -1,20 +1,17 @@
 """The pages with numbers: their routes, and what their templates get."""
 
-import asyncio
-from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from data.maintenance.status import StoredSpan, stored_span
-from queries import Entry, Scope
-from service.http.answers import while_connected
 from service.pages import formats, panels
-from service.pages.content import LINK, OVERVIEW, Page, PageContent
+from service.pages.content import LINK, Page, PageContent
 from service.pages.filters import Filters
+from service.pages.layout import NAVIGATION, layout
 from service.pages.run_it_yourself import commands
 from service.pages.tables import CellLinks, fields_of
 
@@ -26,15 +23,6 @@ TRAFFIC_TYPES: Final = (
     ("", "All"), ("ai_assistant", "Assistants"), ("ai_training", "Training"), ("ai_coding_agent", "Coding agents"),
     ("ai_referral", "People sent by AI"), ("search_crawler", "Search crawlers"), ("other_bot", "Other"),
 )  # fmt: skip
-NAVIGATION: Final = (
-    OVERVIEW,
-    Page("ai", "AI", "What AI platforms fetch, and whom they send.", panels.AI, "g a"),
-    Page("agents", "Agents", "Every automated visitor, and how sure we are who it is.", panels.AGENTS_PAGE, "g n"),
-    Page("people", "People", "Where people come from, and what they use.", panels.PEOPLE, "g e"),
-    Page("times", "Times", "When visits happen. All times are UTC.", panels.TIMES, "g t"),
-    Page("links", "Links", "The links with most visits.", panels.LINKS, "g l"),
-    Page("domains", "Domains", "Visits by domain, and their estimated value.", panels.DOMAINS, "g d"),
-)
 
 
 def routes(site: "Site") -> list[Route]:
@@ -78,15 +66,15 @@ def source_endpoint(site: "Site") -> "Endpoint":
     return endpoint
 
 
+@dataclass(frozen=True)
 class View:
-    """One request for a page: its filters, and what has been loaded for it."""
+    """One request for a page: its filters, and the days that its organization has visits of."""
 
-    def __init__(self, site: "Site", request: Request, page: Page, filters: Filters, stored: StoredSpan) -> None:
-        self.filters = filters
-        self.stored = stored
-        self._site = site
-        self._request = request
-        self._page = page
+    site: "Site"
+    request: Request
+    page: Page
+    filters: Filters
+    stored: StoredSpan
 
     @classmethod
     async def start(cls, site: "Site", request: Request, page: Page) -> "View":
@@ -97,16 +85,16 @@ class View:
 
     async def content(self, source: str = "") -> dict[str, Any]:
         """What the template shows: tiles and panels; with `source`, only the rows of this AI platform."""
-        links = CellLinks(self._site.root, self._request.url.path, self.filters)
-        map_url = f"{self._site.root}/static/{self._site.assets.hashed_name('map.svg')}"
-        content = PageContent(self._page, self.filters, self.stored, links, map_url)
-        loaded = await load(self._site, self._request, content.wanted)
-        filled = await self._site.in_thread(content.filled, loaded, source)
+        links = CellLinks(self.site.root, self.request.url.path, self.filters)
+        map_url = f"{self.site.root}/static/{self.site.assets.hashed_name('map.svg')}"
+        content = PageContent(self.page, self.filters, self.stored, links, map_url)
+        loaded = await self.site.load(self.request, content.wanted)
+        filled = await self.site.in_thread(content.filled, loaded, source)
         return {**filled, "notices": [], "tabs": self._tabs()}
 
     def _tabs(self) -> list[tuple[str, str, bool]]:
         """On the agents page, a tab for each traffic type: label, query string, and whether it is chosen."""
-        if self._page.path != "agents":
+        if self.page.path != "agents":
             return []
         chosen = self.filters.parameters.get("traffic_type", "").lower()
         return [
@@ -117,53 +105,13 @@ class View:
     async def response(self, template: str, **content: Any) -> Response:  # noqa: ANN401  # of any template
         """The rendered page."""
         context = {
-            "title": self._page.title,
-            "lead": self._page.lead,
-            "commands": lambda entry: commands(self._site, self._request, entry, self.filters),
+            "title": self.page.title,
+            "lead": self.page.lead,
+            "commands": lambda entry: commands(self.site, self.request, entry, self.filters),
             "stored": self.stored,
             "span": formats.span(self.filters.scope.start_date, self.filters.scope.end_date),
-            "visits_url": f"{self._site.origin.origin(self._request)}{self._site.services.settings.base_path}/visits",
-            **shell(self._site, self._request, self._page.path, self.filters),
+            "visits_url": f"{self.site.origin.origin(self.request)}{self.site.services.settings.base_path}/visits",
+            **layout(self.site, self.request, self.page.path, self.filters),
             **content,
         }
-        return await self._site.renderer.response(self._request, template, context)
-
-
-async def load(site: "Site", request: Request, wanted: Iterable[tuple[Entry, Scope]]) -> list[Any]:
-    """The decoded answers, in the order asked for; those of one scope are computed as one batch."""
-    pairs = list(wanted)
-    scopes = list(dict.fromkeys(scope for _, scope in pairs))
-    entries = [[entry for entry, asked in pairs if asked == scope] for scope in scopes]
-    loading = asyncio.gather(
-        *(site.services.answers.bodies(group, scope) for group, scope in zip(entries, scopes, strict=True))
-    )
-
-    async def loaded() -> list[list[bytes]]:
-        return list(await loading)
-
-    found = await while_connected(loaded(), request.receive)
-    bodies = {
-        (entry.name, scope): body
-        for group, scope, answers in zip(entries, scopes, found, strict=True)
-        for entry, body in zip(group, answers, strict=True)
-    }
-    return [orjson.loads(bodies[entry.name, scope]) for entry, scope in pairs]
-
-
-def shell(site: "Site", request: Request, path: str, filters: Filters | None) -> dict[str, Any]:
-    """What the frame of every signed-in page shows: navigation, organization, filters."""
-    query = filters.query_string(traffic_type=None, short_code=None, target_url=None) if filters else ""
-    navigation = [(page.title, f"{site.root}/{page.path}{query}", page.path == path, page.key) for page in NAVIGATION]
-    settings = (
-        "Settings", f"{site.root}/settings/api-keys", path.startswith("settings"), "g s"
-    )  # fmt: skip
-    session = request.scope["session"]
-    return {
-        "navigation": [*navigation, settings],
-        "organization": session.organization,
-        "role": session.role,
-        "is_exposed": site.origin.is_exposed(request),
-        "filters": filters,
-        "path": request.url.path,
-        "body_class": f"page-{path.replace('/', '-') or 'overview'}",
-    }
+        return await self.site.renderer.response(self.request, template, context)

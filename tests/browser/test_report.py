@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from queries import Warehouse, load_traffic_values
+from queries import Warehouse
 from service.pages.report import Report
 from tests.browser.test_print import words
 
@@ -13,7 +13,7 @@ from tests.browser.test_print import words
 def file(dashboard, tmp_path_factory):
     """The report of acme."""
     now = datetime.now(UTC)
-    warehouse = Warehouse(dashboard.lake, load_traffic_values(None))
+    warehouse = Warehouse(dashboard.lake)
     made = Report.load(dashboard.lake, warehouse, "acme", {"range": "30d"}, now.date())
     path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(made.html(now), "utf-8")

@@ -10,8 +10,8 @@ import pytest
 
 from data import Lake
 from queries import CATALOG, ENDPOINTS
+from service.pages.layout import NAVIGATION
 from service.pages.rendering import CONTENT_SECURITY_POLICY
-from service.pages.views import NAVIGATION
 from tests.service.pages.reading import as_text, read, tables
 from tests.visits import land, links, visit
 

@@ -1,0 +1,32 @@
+"""What the commands that print numbers share: the filters of the API as options, and an organization's lake."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from data import BadInput, Lake, check_organization
+from service.api_keys import ApiKeys
+
+RangeOption = Annotated[str, typer.Option("--range", help="7d, 30d or 90d, ending today")]
+StartOption = Annotated[str, typer.Option(help="first day, YYYY-MM-DD, with --end-date")]
+EndOption = Annotated[str, typer.Option(help="last day, YYYY-MM-DD, with --start-date")]
+ShortCodeOption = Annotated[str, typer.Option(help="only visits to this short code")]
+TargetOption = Annotated[str, typer.Option(help="only visits to the link to this URL")]
+DomainOption = Annotated[str, typer.Option(help="only visits to this domain")]
+TypeOption = Annotated[str, typer.Option(help="only this category or group; for bot-traffic only")]
+
+
+def open_lake(lake: Path, organization: str) -> Lake:
+    """The lake, to be read only. Raises BadInput if it has no such organization."""
+    check_organization(organization)
+    opened = Lake(lake, must_write=False)
+    if organization not in opened.manifest.organizations() and organization not in ApiKeys(opened).organizations():
+        raise BadInput(f"the lake at {lake} has no organization {organization!r}; import a log for it first.")
+    return opened
+
+
+def parameters_of(*values: str) -> dict[str, str]:
+    """The values of these options, in the order in which they stand above, as the parameters of the API."""
+    names = ("range", "start_date", "end_date", "short_code", "target_url", "domain", "traffic_type")
+    return dict(zip(names, values, strict=True))

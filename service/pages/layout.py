@@ -1,0 +1,39 @@
+"""What layout.html shows around every signed-in page: navigation, organization, filters."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.requests import Request
+
+from service.pages import panels
+from service.pages.content import OVERVIEW, Page
+from service.pages.filters import Filters
+
+if TYPE_CHECKING:
+    from service.pages.site import Site
+
+NAVIGATION: Final = (
+    OVERVIEW,
+    Page("ai", "AI", "What AI platforms fetch, and whom they send.", panels.AI, "g a"),
+    Page("agents", "Agents", "Every automated visitor, and how sure we are who it is.", panels.AGENTS_PAGE, "g n"),
+    Page("people", "People", "Where people come from, and what they use.", panels.PEOPLE, "g e"),
+    Page("times", "Times", "When visits happen. All times are UTC.", panels.TIMES, "g t"),
+    Page("links", "Links", "The links with most visits.", panels.LINKS, "g l"),
+    Page("domains", "Domains", "Visits by domain, and their estimated value.", panels.DOMAINS, "g d"),
+)
+
+
+def layout(site: "Site", request: Request, path: str, filters: Filters | None) -> dict[str, Any]:
+    """The context of layout.html for a page of this path after /app/; without `filters`, links keep none."""
+    query = filters.query_string(traffic_type=None, short_code=None, target_url=None) if filters else ""
+    navigation = [(page.title, f"{site.root}/{page.path}{query}", page.path == path, page.key) for page in NAVIGATION]
+    settings = ("Settings", f"{site.root}/settings/api-keys", path.startswith("settings"), "g s")
+    session = request.scope["session"]
+    return {
+        "navigation": [*navigation, settings],
+        "organization": session.organization,
+        "role": session.role,
+        "is_exposed": site.origin.is_exposed(request),
+        "filters": filters,
+        "path": request.url.path,
+        "body_class": f"page-{path.replace('/', '-') or 'overview'}",
+    }
