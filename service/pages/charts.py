@@ -13,7 +13,7 @@ from math import ceil, log
 from pathlib import Path
 from typing import Any, Final
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from service.pages.markup import joined
 
@@ -49,9 +49,8 @@ _TODAY: Final = Markup(
 )
 _BAR: Final = Markup(
     '<svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
-    '<rect class="track" width="100" height="4"/>%s</svg>'
+    '<rect class="track" width="100" height="4"/>'
 )
-_PART: Final = Markup('<rect class="%s" x="%s" width="%s" height="4"/>')
 _SPARKLINE: Final = Markup(
     '<svg class="sparkline" viewBox="0 0 80 20" width="80" height="20" aria-hidden="true" focusable="false">'
     '<polyline points="{points}"/><circle cx="{x}" cy="{y}" r="2"/></svg>'
@@ -109,14 +108,14 @@ def columns(values: Sequence[tuple[str, int]], kind: str) -> Markup:
 
 def bar(percentage: float | None, kind: str) -> Markup:
     """A bar that is filled to a percentage between 0 and 100, in the colour of the kind; None is an empty one."""
-    return _BAR % _parts([(kind, min(max(percentage or 0, 0), 100))])
+    return _bar([(kind, min(max(percentage or 0, 0), 100))])
 
 
 def split_bar(people: int, ai: int, other: int) -> Markup:
     """A full bar divided into people, AI-related and other visits; an empty one without visits."""
     total = people + ai + other
     counts = {"people": people, "ai": ai, "other": other}
-    return _BAR % _parts((kind, 100 * count / total) for kind, count in counts.items() if total)
+    return _bar((kind, 100 * count / total) for kind, count in counts.items() if total)
 
 
 def sparkline(values: Sequence[int]) -> Markup:
@@ -248,12 +247,12 @@ def _dates(days: Sequence[str]) -> list[tuple[int, str, bool]]:
     return [(number, form.format(dates[number]), place % 2 == 0) for place, number in enumerate(chosen)]
 
 
-def _parts(shares: Iterable[tuple[str, float]]) -> Markup:
-    """Rectangles side by side, each as wide as its percentage."""
+def _bar(shares: Iterable[tuple[str, float]]) -> Markup:
+    """A bar of parts side by side: the class of each, and its width in percent."""
     x = 0.0
-    parts = _NOTHING
+    parts = ""
     for kind, width in shares:
         if width:
-            parts += _PART % (kind, _number(x), _number(width))
+            parts += f'<rect class="{escape(kind)}" x="{_number(x)}" width="{_number(width)}" height="4"/>'
         x += width
-    return parts
+    return Markup(f"{_BAR}{parts}</svg>")  # noqa: S704  # numbers, or escaped

@@ -10,7 +10,6 @@ from markupsafe import Markup, escape
 from queries import Field
 from service.pages import formats
 from service.pages.charts import bar
-from service.pages.markup import joined
 
 LABELS: Final = {
     "short_code": "Link",
@@ -64,10 +63,7 @@ LABELS: Final = {
 }
 """The labels of fields whose names, with spaces, are not good ones."""
 
-_LINK: Final = Markup('<a href="%s">%s</a>')
-_DATA: Final = (Markup('<data value="'), Markup('">'), Markup("</data>"))
 _BADGE: Final = Markup('<span class="badge %s"><span aria-hidden="true">%s</span> %s</span>')
-"""Markup escapes what is put into it; with % this takes a fifth of the time that str.format takes."""
 _SIGNS: Final = {"verified": "✓", "high": "●", "medium": "◐", "low": "○", "contradicted": "✗", "new": "★"}
 _PERCENTAGES: Final = frozenset(
     ("percentage", "ai_pct", "ai_percentage", "hit_rate", "value_percentage", "change_percentage")
@@ -104,10 +100,10 @@ def column_of(field: Field) -> TableColumn:
 
 def cell(column: TableColumn, value: object, color: str, href: str) -> Markup:
     """The content of a cell. What the API answers is the `value` of its <data> element, or else its text."""
-    text = escape(plain(column, value))
+    text = plain(column, value)
     match column.kind:
         case "text" | "list":
-            shown = text
+            shown = escape(text)
         case "badge":
             shown = _badge(str(value))
         case "flag":
@@ -116,7 +112,7 @@ def cell(column: TableColumn, value: object, color: str, href: str) -> Markup:
             shown = bar(float(str(value or 0)), color) + _data(value, text)
         case _:
             shown = _data(value, text)
-    return _LINK % (href, shown) if href else shown
+    return Markup(f'<a href="{escape(href)}">{shown}</a>') if href else shown  # noqa: S704  # shown is markup
 
 
 def plain(column: TableColumn, value: object) -> str:
@@ -149,9 +145,10 @@ def _kind_of(field: Field) -> str:
     return kinds.get(field.kind.sql, "number")
 
 
-def _data(value: object, shown: Markup) -> Markup:
-    start, middle, end = _DATA
-    return joined(start, escape("" if value is None else value), middle, shown, end)
+def _data(value: object, text: str) -> Markup:
+    """A value as the API has it, and the text that is shown."""
+    known = value if isinstance(value, int | float) else escape("" if value is None else value)
+    return Markup(f'<data value="{known}">{escape(text)}</data>')  # noqa: S704  # a number, or escaped
 
 
 def _badge(text: str) -> Markup:
@@ -159,7 +156,7 @@ def _badge(text: str) -> Markup:
     sign = _SIGNS.get(text)
     if sign is None:
         return escape(text)
-    return _BADGE % (text, sign, _data(text, escape(text)))
+    return _BADGE % (text, sign, _data(text, text))
 
 
 def _as_number(value: object) -> float | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cached_property
 from typing import Final, Self
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from data.store.links import LinkIndex
 from queries import ENDPOINTS, Entry, Scope
@@ -79,8 +79,8 @@ class Filters:
             changed |= {"start_date": None, "end_date": None}
         elif "start_date" in changes:
             changed["range"] = None
-        pairs = {name: value for name, value in changed.items() if value}
-        return f"?{urlencode(pairs, quote_via=quote)}" if pairs else ""
+        pairs = [f"{name}={quote(value, safe='')}" for name, value in changed.items() if value]
+        return f"?{'&'.join(pairs)}" if pairs else ""
 
     def days_query(self, start: date, end: date) -> str:
         """The query string for other days; as a range, if it is one."""

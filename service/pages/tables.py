@@ -27,6 +27,8 @@ _END_CELL: Final = Markup("</td>")
 _ROW: Final = Markup("<tr>")
 _REST_ROW: Final = Markup('<tr class="rest">')
 _END_ROW: Final = Markup("</tr>")
+LINKED_FIELDS: Final = frozenset(("short_code", "ai_source", "domain", "date", "week"))
+"""The fields whose cells lead to a page of their own, or filter this one."""
 _SPLIT_FIELDS: Final = ("human_clicks", "ai_visits", "other_visits")
 
 
@@ -123,7 +125,7 @@ def _row(panel: Panel, columns: Sequence[TableColumn], row: Row, links: CellLink
     is_rest = row.get(columns[0].field) == REST
     parts = [_REST_ROW if is_rest else _ROW]
     for number, column in enumerate(columns):
-        href = links.of(column.field, row) if links else ""
+        href = links.of(column.field, row) if links and column.field in LINKED_FIELDS else ""
         content = cell(column, row[column.field], panel.color, href)
         if number:
             parts += (_CELLS[column.css], content, _END_CELL)
