@@ -188,8 +188,13 @@ ENDPOINTS: Final = {entry.name: entry for entry in CATALOG if entry is not CACHE
 
 WITHOUT_ROUTE: Final = (
     rows("protocols", f.PROTOCOL, f.VISITS, f.PERCENTAGE, f.HUMAN_CLICKS, f.AI_VISITS, f.UNIQUE_VISITORS),
-)
-"""Answers that only `traffic query` prints: the contract's routes are complete."""
+    rows(
+        "source-links",
+        f.AI_SOURCE, f.SHORT_CODE, f.DOMAIN, f.TARGET_URL, f.VISITS, f.PERCENTAGE, f.AGENT_FETCHES, f.AI_REFERRALS,
+        f.ERRORS_4XX, f.ERRORS_5XX, f.LAST_VISIT,
+    ),
+)  # fmt: skip
+"""Answers for `traffic query` and the dashboard only: the contract's routes are complete."""
 
 ENTRIES: Final = ENDPOINTS | {entry.name: entry for entry in WITHOUT_ROUTE}
 """Every entry that the lake answers, by name."""

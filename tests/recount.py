@@ -415,6 +415,18 @@ def _protocols(question: Question) -> list[Row]:
     return _ranked(question.visits, _by("protocol"), *fields)
 
 
+def _source_links(question: Question) -> list[Row]:
+    targets = {(link["short_code"], link["domain"]): link["target_url"] for link in question.links}
+    visits = [visit for visit in _of(question.visits, *AI) if visit["short_code"] is not None]
+    sources = _grouped(visits, _named("ai_source"))
+    fields = ("visits", "percentage", "agent_fetches", "ai_referrals", "errors_4xx", "errors_5xx", "last_visit")
+    return [
+        _with(row, "domain", "target_url", _target(targets, row))
+        for source in sorted(sources)
+        for row in _ranked(sources[source], _by("ai_source", "short_code", "domain"), *fields)[:20]
+    ]
+
+
 def _operating_systems(question: Question) -> list[Row]:
     fields = ("visits", "percentage", "human_clicks", "unique_visitors")
     return _ranked(_of(question.visits, *PEOPLE), _by("operating_system"), *fields)
@@ -581,4 +593,5 @@ ENTRIES: Final[dict[str, Callable[[Question], Any]]] = {
     "bot-traffic": _bot_traffic,
     "filter-values": _filter_values,
     "protocols": _protocols,
+    "source-links": _source_links,
 }

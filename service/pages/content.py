@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from data.maintenance.status import StoredSpan
-from queries import ENDPOINTS, Entry, Scope
+from queries import ENDPOINTS, ENTRIES, Entry, Scope
 from service.pages import formats, panels
 from service.pages.comparison import Comparison, complete_days
 from service.pages.filters import Filters
@@ -73,7 +73,7 @@ class PageContent:
         """The answers to ask for, each with its scope; those of a comparison are the last three."""
         if not self.page.is_dashboard:
             names = dict.fromkeys([*(panel.entry.name for panel in self.page.panels), "filter-values"])
-            return [(ENDPOINTS[name], self.filters.scope_for(ENDPOINTS[name])) for name in names]
+            return [(ENTRIES[name], self.filters.scope_for(ENTRIES[name])) for name in names]
         wanted = [(DASHBOARD, self.filters.scope_for(DASHBOARD))]
         if self.comparison:
             overview, series = ENDPOINTS["traffic-overview"], ENDPOINTS["time-series"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from queries import ENDPOINTS, Field
+from queries import ENTRIES, Field
 from service.http.errors import InvalidParameter, NotFound
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def endpoint(site: "Site") -> "Endpoint":
     """The rows of an answer, in the order of its declared fields; `part` chooses one of an answer with several."""
 
     async def export(request: Request) -> Response:
-        entry = ENDPOINTS.get(request.path_params["name"])
+        entry = ENTRIES.get(request.path_params["name"])
         if entry is None:
             raise NotFound
         organization = request.scope["session"].organization

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from queries import ENDPOINTS, Entry
+from queries import ENTRIES, Entry
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Panel:
 
 def panel(name: str, title: str, fields: str = "", **more: object) -> Panel:
     """The panel of an endpoint's answer; `fields` is a list separated by spaces."""
-    return Panel(ENDPOINTS[name], title, tuple(fields.split()), **more)  # type: ignore[arg-type]
+    return Panel(ENTRIES[name], title, tuple(fields.split()), **more)  # type: ignore[arg-type]
 
 
 TIME_SERIES: Final = panel(
@@ -124,6 +124,15 @@ AI: Final = (
     panel(
         "device-by-ai-source", "Devices by platform", color="ai", is_wide=True, hint="Shares are within each platform."
     ),
+)
+SOURCE_LINKS: Final = panel(
+    "source-links",
+    "Links",
+    "short_code domain visits percentage agent_fetches ai_referrals errors_4xx errors_5xx last_visit",
+    color="ai",
+    is_wide=True,
+    hint="What its agents fetch, and where it sends people. Shares are of its visits to links.",
+    note="The 20 links with most AI-related visits of this platform.",
 )
 AGENTS_PAGE: Final = (
     panel(

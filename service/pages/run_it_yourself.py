@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from queries import ENDPOINTS, Entry, template, template_entries
+from queries import ENDPOINTS, ENTRIES, Entry, template, template_entries
 from service.http.errors import NotFound
 from service.http.parameters import validate
 from service.pages.filters import Filters
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
 
 def commands(site: "Site", request: Request, entry: Entry, filters: Filters) -> dict[str, str]:
-    """The lines that print an answer: `curl` and `query`; and the addresses `csv` and `sql` of pages."""
+    """The lines that print an answer: `query`, and `curl` ("" without a route). The addresses of `csv` and `sql`."""
     base, parameters = site.services.settings.base_path, validate(filters.parameters.items(), entry)
     query = filters.query_string(**{name: None for name in filters.parameters if name not in parameters})
     url = f"{site.origin.origin(request)}{base}/analytics/{entry.name}{query}"
     flags = [f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in parameters.items()]
+    curl = f'curl -H "Authorization: Bearer $KEY" {shlex.quote(url)}'
     return {
-        "curl": f'curl -H "Authorization: Bearer $KEY" {shlex.quote(url)}',
+        "curl": curl if entry.name in ENDPOINTS else "",
         "query": " ".join(["traffic query", entry.name, "--org", filters.organization, *flags]),
         "csv": f"{site.root}/export/{entry.name}.csv{query}",
         "sql": f"{site.root}/run/{entry.name}{query}",
@@ -35,7 +36,7 @@ def endpoint(site: "Site") -> "Endpoint":
     """The page with the SQL of one answer."""
 
     async def run(request: Request) -> Response:
-        entry = ENDPOINTS.get(request.path_params["name"])
+        entry = ENTRIES.get(request.path_params["name"])
         if entry is None:
             raise NotFound
         filters = await site.filters(request)

@@ -52,8 +52,9 @@ def page_endpoint(site: "Site", page: Page) -> "Endpoint":
 
 def source_endpoint(site: "Site") -> "Endpoint":
     """The page of one AI platform: the rows of the AI page's answers that are about it."""
-    about_sources = tuple(one for one in panels.AI if {"ai_source", "tool"} & {f.name for f in fields_of(one)})
-    page = Page("ai", "AI", "What this platform fetches, and whom it sends.", about_sources)
+    about_sources = [one for one in panels.AI if {"ai_source", "tool"} & {f.name for f in fields_of(one)}]
+    about_one = (about_sources[0], panels.SOURCE_LINKS, *about_sources[1:])
+    page = Page("ai", "AI", "What this platform fetches, and whom it sends.", about_one)
 
     async def endpoint(request: Request) -> Response:
         view = await View.start(site, request, page)

@@ -147,6 +147,21 @@ def test_a_snapshot_does_not_see_what_lands_later(lake, warehouse):
     assert warehouse.answer(overview, warehouse.variables(scope))["total_visits"] == 2
 
 
+# Links of AI sources
+
+
+def test_only_the_twenty_top_links_of_an_ai_source_are_listed(lake, warehouse):
+    codes = [f"{number:02}" for number in range(21)]
+    for source in ("Claude", "ChatGPT"):
+        visits = [visit(short_code=code, ai_source=source, bot_category="ai_training") for code in (*codes, "20", None)]
+        land(lake, "linked", visits)
+    found = warehouse.answer(ENTRIES["source-links"], warehouse.variables(Scope("linked", *DAYS)))
+    assert [(row["ai_source"], row["short_code"]) for row in found] == [
+        (source, code) for source in ("ChatGPT", "Claude") for code in ("20", *codes[:19])
+    ]
+    assert {row["percentage"] for row in found} == {9.09, 4.55}  # of 22 visits to links
+
+
 # Start
 
 

@@ -6,12 +6,15 @@ import re
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
+import orjson
 import pytest
 
 from data import Lake
-from queries import CATALOG, ENDPOINTS
+from queries import CATALOG, ENTRIES, Scope, Warehouse
+from service.encoding import encode
 from service.pages.layout import NAVIGATION
 from service.pages.rendering import CONTENT_SECURITY_POLICY
+from tests.conftest import NOW
 from tests.service.pages.reading import as_text, read, tables
 from tests.visits import land, links, visit
 
@@ -95,6 +98,15 @@ def api(shared_lake, opened):
         yield lambda path: client.get(f"/analytics/{path}").json()
 
 
+@pytest.fixture(scope="module")
+def source_links(shared_lake):
+    """The answer source-links, which has no route, of thirty days."""
+    warehouse = Warehouse(shared_lake)
+    variables = warehouse.variables(Scope("acme", NOW.date() - timedelta(29), NOW.date()))
+    yield orjson.loads(encode(warehouse.answer(ENTRIES["source-links"], variables)))
+    warehouse.close()
+
+
 # Page = API
 
 
@@ -136,13 +148,24 @@ def test_every_endpoint_has_a_page(browser):
 
 
 @pytest.mark.parametrize("source", ["ChatGPT", "Claude Code"])
-def test_the_page_of_a_platform_has_the_rows_of_that_platform(browser, api, source):
+def test_the_page_of_a_platform_has_the_rows_of_that_platform(browser, api, source_links, source):
     shown = tables(browser.read(f"ai/{source}"))
-    assert {name for name, _ in shown} >= {"ai-sources", "ai-to-human-conversion", "weekly-trend"}
+    assert {name for name, _ in shown} >= {"ai-sources", "ai-to-human-conversion", "weekly-trend", "source-links"}
     for (name, part), rows in shown.items():
-        answer = api(name)[part] if part else api(name)
-        key = "tool" if "tool" in rows[0] else "ai_source"
+        answer = source_links if name == "source-links" else api(name)
+        answer = answer[part] if part else answer
+        key = "tool" if "tool" in answer[0] else "ai_source"
         assert rows == [{field: as_text(row[field]) for field in rows[0]} for row in answer if row[key] == source]
+
+
+def test_an_answer_without_a_route_can_be_had_as_csv_and_sql_but_not_with_curl(browser, source_links):
+    panel = browser.read("ai/ChatGPT").one("section", id="source-links")
+    assert [code.text for code in panel.all("code")] == ["traffic query source-links --org acme"]
+    rows = list(csv.DictReader(io.StringIO(browser.get("export/source-links.csv").text)))
+    assert rows == [{name: as_text(value) for name, value in row.items()} for row in source_links]
+    page = browser.read("run/source-links")
+    assert "FROM daily_link_sources" in page.one("pre").text
+    assert "curl" not in page.text
 
 
 def test_a_platform_that_nobody_knows_is_an_empty_page(browser):
@@ -393,7 +416,7 @@ def test_a_target_that_is_no_web_address_is_not_a_link(hostile):
 
 def test_no_cell_of_a_csv_file_is_a_formula(hostile):
     found = set()
-    for name, entry in ENDPOINTS.items():
+    for name, entry in ENTRIES.items():
         for part in [f"?part={member}" for member, one in entry.members if not one.members] or [""]:
             rows = list(csv.reader(io.StringIO(hostile.get(f"export/{name}.csv{part}").text, newline="")))
             dangerous = [cell for row in rows for cell in row if cell[:1] in {"=", "+", "-", "@", "\t", "\r"}]
