@@ -24,7 +24,7 @@ from data.logs.formats import has_text
 from data.logs.source import Block, Content, blocks, identify
 from data.progress import Progress
 from data.rules.classifier import Classifier
-from data.rules.geoip import CountryDatabase
+from data.rules.geoip import Countries
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
 from data.store.batches import Batch, check_domain, longest
@@ -64,7 +64,7 @@ class Importer:
         lake: Lake,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         proxies: Iterable[Network] = (),
-        countries: CountryDatabase | None = None,
+        countries: Countries | None = None,
     ) -> None:
         self._lake = lake
         self._now = now

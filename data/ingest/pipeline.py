@@ -32,7 +32,7 @@ from data.hosts import normalized_host
 from data.ingest.dictionary import DictionaryColumn, Interner, composite_key, dictionary_encoded, expand, text_columns
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Origin, Request, combine
-from data.rules.geoip import CountryDatabase
+from data.rules.geoip import Countries
 from data.rules.ip_verification import Verifier
 from data.rules.paths import PROBE, PROGRAM, classify_path
 from data.rules.referrers import INTERNAL, is_internal
@@ -63,12 +63,12 @@ class Tenant(NamedTuple):
 
 @dataclass(frozen=True)
 class Rules:
-    """What requests are classified with: the rules, the salts of visitor hashes, IP lists and a country database."""
+    """What requests are classified with: the rules, the salts of visitor hashes, IP lists, countries of addresses."""
 
     classifier: Classifier
     salts: Salts
     verifier: Verifier
-    countries: CountryDatabase | None = None
+    countries: Countries | None = None
     links: Callable[[str], IndexedLinks] = lambda _organization: NO_LINKS
     """Returns the links of an organization."""
 

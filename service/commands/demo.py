@@ -70,6 +70,7 @@ def _run(folder: Path, port: int, visits: int) -> None:
 def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
     from data.ingest.importer import Importer, Options
     from data.sample import Sample
+    from data.sample_countries import SampleCountries
     from data.store.links import change_links, read_links
 
     now = datetime.now(UTC)
@@ -79,6 +80,6 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
         sample.write_links(folder / "links.csv")
         (folder / "values.toml").write_text(_VALUES, "utf-8")
     with console.status("Importing them as a log …"):
-        summary = Importer(lake).run(folder / "access.log", Options("demo"))
+        summary = Importer(lake, countries=SampleCountries()).run(folder / "access.log", Options("demo"))
         change_links(lake, "demo", read_links(folder / "links.csv", now), now)
     console.print(f"{plural(summary.visits, 'generated visit')} imported, {summary.first_day} to {summary.last_day}.")

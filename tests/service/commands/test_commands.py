@@ -495,15 +495,16 @@ def test_demo_serves_a_sample_that_its_own_line_asks_and_leaves_nothing_behind(t
             r'curl -H "Authorization: Bearer (tak_\w+)" "(http://127\.0\.0\.1:\d+/\S+)"\n', line
         ).groups()
         assert next(path.name for path in tmp_path.iterdir()).startswith("traffic-demo-")
+        with httpx2.Client(trust_env=False, headers={"Authorization": f"Bearer {key}"}) as client:
+            answer = client.get(address).json()
+            countries = client.get(address.replace("traffic-overview", "geographic")).json()
         if shutil.which("curl"):
             pasted = subprocess.run(line, shell=True, capture_output=True, check=True, timeout=60, env=environ)
-            answer = json.loads(pasted.stdout)
-        else:
-            with httpx2.Client(trust_env=False, headers={"Authorization": f"Bearer {key}"}) as client:
-                answer = client.get(address).json()
+            assert json.loads(pasted.stdout) == answer
         assert answer["total_visits"] > 0
         assert answer["human_clicks"] > 0
         assert answer["ai_visits"] > 0
+        assert len({row["country"] for row in countries} - {"unknown"}) > 20
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     finally:
