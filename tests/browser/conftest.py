@@ -92,17 +92,20 @@ def short_code(dashboard):
 
 @pytest.fixture
 def opened(chromium, dashboard):
-    """Opens a page of a browser that is nobody yet, or signed in to an organization; watches it for errors."""
+    """Opens a page of a browser that is nobody yet, or signed in to an organization; watches it for errors.
+
+    `address` is that of another server than the dashboard's.
+    """
     contexts = []
 
-    def opened(organization="acme", **options):
+    def opened(organization="acme", address=dashboard.address, **options):
         source = f"198.51.{os.getpid() % 256}.{next(NUMBERS) % 256}"
         context = chromium.new_context(
             **{"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"} | options,
             extra_http_headers={"X-Forwarded-For": source},
         )
         contexts.append(context)
-        watched = Watched(context.new_page(), dashboard.address)
+        watched = Watched(context.new_page(), address)
         if organization:
             response = watched.page.goto(dashboard.entrance(organization))
             assert response.status == 200

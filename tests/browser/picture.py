@@ -4,13 +4,13 @@ Needs Debian's packages chromium and fonts-inter. The traffic is that of `traffi
 """
 
 import os
-import re
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
+
+from tests.browser.demo import demo
 
 PICTURE = Path(__file__).parents[2] / "service" / "pages" / "static" / "dashboard.png"
 WINDOW = {"width": 1280, "height": 1290}
@@ -44,13 +44,8 @@ def take(address: str) -> None:
 
 
 def main() -> None:
-    demo = [Path(sys.executable).parent / "traffic", "demo", "--port", "0"]
-    with subprocess.Popen(demo, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
-        try:
-            messages = iter(process.stderr.readline, "")
-            take(next(found[1] for line in messages if (found := re.search(r"Dashboard: (\S+)", line))))
-        finally:
-            process.terminate()
+    with demo() as link:
+        take(link)
     size = PICTURE.stat().st_size
     print(f"{PICTURE.name}: {size:,} bytes")
     if size > MAX_BYTES:

@@ -1,9 +1,13 @@
-"""From the sign-in link to a revoked key, with the keyboard alone; and the key is really used."""
+"""From a sign-in link to a revoked key: with the keyboard alone, and from the link that `traffic demo` prints."""
 
+import shlex
 import time
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+
+from tests.browser.demo import demo
 
 MAX_TABS = 120
 
@@ -19,11 +23,19 @@ def tab_to(page, selector):
     pytest.fail(f"{selector} is not reached by Tab")
 
 
-def status_of(curl):
-    """The status of the request that a copied curl command makes."""
-    _, _, header, address = [part.strip('"') for part in curl.replace('"Authorization: Bearer ', '"Bearer_').split(" ")]
-    headers = {"Authorization": header.replace("Bearer_", "Bearer "), "X-Forwarded-For": "198.51.100.77"}
-    return httpx2.get(address, headers=headers, trust_env=False).status_code
+def asked(curl, key=""):
+    """The response to the request that a copied curl command makes, where KEY is a variable of the shell."""
+    _, _, header, address = shlex.split(curl.replace("$KEY", key))
+    name, value = header.split(": ")
+    return httpx2.get(address, headers={name: value, "X-Forwarded-For": "198.51.100.77"}, trust_env=False)
+
+
+def wait_until_refused(curl, key=""):
+    """Ask until the key is refused; fails if that takes more than five seconds."""
+    revoked = time.monotonic()
+    while asked(curl, key).status_code != 401:
+        assert time.monotonic() < revoked + 5
+        time.sleep(0.2)  # asked without a pause, the rate limit would answer
 
 
 def test_a_key_is_made_used_and_revoked_with_the_keyboard_alone(opened, dashboard):
@@ -39,7 +51,7 @@ def test_a_key_is_made_used_and_revoked_with_the_keyboard_alone(opened, dashboar
     page.keyboard.press("Enter")
     page.wait_for_selector(".secret")
     curl = page.locator(".copy code", has_text="curl").inner_text()
-    assert status_of(curl) == 200
+    assert asked(curl).status_code == 200
 
     row = page.locator("tr", has_text="report of the week")
     assert "active" in row.inner_text()
@@ -47,11 +59,38 @@ def test_a_key_is_made_used_and_revoked_with_the_keyboard_alone(opened, dashboar
     tab_to(page, f"form[action='{action}'] button")
     page.keyboard.press("Enter")
     page.wait_for_selector("tr:has-text('report of the week') .badge.revoked")
-    revoked = time.monotonic()
-    while status_of(curl) != 401:
-        assert time.monotonic() < revoked + 5
-        time.sleep(0.2)  # asked without a pause, the rate limit would answer
+    wait_until_refused(curl)
     assert watched.problems == []
+
+
+def test_from_the_link_of_the_demo_to_a_key_that_a_copied_command_uses(opened):
+    with demo("--visits", "2000") as link:
+        server = urlsplit(link)
+        watched = opened(organization=None, address=f"{server.scheme}://{server.netloc}")
+        page = watched.page
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.goto(link)
+        assert page.locator("h1").inner_text() == "Overview"
+        assert page.locator("#geographic .map use.q5").count() > 0
+        assert page.locator("#geographic").get_by_text("United States").count() > 0
+
+        page.get_by_role("link", name="Settings").click()
+        page.get_by_label("Name").fill("report of the week")
+        page.get_by_role("button", name="Create key").click()
+        key = page.locator(".secret code").inner_text()
+        page.get_by_role("link", name="Overview").click()
+        panel = page.locator("#top-links")
+        panel.locator("summary").click()
+        panel.get_by_role("button", name="Copy curl").click()
+        curl = page.evaluate("navigator.clipboard.readText()")
+        rows = [row["short_code"] for row in asked(curl, key).json()]
+        assert rows[:10] == panel.locator("tbody th").all_inner_texts()
+
+        page.get_by_role("link", name="Settings").click()
+        page.get_by_role("button", name="Revoke report of the week").click()
+        page.locator("tr", has_text="report of the week").locator(".badge.revoked").wait_for()
+        wait_until_refused(curl, key)
+        assert watched.problems == []
 
 
 def test_the_new_key_is_shown_once(opened):
