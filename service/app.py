@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from functools import partial
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import orjson

@@ -3,8 +3,8 @@
 from importlib.metadata import version
 
 from data import BadInput
+from service.commands.filters import open_lake
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
-from service.commands.query import open_lake
 
 
 def mcp(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
