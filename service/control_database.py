@@ -1,4 +1,4 @@
-"""The SQLite database of the service, control.sqlite: API keys, sessions and jobs. Visits are not in it."""
+"""The SQLite database of the service, control.sqlite: API keys, sessions, shares and jobs. Visits are not in it."""
 
 import sqlite3
 import threading
@@ -62,6 +62,22 @@ MIGRATIONS: Final = (
         expires_at TEXT NOT NULL,
         used_at TEXT
     );
+    """,
+    """
+    CREATE TABLE shares (              -- links that show an organization's numbers to whoever has them
+        id TEXT PRIMARY KEY,           -- to tell shares apart; not what the link contains
+        sha256 TEXT NOT NULL UNIQUE,   -- of the link's secret, which is nowhere kept
+        organization TEXT NOT NULL,
+        name TEXT NOT NULL,
+        filters TEXT NOT NULL,         -- that it is fixed to, as a query string of the API: range=30d&domain=go.example
+        embedders TEXT NOT NULL,       -- the origins whose pages may embed it, separated by spaces
+        created_at TEXT NOT NULL,      -- UTC, YYYY-MM-DDTHH:MM:SS+00:00, as are the others
+        created_by TEXT NOT NULL,
+        last_used_at TEXT,             -- to the hour
+        expires_at TEXT,               -- null: never
+        revoked_at TEXT
+    );
+    CREATE INDEX shares_of_organization ON shares (organization, created_at);
     """,
 )
 """Entry n migrates the database from version n to n + 1. Entries are only added, never changed."""

@@ -18,7 +18,7 @@ JWT_ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")
 """Signature algorithms that may be allowed. No HS256: its secret would have to be shared with the provider."""
 MAX_TOKEN_LIFETIME_HOURS: Final = 720
 """Upper limit of the setting jwt_lifetime: identity tokens cannot be revoked before they expire."""
-_ORIGIN: Final = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?")
+_ORIGIN: Final = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?", re.ASCII)
 
 
 class Setting(NamedTuple):
@@ -167,15 +167,20 @@ def _pages(text: str) -> bool:
 
 def _public_url(text: str) -> str:
     origin = text.rstrip("/")
-    if origin and not _ORIGIN.fullmatch(origin):
+    if origin and not is_origin(origin):
         raise BadInput(f"TRAFFIC_PUBLIC_URL is {text!r}; it must be an origin like https://traffic.example.")
     return origin
+
+
+def is_origin(text: str) -> bool:
+    """Whether text is the origin of web pages in lower case, such as https://app.example or http://127.0.0.1:8080."""
+    return _ORIGIN.fullmatch(text) is not None
 
 
 def _origins(text: str) -> tuple[str, ...]:
     origins = tuple(part.strip() for part in text.split(",") if part.strip())
     for origin in origins:
-        if not _ORIGIN.fullmatch(origin):
+        if not is_origin(origin):
             raise BadInput(f"TRAFFIC_CORS_ORIGINS: {origin!r} is not an origin; write it like https://app.example.")
     return origins
 

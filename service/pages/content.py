@@ -55,7 +55,8 @@ class PageContent:
 
     page: Page
     filters: Filters
-    stored: StoredSpan
+    stored: StoredSpan | None
+    """None: the page shows nothing of other days than its own, neither a comparison nor where else there are visits."""
     links: CellLinks | None = None
     """The addresses that cells and tiles link to; None: they lead nowhere."""
     map_url: str = ""
@@ -64,7 +65,7 @@ class PageContent:
     @cached_property
     def comparison(self) -> Comparison | None:
         """The days that tiles are compared with; None where there are none, or no tiles."""
-        if not self.page.is_dashboard:
+        if not self.page.is_dashboard or not self.stored:
             return None
         return complete_days(self.filters.scope_for(DASHBOARD), self.filters.today, self.stored.first_day)
 
@@ -98,6 +99,7 @@ class PageContent:
             "suggestions": suggestions(answers),
             "elsewhere": self._elsewhere(answers),
             "comparison": self.comparison,
+            "compares": self.stored is not None,
             "target_url": _target_url(answers) if self.page is LINK else "",
         }
 
@@ -131,8 +133,11 @@ class PageContent:
 
     def _elsewhere(self, answers: Mapping[str, Any]) -> dict[str, str] | None:
         """Where there are visits, if this selection has none: what to say, and the query string that shows them."""
-        overview, first, last = answers.get("traffic-overview"), self.stored.first_day, self.stored.last_day
-        if not overview or overview["total_visits"] or not first or not last:
+        overview = answers.get("traffic-overview")
+        if not overview or overview["total_visits"] or not self.stored:
+            return None
+        first, last = self.stored.first_day, self.stored.last_day
+        if not first or not last:
             return None
         span = formats.span(first, last)
         days = {"start_date": str(first), "end_date": str(min(last, self.filters.today))}

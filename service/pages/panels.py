@@ -41,7 +41,7 @@ TIME_SERIES: Final = panel(
     "Visits by day",
     chart="series",
     is_wide=True,
-    hint="People, AI-related and other automated visits; the dashed line is the period before.",
+    hint="People, AI-related and other automated visits.",
     note="Days are UTC. Today is not over yet.",
     limit=400,
 )

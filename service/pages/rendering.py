@@ -2,7 +2,7 @@
 
 import asyncio
 import gzip
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +16,7 @@ from service.pages.assets import Assets
 
 FOLDER: Final = Path(__file__).parent / "templates"
 GZIP_LEVEL: Final = 6
-CONTENT_SECURITY_POLICY: Final = "; ".join(
+_POLICY: Final = "; ".join(
     (
         "default-src 'none'",
         "script-src 'self'",
@@ -24,19 +24,30 @@ CONTENT_SECURITY_POLICY: Final = "; ".join(
         "img-src 'self'",
         "form-action 'self'",
         "base-uri 'none'",
-        "frame-ancestors 'none'",
         "require-trusted-types-for 'script'",
         "trusted-types 'none'",
     )
 )
-HEADERS: Final = {
-    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+CONTENT_SECURITY_POLICY: Final = f"{_POLICY}; frame-ancestors 'none'"
+"""The policy of every page that no other page may embed."""
+_HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
     "X-Robots-Tag": "noindex",
 }
-"""Headers of every response under /app/, in addition to those that every response of the server has."""
+
+
+def headers_of(embedders: Iterable[str] = ()) -> dict[str, str]:
+    """Headers of every response under /app/, in addition to those that every response of the server has.
+
+    Only pages of the origins `embedders` may embed the response. X-Frame-Options cannot name them, so it is sent only
+    where nobody may.
+    """
+    origins = " ".join(embedders)
+    if origins:
+        return {"Content-Security-Policy": f"{_POLICY}; frame-ancestors {origins}", **_HEADERS}
+    return {"Content-Security-Policy": CONTENT_SECURITY_POLICY, "X-Frame-Options": "DENY", **_HEADERS}
 
 
 def environment() -> Environment:

@@ -174,6 +174,10 @@ class Sessions:
         """Run work that changes control.sqlite, in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._writer, work, self._store)
 
+    def write_later(self, work: Callable[[SessionStore], Any]) -> None:
+        """Run work that changes control.sqlite in a thread, and do not wait for it."""
+        self._writer.submit(work, self._store)
+
     async def session(self, secret: str) -> Session | None:
         """The valid session of a cookie, remembered for CACHE_SECONDS."""
         digest, now = _sha256(secret), self._clock()
@@ -186,7 +190,7 @@ class Sessions:
             while len(self._cached) >= MAX_CACHED:
                 self._cached.popitem(last=False)
             self._cached[digest] = session, now + CACHE_SECONDS
-            self._writer.submit(self._store.record_use, session)
+            self.write_later(lambda store: store.record_use(session))
         return session
 
     async def revoke(self, session_id: str, organization: str) -> bool:

@@ -1,4 +1,4 @@
-"""The pages under Settings: API keys, sessions, the cache, and what this organization has stored."""
+"""The pages under Settings: API keys, sessions, shares, the cache, and what this organization has stored."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +11,25 @@ from data import BadInput
 from data.maintenance.status import organization_status
 from queries import CACHE_STATS
 from service.encoding import encode
-from service.http.errors import Forbidden, NotFound
+from service.http.errors import Forbidden, InvalidParameter, NotFound
+from service.pages.filters import Filters
 from service.pages.layout import layout
 from service.pages.panels import Panel
 from service.pages.sessions import Session
+from service.pages.shares import fixed_filters
 from service.pages.sign_in import form_fields
 from service.pages.tables import CellLinks, fill
 
 if TYPE_CHECKING:
     from service.pages.site import Site
 
-TABS = (("api-keys", "API keys"), ("sessions", "Sessions"), ("cache", "Cache"), ("storage", "Storage"))
+TABS = (
+    ("api-keys", "API keys"),
+    ("sessions", "Sessions"),
+    ("shares", "Shares"),
+    ("cache", "Cache"),
+    ("storage", "Storage"),
+)
 
 
 def routes(site: "Site") -> list[Route]:
@@ -33,6 +41,8 @@ def routes(site: "Site") -> list[Route]:
         Route(f"{root}/api-keys/{{id}}/revoke", pages.revoke_key, methods=["POST"]),
         Route(f"{root}/sessions", pages.sessions),
         Route(f"{root}/sessions/{{id}}/revoke", pages.revoke_session, methods=["POST"]),
+        Route(f"{root}/shares", pages.shares, methods=["GET", "POST"]),
+        Route(f"{root}/shares/{{id}}/revoke", pages.revoke_share, methods=["POST"]),
         Route(f"{root}/cache", pages.cache),
         Route(f"{root}/storage", pages.storage),
     ]
@@ -95,6 +105,42 @@ class _SettingsPages:
         if not await self._site.sessions.revoke(session_id, own.organization):
             raise NotFound
         return RedirectResponse(f"{self._site.root}/settings/sessions", 303)
+
+    async def shares(self, request: Request) -> Response:
+        """The organization's shares (GET); or make one and show its link this once (POST). For editors only."""
+        session: Session = request.scope["session"]
+        fields: dict[str, str] = {}
+        secret, problem, status, may_manage = None, "", 200, session.caller.may_manage_keys
+        if request.method == "POST":
+            self._check_may_manage(session)
+            fields = await form_fields(request)
+            try:
+                secret = await self._create_share(session, fields)
+            except (BadInput, InvalidParameter) as error:
+                problem, status = str(error), 400
+        found = await self._site.in_thread(self._site.shares.shares_of, session.organization) if may_manage else []
+        made = f"{self._site.origin.origin(request)}{self._site.root}/share/{secret}" if secret else None
+        return await self._page(
+            request, "shares", status, shares=found, made=made, problem=problem, may_manage=may_manage,
+            fields={} if made else fields, is_embedded=bool(fields.get("embedders", "").strip()),
+        )  # fmt: skip
+
+    async def _create_share(self, session: Session, fields: dict[str, str]) -> str:
+        """Create the share that a form describes; its secret. Raises BadInput or InvalidParameter."""
+        services, organization = self._site.services, session.organization
+        Filters.parse(fixed_filters(fields).encode(), organization, services.clock().date(), services.targets)
+        return await self._site.sessions.write(
+            lambda _: self._site.shares.create(organization, session.caller.name, fields)
+        )
+
+    async def revoke_share(self, request: Request) -> Response:
+        """Revoke a share."""
+        session: Session = request.scope["session"]
+        self._check_may_manage(session)
+        share_id = request.path_params["id"]
+        if not await self._site.sessions.write(lambda _: self._site.shares.revoke(share_id, session.organization)):
+            raise NotFound
+        return RedirectResponse(f"{self._site.root}/settings/shares", 303)
 
     async def cache(self, request: Request) -> Response:
         """The statistics of the cache of this organization's answers."""

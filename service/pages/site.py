@@ -17,12 +17,13 @@ from queries import Scope as QueryScope
 from service.http.answers import while_connected
 from service.http.errors import InternalError, MethodNotAllowed, NotFound, Problem
 from service.http.routing import RouteTable
-from service.pages import PageServices, export, run_it_yourself, settings_pages, sign_in, views
+from service.pages import PageServices, export, run_it_yourself, settings_pages, shared_page, sign_in, views
 from service.pages.assets import Assets
 from service.pages.filters import Filters
 from service.pages.origin import OriginChecker
-from service.pages.rendering import HEADERS, Renderer, accepts_gzip
+from service.pages.rendering import Renderer, accepts_gzip, headers_of
 from service.pages.sessions import Session, Sessions, SessionStore
+from service.pages.shares import ShareStore
 
 Result = TypeVar("Result")
 
@@ -39,6 +40,7 @@ class Site:
         self.root = f"{services.settings.base_path}/app"
         self.origin = OriginChecker(services.settings, services.sources)
         self.sessions = Sessions(SessionStore(services.lake, services.clock))
+        self.shares = ShareStore(services.lake, services.clock)
         self.assets = Assets()
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="pages")
         self.renderer = Renderer(self.root, self.assets, self._threads)
@@ -59,9 +61,9 @@ class Site:
         except QueryTimeout:
             response = await self._problem_page(request, InternalError("Ask for fewer days, or for one link."))
         except Exception:
-            await self._finished(await self._problem_page(request, InternalError()))(scope, receive, send)
+            await self._finished(request, await self._problem_page(request, InternalError()))(scope, receive, send)
             raise  # so that it is logged
-        await self._finished(response)(scope, receive, send)
+        await self._finished(request, response)(scope, receive, send)
 
     async def in_thread(self, work: Callable[..., Result], *arguments: Any) -> Result:  # noqa: ANN401  # of any work
         """Run blocking work in a thread."""
@@ -101,9 +103,10 @@ class Site:
         )
 
     def close(self) -> None:
-        """Wait for the threads, and close the database of sessions."""
+        """Wait for the threads, and close the databases of sessions and shares."""
         self._threads.shutdown()
         self.sessions.close()
+        self.shares.close()
 
     def _cookie_name(self, request: Request) -> str:
         return SECURE_COOKIE if self.origin.is_https(request) else PLAIN_COOKIE
@@ -116,6 +119,7 @@ class Site:
             *views.routes(self),
             *sign_in.routes(self),
             *settings_pages.routes(self),
+            Route(f"{root}/share/{{secret}}", shared_page.endpoint(self)),
             Route(f"{root}/export/{{name}}.csv", export.endpoint(self)),
             Route(f"{root}/run/{{name}}", run_it_yourself.endpoint(self)),
         ]
@@ -134,7 +138,7 @@ class Site:
         return await self._table.response(request.scope, request.receive)
 
     def _is_public(self, path: str) -> bool:
-        return path in self._public or path.startswith(f"{self.root}/static/")
+        return path in self._public or path.startswith((f"{self.root}/static/", f"{self.root}/share/"))
 
     def _to_sign_in(self, request: Request) -> Response:
         target = request.url.path
@@ -151,8 +155,17 @@ class Site:
 
     async def _problem_page(self, request: Request, problem: Problem) -> Response:
         """An error as a page: what is wrong, what to do, and a way back."""
-        context = {"problem": problem.body, "status": problem.status, "is_refused": "refusal" in request.scope}
-        if isinstance(problem, NotFound):
+        is_shared = request.url.path.startswith(f"{self.root}/share/")
+        context = {
+            "problem": problem.body, "status": problem.status, "is_refused": "refusal" in request.scope,
+            "is_shared": is_shared,
+        }  # fmt: skip
+        if isinstance(problem, NotFound) and is_shared:
+            context["problem"] = {
+                "error": "There is no such page.",
+                "message": "The link is wrong, expired or revoked. Ask for a new one whoever gave it to you.",
+            }
+        elif isinstance(problem, NotFound):
             context["problem"] = {"error": "There is no such page.", "message": "Start from the overview."}
         elif isinstance(problem, MethodNotAllowed):
             context["problem"] = {"error": "This page cannot do that.", "message": "Start from the overview."}
@@ -162,8 +175,8 @@ class Site:
         return response
 
     @staticmethod
-    def _finished(response: Response) -> Response:
+    def _finished(request: Request, response: Response) -> Response:
         """The response with the headers of every page."""
-        for name, value in HEADERS.items():
+        for name, value in headers_of(request.scope.get("embedders", ())).items():
             response.headers[name] = value
         return response

@@ -47,6 +47,8 @@ class FilledPanel:
     """What to say instead of the table: title, text and command."""
     note: str = ""
     """What to say below the table."""
+    has_previous: bool = False
+    """Whether the chart shows the period before as well."""
 
     @property
     def entry(self) -> Entry:
@@ -101,7 +103,7 @@ def fill(
     previous: Sequence[Row] | None = None,
     today: str = "",
 ) -> FilledPanel:
-    """The panel with its rows; without `links`, cells lead nowhere.
+    """The panel with its rows; without `links`, cells lead nowhere, and nothing tells how to run the server.
 
     `previous` are the days of the period before, for the chart of a time series.
     """
@@ -109,9 +111,10 @@ def fill(
     shown = tuple(column_of(fields[name]) for name in panel.fields or fields)
     limited = rows[: panel.limit]
     body = joined(*(_row(panel, shown, row, links) for row in limited))
-    empty = _empty(panel, rows)
+    empty = _empty(panel, rows, is_for_operators=links is not None)
     chart = Markup("") if empty else _chart(panel, rows, map_url, previous, today)
-    return FilledPanel(panel, shown, body, chart, len(rows), len(limited), empty, _note(panel, rows))
+    note = _note(panel, rows) if links else panel.note
+    return FilledPanel(panel, shown, body, chart, len(rows), len(limited), empty, note, bool(previous))
 
 
 def fields_of(panel: Panel) -> Sequence[Any]:
@@ -183,12 +186,15 @@ _CHARTS: Final[Mapping[str, Callable[[Sequence[Row], str], Markup]]] = {
 }
 
 
-def _empty(panel: Panel, rows: Sequence[Row]) -> Mapping[str, str] | None:
+def _empty(panel: Panel, rows: Sequence[Row], is_for_operators: bool) -> Mapping[str, str] | None:
     if not rows:
         return {"title": "Nothing here", "text": panel.empty, "command": ""}
     if panel.chart == "map" and all(row["country"] == "unknown" for row in rows):
+        title = "Countries are unknown"
+        if not is_for_operators:
+            return {"title": title, "text": "These visits have none.", "command": ""}
         return {
-            "title": "Countries are unknown",
+            "title": title,
             "text": "The log has none. Set TRAFFIC_GEOIP to a country database, then import:",
             "command": "TRAFFIC_GEOIP=countries.mmdb traffic import access.log --org ORGANIZATION",
         }

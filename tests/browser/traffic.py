@@ -17,6 +17,7 @@ PAGES = {
     "domains": "domains",
     "api-keys": "settings/api-keys",
     "sessions": "settings/sessions",
+    "shares": "settings/shares",
     "cache": "settings/cache",
     "storage": "settings/storage",
     "sql": "run/time-series",

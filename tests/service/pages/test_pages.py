@@ -19,7 +19,7 @@ from tests.service.pages.reading import as_text, read, tables
 from tests.visits import land, links, visit
 
 PAGES = [page.path for page in NAVIGATION]
-SETTINGS = ["settings/api-keys", "settings/sessions", "settings/cache", "settings/storage"]
+SETTINGS = ["settings/api-keys", "settings/sessions", "settings/shares", "settings/cache", "settings/storage"]
 SCOPES = [
     "?range=7d",
     "",

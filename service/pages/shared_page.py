@@ -1,0 +1,55 @@
+"""The page of a share: the overview and the links within its fixed filters, for whoever has its address.
+
+It needs no session and reads no cookie. No parameter changes what it shows, and no link leads from it.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.http.authentication import Caller
+from service.http.errors import InvalidParameter, NotFound
+from service.pages import formats, panels
+from service.pages.content import OVERVIEW, PageContent
+from service.pages.filters import Filters
+
+if TYPE_CHECKING:
+    from service.http.routing import Endpoint
+    from service.pages.site import Site
+
+_LINKS: Final = panels.LINKS[0]
+PAGE: Final = replace(
+    OVERVIEW, panels=(*(panel for panel in OVERVIEW.panels if panel.entry is not _LINKS.entry), _LINKS)
+)
+"""The overview with all links instead of the first ones. It needs one answer, the dashboard, and shows no other."""
+
+
+def endpoint(site: "Site") -> "Endpoint":
+    """The page of a share. A secret that is wrong, expired or revoked is NotFound, as any unknown path."""
+    map_url = f"{site.root}/static/{site.assets.hashed_name('map.svg')}"
+
+    async def shared(request: Request) -> Response:
+        share = await site.in_thread(site.shares.share, request.path_params["secret"])
+        if share is None:
+            raise NotFound
+        request.scope["caller"] = Caller(share.organization, "viewer", f"share {share.id}", is_key=False)
+        request.scope["embedders"] = share.embedders.split()
+        if request.scope["query_string"]:
+            name = next(iter(request.query_params), "?")
+            raise InvalidParameter(name, "changes nothing on a shared page", "Remove the question mark and the rest.")
+        site.sessions.write_later(lambda _: site.shares.record_use(share))
+        today = site.services.clock().date()
+        filters = Filters.parse(share.filters.encode(), share.organization, today, site.services.targets)
+        content = PageContent(PAGE, filters, None, map_url=map_url)
+        loaded = await site.load(request, content.wanted)
+        context = {
+            **await site.in_thread(content.filled, loaded),
+            "name": share.name,
+            "span": formats.span(filters.scope.start_date, filters.scope.end_date),
+            "chosen": [(label, value) for label, value in share.described() if label != "Days"],
+        }
+        return await site.renderer.response(request, "shared.html", context)
+
+    return shared

@@ -1,0 +1,153 @@
+"""Shares: links that show numbers within fixed filters to whoever has them. Only hashes of their secrets are stored.
+
+They are rows of control.sqlite. All of this blocks, so it runs in threads, never on the event loop.
+"""
+
+import hashlib
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from urllib.parse import parse_qsl, quote, urlencode
+
+from data import BadInput, Lake
+from service.control_database import ControlDatabase
+from service.http.parameters import DEFAULT_RANGE, RANGES
+from service.pages.filters import CHIPS
+from service.settings import is_origin
+
+FILTERS: Final = ("range", "start_date", "end_date", "domain", "short_code")
+"""The parameters of the API that a share can be fixed to."""
+MAX_SHARE_DAYS: Final = 3_660
+MAX_EMBEDDERS: Final = 20
+
+
+@dataclass(frozen=True)
+class Share:
+    """The stored record of a share, which does not contain its secret."""
+
+    id: str
+    organization: str
+    name: str
+    filters: str  # the query string of the API's parameters that it is fixed to
+    embedders: str  # origins whose pages may embed it, separated by spaces
+    created_at: str
+    created_by: str
+    last_used_at: str | None  # to the hour
+    expires_at: str | None  # None: never
+    state: str  # active, expired or revoked
+
+    def described(self) -> Iterator[tuple[str, str]]:
+        """The fixed filters in words: label and value."""
+        parameters = dict(parse_qsl(self.filters))
+        if "range" in parameters:
+            yield "Days", f"the last {RANGES[parameters['range']]}"
+        else:
+            yield "Days", f"{parameters['start_date']} to {parameters['end_date']}"
+        yield from ((label, parameters[name]) for name, label in CHIPS.items() if name in parameters)
+
+
+class ShareStore:
+    """The shares of one lake. Its methods block; safe to use from several threads."""
+
+    def __init__(self, lake: Lake, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._database = ControlDatabase(lake)
+        self._clock = clock
+
+    def create(self, organization: str, created_by: str, fields: Mapping[str, str]) -> str:
+        """Create a share as the fields of a form describe it; its secret, which is not stored. Raises BadInput.
+
+        The fields are those of `fixed_filters`, `name`, `days` (how many the share is valid; empty: until revoked) and
+        `embedders` (origins, separated by spaces or commas).
+        """
+        name, filters, embedders = fields.get("name", "").strip(), fixed_filters(fields), fields.get("embedders", "")
+        if not 1 <= len(name) <= 100 or not name.isprintable():
+            raise BadInput("a share's name has 1 to 100 printable characters.")
+        now, lifetime = self._clock(), _days(fields.get("days", "").strip())
+        secret = secrets.token_urlsafe(32)
+        self._database.rows(
+            "INSERT INTO shares (id, sha256, organization, name, filters, embedders, created_at, created_by, "
+            "expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [secrets.token_hex(8), _sha256(secret), organization, name, filters, _origins(embedders), _text(now),
+             created_by, _text(now + lifetime) if lifetime else None],
+        )  # fmt: skip
+        return secret
+
+    def share(self, secret: str) -> Share | None:
+        """The valid share with this secret; None for any other text, and if the share is revoked or expired."""
+        rows = self._database.rows(
+            "SELECT id, organization, name, filters, embedders, created_at, created_by, last_used_at, expires_at, "
+            "'active' FROM shares WHERE sha256 = ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)",
+            [_sha256(secret), _text(self._clock())],
+        )
+        return Share(*rows[0]) if rows else None
+
+    def shares_of(self, organization: str) -> list[Share]:
+        """Every share of an organization, newest first."""
+        rows = self._database.rows(
+            "SELECT id, organization, name, filters, embedders, created_at, created_by, last_used_at, expires_at, "
+            "CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN expires_at <= ? THEN 'expired' "
+            "ELSE 'active' END FROM shares WHERE organization = ? ORDER BY created_at DESC, id",
+            [_text(self._clock()), organization],
+        )
+        return [Share(*row) for row in rows]
+
+    def record_use(self, share: Share) -> None:
+        """Store when a share was last used, to the hour. For information only."""
+        hour = _text(self._clock().replace(minute=0, second=0))
+        if share.last_used_at != hour:
+            self._database.rows("UPDATE shares SET last_used_at = ? WHERE id = ?", [hour, share.id])
+
+    def revoke(self, share_id: str, organization: str) -> bool:
+        """Revoke a share of an organization. False if there is no active one with this id."""
+        return bool(
+            self._database.rows(
+                "UPDATE shares SET revoked_at = ? WHERE id = ? AND organization = ? AND revoked_at IS NULL "
+                "RETURNING id",
+                [_text(self._clock()), share_id, organization],
+            )
+        )
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+
+def fixed_filters(fields: Mapping[str, str]) -> str:
+    """The query string that a share is fixed to, of the fields of a form. Raises BadInput.
+
+    Whether each value is valid is left to `Filters`.
+    """
+    given = {name: fields.get(name, "").strip() for name in FILTERS}
+    if bool(given["start_date"]) != bool(given["end_date"]):
+        raise BadInput("give both days, or none: the first and the last one.")
+    given["range"] = "" if given["start_date"] else given["range"] or DEFAULT_RANGE
+    return urlencode({name: value for name, value in given.items() if value}, quote_via=quote)
+
+
+def _days(text: str) -> timedelta | None:
+    if not text:
+        return None
+    if not re.fullmatch(r"[1-9]\d{0,3}", text, re.ASCII) or int(text) > MAX_SHARE_DAYS:
+        raise BadInput(f"the days are {text!r}; they must be a number from 1 to {MAX_SHARE_DAYS}, or empty.")
+    return timedelta(days=int(text))
+
+
+def _origins(text: str) -> str:
+    origins = list(dict.fromkeys(text.lower().replace(",", " ").split()))
+    for origin in origins:
+        if not is_origin(origin):
+            raise BadInput(f"{origin!r} is not an origin; write it like https://app.example, without a path.")
+    if len(origins) > MAX_EMBEDDERS:
+        raise BadInput(f"there are {len(origins)} origins; a share has at most {MAX_EMBEDDERS}.")
+    return " ".join(origins)
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds")
+
+
+def _sha256(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,0 +1,427 @@
+"""Shares: a link shows what it is fixed to, to whoever has it, and nothing else, until it is revoked or expires."""
+
+import re
+import sqlite3
+import time
+from contextlib import closing
+from datetime import datetime, timedelta
+from io import BytesIO
+
+import pytest
+from starlette.testclient import TestClient
+
+from data import Lake
+from data.maintenance.backup import back_up
+from data.maintenance.verification import verify_lake
+from service.app import create_app
+from service.http.parameters import COMMON_PARAMETERS
+from service.logs import Log
+from service.pages.rendering import CONTENT_SECURITY_POLICY
+from service.pages.shares import ShareStore
+from tests.conftest import NOW
+from tests.service.pages.reading import OURS, Browser, as_text, read, tables
+from tests.tables import examples
+from tests.tables import tables as tables_of
+from tests.visits import land, links, visit
+
+FIXED = {"range": "7d", "domain": "go.example", "short_code": "launch"}
+SCOPE = "range=7d&domain=go.example&short_code=launch"
+WRONG = ("x", "a" * 43, "%00", "%ff", "..", "' OR 1=1 --", "é")
+
+
+def visits_of(domain, code, agents, days=(1, 2, 20), **more):
+    """Visits of a link, so many of each kind, on some days before today."""
+    kinds = ({"bot_category": "human", "referrer": f"{code}.example", "referrer_type": "other", "country": "SE"},
+             {"bot_category": "ai_assistant", "ai_source": f"{code}-AI", "agent": f"{code}-bot", "operator": "OpenAI",
+              "agent_kind": "assistant_fetch", "confidence": "high", "detection_method": "user_agent"})  # fmt: skip
+    for day in days:
+        for number in range(agents):
+            at = datetime(2026, 3, 15, 9) - timedelta(days=day)
+            yield visit(visited_at=at, domain=domain, short_code=code, path=f"/{code}", **kinds[number % 2], **more)
+
+
+@pytest.fixture(scope="module")
+def shared_lake(shared_lake):
+    """acme has what its shares are fixed to, and the same on another link, another domain and other days."""
+    land(shared_lake, "acme", [*visits_of("go.example", "launch", 3), *visits_of("go.example", "docs", 5),
+                               *visits_of("to.example", "launch", 7, days=(1,)),
+                               *visits_of("to.example", "autumn", 2)])  # fmt: skip
+    land(shared_lake, "rival", visits_of("rival.example", "theirs", 4))
+    links(shared_lake, "acme", [{"short_code": "launch", "target_url": "https://example.com/launch"},
+                                {"short_code": "docs", "target_url": "https://example.com/docs"}])  # fmt: skip
+    return shared_lake
+
+
+@pytest.fixture
+def shares(shared_lake):
+    """The shares of the lake, as a command or another server has them."""
+    with closing(ShareStore(shared_lake, lambda: NOW)) as store:
+        yield store
+
+
+@pytest.fixture
+def share(browser):
+    """Makes a share as an editor, and gives its path."""
+
+    def share(**fields):
+        response = browser.post("settings/shares", **{"name": "For readers", **FIXED, **fields})
+        assert response.status_code == 200, response.text
+        return path_in(response.text)
+
+    return share
+
+
+@pytest.fixture
+def reader(application):
+    """A browser without any cookie, beside the editor's: it asks with what it is given only."""
+
+    class Reader(Browser):
+        def get(self, path, **how):
+            cookies, self.client.cookies = self.client.cookies, {}
+            response = super().get(path, **how)
+            self.client.cookies = cookies
+            return response
+
+    return Reader(application)
+
+
+def path_in(html):
+    """The path of the new link on a page."""
+    link = read(html).one("div", class_="secret").one("code").text
+    assert re.fullmatch(r"http://testserver/app/share/[\w-]{43}", link)
+    return link.removeprefix("http://testserver")
+
+
+# What it shows
+
+
+def test_a_share_opens_without_a_session_and_shows_the_numbers_of_the_api(share, reader, shared_lake, opened):
+    page = reader.read(share())
+    with opened(shared_lake) as client:
+        dashboard = client.get(f"/analytics/dashboard?{SCOPE}").json()
+        for (name, part), rows in tables(page).items():
+            assert part is None
+            answer = client.get(f"/analytics/{name}?{SCOPE}").json()
+            assert rows == [{field: as_text(row[field]) for field in rows[0]} for row in answer[: len(rows)]], name
+            assert answer in dashboard.values()
+        overview = client.get(f"/analytics/traffic-overview?{SCOPE}").json()
+    values = [int(one.attributes["value"]) for one in page.one("ul", data_entry="traffic-overview").all("data")]
+    assert values[:4] == [overview[name] for name in ("total_visits", "human_clicks", "ai_visits", "other_visits")]
+    assert values[0] == 6  # three on each of two days
+    assert {"top-links", "time-series"} <= {name for name, _ in tables(page)}
+
+
+@pytest.mark.parametrize(
+    ("fields", "visits", "lead"),
+    [
+        ({"domain": "", "short_code": ""}, 6 + 10 + 7 + 4, "9 Mar – 15 Mar 2026"),
+        ({"short_code": ""}, 6 + 10, "9 Mar – 15 Mar 2026 · Domain: go.example"),
+        ({"domain": "to.example"}, 7, "9 Mar – 15 Mar 2026 · Domain: to.example · Link: launch"),
+        ({"range": "30d"}, 9, "14 Feb – 15 Mar 2026 · Domain: go.example · Link: launch"),
+        (
+            {"start_date": "2026-03-13", "end_date": "2026-03-13"},
+            3,
+            "13 Mar 2026 · Domain: go.example · Link: launch",
+        ),
+        ({"domain": "GO.example:443", "short_code": "nothing"}, 0, "9 Mar – 15 Mar 2026 · Domain: GO.example:443 · "),
+    ],
+)
+def test_a_share_is_fixed_to_days_domain_and_link(share, reader, fields, visits, lead):
+    page = reader.read(share(**fields))
+    total = page.one("ul", data_entry="traffic-overview").all("data")[0]
+    assert int(total.attributes["value"]) == visits
+    assert page.one("p", class_="lead").text.startswith(lead)
+
+
+def test_the_days_of_a_range_move_and_those_of_dates_stay(lake, opened, link_of):
+    now = [NOW]
+    land(lake, "acme", visits_of("go.example", "launch", 1, days=(1,)))
+    with opened(lake, "", clock=lambda: now[0]) as client:
+        browser = Browser(client)
+        browser.enter(link_of(lake))
+        rolling = path_in(browser.post("settings/shares", name="x", range="7d").text)
+        dates = path_in(browser.post("settings/shares", name="x", start_date="2026-03-10", end_date="2026-03-15").text)
+        for days, shown in ((0, ["1", "1"]), (7, ["0", "1"])):
+            now[0] = NOW + timedelta(days=days)
+            pages = [browser.read(path) for path in (rolling, dates)]
+            assert [page.one("ul", class_="tiles").all("data")[0].attributes["value"] for page in pages] == shown
+
+
+@examples("query")
+def test_no_parameter_widens_a_share(share, reader, query):
+    path = share()
+    response = reader.get(f"{path}?{query}")
+    assert response.status_code == 400
+    page = read(response.text)
+    assert "changes nothing on a shared page" in page.one("h1").text
+    assert (page.all("table"), page.all("data"), page.all("a")) == ([], [], [])
+
+
+def test_every_parameter_of_the_catalog_is_tried():
+    tried = " ".join(tables_of(__file__)["test_no_parameter_widens_a_share"])
+    assert [name for name in (*COMMON_PARAMETERS, "traffic_type") if f"{name}=" not in tried] == []
+
+
+def test_a_share_shows_nothing_from_outside_of_its_filters(share, reader):
+    """No other link, domain, day or organization, and no comparison with the days before either."""
+    response = reader.get(share())
+    page = read(response.text)
+    for word in ("docs", "autumn", "to.example", "rival", "theirs", "acme"):
+        assert word not in response.text
+    days = [row["date"] for row in tables(page)["time-series", None]]
+    assert (days[0], days[-1], len(days)) == ("2026-03-09", "2026-03-15", 7)
+    assert [one for one in page.all("span") if "change" in one.attributes.get("class", "")] == []
+    assert [one for one in page.all() if "previous" in one.attributes.get("class", "")] == []
+    assert "omparison" not in response.text
+    empty = reader.get(share(start_date="2026-01-01", end_date="2026-01-02"))
+    assert empty.status_code == 200
+    assert "organization" not in empty.text.replace('class="organization"', "")
+    assert not re.search(r"1[0-5] Mar|Feb", read(empty.text).text)
+
+
+def test_nothing_leads_from_a_share_to_other_pages(share, reader):
+    path = share()
+    page = reader.read(path)
+    assert {one.attributes["href"] for one in page.all("a")} == {"#main"}
+    assert page.all("form") == []
+    for more in ("/", "/links", "/export/top-links.csv", "/../settings/api-keys", "/run/top-links"):
+        assert reader.get(path + more).status_code in {303, 404}, more
+
+
+def test_a_share_says_nothing_to_operators(lake, browsing):
+    land(lake, "acme", [visit(visited_at=datetime(2026, 3, 14), bot_category="other_bot", confidence="low")])
+    with browsing(lake) as browser:
+        text = browser.get(path_in(browser.post("settings/shares", name="x").text)).text
+    assert [word for word in ("TRAFFIC_", "traffic agents", "curl", "acme", "CSV") if word in text] == []
+    assert "Countries are unknown" in text
+
+
+def test_whoever_is_signed_in_elsewhere_sees_the_share_and_not_their_own(share, stranger, shared_lake, link_of):
+    path = share()
+    stranger.client.cookies.clear()
+    stranger.enter(link_of(shared_lake, "rival"))
+    text = stranger.get(path).text
+    assert "theirs" not in text
+    assert "launch" in text
+
+
+def test_a_share_sets_no_cookie_and_gives_no_session(share, reader):
+    path = share()
+    response = reader.get(path)
+    assert "set-cookie" not in response.headers
+    secret = path.rpartition("/")[2]
+    for cookie in ("traffic", "__Host-traffic"):
+        assert reader.get("", headers={"Cookie": f"{cookie}={secret}"}).status_code == 303
+    for header in (f"Bearer {secret}", f"Basic {secret}"):
+        assert reader.get("/analytics/dashboard", headers={"Authorization": header}).status_code == 401
+    assert reader.get(f"enter?code={secret}").status_code == 403
+
+
+# Whom it lets in
+
+
+@pytest.mark.parametrize("secret", WRONG)
+def test_a_wrong_secret_is_like_any_unknown_path(reader, share, secret):
+    share()
+    wrong, unknown = (reader.get(path) for path in (f"share/{secret}", "share/there/is/nothing"))
+    assert (wrong.status_code, wrong.text) == (404, unknown.text) or (secret, wrong.status_code) == ("..", 303)
+    assert "sign-in" not in unknown.text
+
+
+def test_a_revoked_share_shows_nothing_from_then_on(share, browser, reader):
+    path = share(name="to be revoked")
+    assert reader.get(path).status_code == 200
+    (row,) = [row for row in browser.read("settings/shares").all("tr") if "to be revoked" in row.text]
+    response = browser.post(row.one("form").attributes["action"])
+    assert (response.status_code, response.headers["location"]) == (303, "/app/settings/shares")
+    gone, unknown = reader.get(path), reader.get("share/x")
+    assert (gone.status_code, gone.text) == (404, unknown.text)
+    (row,) = [row for row in browser.read("settings/shares").all("tr") if "to be revoked" in row.text]
+    assert "revoked" in row.text
+    assert row.all("form") == []
+
+
+def test_a_share_revoked_by_another_process_shows_nothing_from_then_on(share, reader, shares):
+    path = share()
+    assert reader.get(path).status_code == 200
+    assert shares.revoke(shares.share(path.rpartition("/")[2]).id, "acme")
+    assert reader.get(path).status_code == 404
+
+
+def test_a_share_expires_after_its_days(lake, opened, link_of):
+    now = [NOW]
+    with opened(lake, "", clock=lambda: now[0]) as client:
+        browser = Browser(client)
+        browser.enter(link_of(lake))
+        path = path_in(browser.post("settings/shares", name="x", days="2").text)
+        for age, status in ((timedelta(days=2, seconds=-1), 200), (timedelta(days=2), 404)):
+            now[0] = NOW + age
+            assert browser.get(path).status_code == status
+        (row,) = browser.read("settings/shares").one("table", class_="rows").one("tbody").all("tr")
+        assert "expired" in row.text
+        assert row.all("form") == []
+
+
+def test_a_share_counts_against_the_rate_limit(lake, browsing):
+    with browsing(lake) as browser:
+        path = path_in(browser.post("settings/shares", name="x").text)
+        source = {"X-Forwarded-For": "203.0.113.77"}
+        assert [browser.get(path, headers=source).status_code for _ in range(61)] == [200] * 60 + [429]
+
+
+# Who makes and revokes them
+
+
+@examples("fields", "problem")
+def test_a_share_that_cannot_be_is_not_made(browser, shares, fields, problem):
+    before = len(shares.shares_of("acme"))
+    response = browser.post("settings/shares", **{"name": "x", **fields})
+    assert response.status_code == 400
+    page = read(response.text)
+    assert problem in page.one("p", class_="notice bad").text
+    assert page.one("input", name="name").attributes["value"] == fields.get("name", "x")
+    assert len(shares.shares_of("acme")) == before
+
+
+@pytest.mark.parametrize("how", ["viewer", "key"])
+def test_only_editors_see_make_and_revoke_shares(lake, browsing, key_of, how):
+    """Nor does a session that a key made: a share would outlive the key."""
+    with closing(ShareStore(lake, lambda: NOW)) as shares:
+        shares.create("acme", "test", {"name": "secret plan"})
+        (share,) = shares.shares_of("acme")
+        with browsing(lake, role="viewer") as browser:
+            if how == "key":
+                browser.post("sign-in", key=key_of(lake))
+            response = browser.get("settings/shares")
+            assert response.status_code == 200
+            assert "secret plan" not in response.text
+            assert read(response.text).all("form", action="/app/settings/shares") == []
+            assert browser.post("settings/shares", name="mine").status_code == 403
+            assert browser.post(f"settings/shares/{share.id}/revoke").status_code == 403
+        assert [share.state for share in shares.shares_of("acme")] == ["active"]
+
+
+def test_an_organization_neither_sees_nor_revokes_the_shares_of_another(browser, shares):
+    shares.create("rival", "test", {"name": "plan of the rival"})
+    (theirs,) = shares.shares_of("rival")
+    assert "plan of the rival" not in browser.get("settings/shares").text
+    assert browser.post(f"settings/shares/{theirs.id}/revoke").status_code == 404
+    assert [share.state for share in shares.shares_of("rival")] == ["active"]
+
+
+def test_a_post_of_another_site_makes_no_share(browser, shares):
+    before = len(shares.shares_of("acme"))
+    for headers in ({}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
+        assert browser.post("settings/shares", headers=headers, name="theirs").status_code == 403
+    assert len(shares.shares_of("acme")) == before
+
+
+def test_a_share_takes_no_writes(share, reader):
+    path = share()
+    for method in ("POST", "PUT", "DELETE"):
+        assert reader.client.request(method, path, headers=OURS).status_code == 405
+        assert reader.client.request(method, path).status_code == 403
+    assert reader.client.head(path).status_code == 200
+
+
+def test_the_list_says_what_is_shared_by_whom_and_when_it_was_used(share, browser, reader, shares):
+    path = share(name="in the list", days="30", embedders="https://app.example")
+    (before,) = [share for share in shares.shares_of("acme") if share.name == "in the list"]
+    assert before.last_used_at is None
+    reader.get(path)
+    until = time.monotonic() + 5
+    while shares.share(path.rpartition("/")[2]).last_used_at is None:  # it is written after the response
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    response = browser.get("settings/shares")
+    assert path.rpartition("/")[2] not in response.text
+    (row,) = [row for row in read(response.text).all("tr") if "in the list" in row.text]
+    for word in ("Days: the last 7, Domain: go.example, Link: launch", "https://app.example", "15 Mar 2026 12:00",
+                 "14 Apr 2026", "active", f"session {before.created_by.partition(' ')[2]}"):  # fmt: skip
+        assert word in row.text
+
+
+def test_the_page_with_a_new_link_is_not_compressed(browser):
+    headers = {**OURS, "Accept-Encoding": "gzip"}
+    response = browser.post("settings/shares", headers=headers, name="x")
+    assert "content-encoding" not in response.headers
+
+
+def test_only_the_hash_of_a_secret_is_stored_and_nothing_of_it_is_logged(lake, settings, link_of):
+    stream = BytesIO()
+    log = Log(stream)
+    with TestClient(create_app(settings(lake), lambda: NOW, log), follow_redirects=False) as client:
+        browser = Browser(client)
+        browser.enter(link_of(lake))
+        path = path_in(browser.post("settings/shares", name="name of it").text)
+        secret = path.rpartition("/")[2]
+        for address in (path, f"{path}?domain=secret.example", f"{path}x", f"{path}/links"):
+            browser.get(address)
+    log.close()
+    lines = stream.getvalue()
+    assert b'"route":"/app/share/{secret}","status":200' in lines
+    assert b'"route":"/app/share/{secret}","status":404' in lines
+    assert [
+        word for word in (secret.encode(), secret[:8].encode(), b"secret.example", b"name of it") if word in lines
+    ] == []
+    with closing(sqlite3.connect(lake.root / "control.sqlite")) as database:
+        dump = "\n".join(database.iterdump())
+    assert "name of it" in dump
+    assert secret not in dump
+
+
+# Its headers
+
+
+def test_a_share_is_not_indexed_and_sends_its_address_nowhere(share, reader):
+    response = reader.get(share())
+    assert response.headers["x-robots-tag"] == "noindex"
+    assert read(response.text).one("meta", name="robots").attributes["content"] == "noindex"
+    assert response.headers["referrer-policy"] == "no-referrer"
+    assert response.headers["cache-control"] == "private, no-store"
+
+
+def test_nobody_embeds_a_share_that_names_nobody(share, reader):
+    for path in (share(), share(embedders=" , "), "share/wrong", "sign-in"):
+        headers = reader.get(path).headers
+        assert headers["content-security-policy"] == CONTENT_SECURITY_POLICY
+        assert "frame-ancestors 'none'" in CONTENT_SECURITY_POLICY
+        assert headers["x-frame-options"] == "DENY"
+
+
+def test_only_the_named_origins_embed_a_share(share, reader):
+    path = share(embedders="https://app.example, HTTP://127.0.0.1:8080 https://app.example")
+    for address, status in ((path, 200), (f"{path}?range=90d", 400)):
+        response = reader.get(address)
+        assert response.status_code == status
+        policy = response.headers["content-security-policy"].split("; ")
+        assert policy[-1] == "frame-ancestors https://app.example http://127.0.0.1:8080"
+        assert policy[:-1] == CONTENT_SECURITY_POLICY.split("; ")[:-1]
+        assert "x-frame-options" not in response.headers
+
+
+def test_a_new_link_for_embedding_comes_with_its_frame(browser):
+    code = read(browser.post("settings/shares", name="x", embedders="https://app.example").text).all("code")[1].text
+    assert re.fullmatch(
+        r'<iframe src="http://testserver/app/share/[\w-]{43}" title="Traffic" width="100%" height="900"></iframe>', code
+    )
+
+
+# Where it is kept
+
+
+def test_a_backup_has_the_shares_and_verify_knows_them(shared_lake, shares, tmp_path):
+    secret = shares.create("acme", "test", {"name": "kept"})
+    back_up(shared_lake, tmp_path / "copy")
+    copy = Lake(tmp_path / "copy")
+    with closing(ShareStore(copy, lambda: NOW)) as restored:
+        assert restored.share(secret).name == "kept"
+    assert verify_lake(copy).findings == []
+    copy.manifest.close()
+
+
+def test_a_write_that_waits_stops_no_reader(share, reader, shared_lake):
+    path = share()
+    with closing(sqlite3.connect(shared_lake.root / "control.sqlite", isolation_level=None)) as database:
+        database.execute("BEGIN IMMEDIATE")
+        assert [reader.get(path).status_code for _ in range(3)] == [200] * 3
