@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from data import Lake
 from data.maintenance.backup import back_up
+from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.verification import verify_lake
 from service.app import create_app
 from service.http.parameters import COMMON_PARAMETERS
@@ -418,6 +419,19 @@ def test_a_backup_has_the_shares_and_verify_knows_them(shared_lake, shares, tmp_
         assert restored.share(secret).name == "kept"
     assert verify_lake(copy).findings == []
     copy.manifest.close()
+
+
+def test_what_is_erased_is_gone_from_a_share_that_stays(lake, browsing):
+    land(lake, "acme", [*visits_of("go.example", "launch", 1), *visits_of("go.example", "docs", 2)])
+    with browsing(lake) as browser:
+        path = path_in(browser.post("settings/shares", name="x", range="30d").text)
+        shown = []
+        for code in ("launch", "docs", None):
+            overview = browser.read(path).one("ul", data_entry="traffic-overview")
+            shown.append(overview.all("data")[0].attributes["value"])
+            if code:
+                Eraser(lake).run("acme", Criteria(short_code=code))
+        assert shown == ["9", "6", "0"]
 
 
 def test_a_write_that_waits_stops_no_reader(share, reader, shared_lake):
