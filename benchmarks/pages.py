@@ -34,7 +34,7 @@ from service.http.rate_limit import SourceResolver
 from service.pages import PageServices, panels
 from service.pages.rendering import GZIP_LEVEL, Renderer
 from service.pages.sessions import SessionStore
-from service.pages.site import PLAIN_COOKIE, Site
+from service.pages.site import COOKIE, Site
 from service.pages.tables import CellLinks, fill
 from service.settings import read_settings
 
@@ -69,7 +69,7 @@ class _Browser:
         with closing(SessionStore(world.lake)) as store:
             opened = store.open_by_link(store.create_link(WHOLE.organization))
         assert opened
-        return cls(port, f"{PLAIN_COOKIE}={opened.secret}")
+        return cls(port, f"{COOKIE}={opened.secret}")
 
     def body(self, path: str) -> bytes:
         """The bytes of a response as they travel, compressed; raises for any status but 200."""

@@ -27,6 +27,7 @@ from service.http.jwks import JwksClient
 from service.http.live_visits import VisitReceiver
 from service.http.middleware import RequestMiddleware
 from service.http.monitoring import HealthCheck, monitor
+from service.http.oidc import OidcClient
 from service.http.query_batch import Workers
 from service.http.rate_limit import RateLimiter
 from service.http.routing import RouteTable
@@ -103,9 +104,9 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     middleware = partial(RequestMiddleware, limiter=limiter, metrics=metrics, monitor=monitor(health, metrics), log=log)
     if not settings.pages:
         return middleware(app, route_of=table.path_of)
-    pages = Pages(
-        app, PageServices(parts.lake, answers, targets, parts.api_keys, limiter.sources, settings, clock)
-    )  # fmt: skip
+    oidc = OidcClient(settings, parts.authenticator) if settings.oidc_client_id else None
+    services = PageServices(parts.lake, answers, targets, parts.api_keys, limiter.sources, settings, clock, oidc)
+    pages = Pages(app, services)
     return middleware(
         pages,
         route_of=lambda path: pages.path_of(path) or table.path_of(path),

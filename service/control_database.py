@@ -79,6 +79,15 @@ MIGRATIONS: Final = (
     );
     CREATE INDEX shares_of_organization ON shares (organization, created_at);
     """,
+    """
+    -- `sub` of the identity provider's user who signed in, whose session is of the kind oidc; null for links and keys
+    ALTER TABLE sessions ADD COLUMN subject TEXT;
+    CREATE TABLE sign_ins (            -- that browsers began at the identity provider and have not finished
+        sha256 TEXT PRIMARY KEY,       -- of the state and the browser's cookie together, which are nowhere kept
+        target TEXT NOT NULL,          -- the page to go to afterwards
+        expires_at TEXT NOT NULL
+    );
+    """,
 )
 """Entry n migrates the database from version n to n + 1. Entries are only added, never changed."""
 

@@ -6,7 +6,7 @@ The flags of the command line and the table in service/README.md are generated f
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -83,6 +83,10 @@ SETTINGS: Final = (
     Setting("jwt_organization_claim", "org_id", "claim with the caller's organization"),
     Setting("jwt_role_claim", "role", "claim with the caller's role; without it the caller is a viewer"),
     Setting("jwt_organization", "", "organization of tokens without that claim; empty: they are rejected"),
+    Setting("oidc_client_id", "", "client id with which browsers sign in at the identity provider; empty: they cannot"),
+    Setting("oidc_client_secret", "", "secret of that client; empty: a public client"),
+    Setting("oidc_scopes", "openid profile", "scopes to ask the provider for, separated by spaces; `openid` is needed"),
+    Setting("session_hours", "8", "hours, 1 to 8, after which a session of the provider ends and it is asked again"),
 )
 _BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
 
@@ -118,6 +122,10 @@ class Settings:
     jwt_organization_claim: str
     jwt_role_claim: str
     jwt_organization: str
+    oidc_client_id: str
+    oidc_client_secret: str = field(repr=False)
+    oidc_scopes: str  # separated by spaces
+    session_hours: int
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
@@ -125,6 +133,10 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
     text = {one.name: environ.get(one.variable, "").strip() or one.default for one in SETTINGS}
     if text["jwks"] and not (text["jwt_issuer"] and text["jwt_audience"]):
         raise BadInput("TRAFFIC_JWKS needs TRAFFIC_JWT_ISSUER and TRAFFIC_JWT_AUDIENCE too.")
+    needed = ("jwks", "jwt_issuer", "public_url")
+    if text["oidc_client_id"] and not all(text[name] for name in needed):
+        missing = ", ".join(setting(name).variable for name in needed if not text[name])
+        raise BadInput(f"TRAFFIC_OIDC_CLIENT_ID needs {missing} too.")
     if text["jwt_organization"] and not is_organization(text["jwt_organization"]):
         raise BadInput(f"TRAFFIC_JWT_ORGANIZATION: {text['jwt_organization']!r} is not a valid organization name.")
     return Settings(
@@ -150,6 +162,10 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         jwt_organization_claim=text["jwt_organization_claim"],
         jwt_role_claim=text["jwt_role_claim"],
         jwt_organization=text["jwt_organization"],
+        oidc_client_id=text["oidc_client_id"],
+        oidc_client_secret=text["oidc_client_secret"],
+        oidc_scopes=_scopes(text["oidc_scopes"]),
+        session_hours=_session_hours(text["session_hours"]),
     )
 
 
@@ -199,6 +215,19 @@ def _lifetime(text: str) -> int:
         raise BadInput(
             f"TRAFFIC_JWT_LIFETIME is {text!r}; it must be a number of hours from 1 to {MAX_TOKEN_LIFETIME_HOURS}."
         )
+    return int(text)
+
+
+def _scopes(text: str) -> str:
+    scopes = text.split()
+    if "openid" not in scopes:
+        raise BadInput(f"TRAFFIC_OIDC_SCOPES is {text!r}; it must contain openid.")
+    return " ".join(scopes)
+
+
+def _session_hours(text: str) -> int:
+    if not re.fullmatch("[1-8]", text):
+        raise BadInput(f"TRAFFIC_SESSION_HOURS is {text!r}; it must be a number of hours from 1 to 8.")
     return int(text)
 
 

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from data import is_organization
 from service.api_keys import KEY_PREFIX, ApiKeys, key_id_of
-from service.http.errors import Unauthorized
+from service.http.errors import ProviderUnavailable, Unauthorized
 from service.http.jwks import JwksClient
 from service.http.responses import render
 from service.settings import Settings
@@ -119,23 +119,44 @@ class Authenticator:
         self._api_keys.record_use(key)
         return Caller(organization, "editor", key_id_of(key), is_key=True)
 
+    async def authenticate_id_token(self, token: str, client_id: str, nonce: str) -> Caller:
+        """The user that an ID token names, issued to this client and for this nonce.
+
+        Raises Unauthorized, or ProviderUnavailable while the provider's keys cannot be read.
+        """
+        try:
+            claims, _ = await self._verify(token, client_id)
+        except Unauthorized:
+            if self._jwks and not self._jwks.is_usable():
+                raise ProviderUnavailable from None
+            raise
+        audience = claims["aud"]
+        authorized = claims.get("azp", audience[0] if isinstance(audience, list) and len(audience) == 1 else audience)
+        if authorized != client_id or claims.get("nonce") != nonce:
+            raise Unauthorized
+        return self._caller_from(claims)
+
     async def _authenticate_token(self, token: str) -> tuple[Caller, float, int]:
+        claims, generation = await self._verify(token, self._settings.jwt_audience)
+        return self._caller_from(claims), float(claims["exp"]), generation
+
+    async def _verify(self, token: str, audience: str) -> tuple[dict[str, Any], int]:
+        """The claims of a valid token, and the generation of the key set. Raises Unauthorized."""
         if self._jwks is None:
             raise Unauthorized
         try:
             key, generation = await self._jwks.key(jwt.get_unverified_header(token).get("kid"))
-            claims = self._claims(token, key)
+            return self._claims(token, key, audience), generation
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError) as error:
             raise Unauthorized from error
-        return self._caller_from(claims), float(claims["exp"]), generation
 
-    def _claims(self, token: str, key: jwt.PyJWK) -> dict[str, Any]:
+    def _claims(self, token: str, key: jwt.PyJWK, audience: str) -> dict[str, Any]:
         """Verify a token as in RFC 8725. Raises PyJWTError, ValueError, TypeError or OverflowError."""
         verified = jwt.decode_complete(
             token,
             key.key,
             algorithms=[name for name in self._settings.jwt_algorithms if name == key.algorithm_name],
-            audience=self._settings.jwt_audience,
+            audience=audience,
             issuer=self._settings.jwt_issuer,
             leeway=LEEWAY_SECONDS,
             options={"require": list(REQUIRED_CLAIMS)},

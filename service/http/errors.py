@@ -17,6 +17,7 @@ Problem
 ├── ClientDisconnected  499  the client disconnected before the response
 ├── InternalError       500  an unexpected error
 ├── Overloaded          503  too many queries at a time
+├── ProviderUnavailable 503  the identity provider does not answer
 └── StorageUnavailable  503  the disk is full or fails
 """
 
@@ -197,6 +198,15 @@ class Overloaded(Problem):
 
     def __init__(self) -> None:
         super().__init__("The service is overloaded.", "Try again in a second.", {"Retry-After": "1"})
+
+
+class ProviderUnavailable(Problem):
+    """The identity provider is down, too slow, or answers what cannot be used; the log has the reason."""
+
+    status = 503
+
+    def __init__(self) -> None:
+        super().__init__("The identity provider does not answer.", "Try again in a few seconds.", {"Retry-After": "5"})
 
 
 class StorageUnavailable(Problem):

@@ -1,32 +1,56 @@
-"""HTTP GET with a limit on total time and size, because the server may be slow or hostile."""
+"""HTTP requests with a limit on total time and size, because the server may be slow or hostile."""
 
+import asyncio
 import socket
 import threading
 import time
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Final
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+MAX_IN_BACKGROUND: Final = 16
+_slots: Final = threading.BoundedSemaphore(MAX_IN_BACKGROUND)
 _HEADERS: Final = {"Accept": "application/json", "User-Agent": "traffic", "Connection": "close"}
 
 
 class FetchError(Exception):
-    """There was no complete response; the message is the reason."""
+    """There was no complete response; the message is the reason, `status` the status if it is not 200."""
+
+    def __init__(self, reason: str, status: int = 0) -> None:
+        super().__init__(reason)
+        self.status = status
 
 
-def fetch(url: str, seconds: float, max_bytes: int) -> bytes:
+def is_allowed_url(address: str) -> bool:
+    """Whether an address may be fetched: https, or http on this machine."""
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname
+    except ValueError:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and host in ("127.0.0.1", "::1", "localhost"))
+
+
+def fetch(
+    url: str,
+    seconds: float,
+    max_bytes: int,
+    form: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> bytes:
     """The body of a response with status 200, received within `seconds` and no larger than `max_bytes`.
 
-    Redirects are not followed. https URLs are fetched through the proxy of the environment, http URLs directly. Raises
-    FetchError.
+    With a form, the request is a POST of its fields. Redirects are not followed. https URLs are fetched through the
+    proxy of the environment, http URLs directly. Raises FetchError.
     """
     deadline = time.monotonic() + seconds
     try:
-        body = _read(urlsplit(url), deadline, max_bytes)
+        body = _read(urlsplit(url), deadline, max_bytes, form, headers or {})
     except (OSError, HTTPException, ValueError) as error:
         if time.monotonic() < deadline:
             raise FetchError(f"{type(error).__name__}: {error}"[:200]) from error
@@ -38,16 +62,53 @@ def fetch(url: str, seconds: float, max_bytes: int) -> bytes:
     raise FetchError(f"no complete answer within {seconds:g} s")
 
 
-def _read(url: SplitResult, deadline: float, max_bytes: int) -> bytes:
+async def fetch_in_background(
+    url: str,
+    seconds: float,
+    max_bytes: int,
+    form: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> bytes:
+    """Like `fetch`, without blocking the event loop or the end of the process. Raises FetchError.
+
+    Refuses more than MAX_IN_BACKGROUND at a time, so that a slow server does not pile up threads.
+    """
+    if not _slots.acquire(blocking=False):
+        raise FetchError(f"{MAX_IN_BACKGROUND} requests are under way")
+    body: Future[bytes] = Future()
+    body.set_running_or_notify_cancel()  # otherwise a request that is cancelled could cancel it
+
+    def work() -> None:
+        try:
+            body.set_result(fetch(url, seconds, max_bytes, form, headers))
+        except FetchError as error:
+            body.set_exception(error)
+        finally:
+            _slots.release()
+
+    threading.Thread(target=work, name="fetch", daemon=True).start()
+    try:
+        return await asyncio.wait_for(asyncio.wrap_future(body), seconds + 1)  # looking up a host has no deadline
+    except TimeoutError as error:
+        raise FetchError(f"no complete answer within {seconds:g} s") from error
+
+
+def _read(
+    url: SplitResult, deadline: float, max_bytes: int, form: Mapping[str, str] | None, headers: Mapping[str, str]
+) -> bytes:
     """The body, or its first `max_bytes` + 1 bytes. Raises FetchError, OSError, HTTPException or ValueError."""
     connection = _connection(url, deadline - time.monotonic())
+    target = (url.path or "/") + (f"?{url.query}" if url.query else "")
+    method, content, more = "GET", None, {}
+    if form is not None:
+        method, content, more = "POST", urlencode(form), {"Content-Type": "application/x-www-form-urlencoded"}
     try:
         connection.connect()
         with _closed_at(deadline, connection.sock):
-            connection.request("GET", (url.path or "/") + (f"?{url.query}" if url.query else ""), headers=_HEADERS)
+            connection.request(method, target, content, {**_HEADERS, **more, **headers})
             with connection.getresponse() as response:
                 if response.status != 200:
-                    raise FetchError(f"HTTP status {response.status}")
+                    raise FetchError(f"HTTP status {response.status}", response.status)
                 return response.read(max_bytes + 1)
     finally:
         connection.close()

@@ -16,12 +16,11 @@ from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import jwt
 
 from data import BadInput
-from service.http.guarded_fetch import FetchError, fetch
+from service.http.guarded_fetch import FetchError, fetch, is_allowed_url
 
 REFRESH_SECONDS: Final = 240
 """Keys are read again after this: 80 % of five minutes."""
@@ -67,7 +66,7 @@ class JwksClient:
         if "://" not in source:
             if not Path(source).is_file():
                 raise BadInput(f"TRAFFIC_JWKS: there is no file {source}.")
-        elif not _is_allowed_url(source):
+        elif not is_allowed_url(source):
             raise BadInput("TRAFFIC_JWKS must be a file or an https address (http on this machine only).")
 
     async def key(self, kid: object) -> tuple[jwt.PyJWK, int]:
@@ -78,7 +77,7 @@ class JwksClient:
         kid = _valid_kid(kid)
         self._refresh_if_old()
         generation, key = self.generation, self._get(kid)
-        if key is None and (kid is not None or not self._is_usable()):
+        if key is None and (kid is not None or not self.is_usable()):
             self._start_reading()
             await self._wait_for_reading()
             generation, key = self.generation, self._get(kid)
@@ -86,11 +85,12 @@ class JwksClient:
             raise jwt.InvalidKeyError("no such key")
         return key, generation
 
-    def _is_usable(self) -> bool:
+    def is_usable(self) -> bool:
+        """Whether the keys were read within MAX_STALE_SECONDS."""
         return self._clock() - self._refreshed_at <= MAX_STALE_SECONDS
 
     def _get(self, kid: str | None) -> jwt.PyJWK | None:
-        if not self._is_usable():
+        if not self.is_usable():
             return None
         if kid is None and len(self._keys) == 1:
             return next(iter(self._keys.values()))
@@ -140,15 +140,6 @@ class JwksClient:
             self.generation += is_changed  # last, so that the new generation is never seen with the old keys
         finally:
             reading.set_result(None)
-
-
-def _is_allowed_url(address: str) -> bool:
-    try:
-        parts = urlsplit(address)
-        host = parts.hostname
-    except ValueError:
-        return False
-    return parts.scheme == "https" or (parts.scheme == "http" and host in ("127.0.0.1", "::1", "localhost"))
 
 
 def _read_source(source: str) -> bytes:

@@ -17,6 +17,7 @@ from data.store.links import LinkIndex
 from service.api_keys import ApiKeys
 from service.http.answers import Answers
 from service.http.endpoints import Clock
+from service.http.oidc import OidcClient
 from service.http.rate_limit import SourceResolver
 from service.settings import Settings
 
@@ -35,6 +36,7 @@ class PageServices:
     sources: SourceResolver
     settings: Settings
     clock: Clock
+    oidc: OidcClient | None = None  # None: nobody signs in at an identity provider
 
 
 class Pages:

@@ -1,6 +1,7 @@
-"""Sessions of signed-in browsers, and the one-time links that start them. Only hashes of secrets are stored.
+"""Sessions of signed-in browsers, and what starts them: one-time links, and sign-ins at the identity provider.
 
-Both are rows of control.sqlite. Whatever touches it runs in a thread of its own, never on the event loop.
+Only hashes of secrets are stored. All are rows of control.sqlite. Whatever touches it runs in a thread of its own,
+never on the event loop.
 """
 
 import asyncio
@@ -28,6 +29,10 @@ MAX_SESSION_DAYS: Final = 366
 CACHE_SECONDS: Final = 2
 """How long a session is remembered: one that is revoked elsewhere is still accepted for this time."""
 MAX_CACHED: Final = 4_096
+SIGN_IN_LIFETIME: Final = timedelta(minutes=10)
+RENEWABLE: Final = timedelta(days=7)
+"""How long after its end a session of the identity provider leads its browser back there without a question."""
+_FIELDS: Final = "id, organization, role, kind, key_id, subject, created_at, last_seen_at, expires_at"
 
 
 @dataclass(frozen=True)
@@ -37,8 +42,9 @@ class Session:
     id: str
     organization: str
     role: str
-    kind: str  # link, or key
+    kind: str  # link, key, or oidc
     key_id: str | None  # of the key that it was made with
+    subject: str | None  # `sub` of the identity provider's user
     created_at: str
     last_seen_at: str  # to the hour
     expires_at: str
@@ -46,14 +52,15 @@ class Session:
     @property
     def caller(self) -> Caller:
         """Who the browser is to the rest of the service. A session made with a key may do what the key may."""
-        return Caller(self.organization, self.role, self.key_id or f"session {self.id}", self.key_id is not None)
+        name = self.key_id or self.subject or f"session {self.id}"
+        return Caller(self.organization, self.role, name, self.key_id is not None)
 
 
 class OpenedSession(NamedTuple):
-    """A new session: the secret for the browser's cookie, and for how many days it is valid."""
+    """A new session: the secret for the browser's cookie, and for how long the browser keeps it."""
 
     secret: str
-    days: int
+    cookie_lifetime: timedelta
 
 
 class SessionStore:
@@ -95,16 +102,49 @@ class SessionStore:
         if not rows:
             return None
         organization, role, days = rows[0]
-        return self._open(organization, role, days, "link", None)
+        return self._open(organization, role, "link", timedelta(days=days))
 
     def open_by_key(self, key: str, organization: str) -> OpenedSession:
         """Open a session that ends with this API key, which is a valid one of the organization."""
-        return self._open(organization, "editor", KEY_SESSION_DAYS, "key", key_id_of(key))
+        return self._open(organization, "editor", "key", timedelta(days=KEY_SESSION_DAYS), key_id=key_id_of(key))
+
+    def begin_sign_in(self, secret: str, target: str) -> None:
+        """Store that a browser left for the identity provider, to go to `target` when it returns with the secret."""
+        now = self._clock()
+        self._database.rows("DELETE FROM sign_ins WHERE expires_at < ?", [_text(now)])
+        self._database.rows(
+            "INSERT INTO sign_ins (sha256, target, expires_at) VALUES (?, ?, ?)",
+            [_sha256(secret), target, _text(now + SIGN_IN_LIFETIME)],
+        )
+
+    def end_sign_in(self, secret: str) -> str | None:
+        """Use up the secret of a browser that returns; its target, or None if it is unknown, used or expired."""
+        now = _text(self._clock())
+        rows = self._database.rows(
+            "DELETE FROM sign_ins WHERE sha256 = ? AND expires_at >= ? RETURNING target", [_sha256(secret), now]
+        )
+        return rows[0][0] if rows else None
+
+    def open_by_provider(self, user: Caller, hours: int) -> OpenedSession:
+        """Open a session of so many hours for a user of the identity provider."""
+        lifetime = timedelta(hours=hours)
+        opened = self._open(user.organization, user.role, "oidc", lifetime, subject=user.name)
+        return opened._replace(cookie_lifetime=lifetime + RENEWABLE)
+
+    def is_renewable(self, secret: str) -> bool:
+        """Whether a cookie is of a session that the identity provider began and that has expired since."""
+        now = self._clock()
+        rows = self._database.rows(
+            "SELECT 1 FROM sessions WHERE sha256 = ? AND kind = 'oidc' AND revoked_at IS NULL "
+            "AND expires_at <= ? AND expires_at >= ?",
+            [_sha256(secret), _text(now), _text(now - RENEWABLE)],
+        )
+        return bool(rows)
 
     def session(self, secret: str) -> Session | None:
         """The valid session of a cookie; None for any other text."""
         rows = self._database.rows(
-            "SELECT id, organization, role, kind, key_id, created_at, last_seen_at, expires_at FROM sessions "
+            f"SELECT {_FIELDS} FROM sessions "
             "WHERE sha256 = ? AND revoked_at IS NULL AND expires_at > ? AND (key_id IS NULL OR key_id IN "
             "(SELECT id FROM keys WHERE revoked_at IS NULL))",
             [_sha256(secret), _text(self._clock())],
@@ -120,7 +160,7 @@ class SessionStore:
     def sessions_of(self, organization: str) -> list[Session]:
         """The valid sessions of an organization, newest first."""
         rows = self._database.rows(
-            "SELECT id, organization, role, kind, key_id, created_at, last_seen_at, expires_at FROM sessions "
+            f"SELECT {_FIELDS} FROM sessions "
             "WHERE organization = ? AND revoked_at IS NULL AND expires_at > ? AND (key_id IS NULL OR key_id IN "
             "(SELECT id FROM keys WHERE revoked_at IS NULL)) ORDER BY created_at DESC, id",
             [organization, _text(self._clock())],
@@ -141,16 +181,27 @@ class SessionStore:
         """Close the database."""
         self._database.close()
 
-    def _open(self, organization: str, role: str, days: int, kind: str, key_id: str | None) -> OpenedSession:
+    def _open(
+        self,
+        organization: str,
+        role: str,
+        kind: str,
+        lifetime: timedelta,
+        *,
+        key_id: str | None = None,
+        subject: str | None = None,
+    ) -> OpenedSession:
         secret, now = secrets.token_urlsafe(32), self._clock()
-        self._database.rows("DELETE FROM sessions WHERE expires_at < ?", [_text(now)])
         self._database.rows(
-            "INSERT INTO sessions (id, sha256, organization, role, kind, key_id, created_at, last_seen_at, expires_at) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [secrets.token_hex(8), _sha256(secret), organization, role, kind, key_id, _text(now), _hour(now),
-             _text(now + timedelta(days=days))],
+            "DELETE FROM sessions WHERE expires_at < ? AND (kind <> 'oidc' OR expires_at < ?)",
+            [_text(now), _text(now - RENEWABLE)],
+        )
+        self._database.rows(
+            f"INSERT INTO sessions (sha256, {_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [_sha256(secret), secrets.token_hex(8), organization, role, kind, key_id, subject, _text(now), _hour(now),
+             _text(now + lifetime)],
         )  # fmt: skip
-        return OpenedSession(secret, days)
+        return OpenedSession(secret, lifetime)
 
 
 class Sessions:

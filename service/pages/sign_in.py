@@ -1,8 +1,7 @@
-"""Signing in and out: a one-time link, or an API key pasted into the form."""
+"""Signing in and out: a one-time link, an API key pasted into the form, or the way to the identity provider."""
 
-import re
 from typing import TYPE_CHECKING, Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -10,14 +9,11 @@ from starlette.routing import Route
 
 from service.http.errors import BodyTooLarge, Forbidden, InvalidBody
 from service.http.live_visits import body_chunks
-from service.pages.sessions import OpenedSession
 
 if TYPE_CHECKING:
     from service.pages.site import Site
 
 MAX_FORM_BYTES: Final = 16_384
-_OWN_PAGE: Final = re.compile(r"[\x21-\x5b\x5d-\x7e]*")
-"""Visible ASCII without a backslash, which browsers read as a slash."""
 
 
 def routes(site: "Site") -> list[Route]:
@@ -37,49 +33,45 @@ class _SignIn:
     async def form(self, request: Request) -> Response:
         """The form (GET); or check the API key in it and open a session (POST)."""
         if request.method != "POST":
-            target = self._target(request.query_params.get("next", ""))
+            target = self._site.own_page(request.query_params.get("next", ""))
             return await self._form_page(request, target)
         fields = await form_fields(request)
-        key, target = fields.get("key", "").strip(), self._target(fields.get("next", ""))
+        key, target = fields.get("key", "").strip(), self._site.own_page(fields.get("next", ""))
         organization = await self._site.in_thread(self._site.services.api_keys.organization_of, key)
         if organization is None:
             return await self._form_page(request, target, is_wrong=True)
         self._site.services.api_keys.record_use(key)
         opened = await self._site.sessions.write(lambda store: store.open_by_key(key, organization))
-        return await self._signed_in(request, opened, target)
+        return await self._site.signed_in(request, opened, target)
 
     async def enter(self, request: Request) -> Response:
         """Use up a one-time link, unless the browser only loads the page in advance."""
-        if _is_prefetch(request):
+        if not is_navigation(request):
             raise Forbidden("This link works once, so it is not loaded in advance.", "Open it yourself.")
         code = request.query_params.get("code", "")
         opened = await self._site.sessions.write(lambda store: store.open_by_link(code))
         if opened is None:
             return await self._form_page(request, f"{self._site.root}/", is_dead_link=True)
-        return await self._signed_in(request, opened, f"{self._site.root}/")
+        return await self._site.signed_in(request, opened, f"{self._site.root}/")
 
     async def sign_out(self, request: Request) -> Response:
         """End the session."""
         session = request.scope["session"]
         await self._site.sessions.revoke(session.id, session.organization)
-        response = RedirectResponse(f"{self._site.root}/sign-in", 303)
-        self._site.set_cookie(request, response, "", 0)
-        return response
-
-    async def _signed_in(self, request: Request, opened: OpenedSession, target: str) -> Response:
-        """A redirect to the target with the cookie of a new session; the session that it replaces ends."""
-        replaced = await self._site.session(request)
-        if replaced:
-            await self._site.sessions.revoke(replaced.id, replaced.organization)
-        response = RedirectResponse(target, 303)
-        self._site.set_cookie(request, response, *opened)
+        still_signed_in = "?signed-out=here" if session.kind == "oidc" else ""
+        response = RedirectResponse(f"{self._site.root}/sign-in{still_signed_in}", 303)
+        self._site.delete_cookie(request, response)
         return response
 
     async def _form_page(
         self, request: Request, target: str, is_wrong: bool = False, is_dead_link: bool = False
     ) -> Response:
+        oidc = self._site.services.oidc
         context = {
             "target": target,
+            "provider": oidc.provider if oidc else "",
+            "provider_url": f"{self._site.root}/oidc/start?next={quote(target, safe='')}",
+            "end_session_url": await oidc.end_session_url() if oidc and "signed-out" in request.query_params else "",
             "is_wrong": is_wrong,
             "is_dead_link": is_dead_link,
             "is_exposed": self._site.origin.is_exposed(request),
@@ -87,11 +79,6 @@ class _SignIn:
         return await self._site.renderer.response(
             request, "sign_in.html", context, 403 if is_wrong or is_dead_link else 200
         )
-
-    def _target(self, text: str) -> str:
-        """The page to go to after signing in: `text` if it is one of ours, otherwise the overview."""
-        is_ours = text.startswith(f"{self._site.root}/") and "//" not in text.partition("?")[0]
-        return text if is_ours and _OWN_PAGE.fullmatch(text) and "/.." not in text else f"{self._site.root}/"
 
 
 async def form_fields(request: Request) -> dict[str, str]:
@@ -107,7 +94,8 @@ async def form_fields(request: Request) -> dict[str, str]:
         raise InvalidBody("is not a form", "Use the form on the page.") from error
 
 
-def _is_prefetch(request: Request) -> bool:
+def is_navigation(request: Request) -> bool:
+    """Whether a user opens a page, and the browser neither loads it in advance nor as a part of another."""
     purpose = request.headers.get("sec-purpose", request.headers.get("purpose", ""))
-    destination = request.headers.get("sec-fetch-dest", "document")
-    return "prefetch" in purpose or "prerender" in purpose or destination != "document" or request.method != "GET"
+    is_early = "prefetch" in purpose or "prerender" in purpose
+    return not is_early and request.headers.get("sec-fetch-dest", "document") == "document" and request.method == "GET"

@@ -1,8 +1,10 @@
 """The pages behind their gate: sessions, checks of origin, routes, and errors as pages."""
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -17,19 +19,20 @@ from queries import Scope as QueryScope
 from service.http.answers import while_connected
 from service.http.errors import InternalError, MethodNotAllowed, NotFound, Problem
 from service.http.routing import RouteTable
-from service.pages import PageServices, export, run_it_yourself, settings_pages, shared_page, sign_in, views
+from service.pages import PageServices, export, oidc, run_it_yourself, settings_pages, shared_page, sign_in, views
 from service.pages.assets import Assets
 from service.pages.filters import Filters
 from service.pages.origin import OriginChecker
 from service.pages.rendering import Renderer, accepts_gzip, headers_of
-from service.pages.sessions import Session, Sessions, SessionStore
+from service.pages.sessions import OpenedSession, Session, Sessions, SessionStore
 from service.pages.shares import ShareStore
 
 Result = TypeVar("Result")
 
-SECURE_COOKIE: Final = "__Host-traffic"
-PLAIN_COOKIE: Final = "traffic"
-"""The cookie of a session over https, and over plain http, where browsers refuse the first name."""
+COOKIE: Final = "traffic"
+"""The cookie of a session. Over https its name begins with __Host-, which browsers refuse over plain http."""
+_OWN_PAGE: Final = re.compile(r"[\x21-\x5b\x5d-\x7e]*")
+"""Visible ASCII without a backslash, which browsers read as a slash."""
 
 
 class Site:
@@ -44,7 +47,7 @@ class Site:
         self.assets = Assets()
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="pages")
         self.renderer = Renderer(self.root, self.assets, self._threads)
-        self._public = {f"{self.root}{path}" for path in ("", "/sign-in", "/enter")}
+        self._public = {f"{self.root}{path}" for path in ("", "/sign-in", "/enter", "/oidc/start", "/oidc/callback")}
         self._table = RouteTable(self._routes())
 
     def path_of(self, path: str) -> str:
@@ -87,20 +90,44 @@ class Site:
 
     async def session(self, request: Request) -> Session | None:
         """The session of the browser, by its cookie."""
-        secret = request.cookies.get(self._cookie_name(request))
+        secret = self.cookie(request)
         return await self.sessions.session(secret) if secret else None
 
-    def set_cookie(self, request: Request, response: Response, secret: str, days: int) -> None:
-        """Give the browser the secret of its session; with no days, take it away."""
+    async def signed_in(self, request: Request, opened: OpenedSession, target: str) -> Response:
+        """A redirect to the target with the cookie of a new session; the session that it replaces ends."""
+        replaced = await self.session(request)
+        if replaced:
+            await self.sessions.revoke(replaced.id, replaced.organization)
+        response = RedirectResponse(target, 303)
+        self.set_cookie(request, response, *opened)
+        return response
+
+    def own_page(self, text: str) -> str:
+        """The page to go to after signing in: `text` if it is one of ours, otherwise the overview."""
+        is_ours = text.startswith(f"{self.root}/") and "//" not in text.partition("?")[0]
+        return text if is_ours and _OWN_PAGE.fullmatch(text) and "/.." not in text else f"{self.root}/"
+
+    def cookie(self, request: Request, name: str = COOKIE) -> str:
+        """The value of a cookie of ours; "" if there is none."""
+        return request.cookies.get(self._cookie_name(request, name), "")
+
+    def set_cookie(
+        self, request: Request, response: Response, secret: str, lifetime: timedelta, name: str = COOKIE
+    ) -> None:
+        """Give the browser a secret to keep for so long."""
         response.set_cookie(
-            self._cookie_name(request),
+            self._cookie_name(request, name),
             secret,
-            max_age=days * 86_400,
+            max_age=int(lifetime.total_seconds()),
             path="/",
             secure=self.origin.is_https(request),
             httponly=True,
             samesite="lax",
         )
+
+    def delete_cookie(self, request: Request, response: Response) -> None:
+        """Take the secret of its session from the browser."""
+        self.set_cookie(request, response, "", timedelta())
 
     def close(self) -> None:
         """Wait for the threads, and close the databases of sessions and shares."""
@@ -108,8 +135,8 @@ class Site:
         self.sessions.close()
         self.shares.close()
 
-    def _cookie_name(self, request: Request) -> str:
-        return SECURE_COOKIE if self.origin.is_https(request) else PLAIN_COOKIE
+    def _cookie_name(self, request: Request, name: str) -> str:
+        return f"__Host-{name}" if self.origin.is_https(request) else name
 
     def _routes(self) -> list[Route]:
         root = self.root
@@ -118,6 +145,7 @@ class Site:
             Route(f"{root}/static/{{name}}", self._static),
             *views.routes(self),
             *sign_in.routes(self),
+            *(oidc.routes(self, self.services.oidc) if self.services.oidc else ()),
             *settings_pages.routes(self),
             Route(f"{root}/share/{{secret}}", shared_page.endpoint(self)),
             Route(f"{root}/export/{{name}}.csv", export.endpoint(self)),
@@ -133,19 +161,26 @@ class Site:
         if not self._is_public(request.url.path):
             session = await self.session(request)
             if session is None:
-                return self._to_sign_in(request)
+                return await self._to_sign_in(request)
             request.scope["session"], request.scope["caller"] = session, session.caller
         return await self._table.response(request.scope, request.receive)
 
     def _is_public(self, path: str) -> bool:
         return path in self._public or path.startswith((f"{self.root}/static/", f"{self.root}/share/"))
 
-    def _to_sign_in(self, request: Request) -> Response:
+    async def _to_sign_in(self, request: Request) -> Response:
+        """To the sign-in page; or silently through the identity provider, if its session has just expired."""
         target = request.url.path
         if request.url.query:
             target += f"?{request.url.query}"
-        known = f"?next={quote(target, safe='')}" if request.method == "GET" and target != f"{self.root}/" else ""
-        return RedirectResponse(f"{self.root}/sign-in{known}", 303)
+        known = f"next={quote(target, safe='')}" if request.method == "GET" and target != f"{self.root}/" else ""
+        secret = self.cookie(request)
+        if (
+            secret and self.services.oidc and sign_in.is_navigation(request)
+            and await self.sessions.read(lambda store: store.is_renewable(secret))
+        ):  # fmt: skip
+            return RedirectResponse(f"{self.root}/oidc/start?silent=1&{known}".rstrip("&"), 303)
+        return RedirectResponse(f"{self.root}/sign-in?{known}".rstrip("?"), 303)
 
     async def _to_overview(self, _: Request) -> Response:
         return RedirectResponse(f"{self.root}/", 303)

@@ -1,0 +1,71 @@
+"""Signing in at the identity provider: the browser leaves for it, and comes back with a code."""
+
+import re
+import secrets
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from service.http.errors import Forbidden, Unauthorized
+from service.http.oidc import OidcClient, SignIn
+from service.pages.sessions import SIGN_IN_LIFETIME
+
+if TYPE_CHECKING:
+    from service.pages.site import Site
+
+COOKIE: Final = "traffic-oidc"
+_SECRET: Final = re.compile("[A-Za-z0-9_-]{43}")
+_ASKS_USER: Final = {"login_required", "interaction_required", "consent_required", "account_selection_required"}
+"""Errors that say that the provider cannot sign the user in without a question."""
+
+
+def routes(site: "Site", client: OidcClient) -> list[Route]:
+    """The routes of signing in at the identity provider."""
+    pages = _ProviderSignIn(site, client)
+    return [Route(f"{site.root}/oidc/start", pages.start), Route(f"{site.root}/oidc/callback", pages.callback)]
+
+
+class _ProviderSignIn:
+    def __init__(self, site: "Site", client: OidcClient) -> None:
+        self._site = site
+        self._client = client
+
+    async def start(self, request: Request) -> Response:
+        """Send the browser to the provider. It keeps one cookie, so that it may sign in in several tabs at once."""
+        target = self._site.own_page(request.query_params.get("next", ""))
+        browser = self._site.cookie(request, COOKIE)
+        sign_in = SignIn(
+            secrets.token_urlsafe(32), browser if _SECRET.fullmatch(browser) else secrets.token_urlsafe(32)
+        )
+        address = await self._client.authorization_url(sign_in, is_silent="silent" in request.query_params)
+        await self._site.sessions.write(lambda store: store.begin_sign_in(sign_in.secret, target))
+        response = RedirectResponse(address, 303)
+        self._site.set_cookie(request, response, sign_in.browser, SIGN_IN_LIFETIME, COOKIE)
+        return response
+
+    async def callback(self, request: Request) -> Response:
+        """Open a session for a browser that comes back with a code, or show the sign-in page if a user is asked for."""
+        query = request.query_params
+        sign_in = SignIn(query.get("state", ""), self._site.cookie(request, COOKIE))
+        target = await self._site.sessions.write(lambda store: store.end_sign_in(sign_in.secret))
+        if target is None:
+            message = f"Begin again at {self._site.services.settings.public_url}{self._site.root}/sign-in."
+            raise Forbidden("This sign-in was not begun by this browser within ten minutes.", message)
+        await self._client.check_issuer(query.get("iss"))
+        if query.get("error") in _ASKS_USER:
+            response = RedirectResponse(f"{self._site.root}/sign-in?next={quote(target, safe='')}", 303)
+            self._site.delete_cookie(request, response)
+            return response
+        if "error" in query or "code" not in query:
+            raise Forbidden("The identity provider did not sign you in.", "Begin again from the sign-in page.")
+        try:
+            user = await self._client.user(sign_in, query["code"])
+        except Unauthorized as error:
+            message = "Ask for an organization at the identity provider, then begin again from the sign-in page."
+            raise Forbidden("The identity provider's answer lets nobody in.", message) from error
+        hours = self._site.services.settings.session_hours
+        opened = await self._site.sessions.write(lambda store: store.open_by_provider(user, hours))
+        return await self._site.signed_in(request, opened, target)
