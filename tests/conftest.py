@@ -25,6 +25,7 @@ from data.rules.classifier import Classifier
 from service.api_keys import ApiKeys
 from service.app import create_app
 from service.settings import read_settings, setting
+from tests.provider import real_provider
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)  # a Sunday
 PROXY = "10.0.0.1"
@@ -181,6 +182,13 @@ def caller(key_of, lake, server):
     headers = {"Authorization": f"Bearer {key_of(lake)}"}
     with httpx2.Client(base_url=server.address, headers=headers, trust_env=False, timeout=60) as caller:
         yield caller
+
+
+@pytest.fixture(scope="session")
+def identity_provider():
+    """The issuer of a real provider whose users are those of tests.provider."""
+    with real_provider() as issuer:
+        yield issuer
 
 
 @pytest.fixture

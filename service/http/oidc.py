@@ -61,6 +61,7 @@ class OidcClient:
         self._clock = clock
         self._pages_url = f"{settings.public_url}{settings.base_path}/app"
         self._metadata: tuple[dict[str, Any], float] = {}, float("-inf")  # and until when it is used
+        self._last_error = ""
         self.provider = urlsplit(settings.jwt_issuer).netloc
 
     async def authorization_url(self, sign_in: SignIn, is_silent: bool) -> str:
@@ -96,14 +97,14 @@ class OidcClient:
         headers = {}
         if not settings.oidc_client_secret:
             form["client_id"] = settings.oidc_client_id
-        elif "client_secret_basic" in metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"]):
+        elif "client_secret_basic" in (metadata.get("token_endpoint_auth_methods_supported") or "client_secret_basic"):
             credentials = f"{quote(settings.oidc_client_id, '')}:{quote(settings.oidc_client_secret, '')}"
             headers["Authorization"] = f"Basic {b64encode(credentials.encode()).decode()}"
         else:
             form |= {"client_id": settings.oidc_client_id, "client_secret": settings.oidc_client_secret}
         token = (await self._fetch(metadata["token_endpoint"], form, headers)).get("id_token")
         if not isinstance(token, str):
-            raise _unavailable("no id_token in its answer")
+            raise self._unavailable("no id_token in its answer")
         return await self._authenticator.authenticate_id_token(token, settings.oidc_client_id, sign_in.nonce)
 
     async def end_session_url(self) -> str:
@@ -126,9 +127,9 @@ class OidcClient:
         issuer = self._settings.jwt_issuer
         metadata = await self._fetch(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
         if metadata.get("issuer") != issuer:
-            raise _unavailable("the issuer in its discovery document is not TRAFFIC_JWT_ISSUER")
+            raise self._unavailable("the issuer in its discovery document is not TRAFFIC_JWT_ISSUER")
         if not all(is_allowed_url(str(metadata.get(name))) for name in ("authorization_endpoint", "token_endpoint")):
-            raise _unavailable("an endpoint in its discovery document is not an https address")
+            raise self._unavailable("an endpoint in its discovery document is not an https address")
         self._metadata = metadata, self._clock() + METADATA_SECONDS
         return metadata
 
@@ -140,21 +141,24 @@ class OidcClient:
             found = json.loads(await fetch_in_background(url, FETCH_TIMEOUT_SECONDS, MAX_BYTES, form, headers))
         except FetchError as error:
             if form is None or error.status != 400:
-                raise _unavailable(str(error)) from error
+                raise self._unavailable(str(error)) from error
             _LOG.warning("The identity provider refused a code: HTTP status 400")
             raise Forbidden(
                 "The identity provider refused this sign-in.", "Begin again from the sign-in page."
             ) from error
         except (ValueError, RecursionError) as error:
-            raise _unavailable("its answer is not JSON") from error
+            raise self._unavailable("its answer is not JSON") from error
         if not isinstance(found, dict):
-            raise _unavailable("its answer is not a JSON object")
+            raise self._unavailable("its answer is not a JSON object")
+        self._last_error = ""
         return found
 
-
-def _unavailable(reason: str) -> ProviderUnavailable:
-    _LOG.warning("The identity provider cannot sign users in: %s", reason)
-    return ProviderUnavailable()
+    def _unavailable(self, reason: str) -> ProviderUnavailable:
+        """The error to raise; its reason is logged unless it is the same as before."""
+        if reason != self._last_error:
+            _LOG.warning("The identity provider cannot sign users in: %s", reason)
+        self._last_error = reason
+        return ProviderUnavailable()
 
 
 def _with_query(endpoint: str, parameters: Mapping[str, str]) -> str:

@@ -1,13 +1,7 @@
 """Where the keys of identity tokens come from: a file, or a provider that is slow, down, hostile or changes them."""
 
 import asyncio
-import importlib.util
-import json
-import os
-import re
 import ssl
-import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -593,30 +587,6 @@ def test_keys_come_from_a_file_or_safely(source):
 OVERVIEW = "/analytics/traffic-overview?start_date=2020-01-01&end_date=2099-01-01"
 
 
-@pytest.fixture
-def real_provider():
-    """A whole OpenID Connect provider, in a process of its own."""
-    if importlib.util.find_spec("oidc_provider_mock") is None:
-        pytest.skip("the package oidc-provider-mock is not installed")
-    people = {"alice": {"org_id": "acme", "role": "editor"}, "bob": {"org_id": "other"}, "eve": {}}
-    words = [word for sub, said in people.items() for word in ("--user-claims", json.dumps({"sub": sub, **said}))]
-    command = [sys.executable, "-W", "ignore", "-m", "oidc_provider_mock", "--port", "0", *words]
-    environ = os.environ | {"NO_COLOR": "1"}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environ) as process:
-        told = ""
-        while not (place := re.search(r"running on http://127\.0\.0\.1:(\d+)", told)):
-            line = process.stderr.readline()
-            assert line, f"the provider ended: {told}"
-            told += line
-        reader = threading.Thread(target=process.stderr.read)
-        reader.start()
-        try:
-            yield f"http://localhost:{place[1]}"
-        finally:
-            process.terminate()
-            reader.join()
-
-
 def logged_in(client, discovered, person, audience):
     """The tokens that the provider gives a person who logs in."""
     callback = "http://localhost/callback"
@@ -627,11 +597,11 @@ def logged_in(client, discovered, person, audience):
     return client.post(discovered["token_endpoint"], data=form, auth=(audience, "secret")).json()
 
 
-def test_people_log_in_at_a_real_provider_and_the_server_lets_them_in(real_provider, lake, serving):
+def test_people_log_in_at_a_real_provider_and_the_server_lets_them_in(identity_provider, lake, serving):
     land(lake, "acme", [visit()])
     land(lake, "other", [visit(), visit()])
     with httpx2.Client(trust_env=False, timeout=60) as client:
-        discovered = client.get(f"{real_provider}/.well-known/openid-configuration").json()
+        discovered = client.get(f"{identity_provider}/.well-known/openid-configuration").json()
         given = {name: logged_in(client, discovered, name, "traffic") for name in ("alice", "bob", "eve")}
         elsewhere = logged_in(client, discovered, "alice", "another-service")
         identity = {"jwt_issuer": discovered["issuer"], "jwt_audience": "traffic"}

@@ -37,6 +37,10 @@ def test_without_any_variable_there_are_defaults():
         jwt_organization_claim="org_id",
         jwt_role_claim="role",
         jwt_organization="",
+        oidc_client_id="",
+        oidc_client_secret="",
+        oidc_scopes="openid profile",
+        session_hours=8,
     )
 
 
@@ -70,6 +74,11 @@ def test_every_setting_can_be_set():
             "TRAFFIC_JWT_ORGANIZATION_CLAIM": "tenant",
             "TRAFFIC_JWT_ROLE_CLAIM": "permission",
             "TRAFFIC_JWT_ORGANIZATION": "house",
+            "TRAFFIC_PUBLIC_URL": "https://traffic.example/",
+            "TRAFFIC_OIDC_CLIENT_ID": "dashboard",
+            "TRAFFIC_OIDC_CLIENT_SECRET": "s3cret",
+            "TRAFFIC_OIDC_SCOPES": "email  openid",
+            "TRAFFIC_SESSION_HOURS": "1",
             "TRAFFIC_UNKNOWN": "ignored",
             **IDENTITY,
         }
@@ -80,6 +89,9 @@ def test_every_setting_can_be_set():
     assert (found.jwt_algorithms, found.jwt_lifetime) == (("EdDSA", "RS256"), 1)
     assert (found.jwt_organization_claim, found.jwt_role_claim) == ("tenant", "permission")
     assert (found.jwt_organization, found.retention_days) == ("house", 90)
+    assert (found.public_url, found.oidc_client_id) == ("https://traffic.example", "dashboard")
+    assert (found.oidc_client_secret, found.oidc_scopes, found.session_hours) == ("s3cret", "email openid", 1)
+    assert "s3cret" not in repr(found)
 
 
 @pytest.mark.parametrize(
@@ -100,5 +112,14 @@ def test_a_bad_value_is_refused_by_the_name_of_its_variable(variable, value):
 def test_an_identity_provider_needs_issuer_and_audience(missing):
     given = {"TRAFFIC_JWKS": "keys.json", **IDENTITY}
     assert read_settings(given).jwks == "keys.json"
+    with pytest.raises(BadInput, match=missing):
+        read_settings({**given, missing: ""})
+
+
+@pytest.mark.parametrize("missing", ["TRAFFIC_JWKS", "TRAFFIC_JWT_ISSUER", "TRAFFIC_PUBLIC_URL"])
+def test_signing_in_at_the_identity_provider_needs_what_its_tokens_need_and_a_public_url(missing):
+    client = {"TRAFFIC_OIDC_CLIENT_ID": "dashboard", "TRAFFIC_PUBLIC_URL": "https://traffic.example"}
+    given = {"TRAFFIC_JWKS": "keys.json", **IDENTITY, **client}
+    assert read_settings(given).oidc_client_id == "dashboard"
     with pytest.raises(BadInput, match=missing):
         read_settings({**given, missing: ""})

@@ -1,12 +1,14 @@
-"""Reading an address that may be slow or hostile: limits of time and size, no redirects, the proxy that is set."""
+"""Asking an address that may be slow or hostile: limits of time and size, no redirects, the proxy that is set."""
 
+import asyncio
 import socket
 import threading
 from base64 import b64encode
 
 import pytest
 
-from service.http.guarded_fetch import FetchError, fetch
+from service.http import guarded_fetch
+from service.http.guarded_fetch import FetchError, fetch, fetch_in_background
 
 
 @pytest.fixture
@@ -49,6 +51,53 @@ def test_the_body_of_an_address_is_read(server, path, target):
     first, *headers = asked[0].split("\r\n")
     assert first == f"GET {target} HTTP/1.1"
     assert f"Host: {host}" in headers
+
+
+def test_a_form_is_posted_with_the_headers_that_are_given(server):
+    host, asked = server(ok(b"body"))
+    form = {"code": "a b&c=d", "name": "ä"}
+    assert fetch(f"http://{host}/token", 60, 4, form, {"Authorization": "Basic eDp5"}) == b"body"
+    head, _, body = asked[0].partition("\r\n\r\n")
+    first, *headers = head.split("\r\n")
+    assert first == "POST /token HTTP/1.1"
+    assert {
+        "Content-Type: application/x-www-form-urlencoded", "Authorization: Basic eDp5", f"Content-Length: {len(body)}"
+    } <= set(headers)  # fmt: skip
+    assert body == "code=a+b%26c%3Dd&name=%C3%A4"
+
+
+def test_in_the_background_an_answer_or_its_failure_is_awaited(server):
+    host, _ = server(ok(b"body"))
+    assert asyncio.run(fetch_in_background(f"http://{host}/", 60, 4)) == b"body"
+    host, _ = server(b"HTTP/1.0 400 Bad Request\r\n\r\n")
+    with pytest.raises(FetchError, match="HTTP status 400") as refused:
+        asyncio.run(fetch_in_background(f"http://{host}/", 60, 4, {}))
+    assert refused.value.status == 400
+
+
+def test_a_resolver_that_does_not_answer_is_not_waited_for(monkeypatch):
+    ends = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: ends.wait(60) and [])
+    with pytest.raises(FetchError, match=r"^no complete answer within 0\.1 s$"):
+        asyncio.run(fetch_in_background("http://login.example/", 0.1, 4))
+    ends.set()
+
+
+def test_in_the_background_only_so_many_addresses_are_asked_at_a_time(server, monkeypatch):
+    monkeypatch.setattr(guarded_fetch, "_slots", threading.BoundedSemaphore(1))
+    host, _ = server(ok(b"bo"), stays_open=True)
+    other, _ = server(ok(b"body"))
+
+    async def together():
+        first = asyncio.create_task(fetch_in_background(f"http://{host}/", 0.5, 4))
+        await asyncio.sleep(0)
+        with pytest.raises(FetchError, match="under way"):
+            await fetch_in_background(f"http://{other}/", 60, 4)
+        with pytest.raises(FetchError, match="no complete answer"):
+            await first
+        return await fetch_in_background(f"http://{other}/", 60, 4)
+
+    assert asyncio.run(together()) == b"body"
 
 
 def test_a_byte_too_many_is_refused(server):

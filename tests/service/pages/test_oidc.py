@@ -1,0 +1,595 @@
+"""Signing in at the identity provider, and everything that tries to get around it.
+
+What a real provider does is asked of a real one; what it never does, of one that is made here to do it.
+"""
+
+import base64
+import hashlib
+import json
+import re
+import sqlite3
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
+from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit
+
+import httpx2
+import pytest
+from starlette.testclient import TestClient
+
+from data import BadInput
+from service.app import create_app
+from service.http import oidc
+from service.logs import Log
+from service.pages.sessions import SessionStore
+from tests.conftest import NOW
+from tests.provider import settings_of
+from tests.service.pages.reading import Browser, read
+from tests.tokens import ABSENT, KEYS, STRANGER, claims, encoded, token
+
+PUBLIC = {"public_url": "http://testserver"}
+
+
+class Provider:
+    """A provider of this machine that answers what a test wants."""
+
+    def __init__(self):
+        self.asked, self.forms, self.authorization = [], [], []
+        self.released = threading.Event()
+        self.is_silent = False
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler_of(self))
+        self.issuer = f"http://localhost:{self._server.server_port}"
+        self.discovery = {
+            "issuer": self.issuer,
+            "authorization_endpoint": f"{self.issuer}/authorize?tenant=one",
+            "token_endpoint": f"{self.issuer}/token",
+        }
+        self.answer = lambda: {"id_token": self.token()}
+        self.status, self.nonce = 200, ""
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+
+    def token(self, **changes):
+        """An ID token; good without changes."""
+        return token(**{"iss": self.issuer, "aud": "dashboard", "nonce": self.nonce, **changes})
+
+    def stop(self):
+        self.released.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def response(self, path):
+        """Status and body."""
+        if path == "/keys":
+            return 200, KEYS.encode()
+        found = self.discovery if path == "/.well-known/openid-configuration" else self.answer()
+        status = 200 if found is self.discovery else self.status
+        return status, found if isinstance(found, bytes) else json.dumps(found).encode()
+
+
+def handler_of(provider):
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            provider.asked.append(self.path)
+            if provider.is_silent:
+                provider.released.wait(60)
+                return
+            status, body = provider.response(self.path)
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_POST(self):
+            provider.authorization.append(self.headers.get("Authorization"))
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            provider.forms.append((self.headers["Content-Type"], dict(parse_qsl(body))))
+            self.do_GET()
+
+        def log_message(self, *_):
+            pass
+
+    return Handler
+
+
+@pytest.fixture
+def provider():
+    provider = Provider()
+    yield provider
+    provider.stop()
+
+
+@pytest.fixture
+def at(shared_lake, browsing, provider):
+    """Opens a browser at a server whose users sign in at `provider`."""
+
+    @contextmanager
+    def at(**changes):
+        known = settings_of(provider.issuer) | {"jwks": f"{provider.issuer}/keys"} | PUBLIC | changes
+        with browsing(shared_lake, "", **known) as browser:
+            yield browser
+
+    return at
+
+
+@pytest.fixture(scope="module")
+def real(shared_lake, opened, identity_provider):
+    """The application of this file's tests, whose users sign in at the real provider."""
+    with opened(shared_lake, "", **settings_of(identity_provider), **PUBLIC) as client:
+        yield client
+
+
+@pytest.fixture
+def browser(real):
+    """A browser that is not signed in."""
+    real.cookies.clear()
+    return Browser(real)
+
+
+def begun(browser, provider=None, query=""):
+    """Begin to sign in; the parameters that the provider is asked with."""
+    response = browser.get(f"oidc/start{query}")
+    assert response.status_code == 303, response.text
+    found = dict(parse_qsl(urlsplit(response.headers["location"]).query))
+    if provider:
+        provider.nonce = found["nonce"]
+    return found
+
+
+def approved(address, person, **changes):
+    """The path to which the real provider sends the browser of somebody who signs in."""
+    parts = urlsplit(address)
+    query = {name: value for name, value in (dict(parse_qsl(parts.query)) | changes).items() if value is not None}
+    response = httpx2.post(f"{parts.scheme}://{parts.netloc}{parts.path}", params=query, data={"sub": person})
+    back = urlsplit(response.headers["location"])
+    assert f"{back.scheme}://{back.netloc}{back.path}" == "http://testserver/app/oidc/callback"
+    return f"oidc/callback?{back.query}"
+
+
+def signed_in(browser, person, query="", **changes):
+    """Sign in at the real provider; what the server answers to the browser that comes back."""
+    start = browser.get(f"oidc/start{query}")
+    assert start.status_code == 303, start.text
+    return browser.get(approved(start.headers["location"], person, **changes))
+
+
+def returned(browser, asked, **changes):
+    """Come back with a code, and with what else is changed."""
+    query = {"code": "a-code", "state": asked["state"]} | changes
+    return browser.get(f"oidc/callback?{urlencode({k: v for k, v in query.items() if v is not None})}")
+
+
+def is_refused(response, status=403):
+    """Whether an answer is a page that signs nobody in."""
+    assert response.headers["content-type"].startswith("text/html")
+    return (response.status_code, "set-cookie" in response.headers) == (status, False)
+
+
+# At a real provider
+
+
+def test_a_user_signs_in_and_sees_their_organization_as_the_role_that_they_have(browser, shared_lake):
+    form = browser.read("sign-in?next=%2Fapp%2Flinks%3Frange%3D7d")
+    (link,) = [one for one in form.all("a") if one.text.startswith("Sign in with localhost:")]
+    start = browser.get(link.attributes["href"])
+    asked = parse_qs(urlsplit(start.headers["location"]).query)
+    assert (asked["scope"], asked["code_challenge_method"]) == (["openid profile"], ["S256"])
+    assert "prompt" not in asked
+    response = browser.get(approved(start.headers["location"], "alice"))
+    assert (response.status_code, response.headers["location"]) == (303, "/app/links?range=7d")
+    sessions = browser.read("settings/sessions")
+    assert "identity provider, alice" in sessions.text
+    assert re.search(r"signed in as editor until [^.]*20:00", sessions.text)  # in eight hours
+    assert browser.post("settings/api-keys", name="made by alice").status_code == 200
+    (row,) = [row for row in browser.read("settings/api-keys").all("tr") if "made by alice" in row.text]
+    assert "alice" in row.text.replace("made by alice", "")
+
+
+def test_a_viewer_of_the_provider_sees_and_cannot_write(browser):
+    assert signed_in(browser, "vera").status_code == 303
+    assert browser.get("").status_code == 200
+    assert browser.read("settings/api-keys").all("form", action="/app/settings/api-keys") == []
+    assert browser.post("settings/api-keys", name="x").status_code == 403
+
+
+def test_a_user_of_no_organization_is_told_so(browser):
+    response = signed_in(browser, "eve")
+    assert is_refused(response)
+    assert "organization" in read(response.text).text
+
+
+def test_a_user_who_declines_is_not_signed_in(browser):
+    start = browser.get("oidc/start").headers["location"]
+    state = parse_qs(urlsplit(start).query)["state"][0]
+    assert is_refused(browser.get(f"oidc/callback?error=access_denied&state={state}"))
+
+
+def test_a_nonce_of_another_sign_in_is_refused(browser):
+    assert is_refused(signed_in(browser, "alice", nonce="of-another"))
+    assert is_refused(signed_in(browser, "alice", nonce=None))
+
+
+def test_a_code_of_another_client_is_refused(browser):
+    assert is_refused(signed_in(browser, "alice", client_id="another-service"))
+
+
+def test_a_sign_in_works_once(browser):
+    start = browser.get("oidc/start").headers["location"]
+    back = approved(start, "alice")
+    assert browser.get(back).status_code == 303
+    assert is_refused(browser.get(back))
+
+
+def test_a_code_works_once(browser):
+    """The provider answers 400 to a code that it has seen, in a sign-in that is otherwise right."""
+    first, second = (browser.get("oidc/start").headers["location"] for _ in range(2))
+    code = parse_qs(urlsplit(approved(first, "alice")).query)["code"][0]
+    state = parse_qs(urlsplit(second).query)["state"][0]
+    assert is_refused(browser.get(f"oidc/callback?state={state}&code={code}"))  # of the other nonce, and used up now
+    third = parse_qs(urlsplit(browser.get("oidc/start").headers["location"]).query)["state"][0]
+    response = browser.get(f"oidc/callback?state={third}&code={code}")
+    assert is_refused(response)
+    assert "refused this sign-in" in read(response.text).text
+
+
+def test_a_sign_in_that_another_browser_began_is_refused(browser):
+    """An attacker who makes somebody follow the end of the attacker's own sign-in signs nobody in."""
+    back = approved(browser.get("oidc/start").headers["location"], "alice")
+    browser.client.cookies.clear()
+    assert is_refused(browser.get(back))
+    browser.get("oidc/start")  # a browser with a sign-in of its own
+    assert is_refused(browser.get(back))
+
+
+def test_two_tabs_sign_in_at_the_same_time(browser):
+    first, second = (browser.get("oidc/start").headers["location"] for _ in range(2))
+    assert browser.get(approved(second, "alice")).status_code == 303
+    assert browser.get(approved(first, "alice")).status_code == 303
+    assert browser.get("").status_code == 200
+
+
+def test_signing_out_offers_to_sign_out_of_the_provider(browser, identity_provider):
+    signed_in(browser, "alice")
+    response = browser.post("sign-out")
+    assert (response.status_code, response.headers["location"]) == (303, "/app/sign-in?signed-out=here")
+    assert "traffic" not in browser.client.cookies
+    (link,) = [one for one in browser.read("sign-in?signed-out=here").all("a") if one.text.startswith("Sign out of")]
+    address = urlsplit(link.attributes["href"])
+    assert f"{address.scheme}://{address.netloc}" == identity_provider
+    assert dict(parse_qsl(address.query)) == {
+        "client_id": "dashboard",
+        "post_logout_redirect_uri": "http://testserver/app/sign-in",
+    }
+    assert httpx2.get(link.attributes["href"]).status_code == 200
+
+
+def test_only_hashes_of_states_and_cookies_are_stored(browser, shared_lake):
+    start = browser.get("oidc/start").headers["location"]
+    asked = dict(parse_qsl(urlsplit(start).query))
+    with closing(sqlite3.connect(shared_lake.root / "control.sqlite")) as database:
+        dump = "\n".join(database.iterdump())
+    assert "sign_ins" in dump
+    secrets = [asked["state"], asked["nonce"], asked["code_challenge"], browser.client.cookies["traffic-oidc"]]
+    assert [secret for secret in secrets if secret in dump] == []
+
+
+# When its session ends
+
+
+@pytest.fixture
+def timed(lake, opened, identity_provider):
+    """A browser at a server whose clock a test moves."""
+    now = [NOW]
+    with opened(lake, "", clock=lambda: now[0], session_hours=2, **settings_of(identity_provider), **PUBLIC) as client:
+        browser = Browser(client)
+        browser.lake = lake
+
+        def moved(**how):
+            now[0] += timedelta(**how)
+            time_out(client)
+
+        browser.moved = moved
+        yield browser
+
+
+def time_out(client):
+    """Forget the sessions that the server remembers for two seconds."""
+    client.app._app._site.sessions._cached.clear()
+
+
+def test_an_expired_session_goes_through_the_provider_without_a_question(timed):
+    signed_in(timed, "alice")
+    before = timed.client.cookies["traffic"]
+    timed.moved(hours=1, minutes=59)
+    assert timed.get("").status_code == 200
+    timed.moved(minutes=1)
+    response = timed.get("links?range=7d")
+    assert response.headers["location"] == f"/app/oidc/start?silent=1&next={quote('/app/links?range=7d', safe='')}"
+    start = timed.get(response.headers["location"]).headers["location"]
+    assert "prompt=none" in start
+    back = approved(start, "alice", prompt=None)  # as a provider answers where the user is still signed in
+    assert timed.get(back).headers["location"] == "/app/links?range=7d"
+    assert timed.client.cookies["traffic"] != before
+    assert timed.get("").status_code == 200
+
+
+def test_a_user_whom_the_provider_would_ask_is_shown_the_sign_in_page(timed):
+    signed_in(timed, "alice")
+    timed.moved(hours=2)
+    start = timed.get(timed.get("ai").headers["location"]).headers["location"]
+    back = urlsplit(httpx2.get(start).headers["location"])  # the provider says login_required
+    assert parse_qs(back.query)["error"] == ["login_required"]
+    response = timed.get(f"oidc/callback?{back.query}")
+    assert response.headers["location"] == "/app/sign-in?next=%2Fapp%2Fai"
+    assert timed.get("ai").headers["location"] == "/app/sign-in?next=%2Fapp%2Fai"  # and is not led there again
+
+
+def test_a_user_removed_meanwhile_is_out_when_the_session_ends(timed, identity_provider):
+    httpx2.put(f"{identity_provider}/users/leaver", json={"org_id": "acme", "role": "editor"})
+    assert signed_in(timed, "leaver").status_code == 303
+    httpx2.put(f"{identity_provider}/users/leaver", json={})
+    timed.moved(hours=2)
+    start = timed.get(timed.get("").headers["location"]).headers["location"]
+    assert is_refused(timed.get(approved(start, "leaver", prompt=None)))
+    assert timed.get("").status_code == 303
+
+
+def test_a_user_removed_while_signing_in_is_not_let_in(timed, identity_provider):
+    httpx2.put(f"{identity_provider}/users/brief", json={"org_id": "acme"})
+    back = approved(timed.get("oidc/start").headers["location"], "brief")
+    httpx2.put(f"{identity_provider}/users/brief", json={})
+    assert is_refused(timed.get(back))
+
+
+def test_only_a_page_that_a_user_opens_leads_to_the_provider(timed):
+    signed_in(timed, "alice")
+    timed.moved(hours=2)
+    for headers in ({"Sec-Fetch-Dest": "empty"}, {"Sec-Purpose": "prefetch"}):
+        assert timed.get("", headers=headers).headers["location"] == "/app/sign-in"
+    assert timed.post("settings/api-keys", name="x").headers["location"] == "/app/sign-in"
+    assert "oidc" in timed.get("").headers["location"]
+
+
+def test_a_session_that_was_ended_or_is_long_over_or_is_of_a_link_leads_to_the_sign_in_page(timed, link_of):
+    signed_in(timed, "alice")
+    with closing(SessionStore(timed.lake, lambda: NOW)) as store:
+        (session,) = store.sessions_of("acme")
+        assert store.revoke(session.id, "acme")
+    time_out(timed.client)
+    assert timed.get("").headers["location"] == "/app/sign-in"
+    signed_in(timed, "alice")
+    cookie = {"Cookie": f"traffic={timed.client.cookies['traffic']}"}
+    timed.moved(days=7, hours=2)
+    timed.client.cookies.clear()
+    assert "oidc" in timed.get("", headers=cookie).headers["location"]
+    timed.moved(seconds=1)
+    assert timed.get("", headers=cookie).headers["location"] == "/app/sign-in"
+    with closing(SessionStore(timed.lake, lambda: NOW)) as store:
+        cookie = {"Cookie": f"traffic={store.open_by_link(store.create_link('acme', days=1)).secret}"}
+    assert timed.get("", headers=cookie).headers["location"] == "/app/sign-in"
+
+
+def test_a_sign_in_takes_at_most_ten_minutes(timed):
+    late = approved(timed.get("oidc/start").headers["location"], "alice")
+    timed.moved(minutes=10)
+    assert timed.get(late).status_code == 303
+    late = approved(timed.get("oidc/start").headers["location"], "alice")
+    timed.moved(minutes=10, seconds=1)
+    assert is_refused(timed.get(late))
+
+
+# What no good provider does
+
+
+def test_the_code_is_exchanged_with_its_verifier_and_the_secret_of_the_client(at, provider):
+    with at(oidc_client_secret="s3cret/:%") as browser:
+        asked = begun(browser, provider)
+        assert asked["tenant"] == "one"
+        assert returned(browser, asked).status_code == 303
+    ((kind, form),) = provider.forms
+    assert kind == "application/x-www-form-urlencoded"
+    digest = hashlib.sha256(form.pop("code_verifier").encode()).digest()
+    assert base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == asked["code_challenge"]
+    assert form == {"grant_type": "authorization_code", "code": "a-code", "redirect_uri": asked["redirect_uri"]}
+    assert asked["redirect_uri"] == "http://testserver/app/oidc/callback"
+    assert provider.authorization == ["Basic " + base64.b64encode(b"dashboard:s3cret%2F%3A%25").decode()]
+
+
+@pytest.mark.parametrize(
+    ("secret", "methods", "fields"),
+    [
+        ("", None, {"client_id": "dashboard"}),
+        ("s3cret", ["client_secret_post"], {"client_id": "dashboard", "client_secret": "s3cret"}),
+        ("s3cret", ["client_secret_post", "client_secret_basic"], {}),
+    ],
+)
+def test_a_client_names_itself_as_the_provider_wants_it(at, provider, secret, methods, fields):
+    if methods:
+        provider.discovery["token_endpoint_auth_methods_supported"] = methods
+    with at(oidc_client_secret=secret) as browser:
+        assert returned(browser, begun(browser, provider)).status_code == 303
+    form = provider.forms[0][1]
+    assert {name: form[name] for name in form if name.startswith("client_")} == fields
+    assert (provider.authorization == [None]) == bool(fields)
+
+
+def test_an_id_token_that_is_not_for_this_sign_in_lets_nobody_in(at, provider):
+    wrong = [
+        {"nonce": "of-another"}, {"nonce": ABSENT}, {"nonce": ["x"]},
+        {"iss": "https://evil.example"}, {"iss": ABSENT},
+        {"aud": "api"}, {"aud": ["api"]}, {"aud": ABSENT}, {"aud": []},
+        {"aud": ["dashboard", "api"]}, {"aud": ["dashboard", "api"], "azp": "api"}, {"azp": "api"}, {"azp": 7},
+        {"exp": 1}, {"exp": ABSENT}, {"iat": 99_999_999_999}, {"sub": ABSENT}, {"sub": ""},
+        {"org_id": ABSENT}, {"org_id": "../acme"}, {"role": ["editor"]},
+        {"key": STRANGER}, {"headers": {"kid": "unknown"}}, {"headers": {"typ": "logout+jwt"}},
+    ]  # fmt: skip
+    with at() as browser:
+        for changes in wrong:
+            provider.answer = lambda changes=changes: {"id_token": provider.token(**changes)}
+            assert is_refused(returned(browser, begun(browser, provider))), changes
+        assert browser.get("").status_code == 303
+    assert len(provider.forms) == len(wrong)
+
+
+def test_an_unsigned_id_token_lets_nobody_in(at, provider):
+    with at() as browser:
+        for algorithm in ("none", "HS256"):
+
+            def unsigned(algorithm=algorithm):
+                body = claims(iss=provider.issuer, aud="dashboard", nonce=provider.nonce)
+                return {"id_token": b".".join((encoded({"alg": algorithm, "kid": "rsa"}), encoded(body), b"")).decode()}
+
+            provider.answer = unsigned
+            assert is_refused(returned(browser, begun(browser, provider)))
+
+
+def test_an_id_token_for_this_client_lets_in(at, provider):
+    with at() as browser:
+        for changes in ({}, {"aud": ["dashboard"]}, {"aud": ["api", "dashboard"], "azp": "dashboard"}):
+            provider.answer = lambda changes=changes: {"id_token": provider.token(**changes)}
+            assert returned(browser, begun(browser, provider)).status_code == 303
+            assert browser.get("").status_code == 200
+
+
+def test_an_answer_names_its_issuer_if_the_provider_does_so(at, provider):
+    """As RFC 9207 says: a wrong issuer is always refused, a missing one if the provider announces it."""
+    for is_announced in (False, True):
+        provider.discovery["authorization_response_iss_parameter_supported"] = is_announced
+        with at() as browser:
+            for issuer in ("https://evil.example", "", f"{provider.issuer}/"):
+                assert is_refused(returned(browser, begun(browser, provider), iss=issuer))
+                assert is_refused(returned(browser, begun(browser), iss=issuer, error="login_required"))
+            assert provider.forms == []
+            assert returned(browser, begun(browser, provider)).status_code == (403 if is_announced else 303)
+            assert returned(browser, begun(browser, provider), iss=provider.issuer).status_code == 303
+        provider.forms.clear()
+
+
+def test_without_its_state_or_a_code_no_sign_in_ends(at, provider):
+    with at() as browser:
+        for changes in ({"state": "x" * 43}, {"state": None}, {"state": ""}, {"code": None}):
+            assert is_refused(returned(browser, begun(browser, provider), **changes))
+    assert provider.forms == []
+
+
+def test_signing_in_leads_nowhere_else(at, provider):
+    targets = ("https://evil.example/", "//evil.example/app/", "/\\evil.example", "/app//evil.example", "/app/../x")
+    with at() as browser:
+        for target in (*targets, "/app/\r\nSet-Cookie: a=b", "javascript:alert(1)"):
+            asked = begun(browser, provider, f"?next={quote(target, safe='')}")
+            assert returned(browser, asked, next=target).headers["location"] == "/app/"
+
+
+def test_a_token_endpoint_that_fails_is_a_page_that_says_when_to_try_again(at, provider):
+    answers = [
+        (401, {"error": "invalid_client"}), (500, {}), (302, {}), (200, b"<html>"), (200, []), (200, {}),
+        (200, {"id_token": 7}), (200, b"[" * 50_000), (200, b" " * 70_000),
+    ]  # fmt: skip
+    with at() as browser:
+        for status, answer in answers:
+            provider.status, provider.answer = status, lambda answer=answer: answer
+            response = returned(browser, begun(browser, provider))
+            assert is_refused(response, 503), answer
+            assert response.headers["retry-after"] == "5"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"issuer": "https://evil.example"}, {"issuer": None}, {"authorization_endpoint": None},
+        {"authorization_endpoint": "javascript:alert(1)"}, {"authorization_endpoint": "http://other.example/"},
+        {"token_endpoint": "file:///etc/passwd"}, {"token_endpoint": "http://169.254.169.254/"}, {"token_endpoint": 7},
+    ],
+)  # fmt: skip
+def test_a_discovery_document_of_another_issuer_or_with_unsafe_addresses_is_not_used(at, provider, changes):
+    provider.discovery |= changes
+    with at() as browser:
+        response = browser.get("oidc/start")
+        assert is_refused(response, 503)
+        assert response.headers["retry-after"] == "5"
+        assert browser.get("sign-in").status_code == 200
+
+
+def test_a_provider_that_cannot_be_reached_is_a_page_that_says_when_to_try_again(at, provider, caplog):
+    with at() as browser:
+        asked = begun(browser, provider)
+        provider.stop()
+        response = returned(browser, asked)
+        assert is_refused(response, 503)
+        assert response.headers["retry-after"] == "5"
+        assert "ConnectionRefusedError" in caplog.text
+        assert browser.read("sign-in?signed-out=here").text.count("Sign in with") == 1
+    with at() as browser:
+        assert is_refused(browser.get("oidc/start"), 503)
+        assert "Sign out of" not in browser.get("sign-in?signed-out=here").text
+
+
+def test_keys_that_cannot_be_read_are_the_trouble_of_the_provider_not_of_the_user(at, provider):
+    with at(jwks="http://localhost:9/keys") as browser:
+        assert is_refused(returned(browser, begun(browser, provider)), 503)
+
+
+def test_a_slow_provider_keeps_nobody_else_waiting(at, provider, monkeypatch):
+    monkeypatch.setattr(oidc, "FETCH_TIMEOUT_SECONDS", 1)
+    provider.is_silent = True
+    with at() as browser, ThreadPoolExecutor(20) as threads:
+        waiting = [threads.submit(browser.get, "oidc/start") for _ in range(20)]
+        while not provider.asked:
+            time.sleep(0.001)
+        assert browser.get("sign-in").status_code == 200
+        assert not all(one.done() for one in waiting)
+        assert all(is_refused(one.result(), 503) for one in waiting)
+    assert len(provider.asked) <= 16
+
+
+def test_over_https_the_cookie_is_bound_to_the_host(shared_lake, browsing, provider):
+    known = settings_of(provider.issuer)
+    with browsing(shared_lake, "", **known, base_path="/v1", public_url="https://traffic.example") as browser:
+        response = browser.get("oidc/start")
+        cookie = response.headers["set-cookie"]
+    assert cookie.startswith("__Host-traffic-oidc=")
+    parts = {part.strip() for part in cookie.split(";")}
+    assert {"Secure", "HttpOnly", "Path=/", "SameSite=lax", "Max-Age=600"} <= parts
+    asked = parse_qs(urlsplit(response.headers["location"]).query)
+    assert asked["redirect_uri"] == ["https://traffic.example/v1/app/oidc/callback"]
+
+
+def test_without_a_client_nobody_signs_in_there(stranger):
+    assert "Sign in with" not in stranger.get("sign-in").text
+    for path in ("oidc/start", "oidc/callback?code=x&state=y"):
+        assert stranger.get(path).status_code in {303, 404}
+        assert "traffic" not in stranger.client.cookies
+
+
+def test_codes_states_and_secrets_do_not_reach_the_log(lake, settings, provider, caplog):
+    stream = BytesIO()
+    log = Log(stream)
+    known = settings_of(provider.issuer) | {"jwks": f"{provider.issuer}/keys"}
+    provider.status = 400
+    app = create_app(settings(lake, **known, **PUBLIC), lambda: NOW, log)
+    with TestClient(app, follow_redirects=False) as client:
+        browser = Browser(client)
+        asked = begun(browser, provider)
+        assert is_refused(returned(browser, asked))
+    log.close()
+    written = stream.getvalue().decode() + caplog.text
+    assert "/app/oidc/callback" in written
+    assert "HTTP status 400" in written
+    assert [secret for secret in ("s3cret", "a-code", asked["state"], asked["nonce"]) if secret in written] == []
+
+
+def test_an_issuer_that_cannot_be_asked_safely_is_refused_at_the_start(lake, settings):
+    known = settings_of("http://login.example") | {"jwks": "https://login.example/keys"}
+    with pytest.raises(BadInput, match="TRAFFIC_JWT_ISSUER"):
+        create_app(settings(lake, **known, **PUBLIC))
+
+
+def test_an_id_token_of_the_dashboard_is_no_token_of_the_api(at, provider):
+    with at() as browser:
+        bearer = {"Authorization": f"Bearer {provider.token()}"}
+        assert browser.get("/analytics/devices", headers=bearer).status_code == 401
