@@ -25,7 +25,7 @@ MAX_BYTES: Final = 64 << 10
 _LOG: Final = logging.getLogger(__name__)
 
 
-class SignIn(NamedTuple):
+class PendingSignIn(NamedTuple):
     """A sign-in that is under way: the state in the addresses, and the secret in the browser's cookie."""
 
     state: str
@@ -64,7 +64,7 @@ class OidcClient:
         self._last_error = ""
         self.provider = urlsplit(settings.jwt_issuer).netloc
 
-    async def authorization_url(self, sign_in: SignIn, is_silent: bool) -> str:
+    async def authorization_url(self, sign_in: PendingSignIn, is_silent: bool) -> str:
         """Where a browser signs in; silently, the provider asks the user nothing. Raises ProviderUnavailable."""
         parameters = {
             "response_type": "code",
@@ -85,7 +85,7 @@ class OidcClient:
         if issuer != self._settings.jwt_issuer and (is_required or issuer is not None):
             raise Forbidden("This answer is of another identity provider.", "Begin again from the sign-in page.")
 
-    async def user(self, sign_in: SignIn, code: str) -> Caller:
+    async def user(self, sign_in: PendingSignIn, code: str) -> Caller:
         """Exchange a code for the user who signed in. Raises Unauthorized, Forbidden or ProviderUnavailable."""
         metadata, settings = await self._discover(), self._settings
         form = {

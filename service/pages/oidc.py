@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from service.http.errors import Forbidden, Unauthorized
-from service.http.oidc import OidcClient, SignIn
+from service.http.oidc import OidcClient, PendingSignIn
 from service.pages.sessions import SIGN_IN_LIFETIME
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class _ProviderSignIn:
         """Send the browser to the provider. It keeps one cookie, so that it may sign in in several tabs at once."""
         target = self._site.own_page(request.query_params.get("next", ""))
         browser = self._site.cookie(request, COOKIE)
-        sign_in = SignIn(
+        sign_in = PendingSignIn(
             secrets.token_urlsafe(32), browser if _SECRET.fullmatch(browser) else secrets.token_urlsafe(32)
         )
         address = await self._client.authorization_url(sign_in, is_silent="silent" in request.query_params)
@@ -49,7 +49,7 @@ class _ProviderSignIn:
     async def callback(self, request: Request) -> Response:
         """Open a session for a browser that comes back with a code, or show the sign-in page if a user is asked for."""
         query = request.query_params
-        sign_in = SignIn(query.get("state", ""), self._site.cookie(request, COOKIE))
+        sign_in = PendingSignIn(query.get("state", ""), self._site.cookie(request, COOKIE))
         target = await self._site.sessions.write(lambda store: store.end_sign_in(sign_in.secret))
         if target is None:
             message = f"Begin again at {self._site.services.settings.public_url}{self._site.root}/sign-in."

@@ -1,6 +1,7 @@
 """Asking an address that may be slow or hostile: limits of time and size, no redirects, the proxy that is set."""
 
 import asyncio
+import re
 import socket
 import threading
 from base64 import b64encode
@@ -23,7 +24,10 @@ def server():
             with listener:
                 connection, _ = listener.accept()
                 with connection:
-                    asked.append(connection.recv(65_536).decode("latin-1"))
+                    head = connection.recv(65_536).decode("latin-1")
+                    length = re.search(r"Content-Length: (\d+)", head)
+                    body = connection.recv(int(length[1]), socket.MSG_WAITALL).decode("latin-1") if length else ""
+                    asked.append(head + body)
                     connection.sendall(answer)
                     if stays_open:
                         ends.wait(60)
