@@ -25,6 +25,7 @@ ALLOWED = {
     "queries/own_sql.py:_check_read_only": "the same SELECT, before it runs",
     "queries/warehouse.py:_check_columns": "the templates of the catalogue",
     "service/commands/query.py:_run_sql_file": "an operator's own SELECT, read from his file",
+    "service/mcp/sources.py:run_sql": "an assistant's own SELECT, on the same engine, over stdio",
     "service/control_database.py:rows": "hands on what its callers give it, and they are looked at here",
 }
 
