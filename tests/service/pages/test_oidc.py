@@ -362,6 +362,8 @@ def test_a_session_that_was_ended_or_is_long_over_or_is_of_a_link_leads_to_the_s
         assert store.revoke(session.id, "acme")
     time_out(timed.client)
     assert timed.get("").headers["location"] == "/app/sign-in"
+    timed.moved(hours=2)
+    assert timed.get("").headers["location"] == "/app/sign-in"
     signed_in(timed, "alice")
     cookie = {"Cookie": f"traffic={timed.client.cookies['traffic']}"}
     timed.moved(days=7, hours=2)
