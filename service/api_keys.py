@@ -30,7 +30,7 @@ class Key:
     created_at: str
     revoked_at: str | None
     created_by: str | None  # `sub` of the identity token that created it over HTTP; None: the command line
-    last_used_at: str | None  # to the hour
+    last_used_at: str | None  # to the hour, but not before created_at
 
 
 class ApiKeys:
@@ -115,7 +115,8 @@ class ApiKeys:
 
     def _keys(self, organization: str = "", key_id: str = "") -> list[Key]:
         rows = self._database.rows(
-            "SELECT id, organization, name, created_at, revoked_at, created_by, last_used_at FROM keys "
+            "SELECT id, organization, name, created_at, revoked_at, created_by, "
+            "max(created_at, last_used_at) FROM keys "
             "WHERE ? IN ('', organization) AND ? IN ('', id) ORDER BY created_at, id",
             [organization, key_id],
         )

@@ -152,6 +152,8 @@ def _parse_line(line: bytes) -> dict[str, str]:
         raise BadInput(f"not valid JSON: {error}") from error
     if not isinstance(parsed, dict):
         raise BadInput(f"not a JSON object with any of the keys {', '.join(KEYS)}")
+    if unknown := [key for key in parsed if key not in KEYS]:
+        raise BadInput(f"unknown key {unknown[0][:40]!r}; use any of {', '.join(KEYS)}")
     return {key: _text(key, parsed.get(key)) for key in KEYS}
 
 

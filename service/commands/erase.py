@@ -13,7 +13,7 @@ from data import BadInput, Lake, check_organization
 from service.api_keys import ApiKeys
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
-from service.commands.printing import messages, plural, progress_bar
+from service.commands.printing import messages, plural, progress_bar, utc
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -175,7 +175,7 @@ def _print_receipt(erased: "ErasureResult", erased_at: datetime | None) -> None:
         "organization": erased.organization,
         "criteria": _criteria_of(erased.criteria),
         "dry_run": erased_at is None,
-        "erased_at": erased_at and erased_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "erased_at": erased_at and utc(erased_at),
         "visits": erased.visits,
         **({"unknown_visits": erased.unknown_visits} if erased.unknown_visits else {}),
         "partitions": erased.partitions,

@@ -1,5 +1,6 @@
 """`traffic keys`: creates, lists and revokes API keys."""
 
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -7,7 +8,7 @@ import typer
 from data import Lake
 from service.api_keys import ApiKeys
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
-from service.commands.printing import console, printable
+from service.commands.printing import console, printable, utc
 
 app = typer.Typer(help="Create, list and revoke API keys.", rich_markup_mode=None)
 
@@ -38,8 +39,8 @@ def list_keys(lake: LakeOption = DEFAULT_LAKE) -> None:
     table = Table("id", "organization", "name", "created at", "created by", "last used at", "revoked at", box=None)
     for key in ApiKeys(Lake(lake, create=True)).all_keys():
         created_by = printable(key.created_by or "")
-        cells = (key.id, key.organization, key.name, key.created_at, created_by, key.last_used_at, key.revoked_at)
-        table.add_row(*(cell or "" for cell in cells))
+        created_at, last_used_at, revoked_at = map(_time, (key.created_at, key.last_used_at, key.revoked_at))
+        table.add_row(key.id, key.organization, key.name, created_at, created_by, last_used_at, revoked_at)
     console().print(table)
 
 
@@ -54,3 +55,8 @@ def revoke(
     """
     ApiKeys(Lake(lake, create=True)).revoke_key(key_id)
     typer.echo(f"{key_id} is revoked.", err=True)
+
+
+def _time(stored: str | None) -> str:
+    """A stored time in UTC, as it is printed; '' if there is none."""
+    return utc(datetime.fromisoformat(stored)) if stored else ""

@@ -111,6 +111,11 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def utc(moment: datetime) -> str:
+    """A time in UTC as RFC 3339 has it: 2026-11-20T10:00:00Z."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def parts_of(answer: "Result") -> dict[str, "Result"]:
     """The members of an answer that are answers themselves."""
     members = answer.items() if isinstance(answer, dict) else ()
@@ -134,7 +139,7 @@ def _csv(rows: list[dict[str, Any]]) -> bytes:
 
 def _cell(value: object) -> object:
     if isinstance(value, datetime):
-        return value.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return utc(value)
     import orjson
 
     return orjson.dumps(value).decode() if isinstance(value, list | bool) else value

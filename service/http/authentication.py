@@ -220,12 +220,9 @@ def _authorization_header(headers: list[tuple[bytes, bytes]]) -> bytes:
 
 
 def _bearer_token(header: bytes) -> str:
-    words = header.split(b" ")
-    if (
-        len(words) != 2
-        or words[0].lower() != b"bearer"
-        or not 0 < len(words[1]) <= MAX_TOKEN_LENGTH
-        or not words[1].isascii()
-    ):
+    """The token of `Bearer <token>`, with one blank or more between them (RFC 9110, 11.4)."""
+    scheme, _, rest = header.partition(b" ")
+    token = rest.lstrip(b" ")
+    if scheme.lower() != b"bearer" or not 0 < len(token) <= MAX_TOKEN_LENGTH or b" " in token or not token.isascii():
         raise Unauthorized
-    return words[1].decode("ascii")
+    return token.decode("ascii")

@@ -74,6 +74,17 @@ def test_keys_are_listed_oldest_first_by_all_but_the_key(control):
     assert control.organizations() == {"acme", "other"}
 
 
+def test_a_key_was_never_used_before_it_was_made(control, lake):
+    control.create_key("acme", "a")
+    with closing(sqlite3.connect(database(lake))) as db, db:
+        db.execute(
+            "UPDATE keys SET created_at = '2026-03-04T10:30:00+00:00', last_used_at = '2026-03-04T10:00+00:00', "
+            "revoked_at = '2026-03-04T11:00:00+00:00'"
+        )
+    (key,) = control.all_keys()
+    assert key.last_used_at == key.created_at
+
+
 def test_a_revoked_key_opens_nothing_in_any_program(control, lake):
     key, other = control.create_key("acme", "a"), control.create_key("acme", "b")
     elsewhere = ApiKeys(lake)

@@ -100,6 +100,11 @@ def test_an_ai_source_has_one_spelling():
     assert len({name.lower() for name in names}) == len(names)
 
 
+def test_an_operator_has_one_spelling():
+    names = {row.operator for row in AGENTS}
+    assert len({name.lower() for name in names}) == len(names)
+
+
 def test_every_row_was_checked_before_today():
     rows = [*AGENTS, *REFERRERS, *CAMPAIGNS, *load(Probe, "probes"), *load(Spammer, "spammers")]
     assert all(type(row.checked) is date and row.checked >= date(2026, 1, 1) for row in rows)

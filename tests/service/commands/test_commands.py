@@ -408,6 +408,13 @@ def test_keys_are_made_listed_and_revoked(lake, program):
     assert "_x" in refused(program("keys", "create", "--org", "_x", "--name", "n", "--lake", lake.root))
 
 
+def test_times_of_keys_are_utc_with_z(lake, program):
+    program("keys", "create", "--org", "acme", "--name", "a", "--lake", lake.root)
+    (row,) = program("keys", "list", "--lake", lake.root).out.decode().splitlines()[1:]
+    assert re.search(r" 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ\b", row)
+    assert "+00:00" not in row
+
+
 def test_a_list_of_keys_is_not_cut_to_the_width_of_a_terminal(lake, program):
     organization, name = "o" * 64, "n" * 100
     key = program("keys", "create", "--org", organization, "--name", name, "--lake", lake.root).out.decode().split()[-1]
