@@ -95,7 +95,7 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
         Route(f"{base}/visits", endpoints.visits(parts.receiver), methods=["POST"]),
         *(Route(path, endpoint) for path, endpoint in public.items()),
     ]
-    table = RouteTable(routes, parts.lifespan)
+    table = RouteTable(routes, parts.lifespan, base)
     authenticated = AuthenticationMiddleware(table, parts.authenticator.authenticate, frozenset(public))
     app = JsonCorsMiddleware(authenticated, settings.cors_origins) if settings.cors_origins else authenticated
     limiter = RateLimiter(settings.trusted_proxies)

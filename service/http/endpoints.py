@@ -17,7 +17,7 @@ from service.api_keys import ApiKeys, Key, key_id_of
 from service.encoding import encode
 from service.http.answers import Answers
 from service.http.authentication import Caller
-from service.http.errors import BodyTooLarge, Forbidden, InvalidBody, NotFound
+from service.http.errors import AllRefused, BodyTooLarge, Forbidden, InvalidBody, NotFound
 from service.http.live_visits import VisitReceiver, body_chunks
 from service.http.parameters import parse_query, scope_from
 from service.http.responses import JsonResponse
@@ -99,7 +99,7 @@ def api_key(keys: ApiKeys) -> Endpoint:
         try:
             await _in_thread(keys.writer, keys.revoke_key, key_id, caller.organization)
         except BadInput as error:
-            raise NotFound from error
+            raise NotFound("There is no active key with this id.", "List the keys to see which are active.") from error
         return JsonResponse(encode(_public_fields(await _in_thread(keys.readers, keys.key, key_id))))
 
     return endpoint
@@ -160,13 +160,15 @@ def _reject_body(request: Request) -> None:
 
 
 def visits(receiver: VisitReceiver) -> Endpoint:
-    """Accept live visits from a caller who may write."""
+    """Accept live visits from a caller who may write. If all are refused, the answer is a 400 with the reasons."""
 
     async def endpoint(request: Request) -> Response:
         caller = request.scope["caller"]
         if not caller.may_write:
             raise Forbidden
         landed = await receiver.receive(request, caller.organization)
+        if landed.refused and not landed.accepted:
+            raise AllRefused(landed.refused)
         counts = {"accepted": landed.accepted, "refused": len(landed.refused)}
         return JsonResponse(orjson.dumps({**counts, "errors": landed.refused}), 202)
 

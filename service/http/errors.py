@@ -4,6 +4,7 @@ Problem
 ├── MalformedRequest    400  not a valid HTTP request
 ├── InvalidParameter    400  a query parameter is invalid
 ├── InvalidBody         400  the body cannot be parsed
+├── AllRefused          400  the body has visits, but none of them is valid
 ├── CrossOriginRefused  400  a page of another site may not send this request
 ├── Unauthorized        401  no valid token
 ├── Forbidden           403  the caller may not do this
@@ -30,7 +31,7 @@ class Problem(Exception):
 
     status: ClassVar[int] = 500
 
-    def __init__(self, error: str, message: str, headers: Mapping[str, str] | None = None, **more: int) -> None:
+    def __init__(self, error: str, message: str, headers: Mapping[str, str] | None = None, **more: object) -> None:
         super().__init__(f"{error} {message}")
         self.headers = dict(headers or {})
         self.body = {"error": error, "message": message, **more}
@@ -63,6 +64,21 @@ class InvalidBody(Problem):
 
     def __init__(self, problem: str, fix: str) -> None:
         super().__init__(f"The body {problem}.", fix)
+
+
+class AllRefused(Problem):
+    """No visit of the body could be stored. `errors` are the reasons, as {index, error}."""
+
+    status = 400
+
+    def __init__(self, errors: Sequence[object]) -> None:
+        super().__init__(
+            "None of the visits can be read.",
+            "Correct them as errors says, then send them again.",
+            accepted=0,
+            refused=len(errors),
+            errors=errors,
+        )
 
 
 class CrossOriginRefused(Problem):
@@ -106,12 +122,12 @@ class Forbidden(Problem):
 
 
 class NotFound(Problem):
-    """No route has this path."""
+    """No route has this path, or it names something that does not exist."""
 
     status = 404
 
-    def __init__(self) -> None:
-        super().__init__("There is nothing at this path.", "The routes are listed at /openapi.json.")
+    def __init__(self, error: str = "There is nothing at this path.", message: str = "Check the address.") -> None:
+        super().__init__(error, message)
 
 
 class MethodNotAllowed(Problem):
@@ -121,7 +137,7 @@ class MethodNotAllowed(Problem):
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         allowed = headers.get("allow", headers.get("Allow", "GET")).replace("HEAD, ", "").replace(", HEAD", "")
-        super().__init__("This path does not know this method.", f"Use {allowed}.", headers)
+        super().__init__("This path does not support this method.", f"Use {allowed}.", headers)
 
 
 class RequestTimeout(Problem):
@@ -159,7 +175,7 @@ class RateLimited(Problem):
     def __init__(self, limit: int, retry_after_ms: int) -> None:
         super().__init__(
             "Rate limit exceeded.",
-            f"Wait {retry_after_ms} ms: {limit} requests per minute are answered for each source address.",
+            f"Wait {-(-retry_after_ms // 1_000)} s: {limit} requests per minute are answered for each source address.",
             retryAfter=retry_after_ms,
             limit=limit,
             remaining=0,

@@ -18,6 +18,8 @@ RANGES: Final = {"7d": 7, "30d": 30, "90d": 90}
 DEFAULT_RANGE: Final = "30d"
 COMMON_PARAMETERS: Final = ("range", "start_date", "end_date", "short_code", "target_url", "domain")
 MAX_VALUE_LENGTH: Final = 2_048
+MAX_SHOWN_LENGTH: Final = 40
+"""Characters of an invalid value that its error repeats."""
 MAX_DAYS: Final = 36_600
 MAX_CACHED_QUERY_BYTES: Final = 512
 """Longer query strings are parsed every time, so that the cache stays small."""
@@ -111,7 +113,7 @@ def _traffic_type(value: str | None) -> str | None:
     if value is None:
         return None
     if value.lower() not in TRAFFIC_TYPES:
-        raise InvalidParameter("traffic_type", "is not known", f"Use one of {', '.join(TRAFFIC_TYPES)}.")
+        raise InvalidParameter("traffic_type", f"has the unknown value {_shown(value)}", f"Use one of {', '.join(TRAFFIC_TYPES)}.")
     return TRAFFIC_TYPES[value.lower()]
 
 
@@ -120,7 +122,8 @@ def _days(query: Mapping[str, str], today: date) -> tuple[date, date]:
         return _date_range(_day("start_date", query["start_date"]), _day("end_date", query["end_date"]), today)
     length = RANGES.get(query.get("range", DEFAULT_RANGE))
     if length is None:
-        raise InvalidParameter("range", "is not known", f"Use one of {', '.join(RANGES)}.")
+        days = f"Use one of {', '.join(RANGES)}; or start_date and end_date."
+        raise InvalidParameter("range", f"has the unknown value {_shown(query['range'])}", days)
     return today - timedelta(days=length - 1), today
 
 
@@ -143,4 +146,9 @@ def _day(name: str, value: str) -> date:
             return datetime.fromisoformat(value.upper()).astimezone(UTC).date()
     except (ValueError, OverflowError):
         pass
-    raise InvalidParameter(name, "is not a date", "Write it like 2026-11-20 or 2026-11-20T10:00:00Z.")
+    raise InvalidParameter(name, f"is {_shown(value)}, not a date", "Write it like 2026-11-20 or 2026-11-20T10:00:00Z.")
+
+
+def _shown(value: str) -> str:
+    """A value as an error shows it: quoted, and not too long of it."""
+    return repr(value if len(value) <= MAX_SHOWN_LENGTH else f"{value[:MAX_SHOWN_LENGTH]}…")

@@ -29,8 +29,10 @@ class RouteTable(Router):
         self,
         routes: Iterable[Route],
         lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]] | None = None,
+        base_path: str = "",
     ) -> None:
         super().__init__(lifespan=lifespan)
+        self._base_path = base_path
         all_routes = list(routes)
         self._by_path = {route.path: route for route in all_routes if "{" not in route.path}
         self._with_parameters = [route for route in all_routes if "{" in route.path]
@@ -57,7 +59,7 @@ class RouteTable(Router):
         """The response of the endpoint. Raises NotFound, MethodNotAllowed, and what the endpoint raises."""
         route = self._route_of(scope["path"])
         if route is None:
-            raise NotFound
+            raise NotFound(message=f"The routes are listed at {self._base_path}/openapi.json.")
         methods = route.methods or set()
         if scope["method"] not in methods:
             raise MethodNotAllowed({"Allow": ", ".join(sorted(methods))})

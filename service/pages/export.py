@@ -31,7 +31,7 @@ def endpoint(site: "Site") -> "Endpoint":
         part = request.query_params.get("part", "")
         members = dict(entry.members)
         if entry.members and part not in members:
-            raise InvalidParameter("part", "is not known", f"Use one of {', '.join(members)}.")
+            raise InvalidParameter("part", "names no part of this answer", f"Use one of {', '.join(members)}.")
         scope = filters.scope_for(entry)
         (answer,) = await site.load(request, [(entry, scope)])
         shown = members.get(part, entry)

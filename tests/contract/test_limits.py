@@ -86,7 +86,7 @@ def test_sixty_requests_are_answered_and_the_next_is_429(asked):
     assert list(body) == ["error", "message", "retryAfter", "limit", "remaining"]
     assert (body["retryAfter"], body["limit"], body["remaining"]) == (44_750, 60, 0)
     assert isinstance(body["error"], str)
-    assert isinstance(body["message"], str)
+    assert body["message"] == "Wait 45 s: 60 requests per minute are answered for each source address."
 
 
 @pytest.mark.parametrize("before", [0.001, 0.0004, 0.5, 1.0, 1.0001, 30, 59.9995])

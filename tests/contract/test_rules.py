@@ -413,6 +413,7 @@ def test_a_base_path_prefixes_all_routes(lake, opened):
         assert client.get("/v1").status_code == client.get("/v1/").status_code == 404
         assert client.get("/v1/healthz", headers={"Authorization": ""}).status_code == 200
         assert client.get("/v1/openapi.json").json()["servers"] == [{"url": "/v1"}]
+        assert client.get("/v1/nothing").json()["message"] == "The routes are listed at /v1/openapi.json."
 
 
 # Failures

@@ -126,6 +126,21 @@ def test_bad_rows_are_refused_by_place_and_the_good_ones_stay(asked, shared_lake
     assert {path: kept(shared_lake)[path] for path in (one, two, "/", "x")} == {one: 2, two: 2, "/": 0, "x": 0}
 
 
+def test_where_every_row_is_refused_the_request_is_and_the_reasons_are_answered(asked):
+    response = send(asked, row("x"), "nonsense")
+    assert response.status_code == 400
+    assert response.json() == {
+        "error": "None of the visits can be read.",
+        "message": "Correct them as errors says, then send them again.",
+        "accepted": 0,
+        "refused": 2,
+        "errors": [
+            {"index": 0, "error": UNAIMED},
+            {"index": 1, "error": "the visit is not a valid JSON object"},
+        ],
+    }
+
+
 @pytest.mark.parametrize("content", ["", "\n", "[]", " [ ] ", "\r\n\r\n"])
 def test_nothing_is_taken_as_nothing(asked, content):
     response = asked.post("/visits", content=content)
@@ -159,7 +174,7 @@ def test_no_answer_repeats_what_was_sent(asked):
     fields = ("time", "ip", "method", "url", "domain", "path", "status", "user_agent", "referrer", "country")
     rows = [json.dumps({field: value}) for field in fields for value in (canary, [canary], {canary: canary})]
     response = send(asked, *rows, canary, f'{{"path": "{canary}', f'"{canary}"')
-    assert response.status_code == 202
+    assert response.status_code == 400
     assert response.json()["refused"] == len(rows) + 3
     assert "canary" not in response.text
     assert "198" not in response.text
@@ -188,7 +203,7 @@ VIEWER = {
     "error": "Viewers cannot write.",
     "message": "Use an API key, or an identity token of another role.",
 }
-NOT_ALLOWED = {"error": "This path does not know this method.", "message": "Use POST."}
+NOT_ALLOWED = {"error": "This path does not support this method.", "message": "Use POST."}
 
 
 @pytest.mark.parametrize(
@@ -225,9 +240,9 @@ def test_a_body_that_is_said_to_be_itself_is_taken(asked):
 
 def test_ten_thousand_visits_may_come_at_once(asked, shared_lake):
     path = name()
-    for rows in ([row(path)] * 10_000, ["x"] * 10_000):
+    for rows, status in (([row(path)] * 10_000, 202), (["x"] * 10_000, 400)):
         response = send(asked, *rows)
-        assert response.status_code == 202
+        assert response.status_code == status
         assert response.json()["accepted"] + response.json()["refused"] == 10_000
     for content in ("\n".join([row(path)] * 10_001), f"[{','.join(['1'] * 10_001)}]"):
         response = asked.post("/visits", content=content)
@@ -332,7 +347,7 @@ def test_visits_belong_to_the_organization_of_the_token_alone(asked, shared_lake
 
 def test_an_organization_cannot_be_told_in_a_row(asked):
     response = send(asked, row("/", organization="other"))
-    assert response.text == body(0, (0, "Object contains unknown field `organization`"))
+    assert response.json()["errors"] == [{"index": 0, "error": "Object contains unknown field `organization`"}]
 
 
 def test_what_was_sent_is_answered_to_its_organization_and_to_nobody_else(lake, opened, key_of):

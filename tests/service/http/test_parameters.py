@@ -13,6 +13,7 @@ from data.store.links import LinkIndex
 from queries import ENTRIES, Scope
 from service.http.errors import InvalidParameter
 from service.http.parameters import COMMON_PARAMETERS, NO_LINK, TRAFFIC_TYPES, parse_query, scope_from, validate
+from tests.tables import examples
 from tests.visits import links
 
 TODAY = date(2026, 3, 15)
@@ -89,6 +90,13 @@ def test_an_error_names_the_parameter_and_the_remedy_always_in_the_same_words(sc
         assert caught.value.status == 400
         assert caught.value.body["error"].startswith(f"The parameter {name} ")
         assert str(caught.value) == f"{caught.value.body['error']} {caught.value.body['message']}"
+
+
+@examples("words", "error")
+def test_an_error_shows_what_was_given(scoped, words, error):
+    with pytest.raises(InvalidParameter) as caught:
+        scoped(BOTS, **words)
+    assert str(caught.value).startswith(error)
 
 
 def test_the_allowed_traffic_types_are_listed_in_a_settled_order(scoped):
