@@ -30,6 +30,7 @@ from data.progress import Progress
 from data.store.batches import Batch, check_domain
 from data.store.lake import Lake
 from data.store.landing import Landing
+from data.text import plural
 
 MIN_SAMPLE_LINES: Final = 100
 """A format detected from fewer lines may be wrong, so it is detected again from the next ones."""
@@ -251,7 +252,7 @@ class Follower:
         part = reader.read(block, fallback if log_format == "auto" else log_format, self._options)
         is_none = part.rejects and not (len(part.visits) or part.assets)
         if is_none and not tail.batch and not tail.position.offset:
-            self._refuse(problem or f"none of its {part.lines:,} lines match the {log_format} format.")
+            self._refuse(problem or f"it has {plural(part.lines, 'line')}, but none in the {log_format} format.")
         check_hosts(self._path, part, log_format, self._options, is_new=not tail.batch and not self.totals.visits)
         tail.log_format = log_format
         return part, before if before == "auto" and part.lines < MIN_SAMPLE_LINES else log_format

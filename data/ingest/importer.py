@@ -34,6 +34,7 @@ from data.store.ip_list_files import snapshots
 from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.links import LinkIndex
+from data.text import plural
 
 __all__ = ["Importer", "Options", "Summary"]
 
@@ -127,7 +128,7 @@ class Importer:
             if summary.rejected and not (summary.visits or summary.assets) and log.before is None:
                 line, reason = summary.rejects[0]
                 raise BadInput(
-                    f"{log.path}: none of its {summary.lines:,} lines match the {summary.log_format} format; "
+                    f"{log.path}: it has {plural(summary.lines, 'line')}, but none in the {summary.log_format} format; "
                     f"the first, line {line:,}: {reason}."
                 )
             if log.room and summary.first_day and summary.last_day:

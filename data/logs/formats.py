@@ -21,6 +21,7 @@ from data.logs.format_names import FORMATS
 from data.logs.nginx_log_format import VARIABLES, NginxLogFormat, parse_nginx_log_format
 from data.logs.source import BOM, MAX_LINE_BYTES
 from data.sql import read_sql
+from data.text import plural
 
 __all__ = [
     "FIELD_NAMES",
@@ -168,7 +169,7 @@ class LineReader:
                 best, most = log_format, reasons.null_count
         if not best:
             raise BadInput(
-                f"no known log format matches its first {len(sample):,} lines; known formats are "
+                f"no known log format matches its first {plural(len(sample), 'line')}; known formats are "
                 f"{', '.join(FORMATS)}. "
                 "Describe lines like nginx's with --log-format; name columns of JSON, CSV or Parquet with --columns."
             )

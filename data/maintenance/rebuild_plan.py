@@ -18,6 +18,7 @@ from data.maintenance.unknown import partition_of
 from data.progress import Progress
 from data.sql import read_sql
 from data.store.footers import BatchRecord, Footer, VisitFile, merged_batches, read_visit_file
+from data.text import plural
 
 
 class Question(NamedTuple):
@@ -174,7 +175,7 @@ def _compare_day(
         if fewest == 0:
             plan.repeated.append(file)
         elif fewest < file.visits / 2:
-            shared = f"{file.visits - fewest:,} of the {file.visits:,} visits of {file.path}"
+            shared = f"{file.visits - fewest:,} of the {plural(file.visits, 'visit')} of {file.path}"
             plan.questions.append(Question([file], f"{shared} are also in {other.path}, but not all of them"))
 
 
@@ -199,5 +200,6 @@ def _ask_about_unfinished(plan: RebuildPlan, known: Mapping[str, bool]) -> None:
                 unfinished[keys[0]].append(file)
     for (organization, _), files in unfinished.items():
         visits = sum(file.visits for file in files)
-        text = f"an import of {organization} with at least {visits:,} visits was not finished, or its last file is lost"
+        least = f"an import of {organization} with at least {plural(visits, 'visit')}"
+        text = f"{least} was not finished, or its last file is lost"
         plan.questions.append(Question(files, f"{text}; answer n if you will import its log again"))

@@ -18,6 +18,7 @@ from data.store.files import move_durably
 from data.store.footers import VisitFile, read_visit_file
 from data.store.lake import Lake
 from data.store.landing import new_path, write_visits
+from data.text import plural
 from data.visits import VISITS
 
 _LOG: Final = logging.getLogger(__name__)
@@ -111,7 +112,7 @@ def _visit_file(path: Path) -> VisitFile:
 def describe_unknown(path: Path) -> str:
     """How many visits an unknown file has, for people."""
     try:
-        return f"{read_visit_file(path).visits:,} visits"
+        return plural(read_visit_file(path).visits, "visit")
     except LakeDamaged:
         return "cannot be read"
 

@@ -22,6 +22,7 @@ from data.store.link_files import StoredLinks, all_stored_links, unregistered_li
 from data.store.manifest import LandedFile
 from data.store.pending import check_pending
 from data.store.rollups import damaged_rollups
+from data.text import plural
 from data.visits import VISITS, version_problem, visits_schema
 
 DATABASES: Final = ("manifest.sqlite", "control.sqlite")
@@ -176,7 +177,7 @@ def _footer_problem(file: LandedFile, footer: pq.FileMetaData, schema: pa.Schema
         return f"holds visits of schema version {version}, the manifest says {file.schema_version}"
     if _types(schema) != _types(visits_schema(version)):
         return "has unexpected columns"
-    return "" if visits == file.visits else f"contains {visits:,} visits, but the manifest says {file.visits:,}"
+    return "" if visits == file.visits else f"contains {plural(visits, 'visit')}, but the manifest says {file.visits:,}"
 
 
 def _types(schema: pa.Schema) -> dict[str, pa.DataType]:

@@ -7,11 +7,20 @@ import re2
 from data.errors import BadInput
 
 
+def compile_pattern(pattern: str) -> "re2._Regexp":
+    """Compile an RE2 pattern. Raises ValueError with the reason, such as "missing ): (a"; nothing is logged."""
+    try:
+        return re2.compile(pattern, _quiet())
+    except re2.error as error:
+        (reason,) = error.args
+        raise ValueError(reason.decode("utf-8", "replace")) from error
+
+
 def check_short_code_pattern(pattern: str) -> str:
     """Return `pattern`; raise BadInput unless it is a valid RE2 pattern with exactly one group, the short code."""
     try:
-        groups = re2.compile(pattern).groups
-    except re2.error as error:
+        groups = compile_pattern(pattern).groups
+    except ValueError as error:
         raise BadInput(f"{pattern!r} is not a valid RE2 pattern: {error}.") from error
     if groups != 1:
         raise BadInput(f"{pattern!r} must capture the short code in exactly one (group).")
@@ -20,11 +29,17 @@ def check_short_code_pattern(pattern: str) -> str:
 
 def pattern_set(patterns: Iterable[str]) -> "re2.Set":
     """Compile RE2 patterns into a set; `Match(text)` returns the indices of those found, in any order, or None."""
-    options = re2.Options()
-    options.log_errors = False
+    options = _quiet()
     options.max_mem = 64 << 20
     compiled = re2.Set.SearchSet(options)
     for pattern in patterns:
         compiled.Add(pattern)
     compiled.Compile()
     return compiled
+
+
+def _quiet() -> "re2.Options":
+    """Options with which RE2 does not write about invalid patterns to stderr."""
+    options = re2.Options()
+    options.log_errors = False
+    return options

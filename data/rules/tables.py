@@ -15,8 +15,7 @@ from functools import cache
 from importlib import metadata, resources
 from typing import Any, Final, TypeVar
 
-import re2
-
+from data.rules.patterns import compile_pattern
 from data.visits import CATEGORY_OF_KIND, CONFIDENCE_SCORES, DEVICE_TYPES, REFERRER_TYPES
 
 Row = TypeVar("Row")
@@ -232,8 +231,8 @@ def _check_evidence(text: str) -> None:
 
 def _check_pattern(text: str) -> None:
     try:
-        re2.compile(text)
-    except re2.error as error:
+        compile_pattern(text)
+    except ValueError as error:
         raise ValueError(f"is not a valid RE2 pattern: {error}") from error
 
 

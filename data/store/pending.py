@@ -11,6 +11,7 @@ from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.manifest import Manifest, format_time, insert_files
 from data.store.packing import Packed, Unpacked, table_of, unpack
+from data.text import plural
 
 MAX_VISITS_PER_TRANSACTION: Final = 100_000
 """The number of visits that are moved in one transaction, which limits memory."""
@@ -87,7 +88,7 @@ def _raise_for(unreadable: list[_Unreadable]) -> None:
         visits, ids = sum(batch.visits for batch in damaged), ", ".join(str(batch.id) for batch in damaged[:5])
         organizations = ", ".join(sorted({batch.organization for batch in damaged}))
         raise LakeDamaged(
-            f"{visits:,} visits of {organizations} that wait for their file cannot be read (in the "
+            f"{plural(visits, 'visit')} of {organizations} without a file yet cannot be read (in the "
             f"manifest's table pending: {ids}); restore the lake from a backup."
         )
     if unreadable:

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from data import BadInput, Lake
+from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import console, messages, plural
+from service.commands.printing import console, messages
 
 app = typer.Typer(help="Update the IP lists that operators publish for their agents.", rich_markup_mode=None)
 

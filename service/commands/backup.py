@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from data import Lake
+from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import messages, plural, progress_bar
+from service.commands.printing import messages, progress_bar
 
 if TYPE_CHECKING:
     from data.maintenance.backup import BackupResult

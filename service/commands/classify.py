@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 import typer
 
 from data import BadInput, Lake
+from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import console, plural, printable
+from service.commands.printing import console, printable
 
 if TYPE_CHECKING:
     from data.rules.classifier import Classifier, Request

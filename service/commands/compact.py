@@ -3,8 +3,9 @@
 import typer
 
 from data import Lake
+from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import messages, plural, progress_bar
+from service.commands.printing import messages, progress_bar
 
 
 def compact(lake: LakeOption = DEFAULT_LAKE) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from data import BadInput, Lake
-from service.commands.printing import messages, plural
+from data.text import plural
+from service.commands.printing import messages
 from service.settings import read_settings, setting
 
 if TYPE_CHECKING:

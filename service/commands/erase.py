@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from data import BadInput, Lake, check_organization
+from data.text import plural
 from service.api_keys import ApiKeys
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
-from service.commands.printing import messages, plural, progress_bar, utc
+from service.commands.printing import messages, progress_bar, utc
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from data import SHORT_CODE_PATTERN, Lake
+from data.text import plural
 from service.commands.importing import (
     ColumnsOption,
     DomainOption,
@@ -22,7 +23,7 @@ from service.commands.importing import (
     options_of,
 )
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
-from service.commands.printing import messages, plural
+from service.commands.printing import messages
 from service.settings import parse_networks, setting
 
 if TYPE_CHECKING:

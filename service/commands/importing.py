@@ -9,9 +9,10 @@ import typer
 
 from data import SHORT_CODE_PATTERN, BadInput, Lake
 from data.logs.format_names import FORMATS
+from data.text import plural
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
-from service.commands.printing import messages, plural, progress_bar
+from service.commands.printing import messages, progress_bar
 from service.settings import parse_networks, setting
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from data import Lake, check_organization
+from data.text import plural
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
-from service.commands.printing import plural, printable
+from service.commands.printing import printable
 
 if TYPE_CHECKING:
     from data.store.links import LinkChanges

@@ -106,11 +106,6 @@ def printable(text: str) -> str:
     return _CONTROLS.sub("\ufffd", text)
 
 
-def plural(count: int, noun: str) -> str:
-    """A number and its noun: 1 visit, 2,000 visits."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def utc(moment: datetime) -> str:
     """A time in UTC as RFC 3339 has it: 2026-11-20T10:00:00Z."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -5,8 +5,9 @@ from typing import Annotated
 import typer
 
 from data import BadInput, Lake
+from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import console, messages, plural, printable, progress_bar
+from service.commands.printing import console, messages, printable, progress_bar
 
 
 def reclassify(

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from data import BadInput, Lake
+from data.text import plural
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.erase import finish
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import console, messages, plural
+from service.commands.printing import console, messages
 from service.settings import parse_retention_days, setting
 
 if TYPE_CHECKING:

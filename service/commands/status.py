@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from data import BadInput, Lake
+from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import console, plural, printable
+from service.commands.printing import console, printable
 
 if TYPE_CHECKING:
     from data.maintenance.repeated_logs import RepeatedLog

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from data import BadInput, Lake, LakeDamaged, is_organization
+from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import messages, plural, printable, progress_bar
+from service.commands.printing import messages, printable, progress_bar
 
 if TYPE_CHECKING:
     from data.maintenance.verification import VerificationResult

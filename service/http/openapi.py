@@ -152,7 +152,8 @@ def _visits() -> dict[str, Any]:
             "operationId": "visits",
             "summary": "Send live visits. Durable when acknowledged; included in answers computed 12 s later.",
             "description": "Refused visits are reported by their index; the others are stored. If all are "
-            "refused, the answer is 400. Visits sent twice count twice. A request that timed out may have been stored or not.",
+            "refused, the answer is 400. Visits sent twice count twice. A request that timed out may have been stored "
+            "or not.",
             "requestBody": {"required": True, "content": body},
             "responses": {
                 "202": _response(counts, "Numbers of accepted and refused visits, and the reasons."),
@@ -195,7 +196,11 @@ _KEY: Final = {
     "name": {"type": "string"},
     "created_by": {"type": ["string", "null"], "description": "the identity token's `sub`; null for the command line"},
     "created_at": {"type": "string", "format": "date-time"},
-    "last_used_at": {"type": ["string", "null"], "format": "date-time", "description": "to the hour, not before created_at"},
+    "last_used_at": {
+        "type": ["string", "null"],
+        "format": "date-time",
+        "description": "to the hour, not before created_at",
+    },
     "revoked_at": {"type": ["string", "null"], "format": "date-time"},
 }
 _NEW_KEY: Final = {

@@ -113,7 +113,9 @@ def _traffic_type(value: str | None) -> str | None:
     if value is None:
         return None
     if value.lower() not in TRAFFIC_TYPES:
-        raise InvalidParameter("traffic_type", f"has the unknown value {_shown(value)}", f"Use one of {', '.join(TRAFFIC_TYPES)}.")
+        raise InvalidParameter(
+            "traffic_type", f"has the unknown value {_quoted(value)}", f"Use one of {', '.join(TRAFFIC_TYPES)}."
+        )
     return TRAFFIC_TYPES[value.lower()]
 
 
@@ -123,7 +125,7 @@ def _days(query: Mapping[str, str], today: date) -> tuple[date, date]:
     length = RANGES.get(query.get("range", DEFAULT_RANGE))
     if length is None:
         days = f"Use one of {', '.join(RANGES)}; or start_date and end_date."
-        raise InvalidParameter("range", f"has the unknown value {_shown(query['range'])}", days)
+        raise InvalidParameter("range", f"has the unknown value {_quoted(query['range'])}", days)
     return today - timedelta(days=length - 1), today
 
 
@@ -146,9 +148,9 @@ def _day(name: str, value: str) -> date:
             return datetime.fromisoformat(value.upper()).astimezone(UTC).date()
     except (ValueError, OverflowError):
         pass
-    raise InvalidParameter(name, f"is {_shown(value)}, not a date", "Write it like 2026-11-20 or 2026-11-20T10:00:00Z.")
+    raise InvalidParameter(name, f"is {_quoted(value)}, not a date", "Write it like 2026-11-20 or 2026-11-20T10:00:00Z.")
 
 
-def _shown(value: str) -> str:
+def _quoted(value: str) -> str:
     """A value as an error shows it: quoted, and not too long of it."""
     return repr(value if len(value) <= MAX_SHOWN_LENGTH else f"{value[:MAX_SHOWN_LENGTH]}…")

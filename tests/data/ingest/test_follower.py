@@ -416,7 +416,7 @@ def test_garbage_that_comes_first_is_told_once_and_what_follows_lands(auto):
         auto.write(text)
         auto.tick()
     (sentence,) = auto.told
-    assert sentence.startswith(f"{auto.log}: no known log format matches its first 1 lines")
+    assert sentence.startswith(f"{auto.log}: no known log format matches its first 1 line;")
     assert "XYZZY" not in sentence
     assert auto.paths() == once("/a", "/b")
     assert auto.follower.totals.rejected == 3

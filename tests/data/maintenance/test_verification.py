@@ -415,9 +415,9 @@ def test_visits_that_wait_and_cannot_be_read_are_told_of(lake):
     with lake.manifest.transaction() as db:
         db.execute("UPDATE pending SET body = x'00'")
     ((path, reason),) = verify_lake(lake).findings
-    assert (path, reason[:66]) == (
+    assert (path, reason[:59]) == (
         "manifest.sqlite",
-        "1 visits of acme that wait for their file cannot be read (in the m",
+        "1 visit of acme without a file yet cannot be read (in the m",
     )
     assert verify_lake(lake, "other").findings == []
 

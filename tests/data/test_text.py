@@ -1,8 +1,8 @@
-"""What several commands print in the same way."""
+"""Text for people."""
 
 import pytest
 
-from service.commands.printing import plural
+from data.text import plural
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 visits"), (1, "1 visit"), (2, "2 visits"), (2_000, "2,000 visits")])
