@@ -83,7 +83,7 @@ def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> None:
     if problem and not _was_doubted_yesterday(lake, now):
         raise ClockDoubtful(
             f"{problem}; no days are deleted until a run tomorrow finds the same. If the date is right, "
-            f"`traffic retain --days {days} --yes` deletes them now."
+            f"`traffic retain --days {days} --yes --trust-clock` deletes them now."
         )
     apply_retention(lake, days, now)
 

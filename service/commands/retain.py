@@ -26,12 +26,15 @@ def retain(
     organization: Annotated[str, typer.Option("--org", help="only this organization; without it, all of them")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="show what would be deleted, but change nothing")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="delete without asking")] = False,
+    trust_clock: Annotated[
+        bool, typer.Option("--trust-clock", help="with --yes: delete even if the clock may be ahead")
+    ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Delete the visits that are older than a number of days (UTC), after showing how many they are.
 
     A server whose TRAFFIC_RETENTION_DAYS is set does this itself, unasked. If the clock is more than a day after the
-    newest visit and after the last run, it may be ahead: that is said first, and --yes overrides it.
+    newest visit and after the last run, it may be ahead: that is said before the question, and --yes alone is refused.
 
     Example: traffic retain --days 400 --dry-run
     """
@@ -45,7 +48,9 @@ def retain(
     if organization and organization not in opened.manifest.organizations():
         raise BadInput(f"the lake at {lake} has no organization {organization!r}.")
     now = datetime.now(UTC)
-    if problem := clock_problem(opened, now):
+    if (problem := clock_problem(opened, now)) and not trust_clock:
+        if yes and not dry_run:
+            raise BadInput(f"{problem}; nothing is deleted. If the date is right, add --trust-clock.")
         typer.echo(f"{problem[0].upper()}{problem[1:]}. Is the date right?", err=True)
     if dry_run or not yes:
         planned = apply_retention(opened, retention_days, now, dry_run=True, organization=organization)

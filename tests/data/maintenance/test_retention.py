@@ -309,7 +309,7 @@ def test_without_anybody_to_ask_a_run_a_day_later_must_agree(lake, hours, delete
             fill(lake, "acme", 2)
             apply_retention_unattended(lake, 3, now + timedelta(minutes=15))
         else:
-            with pytest.raises(ClockDoubtful, match=r"traffic retain --days 3 --yes"):
+            with pytest.raises(ClockDoubtful, match=r"traffic retain --days 3 --yes --trust-clock"):
                 apply_retention_unattended(lake, 3, now)
     assert days_of(lake) == ({} if deletes else {1: 2})
 

@@ -122,7 +122,7 @@ def test_a_held_answer_is_not_given_once_its_days_are_too_old(lake, client):
     assert visits() == 0
 
 
-def test_long_after_the_newest_visit_the_clock_is_doubted_and_yes_overrides(lake, retain, traffic):
+def test_long_after_the_newest_visit_the_clock_is_doubted_and_only_trust_clock_overrides(lake, retain, traffic):
     land(lake, "acme", [visit(visited_at=days_ago(age)) for age in (40, 4)])
     line = refused(traffic("retain", "--days", "30", "--lake", lake.root))
     assert "--yes" in line
@@ -130,8 +130,9 @@ def test_long_after_the_newest_visit_the_clock_is_doubted_and_yes_overrides(lake
     assert dry.code == 0
     assert f"the newest visit is of {days_ago(4).date()}" in dry.err
     assert dry.err.splitlines()[0].endswith("Is the date right?")
+    assert "--trust-clock" in refused(retain("--days", 30))
     assert visits_of(lake) == {"acme": 2}
-    assert retain("--days", 30).code == 0
+    assert retain("--days", 30, "--trust-clock").code == 0
     assert visits_of(lake) == {"acme": 1}
     assert "Is the date right?" not in retain("--days", 3).err  # the last run was today
     assert visits_of(lake) == {"acme": 0}
