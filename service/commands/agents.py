@@ -8,7 +8,7 @@ import typer
 
 from data import BadInput, Lake
 from data.text import plural
-from service.commands.options import DEFAULT_LAKE, LakeOption
+from service.commands.options import DEFAULT_LAKE, LakeOption, announce_new_lake
 from service.commands.printing import console, messages
 
 app = typer.Typer(help="Update the IP lists that operators publish for their agents.", rich_markup_mode=None)
@@ -45,6 +45,7 @@ def refresh(
         rows = [row for row in rows if any(Path(folder).glob(f"{row.name}.*"))]
     if not rows:
         raise BadInput(f"--from: there is no file <list>.* in {folder}, such as openai-gptbot.json.")
+    announce_new_lake(lake)
     opened = Lake(lake, create=True)
     progress = messages()
     refreshed = refresh(opened, rows, fetch, datetime.now(UTC))

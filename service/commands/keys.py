@@ -7,7 +7,7 @@ import typer
 
 from data import Lake
 from service.api_keys import ApiKeys
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, announce_new_lake
 from service.commands.printing import console, printable, utc
 
 app = typer.Typer(help="Create, list and revoke API keys.", rich_markup_mode=None)
@@ -23,6 +23,7 @@ def create(
 
     Example: traffic keys create --org acme --name dashboard
     """
+    announce_new_lake(lake)
     key = ApiKeys(Lake(lake, create=True)).create_key(organization, name)
     typer.echo(f"API key of {organization}. It is shown only once; send it as Authorization: Bearer <key>.", err=True)
     typer.echo(key)
@@ -37,7 +38,7 @@ def list_keys(lake: LakeOption = DEFAULT_LAKE) -> None:
     from rich.table import Table
 
     table = Table("id", "organization", "name", "created at", "created by", "last used at", "revoked at", box=None)
-    for key in ApiKeys(Lake(lake, create=True)).all_keys():
+    for key in ApiKeys(Lake(lake)).all_keys():
         created_by = printable(key.created_by or "")
         created_at, last_used_at, revoked_at = map(_time, (key.created_at, key.last_used_at, key.revoked_at))
         table.add_row(key.id, key.organization, key.name, created_at, created_by, last_used_at, revoked_at)
@@ -53,7 +54,7 @@ def revoke(
 
     Example: traffic keys revoke tak_3fJ9xQ2b
     """
-    ApiKeys(Lake(lake, create=True)).revoke_key(key_id)
+    ApiKeys(Lake(lake)).revoke_key(key_id)
     typer.echo(f"{key_id} is revoked.", err=True)
 
 

@@ -11,7 +11,7 @@ import typer
 from data import Lake, check_organization
 from data.text import plural
 from service.commands.confirmation import ask, check_can_ask
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, announce_new_lake
 from service.commands.printing import printable
 
 if TYPE_CHECKING:
@@ -44,7 +44,9 @@ def import_(
 
     now = datetime.now(UTC)
     check_organization(organization)
-    opened, links = Lake(lake, create=True), read_links(file, now)
+    links = read_links(file, now)
+    announce_new_lake(lake)
+    opened = Lake(lake, create=True)
     planned = change_links(opened, organization, links, now, replace=replace, dry_run=True)
     if dry_run:
         typer.echo(f"{organization} would have {_summary(planned)}.", err=True)
@@ -73,7 +75,9 @@ def add(
 
     now = datetime.now(UTC)
     link = new_link(short_code, domain, target_url, now)
-    changes = change_links(Lake(lake, create=True), check_organization(organization), [link], now)
+    check_organization(organization)
+    announce_new_lake(lake)
+    changes = change_links(Lake(lake, create=True), organization, [link], now)
     typer.echo(f"{organization} now has {_summary(changes)}.", err=True)
 
 
@@ -85,7 +89,7 @@ def list_links(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE
     """
     from data.store.links import COLUMNS, links_of
 
-    links = links_of(Lake(lake, create=True), check_organization(organization))
+    links = links_of(Lake(lake), check_organization(organization))
     writer = csv.writer(sys.stdout)
     writer.writerow(COLUMNS)
     for link in links:

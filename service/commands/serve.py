@@ -5,7 +5,7 @@ import os
 import sys
 from typing import Annotated
 
-from service.commands.options import DEFAULT_LAKE, LakeOption, flag
+from service.commands.options import DEFAULT_LAKE, LakeOption, announce_new_lake, flag
 from service.settings import read_settings, setting
 
 
@@ -28,6 +28,7 @@ def serve(
     from service.server.run import listen, serve_on
 
     listener = listen(settings.host, settings.port)
+    announce_new_lake(settings.lake)
     log = Log(sys.stdout.buffer)
     logging.getLogger().addHandler(LogHandler(log))
     app = create_app(settings, log=log)

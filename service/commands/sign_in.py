@@ -30,6 +30,6 @@ def sign_in(
 
     flags = {"host": host, "port": port, "base_path": base_path, "lake": str(lake)}
     settings = read_settings({**os.environ, **{setting(name).variable: value for name, value in flags.items()}})
-    code = SessionStore(Lake(lake, create=True)).create_link(organization, role, days)
+    code = SessionStore(Lake(lake)).create_link(organization, role, days)
     typer.echo(f"Dashboard of {organization}, as {role}. The link works once, within ten minutes:", err=True)
     typer.echo(enter_url(settings, code))

@@ -482,6 +482,22 @@ def test_a_lake_that_cannot_be_is_one_line(program, tmp_path, command):
     assert "file" in refused(program(*words, "--lake", tmp_path / "file"))
 
 
+@examples("command")
+def test_a_mistyped_lake_is_refused_and_not_made(program, tmp_path, command):
+    line = refused(program(*command, "--lake", tmp_path / "typo"))
+    assert f"there is no lake at {tmp_path / 'typo'}" in line
+    assert not (tmp_path / "typo").exists()
+
+
+@examples("command")
+def test_a_command_that_makes_a_lake_says_so(program, tmp_path, command):
+    (tmp_path / "links.csv").write_text("short_code,target_url\na,https://shop.example/\n")
+    words = [str(tmp_path / word) if word.endswith(".csv") else word for word in command]
+    told = [program(*words, "--lake", tmp_path / "new").err.splitlines()[0] for _ in range(2)]
+    assert told[0] == f"There is no lake at {tmp_path / 'new'} yet: a new one is created."
+    assert told[1] != told[0]
+
+
 def test_a_damaged_lake_ends_with_1_and_names_the_file(program, lake):
     land(lake, "acme", [visit()])
     (file,) = (lake.root / "visits" / "organization=acme").rglob("*.parquet")
