@@ -21,6 +21,7 @@ HUMAN_HOURS: Final = (2, 1, 1, 1, 1, 2, 4, 7, 11, 14, 15, 15, 14, 15, 16, 16, 15
 FLAT_HOURS: Final = (1,) * 24
 _WEEKDAY_WEIGHTS: Final = (1.0, 1.06, 1.08, 1.04, 0.95, 0.66, 0.62)
 _BURST_EVERY: Final = 11  # days
+_DAY_SECONDS: Final = 86_400
 
 PLATFORMS: Final = (
     "Windows NT 10.0; Win64; x64", "Macintosh; Intel Mac OS X 10_15_7", "X11; Linux x86_64",
@@ -102,6 +103,7 @@ class Sample:
     days: int = 90
     links: int = 2_000
     seed: int = 20
+    last_second: int = _DAY_SECONDS  # of the last day: it has no later visits, and fewer if it is not over
 
     def lines(self) -> Iterator[str]:
         """Log lines without their newlines, ordered by time."""
@@ -114,6 +116,7 @@ class Sample:
         days = [first + timedelta(days=n) for n in range(self.days)]
         weights = [_WEEKDAY_WEIGHTS[day.weekday()] * (1 + 0.3 * n / self.days) for n, day in enumerate(days)]
         weights = [weight * (1.8 if bursts(n) else 1) for n, weight in enumerate(weights)]
+        weights[-1] *= self.last_second / _DAY_SECONDS
         bounds = [round(self.visits * total / sum(weights)) for total in accumulate(weights, initial=0)]
         return [(day, end - start) for day, (start, end) in zip(days, pairwise(bounds), strict=True)]
 
@@ -161,6 +164,8 @@ class _Day:
         self._progress = number / max(1, sample.days - 1)
         self._stamp = f"{day.day:02}/{_MONTHS[day.month - 1]}/{day.year}"
         self._codes = sample.codes()
+        is_last = day == sample.last_day
+        self._seconds = sample.last_second if is_last else _DAY_SECONDS
         self._known: dict[int, tuple[str, str]] = {}
         self._code_weights = list(accumulate(link_weights(len(self._codes))))
         self._burst = self._random.choice(self._codes) if bursts(number) else None
@@ -231,7 +236,7 @@ class _Day:
             status = 302 if path[0] == "+" else 404
             target = f"/{path[1:]}?{query}" if query else f"/{path[1:]}"
             yield (
-                start + second,
+                (start + second) * self._seconds // _DAY_SECONDS,
                 f'{domain}:443 {ip} - - [@ +0000] "GET {target} HTTP/1.1" {status} 0 "{referrer}" "{agent}"',
             )
 

@@ -1,7 +1,7 @@
 """`traffic demo`: serves generated sample traffic from a temporary lake."""
 
 import tempfile
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 VISITS = 60_000
 DAYS = 90
+_PORT = setting("port")
 _VALUES = """\
 currency = "USD"
 [value_per_visit]
@@ -27,8 +28,11 @@ ai_referral = 0.4
 
 
 def demo(
-    port: Annotated[int, typer.Option(help="port to serve on; if it is in use, a free one is chosen")] = 8000,
-    visits: Annotated[int, typer.Option(help="number of visits to generate")] = VISITS,
+    port: Annotated[
+        int,
+        typer.Option(envvar=_PORT.variable, help="port to serve on; if it is in use, a free one is chosen", max=65_535),
+    ] = int(_PORT.default),
+    visits: Annotated[int, typer.Option(min=1, help="number of visits to generate")] = VISITS,
 ) -> None:
     """Generate sample traffic, import it into a temporary lake and serve it, as dashboard and API, to see it at once.
 
@@ -75,7 +79,7 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
     from data.store.links import change_links, read_links
 
     now = datetime.now(UTC)
-    sample = Sample(visits, now.date() - timedelta(days=1), DAYS)  # until yesterday, so that no visit is in the future
+    sample = Sample(visits, now.date(), DAYS, last_second=now.hour * 3_600 + now.minute * 60 + now.second)
     with console.status(f"Generating {plural(visits, 'visit')} on {DAYS} days …"):
         sample.write(folder / "access.log")
         sample.write_links(folder / "links.csv")

@@ -508,15 +508,21 @@ def test_a_damaged_lake_ends_with_1_and_names_the_file(program, lake):
     assert run.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(("flag", "value"), [("--visits", "0"), ("--port", "65536")])
+def test_demo_refuses_what_makes_no_sense(program, flag, value):
+    assert flag in refused(program("demo", flag, value))
+
+
 def test_demo_serves_a_sample_that_its_own_line_asks_and_leaves_nothing_behind(tmp_path):
-    environ = ENVIRON | {"TMPDIR": str(tmp_path), "TRAFFIC_LAKE": str(tmp_path / "mine")}
-    command = [PROGRAM, "demo", "--visits", "3000", "--port", "0"]
+    environ = ENVIRON | {"TMPDIR": str(tmp_path), "TRAFFIC_LAKE": str(tmp_path / "mine"), "TRAFFIC_PORT": "0"}
+    command = [PROGRAM, "demo", "--visits", "3000"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ)
     try:
         line = process.stdout.readline()
         key, address = re.fullmatch(
             r'curl -H "Authorization: Bearer (tak_\w+)" "(http://127\.0\.0\.1:\d+/\S+)"\n', line
         ).groups()
+        assert ":8000/" not in address  # TRAFFIC_PORT=0 takes a free one
         assert next(path.name for path in tmp_path.iterdir()).startswith("traffic-demo-")
         with httpx2.Client(trust_env=False, headers={"Authorization": f"Bearer {key}"}) as client:
             answer = client.get(address).json()
