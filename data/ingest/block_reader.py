@@ -3,7 +3,9 @@
 Client addresses of log lines are kept in memory only, in these two modules.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Final
 
 import duckdb
@@ -14,6 +16,7 @@ from data.errors import BadInput
 from data.hosts import check_host
 from data.ingest.pipeline import Rules, Tenant, VisitBuilder
 from data.logs import formats
+from data.logs.reported import MAX_CLOCK_SKEW
 from data.logs.source import Block
 from data.rules.patterns import check_short_code_pattern
 from data.visits import SHORT_CODE_PATTERN, check_organization
@@ -94,7 +97,8 @@ class BlockResult:
 class BlockReader:
     """Reads one block at a time. Several readers may share a classifier and run in parallel."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._now = now
         self._engine = duckdb.connect()
         self._engine.execute("SET threads = 1")  # blocks are read in parallel, with one reader for each core
         self._engine.execute("SET TimeZone = 'UTC'")
@@ -111,7 +115,7 @@ class BlockReader:
 
         Raises BadInput when no format matches, or when the block lacks a column that the format needs.
         """
-        lines, context = formats.first_lines(block.text, block.first_line), _context(block, options)
+        lines, context = formats.first_lines(block.text, block.first_line), self._context(block, options)
         if log_format == "auto":
             log_format = options.flagged(self._line_reader.detect(lines, context))
         formats.check_columns(lines, log_format, context)
@@ -121,7 +125,7 @@ class BlockReader:
         """Parse and classify the lines of a block. Lines that cannot be parsed are in `rejects`."""
         log_format = "w3c" if log_format == "auto" else log_format  # auto: there are only directives so far
         lines = formats.split_lines(block.text, block.first_line)
-        requests = self._line_reader.read(lines, log_format, _context(block, options))
+        requests = self._line_reader.read(lines, log_format, self._context(block, options))
         valid, rejects = _split_rejects(requests)
         readable = _without_assets(valid) if options.skip_assets else valid
         repaired = pc.sum(readable["is_repaired"]).as_py() or 0
@@ -141,6 +145,10 @@ class BlockReader:
             rejects=rejects,
         )
 
+    def _context(self, block: Block, options: Options) -> formats.FormatContext:
+        latest = (self._now() + MAX_CLOCK_SKEW).astimezone(UTC).replace(tzinfo=None)
+        return formats.FormatContext(block.header, block.fields, options.columns, options.nginx_log_format, latest)
+
 
 def _split_rejects(requests: pa.Table) -> tuple[pa.Table, list[tuple[int, str]]]:
     """The requests that could be parsed, and the line numbers of the others with the reasons."""
@@ -154,7 +162,3 @@ def _split_rejects(requests: pa.Table) -> tuple[pa.Table, list[tuple[int, str]]]
 
 def _without_assets(requests: pa.Table) -> pa.Table:
     return requests.filter(pc.invert(pc.match_substring_regex(requests["target"], ASSET_PATTERN)))
-
-
-def _context(block: Block, options: Options) -> formats.FormatContext:
-    return formats.FormatContext(block.header, block.fields, options.columns, options.nginx_log_format)

@@ -82,7 +82,8 @@ class Importer:
 
     def reader(self) -> BlockReader:
         """A new reader with this importer's rules, salts, IP lists, countries and links. The caller closes it."""
-        return BlockReader(Rules(self._classifier, self._salts, self._verifier, self._countries, self._links.links))
+        rules = Rules(self._classifier, self._salts, self._verifier, self._countries, self._links.links)
+        return BlockReader(rules, self._now)
 
     def run(
         self,

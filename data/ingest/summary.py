@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.ingest.block_reader import BlockResult
+from data.logs.formats import IN_FUTURE
 from data.store.erasures import Erasure
 
 MAX_SHORT_CODES: Final = 10
@@ -46,6 +47,11 @@ class Summary:
     def rejected(self) -> int:
         """How many lines could not be read."""
         return len(self.rejects)
+
+    @property
+    def in_future(self) -> int:
+        """How many of them are more than a day in the future."""
+        return sum(reason == IN_FUTURE for _, reason in self.rejects)
 
     def add(self, part: BlockResult) -> None:
         """Add the visits and lines of a block."""

@@ -8,7 +8,8 @@ and target are ''. Directives, such as #Fields, give no rows.
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Final
 
 import duckdb
@@ -26,6 +27,7 @@ from data.text import plural
 __all__ = [
     "FIELD_NAMES",
     "FORMATS",
+    "IN_FUTURE",
     "NAMED_COLUMN_FORMATS",
     "NGINX_LOG_FORMAT",
     "Columns",
@@ -49,6 +51,9 @@ NAMED_COLUMN_FORMATS: Final = ("ndjson", "csv")
 NGINX_LOG_FORMAT: Final = "nginx"
 """The format of logs described by nginx's log_format directive. It cannot be detected from the lines."""
 
+IN_FUTURE: Final = "more than a day in the future"
+"""The reason of a line whose time is later than FormatContext.latest."""
+
 SAMPLE_LINES = 1000
 _TEXT = re.compile(rb"^[^\S\n]*[^#\s]", re.MULTILINE)
 
@@ -61,6 +66,7 @@ class FormatContext:
     fields: bytes = b""  # the last line before them that begins with #Fields:
     columns: Columns = field(default_factory=Columns)
     nginx_log_format: NginxLogFormat | None = None
+    latest: datetime = datetime.max  # (naive, UTC) a later time is an error
 
     def parameters(self, name: str) -> dict[str, Any]:
         """The parameters of a format's SQL."""
@@ -145,11 +151,12 @@ class LineReader:
                 WHEN bytes > {MAX_LINE_BYTES} THEN 'longer than {MAX_LINE_BYTES} bytes'
                 WHEN NOT is_complete THEN coalesce(nullif(reject_reason, ''), 'not in the {log_format} format')
                 WHEN visited_at IS NULL OR visited_at NOT BETWEEN '1970-01-01' AND '2999-12-31' THEN 'no valid time'
+                WHEN visited_at > $latest THEN '{IN_FUTURE}'
                 WHEN status IS NULL THEN 'no valid status'
             END AS reason
             FROM ({_format_sql(log_format)})
             """,
-            params=context.parameters(log_format),
+            params={**context.parameters(log_format), "latest": context.latest},
         ).to_arrow_table()
         self._engine.unregister("lines")
         return requests
@@ -157,6 +164,7 @@ class LineReader:
     def detect(self, lines: pa.Table, context: FormatContext = _NO_CONTEXT) -> str:
         """The format that matches most of the first lines. Raises BadInput when no format matches any line."""
         sample, best, most = lines.slice(0, SAMPLE_LINES), "", 0
+        context = replace(context, latest=datetime.max)
         if context.columns.renamed:
             return "ndjson" if any(line.startswith("{") for line in sample["line"].to_pylist()) else "csv"
         for log_format in FORMATS:

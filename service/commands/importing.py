@@ -202,6 +202,11 @@ def _report(write: Callable[[object], None], file: Path, summary: "Summary", dom
         where = f", noted in {summary.rejects_file}" if summary.rejects_file else ""
         line, reason = summary.rejects[0]
         write(f"  {plural(summary.rejected, 'line')} not read{where}; the first is line {line:,}: {reason}")
+    if summary.in_future:
+        lines = plural(summary.in_future, "line")
+        write(
+            f"  of them {lines} more than a day in the future: is the clock right here, and where the log was written?"
+        )
     if summary.visits and summary.without_user_agent == summary.visits:
         write("  this log names no user agents: people cannot be told from automata, so none is counted as human")
     if summary.cut_short:

@@ -44,6 +44,39 @@ def test_a_log_that_is_told_how_it_looks_lands(lake, run, text, flags):
     assert paths(lake) == [("go.example.com", "/abc")]
 
 
+def test_lines_of_the_day_after_tomorrow_are_counted_and_not_read(lake, run):
+    now = datetime.now(UTC)
+    times = [now + timedelta(hours=hours) for hours in (-1, 23, 25, 50)]
+    text = "".join(NGINX.replace("04/Mar/2026:10:05:03", f"{time:%d/%b/%Y:%H:%M:%S}") for time in times)
+    told, code = run(text, "--log-format", NOTATION)
+    assert (code, "2 visits landed from 4 lines" in told) == (0, True)
+    assert "  2 lines not read" in told
+    assert "the first is line 3: more than a day in the future\n" in told
+    assert "  of them 2 lines more than a day in the future: is the clock right" in told
+
+
+def test_a_log_from_the_future_is_recognized_and_refused(lake, run):
+    line = '203.0.113.7 - - [04/Mar/2100:10:05:03 +0000] "GET /abc HTTP/1.1" 302 5 "-" "curl/8.5.0"\n'
+    told, code = run(line, "--domain", "go.example.com")
+    assert code == 2
+    assert "it has 1 line, but none in the combined format; the first, line 1: more than a day in the future." in told
+    assert paths(lake) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('{"url": "https://go.example.com/a"}', "column 'time' for time is missing; found: url."),
+        ('{"url": "https://go.example.com/a", "ts": 1772600000}', "Name the column with --columns time=NAME."),
+        ('{"url": "https://go.example.com/a", "time": null}', "line 1: no valid time."),
+    ],
+)
+def test_json_lines_without_time_are_refused_as_only_live_visits_take_the_present(lake, run, line, problem):
+    told, code = run(f"{line}\n", "--format", "ndjson")
+    assert (code, problem in told) == (2, True), told
+    assert paths(lake) == []
+
+
 def test_visits_with_an_invalid_host_land_and_are_counted(lake, run):
     text = "".join(NGINX.replace("go.example.com", host) for host in ("Go.Example.com:443", "a@go.example.com", "a,b"))
     told, code = run(text, "--log-format", NOTATION)
