@@ -63,6 +63,16 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(links.app, name="links")
 
 
+def _first_sentence(docstring: str) -> str:
+    """The first sentence of a docstring, on one line."""
+    return " ".join(docstring.split()).partition(". ")[0].rstrip(".") + "."
+
+
+for _group in (app, agents.app, keys.app, links.app):
+    for _command in _group.registered_commands:  # without a short help, lists of commands cut it
+        _command.short_help = _first_sentence((_command.callback and _command.callback.__doc__) or "")
+
+
 def main() -> None:
     """Run one command. Exit code 2: invalid argument or file, nothing was changed; 1: the command failed."""
     arguments = sys.argv[1:] or ["--help"]
