@@ -1,5 +1,6 @@
 """A DuckDB engine that reads some folders of a lake and nothing else, with limits on memory, disk and time."""
 
+import re
 import threading
 import uuid
 from collections.abc import Iterator
@@ -112,7 +113,7 @@ class LockedEngine:
 
     def _as_traffic_error(self, error: duckdb.Error, cancelled: threading.Event) -> TrafficError:
         """The TrafficError to raise for an error of the engine."""
-        message = " ".join(str(error).split())
+        message = " ".join(_QUOTED_LINE.sub(r" In line \1: \2", str(error)).split())
         match error:
             case duckdb.InterruptException() if not cancelled.is_set():
                 return QueryTimeout(f"the query ran longer than {self._seconds:g} seconds and was stopped.")
@@ -165,6 +166,9 @@ def _folders(lake: Lake, organization: str | None) -> list[str]:
     folders = [f"{lake.root}/{kind}/{part}" for kind in kinds for part in parts]
     return [*folders, *(f"{lake.seeds}/{kind}/organization=_seed/" for kind in kinds)]
 
+
+_QUOTED_LINE: Final = re.compile(r"\s*LINE (\d+): (?:EXPLAIN )?(.*)\n *\^+\s*$")
+"""The end of an error: the line of SQL, and below it a mark where the error is."""
 
 _CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
     "autoinstall_known_extensions": False,

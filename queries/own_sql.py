@@ -74,9 +74,15 @@ def _check_read_only(cursor: duckdb.DuckDBPyConnection, sql: str) -> None:
     forbidden = sorted({name.lower() for name in _FUNCTION_CALL.findall(tree)} & _FORBIDDEN_FUNCTIONS)
     if forbidden:
         raise QueryFailed(f"it may not call {forbidden[0]}.")
-    cursor.execute("DESCRIBE FROM query($sql)", {"sql": sql}).fetchall()
+    try:
+        cursor.execute("DESCRIBE FROM query($sql)", {"sql": sql}).fetchall()
+    except duckdb.Error:
+        if _WRITING_NODE not in tree:
+            cursor.execute(f"EXPLAIN {sql}")  # runs nothing: the same error, but it quotes a line of `sql`
+        raise
 
 
+_WRITING_NODE: Final = "_QUERY_NODE"  # of COPY, INSERT, UPDATE and DELETE in a WITH clause
 _FUNCTION_CALL: Final = re.compile(r'"function_name":"([^"]*)"')
 _FORBIDDEN_FUNCTIONS: Final = frozenset(
     ("enable_logging", "disable_logging", "enable_profiling", "disable_profiling", "truncate_duckdb_logs", "write_log",

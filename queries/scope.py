@@ -18,3 +18,4 @@ class Scope:
     short_code: str | None = None
     domain: str | None = None
     traffic_type: str | None = None
+    no_domain: bool | None = None  # True: only visits without a domain

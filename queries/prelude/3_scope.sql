@@ -2,7 +2,8 @@
 -- (lists of Parquet files; each begins with an empty seed file). While scope is unset, no visit is visible.
 
 CREATE TYPE scope AS STRUCT(
-    organization VARCHAR, start_date DATE, end_date DATE, short_code VARCHAR, domain VARCHAR, traffic_type VARCHAR
+    organization VARCHAR, start_date DATE, end_date DATE, short_code VARCHAR, domain VARCHAR, traffic_type VARCHAR,
+    no_domain BOOLEAN
 );
 
 CREATE VIEW scope AS SELECT unnest(CAST(getvariable('scope') AS scope)) WHERE getvariable('scope') IS NOT NULL;
@@ -20,6 +21,7 @@ WHERE organization = getvariable('scope').organization
 CREATE MACRO is_in_scope(short_code, domain, bot_category) AS
     (getvariable('scope').short_code IS NULL OR short_code = getvariable('scope').short_code)
     AND (getvariable('scope').domain IS NULL OR domain = getvariable('scope').domain)
+    AND (getvariable('scope').no_domain IS NULL OR domain IS NULL)
     AND matches_traffic_type(bot_category, getvariable('scope').traffic_type);
 
 -- AI referrals are people, not bots; bot-traffic lists them only when the caller filters by traffic_type.

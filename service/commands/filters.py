@@ -27,6 +27,13 @@ def open_lake(lake: Path, organization: str) -> Lake:
 
 
 def parameters_of(*values: str) -> dict[str, str]:
-    """The values of these options, in the order in which they stand above, as the parameters of the API."""
+    """The values of these options, in the order in which they stand above, as the parameters of the API.
+
+    Warns of a day without its other end, which has no effect.
+    """
     names = ("range", "start_date", "end_date", "short_code", "target_url", "domain", "traffic_type")
-    return dict(zip(names, values, strict=True))
+    parameters = dict(zip(names, values, strict=True))
+    for given, missing in (("start", "end"), ("end", "start")):
+        if parameters[f"{given}_date"] and not parameters[f"{missing}_date"]:
+            typer.echo(f"--{given}-date has no effect without --{missing}-date.", err=True)
+    return parameters

@@ -1,5 +1,6 @@
 """`traffic query` and `traffic views`: the answers of the API and their relations, without a server."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,6 +26,7 @@ from service.settings import setting
 if TYPE_CHECKING:
     from queries import Entry, OwnSql, Result, Scope
 
+NoDomainOption = Annotated[bool, typer.Option("--no-domain", help="only visits without a domain")]
 ValuesOption = Annotated[str, flag("values")]
 
 
@@ -37,6 +39,7 @@ def query(
     short_code: ShortCodeOption = "",
     target_url: TargetOption = "",
     domain: DomainOption = "",
+    no_domain: NoDomainOption = False,
     traffic_type: TypeOption = "",
     output: Annotated[str, typer.Option("--format", help="table, json, csv or parquet")] = "table",
     part: Annotated[str, typer.Option(help="print only this member of an answer with several parts")] = "",
@@ -56,7 +59,7 @@ def query(
     entry = _entry(name)
     parameters = parameters_of(days, start_date, end_date, short_code, target_url, domain, traffic_type)
     opened = open_lake(lake, organization)
-    scope = _scope(opened, entry or ENTRIES["bot-traffic"], organization, parameters)
+    scope = _scope(opened, entry or ENTRIES["bot-traffic"], organization, parameters, no_domain)
     with_values = load_traffic_values(Path(values) if values else None)
     if entry:
         warehouse = Warehouse(opened, with_values)
@@ -64,6 +67,7 @@ def query(
     else:
         answer = _run_sql_file(OwnSql(opened, organization, with_values), Path(name), scope)
     print_answer(select_columns(select_part(answer, part), columns), output, is_wide)
+    _explain_no_visits(opened, scope)
 
 
 def views(
@@ -74,6 +78,7 @@ def views(
     short_code: ShortCodeOption = "",
     target_url: TargetOption = "",
     domain: DomainOption = "",
+    no_domain: NoDomainOption = False,
     traffic_type: TypeOption = "",
     values: ValuesOption = setting("values").default,
     lake: LakeOption = DEFAULT_LAKE,
@@ -86,7 +91,7 @@ def views(
 
     parameters = parameters_of(days, start_date, end_date, short_code, target_url, domain, traffic_type)
     opened = open_lake(lake, organization)
-    scope = _scope(opened, ENTRIES["bot-traffic"], organization, parameters)
+    scope = _scope(opened, ENTRIES["bot-traffic"], organization, parameters, no_domain)
     warehouse = Warehouse(opened, load_traffic_values(Path(values) if values else None))
     typer.echo(script(warehouse.variables(scope)))
     if opened.keep_seeds():
@@ -108,12 +113,28 @@ def _entry(name: str) -> "Entry | None":
     raise BadInput(f"there is no endpoint {name!r}; use one of {', '.join(ENTRIES)}, or a .sql file.")
 
 
-def _scope(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, str]) -> "Scope":
+def _scope(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, str], no_domain: bool) -> "Scope":
     from data.store.links import LinkIndex
     from service.http.parameters import scope_from, validate
 
+    if no_domain and parameters["domain"]:
+        raise BadInput("--domain and --no-domain exclude each other.")
     query = validate(parameters.items(), entry)
-    return scope_from(query, organization, datetime.now(UTC).date(), LinkIndex(lake))
+    scope = scope_from(query, organization, datetime.now(UTC).date(), LinkIndex(lake))
+    return replace(scope, no_domain=no_domain or None)
+
+
+def _explain_no_visits(lake: Lake, scope: "Scope") -> None:
+    """Say on stderr which days have visits, if those of the scope have none."""
+    if lake.manifest.live_files(scope.organization, scope.start_date, scope.end_date):
+        return
+    days = sorted({file.day for file in lake.manifest.live_files(scope.organization)})
+    where = (
+        f"its visits are from {days[0]} to {days[-1]}; use --start-date and --end-date"
+        if days
+        else "it has none at all"
+    )
+    typer.echo(f"{scope.organization} has no visits from {scope.start_date} to {scope.end_date}: {where}.", err=True)
 
 
 def _run_sql_file(own_sql: "OwnSql", path: Path, scope: "Scope") -> "Result":

@@ -148,9 +148,8 @@ def _day(name: str, value: str) -> date:
             return datetime.fromisoformat(value.upper()).astimezone(UTC).date()
     except (ValueError, OverflowError):
         pass
-    raise InvalidParameter(
-        name, f"is {_quoted(value)}, not a date", "Write it like 2026-11-20 or 2026-11-20T10:00:00Z."
-    )
+    problem = f"is {_quoted(value)}, not a date"
+    raise InvalidParameter(name, problem, "Write it like 2026-11-20 or 2026-11-20T10:00:00Z.")
 
 
 def _quoted(value: str) -> str:

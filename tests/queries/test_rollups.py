@@ -227,7 +227,7 @@ def by_country(sql: str) -> str:
     condition = "(getvariable('scope').country IS NULL OR country = getvariable('scope').country)"
     known = "is_in_scope(short_code, domain, bot_category"
     return (
-        sql.replace("traffic_type VARCHAR\n", "traffic_type VARCHAR, country VARCHAR\n")
+        sql.replace("no_domain BOOLEAN\n", "no_domain BOOLEAN, country VARCHAR\n")
         .replace(f"{known}) AS", f"{known}) AS {condition} AND")
         .replace(f"{known})", f"{known}, country)")
     )

@@ -20,6 +20,7 @@ DAYS = (date(2026, 2, 27), date(2026, 3, 9))
 SCOPES = {
     "all": Scope("it-s_7", *DAYS),
     "filtered": Scope("it-s_7", *DAYS, short_code="a'b", domain="bücher.example", traffic_type="ai"),
+    "without a domain": Scope("it-s_7", *DAYS, no_domain=True),
     "nobody": Scope("nobody", *DAYS),
 }
 

@@ -258,6 +258,39 @@ def test_a_template_that_cannot_run_is_one_line(query, tmp_path, sql):
     assert re.fullmatch(r"traffic: [^\n]+\n", run.err)
 
 
+@examples("sql", "told")
+def test_an_error_of_own_sql_quotes_the_line_that_it_is_in(query, tmp_path, sql, told):
+    file = tmp_path / "mine.sql"
+    file.write_text(sql)
+    run = query(file)
+    assert (run.code, run.out) == (2, b"")
+    assert run.err.endswith(told), run.err
+    assert "EXPLAIN" not in run.err
+    assert "DESCRIBE" not in run.err
+
+
+@examples("flags", "told")
+def test_days_without_visits_are_explained_on_stderr(query, flags, told):
+    run = query("devices", *flags, "--format", "json")
+    assert (run.code, run.err) == (0, told)
+
+
+@examples("flags", "told")
+def test_a_day_without_its_other_end_is_said_to_have_no_effect(query, flags, told):
+    assert query("devices", *flags, "--format", "csv").err.splitlines()[0] == told
+
+
+@examples("flags", "expected")
+def test_visits_without_a_domain_can_be_asked_for(program, query, filled, flags, expected):
+    if "without" not in filled.manifest.organizations():
+        land(filled, "without", [visit(domain=domain) for domain in ("go.example", None, None)])
+    run = program(
+        "query", "domain-breakdown", "--org", "without", "--lake", filled.root, *DAY_FLAGS, *flags, "--format", "json"
+    )
+    assert {row["domain"]: row["visits"] for row in run.json} == expected
+    assert "--no-domain" in refused(query("devices", "--no-domain", "--domain", "a.example"))
+
+
 @examples("arguments", "told")
 def test_query_refuses_what_it_does_not_know(query, arguments, told):
     assert told.lower() in refused(query(*arguments)).lower()
@@ -466,6 +499,15 @@ def test_help_names_every_command(program):
         assert run.code == 0
         names = re.findall(r"^  (\w+)", run.out.decode().partition("Commands:")[2], re.MULTILINE)
         assert {command.split()[0] for command in COMMANDS} <= set(names)
+
+
+@pytest.mark.parametrize("group", [(), ("keys",), ("links",), ("agents",)])
+def test_help_describes_every_command_in_a_whole_sentence(program, group):
+    out = program(*group, "--help").out.decode()
+    assert max(map(len, out.splitlines())) <= 80
+    listed = re.sub(r"\n {9,}", " ", out.partition("Commands:\n")[2]).splitlines()
+    assert listed
+    assert [line for line in listed if line.endswith("...") or not line.endswith(".")] == []
 
 
 @pytest.mark.parametrize("words", [("nothing",), ("keys", "nothing"), ("--nothing",), ("serve", "extra")])
