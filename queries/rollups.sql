@@ -36,5 +36,6 @@ SELECT unnest(CAST(NULL AS STRUCT(
     errors_5xx BIGINT,
     first_seen TIMESTAMP,
     last_seen TIMESTAMP,
-    last_visit TIMESTAMP
+    last_visit TIMESTAMP,
+    is_answered BOOLEAN  -- at least one of these visits
 ))) WHERE FALSE;

@@ -132,7 +132,7 @@ def _from_device(device_type: str) -> Measure:
 
 
 def _status(hundreds: int) -> Measure:
-    return lambda visits: sum(visit["status"] // 100 == hundreds for visit in visits)
+    return lambda visits: sum((visit["status"] or 0) // 100 == hundreds for visit in visits)
 
 
 def _links(*categories: str) -> Measure:
@@ -367,10 +367,26 @@ def _ai_confidence(question: Question) -> list[Row]:
     return _ranked(_of(question.visits, *AI), keys, "score", "visits", "percentage")
 
 
+def _without_strays(question: Question, visits: Iterable[Visit]) -> list[Visit]:
+    """The visits, without the short codes that are no links: not in the links file, and never answered below 400 on
+    that domain in these days. A visit without a status may have been answered."""
+    answered = {
+        (visit["short_code"], visit["domain"])
+        for visit in question.seen
+        if visit["status"] is None or visit["status"] < 400
+    }
+    return [
+        visit
+        if (visit["short_code"], visit["domain"]) in answered or _targets(question.links, visit)
+        else {**visit, "short_code": None}
+        for visit in visits
+    ]
+
+
 def _top_links(question: Question) -> list[Row]:
     targets = {(link["short_code"], link["domain"]): link["target_url"] for link in question.links}
     rows = _ranked(
-        [visit for visit in question.visits if visit["short_code"] is not None],
+        [visit for visit in _without_strays(question, question.visits) if visit["short_code"] is not None],
         _by("short_code", "domain"),
         "visits", "percentage", "human_clicks", "ai_visits", "other_visits", "unique_visitors", "last_visit",
         whole=len(question.visits),
@@ -384,7 +400,7 @@ def _target(targets: Mapping[tuple[str, str], str], row: Row) -> str:
 
 
 def _ai_to_human_conversion(question: Question) -> list[Row]:
-    sources = _grouped(_of(question.visits, *AI), _named("ai_source"))
+    sources = _grouped(_of(_without_strays(question, question.visits), *AI), _named("ai_source"))
     fields = (
         "agent_fetches", "ai_referrals", "conversion_rate", "fetches_per_referral", "links_fetched", "links_referred",
     )  # fmt: skip
@@ -525,7 +541,7 @@ def _domain_breakdown(question: Question) -> list[Row]:
         "visits", "percentage", "human_clicks", "ai_visits", "other_visits", "short_codes", "unique_visitors",
     )  # fmt: skip
     rows = _bounded(rows, ["domain"])
-    _counted_apart(rows, question.visits, _by("domain"), "short_codes")
+    _counted_apart(rows, _without_strays(question, question.visits), _by("domain"), "short_codes")
     return rows
 
 
@@ -545,24 +561,28 @@ def _bot_traffic(question: Question) -> list[Row]:
 
 
 def _filter_values(question: Question) -> list[Row]:
-    visited = {(visit["short_code"], visit["domain"]) for visit in question.seen}
-    codes = {code for code, _ in visited}
-    values = {
-        "domain": {visit["domain"] for visit in question.seen},
-        "short_code": codes,
-        "target_url": {
-            link["target_url"]
-            for link in question.links
-            if (link["short_code"], link["domain"]) in visited or (link["short_code"] in codes and not link["domain"])
-        },
-        "traffic_type": {visit["bot_category"] for visit in question.seen},
-        "ai_source": {visit["ai_source"] for visit in question.seen},
+    codes = [visit for visit in _without_strays(question, question.seen) if visit["short_code"] is not None]
+    visits = {
+        "domain": Counter(visit["domain"] for visit in question.seen),
+        "short_code": Counter(visit["short_code"] for visit in codes),
+        "target_url": Counter(url for visit in codes for url in _targets(question.links, visit)),
+        "traffic_type": Counter(visit["bot_category"] for visit in question.seen),
+        "ai_source": Counter(visit["ai_source"] for visit in question.seen),
     }
-    rows = [
-        {"filter": name, "values": sorted(found - {None})[:1000], "truncated": len(found - {None}) > 1000}
-        for name, found in values.items()
-    ]
+    rows = [_values(name, counted) for name, counted in visits.items()]
     return [*rows, {"filter": "range", "values": ["7d", "30d", "90d"], "truncated": False}]
+
+
+def _targets(links: Iterable[Mapping[str, Any]], visit: Visit) -> set[str]:
+    """Where a short code leads: on the visit's domain, and on any."""
+    places = {(visit["short_code"], visit["domain"]), (visit["short_code"], "")}
+    return {link["target_url"] for link in links if (link["short_code"], link["domain"]) in places}
+
+
+def _values(name: str, visits: Counter[str | None]) -> Row:
+    del visits[None]
+    heaviest = sorted(visits, key=lambda value: (-visits[value], value))[:1000]
+    return {"filter": name, "values": sorted(heaviest), "truncated": len(visits) > 1000}
 
 
 ENTRIES: Final[dict[str, Callable[[Question], Any]]] = {

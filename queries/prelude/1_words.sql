@@ -9,6 +9,8 @@ CREATE MACRO matches_traffic_type(bot_category, traffic_type) AS
     (traffic_type IS NULL OR bot_category = traffic_type
         OR traffic_type = 'ai' AND is_ai(bot_category) OR traffic_type = 'other' AND is_other(bot_category));
 
+CREATE MACRO is_answered(status) AS coalesce(status < 400, TRUE);  -- without a status, it may have been
+
 -- Sums as BIGINT, and 0 over no rows: other engines and JSON writers do not know the HUGEINT that sum() returns.
 CREATE MACRO total(amount) AS coalesce(CAST(sum(amount) AS BIGINT), 0);
 CREATE MACRO total_if(amount, condition) AS coalesce(CAST(sum(amount) FILTER (condition) AS BIGINT), 0);

@@ -36,4 +36,13 @@ CREATE VIEW links_in_scope AS
 SELECT * FROM read_parquet(getvariable('links'), hive_partitioning = FALSE)
 WHERE organization = getvariable('scope').organization;
 
+-- Whether a short code on a domain is a link: it is in the links file, or at least one visit in scope to it was answered
+-- (is_answered), whoever it came from.
+CREATE MACRO is_link(short_code, domain, is_answered) AS
+    short_code IS NOT NULL AND (
+        is_answered
+        OR short_code IN (SELECT links.short_code FROM links_in_scope AS links WHERE links.domain = '')
+        OR (short_code, domain) IN (SELECT (links.short_code, links.domain) FROM links_in_scope AS links)
+    );
+
 CREATE VIEW traffic_values AS SELECT unnest(getvariable('traffic_values'), recursive := TRUE);

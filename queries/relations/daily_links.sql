@@ -1,20 +1,21 @@
--- Visits and visitors of each day by link; short_code is NULL for visits that are not to a link.
+-- Visits and visitors of each day by short code; it is NULL for paths that have none. Templates choose links by is_link.
 CREATE VIEW daily_links AS
 SELECT
     for_domain, day, short_code, domain, total(visits) AS visits, total(human_clicks) AS human_clicks,
     total(ai_visits) AS ai_visits, total(other_visits) AS other_visits, count(visitor) AS unique_visitors,
-    max(last_visit) AS last_visit
+    max(last_visit) AS last_visit, bool_or(is_answered) AS is_answered
 FROM (
     SELECT
         for_domain, day, short_code, domain, visitor, count(*) AS visits,
         count(*) FILTER (is_human(bot_category)) AS human_clicks,
         count(*) FILTER (is_ai(bot_category)) AS ai_visits,
-        count(*) FILTER (is_other(bot_category)) AS other_visits, max(visited_at) AS last_visit
+        count(*) FILTER (is_other(bot_category)) AS other_visits, max(visited_at) AS last_visit,
+        bool_or(is_answered(status)) AS is_answered
     FROM visits_to_count('daily_links') GROUP BY ALL
 )
 GROUP BY ALL
 UNION ALL BY NAME
 SELECT
     for_domain, day, short_code, domain, visits, human_clicks, ai_visits, other_visits, unique_visitors,
-    last_visit
+    last_visit, is_answered
 FROM rollup_rows('daily_links');

@@ -1,5 +1,10 @@
--- Values to filter by that occur in the days of the scope; the other filters of the scope are ignored.
+-- Values to filter by that occur in the days of the scope, with their visits; the other filters of the scope are ignored.
 CREATE VIEW filterable_values AS
-SELECT domain, short_code, bot_category, ai_source FROM stored_rows('monthly_link_sources') WHERE for_domain IS NULL
-UNION ALL
-SELECT domain, short_code, bot_category, ai_source FROM read_visits(getvariable('uncovered_files')) GROUP BY ALL;
+SELECT domain, short_code, NULL AS bot_category, NULL AS ai_source, visits, is_answered
+FROM stored_rows('daily_links') WHERE for_domain IS NULL
+UNION ALL BY NAME
+SELECT bot_category, ai_source, visits FROM stored_rows('daily_categories') WHERE for_domain IS NULL
+UNION ALL BY NAME
+SELECT
+    domain, short_code, bot_category, ai_source, count(*) AS visits, bool_or(is_answered(status)) AS is_answered
+FROM read_visits(getvariable('uncovered_files')) GROUP BY ALL;

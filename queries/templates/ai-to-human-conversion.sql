@@ -1,12 +1,16 @@
 -- Fetches and referrals by AI source. The two counts are independent: a fetch does not prove that it led to a referral.
-WITH seen AS (
+WITH links AS (
+    SELECT short_code, domain FROM daily_links
+    GROUP BY short_code, domain HAVING is_link(short_code, domain, bool_or(is_answered))
+), seen AS (
     SELECT
         coalesce(ai_source, 'unknown') AS ai_source,
         bool_or(NOT is_referral(bot_category)) AS is_fetched,
         bool_or(is_referral(bot_category)) AS is_referred
-    FROM monthly_link_sources WHERE is_ai(bot_category) AND short_code IS NOT NULL
+    FROM monthly_link_sources AS visited
+    SEMI JOIN links ON visited.short_code = links.short_code AND visited.domain IS NOT DISTINCT FROM links.domain
     GROUP BY coalesce(ai_source, 'unknown'), domain, short_code
-), links AS (
+), by_source AS (
     SELECT ai_source, count(*) FILTER (is_fetched) AS links_fetched, count(*) FILTER (is_referred) AS links_referred
     FROM seen GROUP BY ai_source
 ), sources AS (
@@ -22,5 +26,5 @@ SELECT
     share(ai_referrals, agent_fetches) AS conversion_rate,
     rate(agent_fetches, ai_referrals) AS fetches_per_referral,
     coalesce(links_fetched, 0) AS links_fetched, coalesce(links_referred, 0) AS links_referred
-FROM sources LEFT JOIN links USING (ai_source)
+FROM sources LEFT JOIN by_source USING (ai_source)
 ORDER BY agent_fetches DESC, ai_source;

@@ -1,9 +1,10 @@
--- Requests by domain, with the number of distinct short codes requested on each.
+-- Requests by domain, with the number of links requested on each.
 -- At most 1,000 rows: beyond that, the last one is (other).
 WITH found AS (
     SELECT domain, visits, human_clicks, ai_visits, other_visits, unique_visitors, 0 AS short_codes FROM daily_domains
     UNION ALL BY NAME
-    SELECT domain, count(DISTINCT short_code) AS short_codes FROM monthly_link_sources GROUP BY domain
+    SELECT domain, 1 AS short_codes FROM daily_links
+    GROUP BY domain, short_code HAVING is_link(short_code, domain, bool_or(is_answered))
 ), domains AS (
     SELECT
         coalesce(domain, 'unknown') AS domain, total(visits) = 0 OR domain IS NOT DISTINCT FROM '(other)' AS is_cut,

@@ -1,18 +1,20 @@
--- Values to filter by that occur in the days in scope, at most 1,000 for each filter. Other filters are ignored.
+-- Values to filter by that occur in the days in scope: for each filter the 1,000 with the most visits, in alphabetical
+-- order. Other filters are ignored.
 WITH here AS (
-    SELECT domain, short_code FROM filterable_values GROUP BY domain, short_code
-), kinds AS (
-    SELECT bot_category, ai_source FROM filterable_values GROUP BY bot_category, ai_source
-), seen AS (
-    SELECT 'domain' AS filter, domain AS value FROM here
-    UNION SELECT 'short_code', short_code FROM here
-    UNION SELECT 'traffic_type', bot_category FROM kinds
-    UNION SELECT 'ai_source', ai_source FROM kinds
-    UNION SELECT 'target_url', target_url
+    SELECT short_code, domain, total(visits) AS visits, bool_or(is_answered) AS is_answered
+    FROM filterable_values GROUP BY short_code, domain
+), targets AS (
+    SELECT DISTINCT target_url, here.*
     FROM links_in_scope JOIN here USING (short_code) WHERE links_in_scope.domain IN ('', here.domain)
+), seen AS (
+    SELECT 'domain' AS filter, domain AS value, visits FROM here
+    UNION ALL SELECT 'short_code', short_code, visits FROM here WHERE is_link(short_code, domain, is_answered)
+    UNION ALL SELECT 'target_url', target_url, visits FROM targets
+    UNION ALL SELECT 'traffic_type', bot_category, visits FROM filterable_values
+    UNION ALL SELECT 'ai_source', ai_source, visits FROM filterable_values
 ), numbered AS (
-    SELECT filter, value, row_number() OVER (PARTITION BY filter ORDER BY value) AS position
-    FROM seen WHERE value IS NOT NULL
+    SELECT filter, value, row_number() OVER (PARTITION BY filter ORDER BY total(visits) DESC, value) AS position
+    FROM seen WHERE value IS NOT NULL GROUP BY filter, value
 ), filters AS (
     SELECT * FROM (VALUES
         (1, 'domain'), (2, 'short_code'), (3, 'target_url'), (4, 'traffic_type'), (5, 'ai_source'), (6, 'range')

@@ -1,4 +1,5 @@
--- The 100 links with the most requests. The percentage is of all requests in scope, to links or not.
+-- The 100 links with the most requests. A link is in the links file, or was answered with a status below 400 at least once.
+-- The percentage is of all requests in scope, to links or not.
 WITH by_link AS (
     SELECT
         short_code,
@@ -9,17 +10,18 @@ WITH by_link AS (
         total(ai_visits) AS ai_visits,
         total(other_visits) AS other_visits,
         total(unique_visitors) AS unique_visitors,
-        max(last_visit) AS last_visit
+        max(last_visit) AS last_visit,
+        bool_or(is_answered) AS is_answered
     FROM daily_links GROUP BY short_code, domain
 )
 SELECT
     by_link.short_code,
     coalesce(by_link.domain, 'unknown') AS domain,
     coalesce(own.target_url, anywhere.target_url, 'unknown') AS target_url,
-    by_link.* EXCLUDE (short_code, domain)
+    by_link.* EXCLUDE (short_code, domain, is_answered)
 FROM by_link
 LEFT JOIN links_in_scope AS own ON own.short_code = by_link.short_code AND own.domain = by_link.domain
 LEFT JOIN links_in_scope AS anywhere ON anywhere.short_code = by_link.short_code AND anywhere.domain = ''
-WHERE by_link.short_code IS NOT NULL
+WHERE is_link(by_link.short_code, by_link.domain, is_answered)
 ORDER BY visits DESC, short_code, domain
 LIMIT 100;

@@ -127,6 +127,12 @@ def test_at_most_a_thousand_filter_values_are_listed(ask, many, truncated):
     assert found["domain"] == (["go.example"], False)
 
 
+def test_the_filter_values_with_the_most_visits_are_listed(ask):
+    codes = [f"{number:04}" for number in range(1001)]
+    rows = ask("filter-values", [visit(short_code=code) for code in (*codes, "1000")])
+    assert rows[1] == {"filter": "short_code", "values": [*codes[:999], "1000"], "truncated": True}
+
+
 def test_the_dashboard_is_thirteen_answers_each_equal_to_its_own_endpoints(ask):
     name, headers = ask.organization()
     land(ask.lake, name, [row for who in KINDS for row in came(who, short_code="a", country="DE")])

@@ -68,6 +68,7 @@ def moments() -> st.SearchStrategy[datetime]:
 
 
 targets = one_of(None, *TARGETS)
+ERRORS = (400, 404, 499, 500, 503, 599, 600, 999)
 APPS = ("android-app://com.google.android.gm", "t.co", "not.co", "gemini.google.com")
 OPERATED = ("ai_source", "operator")
 COLUMNS = {
@@ -77,7 +78,7 @@ COLUMNS = {
     "short_code": one_of(None, *CODES),
     "path": one_of(None, *PATHS),
     "method": one_of("GET", "HEAD", None),
-    "status": st.sampled_from([100, 200, 302, 399, 400, 404, 499, 500, 503, 599, 600, 999]),
+    "status": one_of(None, 100, 200, 302, 399, *ERRORS),
     "bot_category": one_of(*BOT_CATEGORIES),
     "agent_kind": one_of(None, "search", "training", "other"),
     "agent": one_of(None, "GPTBot", "gptbot", "curl", "", "Ünï'x\""),
@@ -114,14 +115,22 @@ class Question(NamedTuple):
 
 
 def tenants(draw: st.DrawFn) -> list[list[Visit]]:
-    """Each column has few values, so that visits fall together; the dice say which visit has which."""
+    """Each column has few values, so that visits fall together; the dice say which visit has which.
+
+    Some short codes are never answered on some domains.
+    """
     pools = {name: draw(st.lists(values, min_size=1, max_size=POOLS.get(name, 3))) for name, values in COLUMNS.items()}
     operators = draw(st.lists(operated, min_size=1, max_size=3))
+    places = list(product(pools["short_code"], pools["domain"]))
+    missing = draw(st.sets(st.sampled_from(places)))
     dice = Random(draw(st.integers(0, 2**32)))
 
     def one() -> Visit:
         source, operator = dice.choice(operators)
-        return visit(**{name: dice.choice(pool) for name, pool in pools.items()}, ai_source=source, operator=operator)
+        columns = {name: dice.choice(pool) for name, pool in pools.items()}
+        if (columns["short_code"], columns["domain"]) in missing:
+            columns["status"] = dice.choice(ERRORS)
+        return visit(**columns, ai_source=source, operator=operator)
 
     return [[one() for _ in range(size)] for size in (draw(st.integers(0, 60)), 2, 1)]
 

@@ -41,12 +41,15 @@ SCOPES = [
 ]
 ALL = tuple(name for name, entry in ENTRIES.items() if entry.shape != "parts")
 MANY = ("traffic-overview", "devices", "top-links", "bot-traffic", "ai-platform-market-share", "ai-to-human-conversion",
-        "filter-values")  # fmt: skip
+        "domain-breakdown", "filter-values")  # fmt: skip
 SHORT = Scope("acme", date(2026, 2, 1), date(2026, 2, 28))
 
 
 def some(day: date, visitor: int = 1) -> list[dict]:
-    """Visits of one day: the same people meet two domains, and agents ask for the same paths day after day."""
+    """Visits of one day: the same people meet two domains, and agents ask for the same paths day after day.
+
+    The short code `late` is answered on the tenth of a month only, `never` on no day.
+    """
     at = datetime.combine(day, datetime.min.time()) + timedelta(hours=9)
     people = [
         visit(visited_at=at, domain=domain, short_code=code, path=f"/{code}", visitor=number, country="DE")
@@ -67,7 +70,12 @@ def some(day: date, visitor: int = 1) -> list[dict]:
             ("other_bot", "library", "curl", None),
         )
     ]  # fmt: skip
-    return people + agents
+    strays = [
+        visit(visited_at=at, domain="go.example", short_code=code, status=status, bot_category=category, ai_source="Claude")
+        for code, status in (("late", 302 if day.day == 10 else 404), ("never", 404))
+        for category in ("ai_assistant", "human")
+    ]  # fmt: skip
+    return people + agents + strays
 
 
 class Counted(NamedTuple):
