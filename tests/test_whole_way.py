@@ -2,6 +2,8 @@
 
 import datetime as dt
 import gzip
+import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -67,6 +69,26 @@ def test_every_line_of_the_real_log_is_a_visit(real):
         (v["visited_at"], v["visitor"], v["path"], v["method"], v["status"], v["referrer"]) for v in visits
     )
     assert sum(repeats.values()) - len(repeats) >= 19
+
+
+def test_nobody_who_probed_is_a_person_in_the_real_log_and_no_probe_a_link(real, capfdbinary):
+    lake, visits = real
+    probe = re.compile(r"(?i)/wp-(login|admin)|/admin\.php|/administrator/index|fckeditor|/robots\.txt|/sitemap")
+    probes = [visit for visit in visits if probe.search(visit["path"])]
+    assert len(probes) > 50
+    assert {visit["bot_category"] for visit in probes} & {"human", "ai_referral"} == set()
+    links = json.loads(asked("top-links", lake, Scope("acme", *REAL_DAYS), capfdbinary))
+    assert {link["short_code"] for link in links} == {
+        "about", "articles", "blog", "files", "images", "kibana", "logging", "misc", "presentations", "projects",
+        "scripts",
+    }  # fmt: skip
+
+
+def test_every_own_host_that_referred_in_the_real_log_is_internal(real, capfdbinary):
+    rows = json.loads(asked("referrers", real[0], Scope("acme", *REAL_DAYS), capfdbinary))
+    own = [row for row in rows if row["referrer"].endswith("semicomplete.com")]
+    assert sum(row["visits"] for row in own) > 4_000
+    assert {row["referrer_type"] for row in own} == {"internal"}
 
 
 def test_the_real_log_imported_in_two_steps_counts_each_line_once(real, tmp_path, capfdbinary):

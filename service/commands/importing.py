@@ -171,10 +171,13 @@ def _preview(write: Callable[[object], None], summary: "Summary") -> None:
     write(f"  {share:.1f} % of paths match the short-code pattern{codes}")
     if share < MIN_SHORT_CODE_SHARE:
         write("  warning: few of its paths are links; --short-code-pattern says where in a path the short code stands")
-    if summary.last_day and summary.last_day <= datetime.now(UTC).date() - timedelta(days=RANGES[DEFAULT_RANGE]):
+    age = datetime.now(UTC).date() - summary.last_day if summary.last_day else timedelta(0)
+    if age >= timedelta(days=RANGES[DEFAULT_RANGE]):
+        days = f"--start-date {summary.first_day} --end-date {summary.last_day}"
+        longer = [name for name, length in RANGES.items() if age < timedelta(days=length)]
         write(
             f"  warning: its newest visit is older than the default range of queries, {DEFAULT_RANGE}: "
-            "ask with --range 90d, or with --start-date and --end-date"
+            f"ask with {' or '.join([*(f'--range {name}' for name in longer), days])}"
         )
     for erasure in summary.erasures:
         write(f"  warning: {erasure}; this log may contain them")

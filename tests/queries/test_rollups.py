@@ -71,7 +71,10 @@ def some(day: date, visitor: int = 1) -> list[dict]:
         )
     ]  # fmt: skip
     strays = [
-        visit(visited_at=at, domain="go.example", short_code=code, status=status, bot_category=category, ai_source="Claude")
+        visit(
+            visited_at=at, domain="go.example", short_code=code, status=status, bot_category=category,
+            ai_source="Claude",
+        )
         for code, status in (("late", 302 if day.day == 10 else 404), ("never", 404))
         for category in ("ai_assistant", "human")
     ]  # fmt: skip

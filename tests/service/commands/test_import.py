@@ -153,7 +153,12 @@ def test_assets_are_left_out_by_flag_or_setting(lake, run, monkeypatch, flags):
 def test_a_dry_run_warns_of_few_links_and_of_old_visits(run):
     told, code = run(line("/go/abc") * 19 + line("/abc"), "--domain", "go.example", "--dry-run")
     assert (code, "  5.0 % of paths match" in told, "few of its paths" in told) == (0, True, False)
-    assert "warning: its newest visit is older than the default range of queries, 30d" in told
+    (day,) = re.findall(r"days (\S+) to", told)
+    warning = "warning: its newest visit is older than the default range of queries, 30d: ask with "
+    assert f"{warning}--start-date {day} --end-date {day}\n" in told
+    recent = datetime.now(UTC) - timedelta(days=60)
+    told, _ = run(line("/abc", f"{recent:%d/%b/%Y}"), "--domain", "go.example", "--dry-run")
+    assert f"{warning}--range 90d or --start-date {recent:%Y-%m-%d} --end-date {recent:%Y-%m-%d}\n" in told
     told, _ = run(line("/go/abc") * 20 + line("/abc"), "--domain", "go.example", "--dry-run")
     assert "warning: few of its paths are links; --short-code-pattern" in told
 
