@@ -5,9 +5,9 @@ WITH links AS (
 ), seen AS (
     SELECT
         coalesce(ai_source, 'unknown') AS ai_source,
-        bool_or(NOT is_referral(bot_category)) AS is_fetched,
-        bool_or(is_referral(bot_category)) AS is_referred
-    FROM monthly_link_sources AS visited
+        sum(visits) > sum(ai_referrals) AS is_fetched,
+        sum(ai_referrals) > 0 AS is_referred
+    FROM daily_link_sources AS visited
     SEMI JOIN links ON visited.short_code = links.short_code AND visited.domain IS NOT DISTINCT FROM links.domain
     GROUP BY coalesce(ai_source, 'unknown'), domain, short_code
 ), by_source AS (

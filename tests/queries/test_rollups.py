@@ -210,9 +210,7 @@ def test_every_relation_has_the_same_rows_from_rollups_as_from_visits(reopened, 
 # Which scopes rollups may serve
 
 
-SERVED_BY_TYPE = {
-    "daily_agents", "daily_categories", "daily_hours", "monthly_agent_pages", "monthly_link_sources"
-}  # fmt: skip
+SERVED_BY_TYPE = {"daily_agents", "daily_categories", "daily_hours", "monthly_agent_pages"}
 
 
 @pytest.mark.parametrize("field", [field.name for field in fields(Scope) if field.default is None])
