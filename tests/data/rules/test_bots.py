@@ -174,7 +174,7 @@ def bounded(row):
     token = re.escape(row.token.lower())
     if row.exact:
         return f"^{token}$"
-    return f"(?<![a-z0-9]){token}" + ("" if row.token.endswith(("/", " ", "(")) else "(?![a-z0-9-])")
+    return f"(?<![a-z0-9]){token}" + ("" if row.token.endswith(("/", " ", "(", "-")) else "(?![a-z0-9-])")
 
 
 compiled = functools.cache(re.compile)  # re itself remembers 512
