@@ -21,7 +21,7 @@ GLOSSARY = {
     "BotRules": "what a user agent says about automation",
     "Classification": "who made a request: category, agent, source, confidence, device",
     "Classifier": "the rules together: from a request to its classification",
-    "Finding": "a damaged file, and what is wrong with it",
+    "DamagedFile": "a damaged file, and what is wrong with it",
     "Interner": "gives equal values the same number",
     "Lake": "the folder with everything that is stored",
     "LandedFile": "a visit file that the manifest knows",

@@ -29,7 +29,7 @@ DATABASES: Final = ("manifest.sqlite", "control.sqlite")
 """The SQLite databases of a lake that backups contain."""
 
 
-class Finding(NamedTuple):
+class DamagedFile(NamedTuple):
     """A damaged file: its path in the lake, and the reason."""
 
     path: str
@@ -45,7 +45,7 @@ class VerificationResult:
     size: int = 0
     unknown: int = 0  # visit files that are not in the manifest and therefore not read
     unregistered_links: int = 0  # organizations whose links have no SHA-256 in the manifest yet
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[DamagedFile] = field(default_factory=list)
 
     @property
     def is_manifest_damaged(self) -> bool:
@@ -74,7 +74,7 @@ def verify_lake(lake: Lake, organization: str = "", progress: Progress | None = 
 
 def _report(found: VerificationResult, path: str, reason: str) -> None:
     if reason:
-        found.findings.append(Finding(path, reason))
+        found.findings.append(DamagedFile(path, reason))
 
 
 def _database_problem(lake: Lake, path: Path) -> str:
