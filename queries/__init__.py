@@ -1,7 +1,9 @@
 """Floor 1: computes every report with SQL over the visits in a Scope. These are its public names."""
 
 from queries.catalog import CACHE_STATS, CATALOG, ENDPOINTS, ENTRIES, JOBS, Entry, template, template_entries
+from queries.detectors import DETECTORS, Detector
 from queries.fields import Field
+from queries.findings import Finding, days_before, detect, measure
 from queries.locked_engine import EngineLost, FilesGone, QueryFailed, QueryTimeout
 from queries.own_sql import OwnSql, Rows
 from queries.rollups import RollupBuilder
@@ -13,13 +15,16 @@ from queries.warehouse import Result, Warehouse
 __all__ = [
     "CACHE_STATS",
     "CATALOG",
+    "DETECTORS",
     "ENDPOINTS",
     "ENTRIES",
     "JOBS",
+    "Detector",
     "EngineLost",
     "Entry",
     "Field",
     "FilesGone",
+    "Finding",
     "OwnSql",
     "QueryFailed",
     "QueryTimeout",
@@ -29,7 +34,10 @@ __all__ = [
     "Scope",
     "TrafficValue",
     "Warehouse",
+    "days_before",
+    "detect",
     "load_traffic_values",
+    "measure",
     "script",
     "template",
     "template_entries",

@@ -48,8 +48,11 @@ def parts(name: str, **members: Entry) -> Entry:
 
 
 def template(name: str) -> str:
-    """The SQL text of a template. Raises FileNotFoundError when there is none of that name."""
-    return sql_text(f"templates/{name}")
+    """The SQL text of a template, or of a detector or measure, whose names begin with jobs/.
+
+    Raises FileNotFoundError when there is none of that name.
+    """
+    return sql_text(name if name.startswith("jobs/") else f"templates/{name}")
 
 
 _CATEGORY_COUNTS = (

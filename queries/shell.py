@@ -1,17 +1,22 @@
 """A script for DuckDB's own shell that sets the session variables and defines the relations of the prelude."""
 
 from datetime import date
-from typing import Any
+from typing import Any, Final
 
 from queries.prelude import prelude
+
+TYPED: Final = ("scope", "subject")
+"""Variables with a type of their name, which the prelude defines."""
 
 
 def script(variables: dict[str, Any]) -> str:
     """SQL text; after running it, any template returns the same rows as the Warehouse does for `variables`."""
-    files = {name: value for name, value in variables.items() if name != "scope"}
+    files = {name: value for name, value in variables.items() if name not in TYPED}
     settings = [f"SET VARIABLE {name} = {_literal(value)};" for name, value in files.items()]
-    scope = f"SET VARIABLE scope = CAST({_literal(variables['scope'])} AS scope);"
-    return "\n".join(["SET TimeZone = 'UTC';", *settings, *prelude(), scope, ""])
+    typed = [
+        f"SET VARIABLE {name} = CAST({_literal(variables[name])} AS {name});" for name in TYPED if name in variables
+    ]
+    return "\n".join(["SET TimeZone = 'UTC';", *settings, *prelude(), *typed, ""])
 
 
 def _literal(value: object) -> str:

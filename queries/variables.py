@@ -21,7 +21,8 @@ from queries.scope import Scope
 
 Variables = dict[str, Any]
 """Values by variable name: scope, files, links, uncovered_files, rollups, closed_days, days_without_domains,
-crowded_days, sources and traffic_values; and LINK_VISITS when several answers share the visits of one link."""
+crowded_days, sources and traffic_values; subject for a measure of a job; and LINK_VISITS when several answers share the
+visits of one link."""
 
 ROLLUP_FILTERS: Final = frozenset({"organization", "start_date", "end_date", "domain"})
 """The fields of Scope by which all stored rows can be filtered. A relation may declare more (served_filters)."""
@@ -124,6 +125,7 @@ def rollup_schema(engine: duckdb.DuckDBPyConnection) -> Schema:
 _VISIT_FILES: Final = "CAST($value AS STRUCT(paths VARCHAR[], schemas_differ BOOLEAN))"
 _SET: Final = {
     "scope": "SET VARIABLE scope = CAST($value AS scope)",
+    "subject": "SET VARIABLE subject = CAST($value AS subject)",
     "files": f"SET VARIABLE files = {_VISIT_FILES}",
     "uncovered_files": f"SET VARIABLE uncovered_files = {_VISIT_FILES}",
     "rollups": "SET VARIABLE rollups = CAST($value AS VARCHAR[])",

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from data import Lake
 from queries.catalog import ENTRIES, Entry, template, template_entries
+from queries.detectors import DETECTORS
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS, LockedEngine
 from queries.scope import Scope
 from queries.traffic_values import TrafficValue
@@ -87,9 +88,14 @@ class Warehouse:
         self._engine.close()
 
     def _check_columns(self) -> None:
-        """Check that every template returns the columns that its entry declares. Raises AssertionError."""
+        """Check that every template, detector and measure returns the columns that its entry declares.
+
+        Raises AssertionError.
+        """
+        declared_entries = [leaf for answer in ENTRIES.values() for leaf in template_entries(answer)]
+        declared_entries += [entry for detector in DETECTORS.values() for entry in (detector.entry, detector.measure)]
         with self._engine.unlimited_cursor() as cursor:
-            for entry in (leaf for answer in ENTRIES.values() for leaf in template_entries(answer)):
+            for entry in declared_entries:
                 if entry in _CHECKED_ENTRIES:  # by an earlier Warehouse, or as part of the dashboard
                     continue
                 described = cursor.execute(f"DESCRIBE {template(entry.name)}").fetchall()

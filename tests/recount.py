@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from fractions import Fraction
+from math import comb
 from typing import Any, Final
 
 from queries.prelude import sql_text
@@ -614,4 +616,276 @@ ENTRIES: Final[dict[str, Callable[[Question], Any]]] = {
     "filter-values": _filter_values,
     "protocols": _protocols,
     "source-links": _source_links,
+}
+
+
+# Jobs: what detectors find in the 28 days before a day, and what is measured of a subject
+
+REFUSED: Final = {401, 403, 405, 406, 429, 451}
+EVERY_HOST: Final = re.compile(
+    r"/robots\.txt|/favicon\.ico|/sitemap\.xml|/llms\.txt|/ads\.txt|/\.well-known/.*|/apple-touch-icon.*", re.DOTALL
+)
+FETCHING: Final = {"ai_assistant", "ai_coding_agent"}
+PROBLEMS: Final[dict[str, Callable[[Visit], bool]]] = {
+    "missed": lambda visit: _is_ai(visit) and visit["status"] in (404, 410),
+    "refused": lambda visit: visit["status"] in REFUSED,
+    "error": lambda visit: 500 <= (visit["status"] or 0) <= 599,
+}
+
+
+def find(
+    job_type: str, visits: Iterable[Visit], organization: str, as_of: date, links: Iterable[Mapping[str, Any]] = ()
+) -> list[Row]:
+    """The rows of a detector: the heaviest first, at most 100."""
+    start = as_of - timedelta(28)
+    mine = [visit for visit in visits if visit["organization"] == organization and start <= visit["day"] < as_of]
+    codes = {link["short_code"] for link in links if link["organization"] == organization}
+    return FINDERS[job_type](mine, as_of, codes)[:100]
+
+
+def measured(job_type: str, visits: Iterable[Visit], organization: str, subject: Row) -> list[tuple[date, int, int]]:
+    """The events and visits of a subject on each day with visits."""
+    is_visit, is_event = MEASURED[job_type]
+    texts = {name: text for name, text in subject.items() if name not in ("ai_source", "operator")}
+    days = _grouped(
+        (
+            visit
+            for visit in visits
+            if visit["organization"] == organization
+            and all(visit[name] == text for name, text in texts.items())
+            and is_visit(visit, subject)
+        ),
+        lambda visit: visit["day"],
+    )
+    return [
+        (
+            day,
+            sum(is_event(visit, subject) for visit in days[day]),
+            sum(not _is_extra(job_type, visit) for visit in days[day]),
+        )
+        for day in sorted(days)
+    ]
+
+
+def _is_ai(visit: Visit) -> bool:
+    return visit["bot_category"] in AI and not visit["is_malicious"]
+
+
+def _may_be_answered(visit: Visit) -> bool:
+    return visit["status"] is None or visit["status"] < 400
+
+
+def _sent(visits: Iterable[Visit]) -> int:
+    return len(_of(visits, "ai_referral"))
+
+
+def _last_days(visits: Iterable[Visit], as_of: date, days: int) -> list[Visit]:
+    return [visit for visit in visits if visit["day"] >= as_of - timedelta(days)]
+
+
+def _only(visits: Iterable[Visit], problem: str) -> list[Visit]:
+    return [visit for visit in visits if PROBLEMS[problem](visit)]
+
+
+def _subjects(visits: Iterable[Visit], *columns: str) -> Iterable[tuple[Row, list[Visit]]]:
+    groups = _grouped(visits, lambda visit: tuple(visit[column] for column in columns))
+    return [(dict(zip(columns, key, strict=True)), group) for key, group in groups.items()]
+
+
+def _seen(visits: Sequence[Visit]) -> Row:
+    return {"days": len({visit["day"] for visit in visits}), "first_seen": _first(visits), "last_seen": _last(visits)}
+
+
+def _verified(visits: Iterable[Visit]) -> int:
+    return sum(visit["confidence"] == "verified" for visit in visits)
+
+
+def _greatest(visits: Iterable[Visit], column: str) -> str | None:
+    return max((visit[column] for visit in visits if visit[column] is not None), default=None)
+
+
+def _heaviest(rows: Iterable[Row], weight: Callable[[Row], Any], *keys: str) -> list[Row]:
+    return sorted(rows, key=lambda row: (-weight(row), *((row[key] is None, row[key] or "") for key in keys)))
+
+
+def _broken(visits: list[Visit], codes: set[str], is_invented: bool) -> list[Row]:
+    rows = []
+    for subject, group in _subjects(visits, "domain", "path"):
+        missed = _only(group, "missed")
+        answered = [visit["visited_at"] for visit in group if _may_be_answered(visit)]
+        if subject["path"] in (None, "") or EVERY_HOST.fullmatch(subject["path"]) or not missed:
+            continue
+        code, people = _greatest(group, "short_code"), _sent(missed)
+        row = subject | {
+            "short_code": code,
+            "is_invented": bool(people and not answered and subject["path"] != "/" and code not in codes),
+            "agent_fetches": len(missed) - people,
+            "ai_referrals": people,
+            "verified": _verified(missed),
+            **_seen(missed),
+        }
+        is_repaired = bool(answered) and max(answered) > row["last_seen"]
+        if (
+            row["days"] >= 2
+            and len(missed) + 9 * people >= 10
+            and not is_repaired
+            and row["is_invented"] is is_invented
+        ):
+            rows.append(row)
+    return _heaviest(rows, lambda row: row["agent_fetches"] + 10 * row["ai_referrals"], "domain", "path")
+
+
+def _attention_gap(visits: list[Visit], *_: Any) -> list[Row]:
+    counted = [
+        visit
+        for visit in visits
+        if visit["ai_source"] is not None
+        and visit["short_code"] is not None
+        and _may_be_answered(visit)
+        and not visit["is_malicious"]
+    ]
+    fetches = Counter(visit["ai_source"] for visit in counted if visit["agent_kind"] == "assistant_fetch")
+    people = Counter(visit["ai_source"] for visit in _of(counted, "ai_referral"))
+    rows = []
+    for subject, group in _subjects(counted, "domain", "short_code"):
+        own = Counter(visit["ai_source"] for visit in group if visit["agent_kind"] == "assistant_fetch")
+        expected = sum(100 * number * people[source] // fetches[source] for source, number in own.items())
+        if not _sent(group) and expected >= 500:
+            fields = {"agent_fetches": own.total(), "ai_referrals": 0, "expected_referrals": expected / 100}
+            rows.append(subject | fields)
+    return _heaviest(rows, lambda row: row["expected_referrals"], "domain", "short_code")
+
+
+def _blocked(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
+    rows = []
+    fetches = [v for v in _of(visits, *FETCHING) if v["agent"] is not None and not v["is_malicious"]]
+    for subject, group in _subjects(fetches, "domain", "agent"):
+        refused, recent = _only(group, "refused"), _last_days(group, as_of, 7)
+        is_half = 2 * len(refused) >= len(group) and 2 * len(_only(recent, "refused")) >= len(recent)
+        if len(refused) >= 20 and len({visit["day"] for visit in refused}) >= 2 and is_half:
+            rows.append(
+                subject
+                | {name: _greatest(group, name) for name in ("operator", "ai_source")}
+                | {"agent_fetches": len(group), "refused": len(refused)}
+                | {"percentage": _share(len(refused), len(group))}
+                | {"statuses": ", ".join(map(str, sorted({visit["status"] for visit in refused})))}
+                | {"verified": _verified(refused), **_seen(refused)}
+            )
+    return _heaviest(rows, lambda row: row["refused"], "domain", "agent")
+
+
+def _impersonated(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
+    rows = []
+    claimed = [v for v in visits if v["confidence"] == "contradicted" and v["agent"] is not None]
+    for subject, group in _subjects(claimed, "domain", "agent"):
+        probes, recent = sum(visit["is_malicious"] for visit in group), _last_days(group, as_of, 7)
+        row = subject | {
+            "visits": len(group),
+            "probes": probes,
+            "refused": len(_only(group, "refused")),
+            **_seen(group),
+        }
+        if (len(group) >= 50 or probes >= 5) and row["days"] >= 2 and len(recent) > len(_only(recent, "refused")):
+            rows.append(row)
+    return _heaviest(rows, lambda row: row["visits"], "domain", "agent")
+
+
+def _server_errors(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
+    rows = []
+    counted = [v for v in _of(visits, *AI, *PEOPLE) if v["path"] not in (None, "") and not v["is_malicious"]]
+    for subject, group in _subjects(counted, "domain", "path"):
+        errors, recent = _only(group, "error"), _last_days(group, as_of, 7)
+        is_often = 20 * len(errors) >= len(group) and 20 * len(_only(recent, "error")) >= len(recent)
+        if len(errors) >= 20 and len({visit["day"] for visit in errors}) >= 2 and is_often:
+            rows.append(
+                subject
+                | {"short_code": _greatest(group, "short_code"), "visits": len(group), "errors": len(errors)}
+                | {"percentage": _share(len(errors), len(group)), "people": len(_of(errors, *PEOPLE)), **_seen(errors)}
+            )
+    return _heaviest(rows, lambda row: row["errors"], "domain", "path")
+
+
+def _referral_drop(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
+    rows = []
+    sent = [v for v in _of(visits, "ai_referral") if v["short_code"] is not None and v["ai_source"] is not None]
+    for subject, group in _subjects(sent, "domain", "short_code", "ai_source"):
+        late = len(_last_days(group, as_of, 14))
+        early = [visit for visit in group if visit["day"] < as_of - timedelta(14)]
+        chance = Fraction(sum(comb(len(group), k) for k in range(late + 1)), 2 ** len(group))
+        is_enough = len(early) >= 20 and len({visit["day"] for visit in early}) >= 7
+        if is_enough and 2 * late < len(early) and chance < Fraction(1, 100):
+            fields = {"referrals_before": len(early), "ai_referrals": late, "lost_referrals": len(early) - late}
+            rows.append(subject | fields | {"probability": round(float(chance), 6), "last_seen": _last(group)})
+    return _heaviest(rows, lambda row: row["lost_referrals"], "domain", "short_code", "ai_source")
+
+
+def _without_return(visits: list[Visit], as_of: date, _: Any) -> list[Row]:
+    products: dict[str, set[str]] = {}
+    for visit in visits:
+        if visit["operator"] is not None and visit["ai_source"] is not None:
+            products.setdefault(visit["operator"], set()).add(visit["ai_source"])
+    whole = Counter(visit["domain"] for visit in visits)
+    sent = {(visit["domain"], visit["ai_source"]) for visit in _of(visits, "ai_referral")}
+    rows = []
+    crawls = [visit for visit in _of(visits, "ai_training") if visit["operator"] is not None]
+    for subject, group in _subjects(crawls, "domain", "operator"):
+        domain, every = subject["domain"], whole[subject["domain"]]
+        returned = any((domain, source) in sent for source in products.get(subject["operator"], ()))
+        row = subject | {"training_fetches": len(group), "visits": every, "percentage": _share(len(group), every)}
+        row |= {"verified": _verified(group), **_seen(group)}
+        is_much = len(group) >= 100 and 5 * len(group) >= every and row["days"] >= 2
+        if is_much and not returned and _last_days(group, as_of, 7):
+            rows.append(row)
+    return _heaviest(rows, lambda row: row["training_fetches"], "domain", "operator")
+
+
+FINDERS: Final[dict[str, Callable[[list[Visit], date, set[str]], list[Row]]]] = {
+    "broken_link": lambda visits, _, codes: _broken(visits, codes, is_invented=False),
+    "invented_link": lambda visits, _, codes: _broken(visits, codes, is_invented=True),
+    "ai_attention_gap": _attention_gap,
+    "blocked_agent": _blocked,
+    "impersonated_agent": _impersonated,
+    "server_errors": _server_errors,
+    "referral_drop": _referral_drop,
+    "training_without_return": _without_return,
+}
+
+
+def _is_extra(job_type: str, visit: Visit) -> bool:
+    """Of the attention gap, people are events and no fetches."""
+    return job_type == "ai_attention_gap" and visit["agent_kind"] != "assistant_fetch"
+
+
+MEASURED: Final[dict[str, tuple[Callable[[Visit, Row], bool], Callable[[Visit, Row], bool]]]] = {
+    "broken_link": (lambda visit, _: _is_ai(visit), lambda visit, _: PROBLEMS["missed"](visit)),
+    "invented_link": (lambda visit, _: _is_ai(visit), lambda visit, _: PROBLEMS["missed"](visit)),
+    "ai_attention_gap": (
+        lambda visit, _: (
+            visit["ai_source"] is not None
+            and _may_be_answered(visit)
+            and not visit["is_malicious"]
+            and (visit["bot_category"] == "ai_referral" or visit["agent_kind"] == "assistant_fetch")
+        ),
+        lambda visit, _: visit["bot_category"] == "ai_referral",
+    ),
+    "blocked_agent": (
+        lambda visit, _: visit["bot_category"] in FETCHING and not visit["is_malicious"],
+        lambda visit, _: PROBLEMS["refused"](visit),
+    ),
+    "impersonated_agent": (
+        lambda visit, _: True,
+        lambda visit, _: visit["confidence"] == "contradicted" and not PROBLEMS["refused"](visit),
+    ),
+    "server_errors": (
+        lambda visit, _: visit["bot_category"] in AI | PEOPLE and not visit["is_malicious"],
+        lambda visit, _: PROBLEMS["error"](visit),
+    ),
+    "referral_drop": (
+        lambda visit, _: visit["bot_category"] in PEOPLE,
+        lambda visit, subject: visit["bot_category"] == "ai_referral" and visit["ai_source"] == subject["ai_source"],
+    ),
+    "training_without_return": (
+        lambda visit, _: True,
+        lambda visit, subject: visit["bot_category"] == "ai_training" and visit["operator"] == subject["operator"],
+    ),
 }

@@ -11,11 +11,26 @@ from typing import Any, NamedTuple
 import pytest
 
 from data import BOT_CATEGORIES, Lake
-from queries import ENTRIES, RollupBuilder, Scope, TrafficValue, Warehouse, script, template, template_entries
+from queries import (
+    DETECTORS,
+    ENTRIES,
+    RollupBuilder,
+    Scope,
+    TrafficValue,
+    Warehouse,
+    script,
+    template,
+    template_entries,
+)
 from tests.visits import land, links, visit
 
 SHELL = Path(sys.executable).parent / "duckdb"
 LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_entries(entry)}
+LEAVES |= {entry.name: entry for one in DETECTORS.values() for entry in (one.entry, one.measure)}
+SUBJECT = {
+    "domain": "bücher.example", "path": "/it's", "short_code": None, "agent": "Claude-User", "operator": None,
+    "ai_source": None,
+}  # fmt: skip
 DAYS = (date(2026, 2, 27), date(2026, 3, 9))
 SCOPES = {
     "all": Scope("it-s_7", *DAYS),
@@ -39,6 +54,14 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
         for category in BOT_CATEGORIES
         for day, source, code, country in ((2, "ChatGPT", "a'b", "CI"), (8, None, 'a"b', None), (9, "", None, "DE"))
     ]  # fmt: skip
+    visits += [
+        visit(
+            bot_category="ai_assistant", agent="Claude-User", visited_at=datetime(2026, 3, 2 + number % 2),
+            domain="bücher.example", path="/it's", confidence="verified", status=status,
+        )
+        for number in range(20)
+        for status in (404, 403, 403, 502)
+    ]  # fmt: skip
     land(lake, "it-s_7", [row for row in visits if row["day"].day != 9])
     RollupBuilder(lake).run()
     land(lake, "it-s_7", [row for row in visits if row["day"].day == 9])  # the one day that no rollup covers
@@ -59,7 +82,7 @@ class Prepared(NamedTuple):
 
 @pytest.fixture(scope="module", params=SCOPES)
 def prepared(request, warehouse: Warehouse, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    variables = warehouse.variables(SCOPES[request.param])
+    variables = {**warehouse.variables(SCOPES[request.param]), "subject": SUBJECT}
     file = tmp_path_factory.mktemp("script") / "prelude.sql"
     file.write_text(script(variables), "utf-8")
     return Prepared(variables, dict(zip(LEAVES, in_shell(file, map(template, LEAVES)), strict=True)))
@@ -70,6 +93,12 @@ def test_the_shell_gives_the_same_rows(warehouse, prepared, name):
     answer = warehouse.answer(LEAVES[name], prepared.variables)
     rows = [answer] if isinstance(answer, dict) else answer
     assert prepared.in_shell[name] == [{field: shown(value) for field, value in row.items()} for row in rows]
+
+
+@pytest.mark.parametrize("prepared", ["all"], indirect=True)
+@pytest.mark.parametrize("name", ["broken_link", "broken_link.measure", "blocked_agent", "server_errors"])
+def test_detectors_and_measures_have_something_to_show_in_the_shell(prepared, name):
+    assert prepared.in_shell[f"jobs/{name}"] != []
 
 
 def in_shell(file: Path, statements: Iterable[str]) -> Iterator[list[dict[str, Any]]]:

@@ -1,0 +1,87 @@
+"""Runs the detectors of jobs over the visits of an organization, and measures the subject of one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any, Final
+
+from queries.detectors import DETECTORS, Detector
+from queries.scope import Scope
+from queries.warehouse import Result, Warehouse
+
+DETECTED_DAYS: Final = 28
+_WEEKS: Final = DETECTED_DAYS // 7
+_WEIGHT_OF_PERSON: Final = 10
+_SUBJECT_COLUMNS: Final = tuple(dict.fromkeys(name for one in DETECTORS.values() for name in one.subject))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A problem of one subject, as a detector found it."""
+
+    type: str
+    organization: str
+    subject: dict[str, str | None]
+    """The values that name it, by column."""
+    row: dict[str, Any]
+    """The row of the detector's answer, ready for JSON: moments are text in UTC, with Z and whole seconds."""
+    weight: float
+    """Its requests in an average week, where a person counts as ten."""
+
+
+def days_before(as_of: date) -> tuple[date, date]:
+    """The first and the last of the 28 complete days (UTC) before the day `as_of`."""
+    return as_of - timedelta(days=DETECTED_DAYS), as_of - timedelta(days=1)
+
+
+def detect(warehouse: Warehouse, detector: Detector, organization: str, as_of: date) -> list[Finding]:
+    """The findings of the 28 complete days before `as_of`, the heaviest first, at most 100.
+
+    Raises QueryTimeout, QueryFailed, FilesGone, EngineLost; LakeDamaged for a damaged file.
+    """
+    variables = warehouse.variables(Scope(organization, *days_before(as_of)))
+    rows = _as_rows(warehouse.answer(detector.entry, variables))
+    if detector.is_invented is not None:
+        rows = [row for row in rows if row["is_invented"] is detector.is_invented]
+    return [_finding(detector, organization, row) for row in rows]
+
+
+def measure(  # noqa: PLR0917  # whose visits, of what and when: called in this order everywhere
+    warehouse: Warehouse,
+    detector: Detector,
+    organization: str,
+    subject: Mapping[str, str | None],
+    start: date,
+    end: date,
+) -> list[tuple[date, int, int]]:
+    """The day, events and visits of a subject on each day from `start` to `end` (UTC, inclusive) that has visits.
+
+    `subject` is that of a finding. Raises ValueError if it has other columns than the detector's subjects, and what
+    `detect` raises.
+    """
+    if set(subject) != set(detector.subject):
+        raise ValueError(f"the subject of {detector.type} has {', '.join(detector.subject)}, not {', '.join(subject)}.")
+    scope = Scope(organization, start, end, short_code=subject.get("short_code"), domain=subject.get("domain"))
+    bound = {name: subject.get(name) for name in _SUBJECT_COLUMNS}
+    rows = _as_rows(warehouse.answer(detector.measure, {**warehouse.variables(scope), "subject": bound}))
+    return [(row["day"], row["events"], row["visits"]) for row in rows]
+
+
+def _as_rows(answer: Result) -> list[dict[str, Any]]:
+    return answer if isinstance(answer, list) else [answer]
+
+
+def _finding(detector: Detector, organization: str, row: dict[str, Any]) -> Finding:
+    fetches = row[detector.fetches] if detector.fetches else 0
+    people = row[detector.people] if detector.people else 0
+    return Finding(
+        type=detector.type,
+        organization=organization,
+        subject={name: row[name] for name in detector.subject},
+        row={name: _json_value(value) for name, value in row.items()},
+        weight=(fetches + _WEIGHT_OF_PERSON * people) / _WEEKS,
+    )
+
+
+def _json_value(value: object) -> object:
+    return f"{value.replace(microsecond=0).isoformat()}Z" if isinstance(value, datetime) else value

@@ -1,0 +1,291 @@
+"""Detectors of jobs find what is planted and nothing below their thresholds; measures count one subject only."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from importlib import resources
+from itertools import count, product
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from data import Lake
+from data.visits import AI_CATEGORIES
+from queries import DETECTORS, Finding, OwnSql, Scope, Warehouse, days_before, detect, measure, template
+from queries.detectors import Detector
+from tests.recount import find, measured
+from tests.tables import examples, tables
+from tests.visits import Visit, land, links, visit
+
+AS_OF = date(2026, 3, 30)
+EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", "15"))
+FILES = sorted(
+    file.name.removesuffix(".sql")
+    for file in resources.files("queries").joinpath("jobs").iterdir()
+    if file.name.endswith(".sql")
+)
+KINDS: dict[str, dict[str, Any]] = {
+    "person": {},
+    "assistant": {
+        "bot_category": "ai_assistant", "agent_kind": "assistant_fetch", "ai_source": "ChatGPT",
+        "agent": "ChatGPT-User", "operator": "OpenAI", "confidence": "high",
+    },
+    "referred": {
+        "bot_category": "ai_referral", "agent_kind": "referral", "ai_source": "ChatGPT", "confidence": "high",
+    },
+    "crawler": {
+        "bot_category": "ai_training", "agent_kind": "training", "ai_source": "ByteDance", "agent": "Bytespider",
+        "operator": "ByteDance", "confidence": "medium",
+    },
+    "impostor": {
+        "bot_category": "other_bot", "agent_kind": "other", "agent": "GPTBot", "confidence": "contradicted",
+    },
+    "other": {"bot_category": "search_crawler", "agent_kind": "search", "agent": "Googlebot", "operator": "Google"},
+}  # fmt: skip
+"""What a visit of each kind is classified as."""
+LINKS = [{"short_code": "launch", "target_url": "https://shop.example/"}]
+Stream = tuple[str, int, tuple[int, int], Mapping[str, Any]]
+"""Kind, number of visits, the first and the last of the days before AS_OF over which they are spread, columns."""
+
+
+def visits_of(streams: Iterable[Stream]) -> list[Visit]:
+    found = []
+    for kind, number, (newest, oldest), columns in streams:
+        for turn in range(number):
+            day = AS_OF - timedelta(newest + turn % (oldest - newest + 1))
+            moment = datetime.combine(day, time(turn // 60 % 24, turn % 60, 7, 250_000))
+            found.append(visit(**KINDS[kind] | columns, visited_at=moment))
+    return found
+
+
+def as_row(found: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the recount as a finding has it."""
+    return {
+        name: f"{value.replace(microsecond=0).isoformat()}Z" if isinstance(value, datetime) else value
+        for name, value in found.items()
+    }
+
+
+class World:
+    """One lake; every case gets an organization of its own, so that all others are strangers."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+        self.warehouse = Warehouse(lake)
+        self._numbers = count()
+
+    def organization(self, visits: Iterable[Visit]) -> str:
+        name = f"organization-{next(self._numbers)}"
+        land(self.lake, name, visits)
+        links(self.lake, name, LINKS)
+        return name
+
+    def found(self, job_type: str, organization: str, as_of: date = AS_OF) -> list[Finding]:
+        return detect(self.warehouse, DETECTORS[job_type], organization, as_of)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    world = World(Lake(tmp_path_factory.mktemp("lake"), create=True))
+    yield world
+    world.warehouse.close()
+    world.lake.manifest.close()
+
+
+def owned(visits: Iterable[Visit], organization: str) -> list[Visit]:
+    return [{**row, "organization": organization} for row in visits]
+
+
+def check(world: World, job_type: str, visits: list[Visit], organization: str, as_of: date = AS_OF) -> list[Finding]:
+    """What a detector finds, after a recount by hand of its rows and of what is measured of each subject."""
+    found, mine = world.found(job_type, organization, as_of), owned(visits, organization)
+    expected = find(job_type, mine, organization, as_of, [{**link, "organization": organization} for link in LINKS])
+    assert [repr(finding.row) for finding in found] == [repr(as_row(row)) for row in expected]
+    for finding in found:
+        days = measure(world.warehouse, DETECTORS[job_type], organization, finding.subject, date(2026, 1, 1), AS_OF)
+        assert days == measured(job_type, mine, organization, finding.subject)
+    return found
+
+
+# What is found
+
+
+@examples("job_type", "what", "streams", "number")
+def test_a_detector_finds_what_is_at_its_thresholds_and_nothing_below_them(world, job_type, what, streams, number):
+    visits = visits_of(streams)
+    found = check(world, job_type, visits, world.organization(visits))
+    assert len(found) == number
+    for finding in found:
+        assert finding.type == job_type
+        assert finding.subject == {name: finding.row[name] for name in DETECTORS[job_type].subject}
+        assert finding.weight > 0
+
+
+CASES = tables(__file__)["test_a_detector_finds_what_is_at_its_thresholds_and_nothing_below_them"]
+POSITIVES = {job_type: streams for job_type, _, streams, number in reversed(CASES) if number}
+
+
+def test_every_detector_has_cases_that_are_found_and_cases_that_are_not():
+    assert {(job_type, number > 0) for job_type, _, _, number in CASES} == set(product(DETECTORS, (True, False)))
+
+
+@pytest.mark.parametrize("job_type", DETECTORS)
+def test_the_same_days_give_the_same_findings_to_their_organization_alone(world, job_type):
+    organization = world.organization(visits_of(POSITIVES[job_type]))
+    stranger = world.organization([])
+    found = world.found(job_type, organization)
+    assert found == world.found(job_type, organization) != []
+    assert world.found(job_type, stranger) == []
+    assert measure(world.warehouse, DETECTORS[job_type], stranger, found[0].subject, *days_before(AS_OF)) == []
+
+
+@pytest.mark.parametrize("job_type", DETECTORS)
+def test_a_day_later_yesterdays_findings_are_found_again_as_of_yesterday(world, job_type):
+    visits = visits_of(POSITIVES[job_type])
+    organization = world.organization(visits)
+    before = world.found(job_type, organization)
+    today: list[Stream] = [(kind, 300, (0, 0), columns) for kind, _, _, columns in POSITIVES[job_type]]
+    land(world.lake, organization, visits_of(today))
+    assert world.found(job_type, organization) == before
+    assert world.found(job_type, organization, AS_OF + timedelta(29)) == []
+
+
+def test_at_most_a_hundred_are_found_of_each_type_the_heaviest_first(world):
+    paths = [{"path": f"/{number:03}", "status": 404} for number in range(101)]
+    streams: list[Stream] = [("assistant", 10, (1, 2), columns) for columns in paths]
+    streams += [("assistant", 1, (1, 1), paths[100])]
+    streams += [("referred", 2, (1, 2), {"path": "/made-up", "status": 404})]
+    visits = visits_of(streams)
+    organization = world.organization(visits)
+    found = check(world, "broken_link", visits, organization)
+    assert [finding.subject["path"] for finding in found] == ["/100", *(f"/{number:03}" for number in range(99))]
+    assert [finding.subject["path"] for finding in check(world, "invented_link", visits, organization)] == ["/made-up"]
+
+
+def test_a_person_weighs_as_much_as_ten_requests(world):
+    streams = [
+        ("assistant", 8, (1, 2), {"path": "/a", "status": 404}),
+        ("referred", 4, (1, 2), {"path": "/a", "status": 404}),
+    ]
+    (found,) = world.found("invented_link", world.organization(visits_of(streams)))
+    assert found.weight == 8 / 4 + 10 * 4 / 4
+
+
+@pytest.mark.parametrize("job_type", DETECTORS)
+def test_an_operator_gets_the_same_rows_when_he_runs_the_file_as_his_own_query(world, job_type):
+    organization = world.organization(visits_of(POSITIVES[job_type]))
+    own_sql = OwnSql(world.lake, organization)
+    found = own_sql.sql(template(DETECTORS[job_type].entry.name), Scope(organization, *days_before(AS_OF)))
+    own_sql.close()
+    rows = [as_row(dict(zip(found.columns, row, strict=True))) for row in found.rows]
+    assert rows == [finding.row for finding in world.found(job_type, organization)]
+
+
+# Against the recount
+
+
+@st.composite
+def traffic(draw: st.DrawFn) -> list[Stream]:
+    """Cases at a threshold, a visit more or less, among streams of visits to few domains, paths and agents."""
+
+    def one_of(*values: Any) -> Any:
+        return draw(st.sampled_from(values))
+
+    cases = draw(st.lists(st.sampled_from(CASES), min_size=1, max_size=2))
+    streams: list[Stream] = [
+        (kind, number + one_of(-1, 0, 0, 0, 1), days, columns)
+        for _, _, planted, _ in cases
+        for kind, number, days, columns in planted
+    ]
+    for _ in range(draw(st.integers(0, 6))):
+        newest = one_of(0, 1, 1, 1, 6, 7, 8, 14, 15, 27)
+        code = one_of(None, "launch", "gone", "GONE", "größe")
+        columns = {
+            "domain": one_of("go.example", "go.example", "bücher.example", None),
+            "path": one_of("/gone", "/", "/robots.txt", "") if code is None else f"/{code}",
+            "short_code": code,
+            "status": one_of(200, 302, 302, 399, 400, 401, 403, 404, 404, 410, 429, 500, 502, 599, 600, None),
+            "is_malicious": one_of(False, False, False, True),
+            "confidence": one_of("verified", "high", None),
+        }
+        kind = one_of(*KINDS, "referred", "assistant")
+        if kind == "impostor":
+            del columns["confidence"]
+        elif kind != "other" and kind != "person":
+            columns["ai_source"] = one_of("ChatGPT", "ChatGPT", "ByteDance", "Claude", None)
+        number = one_of(1, 4, 5, 7, 8, 10, 19, 20, 21, 40, 49, 50, 51, 100, 120)
+        streams.append((kind, number, (newest, newest + one_of(0, 1, 6, 13, 27)), columns))
+    return streams
+
+
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize="TRAFFIC_EXAMPLES" not in os.environ,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(traffic(), st.sampled_from([AS_OF, AS_OF + timedelta(1), AS_OF - timedelta(7)]))
+def test_findings_and_measures_equal_a_recount_by_hand(world, streams, as_of):
+    visits = visits_of(streams)
+    organization = world.organization(visits)
+    for job_type in DETECTORS:
+        check(world, job_type, visits, organization, as_of)
+
+
+# Measures
+
+
+@pytest.mark.parametrize("job_type", DETECTORS)
+def test_a_measure_without_a_subject_sees_nothing(world, job_type):
+    visits = visits_of(POSITIVES[job_type]) + visits_of([("assistant", 5, (1, 3), {"domain": None, "path": None})])
+    variables = world.warehouse.variables(Scope(world.organization(visits), *days_before(AS_OF)))
+    unset = dict.fromkeys(("domain", "path", "short_code", "agent", "operator", "ai_source"))
+    assert world.warehouse.answer(DETECTORS[job_type].measure, variables) == []
+    if job_type != "training_without_return":  # its visits are those of a domain, which may be unknown
+        assert world.warehouse.answer(DETECTORS[job_type].measure, {**variables, "subject": unset}) == []
+
+
+@pytest.mark.parametrize("subject", [{}, {"path": "/gone"}, {"domain": "go.example", "path": "/", "agent": "GPTBot"}])
+def test_a_subject_of_other_columns_is_refused(world, subject):
+    with pytest.raises(ValueError, match="broken_link has domain, path"):
+        measure(world.warehouse, DETECTORS["broken_link"], "acme", subject, *days_before(AS_OF))
+
+
+# The house
+
+
+def test_the_28_days_end_the_day_before():
+    assert days_before(date(2026, 3, 1)) == (date(2026, 2, 1), date(2026, 2, 28))
+
+
+def test_every_file_is_of_a_detector_and_every_detector_has_its_files():
+    entries = {entry.name for detector in DETECTORS.values() for entry in (detector.entry, detector.measure)}
+    assert entries == {f"jobs/{name}" for name in FILES}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_one_short_statement_without_parameters(name):
+    sql = template(f"jobs/{name}")
+    assert len(sql.splitlines()) <= 30
+    assert sql.startswith("-- ")
+    assert not re.search(r"getvariable|\$|\?|read_parquet|visits_in_days", sql)
+    assert "ORDER BY" in sql
+    assert sql.count(";") == 1
+    assert sql.endswith(";\n")
+    assert "subject" in sql if name.endswith(".measure") else re.search(r"LIMIT 100;|<= 100\n", sql)
+
+
+@pytest.mark.parametrize("detector", DETECTORS.values(), ids=DETECTORS)
+def test_a_detector_names_columns_that_it_has(detector: Detector):
+    columns = {field.name for field in detector.entry.fields}
+    assert {*detector.subject, *detector.untrusted, *filter(None, (detector.fetches, detector.people))} <= columns
+    assert {"path", "short_code", "agent"} & columns <= {*detector.untrusted}
+    assert [field.name for field in detector.measure.fields] == ["day", "events", "visits"]
+
+
+def test_the_categories_that_are_named_in_sql_exist():
+    named = {word for name in FILES for word in re.findall(r"'(ai_\w+)'", template(f"jobs/{name}"))}
+    assert named <= {*AI_CATEGORIES}
