@@ -91,7 +91,7 @@ MIX: Final = (("people", 62), ("referred", 3), ("assistants", 6), ("trainers", 8
 GROWTH: Final = {"referred": 1.8, "assistants": 1.9, "trainers": 1.3, "coders": 2.6}
 """The factor by which a kind of traffic grows from the beginning of the sample to its end."""
 
-_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class _Day:
         self._sample = sample
         self._number = number
         self._progress = number / max(1, sample.days - 1)
-        self._stamp = f"{day.day:02}/{_MONTHS[day.month - 1]}/{day.year}"
+        self._stamp = f"{day.day:02}/{MONTHS[day.month - 1]}/{day.year}"
         self._codes = sample.codes()
         is_last = day == sample.last_day
         self._seconds = sample.last_second if is_last else _DAY_SECONDS

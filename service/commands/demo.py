@@ -85,6 +85,23 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
         sample.write_links(folder / "links.csv")
         (folder / "values.toml").write_text(_VALUES, "utf-8")
     with console.status("Importing them as a log …"):
+        _import_problems(lake, folder, now)
         summary = Importer(lake, countries=SampleCountries()).run(folder / "access.log", Options("demo"))
         change_links(lake, "demo", read_links(folder / "links.csv", now), now)
     console.print(f"{plural(summary.visits, 'generated visit')} imported, {summary.first_day} to {summary.last_day}.")
+
+
+def _import_problems(lake: Lake, folder: Path, now: datetime) -> None:
+    """Import the requests in which every detector of jobs finds something, and the list of addresses that they need."""
+    from data.ingest.importer import Importer, Options
+    from data.rules.tables import IpList, load
+    from data.sample_countries import SampleCountries
+    from data.sample_problems import IP_LIST, IP_LIST_CONTENT, write_problems
+    from data.store.ip_list_files import refresh
+
+    rows = [row for row in load(IpList, "ip_lists") if row.name == IP_LIST]
+    for result in refresh(lake, rows, lambda _: IP_LIST_CONTENT, now):
+        if result.error:
+            raise BadInput(result.error)
+    write_problems(folder / "problems.log", now.date())
+    Importer(lake, countries=SampleCountries()).run(folder / "problems.log", Options("demo"))

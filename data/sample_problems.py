@@ -1,0 +1,86 @@
+"""Problems for the sample: for every detector of jobs, a few requests of the last 28 days in which it finds something.
+
+They are the same every day. People and agents come from a range reserved for benchmarks (RFC 2544); whoever pretends to
+be an agent comes from one that was taken out of use (RFC 7526), since an address that cannot be public proves nothing.
+"""
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+from pathlib import Path
+from random import Random
+from typing import Final, NamedTuple
+
+from data.sample import ASSISTANTS, DOMAINS, MONTHS, PLATFORMS, TRAINERS, browser_of
+
+IP_LIST: Final = "openai-gptbot"
+IP_LIST_CONTENT: Final = b'{"prefixes": [{"ipv4Prefix": "192.88.99.64/26"}]}'
+"""A made-up list of addresses, as the operator of GPTBot publishes his: the sample's impostors are not in it."""
+
+_CHATGPT_USER, _CLAUDE_USER = ASSISTANTS[0][0], ASSISTANTS[2][0]
+_GPTBOT, _BYTESPIDER = TRAINERS[0][0], TRAINERS[3][0]
+_CHATGPT: Final = "https://chatgpt.com/"
+_DOCS: Final = "docs.example.com"
+
+
+class _Requests(NamedTuple):
+    """Requests for one path, spread evenly over some days."""
+
+    times: int
+    newest: int  # days before `as_of`
+    oldest: int
+    domain: str
+    path: str
+    status: int
+    agent: str = ""  # "": people
+    referrer: str = "-"
+    network: str = "198.18.77"  # of an agent
+
+
+_REQUESTS: Final = (
+    # broken_link: it led somewhere until three weeks ago
+    _Requests(6, 20, 27, DOMAINS[1], "/spring-guide", 302),
+    _Requests(30, 1, 12, DOMAINS[1], "/spring-guide", 404, _CHATGPT_USER),
+    _Requests(6, 1, 12, DOMAINS[1], "/spring-guide", 404, referrer=_CHATGPT),
+    # invented_link
+    _Requests(8, 1, 14, DOMAINS[0], "/pricing-2026", 404, referrer=_CHATGPT),
+    # ai_attention_gap
+    _Requests(40, 1, 28, DOMAINS[0], "/setup-guide", 302, _CHATGPT_USER),
+    # blocked_agent
+    _Requests(34, 1, 20, _DOCS, "/", 403, _CLAUDE_USER),
+    _Requests(6, 1, 20, _DOCS, "/start", 200, _CLAUDE_USER),
+    # impersonated_agent
+    _Requests(60, 1, 9, DOMAINS[0], "/archive", 302, _GPTBOT, network="192.88.99"),
+    # server_errors
+    _Requests(100, 1, 10, DOMAINS[0], "/checkout", 302),
+    _Requests(40, 1, 10, DOMAINS[0], "/checkout", 502),
+    # referral_drop
+    _Requests(40, 15, 28, DOMAINS[0], "/autumn-sale", 302, referrer=_CHATGPT),
+    _Requests(6, 1, 14, DOMAINS[0], "/autumn-sale", 302, referrer=_CHATGPT),
+    # training_without_return
+    _Requests(150, 1, 28, _DOCS, "/start", 200, _BYTESPIDER),
+    _Requests(120, 1, 28, _DOCS, "/start", 200),
+)
+
+
+def problem_lines(as_of: date) -> list[str]:
+    """Log lines of the 28 days before `as_of` in the vhost-combined format, without newlines, ordered by time."""
+    return [line for _, line in sorted(_timed_lines(as_of))]
+
+
+def write_problems(path: Path, as_of: date) -> None:
+    """Write the lines as one log file."""
+    path.write_text("".join(f"{line}\n" for line in problem_lines(as_of)), "ascii")
+
+
+def _timed_lines(as_of: date) -> Iterator[tuple[tuple[date, int], str]]:
+    for place, one in enumerate(_REQUESTS):
+        for number in range(one.times):
+            day = as_of - timedelta(days=one.newest + number % (one.oldest - one.newest + 1))
+            second = (number * 7_919 + place * 601) % 86_400
+            clock = f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+            moment = f"{day.day:02}/{MONTHS[day.month - 1]}/{day.year}:{clock} +0000"
+            random = Random(f"{place} {number}")
+            agent = one.agent or browser_of(random.choice(PLATFORMS), random)
+            address = f"{one.network}.{number % 64}" if one.agent else f"198.19.{(place * 37 + number) % 256}.{number}"
+            request = f'"GET {one.path} HTTP/1.1" {one.status} 0 "{one.referrer}" "{agent}"'
+            yield (day, second), f"{one.domain}:443 {address} - - [{moment}] {request}"

@@ -1,0 +1,51 @@
+"""The sample of `traffic demo` has something for every detector of jobs to find."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from rich.console import Console
+
+from data import Lake
+from data.sample_problems import problem_lines
+from queries import DETECTORS, Warehouse, detect, measure
+from service.commands.demo import _fill
+
+PLANTED = {
+    "broken_link": {"domain": "link.example.org", "path": "/spring-guide"},
+    "invented_link": {"domain": "go.example.com", "path": "/pricing-2026"},
+    "ai_attention_gap": {"domain": "go.example.com", "short_code": "setup-guide"},
+    "blocked_agent": {"domain": "docs.example.com", "agent": "Claude-User"},
+    "impersonated_agent": {"domain": "go.example.com", "agent": "GPTBot"},
+    "server_errors": {"domain": "go.example.com", "path": "/checkout"},
+    "referral_drop": {"domain": "go.example.com", "short_code": "autumn-sale", "ai_source": "ChatGPT"},
+    "training_without_return": {"domain": "docs.example.com", "operator": "ByteDance"},
+}
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo")
+    lake = Lake(folder / "lake", create=True)
+    _fill(lake, folder, 3_000, Console(quiet=True))
+    warehouse = Warehouse(lake)
+    yield warehouse
+    warehouse.close()
+    lake.manifest.close()
+
+
+@pytest.mark.parametrize("job_type", DETECTORS)
+def test_a_detector_finds_what_is_planted_in_the_demo(demo, job_type):
+    as_of = datetime.now(UTC).date()
+    found = detect(demo, DETECTORS[job_type], "demo", as_of)
+    assert PLANTED[job_type] in [finding.subject for finding in found]
+    days = measure(demo, DETECTORS[job_type], "demo", PLANTED[job_type], as_of - timedelta(28), as_of)
+    assert sum(visits for _, _, visits in days) >= 8
+
+
+def test_planted_problems_are_the_same_every_day_and_before_it():
+    as_of = datetime(2026, 3, 1, tzinfo=UTC).date()
+    lines = problem_lines(as_of)
+    assert lines == problem_lines(as_of)
+    assert "01/Feb/2026" in lines[0]
+    assert "28/Feb/2026" in lines[-1]
+    assert 500 < len(lines) < 1_000
