@@ -12,7 +12,7 @@ from typing import Final
 from data import visits
 from data.logs.reported import SCHEMA as REPORTED
 from data.visits import COLUMNS
-from queries import CATALOG, JOBS, Entry
+from queries import CATALOG, DETECTORS, JOBS, Entry
 from service.settings import SETTINGS
 
 ROOT: Final = Path(__file__).parent.parent
@@ -85,6 +85,19 @@ def first_comment(path: Path) -> str:
     return " ".join(line.removeprefix("--").strip() for line in lines if not line.startswith("-- Serves:"))
 
 
+def detector_table() -> str:
+    files: dict[str, list[str]] = {}
+    for detector in DETECTORS.values():
+        files.setdefault(detector.entry.name, []).append(f"`{detector.type}`")
+    return table(
+        ("type", "what it finds"),
+        (
+            (", ".join(types), f"[{name}.sql]({name}.sql): {first_comment(ROOT / f'queries/{name}.sql')}")
+            for name, types in files.items()
+        ),
+    )
+
+
 def reported_table() -> str:
     return table(
         ("field", "meaning"), ((f"`{name}`", field["description"]) for name, field in REPORTED["properties"].items())
@@ -97,6 +110,7 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "categories": category_table,
     "columns": column_table,
     "relations": relation_table,
+    "detectors": detector_table,
     "reported": reported_table,
 }
 _BLOCK: Final = re.compile(r"(<!-- (\w+): .*? -->\n)(.*?)(<!-- end -->)", re.DOTALL)
