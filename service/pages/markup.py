@@ -1,8 +1,16 @@
-"""Joins markup: what `Markup.join` and `%` do, without escaping what is escaped already."""
+"""Makes markup of parts: without escaping what is escaped already, and of text with code in it."""
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 
 def joined(*parts: Markup) -> Markup:
     """The parts as one. Each must be markup, which type checking requires; this takes a fifth of the time of `%`."""
     return Markup("".join(parts))  # noqa: S704  # of markup only
+
+
+def with_code(text: str) -> Markup:
+    """The text, escaped; what stands between two backticks is code."""
+    before, *rest = escape(text).split("`")
+    pairs = zip(rest[::2], rest[1::2], strict=False)
+    unpaired = Markup("`") + rest[-1] if len(rest) % 2 else Markup("")
+    return joined(before, *(Markup("<code>%s</code>%s") % pair for pair in pairs), unpaired)

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from service.pages import formats
 from service.pages.assets import Assets
+from service.pages.markup import with_code
 
 FOLDER: Final = Path(__file__).parent / "templates"
 GZIP_LEVEL: Final = 6
@@ -61,6 +62,7 @@ def environment() -> Environment:
         auto_reload=False,
     )
     made.filters |= {
+        "with_code": with_code,
         "number": formats.number,
         "decimal": formats.decimal,
         "percent": formats.percent,

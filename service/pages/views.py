@@ -53,14 +53,15 @@ def page_endpoint(site: "Site", page: Page) -> "Endpoint":
 def source_endpoint(site: "Site") -> "Endpoint":
     """The page of one AI platform: the rows of the AI page's answers that are about it."""
     about_sources = [one for one in panels.AI if {"ai_source", "tool"} & {f.name for f in fields_of(one)}]
-    about_one = (about_sources[0], panels.SOURCE_LINKS, *about_sources[1:])
-    page = Page("ai", "AI", "What this platform fetches, and whom it sends.", about_one)
+    about_one = sorted([about_sources[0], panels.SOURCE_LINKS, *about_sources[1:]], key=lambda one: not one.is_wide)
+    page = Page("ai", "AI", "What this platform fetches, and whom it sends.", tuple(about_one))
 
     async def endpoint(request: Request) -> Response:
         view = await View.start(site, request, page)
         source = request.path_params["source"]
         content = await view.content(source)
-        if not any(panel.row_count for panel in content["panels"]):
+        content["panels"] = [panel for panel in content["panels"] if panel.row_count]
+        if not content["panels"]:
             content["notices"] = [("warn", "This platform has no visits in these days.")]
         return await view.response("page.html", **content | {"title": source})
 

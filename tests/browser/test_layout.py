@@ -1,11 +1,31 @@
 """Every page in both themes and four widths: nothing overflows, no error, no other origin."""
 
+import base64
+
 import pytest
 
 from tests.browser.traffic import HOSTILE, PAGES
 
 WIDTHS = (360, 768, 1280, 1920)
 THEMES = ("light", "dark")
+COLOR = """async ([picture, x]) => {
+  const image = new Image();
+  image.src = `data:image/png;base64,${picture}`;
+  await image.decode();
+  const drawing = new OffscreenCanvas(image.width, image.height).getContext("2d");
+  drawing.drawImage(image, 0, 0);
+  return drawing.getImageData(x ?? image.width / 2, image.height / 2, 1, 1).data.join();
+}"""
+
+
+def color_of(page, selector, x=None):
+    """The colour that is drawn in the middle of an element, or so many pixels from its left."""
+    picture = base64.b64encode(page.locator(selector).first.screenshot()).decode()
+    blank = page.context.browser.new_page()
+    try:
+        return blank.evaluate(COLOR, [picture, x])
+    finally:
+        blank.close()
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -33,3 +53,17 @@ def test_words_of_attackers_are_only_words(opened, name):
     assert set(addresses) <= {"http:", "https:"}
     assert page.locator("main script, main img, main iframe").count() == 0
     assert watched.problems == []
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("chosen", THEMES)
+def test_colours_of_the_system_leave_the_kinds_of_visits_distinguishable(opened, theme, chosen):
+    page = opened(forced_colors="active", color_scheme=theme).goto("")
+    page.get_by_role("button", name=chosen.capitalize()).click()
+    ground = color_of(page, "main", 1)
+    kinds = [color_of(page, f"#time-series .legend rect.{kind}") for kind in ("people", "ai", "other")]
+    assert kinds == [color_of(page, f".tile.{kind} .label", 4) for kind in ("people", "ai", "other")]
+    assert len({ground, *kinds}) == 4
+    colors = page.eval_on_selector_all("h1, .tile.plain .value", "all => all.map(one => getComputedStyle(one).color)")
+    assert len(set(colors)) == 1
+    assert ground in {"255,255,255,255", "0,0,0,255"}
