@@ -1,4 +1,4 @@
-"""The SQLite database of the service, control.sqlite: API keys, sessions, shares and jobs. Visits are not in it."""
+"""The SQLite database of the service, control.sqlite: API keys, sessions, shares, jobs and hooks. No visits."""
 
 import sqlite3
 import threading
@@ -87,6 +87,50 @@ MIGRATIONS: Final = (
         target TEXT NOT NULL,          -- the page to go to afterwards
         expires_at TEXT NOT NULL
     );
+    """,
+    """
+    CREATE TABLE hooks (
+        id TEXT PRIMARY KEY,           -- hook_ and 20 hexadecimal digits
+        organization TEXT NOT NULL,
+        name TEXT NOT NULL,
+        url TEXT NOT NULL,
+        events TEXT NOT NULL,          -- the names of those that are sent to it, as JSON
+        active INTEGER NOT NULL,
+        created_at TEXT NOT NULL,      -- UTC, YYYY-MM-DDTHH:MM:SS+00:00, as are the others
+        created_by TEXT,               -- key id or `sub` of who made it by HTTP, null for the command line
+        secret TEXT NOT NULL,          -- as it is, since messages are signed with it
+        secret_rotated_at TEXT,
+        previous_secret TEXT,          -- which signs along until previous_secret_until
+        previous_secret_until TEXT,
+        last_success_at TEXT,
+        last_failure_at TEXT,
+        failing_since TEXT,            -- of the first failure after the last success
+        consecutive_failures INTEGER NOT NULL DEFAULT 0,
+        disabled_reason TEXT           -- null unless the service made it inactive
+    );
+    CREATE INDEX hooks_of_organization ON hooks (organization, created_at, id);
+    CREATE TABLE deliveries (          -- the outbox: one row for each message to each hook
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,       -- evt_ and 20 hexadecimal digits: the header webhook-id
+        hook_id TEXT NOT NULL,
+        organization TEXT NOT NULL,
+        event TEXT NOT NULL,
+        job_id TEXT,                   -- null for hook.test
+        body BLOB NOT NULL,            -- sent as it is
+        status TEXT NOT NULL,          -- pending, delivered or dead
+        attempts INTEGER NOT NULL DEFAULT 0,
+        created_at TEXT NOT NULL,
+        due_at TEXT NOT NULL,          -- of the next attempt
+        claimed_until TEXT,            -- a sender is at it until then; if it dies, the row is due again
+        attempted_at TEXT,             -- the last time, as are the three below
+        status_code INTEGER,
+        error TEXT,
+        ms INTEGER,
+        finished_at TEXT               -- null while pending
+    );
+    CREATE INDEX deliveries_due ON deliveries (due_at, number) WHERE status = 'pending';
+    CREATE INDEX deliveries_of_hook ON deliveries (hook_id, number);
+    CREATE INDEX deliveries_of_job ON deliveries (job_id, number);
     """,
 )
 """Entry n migrates the database from version n to n + 1. Entries are only added, never changed."""

@@ -61,6 +61,12 @@ SETTINGS: Final = (
         "",
         "networks of proxies whose X-Forwarded-For is trusted, separated by commas (`10.0.0.0/8,::1`)",
     ),
+    Setting(
+        "hook_networks",
+        "",
+        "networks of your own that Agent Hooks may reach, also by plain http, separated by commas (`192.168.7.0/24`); "
+        "empty: public addresses by https only",
+    ),
     Setting("values", "", "file with the value of one visit of each category, like queries/traffic_values.toml"),
     Setting("memory", "300MB", "memory that queries may use before they spill to disk; increase it for large lakes"),
     Setting("retention_days", "", "days after which visits are deleted; empty: never"),
@@ -109,6 +115,7 @@ class Settings:
     pages: bool
     public_url: str  # "" or an origin
     trusted_proxies: tuple[Network, ...]
+    hook_networks: tuple[Network, ...]
     values: Path | None
     memory: str
     retention_days: int | None
@@ -149,6 +156,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         pages=_pages(text["pages"]),
         public_url=_public_url(text["public_url"]),
         trusted_proxies=parse_networks(text["trusted_proxies"]),
+        hook_networks=parse_networks(text["hook_networks"], "hook_networks"),
         values=Path(text["values"]) if text["values"] else None,
         memory=_memory(text["memory"]),
         retention_days=parse_retention_days(text["retention_days"]),
@@ -266,9 +274,9 @@ def _base_path(text: str) -> str:
     return path.rstrip("/")
 
 
-def parse_networks(text: str) -> tuple[Network, ...]:
-    """Parse the setting trusted_proxies. Raises BadInput."""
+def parse_networks(text: str, name: str = "trusted_proxies") -> tuple[Network, ...]:
+    """Parse a setting with networks, separated by commas; `name` is the setting's. Raises BadInput."""
     try:
         return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
     except ValueError as error:
-        raise BadInput(f"TRAFFIC_TRUSTED_PROXIES: {error}; write networks like 10.0.0.0/8.") from error
+        raise BadInput(f"{setting(name).variable}: {error}; write networks like 10.0.0.0/8.") from error

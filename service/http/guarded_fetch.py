@@ -57,7 +57,7 @@ def fetch(
     else:
         if len(body) > max_bytes:
             raise FetchError(f"the answer is larger than {max_bytes:,} bytes")
-        if time.monotonic() < deadline:  # a response without Content-Length also ends when _closed_at cuts it
+        if time.monotonic() < deadline:  # a response without Content-Length also ends when closed_at cuts it
             return body
     raise FetchError(f"no complete answer within {seconds:g} s")
 
@@ -104,7 +104,7 @@ def _read(
         method, content, more = "POST", urlencode(form), {"Content-Type": "application/x-www-form-urlencoded"}
     try:
         connection.connect()
-        with _closed_at(deadline, connection.sock):
+        with closed_at(deadline, connection.sock):
             connection.request(method, target, content, {**_HEADERS, **more, **headers})
             with connection.getresponse() as response:
                 if response.status != 200:
@@ -130,7 +130,7 @@ def _connection(url: SplitResult, timeout: float) -> HTTPConnection:
 
 
 @contextmanager
-def _closed_at(deadline: float, connected: socket.socket) -> Iterator[None]:
+def closed_at(deadline: float, connected: socket.socket) -> Iterator[None]:
     """Shut the socket down at the deadline: the timeout of a socket restarts with every byte received."""
 
     def shut_down() -> None:

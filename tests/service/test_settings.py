@@ -24,6 +24,7 @@ def test_without_any_variable_there_are_defaults():
         pages=True,
         public_url="",
         trusted_proxies=(),
+        hook_networks=(),
         values=None,
         memory="300MB",
         retention_days=None,
@@ -65,6 +66,7 @@ def test_every_setting_can_be_set():
             "TRAFFIC_HOST": "::",
             "TRAFFIC_PORT": "0",
             "TRAFFIC_TRUSTED_PROXIES": "10.0.0.0/8, ::1 ,192.0.2.7,",
+            "TRAFFIC_HOOK_NETWORKS": "192.168.7.0/24,fd00::/8",
             "TRAFFIC_VALUES": "values.toml",
             "TRAFFIC_RETENTION_DAYS": " 90 ",
             "TRAFFIC_GEOIP": "countries.mmdb",
@@ -85,6 +87,7 @@ def test_every_setting_can_be_set():
     )
     assert (found.lake, found.values, found.host, found.port) == (Path("/srv/lake"), Path("values.toml"), "::", 0)
     assert found.trusted_proxies == tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "::1/128", "192.0.2.7/32")))
+    assert found.hook_networks == tuple(map(ipaddress.ip_network, ("192.168.7.0/24", "fd00::/8")))
     assert (found.jwt_issuer, found.jwt_audience) == tuple(IDENTITY.values())
     assert (found.jwt_algorithms, found.jwt_lifetime) == (("EdDSA", "RS256"), 1)
     assert (found.jwt_organization_claim, found.jwt_role_claim) == ("tenant", "permission")

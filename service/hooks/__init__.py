@@ -1,0 +1,1 @@
+"""Agent Hooks: signed messages about jobs, sent to the addresses that organizations register."""

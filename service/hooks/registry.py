@@ -1,0 +1,234 @@
+"""The hooks of organizations and what was delivered to them, in control.sqlite."""
+
+import json
+import secrets
+import sqlite3
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from urllib.parse import urlsplit
+
+from data import BadInput, Lake, TrafficError, check_organization
+from service.control_database import ControlDatabase
+from service.hooks.outbox import EVENTS, TEST_EVENT, add_delivery, deactivate, format_time, message
+from service.hooks.records import Delivery, Hook, HookChanges
+from service.hooks.signature import new_secret
+from service.hooks.urls import check_url
+from service.settings import Network
+
+DEFAULT_EVENTS: Final = ("job.approved",)
+"""Automation acts on what a person has approved."""
+MAX_HOOKS: Final = 20
+"""Of one organization."""
+MAX_NAME_LENGTH: Final = 100
+MAX_DELIVERIES: Final = 100
+"""Deliveries that are listed, the newest."""
+ROTATION: Final = timedelta(hours=24)
+"""How long the previous secret signs along."""
+
+
+class NoSuchHook(TrafficError):
+    """The organization has no hook, or the hook no delivery, with this id."""
+
+
+class Hooks:
+    """The hooks of one lake. Safe to use from several threads and processes; every method blocks.
+
+    An event loop runs methods in `reader` if they only read, otherwise in `writer`, so that no read waits for a write.
+    """
+
+    def __init__(self, lake: Lake, networks: tuple[Network, ...] = (), public_url: str = "") -> None:
+        """`networks` may be reached by plain http; `public_url` is the server's own origin, where no hook may lead."""
+        self.database = ControlDatabase(lake)
+        self._allows_http = bool(networks)
+        self._own_host = urlsplit(public_url).hostname if public_url else None
+        self.reader = ThreadPoolExecutor(1, thread_name_prefix="hooks-read")
+        self.writer = ThreadPoolExecutor(1, thread_name_prefix="hooks-write")
+
+    def create(
+        self,
+        organization: str,
+        name: str,
+        url: str,
+        events: Sequence[str] = DEFAULT_EVENTS,
+        *,
+        active: bool = True,
+        created_by: str | None = None,
+    ) -> tuple[Hook, str]:
+        """Create a hook. Returns it and its secret, which is shown only here. Raises BadInput."""
+        check_organization(organization)
+        self._check({"name": name, "url": url, "events": events})
+        hook_id, secret, now = f"hook_{secrets.token_hex(10)}", new_secret(), format_time(datetime.now(UTC))
+        with self.database.transaction() as connection:
+            (count,) = connection.execute(
+                "SELECT count(*) FROM hooks WHERE organization = ?", [organization]
+            ).fetchone()
+            if count >= MAX_HOOKS:
+                raise BadInput(f"{organization} has {MAX_HOOKS} hooks, which is the maximum; delete one first.")
+            connection.execute(
+                "INSERT INTO hooks (id, organization, name, url, events, active, created_at, created_by, secret) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [hook_id, organization, name, url, _events_text(events), active, now, created_by, secret],
+            )
+        return self.hook(organization, hook_id), secret
+
+    def of(self, organization: str) -> list[Hook]:
+        """Every hook of an organization, oldest first."""
+        return self._hooks(organization)
+
+    def hook(self, organization: str, hook_id: str) -> Hook:
+        """One hook. Raises NoSuchHook."""
+        found = self._hooks(organization, hook_id)
+        if not found:
+            raise _no_such_hook(organization, hook_id)
+        return found[0]
+
+    def change(self, organization: str, hook_id: str, changes: HookChanges) -> Hook:
+        """Change a hook. Making it active clears its failures; otherwise what waits for it is dead.
+
+        Raises NoSuchHook or BadInput.
+        """
+        self._check(changes)
+        now = datetime.now(UTC)
+        events = changes.get("events")
+        with self._change(organization, hook_id) as connection:
+            connection.execute(
+                "UPDATE hooks SET name = coalesce(?, name), url = coalesce(?, url), events = coalesce(?, events) "
+                "WHERE id = ?",
+                [changes.get("name"), changes.get("url"), None if events is None else _events_text(events), hook_id],
+            )
+            if changes.get("active") is True:
+                connection.execute(
+                    "UPDATE hooks SET active = 1, disabled_reason = NULL, consecutive_failures = 0, "
+                    "failing_since = NULL WHERE id = ?",
+                    [hook_id],
+                )
+            elif changes.get("active") is False:
+                deactivate(connection, hook_id, None, now)
+        return self.hook(organization, hook_id)
+
+    def delete(self, organization: str, hook_id: str) -> Hook:
+        """Delete a hook with its deliveries; returns what it was. Raises NoSuchHook."""
+        deleted = self.hook(organization, hook_id)
+        with self._change(organization, hook_id) as connection:
+            connection.execute("DELETE FROM deliveries WHERE hook_id = ?", [hook_id])
+            connection.execute("DELETE FROM hooks WHERE id = ?", [hook_id])
+        return deleted
+
+    def rotate(self, organization: str, hook_id: str, now: datetime | None = None) -> tuple[Hook, str]:
+        """Give a hook a new secret; for ROTATION, messages are signed with the old one too. Raises NoSuchHook.
+
+        Returns the hook and its new secret, which is shown only here.
+        """
+        secret, now = new_secret(), now or datetime.now(UTC)
+        with self._change(organization, hook_id) as connection:
+            connection.execute(
+                "UPDATE hooks SET previous_secret = secret, previous_secret_until = ?, secret = ?, "
+                "secret_rotated_at = ? WHERE id = ?",
+                [format_time(now + ROTATION), secret, format_time(now), hook_id],
+            )
+        return self.hook(organization, hook_id), secret
+
+    def send_test(self, organization: str, hook_id: str, now: datetime | None = None, base_url: str = "") -> str:
+        """Send a made-up job to a hook, whether it is active or not; returns the delivery's id. Raises NoSuchHook."""
+        now = now or datetime.now(UTC)
+        body = message(organization, TEST_EVENT, _test_job(organization, now), now, base_url)
+        with self._change(organization, hook_id) as connection:
+            return add_delivery(connection, organization, hook_id, TEST_EVENT, body, job_id=None, now=now)
+
+    def deliveries(self, organization: str, hook_id: str) -> list[Delivery]:
+        """The newest MAX_DELIVERIES deliveries to a hook, newest first. Raises NoSuchHook."""
+        self.hook(organization, hook_id)
+        return self._deliveries(organization, hook_id=hook_id)
+
+    def deliveries_of_job(self, organization: str, job_id: str) -> list[Delivery]:
+        """The newest MAX_DELIVERIES messages about a job, newest first."""
+        return self._deliveries(organization, job_id=job_id)
+
+    def replay(self, organization: str, hook_id: str, delivery_id: str, now: datetime | None = None) -> str:
+        """Send a message again, with the same id and bytes, at once; all attempts are free again. Returns its id.
+
+        Raises NoSuchHook, also for a delivery that was deleted.
+        """
+        at = format_time(now or datetime.now(UTC))
+        with self._change(organization, hook_id) as connection:
+            replayed = connection.execute(
+                "UPDATE deliveries SET status = 'pending', attempts = 0, due_at = ?, finished_at = NULL "
+                "WHERE id = ? AND hook_id = ? RETURNING id",
+                [at, delivery_id, hook_id],
+            ).fetchall()
+            if not replayed:
+                raise NoSuchHook(f"the hook {hook_id} has no delivery {delivery_id!r}.")
+        return delivery_id
+
+    def close(self) -> None:
+        """Close the database."""
+        self.reader.shutdown()
+        self.writer.shutdown()
+        self.database.close()
+
+    @contextmanager
+    def _change(self, organization: str, hook_id: str) -> Iterator[sqlite3.Connection]:
+        """A transaction about one hook. Raises NoSuchHook."""
+        with self.database.transaction() as connection:
+            if not connection.execute(
+                "SELECT 1 FROM hooks WHERE organization = ? AND id = ?", [organization, hook_id]
+            ).fetchall():
+                raise _no_such_hook(organization, hook_id)
+            yield connection
+
+    def _hooks(self, organization: str, hook_id: str = "") -> list[Hook]:
+        rows = self.database.rows(
+            "SELECT id, organization, name, url, events, active, created_at, created_by, substr(secret, -4), "
+            "secret_rotated_at, previous_secret_until, last_success_at, last_failure_at, consecutive_failures, "
+            "disabled_reason FROM hooks WHERE organization = ? AND ? IN ('', id) ORDER BY created_at, id",
+            [organization, hook_id],
+        )
+        return [Hook.from_row(row) for row in rows]
+
+    def _deliveries(self, organization: str, hook_id: str = "", job_id: str = "") -> list[Delivery]:
+        rows = self.database.rows(
+            "SELECT id, hook_id, event, job_id, status, attempts, status_code, error, ms, created_at, attempted_at, "
+            "iif(status = 'pending', due_at, NULL) FROM deliveries "
+            "WHERE organization = ? AND ? IN ('', hook_id) AND ? IN ('', job_id) ORDER BY number DESC LIMIT ?",
+            [organization, hook_id, job_id, MAX_DELIVERIES],
+        )
+        return [Delivery.from_row(row) for row in rows]
+
+    def _check(self, changes: HookChanges) -> None:
+        """Raises BadInput."""
+        name = changes.get("name", "-")
+        if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
+            raise BadInput(f"a hook's name has 1 to {MAX_NAME_LENGTH} printable characters.")
+        if "url" in changes:
+            check_url(changes["url"], self._allows_http, self._own_host)
+        events = changes.get("events", DEFAULT_EVENTS)
+        unknown = [name for name in events if name not in EVENTS]
+        if unknown or not events:
+            problem = f"{unknown[0]!r} is not an event" if unknown else "there is no event"
+            raise BadInput(f"{problem}; use any of {', '.join(EVENTS)}.")
+
+
+def _no_such_hook(organization: str, hook_id: str) -> NoSuchHook:
+    return NoSuchHook(f"{organization} has no hook {hook_id!r}; `traffic hooks list` shows them.")
+
+
+def _events_text(events: Sequence[str]) -> str:
+    return json.dumps([event for event in EVENTS if event in events])
+
+
+def _test_job(organization: str, now: datetime) -> dict[str, object]:
+    """A job that does not exist, for trying out a hook."""
+    return {
+        "id": "job_00000000000000000000",
+        "organization": organization,
+        "type": "manual",
+        "status": "approved",
+        "title": "A test of this hook",
+        "created_at": now,
+        "updated_at": now,
+        "summary": "This job does not exist. It shows that messages arrive and that their signature is right.",
+        "is_test": True,
+    }

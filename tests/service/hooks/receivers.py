@@ -1,0 +1,163 @@
+"""Receivers on the loopback interface that behave as a table says, and certificates for them."""
+
+import contextlib
+import socket
+import ssl
+import threading
+from datetime import UTC, datetime, timedelta
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+OK = "HTTP/1.1 204 No Content\r\n\r\n"
+
+
+class Received:
+    """A request as a receiver read it."""
+
+    def __init__(self, raw):
+        head, _, self.body = raw.partition(b"\r\n\r\n")
+        self.first, *lines = head.decode("latin-1").split("\r\n")
+        self.headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+
+
+class Receiver:
+    """Answers each connection by a script: text to send, or one of hang, drip, flood; the last script goes on.
+
+    hang: nothing until the sender closes or the receiver ends; drip: a byte each tenth of a second until then;
+    flood: 10 MB. After a script the connection is closed.
+    """
+
+    def __init__(self, *scripts, host="127.0.0.1", tls=None):
+        self.scripts = list(scripts or [[OK]])
+        self.requests = []
+        self.connections = 0
+        self.changed = threading.Condition()
+        self.is_ending = threading.Event()
+        self._tls = tls
+        self._threads = []
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, 0), family=family)
+        self.port = self._listener.getsockname()[1]
+        bracketed = f"[{host}]" if ":" in host else host
+        self.url = f"{'https' if tls else 'http'}://{bracketed}:{self.port}/hook"
+        self._accepting = threading.Thread(target=self._accept)
+        self._accepting.start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):  # closed
+            while True:
+                connection, _ = self._listener.accept()
+                if self.is_ending.is_set():
+                    connection.close()
+                    return
+                with self.changed:
+                    script = self.scripts.pop(0) if len(self.scripts) > 1 else self.scripts[0]
+                    self.connections += 1
+                    self.changed.notify_all()
+                self._threads.append(threading.Thread(target=self._serve, args=(connection, script)))
+                self._threads[-1].start()
+
+    def _serve(self, connection, script):
+        with contextlib.suppress(OSError), contextlib.closing(connection):
+            connection.settimeout(60)
+            if self._tls:
+                connection = self._tls.wrap_socket(connection, server_side=True)
+            with contextlib.closing(connection):
+                raw = read_request(connection)
+                with self.changed:
+                    if raw:
+                        self.requests.append(Received(raw))
+                        self.changed.notify_all()
+                for step in script:
+                    self._do(step, connection)
+                if script:
+                    connection.shutdown(socket.SHUT_WR)
+                    connection.settimeout(1)
+                    while connection.recv(65_536):
+                        pass
+
+    def _do(self, step, connection):
+        if step in ("hang", "drip"):
+            connection.settimeout(0.1)
+            while not self.is_ending.is_set():
+                if step == "drip":
+                    connection.send(b"x")
+                with contextlib.suppress(TimeoutError):
+                    if not connection.recv(1):
+                        return
+        elif step == "flood":
+            connection.sendall(b"x" * 10_000_000)
+        else:
+            connection.sendall(step.encode("latin-1"))
+
+    def wait_for(self, count):
+        """The first `count` requests, as soon as they have arrived."""
+        with self.changed:
+            assert self.changed.wait_for(lambda: len(self.requests) >= count, 60), self.requests
+            return self.requests[:count]
+
+    def close(self):
+        self.is_ending.set()
+        with contextlib.suppress(OSError):
+            socket.create_connection(self._listener.getsockname()[:2], timeout=5).close()
+        self._accepting.join()
+        self._listener.close()
+        for thread in self._threads:
+            thread.join()
+
+
+def read_request(connection):
+    """One request with its body, or what came of it."""
+    raw = b""
+    while b"\r\n\r\n" not in raw:
+        raw += (piece := connection.recv(65_536))
+        if not piece or raw[0] == 0x16:  # TLS, to a receiver without
+            return b""
+    head, _, body = raw.partition(b"\r\n\r\n")
+    length = next((int(line[16:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length: ")), 0)
+    while len(body) < length:
+        body += connection.recv(65_536)
+    return head + b"\r\n\r\n" + body
+
+
+class Authority:
+    """A certificate authority of the tests' own."""
+
+    def __init__(self, folder):
+        self._folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Tests")])
+        own = self._certificate(self._name, self._key, timedelta(days=1), x509.BasicConstraints(ca=True, path_length=0))
+        self.file = folder / "authority.pem"
+        self.file.write_bytes(own.public_bytes(serialization.Encoding.PEM))
+
+    def context(self, host, lifetime=timedelta(days=1)):
+        """What a receiver of this name needs for TLS. Its certificate has expired if `lifetime` is below zero."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
+        certificate = self._certificate(name, key, lifetime, x509.SubjectAlternativeName([x509.DNSName(host)]))
+        file = self._folder / f"{host}-{lifetime.days}.pem"
+        private = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        file.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(file)
+        return context
+
+    def _certificate(self, name, key, lifetime, extension):
+        now = datetime.now(UTC)
+        return (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(self._name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(days=9))
+            .not_valid_after(now + lifetime)
+            .add_extension(extension, critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
