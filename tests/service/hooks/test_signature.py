@@ -1,0 +1,79 @@
+"""Signatures, verified by another implementation of Standard Webhooks."""
+
+import re
+import time
+
+import pytest
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from service.hooks.signature import new_secret, signature_headers
+
+BODY = '{"type":"job.approved","data":{"title":"Ünï"}}'.encode()
+
+
+def signed(*keys, body=BODY, at=None):
+    return signature_headers(keys, "evt_0123456789abcdef0123", int(at or time.time()), body)
+
+
+def is_verified(secret, headers, body=BODY):
+    try:
+        Webhook(secret).verify(body, headers, json_parse=False)
+    except WebhookVerificationError:
+        return False
+    return True
+
+
+def test_a_secret_is_32_random_bytes():
+    made = {new_secret() for _ in range(100)}
+    assert len(made) == 100
+    assert all(re.fullmatch(r"whsec_[A-Za-z0-9+/]{43}=", secret) for secret in made)
+
+
+def test_the_example_of_the_standard_has_its_signature():
+    """The test vector of the specification's reference libraries."""
+    body = b'{"test": 2432232314}'
+    headers = signature_headers(
+        ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body
+    )
+    assert headers == {
+        "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        "webhook-timestamp": "1614265330",
+        "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+    }
+
+
+def test_a_signature_is_verified_with_its_secret_only():
+    secret, other = new_secret(), new_secret()
+    assert is_verified(secret, signed(secret))
+    assert not is_verified(other, signed(secret))
+
+
+def test_both_secrets_of_a_rotation_verify():
+    new, old = new_secret(), new_secret()
+    assert is_verified(new, signed(new, old))
+    assert is_verified(old, signed(new, old))
+    assert not is_verified(new_secret(), signed(new, old))
+
+
+@pytest.mark.parametrize("name", ["webhook-id", "webhook-timestamp", "webhook-signature"])
+def test_a_header_that_was_changed_is_noticed(name):
+    secret = new_secret()
+    headers = signed(secret)
+    changed = {"webhook-id": "evt_1", "webhook-timestamp": str(int(time.time()) - 1)}
+    headers[name] = changed.get(name) or signed(new_secret())[name]
+    assert not is_verified(secret, headers)
+
+
+def test_every_flipped_bit_of_a_body_is_noticed():
+    secret = new_secret()
+    headers, body = signed(secret, body=b"abc"), bytearray(b"abc")
+    for bit in range(7 * len(body)):  # the verifier wants ASCII
+        body[bit // 7] ^= 1 << bit % 7
+        assert not is_verified(secret, headers, bytes(body))
+        body[bit // 7] ^= 1 << bit % 7
+    assert is_verified(secret, headers, bytes(body))
+
+
+def test_an_old_message_is_noticed():
+    secret = new_secret()
+    assert not is_verified(secret, signed(secret, at=time.time() - 3_600))
