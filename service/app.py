@@ -1,6 +1,6 @@
 """Builds the ASGI application of the service from its settings. The only file that puts the parts together."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,12 +17,16 @@ from data.store.links import LinkIndex
 from data.store.pending import backlog
 from queries import CATALOG, Warehouse, load_traffic_values
 from service.api_keys import ApiKeys
+from service.hooks.delivery import HookClient
+from service.hooks.registry import Hooks
+from service.hooks.sender import Sender
 from service.http import endpoints, openapi
 from service.http.answers import Answers
 from service.http.authentication import AuthenticationMiddleware, Authenticator
 from service.http.cache import AnswerCache
 from service.http.cors import JsonCorsMiddleware
 from service.http.endpoints import Clock, utc_now
+from service.http.hook_endpoints import hook_routes
 from service.http.jwks import JwksClient
 from service.http.live_visits import VisitReceiver
 from service.http.middleware import RequestMiddleware
@@ -51,6 +55,8 @@ class _Components:
     lake: Lake
     api_keys: ApiKeys
     jobs: Jobs
+    hooks: Hooks
+    sender: Sender
     warehouse: Warehouse
     workers: Workers
     cache: AnswerCache
@@ -60,19 +66,21 @@ class _Components:
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Run maintenance while the server runs; then stop and close everything, in order of dependency."""
+        """Run maintenance and the sender of hooks while the server runs; then close everything, dependents first."""
         self.maintenance.begin()
+        self.sender.begin()
         yield
+        await self.sender.end()
         await self.receiver.close()
         await self.maintenance.end()
         self.workers.close()
-        for part in (self.warehouse, self.api_keys, self.jobs, self.lake.manifest):
+        for part in (self.warehouse, self.api_keys, self.jobs, self.hooks, self.lake.manifest):
             part.close()
 
 
 def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = None) -> RequestMiddleware:
     """The ASGI application over the lake of `settings`, which is created if missing. Raises BadInput or LakeDamaged."""
-    parts = _build_components(settings, clock)
+    parts = _build_components(settings, clock, log)
     answers, targets = Answers(parts.warehouse, parts.cache, parts.workers), LinkIndex(parts.lake)
     base = settings.base_path
     entries = {f"{base}/analytics/{entry.name}": entry for entry in CATALOG}
@@ -89,6 +97,7 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     routes = [
         *(Route(path, endpoints.analytics(entry, answers, targets, clock)) for path, entry in entries.items()),
         Route(f"{base}/jobs", endpoints.jobs(parts.jobs)),
+        *hook_routes(base, parts.hooks, settings.public_url + base),
         Route(f"{base}/settings/api-keys", endpoints.api_keys(parts.api_keys), methods=["GET", "POST"]),
         Route(f"{base}/settings/api-keys/{{id}}", endpoints.api_key(parts.api_keys), methods=["DELETE"]),
         Route(f"{base}/mcp", endpoints.mcp(toolbox_of, version("traffic-analytics")), methods=["POST"]),
@@ -114,14 +123,17 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     )
 
 
-def _build_components(settings: Settings, clock: Clock) -> _Components:
+def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Components:
     lake = Lake(settings.lake, create=True)
     api_keys = ApiKeys(lake)
+    hooks = Hooks(lake, settings.hook_networks, settings.public_url, clock)
     countries = CountryDatabase(settings.geoip) if settings.geoip else None
     return _Components(
         lake=lake,
         api_keys=api_keys,
         jobs=Jobs(lake),
+        hooks=hooks,
+        sender=Sender(hooks.database, HookClient(settings.hook_networks), clock, log),
         warehouse=Warehouse(lake, load_traffic_values(settings.values), settings.memory),
         workers=Workers(),
         cache=AnswerCache(),
@@ -135,6 +147,9 @@ def _metrics(parts: _Components, limiter: RateLimiter) -> Metrics:
     def pending() -> float:
         return backlog(parts.lake.manifest).visits
 
+    def outcomes() -> Mapping[str, float]:
+        return parts.sender.outcomes
+
     return Metrics(
         [
             ObservedMetric(
@@ -142,6 +157,10 @@ def _metrics(parts: _Components, limiter: RateLimiter) -> Metrics:
             ),
             ObservedMetric("traffic_visits_pending", "Live visits not yet in a file.", pending, blocks=True),
             ObservedMetric("traffic_answers_held", "Answers in the cache.", lambda: len(parts.cache)),
+            ObservedMetric(
+                "traffic_hook_deliveries", "Attempts to send messages.", outcomes, is_counter=True, label="outcome"
+            ),
+            ObservedMetric("traffic_hook_pending", "Messages to be sent.", parts.sender.pending, blocks=True),
             ObservedMetric("traffic_sources", "Sources known to the rate limiter.", lambda: len(limiter)),
         ]
     )

@@ -108,7 +108,7 @@ MIGRATIONS: Final = (
         consecutive_failures INTEGER NOT NULL DEFAULT 0,
         disabled_reason TEXT           -- null unless the service made it inactive
     );
-    CREATE INDEX hooks_of_organization ON hooks (organization, created_at, id);
+    CREATE INDEX hooks_of_organization ON hooks (organization, created_at);
     CREATE TABLE deliveries (          -- the outbox: one row for each message to each hook
         number INTEGER PRIMARY KEY AUTOINCREMENT,
         id TEXT NOT NULL UNIQUE,       -- evt_ and 20 hexadecimal digits: the header webhook-id

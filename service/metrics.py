@@ -3,7 +3,7 @@
 import asyncio
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -16,14 +16,15 @@ BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 class ObservedMetric(NamedTuple):
     """A metric whose value is read by a callback at each scrape; a gauge, or a counter, which never decreases.
 
-    A callback that blocks is called in a thread.
+    With `label`, the callback returns a value for each of the label's. One that blocks is called in a thread.
     """
 
     name: str
     meaning: str
-    value: Callable[[], float]
+    value: Callable[[], float | Mapping[str, float]]
     is_counter: bool = False
     blocks: bool = False
+    label: str = ""
 
 
 class Metrics:
@@ -34,7 +35,7 @@ class Metrics:
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._buckets: defaultdict[str, list[int]] = defaultdict(lambda: [0] * (len(BUCKETS) + 1))
         self._metrics = list(metrics)
-        self._values: list[float] = []
+        self._values: list[float | Mapping[str, float]] = []
         self._registry = CollectorRegistry()
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
@@ -65,8 +66,11 @@ class Metrics:
         yield requests
         yield self._request_seconds()
         for metric, value in zip(self._metrics, self._values, strict=True):
-            family = CounterMetricFamily if metric.is_counter else GaugeMetricFamily
-            yield family(metric.name, metric.meaning, value)
+            kind = CounterMetricFamily if metric.is_counter else GaugeMetricFamily
+            family = kind(metric.name, metric.meaning, labels=[metric.label] if metric.label else [])
+            for label, number in value.items() if isinstance(value, Mapping) else [("", value)]:
+                family.add_metric([label] if metric.label else [], number)
+            yield family
 
     def _request_seconds(self) -> Metric:
         times = HistogramMetricFamily("traffic_request_seconds", "Response time of requests.", labels=["route"])

@@ -13,12 +13,14 @@ from data import visits
 from data.logs.reported import SCHEMA as REPORTED
 from data.visits import COLUMNS
 from queries import CATALOG, DETECTORS, JOBS, Entry
+from service.hooks.delivery import ERRORS
 from service.settings import SETTINGS
 
 ROOT: Final = Path(__file__).parent.parent
 README: Final = ROOT / "README.md"
 FLOORS: Final = tuple(ROOT / floor / "README.md" for floor in ("data", "queries", "service"))
-DOCUMENTS: Final = (README, *FLOORS, *sorted(ROOT.glob("benchmarks/*.md")), ROOT / "CHANGELOG.md")
+HOOKS: Final = ROOT / "service/hooks/README.md"
+DOCUMENTS: Final = (README, *FLOORS, HOOKS, *sorted(ROOT.glob("benchmarks/*.md")), ROOT / "CHANGELOG.md")
 """The documents whose commands, links and settings are checked."""
 
 CONSTRAINTS: Final = ROOT / "traffic-constraints.txt"
@@ -104,6 +106,10 @@ def reported_table() -> str:
     )
 
 
+def delivery_error_table() -> str:
+    return table(("error", "meaning"), ((f"`{name}`", meaning) for name, meaning in ERRORS.items()))
+
+
 BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "endpoints": endpoint_table,
     "settings": setting_table,
@@ -112,6 +118,7 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "relations": relation_table,
     "detectors": detector_table,
     "reported": reported_table,
+    "errors": delivery_error_table,
 }
 _BLOCK: Final = re.compile(r"(<!-- (\w+): .*? -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 

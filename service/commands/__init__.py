@@ -18,6 +18,7 @@ from service.commands import (
     demo,
     erase,
     follow,
+    hooks,
     importing,
     keys,
     links,
@@ -59,6 +60,7 @@ app.command("rebuild")(rebuild.rebuild)
 app.command("backup")(backup.backup)
 app.command("status")(status.status)
 app.add_typer(agents.app, name="agents")
+app.add_typer(hooks.app, name="hooks")
 app.add_typer(keys.app, name="keys")
 app.add_typer(links.app, name="links")
 

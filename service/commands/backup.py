@@ -26,9 +26,9 @@ def backup(
 ) -> None:
     """Copy a consistent snapshot of the lake. Imports, compaction and queries may continue meanwhile.
 
-    The checksum of every file is verified while it is copied. The copy contains visits, links, API keys, IP lists
-    and rejected lines, but never the salts of visitor hashes. `traffic erase` does not change backups: delete those
-    that still contain erased visits.
+    The checksum of every file is verified while it is copied. The copy contains visits, links, API keys, hooks
+    with their secrets, IP lists and rejected lines, but never the salts of visitor hashes. `traffic erase` does not
+    change backups: delete those that still contain erased visits.
 
     To restore a lake: stop the server, move the damaged lake away, copy the backup to where it was
     (cp -a DIR data/lake), run `traffic verify`, start the server. To restore a single file that `traffic verify`

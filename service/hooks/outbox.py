@@ -80,7 +80,7 @@ def enqueue(
     origin and base path); without it, they are paths. Returns the number of hooks.
     """
     rows = connection.execute(
-        "SELECT id, events FROM hooks WHERE organization = ? AND active ORDER BY created_at, id", [organization]
+        "SELECT id, events FROM hooks WHERE organization = ? AND active ORDER BY created_at, rowid", [organization]
     ).fetchall()
     hooks = [hook_id for hook_id, events in rows if event in json.loads(events)]
     body = message(organization, event, job, now, base_url) if hooks else b""

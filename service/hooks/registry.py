@@ -3,14 +3,14 @@
 import json
 import secrets
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
-from data import BadInput, Lake, TrafficError, check_organization
+from data import BadInput, Lake, check_organization
 from service.control_database import ControlDatabase
 from service.hooks.outbox import EVENTS, TEST_EVENT, add_delivery, deactivate, format_time, message
 from service.hooks.records import Delivery, Hook, HookChanges
@@ -29,22 +29,29 @@ ROTATION: Final = timedelta(hours=24)
 """How long the previous secret signs along."""
 
 
-class NoSuchHook(TrafficError):
+class NoSuchHook(BadInput):
     """The organization has no hook, or the hook no delivery, with this id."""
 
 
 class Hooks:
     """The hooks of one lake. Safe to use from several threads and processes; every method blocks.
 
-    An event loop runs methods in `reader` if they only read, otherwise in `writer`, so that no read waits for a write.
+    An event loop runs methods in `readers` if they only read, otherwise in `writer`, so that no read waits for a write.
     """
 
-    def __init__(self, lake: Lake, networks: tuple[Network, ...] = (), public_url: str = "") -> None:
+    def __init__(
+        self,
+        lake: Lake,
+        networks: tuple[Network, ...] = (),
+        public_url: str = "",
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         """`networks` may be reached by plain http; `public_url` is the server's own origin, where no hook may lead."""
         self.database = ControlDatabase(lake)
+        self._clock = clock
         self._allows_http = bool(networks)
         self._own_host = urlsplit(public_url).hostname if public_url else None
-        self.reader = ThreadPoolExecutor(1, thread_name_prefix="hooks-read")
+        self.readers = ThreadPoolExecutor(2, thread_name_prefix="hooks-read")
         self.writer = ThreadPoolExecutor(1, thread_name_prefix="hooks-write")
 
     def create(
@@ -60,7 +67,7 @@ class Hooks:
         """Create a hook. Returns it and its secret, which is shown only here. Raises BadInput."""
         check_organization(organization)
         self._check({"name": name, "url": url, "events": events})
-        hook_id, secret, now = f"hook_{secrets.token_hex(10)}", new_secret(), format_time(datetime.now(UTC))
+        hook_id, secret, now = f"hook_{secrets.token_hex(10)}", new_secret(), format_time(self._clock())
         with self.database.transaction() as connection:
             (count,) = connection.execute(
                 "SELECT count(*) FROM hooks WHERE organization = ?", [organization]
@@ -91,7 +98,6 @@ class Hooks:
         Raises NoSuchHook or BadInput.
         """
         self._check(changes)
-        now = datetime.now(UTC)
         events = changes.get("events")
         with self._change(organization, hook_id) as connection:
             connection.execute(
@@ -106,7 +112,7 @@ class Hooks:
                     [hook_id],
                 )
             elif changes.get("active") is False:
-                deactivate(connection, hook_id, None, now)
+                deactivate(connection, hook_id, None, self._clock())
         return self.hook(organization, hook_id)
 
     def delete(self, organization: str, hook_id: str) -> Hook:
@@ -117,12 +123,12 @@ class Hooks:
             connection.execute("DELETE FROM hooks WHERE id = ?", [hook_id])
         return deleted
 
-    def rotate(self, organization: str, hook_id: str, now: datetime | None = None) -> tuple[Hook, str]:
+    def rotate(self, organization: str, hook_id: str) -> tuple[Hook, str]:
         """Give a hook a new secret; for ROTATION, messages are signed with the old one too. Raises NoSuchHook.
 
         Returns the hook and its new secret, which is shown only here.
         """
-        secret, now = new_secret(), now or datetime.now(UTC)
+        secret, now = new_secret(), self._clock()
         with self._change(organization, hook_id) as connection:
             connection.execute(
                 "UPDATE hooks SET previous_secret = secret, previous_secret_until = ?, secret = ?, "
@@ -131,9 +137,9 @@ class Hooks:
             )
         return self.hook(organization, hook_id), secret
 
-    def send_test(self, organization: str, hook_id: str, now: datetime | None = None, base_url: str = "") -> str:
+    def send_test(self, organization: str, hook_id: str, base_url: str = "") -> str:
         """Send a made-up job to a hook, whether it is active or not; returns the delivery's id. Raises NoSuchHook."""
-        now = now or datetime.now(UTC)
+        now = self._clock()
         body = message(organization, TEST_EVENT, _test_job(organization, now), now, base_url)
         with self._change(organization, hook_id) as connection:
             return add_delivery(connection, organization, hook_id, TEST_EVENT, body, job_id=None, now=now)
@@ -147,12 +153,12 @@ class Hooks:
         """The newest MAX_DELIVERIES messages about a job, newest first."""
         return self._deliveries(organization, job_id=job_id)
 
-    def replay(self, organization: str, hook_id: str, delivery_id: str, now: datetime | None = None) -> str:
+    def replay(self, organization: str, hook_id: str, delivery_id: str) -> str:
         """Send a message again, with the same id and bytes, at once; all attempts are free again. Returns its id.
 
         Raises NoSuchHook, also for a delivery that was deleted.
         """
-        at = format_time(now or datetime.now(UTC))
+        at = format_time(self._clock())
         with self._change(organization, hook_id) as connection:
             replayed = connection.execute(
                 "UPDATE deliveries SET status = 'pending', attempts = 0, due_at = ?, finished_at = NULL "
@@ -165,7 +171,7 @@ class Hooks:
 
     def close(self) -> None:
         """Close the database."""
-        self.reader.shutdown()
+        self.readers.shutdown()
         self.writer.shutdown()
         self.database.close()
 
@@ -183,7 +189,7 @@ class Hooks:
         rows = self.database.rows(
             "SELECT id, organization, name, url, events, active, created_at, created_by, substr(secret, -4), "
             "secret_rotated_at, previous_secret_until, last_success_at, last_failure_at, consecutive_failures, "
-            "disabled_reason FROM hooks WHERE organization = ? AND ? IN ('', id) ORDER BY created_at, id",
+            "disabled_reason FROM hooks WHERE organization = ? AND ? IN ('', id) ORDER BY created_at, rowid",
             [organization, hook_id],
         )
         return [Hook.from_row(row) for row in rows]

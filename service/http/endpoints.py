@@ -45,7 +45,7 @@ def analytics(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) 
 
     async def endpoint(request: Request) -> Response:
         organization = request.scope["caller"].organization
-        _reject_body(request)
+        reject_body(request)
         query = parse_query(request.scope["query_string"], entry)
         arguments = query, organization, clock().date(), targets
         if "target_url" in query:  # the links are read, so not on the event loop
@@ -63,7 +63,7 @@ def jobs(organization_jobs: Jobs) -> Endpoint:
     """Return the jobs of the caller's organization."""
 
     async def endpoint(request: Request) -> Response:
-        _reject_body(request)
+        reject_body(request)
         organization = request.scope["caller"].organization
         return JsonResponse(await asyncio.to_thread(lambda: encode(organization_jobs.of(organization))))
 
@@ -76,15 +76,15 @@ def api_keys(keys: ApiKeys) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         caller = _key_manager(request)
         if request.method == "GET":
-            _reject_body(request)
-            listed = await _in_thread(keys.readers, keys.keys_of, caller.organization)
+            reject_body(request)
+            listed = await in_thread(keys.readers, keys.keys_of, caller.organization)
             return JsonResponse(encode([_public_fields(key) for key in listed]))
         name = await _read_name(request)
         try:
-            key = await _in_thread(keys.writer, keys.create_key, caller.organization, name, caller.name)
+            key = await in_thread(keys.writer, keys.create_key, caller.organization, name, caller.name)
         except BadInput as error:
             raise InvalidBody("has no usable name", str(error)) from error
-        created = await _in_thread(keys.readers, keys.key, key_id_of(key))
+        created = await in_thread(keys.readers, keys.key, key_id_of(key))
         return JsonResponse(encode({**_public_fields(created), "key": key}), 201)
 
     return endpoint
@@ -97,15 +97,15 @@ def api_key(keys: ApiKeys) -> Endpoint:
         caller = _key_manager(request)
         key_id = request.path_params["id"]
         try:
-            await _in_thread(keys.writer, keys.revoke_key, key_id, caller.organization)
+            await in_thread(keys.writer, keys.revoke_key, key_id, caller.organization)
         except BadInput as error:
             raise NotFound("There is no active key with this id.", "List the keys to see which are active.") from error
-        return JsonResponse(encode(_public_fields(await _in_thread(keys.readers, keys.key, key_id))))
+        return JsonResponse(encode(_public_fields(await in_thread(keys.readers, keys.key, key_id))))
 
     return endpoint
 
 
-async def _in_thread(threads: Executor, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
+async def in_thread(threads: Executor, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
     """The result of blocking work, done in one of these threads."""
     return await asyncio.get_running_loop().run_in_executor(threads, work, *arguments)
 
@@ -152,7 +152,7 @@ def _public_fields(key: Key) -> dict[str, object]:
     return {"id": key.id, "name": key.name, "created_by": key.created_by, **times}
 
 
-def _reject_body(request: Request) -> None:
+def reject_body(request: Request) -> None:
     """Raise InvalidBody if a GET request has a body, which would have no effect."""
     for name, value in request.scope["headers"]:
         if name == b"transfer-encoding" or (name == b"content-length" and value != b"0"):

@@ -154,8 +154,8 @@ class BodyTooLarge(Problem):
 
     status = 413
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem, "Send it in several requests.")
+    def __init__(self, problem: str, fix: str = "Send it in several requests.") -> None:
+        super().__init__(problem, fix)
 
 
 class UrlTooLong(Problem):

@@ -5,31 +5,11 @@ from typing import Any, Final
 
 from data.logs.reported import SCHEMA
 from queries import CATALOG, JOBS, Entry, Field
+from service.http import openapi_hooks
 from service.http.live_visits import MAX_VISITS
+from service.http.openapi_parts import ERRORS, HEADERS, MISSING, WRITE_ERRORS, object_schema, ref, response
 from service.http.parameters import DEFAULT_RANGE, RANGES, TRAFFIC_TYPES, parameters_of
 
-_ERRORS: Final = {
-    "400": "A parameter or the body is invalid.",
-    "401": "No valid token.",
-    "408": "The request was not received in time.",
-    "414": "The URL is too long.",
-    "429": "Too many requests from this source address.",
-    "431": "The headers are too many or too large.",
-    "500": "The request failed.",
-    "503": "The service is overloaded, or its disk is full or fails.",
-}
-_WRITE_ERRORS: Final = {
-    "403": "The token's role may not write.",
-    "413": "The body exceeds a limit.",
-}
-_MISSING: Final = {"404": "It does not exist."}
-_HEADERS: Final = {
-    "X-Request-Id": "id of this request in the server's log",
-    "X-RateLimit-Limit": "requests answered per minute for one source address",
-    "X-RateLimit-Remaining": "requests left in the current window",
-    "X-RateLimit-Reset": "Unix time in seconds when the oldest counted request leaves the window",
-    "Retry-After": "seconds to wait; 0 while requests remain",
-}
 _PARAMETERS: Final = {
     "range": (
         {"type": "string", "enum": list(RANGES), "default": DEFAULT_RANGE},
@@ -64,6 +44,7 @@ def document(base_path: str) -> dict[str, Any]:
         "paths": {
             **routes,
             "/jobs": _route(JOBS, []),
+            **openapi_hooks.paths(),
             "/visits": _visits(),
             "/mcp": _mcp(),
             "/settings/api-keys": _api_keys(),
@@ -81,12 +62,12 @@ def document(base_path: str) -> dict[str, Any]:
             },
             "headers": {
                 name: {"description": meaning, "schema": {"type": "string" if name == "X-Request-Id" else "integer"}}
-                for name, meaning in _HEADERS.items()
+                for name, meaning in HEADERS.items()
             },
             "schemas": {"Error": _ERROR_SCHEMA},
             "responses": {
-                name: _response(_ref("schemas", "Error"), text)
-                for name, text in (_ERRORS | _WRITE_ERRORS | _MISSING).items()
+                name: response(ref("schemas", "Error"), text)
+                for name, text in (ERRORS | WRITE_ERRORS | MISSING).items()
             },
         },
     }
@@ -123,8 +104,8 @@ _ERROR_SCHEMA: Final = {
 def json_schema(entry: Entry) -> dict[str, Any]:
     """The JSON Schema of the answer of an entry."""
     if entry.shape == "parts":
-        return _object({name: json_schema(part) for name, part in entry.members})
-    row = _object({field.name: _property(field) for field in entry.fields})
+        return object_schema({name: json_schema(part) for name, part in entry.members})
+    row = object_schema({field.name: _property(field) for field in entry.fields})
     return row if entry.shape == "row" else {"type": "array", "items": row}
 
 
@@ -133,10 +114,10 @@ def _route(entry: Entry, parameters: Sequence[str]) -> dict[str, Any]:
         "get": {
             "operationId": entry.name,
             "summary": entry.description,
-            "parameters": [_ref("parameters", name) for name in parameters],
+            "parameters": [ref("parameters", name) for name in parameters],
             "responses": {
-                "200": _response(json_schema(entry), "The answer."),
-                **{status: _ref("responses", status) for status in _ERRORS},
+                "200": response(json_schema(entry), "The answer."),
+                **{status: ref("responses", status) for status in ERRORS},
             },
         }
     }
@@ -144,7 +125,7 @@ def _route(entry: Entry, parameters: Sequence[str]) -> dict[str, Any]:
 
 def _visits() -> dict[str, Any]:
     """The route that accepts live visits."""
-    counts = _object({"accepted": {"type": "integer"}, "refused": {"type": "integer"}, "errors": _REFUSED})
+    counts = object_schema({"accepted": {"type": "integer"}, "refused": {"type": "integer"}, "errors": _REFUSED})
     rows = {"type": "array", "items": {"type": "object", **SCHEMA, "title": "Visit"}, "maxItems": MAX_VISITS}
     body = {"application/json": {"schema": rows}, "application/x-ndjson": {"schema": {"type": "string"}}}
     return {
@@ -156,8 +137,8 @@ def _visits() -> dict[str, Any]:
             "or not.",
             "requestBody": {"required": True, "content": body},
             "responses": {
-                "202": _response(counts, "Numbers of accepted and refused visits, and the reasons."),
-                **{status: _ref("responses", status) for status in (*_ERRORS, *_WRITE_ERRORS)},
+                "202": response(counts, "Numbers of accepted and refused visits, and the reasons."),
+                **{status: ref("responses", status) for status in (*ERRORS, *WRITE_ERRORS)},
             },
         }
     }
@@ -212,55 +193,42 @@ _NEW_KEY: Final = {
 
 def _api_keys() -> dict[str, Any]:
     """The routes that list and create API keys."""
-    errors = {status: _ref("responses", status) for status in (*_ERRORS, *_WRITE_ERRORS)}
-    made = _object({**_KEY, "key": {"type": "string", "description": "shown only once"}})
+    errors = {status: ref("responses", status) for status in (*ERRORS, *WRITE_ERRORS)}
+    made = object_schema({**_KEY, "key": {"type": "string", "description": "shown only once"}})
     return {
         "get": {
             "operationId": "list-api-keys",
             "summary": "Every API key of the organization, oldest first. Identity tokens of roles that may write only.",
-            "responses": {"200": _response({"type": "array", "items": _object(_KEY)}, "The keys."), **errors},
+            "responses": {"200": response({"type": "array", "items": object_schema(_KEY)}, "The keys."), **errors},
         },
         "post": {
             "operationId": "create-api-key",
             "summary": "Create an API key. Identity tokens of roles that may write only.",
             "requestBody": {"required": True, "content": {"application/json": {"schema": _NEW_KEY}}},
-            "responses": {"201": _response(made, "The key, shown only once."), **errors},
+            "responses": {"201": response(made, "The key, shown only once."), **errors},
         },
     }
 
 
 def _api_key() -> dict[str, Any]:
     """The route that revokes an API key."""
-    errors = {status: _ref("responses", status) for status in (*_ERRORS, *_WRITE_ERRORS, "404")}
+    errors = {status: ref("responses", status) for status in (*ERRORS, *WRITE_ERRORS, "404")}
     identity = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
     return {
         "delete": {
             "operationId": "revoke-api-key",
             "summary": "Revoke an API key; a running server refuses it within 5 s.",
             "parameters": [identity],
-            "responses": {"200": _response(_object(_KEY), "The revoked key."), **errors},
+            "responses": {"200": response(object_schema(_KEY), "The revoked key."), **errors},
         }
     }
 
 
 def _public(name: str, summary: str) -> dict[str, Any]:
-    ok = _response({"type": "object"}, "The answer.")
+    ok = response({"type": "object"}, "The answer.")
     return {"get": {"operationId": name, "summary": summary, "security": [], "responses": {"200": ok}}}
-
-
-def _response(schema: dict[str, Any], description: str) -> dict[str, Any]:
-    headers = {name: _ref("headers", name) for name in _HEADERS}
-    return {"description": description, "headers": headers, "content": {"application/json": {"schema": schema}}}
-
-
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def _property(field: Field) -> dict[str, Any]:
     schema = {**field.kind.schema, "description": field.meaning}
     return {**schema, "type": [schema["type"], "null"]} if field.nullable else schema
-
-
-def _ref(kind: str, name: str) -> dict[str, str]:
-    return {"$ref": f"#/components/{kind}/{name}"}

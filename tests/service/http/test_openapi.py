@@ -19,6 +19,15 @@ PARAMETERS = {
     "/analytics/domain-breakdown": [name for name in COMMON_PARAMETERS if name != "short_code"],
 }
 """What the routes take that do not take just what all do."""
+HOOKS = {
+    "/agent-hooks": ["get", "post"],
+    "/agent-hooks/{id}": ["get", "patch", "delete"],
+    "/agent-hooks/{id}/test": ["post"],
+    "/agent-hooks/{id}/secret": ["post"],
+    "/agent-hooks/{id}/deliveries": ["get"],
+    "/agent-hooks/{id}/deliveries/{delivery}/replay": ["post"],
+}
+"""The routes of hooks and their methods."""
 FORMATS = FormatChecker(formats=["date", "date-time"])
 
 
@@ -77,7 +86,11 @@ def operations(document):
 
 def readable(document):
     """The paths that answer a GET to an API key."""
-    return [path for path, item in document["paths"].items() if "get" in item and not path.startswith("/settings/")]
+    return [
+        path
+        for path, item in document["paths"].items()
+        if "get" in item and not path.startswith(("/settings/", "/agent-hooks"))
+    ]
 
 
 def complaints(found, answer):
@@ -93,10 +106,13 @@ def test_the_document_is_valid_openapi_3_1(document):
 def test_it_names_every_route_and_no_other(document):
     names = [f"/analytics/{entry.name}" for entry in CATALOG]
     keys = ["/settings/api-keys", "/settings/api-keys/{id}"]
-    assert list(document["paths"]) == [*names, "/jobs", "/visits", "/mcp", *keys, "/healthz", "/openapi.json"]
+    assert list(document["paths"]) == [
+        *names, "/jobs", *HOOKS, "/visits", "/mcp", *keys, "/healthz", "/openapi.json"
+    ]  # fmt: skip
     methods = {name: list(path) for name, path in document["paths"].items()}
     assert methods.pop("/visits") == methods.pop("/mcp") == ["post"]
     assert [methods.pop(path) for path in keys] == [["get", "post"], ["delete"]]
+    assert {path: methods.pop(path) for path in HOOKS} == HOOKS
     assert all(path == ["get"] for path in methods.values())
 
 
@@ -190,3 +206,25 @@ def test_the_base_path_is_its_server(base_path, url):
     document = openapi.document(base_path)
     assert document["servers"] == [{"url": url}]
     OpenAPIV31SpecValidator(document).validate()
+
+
+def test_what_is_said_of_hooks_is_what_the_document_says(asked, document):
+    made = asked.post("/agent-hooks", json={"name": "n", "url": "https://hooks.example/"})
+    one = f"/agent-hooks/{made.json()['id']}"
+    started = asked.post(f"{one}/test")
+    replay = f"{one}/deliveries/{started.json()['delivery_id']}/replay"
+    answers = [
+        ("/agent-hooks", "post", "201", made),
+        ("/agent-hooks", "get", "200", asked.get("/agent-hooks")),
+        ("/agent-hooks/{id}", "get", "200", asked.get(one)),
+        ("/agent-hooks/{id}", "patch", "200", asked.patch(one, json={"active": False})),
+        ("/agent-hooks/{id}/test", "post", "202", started),
+        ("/agent-hooks/{id}/secret", "post", "200", asked.post(f"{one}/secret")),
+        ("/agent-hooks/{id}/deliveries", "get", "200", asked.get(f"{one}/deliveries")),
+        ("/agent-hooks/{id}/deliveries/{delivery}/replay", "post", "202", asked.post(replay)),
+        ("/agent-hooks/{id}", "delete", "200", asked.delete(one)),
+    ]
+    for path, method, status, answer in answers:
+        assert str(answer.status_code) == status, path
+        content = document["paths"][path][method]["responses"][status]["content"]["application/json"]
+        assert complaints(content["schema"], answer.json()) == [], path

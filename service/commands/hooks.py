@@ -1,0 +1,126 @@
+"""`traffic hooks`: creates, lists and tests Agent Hooks, and shows what was delivered to them."""
+
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from data import Lake
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+from service.commands.printing import console, printable
+from service.settings import read_settings
+
+if TYPE_CHECKING:
+    from service.hooks.registry import Hooks
+
+app = typer.Typer(help="Create, list and test Agent Hooks, which are sent signed jobs.", rich_markup_mode=None)
+
+HookArgument = Annotated[str, typer.Argument(metavar="HOOK", help="the hook's id, as `traffic hooks list` shows it")]
+
+
+@app.command()
+def create(
+    organization: OrganizationOption,
+    name: Annotated[str, typer.Option(help="what the hook is for")],
+    url: Annotated[str, typer.Option(help="where messages are sent: an https address")],
+    event: Annotated[
+        list[str] | None, typer.Option(help="what is sent, such as job.created; may be repeated; default: job.approved")
+    ] = None,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Create a hook and print its secret, with which receivers verify messages. It cannot be shown again.
+
+    Example: traffic hooks create --org acme --name agent --url https://automation.example/traffic
+    """
+    from service.hooks.registry import DEFAULT_EVENTS
+
+    hook, secret = _hooks(lake).create(organization, name, url, event or DEFAULT_EVENTS)
+    events = ", ".join(hook.events)
+    typer.echo(f"{hook.id} of {organization} is sent {events}. Its secret is shown only once:", err=True)
+    typer.echo(secret)
+
+
+@app.command("list")
+def list_hooks(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
+    """List the hooks of an organization.
+
+    Example: traffic hooks list --org acme
+    """
+    from rich.table import Table
+
+    table = Table("id", "name", "URL", "events", "active", "last success", "last failure", "failures", box=None)
+    for hook in _hooks(lake).of(organization):
+        state = "yes" if hook.active else f"no. {hook.disabled_reason or ''}".strip()
+        times = _time(hook.last_success_at), _time(hook.last_failure_at)
+        events = ", ".join(hook.events)
+        cells = hook.id, printable(hook.name), hook.url, events, state, *times, str(hook.consecutive_failures)
+        table.add_row(*cells)
+    console().print(table)
+
+
+@app.command("test")
+def send_test(hook: HookArgument, organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
+    """Send a made-up job to a hook. The server sends it, if it runs; `traffic hooks deliveries` shows what came of it.
+
+    Example: traffic hooks test hook_3f2a9c0d1e4b5a6f7081 --org acme
+    """
+    settings = read_settings(os.environ)
+    delivery = _hooks(lake).send_test(organization, hook, settings.public_url + settings.base_path)
+    typer.echo("The test is in the outbox; a running server sends it within seconds.", err=True)
+    typer.echo(delivery)
+
+
+@app.command()
+def deliveries(hook: HookArgument, organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
+    """List the newest messages to a hook, with the outcome of their last attempt.
+
+    Example: traffic hooks deliveries hook_3f2a9c0d1e4b5a6f7081 --org acme
+    """
+    from rich.table import Table
+
+    table = Table("id", "event", "job", "status", "attempts", "answer", "ms", "created", "next attempt", box=None)
+    for one in _hooks(lake).deliveries(organization, hook):
+        answer = one.error or str(one.status_code or "")
+        times = _time(one.created_at), _time(one.next_attempt_at)
+        ms = "" if one.ms is None else str(one.ms)
+        table.add_row(one.id, one.event, one.job_id or "", one.status, str(one.attempts), answer, ms, *times)
+    console().print(table)
+
+
+@app.command()
+def replay(
+    hook: HookArgument,
+    delivery: Annotated[str, typer.Argument(metavar="DELIVERY", help="its id, as `traffic hooks deliveries` shows it")],
+    organization: OrganizationOption,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Send a message again, with the same id and the same bytes.
+
+    Example: traffic hooks replay hook_3f2a9c0d1e4b5a6f7081 evt_0a1b2c3d4e5f60718293 --org acme
+    """
+    _hooks(lake).replay(organization, hook, delivery)
+    typer.echo(f"{delivery} is in the outbox again; a running server sends it within seconds.", err=True)
+
+
+@app.command()
+def rotate(hook: HookArgument, organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
+    """Make a new secret and print it. For 24 hours, messages are signed with the old one, too.
+
+    Example: traffic hooks rotate hook_3f2a9c0d1e4b5a6f7081 --org acme
+    """
+    _, secret = _hooks(lake).rotate(organization, hook)
+    typer.echo(f"The new secret of {hook}, shown only once. The old one is valid for 24 hours.", err=True)
+    typer.echo(secret)
+
+
+def _hooks(lake: Path) -> "Hooks":
+    from service.hooks.registry import Hooks
+
+    settings = read_settings(os.environ)
+    return Hooks(Lake(lake, create=True), settings.hook_networks, settings.public_url)
+
+
+def _time(moment: datetime | None) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}" if moment else ""

@@ -1,0 +1,278 @@
+"""Agent Hooks over HTTP: who may see and change them, what is refused, and where the secret is shown."""
+
+import functools
+import io
+import json
+import re
+import sqlite3
+import time
+from contextlib import closing
+
+import pytest
+from standardwebhooks import Webhook
+from starlette.testclient import TestClient
+
+from service.app import create_app
+from service.hooks.delivery import HookClient
+from service.hooks.registry import Hooks
+from service.hooks.sender import THREADS
+from service.http.endpoints import utc_now
+from service.http.hook_endpoints import MAX_BODY_BYTES
+from service.logs import Log, LogHandler
+from tests import identity
+from tests.service.hooks.receivers import Receiver
+from tests.tables import examples
+
+PATH = "/agent-hooks"
+FIELDS = [
+    "id", "name", "url", "events", "active", "created_at", "created_by", "secret_last4", "secret_rotated_at",
+    "previous_secret_until", "last_success_at", "last_failure_at", "consecutive_failures", "disabled_reason",
+]  # fmt: skip
+HOOK = {"name": "automation", "url": "https://hooks.example/traffic?token=canary"}
+ONE = f"{PATH}/hook_0123456789abcdef0123"
+REQUESTS = [
+    ("GET", PATH), ("POST", PATH), ("GET", ONE), ("PATCH", ONE), ("DELETE", ONE), ("POST", f"{ONE}/test"),
+    ("POST", f"{ONE}/secret"), ("GET", f"{ONE}/deliveries"), ("POST", f"{ONE}/deliveries/evt_1/replay"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def client(shared_lake, opened, tmp_path_factory):
+    """The application with an identity provider; its own origin is stats.example."""
+    changes = identity.settings_of(tmp_path_factory.mktemp("identity")) | {"public_url": "https://stats.example"}
+    with opened(shared_lake, "", **changes) as client:
+        yield client
+
+
+def as_(organization, role="editor"):
+    return {"Authorization": f"Bearer {identity.token(organization, role, 'anna')}"}
+
+
+@pytest.fixture
+def mine(client, request):
+    """Asks as an editor of an organization that no other test has."""
+    headers = as_("o" + re.sub(r"\W", "_", request.node.name)[-60:])
+
+    def mine(method, path, expected=200, **how):
+        answer = client.request(method, path, headers=headers, **how)
+        assert answer.status_code == expected, answer.text
+        return answer.json()
+
+    return mine
+
+
+@pytest.fixture
+def receiver():
+    one = Receiver()
+    yield one
+    one.close()
+
+
+def create(mine, **changes):
+    return mine("POST", PATH, 201, json=HOOK | changes)
+
+
+def test_a_hook_is_created_and_its_secret_shown_once_and_only_there(mine, client, shared_lake):
+    made = create(mine)
+    assert list(made) == [*FIELDS, "secret"]
+    assert re.fullmatch(r"hook_[0-9a-f]{20}", made["id"])
+    assert (made["name"], made["url"], made["events"], made["active"]) == (*HOOK.values(), ["job.approved"], True)
+    assert (made["created_by"], made["secret_last4"]) == ("anna", made["secret"][-4:])
+    hidden = made.pop("secret")
+    mine("POST", f"{PATH}/{made['id']}/test", 202)
+    read = [mine("GET", PATH), mine("GET", f"{PATH}/{made['id']}"), mine("PATCH", f"{PATH}/{made['id']}", json={})]
+    assert read == [[made], made, made]
+    read += [mine("GET", f"{PATH}/{made['id']}/deliveries"), mine("DELETE", f"{PATH}/{made['id']}")]
+    assert hidden[6:] not in json.dumps(read)
+
+
+def test_hooks_are_listed_oldest_first_and_changed(mine):
+    first, second = create(mine), create(mine, name="second", events=["job.resolved", "job.created", "job.created"])
+    assert [one["id"] for one in mine("GET", PATH)] == [first["id"], second["id"]]
+    assert second["events"] == ["job.created", "job.resolved"]
+    changed = mine("PATCH", f"{PATH}/{first['id']}", json={"name": "n", "url": "https://b.example", "active": False})
+    assert (changed["name"], changed["url"], changed["active"]) == ("n", "https://b.example", False)
+    assert changed["events"] == ["job.approved"]
+    assert mine("PATCH", f"{PATH}/{first['id']}", json={"events": ["job.created"], "active": True}) == changed | {
+        "events": ["job.created"],
+        "active": True,
+    }
+    mine("DELETE", f"{PATH}/{first['id']}")
+    mine("GET", f"{PATH}/{first['id']}", 404)
+    mine("DELETE", f"{PATH}/{first['id']}", 404)
+    assert [one["id"] for one in mine("GET", PATH)] == [second["id"]]
+
+
+def test_a_secret_is_rotated_and_the_new_one_shown_once(mine):
+    made = create(mine)
+    rotated = mine("POST", f"{PATH}/{made['id']}/secret")
+    assert list(rotated) == [*FIELDS, "secret"]
+    assert rotated["secret"] != made["secret"]
+    assert rotated["secret_last4"] == rotated["secret"][-4:]
+    assert rotated["secret_rotated_at"] < rotated["previous_secret_until"]
+
+
+def test_an_organization_has_20_hooks_at_most(mine):
+    for _ in range(20):
+        create(mine)
+    assert "maximum" in mine("POST", PATH, 400, json=HOOK)["message"]
+    assert len(mine("GET", PATH)) == 20
+
+
+@examples("field", "value")
+def test_a_field_that_cannot_be_is_refused(client, field, value):
+    for method, path in (("POST", PATH), ("PATCH", known(client))):
+        answer = client.request(method, path, headers=as_("refusing"), json=HOOK | {field: value})
+        assert answer.status_code == 400, answer.text
+        assert list(answer.json()) == ["error", "message"]
+    assert len(client.get(PATH, headers=as_("refusing")).json()) == 1
+
+
+@examples("body")
+def test_a_body_that_is_no_hook_is_refused(client, body):
+    answer = client.post(PATH, headers=as_("refusing"), content=body.encode("latin-1"))
+    assert answer.status_code == 400
+    assert client.patch(known(client), headers=as_("refusing"), content=b"[" * 5_000).status_code == 400
+
+
+def known(client):
+    """The path of the only hook of an organization of which the rest is refused."""
+    made = client.get(PATH, headers=as_("refusing")).json()
+    made = made or [client.post(PATH, headers=as_("refusing"), json=HOOK).json()]
+    return f"{PATH}/{made[0]['id']}"
+
+
+@pytest.mark.parametrize(("method", "path"), REQUESTS)
+def test_nobody_without_a_token_and_no_viewer_may_see_or_change_hooks(client, method, path):
+    for wanted in (path, "/agent-hooks/x/y"):
+        assert client.request(method, wanted).status_code == 401
+    answer = client.request(method, path, headers=as_("acme", "viewer"), json=HOOK)
+    assert (answer.status_code, answer.json()["error"]) == (403, "Viewers may neither see nor change hooks.")
+
+
+@pytest.mark.parametrize(("method", "path"), REQUESTS[2:])
+def test_a_hook_of_another_organization_does_not_exist(mine, client, method, path):
+    made = create(mine)
+    (delivery,) = mine("POST", f"{PATH}/{made['id']}/test", 202).values()
+    real = path.replace("hook_0123456789abcdef0123", made["id"]).replace("evt_1", delivery)
+    body = {"json": {"active": False}} if method == "PATCH" else {}
+    for wanted in (path, real):
+        answer = client.request(method, wanted, headers=as_("stranger"), **body)
+        assert answer.status_code == 404
+        assert list(answer.json()) == ["error", "message"]
+    assert mine("GET", f"{PATH}/{made['id']}") == {name: made[name] for name in FIELDS}
+    mine("POST", f"{PATH}/{made['id']}/deliveries/evt_1/replay", 404)
+
+
+@pytest.mark.parametrize(("method", "path"), REQUESTS)
+def test_every_answer_has_the_four_headers_and_is_json(client, method, path):
+    for headers in ({}, as_("acme", "viewer"), as_("acme")):
+        answer = client.request(method, path, headers=headers)
+        assert answer.headers["content-type"] == "application/json"
+        answer.json()
+        for name in ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"):
+            assert name in answer.headers
+
+
+def test_other_methods_are_not_known_and_head_is_a_get_without_body(client):
+    for method in ("PUT", "OPTIONS"):
+        assert client.request(method, PATH, headers=as_("acme")).status_code == 405
+    assert client.head(PATH, headers=as_("acme")).status_code == 200
+    assert client.head(ONE, headers=as_("acme")).status_code == 404
+
+
+def test_a_body_that_is_too_large_is_refused(mine):
+    made = create(mine)
+    for method, path, expected in (("POST", PATH, 201), ("PATCH", f"{PATH}/{made['id']}", 200)):
+        body = json.dumps(HOOK).encode()
+        mine(method, path, expected, content=body + b" " * (MAX_BODY_BYTES - len(body)))
+        mine(method, path, 413, content=body + b" " * (MAX_BODY_BYTES - len(body) + 1))
+
+
+def test_a_test_is_delivered_signed_and_can_be_replayed(lake, opened, receiver):
+    changes = {"hook_networks": "127.0.0.0/8", "public_url": "https://stats.example", "base_path": "/base"}
+    with opened(lake, clock=utc_now, **changes) as client:
+        made = client.post("/base/agent-hooks", json={"name": "n", "url": receiver.url}).json()
+        answer = client.post(f"/base/agent-hooks/{made['id']}/test")
+        assert answer.status_code == 202
+        (got,) = receiver.wait_for(1)
+        assert answer.json() == {"delivery_id": got.headers["webhook-id"]}
+        listing = f"/base/agent-hooks/{made['id']}/deliveries"
+        while (deliveries := client.get(listing).json())[0]["status"] != "delivered":
+            time.sleep(0.01)
+        (delivery,) = deliveries
+        assert (delivery["event"], delivery["attempts"], delivery["status_code"]) == ("hook.test", 1, 204)
+        replay = client.post(f"{listing}/{delivery['id']}/replay")
+        assert (replay.status_code, replay.json()) == (202, answer.json())
+        _, again = receiver.wait_for(2)
+    told = json.loads(got.body)
+    assert told["data"]["job"]["is_test"]
+    assert told["data"]["links"]["self"] == "https://stats.example/base/jobs/job_00000000000000000000"
+    assert (again.headers["webhook-id"], again.body) == (got.headers["webhook-id"], got.body)
+    for message in (got, again):
+        Webhook(made["secret"]).verify(message.body, message.headers)
+
+
+def test_neither_secrets_nor_urls_are_in_the_log_or_the_metrics(lake, settings, key_of, receiver):
+    stream = io.BytesIO()
+    log = Log(stream)
+    handler = LogHandler(log)
+    app = create_app(settings(lake, hook_networks="127.0.0.0/8"), log=log)
+    headers = {"Authorization": f"Bearer {key_of(lake)}"}
+    with TestClient(app, raise_server_exceptions=False, headers=headers) as client:
+        url = f"{receiver.url}/canary?token=canary"
+        made = client.post(PATH, json={"name": "canary", "url": url}).json()
+        client.post(f"{PATH}/{made['id']}/test")
+        receiver.wait_for(1)
+        client.post(f"{PATH}/{made['id']}/secret")
+        with closing(Hooks(lake)) as hooks:
+            while hooks.deliveries("acme", made["id"])[0].status != "delivered":
+                time.sleep(0.01)
+        with TestClient(app.monitor) as monitor:
+            metrics = monitor.get("/metrics").text
+    log.close()
+    handler.close()
+    text = stream.getvalue().decode()
+    (line,) = [line for line in map(json.loads, text.splitlines()) if line["event"] == "hook"]
+    assert line["hook"] == made["id"]
+    assert line["id"].startswith("evt_")
+    expected = {
+        "level": "info", "organization": "acme", "type": "hook.test", "attempt": 1, "outcome": "delivered",
+        "status": 204, "error": None,
+    }  # fmt: skip
+    assert {name: line[name] for name in expected} == expected
+    assert line["ms"] >= 0
+    assert "canary" not in text + metrics
+    assert made["secret"][6:] not in text + metrics
+    assert 'traffic_hook_deliveries_total{outcome="delivered"} 1.0' in metrics
+    assert 'traffic_hook_deliveries_total{outcome="dead"} 0.0' in metrics
+    assert "traffic_hook_pending 0.0" in metrics
+
+
+def test_the_secret_is_in_control_sqlite_only_which_others_cannot_read(lake, opened):
+    with opened(lake) as client:
+        made = client.post(PATH, json=HOOK).json()
+    holding = [
+        path.name for path in lake.root.rglob("*") if path.is_file() and made["secret"].encode() in path.read_bytes()
+    ]
+    assert holding == ["control.sqlite"]
+    assert (lake.root / "control.sqlite").stat().st_mode & 0o777 == 0o600
+    with closing(sqlite3.connect(lake.root / "control.sqlite")) as db:
+        assert db.execute("SELECT count(*) FROM hooks").fetchall() == [(1,)]
+
+
+def test_cached_answers_go_on_while_20_hooks_hang(lake, opened, monkeypatch):
+    monkeypatch.setattr("service.app.HookClient", functools.partial(HookClient, seconds=600))
+    hanging = [Receiver(["hang"]) for _ in range(THREADS)]
+    with opened(lake, hook_networks="127.0.0.0/8") as client:
+        for number in range(20):
+            made = client.post(PATH, json={"name": "n", "url": hanging[number % THREADS].url}).json()
+            client.post(f"{PATH}/{made['id']}/test")
+        for one in hanging:
+            one.wait_for(1)
+        for _ in range(200):
+            assert client.get("/analytics/traffic-overview").status_code == 200
+        assert client.patch(f"{PATH}/{made['id']}", json={"active": False}).status_code == 200
+        assert [one.connections for one in hanging] == [1] * THREADS  # they hang still
+    for one in hanging:  # the application did not wait for them
+        one.close()
