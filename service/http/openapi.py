@@ -156,7 +156,7 @@ def _mcp() -> dict[str, Any]:
             "params": {"type": "object"},
         },
     }
-    result = _response({"type": "object"}, "The result, or an error of JSON-RPC.")
+    result = response({"type": "object"}, "The result, or an error of JSON-RPC.")
     return {
         "post": {
             "operationId": "mcp",
@@ -164,9 +164,9 @@ def _mcp() -> dict[str, Any]:
             "description": "Stateless: one JSON-RPC request, one answer. A notification has no answer.",
             "requestBody": {"required": True, "content": {"application/json": {"schema": message}}},
             "responses": {
-                **{status: _ref("responses", status) for status in (*_ERRORS, "413")},
+                **{status: ref("responses", status) for status in (*ERRORS, "413")},
                 **dict.fromkeys(("200", "400", "404"), result),
-                "202": {**_response({}, "A notification has no answer."), "content": {}},
+                "202": {**response({}, "A notification has no answer."), "content": {}},
             },
         }
     }
