@@ -104,14 +104,14 @@ class _HookEndpoints:
         try:
             return await in_thread(self._hooks.readers, work, *arguments)
         except NoSuchHook as error:
-            raise NotFound from error
+            raise NotFound("There is no such hook or delivery.", "List the hooks to see which there are.") from error
 
     async def _write(self, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """The result of a method that writes. Raises NotFound or InvalidBody."""
         try:
             return await in_thread(self._hooks.writer, work, *arguments)
         except NoSuchHook as error:
-            raise NotFound from error
+            raise NotFound("There is no such hook or delivery.", "List the hooks to see which there are.") from error
         except BadInput as error:
             raise InvalidBody("cannot be used", str(error)) from error
 
