@@ -148,7 +148,7 @@ def test_a_refused_preflight_says_what_pages_may_send_and_names_no_site(lake, op
         wishes = {"Origin": "https://evil.example", "Access-Control-Request-Method": "GET"}
         refused = client.options(OVERVIEW, headers=wishes)
     assert (refused.status_code, refused.json()["error"]) == (400, "A page of another site may not send this request.")
-    assert "GET, POST, DELETE" in refused.json()["message"]
+    assert "GET, POST, PATCH, DELETE" in refused.json()["message"]
     assert "app.example" not in refused.text + str(refused.headers)
     assert {"Origin", "Access-Control-Request-Method"} <= {*refused.headers["vary"].split(", ")}
 
