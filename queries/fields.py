@@ -134,11 +134,27 @@ OLDEST_AGE_SECONDS = Field("oldest_age_seconds", COUNT, "age of the oldest cache
 
 JOB_ID = Field("id", TEXT, "identifier of the job")
 ORGANIZATION = Field("organization", TEXT, "organization the job belongs to")
-JOB_TYPE = Field("type", TEXT, "type of the job")
-STATUS = Field("status", TEXT, "status of the job")
+JOB_TYPE = Field("type", TEXT, "what was found, such as broken_link; manual: written by somebody")
+STATUS = Field("status", TEXT, "new, reviewed, approved, sent, dismissed or resolved")
 TITLE = Field("title", TEXT, "one-line description of the job")
 CREATED_AT = Field("created_at", TIMESTAMP, "when the job was created")
 UPDATED_AT = Field("updated_at", TIMESTAMP, "when the job last changed")
+PRIORITY = Field("priority", TEXT, "low, medium or high, by AI fetches and people sent in a week")
+JOB_DOMAIN = Field("domain", TEXT, "domain that the job is about", nullable=True)
+JOB_SHORT_CODE = Field("short_code", TEXT, "short code that the job is about", nullable=True)
+JOB_PATH = Field("path", TEXT, "path that the job is about, percent-encoded, at most 200 characters", nullable=True)
+SUMMARY = Field("summary", TEXT, "what was found, in two sentences")
+ACTION_ID = Field("action_id", TEXT, "the job's own action, which is approved", nullable=True)
+EVIDENCE_ROWS = Field("evidence_rows", COUNT, "rows that the detector found")
+IMPLEMENTATION_TYPE = Field(
+    "implementation_type", TEXT, "patch, edge_page, manual or agent_hook: attached, or else intended", nullable=True
+)
+IMPLEMENTATION_STATUS = Field(
+    "implementation_status", TEXT, "attached, accepted, shipped or withdrawn; null: nothing attached", nullable=True
+)
+OUTCOME_STATUS = Field("outcome_status", TEXT, "none, waiting, improved, unchanged, worse or not_measurable")
+LAST_DETECTED_AT = Field("last_detected_at", TIMESTAMP, "when it was last found", nullable=True)
+VERSION = Field("version", COUNT, "one more with every write; for If-Match")
 
 PATH = Field("path", TEXT, "requested path, without the query string")
 IS_INVENTED = Field("is_invented", FLAG, "whether people were sent to a path that was never there")

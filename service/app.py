@@ -20,7 +20,7 @@ from service.api_keys import ApiKeys
 from service.hooks.delivery import HookClient
 from service.hooks.registry import Hooks
 from service.hooks.sender import Sender
-from service.http import endpoints, openapi
+from service.http import endpoints, job_endpoints, openapi
 from service.http.answers import Answers
 from service.http.authentication import AuthenticationMiddleware, Authenticator
 from service.http.cache import AnswerCache
@@ -35,7 +35,7 @@ from service.http.oidc import OidcClient
 from service.http.query_batch import Workers
 from service.http.rate_limit import RateLimiter
 from service.http.routing import RouteTable
-from service.jobs import Jobs
+from service.jobs.store import Jobs
 from service.logs import Log
 from service.maintenance import Maintenance
 from service.mcp.sources import server_sources
@@ -96,7 +96,7 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
 
     routes = [
         *(Route(path, endpoints.analytics(entry, answers, targets, clock)) for path, entry in entries.items()),
-        Route(f"{base}/jobs", endpoints.jobs(parts.jobs)),
+        *_job_routes(f"{base}/jobs", parts.jobs, clock),
         *hook_routes(base, parts.hooks, settings.public_url + base),
         Route(f"{base}/settings/api-keys", endpoints.api_keys(parts.api_keys), methods=["GET", "POST"]),
         Route(f"{base}/settings/api-keys/{{id}}", endpoints.api_key(parts.api_keys), methods=["DELETE"]),
@@ -121,6 +121,22 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
         route_of=lambda path: pages.path_of(path) or table.path_of(path),
         renders_refusals=pages.is_page,
     )
+
+
+def _job_routes(path: str, jobs: Jobs, clock: Clock) -> list[Route]:
+    one = f"{path}/{{id}}"
+    return [
+        Route(path, job_endpoints.jobs(jobs, clock), methods=["GET", "POST"]),
+        Route(one, job_endpoints.job(jobs)),
+        Route(f"{one}/actions", job_endpoints.job_actions(jobs, clock), methods=["POST"]),
+        Route(f"{one}/implementations", job_endpoints.job_implementations(jobs, clock), methods=["POST"]),
+        Route(f"{one}/implementations/{{number}}", job_endpoints.job_implementation(jobs)),
+        Route(
+            f"{one}/implementations/{{number}}/status",
+            job_endpoints.job_implementation_status(jobs, clock),
+            methods=["POST"],
+        ),
+    ]
 
 
 def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Components:

@@ -132,6 +132,66 @@ MIGRATIONS: Final = (
     CREATE INDEX deliveries_of_hook ON deliveries (hook_id, number);
     CREATE INDEX deliveries_of_job ON deliveries (job_id, number);
     """,
+    """
+    ALTER TABLE jobs ADD COLUMN priority TEXT NOT NULL DEFAULT 'low';
+    -- what the job is about, as it was requested: strangers' text
+    ALTER TABLE jobs ADD COLUMN domain TEXT;
+    ALTER TABLE jobs ADD COLUMN short_code TEXT;
+    ALTER TABLE jobs ADD COLUMN path TEXT;
+    ALTER TABLE jobs ADD COLUMN summary TEXT NOT NULL DEFAULT '';
+    ALTER TABLE jobs ADD COLUMN action_id TEXT;
+    ALTER TABLE jobs ADD COLUMN action_label TEXT;
+    ALTER TABLE jobs ADD COLUMN evidence_rows INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE jobs ADD COLUMN implementation_type TEXT;
+    -- of the implementation in force
+    ALTER TABLE jobs ADD COLUMN implementation_number INTEGER;
+    ALTER TABLE jobs ADD COLUMN outcome_status TEXT NOT NULL DEFAULT 'none';
+    -- JSON
+    ALTER TABLE jobs ADD COLUMN outcome TEXT;
+    -- UTC, YYYY-MM-DDTHH:MM:SS+00:00, as are all times below
+    ALTER TABLE jobs ADD COLUMN last_detected_at TEXT;
+    -- one more with every write
+    ALTER TABLE jobs ADD COLUMN version INTEGER NOT NULL DEFAULT 1;
+    -- SHA-256 of what a detector found; null: written by somebody
+    ALTER TABLE jobs ADD COLUMN fingerprint TEXT;
+    ALTER TABLE jobs ADD COLUMN weight REAL NOT NULL DEFAULT 0;
+    -- the columns that name what was found, as JSON
+    ALTER TABLE jobs ADD COLUMN subject TEXT NOT NULL DEFAULT '{}';
+    -- JSON of at most 64 KiB
+    ALTER TABLE jobs ADD COLUMN evidence TEXT;
+    ALTER TABLE jobs ADD COLUMN written_by TEXT;
+    CREATE UNIQUE INDEX open_fingerprints ON jobs (organization, fingerprint)
+        WHERE status IN ('new', 'reviewed', 'approved', 'sent');
+    CREATE TABLE job_history (         -- only added to
+        id INTEGER PRIMARY KEY,
+        job_id TEXT NOT NULL REFERENCES jobs (id),
+        at TEXT NOT NULL,
+        actor TEXT NOT NULL,
+        actor_kind TEXT NOT NULL,      -- user, key, command_line or system
+        action TEXT NOT NULL,
+        from_status TEXT,
+        to_status TEXT NOT NULL,
+        note TEXT,
+        version INTEGER NOT NULL       -- of the job afterwards
+    );
+    CREATE INDEX history_of_job ON job_history (job_id, id);
+    CREATE TABLE implementations (
+        job_id TEXT NOT NULL REFERENCES jobs (id),
+        number INTEGER NOT NULL,       -- from 1
+        implementation_type TEXT NOT NULL,
+        content_type TEXT,
+        sha256 TEXT,
+        bytes INTEGER,
+        url TEXT,
+        status TEXT NOT NULL,
+        note TEXT,
+        attached_by TEXT NOT NULL,
+        attached_at TEXT NOT NULL,
+        shipped_at TEXT,
+        content BLOB,                  -- null: elsewhere, or deleted with the evidence
+        PRIMARY KEY (job_id, number)
+    ) WITHOUT ROWID;
+    """,
 )
 """Entry n migrates the database from version n to n + 1. Entries are only added, never changed."""
 
@@ -170,6 +230,16 @@ class ControlDatabase:
         """A write transaction, committed at the end of the context or rolled back on any error."""
         with self._writing, transaction(self._writer):
             yield self._writer
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """A read transaction: all statements of the context read the same state."""
+        with self._reading:
+            self._reader.execute("BEGIN")
+            try:
+                yield self._reader
+            finally:
+                self._reader.execute("ROLLBACK")
 
     def close(self) -> None:
         """Close the database."""

@@ -24,6 +24,7 @@ from data.store.pending import backlog, flush_all
 from data.store.rollups import damaged_rollups
 from queries import RollupBuilder
 from service.http.endpoints import Clock
+from service.jobs.erasure import expire_evidence
 
 _LOG: Final = logging.getLogger(__name__)
 FLUSH_AFTER: Final = timedelta(seconds=10)
@@ -163,7 +164,9 @@ class Maintenance:
 
     def _retain(self) -> bool:
         if self._retention_days is not None:
-            apply_retention_unattended(self._lake, self._retention_days, self._clock())
+            now = self._clock()
+            retained = apply_retention_unattended(self._lake, self._retention_days, now)
+            expire_evidence(self._lake, retained.before, now)
         return False
 
     def _sweep(self) -> bool:

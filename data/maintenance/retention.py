@@ -75,7 +75,7 @@ def _by_organization(expired: list[tuple[str, date, int]]) -> list[ExpiredVisits
     return ended
 
 
-def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> None:
+def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> RetentionResult:
     """Expire the visits of old days, unless the clock may be ahead. Then a run one to two days later, by the same
     clock, goes on; until then ClockDoubtful is raised.
     """
@@ -85,7 +85,7 @@ def apply_retention_unattended(lake: Lake, days: int, now: datetime) -> None:
             f"{problem}; no days are deleted until a run tomorrow finds the same. If the date is right, "
             f"`traffic retain --days {days} --yes --trust-clock` deletes them now."
         )
-    apply_retention(lake, days, now)
+    return apply_retention(lake, days, now)
 
 
 def clock_problem(lake: Lake, now: datetime) -> str:

@@ -20,6 +20,7 @@ from service.commands import (
     follow,
     hooks,
     importing,
+    jobs,
     keys,
     links,
     mcp,
@@ -61,6 +62,7 @@ app.command("backup")(backup.backup)
 app.command("status")(status.status)
 app.add_typer(agents.app, name="agents")
 app.add_typer(hooks.app, name="hooks")
+app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")
 app.add_typer(links.app, name="links")
 

@@ -26,7 +26,7 @@ def backup(
 ) -> None:
     """Copy a consistent snapshot of the lake. Imports, compaction and queries may continue meanwhile.
 
-    The checksum of every file is verified while it is copied. The copy contains visits, links, API keys, hooks
+    The checksum of every file is verified while it is copied. The copy contains visits, links, API keys, jobs, hooks
     with their secrets, IP lists and rejected lines, but never the salts of visitor hashes. `traffic erase` does not
     change backups: delete those that still contain erased visits.
 

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Collection
+from dataclasses import asdict
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from data.maintenance.erasure import Criteria, Eraser, ErasureResult
     from data.store.manifest import LandedFile
+    from service.jobs.erasure import ErasedEvidence
 
 NOT_REACHED: Final = (
     "This covers the lake's folder. Not reached are backups and snapshots of it, the logs that servers keep "
@@ -46,6 +48,8 @@ def erase(
 ) -> None:
     """Delete the visits that match all given criteria, and print a receipt as JSON.
 
+    The evidence of jobs that counts such visits is deleted, too; it cannot be told by visitor.
+
     They stop counting at once, also in a running server; some seconds later their files are deleted, too. Their logs
     still count as imported, so only `traffic import --again` restores the visits.
 
@@ -59,14 +63,16 @@ def erase(
     terminal = messages()
     eraser = Eraser(opened)
     if dry_run:
-        _print_receipt(_run(terminal, eraser, organization, criteria, dry_run=True), None)
+        planned = _run(terminal, eraser, organization, criteria, dry_run=True)
+        _print_receipt(planned, _erase_evidence(opened, organization, criteria, dry_run=True), None)
         return
     if not yes:
         _ask(_run(terminal, eraser, organization, criteria, dry_run=True))
     erased = _run(terminal, eraser, organization, criteria)
     terminal.print(f"{_summary(erased)} no longer counted.")
+    evidence = _erase_evidence(opened, organization, criteria)
     finish(terminal, opened, erased.dead, erased.ended_at)
-    _print_receipt(erased, datetime.now(UTC))
+    _print_receipt(erased, evidence, datetime.now(UTC))
 
 
 def finish(terminal: "Console", lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
@@ -159,6 +165,16 @@ def _run(
         return eraser.run(organization, criteria, dry_run, progress)
 
 
+def _erase_evidence(lake: Lake, organization: str, criteria: "Criteria", dry_run: bool = False) -> "ErasedEvidence":
+    """Delete the evidence of jobs that counts visits of these criteria; of a visitor, none does so by name."""
+    from service.jobs.erasure import ErasedEvidence, VisitFilter, erase_evidence
+
+    if criteria.visitor is not None:
+        return ErasedEvidence()
+    visits = VisitFilter(criteria.short_code, criteria.domain, criteria.no_domain, criteria.since, criteria.before)
+    return erase_evidence(lake, organization, visits, datetime.now(UTC), dry_run=dry_run)
+
+
 def _summary(erased: "ErasureResult") -> str:
     return f"{plural(erased.visits, 'visit')} of {erased.organization} on {plural(erased.partitions, 'day')}"
 
@@ -169,7 +185,7 @@ def _ask(planned: "ErasureResult") -> None:
     ask("Delete them?")
 
 
-def _print_receipt(erased: "ErasureResult", erased_at: datetime | None) -> None:
+def _print_receipt(erased: "ErasureResult", evidence: "ErasedEvidence", erased_at: datetime | None) -> None:
     import orjson
 
     receipt = {
@@ -181,6 +197,7 @@ def _print_receipt(erased: "ErasureResult", erased_at: datetime | None) -> None:
         **({"unknown_visits": erased.unknown_visits} if erased.unknown_visits else {}),
         "partitions": erased.partitions,
         "files": {"before": _files_of(erased.before), "after": _files_of(erased.after)},
+        "jobs": asdict(evidence),
         "not_reached": NOT_REACHED,
     }
     typer.echo(orjson.dumps(receipt))

@@ -15,6 +15,7 @@ from service.settings import parse_retention_days, setting
 
 if TYPE_CHECKING:
     from data.maintenance.retention import RetentionResult
+    from service.jobs.erasure import ErasedEvidence
 
 _DAYS = setting("retention_days")
 
@@ -33,12 +34,15 @@ def retain(
 ) -> None:
     """Delete the visits that are older than a number of days (UTC), after showing how many they are.
 
+    The evidence of jobs about such days is deleted with them.
+
     A server whose TRAFFIC_RETENTION_DAYS is set does this itself, unasked. If the clock is more than a day after the
     newest visit and after the last run, it may be ahead: that is said before the question, and --yes alone is refused.
 
     Example: traffic retain --days 400 --dry-run
     """
     from data.maintenance.retention import apply_retention, clock_problem
+    from service.jobs.erasure import expire_evidence
 
     retention_days = parse_retention_days(days.strip())
     if retention_days is None:
@@ -55,13 +59,17 @@ def retain(
     if dry_run or not yes:
         planned = apply_retention(opened, retention_days, now, dry_run=True, organization=organization)
         _print(planned, "would be")
+        evidence = expire_evidence(opened, planned.before, now, organization=organization, dry_run=True)
+        _print_evidence(evidence, "would be")
         if dry_run:
             return
-        if planned.ended:
+        if planned.ended or evidence.jobs:
             ask("Delete them? This cannot be undone.")
     retained = apply_retention(opened, retention_days, now, organization=organization)
+    evidence = expire_evidence(opened, retained.before, now, organization=organization)
     finish(messages(), opened, retained.dead, datetime.now(UTC))
     _print(retained, "are", is_table_shown=yes)
+    _print_evidence(evidence, "is")
 
 
 def _print(result: "RetentionResult", verb: str, is_table_shown: bool = True) -> None:
@@ -76,3 +84,8 @@ def _print(result: "RetentionResult", verb: str, is_table_shown: bool = True) ->
     visits = plural(sum(ended.visits for ended in result.ended), "visit")
     organizations = plural(len(result.ended), "organization")
     typer.echo(f"{visits} of {organizations}, all before {result.before}, {verb} deleted.", err=True)
+
+
+def _print_evidence(evidence: "ErasedEvidence", verb: str) -> None:
+    if evidence.jobs:
+        typer.echo(f"The evidence of {plural(evidence.jobs, 'job')} about such days {verb} deleted, too.", err=True)

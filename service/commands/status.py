@@ -1,5 +1,6 @@
 """`traffic status`: prints the contents and the state of a lake."""
 
+from collections import Counter
 from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from data.maintenance.repeated_logs import RepeatedLog
     from data.maintenance.status import LakeStatus, OrganizationStatus
 
+    JobCounts = dict[str, dict[str, int]]
+
 _FORMATS: Final = ("table", "json")
 _RECLASSIFY: Final = "; older rules classified some visits: run `traffic reclassify`"
 _UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
@@ -30,29 +33,29 @@ def status(
     Example: traffic status --format json
     """
     from data.maintenance.status import status_of
+    from service.jobs.inspection import job_counts
 
     if output not in _FORMATS:
         raise BadInput(f"{output!r} is not an output format; use {' or '.join(_FORMATS)}.")
     opened, now = Lake(lake, must_write=False), datetime.now(UTC)
     with closing(opened.manifest):
-        found = status_of(opened, now)
+        found, jobs = status_of(opened, now), job_counts(opened)
     if output == "json":
-        _print_json(opened, found)
+        _print_json(opened, found, jobs)
     else:
         _print_holdings(found, now)
-        _print_lake(opened, found, now)
+        _print_lake(opened, found, jobs, now)
         for log in found.repeated_logs:
             typer.echo(_repeated(log), err=True)
 
 
-def _print_json(lake: Lake, status: "LakeStatus") -> None:
+def _print_json(lake: Lake, status: "LakeStatus", jobs: "JobCounts") -> None:
     from service.encoding import encode
 
     repeated = [log._asdict() for log in status.repeated_logs]
     organizations = [{"organization": name, **asdict(one)} for name, one in status.organizations.items()]
-    typer.echo(
-        encode({"lake": str(lake.root), **asdict(status), "organizations": organizations, "repeated_logs": repeated})
-    )
+    members = {"organizations": organizations, "repeated_logs": repeated, "jobs": jobs}
+    typer.echo(encode({"lake": str(lake.root), **asdict(status), **members}))
 
 
 def _print_holdings(status: "LakeStatus", now: datetime) -> None:
@@ -73,7 +76,7 @@ def _print_holdings(status: "LakeStatus", now: datetime) -> None:
     console().print(table)
 
 
-def _print_lake(lake: Lake, status: "LakeStatus", now: datetime) -> None:
+def _print_lake(lake: Lake, status: "LakeStatus", jobs: "JobCounts", now: datetime) -> None:
     from rich.filesize import decimal
     from rich.table import Table
 
@@ -86,6 +89,7 @@ def _print_lake(lake: Lake, status: "LakeStatus", now: datetime) -> None:
         ("oldest check of a file", _age(status.oldest_check_at, now) + (f"; {unseen:,} never" if unseen else "")),
         ("oldest salt", _age(status.oldest_salt_at, now) if status.oldest_salt_at else "none"),
         ("agents refreshed", _age(status.agents_refreshed_at, now)),
+        ("jobs", _jobs(jobs)),
         ("rules", status.rules_version + (_RECLASSIFY if status.reclassify_due else "")),
     ):
         table.add_row(*row)
@@ -93,6 +97,14 @@ def _print_lake(lake: Lake, status: "LakeStatus", now: datetime) -> None:
         was = f"was ahead: times up to {_moment(status.clock_was_at, None)} were recorded; they count as old"
         table.add_row("clock", was)
     console().print(table)
+
+
+def _jobs(counts: "JobCounts") -> str:
+    """The jobs of all organizations by status."""
+    totals: Counter[str] = Counter()
+    for statuses in counts.values():
+        totals.update(statuses)
+    return printable(", ".join(f"{count:,} {status}" for status, count in sorted(totals.items()))) or "none"
 
 
 def _repeated(log: "RepeatedLog") -> str:

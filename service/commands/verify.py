@@ -19,7 +19,7 @@ def verify(
     organization: Annotated[str, typer.Option("--org", help="only this organization; without it, all of them")] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Verify the checksum of every live file, and check links and databases, too.
+    """Verify the checksum of every live file, and check links, implementations of jobs and databases, too.
 
     Prints one line for each damaged file, with what is wrong; the exit code is then 1. Imports and queries may
     continue meanwhile.
@@ -57,10 +57,14 @@ def _is_known(lake: Lake, organization: str) -> bool:
 
 def _checked(lake: Lake, organization: str) -> "VerificationResult":
     """Check with a progress bar."""
-    from data.maintenance.verification import verify_lake
+    from data.maintenance.verification import DamagedFile, verify_lake
+    from service.jobs.inspection import CONTROL, damaged_implementations
 
     with progress_bar(messages(), "Verifying", is_bytes=True) as progress:
-        return verify_lake(lake, organization, progress)
+        found = verify_lake(lake, organization, progress)
+    if not any(finding.path == CONTROL for finding in found.findings):
+        found.findings += [DamagedFile(CONTROL, reason) for reason in damaged_implementations(lake)]
+    return found
 
 
 def _print_summary(found: "VerificationResult") -> None:

@@ -12,7 +12,7 @@ from service.http.rate_limit import RATE_LIMIT_HEADERS
 from service.http.responses import JsonResponse, render
 
 METHODS: Final = ("GET", "POST", "PATCH", "DELETE")
-REQUEST_HEADERS: Final = ("Authorization", "Content-Type")
+REQUEST_HEADERS: Final = ("Authorization", "Content-Type", "If-Match")
 _OF_THE_BODY: Final = ("content-length", "content-type")
 
 
@@ -25,7 +25,7 @@ class JsonCorsMiddleware(CORSMiddleware):
             allow_origins=origins,
             allow_methods=METHODS,
             allow_headers=REQUEST_HEADERS,
-            expose_headers=[name.decode() for name in RATE_LIMIT_HEADERS],
+            expose_headers=["ETag", *(name.decode() for name in RATE_LIMIT_HEADERS)],
         )
 
     def preflight_response(self, request_headers: Headers) -> Response:

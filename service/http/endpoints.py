@@ -22,7 +22,6 @@ from service.http.live_visits import VisitReceiver, body_chunks
 from service.http.parameters import parse_query, scope_from
 from service.http.responses import JsonResponse
 from service.http.routing import Endpoint
-from service.jobs import Jobs
 from service.mcp.http import reply_to
 from service.mcp.tools import Toolbox
 
@@ -55,17 +54,6 @@ def analytics(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) 
         if entry is CACHE_STATS:
             return JsonResponse(encode(answers.statistics(organization)))
         return JsonResponse(await answers.body(entry, scope, request.receive))
-
-    return endpoint
-
-
-def jobs(organization_jobs: Jobs) -> Endpoint:
-    """Return the jobs of the caller's organization."""
-
-    async def endpoint(request: Request) -> Response:
-        reject_body(request)
-        organization = request.scope["caller"].organization
-        return JsonResponse(await asyncio.to_thread(lambda: encode(organization_jobs.of(organization))))
 
     return endpoint
 

@@ -11,6 +11,8 @@ Problem
 ├── NotFound            404  no such route
 ├── MethodNotAllowed    405  the route does not support the method
 ├── RequestTimeout      408  the request was not received in time
+├── StateConflict       409  the state of the resource does not allow it
+├── PreconditionFailed  412  the resource has another version than If-Match says
 ├── BodyTooLarge        413  the body exceeds a limit
 ├── UrlTooLong          414  the URL exceeds the limit
 ├── RateLimited         429  too many requests from one source address
@@ -147,6 +149,24 @@ class RequestTimeout(Problem):
 
     def __init__(self, part: str) -> None:
         super().__init__(f"The {part} of the request did not come in time.", "Send it without pauses.")
+
+
+class StateConflict(Problem):
+    """The state of the resource does not allow what was asked. The body tells state and version."""
+
+    status = 409
+
+    def __init__(self, problem: str, **state: int | str) -> None:
+        super().__init__(problem, "Read it again, and decide by its state.", None, **state)
+
+
+class PreconditionFailed(Problem):
+    """The resource has another version than If-Match says; nothing was changed."""
+
+    status = 412
+
+    def __init__(self, problem: str, **state: int | str) -> None:
+        super().__init__(problem, "Read it again, and send If-Match with its version, or without.", None, **state)
 
 
 class BodyTooLarge(Problem):

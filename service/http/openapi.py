@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from data.logs.reported import SCHEMA
 from queries import CATALOG, JOBS, Entry, Field
-from service.http import openapi_hooks
+from service.http import openapi_hooks, openapi_jobs
 from service.http.live_visits import MAX_VISITS
-from service.http.openapi_parts import ERRORS, HEADERS, MISSING, WRITE_ERRORS, object_schema, ref, response
+from service.http.openapi_parts import CONFLICTS, ERRORS, HEADERS, MISSING, WRITE_ERRORS, object_schema, ref, response
 from service.http.parameters import DEFAULT_RANGE, RANGES, TRAFFIC_TYPES, parameters_of
 
 _PARAMETERS: Final = {
@@ -43,7 +43,7 @@ def document(base_path: str) -> dict[str, Any]:
         "security": [{"bearer": []}],
         "paths": {
             **routes,
-            "/jobs": _route(JOBS, []),
+            **openapi_jobs.paths(_route(JOBS, []), json_schema(JOBS)["items"]),
             **openapi_hooks.paths(),
             "/visits": _visits(),
             "/mcp": _mcp(),
@@ -67,7 +67,7 @@ def document(base_path: str) -> dict[str, Any]:
             "schemas": {"Error": _ERROR_SCHEMA},
             "responses": {
                 name: response(ref("schemas", "Error"), text)
-                for name, text in (ERRORS | WRITE_ERRORS | MISSING).items()
+                for name, text in (ERRORS | WRITE_ERRORS | MISSING | CONFLICTS).items()
             },
         },
     }
@@ -97,6 +97,8 @@ _ERROR_SCHEMA: Final = {
         "accepted": {"type": "integer", "description": "0; with 400 of POST /visits when every visit was refused"},
         "refused": {"type": "integer"},
         "errors": _REFUSED,
+        "status": {"type": "string", "description": "of the job; with 409 and 412"},
+        "version": {"type": "integer", "description": "of the job; with 409 and 412"},
     },
 }
 

@@ -12,7 +12,7 @@ from queries import Entry, OwnSql, Rows, Warehouse, load_traffic_values
 from service.encoding import encode
 from service.http.answers import Answers
 from service.http.parameters import scope_from
-from service.jobs import Jobs
+from service.jobs.store import Jobs
 from service.mcp.tools import MAX_ROWS, Sources
 
 if TYPE_CHECKING:

@@ -161,11 +161,12 @@ def test_the_four_headers_are_on_every_kind_of_response_once(asked, monkeypatch)
         ("/healthz", "GET"),
         ("/jobs", "GET"),
         ("/jobs", "HEAD"),
+        ("/jobs/job_x", "GET"),
         ("/analytics/devices", "GET"),
         ("/analytics/dashboard", "GET"),
         ("/analytics/devices?range=x", "GET"),
         ("/nothing", "GET"),
-        ("/jobs", "POST"),
+        ("/jobs", "PUT"),
     ]:
         response = asked(path, method, **asked.key)
         found[response.status_code] = response

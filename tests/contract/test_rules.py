@@ -374,7 +374,7 @@ def test_an_unknown_path_is_404_and_never_a_redirect(asked, path):
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"])
-@pytest.mark.parametrize("path", ["/analytics/devices", "/jobs", "/healthz", "/openapi.json"])
+@pytest.mark.parametrize("path", ["/analytics/devices", "/jobs/job_x", "/healthz", "/openapi.json"])
 def test_another_method_is_405_with_what_is_allowed(asked, method, path):
     response = asked.request(method, f"{path}?range=nonsense")
     assert response.status_code == 405

@@ -2,6 +2,8 @@
 
 import itertools
 import os
+from contextlib import closing
+from datetime import UTC, datetime
 
 import pytest
 import schemathesis
@@ -16,7 +18,9 @@ from schemathesis.specs.openapi.checks import (
 
 from data import Lake
 from service.http import openapi
+from service.jobs.store import Jobs
 from tests import identity
+from tests.service.jobs.findings import broken
 from tests.visits import land, visit
 
 EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", "4"))
@@ -32,11 +36,16 @@ def asked(tmp_path_factory, serving):
     folder = tmp_path_factory.mktemp("schemathesis")
     lake = Lake(folder / "lake", create=True)
     land(lake, "acme", [visit(), visit(bot_category="ai_assistant", ai_source="ChatGPT")])
+    with closing(Jobs(lake)) as jobs:
+        jobs.upsert(broken(), datetime.now(UTC))
+        (job,) = jobs.of("acme")
     changes = identity.settings_of(folder) | {"trusted_proxies": "127.0.0.1"}
     with serving(lake, **changes) as server:
 
         def asked(case):
             number = next(SOURCES)
+            if case.path.startswith("/jobs/{id}") and number % 4:  # one that exists, mostly
+                case.path_parameters["id"] = job["id"]
             source = f"198.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
             headers = {"Authorization": f"Bearer {identity.token()}", "X-Forwarded-For": source}
             return case.call(base_url=server.address, headers=headers)

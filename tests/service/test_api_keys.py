@@ -14,7 +14,7 @@ import pytest
 from data import BadInput, LakeDamaged
 from service.api_keys import ApiKeys, is_well_formed_key
 from service.control_database import MIGRATIONS
-from service.jobs import Jobs
+from service.jobs.store import Jobs
 from tests.visits import land, visit
 
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
@@ -121,7 +121,8 @@ def test_jobs_are_the_newest_first_and_ties_by_id(lake):
     jobs = Jobs(lake)
     with sqlite3.connect(database(lake)) as db:
         db.executemany(
-            "INSERT INTO jobs VALUES (?, ?, 't', 's', 'title', ?, ?)",
+            "INSERT INTO jobs (id, organization, type, status, title, created_at, updated_at) "
+            "VALUES (?, ?, 't', 's', 'title', ?, ?)",
             [
                 (name, organization, moment, moment)
                 for name, organization, moment in [

@@ -95,7 +95,7 @@ def test_what_meets_the_criteria_goes_and_the_receipt_says_so(lake, erase, flags
     expected = [f"/{day}{number}" for day in (3, 4, 5) for number in range(3)]
     assert paths(lake) == [path for path in expected if path[1:] not in gone.split()]
     assert list(receipt) == [
-        "organization", "criteria", "dry_run", "erased_at", "visits", "partitions", "files", "not_reached"
+        "organization", "criteria", "dry_run", "erased_at", "visits", "partitions", "files", "jobs", "not_reached"
     ]  # fmt: skip
     assert (receipt["organization"], receipt["criteria"], receipt["dry_run"]) == ("acme", criteria, False)
     assert begun <= datetime.fromisoformat(receipt["erased_at"]) <= datetime.now(UTC)

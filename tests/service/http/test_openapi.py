@@ -1,7 +1,9 @@
 """The machine-readable contract: valid OpenAPI 3.1, complete, and true of real answers."""
 
+import re
 import sqlite3
-from datetime import datetime
+from contextlib import closing
+from datetime import UTC, datetime
 
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
@@ -12,6 +14,8 @@ from data.visits import CATEGORY_OF_KIND
 from queries import CATALOG
 from service.http import openapi
 from service.http.parameters import COMMON_PARAMETERS
+from service.jobs.store import Jobs
+from tests.service.jobs.findings import broken
 from tests.visits import land, links, visit
 
 PARAMETERS = {
@@ -28,6 +32,15 @@ HOOKS = {
     "/agent-hooks/{id}/deliveries/{delivery}/replay": ["post"],
 }
 """The routes of hooks and their methods."""
+JOBS = {
+    "/jobs": ["get", "post"],
+    "/jobs/{id}": ["get"],
+    "/jobs/{id}/actions": ["post"],
+    "/jobs/{id}/implementations": ["post"],
+    "/jobs/{id}/implementations/{number}": ["get"],
+    "/jobs/{id}/implementations/{number}/status": ["post"],
+}
+"""The routes of jobs and their methods."""
 FORMATS = FormatChecker(formats=["date", "date-time"])
 
 
@@ -54,7 +67,8 @@ def asked(shared_lake, opened):
     links(shared_lake, "acme", [{"short_code": "a", "target_url": "https://shop.example/"}])
     with opened(shared_lake) as client, sqlite3.connect(shared_lake.root / "control.sqlite") as database:
         database.execute(
-            "INSERT INTO jobs VALUES ('1', 'acme', 'patch', 'open', 't', '2026-03-01T00:00:00', '2026-03-01T00:00:00')"
+            "INSERT INTO jobs (id, organization, type, status, title, created_at, updated_at) "
+            "VALUES ('1', 'acme', 'patch', 'open', 't', '2026-03-01T00:00:00', '2026-03-01T00:00:00')"
         )
         database.commit()
         yield client
@@ -89,7 +103,7 @@ def readable(document):
     return [
         path
         for path, item in document["paths"].items()
-        if "get" in item and not path.startswith(("/settings/", "/agent-hooks"))
+        if "get" in item and not path.startswith(("/settings/", "/jobs/", "/agent-hooks"))
     ]
 
 
@@ -107,12 +121,13 @@ def test_it_names_every_route_and_no_other(document):
     names = [f"/analytics/{entry.name}" for entry in CATALOG]
     keys = ["/settings/api-keys", "/settings/api-keys/{id}"]
     assert list(document["paths"]) == [
-        *names, "/jobs", *HOOKS, "/visits", "/mcp", *keys, "/healthz", "/openapi.json"
+        *names, *JOBS, *HOOKS, "/visits", "/mcp", *keys, "/healthz", "/openapi.json"
     ]  # fmt: skip
     methods = {name: list(path) for name, path in document["paths"].items()}
     assert methods.pop("/visits") == methods.pop("/mcp") == ["post"]
     assert [methods.pop(path) for path in keys] == [["get", "post"], ["delete"]]
     assert {path: methods.pop(path) for path in HOOKS} == HOOKS
+    assert {path: methods.pop(path) for path in JOBS} == JOBS
     assert all(path == ["get"] for path in methods.values())
 
 
@@ -180,6 +195,54 @@ def test_what_is_said_of_sent_visits_is_what_the_document_says(asked, document):
     ]  # fmt: skip
     assert complaints(rows, sent[:1]) == []
     assert complaints(rows, sent)
+
+
+def test_every_route_refuses_a_caller_without_a_token_before_all_else_in_json_with_the_four_headers(asked, document):
+    four = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"}
+    for path, item in document["paths"].items():
+        for method, found in item.items():
+            answer = asked.request(method, re.sub(r"{\w+}", "1", path), headers={"Authorization": ""})
+            assert answer.status_code == (200 if found.get("security") == [] else 401), (method, path)
+            assert answer.headers["content-type"] == "application/json"
+            assert four <= set(answer.headers)
+            assert isinstance(answer.json(), dict)
+
+
+def test_what_is_said_of_jobs_is_what_the_document_says(asked, document, shared_lake):
+    with closing(Jobs(shared_lake)) as jobs:
+        jobs.upsert(broken(), datetime(2026, 3, 15, tzinfo=UTC))
+    found = next(row["id"] for row in asked.get("/jobs").json() if row["type"] == "broken_link")
+    route = "/jobs/{id}"
+
+    def examples(path):
+        body = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]
+        values = [example["value"] for example in body["examples"].values()]
+        assert [complaints(body["schema"], value) for value in values] == [[]] * len(values)
+        return values
+
+    def check(path, answer, status):
+        assert answer.status_code == int(status), answer.text
+        responses = document["paths"][path]["get" if answer.request.method == "GET" else "post"]["responses"]
+        told = responses[status] if "$ref" not in responses[status] else document["components"]["responses"][status]
+        content = told["content"]["application/json"]["schema"]
+        assert complaints(content | {"components": document["components"]}, answer.json()) == []
+
+    (by_hand,), (approve, dismiss) = examples("/jobs"), examples(f"{route}/actions")
+    check("/jobs", asked.post("/jobs", json=by_hand), "201")
+    check(route, asked.get(f"/jobs/{found}"), "200")
+    check(route, asked.get("/jobs/job_x"), "404")
+    path = f"{route}/implementations"
+    _, pull_request = examples(path)
+    check(path, asked.post(f"/jobs/{found}/implementations", json=pull_request), "409")
+    check(f"{route}/actions", asked.post(f"/jobs/{found}/actions", json=approve), "200")
+    check(f"{route}/actions", asked.post(f"/jobs/{found}/actions", json=dismiss, headers={"If-Match": '"9"'}), "412")
+    check(path, asked.post(f"/jobs/{found}/implementations", json=pull_request), "201")
+    check(f"{path}/{{number}}", asked.get(f"/jobs/{found}/implementations/1"), "200")
+    shipped = {"status": "shipped", "shipped_at": "2026-03-14T10:00:00Z"}
+    assert examples(f"{path}/{{number}}/status")[0].keys() == shipped.keys()
+    check(f"{path}/{{number}}/status", asked.post(f"/jobs/{found}/implementations/1/status", json=shipped), "200")
+    check(route, asked.get(f"/jobs/{found}"), "200")
+    check("/jobs", asked.get("/jobs"), "200")
 
 
 def test_an_answer_with_a_field_too_many_or_too_few_is_not_what_the_document_says(asked, document):

@@ -125,7 +125,7 @@ def test_errors_are_json_on_the_wire_too(ask):
     for method, path, status in [
         ("GET", "/nothing", 404),
         ("GET", "/jobs/", 404),
-        ("POST", "/jobs", 405),
+        ("PUT", "/jobs", 405),
         ("BREW", "/jobs", 400),
         ("GET", "/analytics/devices?range=x", 400),
         ("GET", "/%2e%2e/%00?%00", 404),

@@ -1,0 +1,55 @@
+"""One write of a job: the job, its line of history and the messages to hooks, in the transaction of the caller."""
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from service.hooks.outbox import enqueue
+from service.jobs.records import HistoryLine, Job, Step, public_record
+from service.jobs.states import EVENTS
+from service.jobs.tables import add_history, implementation_in_force, insert_job, update_job
+
+
+def create(connection: sqlite3.Connection, job: Job, step: Step) -> None:
+    """Add a new job."""
+    insert_job(connection, job)
+    _record_step(connection, None, job, step)
+
+
+def change(connection: sqlite3.Connection, before: Job, after: Job, step: Step) -> None:
+    """Replace `before` by `after`, which becomes the next version of the job."""
+    stored = replace(after, version=before.version + 1, updated_at=creation_time(step.now))
+    update_job(connection, stored)
+    _record_step(connection, before, stored, step)
+
+
+def stored_time(now: datetime) -> str:
+    """A time as it is stored."""
+    return now.astimezone(UTC).isoformat(timespec="seconds")
+
+
+def creation_time(now: datetime) -> str:
+    """A time as created_at and updated_at are stored: without an offset, as other programs write them."""
+    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def _record_step(connection: sqlite3.Connection, before: Job | None, after: Job, step: Step) -> None:
+    """Write the line of history, and announce the change if it is an event."""
+    action, actor, now, note = step
+    if action is None:
+        return
+    status = before.status if before else None
+    line = HistoryLine(stored_time(now), actor.name, actor.kind, action, status, after.status, note, after.version)
+    add_history(connection, after.id, line)
+    if action in EVENTS:
+        record = public_record(after, implementation_in_force(connection, after))
+        _announce(connection, after.organization, EVENTS[action], record, now)
+
+
+def _announce(
+    connection: sqlite3.Connection, organization: str, event: str, job: Mapping[str, Any], now: datetime
+) -> None:
+    """Put an event about a job (its record, without history) into the outbox of hooks, in this transaction."""
+    enqueue(connection, organization, event, job, now)

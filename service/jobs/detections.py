@@ -1,0 +1,135 @@
+"""From what detectors find to jobs: one open job for a subject. Each function runs in the transaction of its caller."""
+
+import hashlib
+import secrets
+import sqlite3
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import orjson
+
+from service.jobs.changes import change, create, creation_time, stored_time
+from service.jobs.records import SYSTEM, DetectedSubject, Job, Step, evidence_of, priority_of
+from service.jobs.states import OPEN, PRIORITIES
+from service.jobs.tables import closing_line, job_of_fingerprint, open_jobs_of_type
+from service.jobs.titles import sentences
+
+MAX_OPEN_JOBS: Final = 100
+"""Open jobs of one type and organization: the heaviest."""
+RETURNS_AFTER: Final = timedelta(days=7)
+"""A resolved job that is found again this long after its resolution is opened again."""
+GONE_AFTER: Final = timedelta(days=28)
+"""An undecided job that was not found for this long is dismissed."""
+_DECIDED: Final = ("approved", "sent")
+
+
+def new_job_id() -> str:
+    """A random id."""
+    return f"job_{secrets.token_hex(10)}"
+
+
+def fingerprint_of(found: DetectedSubject) -> str:
+    """The SHA-256 of type, organization and subject."""
+    named = [found.type, found.organization, sorted(found.subject.items())]
+    return hashlib.sha256(orjson.dumps(named)).hexdigest()
+
+
+def upsert(connection: sqlite3.Connection, found: DetectedSubject, now: datetime) -> str:
+    """Make or refresh the job of a subject: created, refreshed, reopened or ignored.
+
+    Ignored is what was resolved a short time ago, what a person dismissed, and what is lighter than all open jobs of
+    its type when there are too many.
+    """
+    known = job_of_fingerprint(connection, found.organization, fingerprint_of(found))
+    if known and known.status in OPEN:
+        refreshed = _refreshed(known, found, now)
+        is_heavier = PRIORITIES.index(refreshed.priority) > PRIORITIES.index(known.priority)
+        change(connection, known, refreshed, Step("update" if is_heavier else None, SYSTEM, now))
+        return "refreshed"
+    if known and not _returns(connection, known, now):
+        return "ignored"
+    if not _has_room(connection, found, now):
+        return "ignored"
+    if known:
+        reopened = replace(known, status="new", implementation_number=None, outcome_status="none", outcome=None)
+        change(connection, known, _refreshed(reopened, found, now), Step("return", SYSTEM, now))
+        return "reopened"
+    create(connection, _new(found, now), Step("create", SYSTEM, now))
+    return "created"
+
+
+def dismiss_gone(connection: sqlite3.Connection, organization: str, kind: str, now: datetime) -> int:
+    """Dismiss the undecided jobs of a type that were not found for GONE_AFTER. Returns how many."""
+    limit = stored_time(now - GONE_AFTER)
+    gone = [
+        job
+        for job in open_jobs_of_type(connection, organization, kind)
+        if job.status not in _DECIDED and job.last_detected_at and job.last_detected_at <= limit
+    ]
+    for job in gone:
+        change(connection, job, replace(job, status="dismissed"), Step("expire", SYSTEM, now, "gone"))
+    return len(gone)
+
+
+def _new(found: DetectedSubject, now: datetime) -> Job:
+    job = Job(
+        id=new_job_id(),
+        organization=found.organization,
+        type=found.type,
+        status="new",
+        title="",
+        created_at=creation_time(now),
+        updated_at=creation_time(now),
+        action_id=found.action_id,
+        fingerprint=fingerprint_of(found),
+        subject=orjson.dumps(dict(found.subject)).decode(),
+        domain=_named(found, "domain"),
+        short_code=_named(found, "short_code"),
+        path=_named(found, "path"),
+    )
+    return _refreshed(job, found, now)
+
+
+def _refreshed(job: Job, found: DetectedSubject, now: datetime) -> Job:
+    """The job with new evidence. What somebody decided about it stays."""
+    days = found.days[0].isoformat(), found.days[1].isoformat()
+    title, summary = sentences(job, found.rows, days)
+    return replace(
+        job,
+        title=title,
+        summary=summary,
+        priority=priority_of(found.weight),
+        weight=found.weight,
+        evidence=evidence_of(found),
+        evidence_rows=len(found.rows),
+        action_label=found.action_label,
+        implementation_type=job.implementation_type if job.status in _DECIDED else found.implementation_type,
+        last_detected_at=stored_time(now),
+    )
+
+
+def _named(found: DetectedSubject, column: str) -> str | None:
+    """What the subject says of a column, or else the first row."""
+    value: Any = found.subject.get(column) or next((row.get(column) for row in found.rows), None)
+    return value if isinstance(value, str) else None
+
+
+def _returns(connection: sqlite3.Connection, job: Job, now: datetime) -> bool:
+    """Whether a closed job that is found again is opened again. A person's dismissal stays."""
+    closed = closing_line(connection, job.id)
+    if closed is None or job.status == "resolved":
+        return closed is None or now - closed[0] >= RETURNS_AFTER
+    return closed[1] == SYSTEM.kind
+
+
+def _has_room(connection: sqlite3.Connection, found: DetectedSubject, now: datetime) -> bool:
+    """Whether there may be one more open job of a type. A lighter one that nobody has looked at makes room."""
+    jobs = open_jobs_of_type(connection, found.organization, found.type)
+    if len(jobs) < MAX_OPEN_JOBS:
+        return True
+    lightest = next((job for job in jobs if job.status == "new" and job.weight < found.weight), None)
+    if lightest:
+        step = Step("expire", SYSTEM, now, "heavier ones were found")
+        change(connection, lightest, replace(lightest, status="dismissed"), step)
+    return lightest is not None

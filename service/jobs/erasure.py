@@ -1,0 +1,140 @@
+"""Deletes the evidence of jobs that is about deleted visits, whoever deletes them: an erasure, or retention.
+
+Evidence is deleted rather than kept in doubt: a row counts many visits together, and names a path that perhaps only the
+deleted ones asked for. It holds no visitor, so an erasure of one visitor leaves it alone.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any, NamedTuple
+
+import orjson
+
+from data import Lake
+from data.hosts import normalized_host
+from service.control_database import ControlDatabase
+from service.jobs.changes import change
+from service.jobs.records import SYSTEM, Job, Step
+from service.jobs.states import next_status
+from service.jobs.tables import delete_contents, organizations_with_jobs, read_jobs
+from service.jobs.texts import harmless
+from service.jobs.titles import ERASED_SUMMARY, ERASED_TITLE
+
+Row = dict[str, Any]
+
+
+class VisitFilter(NamedTuple):
+    """Which visits were deleted: those that match all that is not None. Without anything, all."""
+
+    short_code: str | None = None
+    domain: str | None = None
+    no_domain: bool | None = None
+    since: date | None = None
+    before: date | None = None
+
+
+@dataclass
+class ErasedEvidence:
+    """How much was deleted, or in a dry run, what would be."""
+
+    jobs: int = 0  # that lost evidence
+    rows: int = 0  # of evidence
+    implementations: int = 0  # that lost their content, which may name the same
+
+
+def erase_evidence(
+    lake: Lake, organization: str, visits: VisitFilter, now: datetime, *, dry_run: bool = False
+) -> ErasedEvidence:
+    """Delete the evidence rows that may count visits of this filter.
+
+    A job without any row left loses its subject, its sentences and the contents of its implementations, too; an open
+    one is dismissed.
+    """
+    return _erase(lake, organization, lambda job, row: _is_about(job, row, visits), now, dry_run)
+
+
+def expire_evidence(
+    lake: Lake, before: date, now: datetime, *, organization: str = "", dry_run: bool = False
+) -> ErasedEvidence:
+    """Delete the evidence whose days all lie before a day, of one organization or of all."""
+    return _erase(lake, organization, lambda job, _: _days(job)[1] < before, now, dry_run)
+
+
+def _erase(
+    lake: Lake, organization: str, is_erased: Callable[[Job, Row], bool], now: datetime, dry_run: bool
+) -> ErasedEvidence:
+    """Delete the evidence rows of which `is_erased` is true, of one organization or, if it is "", of all."""
+    erased = ErasedEvidence()
+    with closing(ControlDatabase(lake)) as database:
+        with database.transaction() as connection:
+            for name in [organization] if organization else organizations_with_jobs(connection):
+                for job, _ in read_jobs(connection, name):
+                    kept = [row for row in _evidence_rows(job) if not is_erased(job, row)]
+                    if len(kept) == len(_evidence_rows(job)):
+                        continue
+                    erased.jobs += 1
+                    erased.rows += len(_evidence_rows(job)) - len(kept)
+                    if not kept:
+                        erased.implementations += delete_contents(connection, job.id, dry_run)
+                    if not dry_run:
+                        _store_rows(connection, job, kept, now)
+        if erased.jobs and not dry_run:
+            database.rows("PRAGMA wal_checkpoint(TRUNCATE)")  # what was overwritten is in the write-ahead log, too
+    return erased
+
+
+def _store_rows(connection: sqlite3.Connection, job: Job, kept: list[Row], now: datetime) -> None:
+    after = _without(job, kept)
+    action = "cut_evidence" if after.status == job.status else "erase"
+    change(connection, job, after, Step(action, SYSTEM, now))
+
+
+def _without(job: Job, kept: list[Row]) -> Job:
+    """The job with these rows only."""
+    evidence = orjson.dumps({**orjson.loads(job.evidence or "{}"), "rows": kept}).decode()
+    if kept:
+        return replace(job, evidence=evidence, evidence_rows=len(kept))
+    return replace(
+        job,
+        status=next_status("erase", job.status) or job.status,
+        title=ERASED_TITLE,
+        summary=ERASED_SUMMARY,
+        domain=None,
+        short_code=None,
+        path=None,
+        fingerprint=None,  # if it is found in other visits, that is another job
+        subject="{}",
+        evidence=None,
+        evidence_rows=0,
+    )
+
+
+def _evidence_rows(job: Job) -> list[Row]:
+    rows: list[Row] = orjson.loads(job.evidence)["rows"] if job.evidence else []
+    return rows
+
+
+def _days(job: Job) -> tuple[date, date]:
+    """The first and the last day of the visits that were counted."""
+    scope = orjson.loads(job.evidence or "{}")["scope"]
+    return date.fromisoformat(scope["start_date"]), date.fromisoformat(scope["end_date"])
+
+
+def _is_about(job: Job, row: Row, visits: VisitFilter) -> bool:
+    """Whether a row may count visits of a filter. What a row does not say of its link or domain, the job may."""
+    first, last = _days(job)
+    if (visits.since and last < visits.since) or (visits.before and first >= visits.before):
+        return False
+    short_code, domain = row.get("short_code", job.short_code), row.get("domain", job.domain)
+    if visits.short_code is not None and short_code not in (visits.short_code, harmless(visits.short_code)):
+        return False
+    if visits.no_domain and domain is not None:
+        return False
+    return visits.domain is None or (domain is not None and _host(domain) == _host(visits.domain))
+
+
+def _host(text: str) -> str:
+    return normalized_host(text) or str(harmless(text.lower()))

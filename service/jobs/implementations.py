@@ -1,0 +1,148 @@
+"""What may be attached to a job as its implementation: content of known types, or the address where it is."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import orjson
+
+from data import BadInput
+from data.hosts import normalized_host
+from service.jobs.changes import stored_time
+from service.jobs.records import Implementation, Job, Step
+from service.jobs.states import IMPLEMENTATION_TYPES, TooLarge
+from service.jobs.texts import check_text, percent_encoded
+
+MAX_CONTENT_BYTES: Final = 256 << 10
+MAX_URL_LENGTH: Final = 2_048
+MAX_NOTE_LENGTH: Final = 2_000
+MAX_IMPLEMENTATIONS: Final = 10
+"""Implementations of one job, withdrawn ones included."""
+CONTENT_TYPES: Final = {
+    "patch": ("application/json", "text/x-diff", "text/html", "text/plain"),
+    "edge_page": ("text/html", "text/markdown", "text/plain"),
+    "manual": (),
+    "agent_hook": (),
+}
+"""The content types of each type of implementation. Without any, it is described by a note and a url only."""
+RULE: Final = {
+    "type": "redirect",
+    "domain": "go.example.com",
+    "from": "/old",
+    "to": "https://example.com/",
+    "status": 308,
+}
+"""A rule, the only JSON that a patch may be, as an example."""
+REDIRECT_STATUSES: Final = (301, 302, 307, 308)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An implementation as somebody sends it."""
+
+    implementation_type: str
+    content_type: str | None = None
+    content: str | None = None
+    url: str | None = None
+    note: str | None = None
+
+
+def check_draft(draft: Draft, job: Job) -> bytes | None:
+    """The bytes of the content, None without any. Raises BadInput or TooLarge."""
+    kind = draft.implementation_type
+    if kind not in IMPLEMENTATION_TYPES:
+        raise BadInput(f"implementation_type is {kind!r}; use {', '.join(IMPLEMENTATION_TYPES)}.")
+    check_note(draft.note)
+    if draft.url is not None:
+        check_url(draft.url)
+    if draft.content is None and draft.content_type is None:
+        if CONTENT_TYPES[kind] and draft.url is None:
+            raise BadInput(f"a {kind} needs content with its content_type, or the url where it is.")
+        return None
+    if draft.content_type not in CONTENT_TYPES[kind]:
+        allowed = ", ".join(CONTENT_TYPES[kind]) or "no content, but a url or a note"
+        raise BadInput(f"content_type is {draft.content_type!r}; a {kind} has {allowed}.")
+    content = check_text("content", draft.content or "", MAX_CONTENT_BYTES).encode()
+    if not content:
+        raise BadInput("content is empty; send the text of the implementation.")
+    if len(content) > MAX_CONTENT_BYTES:
+        raise TooLarge(f"content has {len(content):,} bytes; at most {MAX_CONTENT_BYTES:,} are kept.")
+    if draft.content_type == "application/json":
+        _check_rule(content, job)
+    return content
+
+
+def implementation_of(draft: Draft, content: bytes | None, job: Job, number: int, step: Step) -> Implementation:
+    """A checked draft as the implementation with this number."""
+    return Implementation(
+        job_id=job.id,
+        number=number,
+        implementation_type=draft.implementation_type,
+        content_type=draft.content_type,
+        sha256=hashlib.sha256(content).hexdigest() if content else None,
+        bytes=len(content) if content else None,
+        url=draft.url,
+        status="attached",
+        note=draft.note,
+        attached_by=step.actor.name,
+        attached_at=stored_time(step.now),
+        shipped_at=None,
+    )
+
+
+def check_note(note: str | None) -> str | None:
+    """A note of an editor. Raises BadInput or TooLarge."""
+    return None if note is None else check_text("note", note, MAX_NOTE_LENGTH)
+
+
+def check_url(url: str) -> str:
+    """An https address, for example of a pull request. Raises BadInput or TooLarge."""
+    if len(url) > MAX_URL_LENGTH:
+        raise TooLarge(f"url has {len(url):,} characters; at most {MAX_URL_LENGTH:,} are kept.")
+    if not _is_url(url, ("https",)):
+        raise BadInput(f"url is {url[:100]!r}; it must be an https address without a user name.")
+    return url
+
+
+def _check_rule(content: bytes, job: Job) -> None:
+    """Raise BadInput unless the content is a redirect rule for what the job is about."""
+    try:
+        rule = orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        raise BadInput(f"content is not JSON: {error}.") from error
+    example = f"send a rule like {orjson.dumps(RULE).decode()}"
+    if not isinstance(rule, dict) or rule.keys() != RULE.keys() or rule["type"] != "redirect":
+        raise BadInput(f"content is not a redirect rule with exactly its five members; {example}.")
+    _check_source(rule, job)
+    if (
+        not isinstance(rule["to"], str)
+        or len(rule["to"]) > MAX_URL_LENGTH
+        or not _is_url(rule["to"], ("http", "https"))
+    ):
+        raise BadInput(f"the rule's `to` must be an http or https address without a user name; {example}.")
+    if not isinstance(rule["status"], int) or rule["status"] not in REDIRECT_STATUSES:
+        raise BadInput(f"the rule's status must be one of {', '.join(map(str, REDIRECT_STATUSES))}; {example}.")
+
+
+def _check_source(rule: dict[str, Any], job: Job) -> None:
+    """Raise BadInput unless a rule redirects the path of the job, on its domain."""
+    domain = rule["domain"]
+    if not isinstance(domain, str) or normalized_host(domain) != domain or job.domain not in (None, domain):
+        raise BadInput("the rule's domain is not the job's.")
+    source = rule["from"]
+    if not isinstance(source, str) or not source.startswith("/"):
+        raise BadInput("the rule's `from` must be a path that begins with /.")
+    if job.path is not None and percent_encoded(source) != percent_encoded(job.path):
+        raise BadInput("the rule's `from` is not the path that the job is about.")
+
+
+def _is_url(text: str, schemes: tuple[str, ...]) -> bool:
+    """Whether a text is an absolute URL of one of these schemes, with a host and without a user name."""
+    if not text.isascii() or not text.isprintable() or any(letter in text for letter in ' "<>\\^`{|}'):
+        return False
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in schemes and bool(parts.hostname) and "@" not in parts.netloc and parts.port != 0
+    except ValueError:  # such as a port of letters
+        return False

@@ -1,0 +1,266 @@
+"""The jobs of organizations, in control.sqlite. Each write, with its history and its messages, is one transaction."""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from data import BadInput, Lake, check_organization
+from data.hosts import check_host
+from service.control_database import ControlDatabase
+from service.encoding import encode
+from service.jobs import detections
+from service.jobs.changes import change, create, creation_time, stored_time
+from service.jobs.checks import Approval, approved_as, conflict, move_of, read_expected
+from service.jobs.implementations import (
+    MAX_IMPLEMENTATIONS,
+    Draft,
+    check_draft,
+    check_note,
+    check_url,
+    implementation_of,
+)
+from service.jobs.records import (
+    SYSTEM,
+    Actor,
+    DetectedSubject,
+    Job,
+    Step,
+    public_record,
+    public_row,
+)
+from service.jobs.states import (
+    IMPLEMENTATION_STATUSES,
+    JobConflict,
+    JobNotFound,
+    next_implementation_status,
+    next_status,
+)
+from service.jobs.tables import (
+    implementation_in_force,
+    insert_implementation,
+    open_jobs_of_type,
+    read_content,
+    read_history,
+    read_implementation,
+    read_job,
+    read_jobs,
+    update_implementation,
+)
+from service.jobs.texts import check_line, check_text, is_short_code
+from service.jobs.titles import MANUAL
+
+MAX_TITLE_LENGTH: Final = 200
+MAX_SUMMARY_LENGTH: Final = 2_000
+
+
+class Jobs:
+    """The jobs of one lake. Safe to use from several threads and processes.
+
+    All methods block. An event loop runs those that read in `readers` and those that write in `writer`, so that
+    neither it nor a read waits for a write. Writes of people take the `version` that they know of the job, or None, and
+    raise JobNotFound, JobConflict, JobChanged (another version), TooLarge or BadInput; then nothing has changed.
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        self._database = ControlDatabase(lake)
+        self.readers = ThreadPoolExecutor(2, thread_name_prefix="jobs-read")
+        self.writer = ThreadPoolExecutor(1, thread_name_prefix="jobs-write")
+
+    def of(self, organization: str) -> list[dict[str, Any]]:
+        """Every job of an organization as a row of GET /jobs, newest first."""
+        with self._database.snapshot() as connection:
+            return [public_row(job, in_force) for job, in_force in read_jobs(connection, organization)]
+
+    def record(self, organization: str, job_id: str) -> dict[str, Any]:
+        """A job with its evidence, actions, implementation, outcome and history. Raises JobNotFound."""
+        with self._database.snapshot() as connection:
+            job = read_job(connection, organization, job_id)
+            return public_record(job, implementation_in_force(connection, job), read_history(connection, job_id))
+
+    def implementation(self, organization: str, job_id: str, number: int) -> dict[str, Any]:
+        """An implementation of a job with its content, a text; null if it is elsewhere. Raises JobNotFound."""
+        with self._database.snapshot() as connection:
+            job = read_job(connection, organization, job_id)
+            found = read_implementation(connection, job, number)
+            return {**found.public(), "content": read_content(connection, job, number)}
+
+    def organization_of(self, job_id: str) -> str:
+        """The organization of a job. Raises JobNotFound."""
+        rows = self._database.rows("SELECT organization FROM jobs WHERE id = ?", [job_id])
+        if not rows:
+            raise JobNotFound(f"there is no job {job_id[:100]!r}.")
+        return str(rows[0][0])
+
+    def create_manual(
+        self,
+        organization: str,
+        title: str,
+        summary: str,
+        actor: Actor,
+        now: datetime,
+        *,
+        domain: str | None = None,
+        short_code: str | None = None,
+    ) -> dict[str, Any]:
+        """Write a job by hand; its record. Title and summary stay as they are written."""
+        check_organization(organization)
+        if short_code is not None and not is_short_code(short_code):
+            raise BadInput("short_code must be 1 to 64 of A-Z a-z 0-9 _ -.")
+        job = Job(
+            id=detections.new_job_id(),
+            organization=organization,
+            type=MANUAL,
+            status="new",
+            title=check_line("title", title, MAX_TITLE_LENGTH),
+            created_at=creation_time(now),
+            updated_at=creation_time(now),
+            priority="medium",
+            domain=None if domain is None else check_host(domain, "domain"),
+            short_code=short_code,
+            summary=check_text("summary", summary, MAX_SUMMARY_LENGTH),
+            action_id="carry_out",
+            action_label="Do what the summary says",
+            implementation_type="manual",
+            written_by=actor.name,
+        )
+        with self._database.transaction() as connection:
+            if len(open_jobs_of_type(connection, organization, MANUAL)) >= detections.MAX_OPEN_JOBS:
+                raise JobConflict(
+                    f"{detections.MAX_OPEN_JOBS} jobs written by hand are open; resolve or dismiss some first."
+                )
+            create(connection, job, Step("create", actor, now))
+        return self.record(organization, job.id)
+
+    def act(
+        self,
+        organization: str,
+        job_id: str,
+        action_id: str,
+        actor: Actor,
+        now: datetime,
+        *,
+        version: int | None = None,
+        note: str | None = None,
+        approval: Approval | None = None,
+    ) -> dict[str, Any]:
+        """Review, dismiss, resolve or reopen a job, or approve it by the id of its action; its record."""
+        check_note(note)
+        with self._database.transaction() as connection:
+            job = read_expected(connection, organization, job_id, version)
+            action = move_of(job, action_id)
+            if approval and action != "approve":
+                raise BadInput(f"implementation_type and implementation_id belong to an approval, not to {action_id}.")
+            status = next_status(action, job.status)
+            if status is None:
+                raise conflict(job, f"cannot be changed by {action_id}")
+            after = replace(job, status=status)
+            if approval:
+                after = approved_as(connection, after, approval)
+            if action == "reopen":
+                after = replace(after, implementation_number=None, outcome_status="none", outcome=None)
+            change(connection, job, after, Step(action, actor, now, note))
+        return self.record(organization, job_id)
+
+    def attach(
+        self, organization: str, job_id: str, draft: Draft, actor: Actor, now: datetime, *, version: int | None = None
+    ) -> dict[str, Any]:
+        """Attach an implementation to an approved job; it is the one in force from now on. Its JSON, with content."""
+        with self._database.transaction() as connection:
+            job = read_expected(connection, organization, job_id, version)
+            content = check_draft(draft, job)
+            if job.status not in ("approved", "sent"):
+                raise conflict(job, "takes no implementation before it is approved")
+            rows = connection.execute("SELECT coalesce(max(number), 0) FROM implementations WHERE job_id = ?", [job_id])
+            number = rows.fetchone()[0] + 1
+            if number > MAX_IMPLEMENTATIONS:
+                raise conflict(job, f"has {MAX_IMPLEMENTATIONS} implementations and takes no more")
+            step = Step("attach", actor, now, draft.note)
+            insert_implementation(connection, implementation_of(draft, content, job, number, step), content)
+            after = replace(job, implementation_number=number, outcome_status="none", outcome=None)
+            change(connection, job, after, step)
+        return self.implementation(organization, job_id, number)
+
+    def set_implementation_status(
+        self,
+        organization: str,
+        job_id: str,
+        number: int,
+        actor: Actor,
+        now: datetime,
+        *,
+        status: str,
+        version: int | None = None,
+        shipped_at: datetime | None = None,
+        url: str | None = None,
+    ) -> dict[str, Any]:
+        """Say that an implementation is accepted, shipped (which starts the outcome) or withdrawn; the job's record."""
+        if status not in IMPLEMENTATION_STATUSES[1:]:
+            raise BadInput(f"status is {status!r}; use {', '.join(IMPLEMENTATION_STATUSES[1:])}.")
+        if shipped_at and (status != "shipped" or shipped_at > now):
+            raise BadInput("shipped_at belongs to the status shipped, and is not in the future.")
+        if url is not None:
+            check_url(url)
+        shipped = stored_time(shipped_at or now) if status == "shipped" else None
+        with self._database.transaction() as connection:
+            job = read_expected(connection, organization, job_id, version)
+            before = read_implementation(connection, job, number)
+            is_in_force = number == job.implementation_number
+            if next_implementation_status(before.status, status) is None:
+                raise conflict(job, f"has implementation {number} as {before.status}, which cannot become {status}")
+            if status != "withdrawn" and not (is_in_force and job.status in ("approved", "sent")):
+                raise conflict(job, f"does not wait for implementation {number}")
+            update_implementation(
+                connection,
+                replace(before, status=status, shipped_at=shipped or before.shipped_at, url=url or before.url),
+            )
+            outcome = {"shipped": "waiting", "withdrawn": "none"}.get(status) if is_in_force else None
+            after = replace(job, outcome_status=outcome, outcome=None) if outcome else job
+            change(connection, job, after, Step(status, actor, now, f"implementation {number}"))
+        return self.record(organization, job_id)
+
+    def upsert(self, found: DetectedSubject, now: datetime) -> str:
+        """Make or refresh the job of what a detector found: created, refreshed, reopened or ignored."""
+        check_organization(found.organization)
+        with self._database.transaction() as connection:
+            return detections.upsert(connection, found, now)
+
+    def dismiss_gone(self, organization: str, types: list[str], now: datetime) -> int:
+        """Dismiss undecided jobs of these types that were not found for 28 days. Call it after a run. How many."""
+        with self._database.transaction() as connection:
+            return sum(detections.dismiss_gone(connection, organization, kind, now) for kind in types)
+
+    def mark_sent(self, organization: str, job_id: str, hook_id: str, now: datetime) -> None:
+        """Note that a hook took an approved job. Nothing happens to a job of another status."""
+        with self._database.transaction() as connection:
+            job = read_job(connection, organization, job_id)
+            if status := next_status("deliver", job.status):
+                change(connection, job, replace(job, status=status), Step("deliver", SYSTEM, now, hook_id))
+
+    def set_outcome(
+        self, organization: str, job_id: str, status: str, measured: Mapping[str, Any], now: datetime
+    ) -> None:
+        """Store what was measured of a shipped implementation: before, after, probability, checked_at, until.
+
+        `improved` resolves the job, `unchanged` and `worse` bring it back to review. Raises JobConflict unless the
+        outcome was waited for.
+        """
+        action = {"improved": "improve", "unchanged": "fail", "worse": "fail"}.get(status, "measure")
+        with self._database.transaction() as connection:
+            job = read_job(connection, organization, job_id)
+            if job.outcome_status != "waiting":
+                raise conflict(job, "waits for no outcome")
+            after = replace(job, outcome_status=status, outcome=encode(dict(measured)).decode())
+            moved = None if action == "measure" else next_status(action, job.status)
+            note = None if status == "waiting" else status
+            if moved:
+                change(connection, job, replace(after, status=moved), Step(action, SYSTEM, now, note))
+            else:
+                change(connection, job, after, Step("measure" if note else None, SYSTEM, now, note))
+
+    def close(self) -> None:
+        """Close the database."""
+        self.readers.shutdown()
+        self.writer.shutdown()
+        self._database.close()

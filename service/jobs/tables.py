@@ -1,0 +1,167 @@
+"""The SQL of jobs, implementations and their history. Each function runs in the transaction of its caller."""
+
+import sqlite3
+from datetime import datetime
+from typing import Final
+
+from service.jobs.records import HistoryLine, Implementation, Job
+from service.jobs.states import JobNotFound
+
+JOB_COLUMNS: Final = (
+    "id, organization, type, status, title, created_at, updated_at, priority, domain, short_code, path, summary, "
+    "action_id, action_label, evidence_rows, implementation_type, implementation_number, outcome_status, outcome, "
+    "last_detected_at, version, fingerprint, weight, subject, evidence, written_by"
+)
+"""In the order of the fields of Job."""
+IMPLEMENTATION_COLUMNS: Final = (
+    "job_id, number, implementation_type, content_type, sha256, bytes, url, status, note, attached_by, attached_at, "
+    "shipped_at"
+)
+"""In the order of the fields of Implementation."""
+HISTORY_COLUMNS: Final = "at, actor, actor_kind, action, from_status, to_status, note, version"
+"""In the order of the fields of HistoryLine."""
+MAX_HISTORY: Final = 200
+"""The lines of history that a record shows: the newest."""
+
+_JOB_PLACES: Final = ", ".join("?" * 26)
+
+
+def read_jobs(connection: sqlite3.Connection, organization: str) -> list[tuple[Job, tuple[str, str] | None]]:
+    """Every job of an organization, newest first, each with type and status of its implementation in force."""
+    rows = connection.execute(
+        f"SELECT {JOB_COLUMNS} FROM jobs WHERE organization = ? ORDER BY created_at DESC, id DESC", [organization]
+    )
+    in_force = connection.execute(
+        "SELECT job_id, implementations.implementation_type, implementations.status FROM jobs JOIN implementations "
+        "ON job_id = id AND number = implementation_number WHERE organization = ?",
+        [organization],
+    )
+    implementations = {job_id: (kind, status) for job_id, kind, status in in_force}
+    return [(job, implementations.get(job.id)) for job in (Job(*row) for row in rows)]
+
+
+def organizations_with_jobs(connection: sqlite3.Connection) -> list[str]:
+    """Every organization that has a job."""
+    return [name for (name,) in connection.execute("SELECT DISTINCT organization FROM jobs ORDER BY organization")]
+
+
+def read_job(connection: sqlite3.Connection, organization: str, job_id: str) -> Job:
+    """A job of an organization. Raises JobNotFound."""
+    row = connection.execute(
+        f"SELECT {JOB_COLUMNS} FROM jobs WHERE organization = ? AND id = ?", [organization, job_id]
+    ).fetchone()
+    if row is None:
+        raise JobNotFound(f"there is no job {job_id[:100]!r}.")
+    return Job(*row)
+
+
+def job_of_fingerprint(connection: sqlite3.Connection, organization: str, fingerprint: str) -> Job | None:
+    """The newest job of a fingerprint, open or closed."""
+    row = connection.execute(
+        f"SELECT {JOB_COLUMNS} FROM jobs WHERE organization = ? AND fingerprint = ? "
+        "ORDER BY created_at DESC, id DESC LIMIT 1",
+        [organization, fingerprint],
+    ).fetchone()
+    return Job(*row) if row else None
+
+
+def open_jobs_of_type(connection: sqlite3.Connection, organization: str, kind: str) -> list[Job]:
+    """The open jobs of a type, the lightest first."""
+    rows = connection.execute(
+        f"SELECT {JOB_COLUMNS} FROM jobs WHERE organization = ? AND type = ? "
+        "AND status IN ('new', 'reviewed', 'approved', 'sent') ORDER BY weight, created_at DESC, id DESC",
+        [organization, kind],
+    )
+    return [Job(*row) for row in rows]
+
+
+def insert_job(connection: sqlite3.Connection, job: Job) -> None:
+    """Add a job."""
+    connection.execute(f"INSERT INTO jobs ({JOB_COLUMNS}) VALUES ({_JOB_PLACES})", _values(job))
+
+
+def update_job(connection: sqlite3.Connection, job: Job) -> None:
+    """Replace a stored job by `job`, which has the same id."""
+    connection.execute(f"UPDATE jobs SET ({JOB_COLUMNS}) = ({_JOB_PLACES}) WHERE id = ?", [*_values(job), job.id])
+
+
+def read_implementation(connection: sqlite3.Connection, job: Job, number: int) -> Implementation:
+    """An implementation of a job. Raises JobNotFound."""
+    row = connection.execute(
+        f"SELECT {IMPLEMENTATION_COLUMNS} FROM implementations WHERE job_id = ? AND number = ?", [job.id, number]
+    ).fetchone()
+    if row is None:
+        raise JobNotFound(f"the job {job.id} has no implementation {number}.")
+    return Implementation(*row)
+
+
+def implementation_in_force(connection: sqlite3.Connection, job: Job) -> Implementation | None:
+    """The implementation of a job that counts; None if it has none."""
+    return read_implementation(connection, job, job.implementation_number) if job.implementation_number else None
+
+
+def read_content(connection: sqlite3.Connection, job: Job, number: int) -> str | None:
+    """The content of an implementation; None if it is elsewhere."""
+    ((content,),) = connection.execute(
+        "SELECT content FROM implementations WHERE job_id = ? AND number = ?", [job.id, number]
+    )
+    return None if content is None else content.decode()
+
+
+def insert_implementation(connection: sqlite3.Connection, added: Implementation, content: bytes | None) -> None:
+    """Add an implementation."""
+    connection.execute(
+        f"INSERT INTO implementations ({IMPLEMENTATION_COLUMNS}, content) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [*(getattr(added, name) for name in IMPLEMENTATION_COLUMNS.split(", ")), content],
+    )
+
+
+def update_implementation(connection: sqlite3.Connection, changed: Implementation) -> None:
+    """Store the status, url and shipped_at of an implementation."""
+    connection.execute(
+        "UPDATE implementations SET status = ?, shipped_at = ?, url = ? WHERE job_id = ? AND number = ?",
+        [changed.status, changed.shipped_at, changed.url, changed.job_id, changed.number],
+    )
+
+
+def delete_contents(connection: sqlite3.Connection, job_id: str, dry_run: bool) -> int:
+    """Delete the contents of a job's implementations, or only count them. Returns how many."""
+    ((count,),) = connection.execute(
+        "SELECT count(*) FROM implementations WHERE job_id = ? AND content IS NOT NULL", [job_id]
+    )
+    if not dry_run:
+        connection.execute("UPDATE implementations SET content = NULL WHERE job_id = ?", [job_id])
+    return int(count)
+
+
+def read_history(connection: sqlite3.Connection, job_id: str) -> list[HistoryLine]:
+    """The newest MAX_HISTORY lines of the history of a job, oldest first."""
+    rows = connection.execute(
+        f"SELECT {HISTORY_COLUMNS} FROM (SELECT * FROM job_history WHERE job_id = ? ORDER BY id DESC "
+        f"LIMIT {MAX_HISTORY}) ORDER BY id",
+        [job_id],
+    )
+    return [HistoryLine(*row) for row in rows]
+
+
+def add_history(connection: sqlite3.Connection, job_id: str, line: HistoryLine) -> None:
+    """Add a line to the history of a job."""
+    connection.execute(
+        f"INSERT INTO job_history (job_id, {HISTORY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [job_id, *(getattr(line, name) for name in HISTORY_COLUMNS.split(", "))],
+    )
+
+
+def closing_line(connection: sqlite3.Connection, job_id: str) -> tuple[datetime, str] | None:
+    """When a job was last closed, and by which kind of actor; None if that is not known."""
+    row = connection.execute(
+        "SELECT at, actor_kind FROM job_history WHERE job_id = ? AND to_status IN ('resolved', 'dismissed') "
+        "ORDER BY id DESC LIMIT 1",
+        [job_id],
+    ).fetchone()
+    return (datetime.fromisoformat(row[0]), row[1]) if row else None
+
+
+def _values(job: Job) -> list[object]:
+    return [getattr(job, name) for name in JOB_COLUMNS.split(", ")]

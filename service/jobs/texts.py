@@ -1,0 +1,68 @@
+"""Texts in jobs: those of strangers, which are made harmless, and those of editors, which are checked.
+
+Whoever sends requests writes paths, agent names, hosts and codes, and programs that follow instructions read the jobs.
+Such text is kept out of titles and summaries. Where it has to be named, it is percent-encoded ASCII of at most 200
+characters.
+"""
+
+import re
+from typing import Final
+from urllib.parse import quote
+
+from data import BadInput
+from service.jobs.states import TooLarge
+
+MAX_LENGTH: Final = 200
+_SHORT_CODE: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_CUT_ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]?$")
+
+
+def percent_encoded(text: str) -> str:
+    """The text as ASCII letters, digits, `/_.~-` and percent escapes. A path in this form is the same URL as before:
+    escapes that it already has stay.
+    """
+    return quote(text, safe="/%", errors="replace")
+
+
+def harmless(value: object) -> object:
+    """A value of an untrusted column: text encoded and cut, the texts of a list alike, anything else as it is."""
+    if isinstance(value, str):
+        encoded = percent_encoded(value)
+        return encoded if len(encoded) <= MAX_LENGTH else _CUT_ESCAPE.sub("", encoded[:MAX_LENGTH])
+    if isinstance(value, list | tuple):
+        return [harmless(one) for one in value]
+    return value
+
+
+def harmless_text(text: str | None) -> str | None:
+    """An untrusted text, encoded and cut; None stays None."""
+    return None if text is None else str(harmless(text))
+
+
+def is_short_code(text: str) -> bool:
+    """Whether a text is 1 to 64 letters, digits, `_` and `-`: nothing that a sentence could be written with."""
+    return _SHORT_CODE.fullmatch(text) is not None
+
+
+def check_text(name: str, text: str, max_length: int) -> str:
+    """An editor's text. Raises TooLarge beyond `max_length` characters, BadInput for NUL and unpaired surrogates."""
+    if len(text) > max_length:
+        raise TooLarge(f"{name} has {len(text):,} characters; at most {max_length:,} are kept.")
+    if "\0" in text or not _is_unicode(text):
+        raise BadInput(f"{name} contains NUL or half a surrogate pair; send plain Unicode text.")
+    return text
+
+
+def check_line(name: str, text: str, max_length: int) -> str:
+    """An editor's text of one line: 1 to `max_length` printable characters. Raises TooLarge or BadInput."""
+    if not check_text(name, text, max_length).strip() or not text.isprintable():
+        raise BadInput(f"{name} must be one line of printable characters.")
+    return text
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

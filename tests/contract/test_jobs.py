@@ -1,0 +1,267 @@
+"""Jobs over HTTP: who may write what, of which size and form, and what a stale or forbidden write is told."""
+
+import json
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+
+from service.jobs.implementations import MAX_CONTENT_BYTES, RULE
+from service.jobs.store import Jobs
+from tests import identity
+from tests.conftest import NOW
+from tests.service.jobs.findings import broken
+
+RECORD = ["written_by", "evidence", "actions", "implementation", "outcome", "history"]
+MANUAL = {"title": "Do it", "summary": "Now."}
+REDIRECT = json.dumps({**RULE, "domain": "go.example.com", "from": "/gone"})
+PATCH = {"implementation_type": "patch", "content_type": "application/json", "content": REDIRECT}
+TEXT = {"implementation_type": "patch", "content_type": "text/plain", "content": "x"}
+
+
+@pytest.fixture(scope="module")
+def asked(shared_lake, opened, tmp_path_factory):
+    """The application, asked by an identity-provider user of acme."""
+    with opened(shared_lake, "", **identity.settings_of(tmp_path_factory.mktemp("identity"))) as client:
+        client.headers |= as_()
+        yield client
+
+
+@pytest.fixture
+def found(shared_lake):
+    """The path of the record of a job that is found now; it ends with the test."""
+    store = Jobs(shared_lake)
+    store.upsert(broken(), NOW)
+    path = next(f"/jobs/{row['id']}" for row in store.of("acme") if row["status"] == "new" and row["path"] == "/gone")
+    yield path
+    with store._database.transaction() as connection:
+        connection.execute("UPDATE jobs SET fingerprint = NULL, status = 'dismissed'")
+    store.close()
+
+
+@pytest.fixture
+def approved(asked, found):
+    assert act(asked, found, "approve_fix").status_code == 200
+    return found
+
+
+def as_(role="editor", organization="acme"):
+    return {"Authorization": f"Bearer {identity.token(organization, role)}"}
+
+
+def act(client, path, action_id, headers=None, **body):
+    return client.post(f"{path}/actions", json={"action_id": action_id, **body}, headers=headers)
+
+
+def test_from_finding_to_shipped_fix(asked, found):
+    row = next(row for row in asked.get("/jobs").json() if row["id"] == found.rpartition("/")[2])
+    response = asked.get(found)
+    job = response.json()
+    assert list(job) == [*row, *RECORD]
+    assert {name: job[name] for name in row} == row
+    assert response.headers["etag"] == '"1"'
+    response = act(asked, found, "add_redirect", implementation_type="patch", note="as discussed")
+    assert (response.status_code, response.headers["etag"], response.json()["status"]) == (200, '"2"', "approved")
+    response = asked.post(f"{found}/implementations", json=PATCH)
+    assert (response.status_code, response.json()["number"], response.json()["content"]) == (201, 1, REDIRECT)
+    response = asked.post(f"{found}/implementations/1/status", json={"status": "shipped"})
+    assert (response.status_code, response.json()["implementation_status"]) == (200, "shipped")
+    assert response.json()["outcome"]["status"] == "waiting"
+    assert asked.get(f"{found}/implementations/1").json()["status"] == "shipped"
+    actors = {(line["actor"], line["actor_kind"]) for line in asked.get(found).json()["history"]}
+    assert actors == {("system", "system"), ("somebody", "user")}
+
+
+def test_html_leaves_only_as_a_json_string(asked, approved):
+    page = {"implementation_type": "edge_page", "content_type": "text/html", "content": "<script>alert(1)</script>"}
+    assert asked.post(f"{approved}/implementations", json=page).status_code == 201
+    response = asked.get(f"{approved}/implementations/1")
+    assert response.headers["content-type"] == "application/json"
+    assert response.json()["content"] == page["content"]
+
+
+def writes(path):
+    """Every write there is, each with a body that would do."""
+    return [
+        ("/jobs", MANUAL),
+        (f"{path}/actions", {"action_id": "review"}),
+        (f"{path}/implementations", TEXT),
+        (f"{path}/implementations/1/status", {"status": "shipped"}),
+    ]
+
+
+@pytest.mark.parametrize("role", ["viewer", "Viewer", None])
+def test_viewers_read_everything_and_write_nothing(asked, found, role):
+    before = asked.get(found).json()
+    assert asked.get(found, headers=as_(role)).json() == before
+    for path, body in writes(found):
+        response = asked.post(path, json=body, headers=as_(role))
+        assert (response.status_code, response.json()["error"]) == (403, "Viewers cannot write.")
+    assert asked.get(found).json() == before
+
+
+def test_an_api_key_may_write(asked, shared_lake, key_of, found):
+    key = key_of(shared_lake)
+    job = act(asked, found, "review", {"Authorization": f"Bearer {key}"}).json()
+    line = job["history"][-1]
+    assert (job["status"], line["actor"], line["actor_kind"]) == ("reviewed", key[:12], "key")
+
+
+def test_a_job_of_another_organization_does_not_exist(asked, approved):
+    asked.post(f"{approved}/implementations", json=TEXT)
+    before = asked.get(approved).json()
+    other = as_(organization="other")
+    reads = [approved, f"{approved}/implementations/1", "/jobs/job_x", "/jobs/job_x/implementations/1"]
+    assert [asked.get(path, headers=other).status_code for path in reads] == [404] * 4
+    for path, body in writes(approved)[1:]:
+        response = asked.post(path, json=body, headers=other)
+        assert (response.status_code, list(response.json())) == (404, ["error", "message"])
+    assert before["id"] not in asked.get("/jobs", headers=other).text
+    assert asked.get(approved).json() == before
+
+
+@pytest.mark.parametrize("number", ["2", "0", "-1", "x", "1.0", "9" * 30, "\u0661"])
+def test_an_implementation_that_is_none_does_not_exist(asked, approved, number):
+    asked.post(f"{approved}/implementations", json=TEXT)
+    path = f"{approved}/implementations/{number}"
+    assert asked.get(path).status_code == 404
+    assert asked.post(f"{path}/status", json={"status": "shipped"}).status_code == 404
+
+
+def test_what_the_status_does_not_allow_is_409_with_status_and_version(asked, approved):
+    for response in (
+        act(asked, approved, "approve_fix"),
+        act(asked, approved, "review"),
+        act(asked, approved, "reopen"),
+    ):
+        assert response.status_code == 409
+        assert list(response.json()) == ["error", "message", "status", "version"]
+        assert (response.json()["status"], response.json()["version"]) == ("approved", 2)
+    act(asked, approved, "resolve")
+    assert asked.post(f"{approved}/implementations", json=TEXT).status_code == 409
+    assert act(asked, approved, "resolve").json()["status"] == "resolved"
+    assert asked.get(approved).json()["version"] == 3
+
+
+@pytest.mark.parametrize("header", ['"2"', '"0"', "1", 'W/"1"', '"1", "2"', "x", '""', '"' + "9" * 30 + '"'])
+def test_a_write_for_another_version_is_412_and_changes_nothing(asked, found, header):
+    before = asked.get(found).json()
+    for path, body in writes(found)[1:3]:
+        response = asked.post(path, json=body, headers={"If-Match": header})
+        assert response.status_code == 412
+        assert (response.json()["status"], response.json()["version"]) == ("new", 1)
+    assert asked.get(found).json() == before
+
+
+def test_a_write_for_this_version_or_any_is_done(asked, found):
+    assert act(asked, found, "review", {"If-Match": '"1"'}).json()["version"] == 2
+    assert act(asked, found, "approve_fix", {"If-Match": "*"}).json()["version"] == 3
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"x", b"[]", b"null", b'"review"', b"{}", b'{"action_id":null}', b'{"action_id":""}', b'{"action_id":1}',
+     b'{"action_id":["review"]}', b'{"action_id":"rewrite"}', b'{"action_id":"review","more":1}', b"\xff",
+     b'{"action_id":"review","note":1}', b'{"action_id":"review","note":"a\\u0000b"}', b"[" * 60_000,
+     b'{"action_id":"review","note":"\\ud800"}', b'{"action_id":"review","implementation_type":"patch"}',
+     b'{"action_id":"approve_fix","implementation_type":"magic"}',
+     b'{"action_id":"approve_fix","implementation_id":"x"}',
+     b'{"action_id":"approve_fix","implementation_id":1}', b'{"action_id":"approve_fix","implementation_id":true}',
+     b'{"action_id":"review"} {}', b'{"a":' * 2_000],
+)  # fmt: skip
+def test_an_action_that_cannot_be_is_400_and_changes_nothing(asked, found, body):
+    before = asked.get(found).json()
+    response = asked.post(f"{found}/actions", content=body)
+    assert (response.status_code, list(response.json())) == (400, ["error", "message"])
+    assert asked.get(found).json() == before
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"title": ""}, {"title": " "}, {"title": "a\nb"}, {"title": "\u202ex"}, {"title": 1}, {"summary": ""},
+     {"summary": "a\0b"}, {"summary": None}, {"domain": "https://go.example.com/"}, {"domain": ""}, {"domain": 1},
+     {"short_code": "a b"}, {"short_code": ""}, {"short_code": "x" * 65}, {"type": "broken_link"}],
+)  # fmt: skip
+def test_a_job_by_hand_that_cannot_be_is_400(asked, changes):
+    before = asked.get("/jobs").json()
+    response = asked.post("/jobs", json=MANUAL | changes)
+    assert (response.status_code, list(response.json())) == (400, ["error", "message"])
+    assert asked.get("/jobs").json() == before
+
+
+def test_a_job_by_hand_is_a_record_that_names_its_writer(asked):
+    response = asked.post("/jobs", json={**MANUAL, "domain": "GO.example.com", "short_code": "launch"})
+    job = response.json()
+    assert (response.status_code, response.headers["etag"], job["type"]) == (201, '"1"', "manual")
+    assert (job["title"], job["domain"], job["written_by"]) == ("Do it", "go.example.com", job["history"][0]["actor"])
+    assert asked.get(f"/jobs/{job['id']}").json() == job
+
+
+@pytest.mark.parametrize(
+    ("where", "fits", "exceeds"),
+    [
+        ("/jobs", {**MANUAL, "title": "ü" * 200}, {**MANUAL, "title": "ü" * 201}),
+        ("/jobs", {**MANUAL, "summary": "ü" * 2_000}, {**MANUAL, "summary": "ü" * 2_001}),
+        ("actions", {"action_id": "resolve", "note": "x" * 2_000}, {"action_id": "resolve", "note": "x" * 2_001}),
+        (
+            "implementations",
+            {**TEXT, "content": "\x01" * MAX_CONTENT_BYTES},
+            {**TEXT, "content": "\x01" * (MAX_CONTENT_BYTES + 1)},
+        ),
+        ("implementations", {**TEXT, "note": "x" * 2_000}, {**TEXT, "note": "x" * 2_001}),
+        ("actions", {"action_id": "resolve"}, {"action_id": "resolve", "note": "x" * 70_000}),
+        ("implementations", TEXT, {**TEXT, "content": "x" * 2_200_000}),
+    ],
+)
+def test_what_is_too_large_is_413_and_what_just_fits_is_taken(asked, approved, where, fits, exceeds):
+    path = where if where.startswith("/") else f"{approved}/{where}"
+    response = asked.post(path, json=exceeds)
+    assert (response.status_code, list(response.json())) == (413, ["error", "message"])
+    assert asked.post(path, json=fits).status_code in (200, 201)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"status": "shipped", "shipped_at": (NOW + timedelta(seconds=1)).isoformat()}, 400),
+        ({"status": "shipped", "shipped_at": "2026-03-15T12:00:00"}, 400),
+        ({"status": "shipped", "shipped_at": "0001-01-01T00:00:00+14:00"}, 400),
+        ({"status": "shipped", "shipped_at": "yesterday"}, 400),
+        ({"status": "accepted", "shipped_at": "2026-03-15T11:00:00Z"}, 400),
+        ({"status": "attached"}, 400),
+        ({"status": "sent"}, 400),
+        ({"status": "shipped", "url": "http://example.com/"}, 400),
+        ({"status": "shipped", "shipped_at": NOW.isoformat(), "url": "https://git.example.com/7"}, 200),
+        ({"status": "accepted"}, 200),
+        ({"status": "withdrawn"}, 200),
+    ],
+)
+def test_a_status_of_an_implementation_is_checked(asked, approved, body, status):
+    asked.post(f"{approved}/implementations", json=TEXT)
+    assert asked.post(f"{approved}/implementations/1/status", json=body).status_code == status
+
+
+def test_other_methods_are_not_known_and_401_stands_before_404(asked, found):
+    paths = [found, f"{found}/actions", f"{found}/implementations", f"{found}/implementations/1",
+             f"{found}/implementations/1/status", "/jobs/job_x", "/jobs"]  # fmt: skip
+    assert [asked.put(path).status_code for path in paths] == [405] * 7
+    for path in paths:
+        for method in ("GET", "POST"):
+            response = asked.request(method, path, headers={"Authorization": ""})
+            assert (response.status_code, response.headers["content-type"]) == (401, "application/json")
+    assert asked.get(f"{found}/actions").status_code == 405
+    assert asked.get(f"{found}/nothing").status_code == 404
+    assert asked.request("GET", found, content=b"x").status_code == 400
+
+
+def test_reads_go_on_while_a_write_waits_for_another_process(asked, found, shared_lake):
+    path = shared_lake.root / "control.sqlite"
+    with ThreadPoolExecutor(1) as pool, closing(sqlite3.connect(path, isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        write = pool.submit(act, asked, found, "review")
+        assert [asked.get(path).status_code for path in ("/jobs", found)] == [200, 200]
+        assert not write.done()
+        holder.execute("COMMIT")
+        assert write.result().status_code == 200

@@ -1,0 +1,119 @@
+"""`traffic jobs`: lists, shows, approves and dismisses, in the same words as the API."""
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from service.jobs.implementations import Draft
+from service.jobs.store import Jobs
+from tests.service.commands.runs import refused
+from tests.service.jobs.findings import ANNA, NOW, broken
+
+
+@pytest.fixture
+def jobs(traffic, lake):
+    """Runs `traffic jobs` over a lake with two jobs of acme."""
+    store = Jobs(lake)
+    store.upsert(broken("/gone"), NOW)
+    store.upsert(broken("/\x1b[2Jwiped"), NOW)
+    store.close()
+    return lambda *arguments: traffic("jobs", *arguments, "--lake", lake.root)
+
+
+@pytest.fixture
+def job_id(jobs):
+    rows = jobs("list", "--org", "acme", "--format", "json").json
+    return next(row["id"] for row in rows if row["path"] == "/gone")
+
+
+def test_jobs_are_listed_for_people_and_whole_for_programs(jobs, job_id):
+    code, out, _ = jobs("list", "--org", "acme")
+    assert (code, out.count("AI products do not find a path of go.example.com")) == (0, 2)
+    assert job_id in out
+    assert "\x1b" not in out
+    rows = jobs("list", "--org", "acme", "--format", "json").json
+    assert list(rows[0])[7:9] == ["priority", "domain"]
+    assert jobs("list", "--org", "acme", "--status", "approved", "--format", "json").json == []
+    assert jobs("list", "--org", "other", "--format", "json").json == []
+    assert jobs("list", "--org", "acme", "--format", "csv").out.startswith("id,organization,type,status,title,")
+
+
+def test_a_job_is_shown_with_all_that_belongs_to_it(jobs, job_id):
+    code, out, _ = jobs("show", job_id)
+    assert code == 0
+    assert all(word in out for word in ("evidence", "agent_fetches", "actions", "add_redirect", "history", "version"))
+    record = jobs("show", job_id, "--format", "json").json
+    assert record["evidence"]["rows"][0]["path"] == "/gone"
+
+
+def test_a_job_is_approved_and_dismissed_with_a_note(jobs, job_id):
+    code, out, err = jobs("approve", job_id, "--implementation-type", "manual", "--note", "as discussed")
+    assert (code, out) == (0, "")
+    assert err.startswith(f"{job_id} is approved: ")
+    code, out, err = jobs("approve", job_id)
+    assert (code, out) == (1, "")
+    assert "approved" in err
+    assert jobs("dismiss", job_id, "--note", "no longer").code == 0
+    record = jobs("show", job_id, "--format", "json").json
+    assert (record["status"], record["implementation_type"]) == ("dismissed", "manual")
+    told = [(line["action"], line["actor_kind"], line["note"]) for line in record["history"]]
+    assert told[1:] == [("approve", "command_line", "as discussed"), ("dismiss", "command_line", "no longer")]
+
+
+def test_what_is_wrong_is_said_in_one_line(jobs, job_id):
+    assert "job_x" in refused(jobs("show", "job_x"))
+    assert "job_x" in refused(jobs("approve", "job_x"))
+    assert "parquet" in refused(jobs("list", "--org", "acme", "--format", "parquet"))
+    assert "open" in refused(jobs("list", "--org", "acme", "--status", "open"))
+    assert "organization" in refused(jobs("list", "--org", "no/name"))
+    assert "csv" in refused(jobs("show", job_id, "--format", "csv"))
+    assert "rewrite" in refused(jobs("approve", job_id, "--action", "rewrite"))
+    assert "magic" in refused(jobs("approve", job_id, "--implementation-type", "magic"))
+
+
+def test_erase_says_in_its_receipt_what_evidence_it_deleted(jobs, job_id, traffic, lake, monkeypatch):
+    monkeypatch.setattr("service.commands.erase.finish", lambda *_: None)
+    arguments = ("erase", "--org", "acme", "--domain", "go.example.com", "--lake", lake.root)
+    traffic("keys", "create", "--org", "acme", "--name", "x", "--lake", lake.root)
+    assert traffic(*arguments, "--dry-run").json["jobs"] == {"jobs": 2, "rows": 2, "implementations": 0}
+    assert jobs("show", job_id, "--format", "json").json["path"] == "/gone"
+    assert traffic(*arguments, "--yes").json["jobs"] == {"jobs": 2, "rows": 2, "implementations": 0}
+    assert jobs("show", job_id, "--format", "json").json["path"] is None
+
+
+def test_an_erasure_of_a_visitor_leaves_evidence_alone(jobs, traffic, lake):
+    traffic("keys", "create", "--org", "acme", "--name", "x", "--lake", lake.root)
+    run = traffic("erase", "--org", "acme", "--visitor", "7", "--dry-run", "--lake", lake.root)
+    assert run.json["jobs"]["jobs"] == 0
+
+
+def test_retain_deletes_the_evidence_of_old_days(jobs, job_id, traffic, lake, monkeypatch):
+    monkeypatch.setattr("service.commands.retain.finish", lambda *_: None)
+    run = traffic("retain", "--days", "1", "--dry-run", "--lake", lake.root)
+    assert "The evidence of 2 jobs about such days would be deleted, too." in run.err
+    run = traffic("retain", "--days", "1", "--yes", "--lake", lake.root)
+    assert "The evidence of 2 jobs about such days is deleted, too." in run.err
+    assert jobs("show", job_id, "--format", "json").json["evidence"] is None
+
+
+def test_status_counts_jobs_and_a_backup_has_them(jobs, job_id, traffic, lake, tmp_path):
+    jobs("approve", job_id)
+    counted = traffic("status", "--format", "json", "--lake", lake.root).json["jobs"]
+    assert counted == {"acme": {"approved": 1, "new": 1}}
+    assert "1 approved, 1 new" in traffic("status", "--lake", lake.root).out
+    assert traffic("backup", tmp_path / "copy", "--lake", lake.root).code == 0
+    assert json.loads(traffic("jobs", "show", job_id, "--format", "json", "--lake", tmp_path / "copy").out)
+
+
+def test_verify_finds_a_damaged_implementation(jobs, job_id, traffic, lake):
+    jobs("approve", job_id)
+    with closing(Jobs(lake)) as store:
+        store.attach("acme", job_id, Draft("patch", "text/plain", "Disallow: /"), ANNA, NOW)
+    assert traffic("verify", "--lake", lake.root).code == 0
+    with closing(sqlite3.connect(lake.root / "control.sqlite")) as database, database:
+        database.execute("UPDATE implementations SET content = x'00'")
+    run = traffic("verify", "--lake", lake.root)
+    assert run.code == 1
+    assert run.out == f"control.sqlite: implementation 1 of {job_id} is damaged: its SHA-256 differs\n"

@@ -1,0 +1,40 @@
+"""What detectors would find, and who decides about it, for tests of jobs."""
+
+from dataclasses import replace
+from datetime import UTC, date, datetime
+
+from service.jobs.records import Actor, DetectedSubject
+
+NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
+ANNA = Actor("anna@acme.example", "user")
+BROKEN = DetectedSubject(
+    type="broken_link",
+    template="jobs/broken_link",
+    organization="acme",
+    subject={"domain": "go.example.com", "path": "/gone"},
+    rows=[
+        {
+            "domain": "go.example.com",
+            "path": "/gone",
+            "short_code": "gone",
+            "agent_fetches": 60,
+            "ai_referrals": 10,
+            "days": 10,
+            "first_seen": datetime(2026, 3, 1, 10),
+        }
+    ],
+    untrusted=["path"],
+    weight=40.0,
+    days=(date(2026, 2, 15), date(2026, 3, 14)),
+    action_id="add_redirect",
+    action_label="Redirect the path to a page that exists",
+    implementation_type="patch",
+    sql_sha256="0" * 64,
+    rules_version="2026.3.1",
+)
+
+
+def broken(path="/gone", **changes):
+    """A broken link: some path of go.example.com."""
+    subject = {"domain": "go.example.com", "path": path}
+    return replace(BROKEN, **{"subject": subject, "rows": [{**BROKEN.rows[0], **subject}], **changes})

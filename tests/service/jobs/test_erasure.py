@@ -1,0 +1,86 @@
+"""Evidence goes with the visits that it counts, and with it every word that came from them."""
+
+from datetime import date, timedelta
+
+import pytest
+
+from data.maintenance.retention import apply_retention
+from service.encoding import encode
+from service.jobs.erasure import ErasedEvidence, VisitFilter, erase_evidence, expire_evidence
+from service.jobs.implementations import Draft
+from tests.service.jobs.findings import ANNA, NOW, broken
+from tests.tables import examples
+
+ALL = VisitFilter()
+LATER = NOW + timedelta(days=1)
+
+
+def files(lake):
+    return b"".join(path.read_bytes() for path in lake.root.glob("control.sqlite*"))
+
+
+@examples("criteria", "erased")
+def test_evidence_goes_with_the_visits_that_it_may_count(lake, jobs, only, criteria, erased):
+    jobs.upsert(broken(), NOW)
+    days = {name: date.fromisoformat(text) for name, text in criteria.items() if name in ("since", "before")}
+    visits = VisitFilter(**{**criteria, **days})
+    before = only()
+    assert erase_evidence(lake, "acme", visits, LATER, dry_run=True).rows == erased
+    assert erase_evidence(lake, "other", visits, LATER).rows == 0
+    assert only() == before
+    assert erase_evidence(lake, "acme", visits, LATER) == ErasedEvidence(erased, erased, 0)
+    assert (only()["evidence"] is None) == bool(erased)
+
+
+def test_nothing_that_came_from_the_visits_is_left(lake, jobs, only):
+    jobs.upsert(broken("/some-secret-path"), NOW)
+    job = only()
+    jobs.act("acme", job["id"], "approve_fix", ANNA, NOW)
+    jobs.attach("acme", job["id"], Draft("patch", "text/plain", "Disallow: /some-secret-path"), ANNA, NOW)
+    assert b"some-secret-path" in files(lake)
+    assert erase_evidence(lake, "acme", ALL, LATER) == ErasedEvidence(1, 1, 1)
+    job = only()
+    assert (job["status"], job["domain"], job["path"], job["evidence_rows"]) == ("dismissed", None, None, 0)
+    assert (job["history"][-1]["action"], job["history"][-1]["actor_kind"]) == ("erase", "system")
+    assert jobs.implementation("acme", job["id"], 1)["content"] is None
+    assert b"some-secret-path" not in encode(job)
+    assert b"some-secret-path" not in files(lake)
+
+
+def test_found_in_other_visits_it_is_another_job(lake, jobs, only):
+    jobs.upsert(broken(), NOW)
+    erase_evidence(lake, "acme", ALL, LATER)
+    assert jobs.upsert(broken(), LATER) == "created"
+    assert sorted(row["status"] for row in jobs.of("acme")) == ["dismissed", "new"]
+
+
+def test_rows_about_other_links_stay(lake, jobs, only):
+    row = broken().rows[0]
+    jobs.upsert(broken(rows=[row, {**row, "short_code": "kept"}]), NOW)
+    assert erase_evidence(lake, "acme", VisitFilter(short_code="gone"), LATER) == ErasedEvidence(1, 1, 0)
+    job = only()
+    assert ([row["short_code"] for row in job["evidence"]["rows"]], job["evidence_rows"]) == (["kept"], 1)
+    assert (job["status"], job["path"], job["version"]) == ("new", "/gone", 2)
+
+
+def test_a_closed_job_stays_closed_and_a_job_by_hand_stays_as_it_is(lake, jobs):
+    jobs.upsert(broken(), NOW)
+    (found,) = jobs.of("acme")
+    jobs.act("acme", found["id"], "approve_fix", ANNA, NOW)
+    jobs.act("acme", found["id"], "resolve", ANNA, NOW)
+    by_hand = jobs.create_manual("acme", "Do it", "Now.", ANNA, NOW, domain="go.example.com")
+    assert erase_evidence(lake, "acme", ALL, LATER).jobs == 1
+    assert jobs.record("acme", found["id"])["status"] == "resolved"
+    assert jobs.record("acme", by_hand["id"]) == by_hand
+
+
+@pytest.mark.parametrize(("kept_from", "expired"), [("2026-03-14", 0), ("2026-03-15", 2)])
+def test_evidence_of_days_that_are_no_longer_kept_goes(lake, jobs, kept_from, expired):
+    jobs.upsert(broken(), NOW)
+    jobs.upsert(broken(organization="other"), NOW)
+    before = date.fromisoformat(kept_from)
+    assert expire_evidence(lake, before, LATER, dry_run=True).jobs == expired
+    assert expire_evidence(lake, before, LATER, organization="acme").jobs == expired // 2
+    assert expire_evidence(lake, before, LATER).jobs == expired // 2
+    retained = apply_retention(lake, 1, NOW)
+    assert retained.before == date(2026, 3, 14)

@@ -1,0 +1,165 @@
+"""Whatever people, detectors and the clock do in whatever order: a history is a path of the diagram of B.4."""
+
+import os
+import shutil
+import tempfile
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from data import BadInput, Lake
+from service.jobs.implementations import Draft
+from service.jobs.states import JobChanged, JobConflict
+from service.jobs.store import Jobs
+from tests.service.jobs.findings import ANNA, NOW, broken
+
+STEPS = 200 if os.environ.get("TRAFFIC_FAULTS") == "all" else 20
+RUNS = 60 if os.environ.get("TRAFFIC_FAULTS") == "all" else 4
+OPEN = {"new", "reviewed", "approved", "sent"}
+DIAGRAM = {
+    None: {"new"},
+    "new": {"reviewed", "approved", "dismissed"},
+    "reviewed": {"approved", "dismissed"},
+    "approved": {"sent", "resolved", "reviewed", "dismissed"},
+    "sent": {"resolved", "reviewed", "dismissed"},
+    "resolved": {"new"},
+    "dismissed": {"new"},
+}
+OF_SYSTEM = {("approved", "sent"), ("approved", "reviewed"), ("sent", "reviewed")}
+PATHS = ("/a", "/b", "/c")
+
+
+class Decisions(RuleBasedStateMachine):
+    """Jobs of one organization about three paths; who acts may know an old version."""
+
+    def __init__(self):
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.lake = Lake(self.folder / "lake", create=True)
+        self.jobs = Jobs(self.lake)
+        self.now = NOW
+        self.versions = {}
+
+    def teardown(self):
+        self.jobs.close()
+        self.lake.manifest.close()
+        shutil.rmtree(self.folder)
+
+    def some(self, number):
+        rows = sorted(self.jobs.of("acme"), key=lambda row: row["id"])
+        return rows[number % len(rows)] if rows else None
+
+    def attempt(self, write):
+        """Write; what is refused changes nothing."""
+        before = self.jobs.of("acme")
+        try:
+            write()
+        except (JobConflict, BadInput):
+            assert self.jobs.of("acme") == before
+
+    @rule(path=st.sampled_from(PATHS), weight=st.sampled_from([1.0, 20.0, 200.0]))
+    def find(self, path, weight):
+        self.jobs.upsert(broken(path, weight=weight), self.now)
+
+    @rule(days=st.sampled_from([1, 6, 7, 28]))
+    def wait(self, days):
+        self.now += timedelta(days=days)
+
+    @rule()
+    def forget(self):
+        self.jobs.dismiss_gone("acme", ["broken_link"], self.now)
+
+    @precondition(lambda self: self.jobs.of("acme"))
+    @rule(
+        number=st.integers(0, 5),
+        action=st.sampled_from(["review", "approve_fix", "add_redirect", "resolve", "dismiss", "reopen", "nonsense"]),
+        is_stale=st.booleans(),
+    )
+    def decide(self, number, action, is_stale):
+        job = self.some(number)
+        version = job["version"] - is_stale
+        if is_stale:
+            try:
+                self.jobs.act("acme", job["id"], action, ANNA, self.now, version=version)
+            except JobChanged:
+                return
+            raise AssertionError("another version was changed")
+        self.attempt(lambda: self.jobs.act("acme", job["id"], action, ANNA, self.now, version=version))
+
+    @precondition(lambda self: self.jobs.of("acme"))
+    @rule(number=st.integers(0, 5), status=st.sampled_from(["accepted", "shipped", "withdrawn"]))
+    def carry_out(self, number, status):
+        job = self.some(number)
+        self.attempt(lambda: self.jobs.attach("acme", job["id"], Draft("manual"), ANNA, self.now))
+        self.attempt(lambda: self.jobs.set_implementation_status("acme", job["id"], 1, ANNA, self.now, status=status))
+
+    @precondition(lambda self: self.jobs.of("acme"))
+    @rule(number=st.integers(0, 5))
+    def deliver(self, number):
+        self.jobs.mark_sent("acme", self.some(number)["id"], "hook_1", self.now)
+
+    @precondition(lambda self: self.jobs.of("acme"))
+    @rule(number=st.integers(0, 5), outcome=st.sampled_from(["waiting", "improved", "unchanged", "worse"]))
+    def measure(self, number, outcome):
+        job = self.some(number)
+        self.attempt(lambda: self.jobs.set_outcome("acme", job["id"], outcome, {}, self.now))
+
+    @invariant()
+    def histories_are_paths_of_the_diagram(self):
+        for row in self.jobs.of("acme"):
+            job = self.jobs.record("acme", row["id"])
+            status = None
+            for line in job["history"]:
+                assert line["from"] == status
+                if line["from"] != line["to"]:
+                    assert line["to"] in DIAGRAM[status], job["history"]
+                    assert (status, line["to"]) not in OF_SYSTEM or line["actor_kind"] == "system"
+                status = line["to"]
+            assert status == job["status"]
+
+    @invariant()
+    def versions_rise_by_one(self):
+        for row in self.jobs.of("acme"):
+            lines = [line["version"] for line in self.jobs.record("acme", row["id"])["history"]]
+            assert lines == sorted(set(lines))
+            assert lines[-1] <= row["version"]
+            assert row["version"] >= self.versions.get(row["id"], 1)
+            self.versions[row["id"]] = row["version"]
+
+    @invariant()
+    def a_subject_has_one_open_job_at_most(self):
+        open_paths = [row["path"] for row in self.jobs.of("acme") if row["status"] in OPEN]
+        assert len(open_paths) == len(set(open_paths))
+
+    @invariant()
+    def an_outcome_is_waited_for_only_when_something_was_shipped(self):
+        for row in self.jobs.of("acme"):
+            if row["outcome_status"] == "waiting":
+                assert row["implementation_status"] == "shipped"
+
+
+TestDecisions = Decisions.TestCase
+TestDecisions.settings = settings(max_examples=RUNS, stateful_step_count=STEPS, deadline=None, derandomize=True)
+
+
+def test_every_write_is_one_version(lake):
+    with closing(Jobs(lake)) as jobs:
+        jobs.upsert(broken(), NOW)
+        (job,) = jobs.of("acme")
+        writes = [
+            lambda: jobs.upsert(broken(), NOW),
+            lambda: jobs.act("acme", job["id"], "approve_fix", ANNA, NOW),
+            lambda: jobs.mark_sent("acme", job["id"], "hook_1", NOW),
+            lambda: jobs.attach("acme", job["id"], Draft("manual"), ANNA, NOW),
+            lambda: jobs.set_implementation_status("acme", job["id"], 1, ANNA, NOW, status="shipped"),
+            lambda: jobs.set_outcome("acme", job["id"], "waiting", {}, NOW),
+            lambda: jobs.set_outcome("acme", job["id"], "improved", {}, NOW),
+            lambda: jobs.act("acme", job["id"], "reopen", ANNA, NOW),
+        ]
+        for version, write in enumerate(writes, 2):
+            write()
+            assert jobs.of("acme")[0]["version"] == version

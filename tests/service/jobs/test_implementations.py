@@ -1,0 +1,81 @@
+"""What may be attached to a job: content of exact types, addresses, and rules that redirect its own path only."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from data import BadInput
+from service.jobs.implementations import MAX_CONTENT_BYTES, MAX_URL_LENGTH, RULE, Draft, check_draft
+from service.jobs.records import Job
+from service.jobs.states import TooLarge
+from tests.tables import examples
+
+JOB = Job(
+    "job_1", "acme", "broken_link", "approved", "t", "2026-03-01T00:00:00", "2026-03-01T00:00:00",
+    domain="go.example.com", path="/café",
+)  # fmt: skip
+
+
+def checked(job=JOB, **draft):
+    return check_draft(Draft(**draft), job)
+
+
+def rule(**changes):
+    text = json.dumps({**RULE, "domain": "go.example.com", "from": "/café", **changes})
+    return {"implementation_type": "patch", "content_type": "application/json", "content": text}
+
+
+@examples("draft")
+def test_a_draft_is_taken(draft):
+    (draft,) = draft
+    content = draft.get("content")
+    assert checked(**draft) == (content.encode() if content else None)
+
+
+@examples("draft", "problem")
+def test_a_draft_is_refused(draft, problem):
+    with pytest.raises(BadInput, match=problem):
+        checked(**draft)
+
+
+@examples("changes")
+def test_a_redirect_rule_is_taken(changes):
+    assert checked(**rule(**changes[0]))
+
+
+@examples("changes", "problem")
+def test_a_redirect_rule_is_refused(changes, problem):
+    with pytest.raises(BadInput, match=problem):
+        checked(**rule(**changes))
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '"x"', "null", "{}", "[" * 100_000, '{"type": "redirect"}'])
+def test_json_that_is_no_rule_is_refused(content):
+    with pytest.raises(BadInput, match=r"content is|redirect rule"):
+        checked(implementation_type="patch", content_type="application/json", content=content)
+
+
+def test_a_job_without_a_path_takes_a_rule_from_any_path():
+    job = replace(JOB, path=None, domain=None)
+    assert checked(job, **rule(**{"from": "/any", "domain": "any.example"}))
+    with pytest.raises(BadInput, match="domain"):
+        checked(job, **rule(domain="not a host"))
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "\U0001f600"])
+def test_content_has_a_limit_in_bytes(letter):
+    size = len(letter.encode())
+    draft = {"implementation_type": "edge_page", "content_type": "text/html"}
+    assert checked(**draft, content=letter * (MAX_CONTENT_BYTES // size))
+    with pytest.raises(TooLarge, match="content"):
+        checked(**draft, content=letter * (MAX_CONTENT_BYTES // size + 1))
+
+
+def test_addresses_and_notes_have_a_limit():
+    url = "https://git.example.com/"
+    assert checked(implementation_type="manual", url=url.ljust(MAX_URL_LENGTH, "x"), note="x" * 2_000) is None
+    with pytest.raises(TooLarge, match="url"):
+        checked(implementation_type="manual", url=url.ljust(MAX_URL_LENGTH + 1, "x"))
+    with pytest.raises(TooLarge, match="note"):
+        checked(implementation_type="manual", note="x" * 2_001)

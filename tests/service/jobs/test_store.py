@@ -1,0 +1,327 @@
+"""Jobs in control.sqlite: what detectors find becomes one open job, what people decide becomes its status."""
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from data import BadInput
+from service.control_database import MIGRATIONS
+from service.hooks.registry import Hooks
+from service.jobs import changes
+from service.jobs.checks import Approval
+from service.jobs.implementations import Draft
+from service.jobs.records import COMMAND_LINE, MAX_EVIDENCE_BYTES
+from service.jobs.states import JobChanged, JobConflict, JobNotFound
+from service.jobs.store import Jobs
+from tests.service.jobs.findings import ANNA, NOW, broken
+
+DAY = timedelta(days=1)
+BEFORE = next(number for number, script in enumerate(MIGRATIONS) if "TABLE job_history" in script)
+"""The last version of the database without them."""
+PATCH = Draft("patch", "text/plain", "User-agent: *")
+MEASURE = {"before": {"days": 14, "events": 42, "visits": 42}, "after": {"days": 7, "events": 0, "visits": 9}}
+
+
+@pytest.fixture
+def events(monkeypatch):
+    """The events that hooks would be told of, in order."""
+    events = []
+    monkeypatch.setattr(changes, "_announce", lambda _, organization, event, job, now: events.append((event, job)))
+    return events
+
+
+def names(events):
+    return [event for event, _ in events]
+
+
+def act(jobs, job, action, now=NOW, **how):
+    return jobs.act("acme", job["id"], action, ANNA, now, **how)
+
+
+def test_what_is_found_becomes_a_new_job_with_its_evidence(jobs, only, events):
+    assert jobs.upsert(broken(), NOW) == "created"
+    job = only()
+    assert job["id"].startswith("job_")
+    assert (job["type"], job["status"], job["priority"], job["version"]) == ("broken_link", "new", "medium", 1)
+    assert (job["domain"], job["path"], job["short_code"]) == ("go.example.com", "/gone", "gone")
+    assert job["title"] == "AI products do not find a path of go.example.com"
+    assert "asked for it 60 times, and 10 people" in job["summary"]
+    assert job["evidence"]["template"] == "jobs/broken_link"
+    assert job["evidence"]["replay"] == f"traffic jobs replay {job['id']}"
+    assert job["evidence"]["scope"]["start_date"] == "2026-02-15"
+    assert job["evidence"]["rows"][0]["first_seen"] == "2026-03-01T10:00:00Z"
+    assert [(action["id"], action["is_default"]) for action in job["actions"]] == [
+        ("add_redirect", True),
+        ("review", False),
+        ("dismiss", False),
+    ]
+    assert names(events) == ["job.created"]
+    assert "history" not in events[0][1]
+
+
+def test_found_again_an_open_job_gets_new_evidence_and_no_second_one(jobs, only, events):
+    jobs.upsert(broken(), NOW)
+    rows = [{**broken().rows[0], "agent_fetches": 61}]
+    assert jobs.upsert(broken(rows=rows), NOW + DAY) == "refreshed"
+    job = only()
+    assert (job["version"], len(job["history"])) == (2, 1)
+    assert job["evidence"]["rows"][0]["agent_fetches"] == 61
+    assert job["last_detected_at"] == NOW + DAY
+    assert names(events) == ["job.created"]
+
+
+@pytest.mark.parametrize(
+    ("weight", "priority", "told"), [(9.99, "low", 0), (10, "medium", 0), (99.9, "medium", 0), (100, "high", 1)]
+)
+def test_hooks_are_told_again_only_when_the_priority_rises(jobs, only, events, weight, priority, told):
+    jobs.upsert(broken(weight=10.0), NOW)
+    jobs.upsert(broken(weight=weight), NOW + DAY)
+    assert only()["priority"] == priority
+    assert names(events)[1:] == ["job.updated"] * told
+
+
+def test_a_resolved_job_is_opened_again_when_found_a_week_later_and_not_before(jobs, only, events):
+    jobs.upsert(broken(), NOW)
+    act(jobs, only(), "approve_fix")
+    act(jobs, only(), "resolve")
+    assert jobs.upsert(broken(), NOW + 7 * DAY - timedelta(seconds=1)) == "ignored"
+    assert only()["status"] == "resolved"
+    assert jobs.upsert(broken(), NOW + 7 * DAY) == "reopened"
+    assert (only()["status"], only()["outcome_status"]) == ("new", "none")
+    assert names(events) == ["job.created", "job.approved", "job.resolved", "job.reopened"]
+
+
+def test_what_a_person_dismissed_stays_dismissed(jobs, only):
+    jobs.upsert(broken(), NOW)
+    act(jobs, only(), "dismiss", note="gone for good")
+    assert jobs.upsert(broken(), NOW + 100 * DAY) == "ignored"
+    assert (only()["status"], only()["history"][-1]["note"]) == ("dismissed", "gone for good")
+
+
+def test_an_undecided_job_that_is_not_found_for_28_days_is_dismissed_and_returns_when_found(jobs, only, events):
+    jobs.upsert(broken(), NOW)
+    assert jobs.dismiss_gone("acme", ["broken_link"], NOW + 28 * DAY - timedelta(seconds=1)) == 0
+    assert jobs.dismiss_gone("acme", ["server_errors"], NOW + 28 * DAY) == 0
+    assert jobs.dismiss_gone("other", ["broken_link"], NOW + 28 * DAY) == 0
+    assert jobs.dismiss_gone("acme", ["broken_link"], NOW + 28 * DAY) == 1
+    line = only()["history"][-1]
+    assert (line["to"], line["actor_kind"], line["note"]) == ("dismissed", "system", "gone")
+    assert jobs.upsert(broken(), NOW + 29 * DAY) == "reopened"
+    assert names(events) == ["job.created", "job.dismissed", "job.reopened"]
+
+
+def test_an_approved_job_is_not_dismissed_because_it_is_not_found(jobs, only):
+    jobs.upsert(broken(), NOW)
+    act(jobs, only(), "approve_fix")
+    assert jobs.dismiss_gone("acme", ["broken_link"], NOW + 99 * DAY) == 0
+
+
+def test_of_a_type_the_hundred_heaviest_jobs_are_open(jobs):
+    for number in range(100):
+        assert jobs.upsert(broken(f"/{number}", weight=10.0 + number), NOW) == "created"
+    assert jobs.upsert(broken("/light", weight=10.0), NOW) == "ignored"
+    assert jobs.upsert(broken("/heavy", weight=10.5), NOW) == "created"
+    assert jobs.upsert(broken("/elsewhere", weight=1.0, organization="other"), NOW) == "created"
+    assert jobs.upsert(broken("/errors", weight=1.0, type="server_errors"), NOW) == "created"
+    open_paths = {row["path"] for row in jobs.of("acme") if row["status"] == "new" and row["type"] == "broken_link"}
+    assert open_paths == {"/heavy", *(f"/{number}" for number in range(1, 100))}
+
+
+def test_evidence_is_bounded_and_says_how_many_rows_there_were(jobs, only):
+    row = broken().rows[0]
+    jobs.upsert(broken(rows=[{**row, "path": f"/{number:0190}"} for number in range(1_000)]), NOW)
+    job = only()
+    assert job["evidence_rows"] == 1_000
+    assert 0 < len(job["evidence"]["rows"]) < 1_000
+    with closing(sqlite3.connect(jobs._database._writer.execute("PRAGMA database_list").fetchone()[2])) as database:
+        assert 0 < database.execute("SELECT length(evidence) FROM jobs").fetchone()[0] <= MAX_EVIDENCE_BYTES
+
+
+def test_no_two_open_jobs_can_have_one_fingerprint(jobs, only):
+    jobs.upsert(broken(), NOW)
+    with jobs._database.transaction() as connection, pytest.raises(sqlite3.IntegrityError):
+        connection.execute(
+            "INSERT INTO jobs (id, organization, type, status, title, created_at, updated_at, fingerprint) "
+            "SELECT 'x', organization, type, 'approved', title, created_at, updated_at, fingerprint FROM jobs"
+        )
+
+
+def test_an_approved_job_is_carried_out_shipped_measured_and_resolved(jobs, only, events):
+    jobs.upsert(broken(), NOW)
+    job = act(jobs, only(), "add_redirect", note="yes")
+    assert (job["status"], job["implementation_status"], job["outcome_status"]) == ("approved", None, "none")
+    jobs.mark_sent("acme", job["id"], "hook_1", NOW)
+    jobs.mark_sent("acme", job["id"], "hook_2", NOW)
+    assert only()["history"][-1]["note"] == "hook_1"
+    attached = jobs.attach("acme", job["id"], PATCH, ANNA, NOW)
+    assert (attached["number"], attached["status"], attached["content"]) == (1, "attached", "User-agent: *")
+    shipped = jobs.set_implementation_status("acme", job["id"], 1, ANNA, NOW, status="shipped", shipped_at=NOW - DAY)
+    assert shipped["implementation"]["shipped_at"] == NOW - DAY
+    assert (shipped["status"], shipped["outcome_status"]) == ("sent", "waiting")
+    jobs.set_outcome("acme", job["id"], "waiting", MEASURE, NOW + 3 * DAY)
+    jobs.set_outcome("acme", job["id"], "improved", MEASURE | {"probability": 0.0004}, NOW + 4 * DAY)
+    job = only()
+    assert (job["status"], job["outcome"]["status"], job["outcome"]["after"]["visits"]) == ("resolved", "improved", 9)
+    moves = [(line["action"], line["from"], line["to"]) for line in job["history"]]
+    assert moves == [
+        ("create", None, "new"),
+        ("approve", "new", "approved"),
+        ("deliver", "approved", "sent"),
+        ("attach", "sent", "sent"),
+        ("shipped", "sent", "sent"),
+        ("improve", "sent", "resolved"),
+    ]
+    assert names(events) == ["job.created", "job.approved", "job.implementation_attached", "job.resolved"]
+    with pytest.raises(JobConflict, match="waits for no outcome"):
+        jobs.set_outcome("acme", job["id"], "worse", MEASURE, NOW)
+
+
+@pytest.mark.parametrize("outcome", ["unchanged", "worse"])
+def test_a_fix_that_did_not_help_brings_the_job_back_to_review(jobs, only, events, outcome):
+    ship(jobs, only)
+    jobs.set_outcome("acme", only()["id"], outcome, MEASURE, NOW + DAY)
+    job = only()
+    assert (job["status"], job["outcome_status"]) == ("reviewed", outcome)
+    assert (job["history"][-1]["to"], job["history"][-1]["note"]) == ("reviewed", outcome)
+    assert names(events)[-1] == "job.reopened"
+
+
+def test_what_cannot_be_measured_changes_no_status(jobs, only):
+    ship(jobs, only)
+    jobs.set_outcome("acme", only()["id"], "not_measurable", MEASURE, NOW + DAY)
+    assert (only()["status"], only()["outcome_status"]) == ("approved", "not_measurable")
+
+
+def test_a_withdrawn_implementation_has_no_outcome(jobs, only):
+    ship(jobs, only)
+    jobs.set_implementation_status("acme", only()["id"], 1, ANNA, NOW, status="withdrawn")
+    assert (only()["implementation_status"], only()["outcome_status"]) == ("withdrawn", "none")
+    with pytest.raises(JobConflict, match="cannot become shipped"):
+        jobs.set_implementation_status("acme", only()["id"], 1, ANNA, NOW, status="shipped")
+
+
+def ship(jobs, only):
+    jobs.upsert(broken(), NOW)
+    act(jobs, only(), "approve_fix")
+    jobs.attach("acme", only()["id"], PATCH, ANNA, NOW)
+    jobs.set_implementation_status("acme", only()["id"], 1, ANNA, NOW, status="accepted")
+    jobs.set_implementation_status("acme", only()["id"], 1, ANNA, NOW, status="shipped")
+
+
+def test_the_newest_implementation_is_in_force_and_there_are_ten_at_most(jobs, only):
+    jobs.upsert(broken(), NOW)
+    job = only()
+    with pytest.raises(JobConflict, match="before it is approved"):
+        jobs.attach("acme", job["id"], PATCH, ANNA, NOW)
+    act(jobs, job, "approve_fix")
+    for number in range(1, 11):
+        jobs.attach("acme", job["id"], replace(PATCH, note=f"try {number}"), ANNA, NOW)
+    assert (only()["implementation"]["number"], only()["implementation"]["note"]) == (10, "try 10")
+    with pytest.raises(JobConflict, match="10 implementations"):
+        jobs.attach("acme", job["id"], PATCH, ANNA, NOW)
+    with pytest.raises(JobConflict, match="does not wait for implementation 9"):
+        jobs.set_implementation_status("acme", job["id"], 9, ANNA, NOW, status="shipped")
+    jobs.set_implementation_status("acme", job["id"], 9, ANNA, NOW, status="withdrawn")
+    assert only()["implementation_status"] == "attached"
+
+
+def test_an_approval_may_name_the_implementation_of_an_earlier_one(jobs, only):
+    ship(jobs, only)
+    act(jobs, only(), "resolve")
+    job = act(jobs, only(), "reopen")
+    assert (job["implementation"], job["outcome_status"]) == (None, "none")
+    with pytest.raises(BadInput, match="no such implementation"):
+        act(jobs, job, "approve_fix", approval=Approval(implementation_number=2))
+    with pytest.raises(BadInput, match="no such implementation"):
+        act(jobs, job, "approve_fix", approval=Approval("edge_page", 1))
+    job = act(jobs, job, "approve_fix", approval=Approval(implementation_number=1))
+    assert (job["implementation"]["number"], job["implementation_type"]) == (1, "patch")
+
+
+def test_nothing_is_written_for_another_version(jobs, only):
+    jobs.upsert(broken(), NOW)
+    before = only()
+    with pytest.raises(JobChanged) as refused:
+        act(jobs, before, "review", version=2)
+    assert (refused.value.status, refused.value.version) == ("new", 1)
+    assert only() == before
+    assert act(jobs, before, "review", version=1)["version"] == 2
+
+
+def test_a_job_of_another_organization_is_not_there(jobs, only):
+    jobs.upsert(broken(), NOW)
+    job = only()
+    for ask in (
+        lambda: jobs.record("other", job["id"]),
+        lambda: jobs.act("other", job["id"], "review", ANNA, NOW),
+        lambda: jobs.attach("other", job["id"], PATCH, ANNA, NOW),
+        lambda: jobs.implementation("other", job["id"], 1),
+        lambda: jobs.set_implementation_status("other", job["id"], 1, ANNA, NOW, status="shipped"),
+        lambda: jobs.organization_of("job_x"),
+    ):
+        with pytest.raises(JobNotFound):
+            ask()
+    assert only() == job
+
+
+def test_a_job_by_hand_keeps_its_words_and_names_its_writer(jobs, events):
+    job = jobs.create_manual("acme", "Do it", "Now.", ANNA, NOW, domain="GO.example.com.", short_code="launch")
+    assert (job["type"], job["title"], job["summary"]) == ("manual", "Do it", "Now.")
+    assert (job["written_by"], job["domain"], job["short_code"]) == (ANNA.name, "go.example.com", "launch")
+    assert (job["evidence"], job["last_detected_at"], job["evidence_rows"]) == (None, None, 0)
+    assert jobs.act("acme", job["id"], "carry_out", COMMAND_LINE, NOW)["status"] == "approved"
+    assert names(events) == ["job.created", "job.approved"]
+
+
+def test_rows_of_other_programs_are_listed_and_cannot_be_moved_from_a_status_that_is_none(jobs, lake):
+    with closing(sqlite3.connect(lake.root / "control.sqlite")) as database, database:
+        database.execute(
+            "INSERT INTO jobs (id, organization, type, status, title, created_at, updated_at) "
+            "VALUES ('1', 'acme', 'patch', 'open', 't', '2026-03-01T00:00:00', '2026-03-01T00:00:00')"
+        )
+    assert [row["status"] for row in jobs.of("acme")] == ["open"]
+    assert jobs.record("acme", "1")["history"] == []
+    with pytest.raises(JobConflict, match="open"):
+        jobs.act("acme", "1", "approve_fix", ANNA, NOW)
+
+
+def test_a_database_with_jobs_of_before_is_migrated_and_loses_none(lake):
+    with closing(sqlite3.connect(lake.root / "control.sqlite")) as database, database:
+        for script in MIGRATIONS[:BEFORE]:
+            database.executescript(script)
+        database.execute(
+            "INSERT INTO jobs VALUES ('1', 'acme', 't', 'new', 'A job', '2026-03-01T00:00:00', '2026-03-01T00:00:00')"
+        )
+        database.execute(f"PRAGMA user_version = {BEFORE}")
+    with closing(Jobs(lake)) as jobs:
+        assert jobs.act("acme", "1", "approve_fix", ANNA, NOW)["status"] == "approved"
+    assert (lake.root / f"control.sqlite.before-{BEFORE}").exists()
+
+
+def test_what_is_approved_is_in_the_outbox_of_hooks(jobs, only, lake):
+    with closing(Hooks(lake, (), "", lambda: NOW)) as hooks:
+        hooks.create("acme", name="ci", url="https://ci.example.com/hooks", created_by="anna")
+        jobs.upsert(broken(), NOW)
+        act(jobs, only(), "review")
+        act(jobs, only(), "approve_fix")
+    with jobs._database.snapshot() as connection:
+        ((event, job_id, body),) = connection.execute("SELECT event, job_id, body FROM deliveries")
+    assert (event, job_id) == ("job.approved", only()["id"])
+    assert json.loads(body)["data"]["job"]["status"] == "approved"
+
+
+def test_a_write_that_fails_halfway_leaves_nothing(jobs, only, monkeypatch):
+    jobs.upsert(broken(), NOW)
+    before = only()
+
+    def fail(*_):
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(changes, "_announce", fail)
+    with pytest.raises(sqlite3.OperationalError):
+        act(jobs, before, "approve_fix")
+    assert only() == before
