@@ -1,5 +1,6 @@
 """Runs the detectors of jobs over the visits of an organization, and measures the subject of one."""
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -34,13 +35,21 @@ def days_before(as_of: date) -> tuple[date, date]:
     return as_of - timedelta(days=DETECTED_DAYS), as_of - timedelta(days=1)
 
 
-def detect(warehouse: Warehouse, detector: Detector, organization: str, as_of: date) -> list[Finding]:
+def detect(
+    warehouse: Warehouse,
+    detector: Detector,
+    organization: str,
+    as_of: date,
+    cancelled: threading.Event | None = None,
+) -> list[Finding]:
     """The findings of the 28 complete days before `as_of`, the heaviest first, at most 100.
+
+    `cancelled` is that of `Warehouse.answer`.
 
     Raises QueryTimeout, QueryFailed, FilesGone, EngineLost; LakeDamaged for a damaged file.
     """
     variables = warehouse.variables(Scope(organization, *days_before(as_of)))
-    rows = _as_rows(warehouse.answer(detector.entry, variables))
+    rows = _as_rows(warehouse.answer(detector.entry, variables, cancelled))
     if detector.is_invented is not None:
         rows = [row for row in rows if row["is_invented"] is detector.is_invented]
     return [_finding(detector, organization, row) for row in rows]

@@ -35,6 +35,8 @@ from service.http.oidc import OidcClient
 from service.http.query_batch import Workers
 from service.http.rate_limit import RateLimiter
 from service.http.routing import RouteTable
+from service.jobs.changes import mark_sent
+from service.jobs.detection import DailyDetection
 from service.jobs.store import Jobs
 from service.logs import Log
 from service.maintenance import Maintenance
@@ -97,7 +99,7 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     routes = [
         *(Route(path, endpoints.analytics(entry, answers, targets, clock)) for path, entry in entries.items()),
         *_job_routes(f"{base}/jobs", parts.jobs, clock),
-        *hook_routes(base, parts.hooks, settings.public_url + base),
+        *hook_routes(base, parts.hooks),
         Route(f"{base}/settings/api-keys", endpoints.api_keys(parts.api_keys), methods=["GET", "POST"]),
         Route(f"{base}/settings/api-keys/{{id}}", endpoints.api_key(parts.api_keys), methods=["DELETE"]),
         Route(f"{base}/mcp", endpoints.mcp(toolbox_of, version("traffic-analytics")), methods=["POST"]),
@@ -143,19 +145,22 @@ def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Com
     lake = Lake(settings.lake, create=True)
     api_keys = ApiKeys(lake)
     hooks = Hooks(lake, settings.hook_networks, settings.public_url, clock)
+    hooks.store_address(settings.public_url + settings.base_path)
     countries = CountryDatabase(settings.geoip) if settings.geoip else None
+    jobs, values = Jobs(lake), load_traffic_values(settings.values)
+    detection = DailyDetection(lake, jobs, clock, lambda seconds: Warehouse(lake, values, settings.memory, seconds))
     return _Components(
         lake=lake,
         api_keys=api_keys,
-        jobs=Jobs(lake),
+        jobs=jobs,
         hooks=hooks,
-        sender=Sender(hooks.database, HookClient(settings.hook_networks), clock, log),
-        warehouse=Warehouse(lake, load_traffic_values(settings.values), settings.memory),
+        sender=Sender(hooks.database, HookClient(settings.hook_networks), clock, log, mark_sent),
+        warehouse=Warehouse(lake, values, settings.memory),
         workers=Workers(),
         cache=AnswerCache(),
         authenticator=Authenticator(settings, api_keys, JwksClient(settings.jwks) if settings.jwks else None),
         receiver=VisitReceiver(lambda: _intake(lake, settings, countries, clock)),
-        maintenance=Maintenance(lake, clock, settings.retention_days),
+        maintenance=Maintenance(lake, clock, settings.retention_days, detection),
     )
 
 
@@ -176,6 +181,7 @@ def _metrics(parts: _Components, limiter: RateLimiter) -> Metrics:
             ObservedMetric(
                 "traffic_hook_deliveries", "Attempts to send messages.", outcomes, is_counter=True, label="outcome"
             ),
+            ObservedMetric("traffic_jobs", "Jobs by status.", parts.jobs.counts, blocks=True, label="status"),
             ObservedMetric("traffic_hook_pending", "Messages to be sent.", parts.sender.pending, blocks=True),
             ObservedMetric("traffic_sources", "Sources known to the rate limiter.", lambda: len(limiter)),
         ]

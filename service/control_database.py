@@ -192,6 +192,20 @@ MIGRATIONS: Final = (
         PRIMARY KEY (job_id, number)
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE server_address (      -- at most one row: where the links of messages begin, whoever writes them
+        url TEXT NOT NULL
+    );
+    CREATE TABLE detection_runs (      -- of all detectors over the 28 days before `day`
+        organization TEXT NOT NULL,
+        day TEXT NOT NULL,
+        rules_version TEXT NOT NULL,
+        findings INTEGER NOT NULL,
+        ms INTEGER NOT NULL,
+        ended_at TEXT NOT NULL,
+        PRIMARY KEY (organization, day)
+    ) WITHOUT ROWID;
+    """,
 )
 """Entry n migrates the database from version n to n + 1. Entries are only added, never changed."""
 

@@ -1,7 +1,7 @@
 """The background work of a server on its lake, in its own threads: this file decides when to run each task.
 
-The tasks flush live visits to Parquet, compact files, build rollups, recheck files, and delete old salts and visits.
-They are implemented in data/ and queries/.
+The tasks flush live visits to Parquet, compact files, build rollups, recheck files, delete old salts and visits, and
+run the detectors of jobs. They are implemented in data/, queries/ and jobs/.
 """
 
 import asyncio
@@ -24,6 +24,7 @@ from data.store.pending import backlog, flush_all
 from data.store.rollups import damaged_rollups
 from queries import RollupBuilder
 from service.http.endpoints import Clock
+from service.jobs.detection import DailyDetection
 from service.jobs.erasure import expire_evidence
 
 _LOG: Final = logging.getLogger(__name__)
@@ -44,16 +45,20 @@ MaintenanceTask = Callable[[], bool]
 class Maintenance:
     """Runs the background work on one lake. Belongs to one event loop."""
 
-    def __init__(self, lake: Lake, clock: Clock, retention_days: int | None) -> None:
+    def __init__(
+        self, lake: Lake, clock: Clock, retention_days: int | None, detection: DailyDetection | None = None
+    ) -> None:
+        """Without `detection`, no jobs are looked for."""
         self._lake = lake
         self._clock = clock
         self._retention_days = retention_days
+        self._detection = detection
         self._compactor = Compactor(lake, clock, QUIET_PERIOD)
         self._rollups = RollupBuilder(lake, clock, QUIET_PERIOD)
         self._schedule: dict[float, Sequence[MaintenanceTask]] = {
             1: [self._flush_if_due],
             30: [self._compact, self._build_rollups, self._recheck_files, self._recheck_rollups],
-            900: [self._forget_salts, self._retain, self._sweep],
+            900: [self._forget_salts, self._retain, self._sweep, self._detect_jobs],
         }
         """Tasks by the seconds to wait between two rounds of them."""
         self._threads = ThreadPoolExecutor(len(self._schedule), thread_name_prefix="maintenance")
@@ -73,6 +78,8 @@ class Maintenance:
             task.cancel()
         self._compactor.interrupt()
         self._rollups.interrupt()
+        if self._detection:
+            self._detection.interrupt()
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
         await asyncio.to_thread(self._run_safely, self._flush)
 
@@ -172,3 +179,6 @@ class Maintenance:
     def _sweep(self) -> bool:
         self._compactor.sweep()
         return False
+
+    def _detect_jobs(self) -> bool:
+        return self._detection is not None and self._detection.run_next()

@@ -66,8 +66,7 @@ def send_test(hook: HookArgument, organization: OrganizationOption, lake: LakeOp
 
     Example: traffic hooks test hook_3f2a9c0d1e4b5a6f7081 --org acme
     """
-    settings = read_settings(os.environ)
-    delivery = _hooks(lake).send_test(organization, hook, settings.public_url + settings.base_path)
+    delivery = _hooks(lake).send_test(organization, hook)
     typer.echo("The test is in the outbox; a running server sends it within seconds.", err=True)
     typer.echo(delivery)
 

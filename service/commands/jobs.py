@@ -1,20 +1,24 @@
-"""`traffic jobs`: lists and shows what should be done about the traffic, and notes what was decided."""
+"""`traffic jobs`: finds what should be done about the traffic, shows it, and notes what was decided and what it did."""
 
+import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from data import BadInput, Lake, check_organization
+from data import BadInput, Lake, TrafficError, check_organization
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 from service.commands.printing import print_answer, printable
 from service.jobs.checks import Approval
-from service.jobs.records import COMMAND_LINE
+from service.jobs.records import COMMAND_LINE, evidence_of
 from service.jobs.states import APPROVE_FIX, STATUSES
 from service.jobs.store import Jobs
+
+if TYPE_CHECKING:
+    from queries import Warehouse
 
 _FORMATS: Final = ("table", "json", "csv")
 _LISTED: Final = ("id", "status", "priority", "type", "title", "outcome_status", "updated_at")
@@ -96,6 +100,114 @@ def dismiss(job_id: JobArgument, note: NoteOption = None, lake: LakeOption = DEF
     _act(lake, job_id, "dismiss", note)
 
 
+@app.command()
+def detect(
+    organization: OrganizationOption,
+    is_dry_run: Annotated[bool, typer.Option("--dry-run", help="print what was found, and change no job")] = False,
+    as_of: Annotated[
+        str, typer.Option(help="the day after the 28 that are looked at, YYYY-MM-DD; default: today")
+    ] = "",
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Run the detectors over the last 28 complete days, and make or refresh jobs. The server does it once a day.
+
+    Example: traffic jobs detect --org acme --dry-run
+    """
+    from queries import DETECTORS, detect
+    from service.jobs.detection import update_jobs
+
+    now = datetime.now(UTC)
+    day = _day(as_of, now)
+    with _opened_warehouse(lake, organization) as (jobs, warehouse):
+        if is_dry_run:
+            findings = [
+                one for detector in DETECTORS.values() for one in detect(warehouse, detector, organization, day)
+            ]
+            rows = [{"type": one.type, "weight": one.weight, **one.subject} for one in findings]
+            columns = dict.fromkeys(name for row in rows for name in row)
+            print_answer([{name: row.get(name) for name in columns} for row in rows], "table")
+            return
+        runs = update_jobs(warehouse, jobs, organization, day, now)
+    counts = ("created", "refreshed", "reopened", "ignored")
+    print_answer(
+        [{"type": run.type, **{name: run.results[name] for name in counts}, "error": run.error} for run in runs],
+        "table",
+    )
+    if any(run.error for run in runs):
+        raise TrafficError("some detectors did not run; their jobs are as they were.")
+
+
+@app.command()
+def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
+    """Run the query that found a job again, over the same days, and print its numbers then and now side by side.
+
+    Example: traffic jobs replay job_0123456789abcdef0123
+    """
+    from data.rules.tables import rules_version
+    from queries import DETECTORS, days_before, detect
+    from service.jobs.detection import subject_of
+
+    with _opened(lake) as jobs:
+        organization = jobs.organization_of(job_id)
+        record = jobs.record(organization, job_id)
+    evidence, detector = record["evidence"], DETECTORS.get(record["type"])
+    if not evidence or detector is None:
+        raise BadInput(
+            f"the job {job_id} has no evidence to replay: it was written by hand, or its visits were erased."
+        )
+    as_of = date.fromisoformat(evidence["scope"]["end_date"]) + timedelta(days=1)
+    with _opened_warehouse(lake, organization) as (_, warehouse):
+        findings = detect(warehouse, detector, organization, as_of)
+    version = rules_version()
+    found = [subject_of(detector, one, as_of, version) for one in findings]
+    rows = [json.loads(evidence_of(one))["rows"][0] for one in found]
+    then = evidence["rows"][0]
+    now: dict[str, Any] = next((row for row in rows if all(row[name] == then[name] for name in detector.subject)), {})
+    print_answer([{"column": name, "then": value, "now": now.get(name)} for name, value in then.items()], "table", True)
+    start, end = days_before(as_of)
+    notes = [f"Both are of {start} to {end}."]
+    if not now:
+        notes.append("It is not found any more in these days.")
+    if evidence["rules_version"] != version:
+        notes.append("The rules of classification have changed since.")
+    if found and found[0].sql_sha256 != evidence["sql_sha256"]:
+        notes.append("The query has changed since.")
+    typer.echo(" ".join(notes), err=True)
+
+
+@app.command("outcome")
+def measure_shipped(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
+    """Measure the jobs that were shipped: the days before and after, and whether it helped. The server does it daily.
+
+    Example: traffic jobs outcome --org acme
+    """
+    from service.jobs.detection import measure_outcomes
+
+    with _opened_warehouse(lake, organization) as (jobs, warehouse):
+        outcomes = measure_outcomes(warehouse, jobs, organization, datetime.now(UTC))
+    rows = [
+        {
+            "id": job_id,
+            "outcome": one.status,
+            "before": f"{one.before.events:,} of {one.before.visits:,}",
+            "after": f"{one.after.events:,} of {one.after.visits:,}",
+            "probability": one.probability,
+            "until": one.until,
+        }
+        for job_id, one in outcomes.items()
+    ]
+    print_answer(rows, "table")
+    if not rows:
+        typer.echo("No shipped job waits for its outcome.", err=True)
+
+
+def _day(text: str, now: datetime) -> date:
+    try:
+        return date.fromisoformat(text) if text else now.date()
+    except ValueError:
+        raise BadInput(f"--as-of is {text!r}; write it like 2026-11-20.") from None
+
+
 def _act(lake: Path, job_id: str, action_id: str, note: str | None, approval: Approval | None = None) -> None:
     with _opened(lake) as jobs:
         organization, now = jobs.organization_of(job_id), datetime.now(UTC)
@@ -105,15 +217,27 @@ def _act(lake: Path, job_id: str, action_id: str, note: str | None, approval: Ap
 
 @contextmanager
 def _opened(lake: Path) -> Iterator[Jobs]:
-    opened = Lake(lake, create=True)
+    opened = Lake(lake)
     with closing(opened.manifest), closing(Jobs(opened)) as jobs:
         yield jobs
+
+
+@contextmanager
+def _opened_warehouse(lake: Path, organization: str) -> Iterator[tuple[Jobs, "Warehouse"]]:
+    from queries import Warehouse
+
+    check_organization(organization)
+    opened = Lake(lake)
+    if organization not in opened.manifest.organizations():
+        raise BadInput(f"the lake at {lake} has no organization {organization!r}; import a log for it first.")
+    with closing(opened.manifest), closing(Jobs(opened)) as jobs, closing(Warehouse(opened)) as warehouse:
+        yield jobs, warehouse
 
 
 def _print_record(record: dict[str, Any]) -> None:
     """Print a job as tables: its fields, then the lists under their names."""
     evidence, implementation = record.pop("evidence"), record.pop("implementation")
-    lists = {name: record.pop(name) for name in ("actions", "outcome", "history")}
+    lists = {name: record.pop(name) for name in ("actions", "outcome", "history", "deliveries")}
     print_answer([{"field": name, "value": value} for name, value in record.items()], "table", is_wide=True)
     members = {"evidence": evidence and evidence["rows"], "implementation": implementation, **lists}
     for name, member in members.items():

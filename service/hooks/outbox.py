@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from service.encoding import encode
 from service.hooks.delivery import Attempt
+from service.hooks.records import Delivery
 
 EVENTS: Final = (
     "job.created", "job.approved", "job.updated", "job.implementation_attached", "job.resolved", "job.dismissed",
@@ -37,6 +38,8 @@ DISABLED_FAILURES: Final = 20
 """A hook is disabled if every attempt failed for that long, and at least so many did."""
 KEPT: Final = timedelta(days=30)
 """How long finished deliveries are kept, and can be replayed."""
+MAX_DELIVERIES: Final = 100
+"""Deliveries that are listed."""
 MAX_MESSAGE_BYTES: Final = 20_000
 MAX_ROWS: Final = 10
 """Rows of evidence in a message."""
@@ -71,19 +74,16 @@ def enqueue(
     event: str,
     job: Mapping[str, Any],
     now: datetime,
-    *,
-    base_url: str = "",
 ) -> int:
     """Add a message about a job for each active hook that subscribes to `event`, in the caller's transaction.
 
-    `job` is the record of GET /jobs/{id}; its history and deliveries are left out. `base_url` begins the links (public
-    origin and base path); without it, they are paths. Returns the number of hooks.
+    `job` is the record of GET /jobs/{id}; its history and deliveries are left out. Returns the number of hooks.
     """
     rows = connection.execute(
         "SELECT id, events FROM hooks WHERE organization = ? AND active ORDER BY created_at, rowid", [organization]
     ).fetchall()
     hooks = [hook_id for hook_id, events in rows if event in json.loads(events)]
-    body = message(organization, event, job, now, base_url) if hooks else b""
+    body = message(organization, event, job, now, read_address(connection)) if hooks else b""
     for hook_id in hooks:
         add_delivery(connection, organization, hook_id, event, body, job_id=job["id"], now=now)
     return len(hooks)
@@ -109,8 +109,38 @@ def add_delivery(
     return delivery_id
 
 
-def message(organization: str, event: str, job: Mapping[str, Any], now: datetime, base_url: str = "") -> bytes:
-    """The body of a message: type, timestamp and data, as Standard Webhooks recommends.
+def store_address(connection: sqlite3.Connection, url: str) -> None:
+    """Store where links begin: the public origin of the server and its base path, or the latter only."""
+    connection.execute("DELETE FROM server_address")
+    connection.execute("INSERT INTO server_address VALUES (?)", [url])
+
+
+def read_address(connection: sqlite3.Connection) -> str:
+    """Where the links of messages begin; "" before a server has run."""
+    row = connection.execute("SELECT url FROM server_address").fetchone()
+    return str(row[0]) if row else ""
+
+
+def read_deliveries(
+    connection: sqlite3.Connection, organization: str, *, hook_id: str = "", job_id: str = ""
+) -> list[Delivery]:
+    """The newest MAX_DELIVERIES deliveries to a hook, or about a job, newest first."""
+    rows = connection.execute(
+        "SELECT id, hook_id, event, job_id, status, attempts, status_code, error, ms, created_at, attempted_at, "
+        "iif(status = 'pending', due_at, NULL) FROM deliveries "
+        "WHERE organization = ? AND ? IN ('', hook_id) AND ? IN ('', job_id) ORDER BY number DESC LIMIT ?",
+        [organization, hook_id, job_id, MAX_DELIVERIES],
+    )
+    return [Delivery.from_row(row) for row in rows]
+
+
+def delete_messages(connection: sqlite3.Connection, job_id: str) -> None:
+    """Delete all messages about a job, sent or not, since they repeat what it said."""
+    connection.execute("DELETE FROM deliveries WHERE job_id = ?", [job_id])
+
+
+def message(organization: str, event: str, job: Mapping[str, Any], now: datetime, base_url: str) -> bytes:
+    """The body of a message: type, timestamp and data, as Standard Webhooks recommends. `base_url` begins the links.
 
     Rows of evidence are left out from the end until it has at most MAX_MESSAGE_BYTES; `evidence_rows` of the job tells
     how many there were.

@@ -12,7 +12,17 @@ from urllib.parse import urlsplit
 
 from data import BadInput, Lake, check_organization
 from service.control_database import ControlDatabase
-from service.hooks.outbox import EVENTS, TEST_EVENT, add_delivery, deactivate, format_time, message
+from service.hooks.outbox import (
+    EVENTS,
+    TEST_EVENT,
+    add_delivery,
+    deactivate,
+    format_time,
+    message,
+    read_address,
+    read_deliveries,
+    store_address,
+)
 from service.hooks.records import Delivery, Hook, HookChanges
 from service.hooks.signature import new_secret
 from service.hooks.urls import check_url
@@ -23,7 +33,6 @@ DEFAULT_EVENTS: Final = ("job.approved",)
 MAX_HOOKS: Final = 20
 """Of one organization."""
 MAX_NAME_LENGTH: Final = 100
-MAX_DELIVERIES: Final = 100
 """Deliveries that are listed, the newest."""
 ROTATION: Final = timedelta(hours=24)
 """How long the previous secret signs along."""
@@ -137,21 +146,23 @@ class Hooks:
             )
         return self.hook(organization, hook_id), secret
 
-    def send_test(self, organization: str, hook_id: str, base_url: str = "") -> str:
+    def send_test(self, organization: str, hook_id: str) -> str:
         """Send a made-up job to a hook, whether it is active or not; returns the delivery's id. Raises NoSuchHook."""
         now = self._clock()
-        body = message(organization, TEST_EVENT, _test_job(organization, now), now, base_url)
         with self._change(organization, hook_id) as connection:
+            body = message(organization, TEST_EVENT, _test_job(organization, now), now, read_address(connection))
             return add_delivery(connection, organization, hook_id, TEST_EVENT, body, job_id=None, now=now)
 
     def deliveries(self, organization: str, hook_id: str) -> list[Delivery]:
         """The newest MAX_DELIVERIES deliveries to a hook, newest first. Raises NoSuchHook."""
         self.hook(organization, hook_id)
-        return self._deliveries(organization, hook_id=hook_id)
+        with self.database.snapshot() as connection:
+            return read_deliveries(connection, organization, hook_id=hook_id)
 
-    def deliveries_of_job(self, organization: str, job_id: str) -> list[Delivery]:
-        """The newest MAX_DELIVERIES messages about a job, newest first."""
-        return self._deliveries(organization, job_id=job_id)
+    def store_address(self, url: str) -> None:
+        """Store where the links of messages begin: the public origin and the base path of the server."""
+        with self.database.transaction() as connection:
+            store_address(connection, url)
 
     def replay(self, organization: str, hook_id: str, delivery_id: str) -> str:
         """Send a message again, with the same id and bytes, at once; all attempts are free again. Returns its id.
@@ -193,15 +204,6 @@ class Hooks:
             [organization, hook_id],
         )
         return [Hook.from_row(row) for row in rows]
-
-    def _deliveries(self, organization: str, hook_id: str = "", job_id: str = "") -> list[Delivery]:
-        rows = self.database.rows(
-            "SELECT id, hook_id, event, job_id, status, attempts, status_code, error, ms, created_at, attempted_at, "
-            "iif(status = 'pending', due_at, NULL) FROM deliveries "
-            "WHERE organization = ? AND ? IN ('', hook_id) AND ? IN ('', job_id) ORDER BY number DESC LIMIT ?",
-            [organization, hook_id, job_id, MAX_DELIVERIES],
-        )
-        return [Delivery.from_row(row) for row in rows]
 
     def _check(self, changes: HookChanges) -> None:
         """Raises BadInput."""

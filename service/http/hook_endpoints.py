@@ -24,9 +24,9 @@ _FIX: Final = "Send the fields name, url, events and active as /openapi.json des
 _KINDS: Final[dict[str, type]] = {"name": str, "url": str, "events": list, "active": bool}
 
 
-def hook_routes(base: str, hooks: Hooks, links_base: str) -> list[Route]:
-    """The routes below /agent-hooks. `links_base` begins the links in messages: public origin and base path."""
-    endpoints = _HookEndpoints(hooks, links_base)
+def hook_routes(base: str, hooks: Hooks) -> list[Route]:
+    """The routes below /agent-hooks."""
+    endpoints = _HookEndpoints(hooks)
     path = f"{base}/agent-hooks"
     return [
         Route(path, endpoints.hooks, methods=["GET", "POST"]),
@@ -41,9 +41,8 @@ def hook_routes(base: str, hooks: Hooks, links_base: str) -> list[Route]:
 class _HookEndpoints:
     """Every endpoint is about hooks of the caller's organization: another's do not exist."""
 
-    def __init__(self, hooks: Hooks, links_base: str) -> None:
+    def __init__(self, hooks: Hooks) -> None:
         self._hooks = hooks
-        self._links_base = links_base
 
     async def hooks(self, request: Request) -> Response:
         """List the hooks (GET), or create one (POST)."""
@@ -78,7 +77,7 @@ class _HookEndpoints:
     async def test(self, request: Request) -> Response:
         """Send a made-up job to a hook."""
         organization, hook_id = _editor(request).organization, request.path_params["id"]
-        delivery_id = await self._write(self._hooks.send_test, organization, hook_id, self._links_base)
+        delivery_id = await self._write(self._hooks.send_test, organization, hook_id)
         return JsonResponse(encode({"delivery_id": delivery_id}), 202)
 
     async def secret(self, request: Request) -> Response:

@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from service.hooks.delivery import ERRORS as DELIVERY_ERRORS
-from service.hooks.outbox import EVENTS, TEST_EVENT
-from service.hooks.registry import DEFAULT_EVENTS, MAX_DELIVERIES, MAX_HOOKS, MAX_NAME_LENGTH
+from service.hooks.outbox import EVENTS, MAX_DELIVERIES, TEST_EVENT
+from service.hooks.registry import DEFAULT_EVENTS, MAX_HOOKS, MAX_NAME_LENGTH
 from service.hooks.urls import MAX_URL_LENGTH
 from service.http.openapi_parts import ERRORS, WRITE_ERRORS, failures, nullable, object_schema, path_parameter, response
 

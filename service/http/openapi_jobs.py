@@ -87,6 +87,17 @@ _HISTORY: Final = object_schema(
         "version": _COUNT,
     }
 )
+_DELIVERY: Final = object_schema(
+    {
+        "id": _TEXT,
+        "hook_id": _TEXT,
+        "event": _TEXT,
+        "status": {"type": "string", "enum": ["pending", "delivered", "dead"]},
+        "attempts": _COUNT,
+        "last_status_code": nullable(_COUNT),
+        "at": _TIME,
+    }
+)
 
 
 def paths(listed: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
@@ -98,6 +109,7 @@ def paths(listed: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
         "implementation": nullable(object_schema(_IMPLEMENTATION)),
         "outcome": _OUTCOME,
         "history": {"type": "array", "items": _HISTORY},
+        "deliveries": {"type": "array", "items": _DELIVERY},
     }
     record = object_schema({**row["properties"], **more})
     content = object_schema({**_IMPLEMENTATION, "content": _NULLABLE_TEXT})

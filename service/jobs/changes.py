@@ -2,14 +2,15 @@
 
 import sqlite3
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from service.hooks.outbox import enqueue
-from service.jobs.records import HistoryLine, Job, Step, public_record
-from service.jobs.states import EVENTS
-from service.jobs.tables import add_history, implementation_in_force, insert_job, update_job
+from service.hooks.outbox import ClaimedDelivery, enqueue
+from service.jobs.records import SYSTEM, HistoryLine, Job, Step, public_record
+from service.jobs.states import EVENTS, JobNotFound, next_status
+from service.jobs.tables import add_history, implementation_in_force, insert_job, read_job, update_job
 
 
 def create(connection: sqlite3.Connection, job: Job, step: Step) -> None:
@@ -23,6 +24,20 @@ def change(connection: sqlite3.Connection, before: Job, after: Job, step: Step) 
     stored = replace(after, version=before.version + 1, updated_at=creation_time(step.now))
     update_job(connection, stored)
     _record_step(connection, before, stored, step)
+
+
+def mark_sent(connection: sqlite3.Connection, delivered: ClaimedDelivery, now: datetime) -> None:
+    """Note that a hook took an approved job, in the transaction that records the delivery.
+
+    Nothing happens if the message is about something else, or the job has another status.
+    """
+    if delivered.event != EVENTS["approve"] or delivered.job_id is None:
+        return
+    with suppress(JobNotFound):
+        job = read_job(connection, delivered.organization, delivered.job_id)
+        if status := next_status("deliver", job.status):
+            step = Step("deliver", SYSTEM, now, delivered.hook_id)
+            change(connection, job, replace(job, status=status), step)
 
 
 def stored_time(now: datetime) -> str:

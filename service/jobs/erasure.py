@@ -1,5 +1,6 @@
 """Deletes the evidence of jobs that is about deleted visits, whoever deletes them: an erasure, or retention.
 
+Messages to hooks repeat evidence; those about such a job go, too, whether they were sent or not.
 Evidence is deleted rather than kept in doubt: a row counts many visits together, and names a path that perhaps only the
 deleted ones asked for. It holds no visitor, so an erasure of one visitor leaves it alone.
 """
@@ -16,6 +17,7 @@ import orjson
 from data import Lake
 from data.hosts import normalized_host
 from service.control_database import ControlDatabase
+from service.hooks.outbox import delete_messages
 from service.jobs.changes import change
 from service.jobs.records import SYSTEM, Job, Step
 from service.jobs.states import next_status
@@ -80,6 +82,7 @@ def _erase(
                     if not kept:
                         erased.implementations += delete_contents(connection, job.id, dry_run)
                     if not dry_run:
+                        delete_messages(connection, job.id)
                         _store_rows(connection, job, kept, now)
         if erased.jobs and not dry_run:
             database.rows("PRAGMA wal_checkpoint(TRUNCATE)")  # what was overwritten is in the write-ahead log, too

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from service.encoding import encode
+from service.hooks.records import Delivery
 from service.jobs.states import APPROVE_FIX, PERSONS_MOVES
 from service.jobs.texts import harmless, harmless_text
 
@@ -87,6 +88,17 @@ class Job:
     subject: str = "{}"
     evidence: str | None = None
     written_by: str | None = None
+
+
+@dataclass(frozen=True)
+class ShippedJob:
+    """A job whose implementation was shipped, and whose outcome is to be measured."""
+
+    id: str
+    organization: str
+    type: str
+    subject: Mapping[str, str | None]
+    shipped_at: datetime
 
 
 @dataclass(frozen=True)
@@ -176,9 +188,12 @@ def public_row(job: Job, implementation: tuple[str, str] | None) -> dict[str, An
 
 
 def public_record(
-    job: Job, implementation: Implementation | None, history: Sequence[HistoryLine] | None = None
+    job: Job,
+    implementation: Implementation | None,
+    history: Sequence[HistoryLine] | None = None,
+    deliveries: Sequence[Delivery] = (),
 ) -> dict[str, Any]:
-    """The record of GET /jobs/{id}. Without `history`, what hooks send."""
+    """The record of GET /jobs/{id}. Without `history`, what hooks are sent."""
     in_force = (implementation.implementation_type, implementation.status) if implementation else None
     evidence = orjson.loads(job.evidence) if job.evidence else None
     measured = orjson.loads(job.outcome) if job.outcome else {}
@@ -189,8 +204,24 @@ def public_record(
         "actions": _actions(job),
         "implementation": implementation.public() if implementation else None,
         "outcome": {"status": job.outcome_status, **_NO_MEASURE, **measured},
-        **({} if history is None else {"history": [line.public() for line in history]}),
-    }
+    } | ({} if history is None else _past(history, deliveries))
+
+
+def _past(history: Sequence[HistoryLine], deliveries: Sequence[Delivery]) -> dict[str, Any]:
+    """What was done about a job, and which messages told of it."""
+    sent = [
+        {
+            "id": one.id,
+            "hook_id": one.hook_id,
+            "event": one.event,
+            "status": one.status,
+            "attempts": one.attempts,
+            "last_status_code": one.status_code,
+            "at": one.attempted_at or one.created_at,
+        }
+        for one in deliveries
+    ]
+    return {"history": [line.public() for line in history], "deliveries": sent}
 
 
 def evidence_of(found: DetectedSubject) -> str:

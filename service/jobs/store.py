@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Final
 
 from data import BadInput, Lake, check_organization
 from data.hosts import check_host
 from service.control_database import ControlDatabase
 from service.encoding import encode
-from service.jobs import detections
+from service.hooks.outbox import read_deliveries
+from service.jobs import findings
 from service.jobs.changes import change, create, creation_time, stored_time
 from service.jobs.checks import Approval, approved_as, conflict, move_of, read_expected
 from service.jobs.implementations import (
@@ -26,12 +27,14 @@ from service.jobs.records import (
     Actor,
     DetectedSubject,
     Job,
+    ShippedJob,
     Step,
     public_record,
     public_row,
 )
 from service.jobs.states import (
     IMPLEMENTATION_STATUSES,
+    STATUSES,
     JobConflict,
     JobNotFound,
     next_implementation_status,
@@ -46,6 +49,7 @@ from service.jobs.tables import (
     read_implementation,
     read_job,
     read_jobs,
+    read_shipped,
     update_implementation,
 )
 from service.jobs.texts import check_line, check_text, is_short_code
@@ -77,7 +81,9 @@ class Jobs:
         """A job with its evidence, actions, implementation, outcome and history. Raises JobNotFound."""
         with self._database.snapshot() as connection:
             job = read_job(connection, organization, job_id)
-            return public_record(job, implementation_in_force(connection, job), read_history(connection, job_id))
+            history = read_history(connection, job_id)
+            deliveries = read_deliveries(connection, organization, job_id=job_id)
+            return public_record(job, implementation_in_force(connection, job), history, deliveries)
 
     def implementation(self, organization: str, job_id: str, number: int) -> dict[str, Any]:
         """An implementation of a job with its content, a text; null if it is elsewhere. Raises JobNotFound."""
@@ -109,7 +115,7 @@ class Jobs:
         if short_code is not None and not is_short_code(short_code):
             raise BadInput("short_code must be 1 to 64 of A-Z a-z 0-9 _ -.")
         job = Job(
-            id=detections.new_job_id(),
+            id=findings.new_job_id(),
             organization=organization,
             type=MANUAL,
             status="new",
@@ -126,9 +132,9 @@ class Jobs:
             written_by=actor.name,
         )
         with self._database.transaction() as connection:
-            if len(open_jobs_of_type(connection, organization, MANUAL)) >= detections.MAX_OPEN_JOBS:
+            if len(open_jobs_of_type(connection, organization, MANUAL)) >= findings.MAX_OPEN_JOBS:
                 raise JobConflict(
-                    f"{detections.MAX_OPEN_JOBS} jobs written by hand are open; resolve or dismiss some first."
+                    f"{findings.MAX_OPEN_JOBS} jobs written by hand are open; resolve or dismiss some first."
                 )
             create(connection, job, Step("create", actor, now))
         return self.record(organization, job.id)
@@ -224,27 +230,25 @@ class Jobs:
         """Make or refresh the job of what a detector found: created, refreshed, reopened or ignored."""
         check_organization(found.organization)
         with self._database.transaction() as connection:
-            return detections.upsert(connection, found, now)
+            return findings.upsert(connection, found, now)
 
     def dismiss_gone(self, organization: str, types: list[str], now: datetime) -> int:
         """Dismiss undecided jobs of these types that were not found for 28 days. Call it after a run. How many."""
         with self._database.transaction() as connection:
-            return sum(detections.dismiss_gone(connection, organization, kind, now) for kind in types)
+            return sum(findings.dismiss_gone(connection, organization, kind, now) for kind in types)
 
-    def mark_sent(self, organization: str, job_id: str, hook_id: str, now: datetime) -> None:
-        """Note that a hook took an approved job. Nothing happens to a job of another status."""
-        with self._database.transaction() as connection:
-            job = read_job(connection, organization, job_id)
-            if status := next_status("deliver", job.status):
-                change(connection, job, replace(job, status=status), Step("deliver", SYSTEM, now, hook_id))
+    def shipped(self, organization: str) -> list[ShippedJob]:
+        """The jobs of an organization whose outcome is waited for."""
+        with self._database.snapshot() as connection:
+            return read_shipped(connection, organization)
 
     def set_outcome(
         self, organization: str, job_id: str, status: str, measured: Mapping[str, Any], now: datetime
     ) -> None:
         """Store what was measured of a shipped implementation: before, after, probability, checked_at, until.
 
-        `improved` resolves the job, `unchanged` and `worse` bring it back to review. Raises JobConflict unless the
-        outcome was waited for.
+        `improved` resolves the job, `unchanged` and `worse` bring it back to review. Raises JobNotFound, and
+        JobConflict unless the outcome was waited for.
         """
         action = {"improved": "improve", "unchanged": "fail", "worse": "fail"}.get(status, "measure")
         with self._database.transaction() as connection:
@@ -258,6 +262,23 @@ class Jobs:
                 change(connection, job, replace(after, status=moved), Step(action, SYSTEM, now, note))
             else:
                 change(connection, job, after, Step("measure" if note else None, SYSTEM, now, note))
+
+    def last_run(self, organization: str) -> date | None:
+        """The day of the last run of all detectors; it covered the 28 days before."""
+        rows = self._database.rows("SELECT max(day) FROM detection_runs WHERE organization = ?", [organization])
+        return date.fromisoformat(rows[0][0]) if rows[0][0] else None
+
+    def note_run(self, organization: str, now: datetime, rules_version: str, *, findings: int, ms: int) -> None:
+        """Note that all detectors ran today."""
+        self._database.rows(
+            "INSERT OR REPLACE INTO detection_runs VALUES (?, ?, ?, ?, ?, ?)",
+            [organization, now.date().isoformat(), rules_version, findings, ms, stored_time(now)],
+        )
+
+    def counts(self) -> dict[str, int]:
+        """The number of jobs of all organizations by status."""
+        counts = dict(self._database.rows("SELECT status, count(*) FROM jobs GROUP BY status"))
+        return {status: counts.get(status, 0) for status in STATUSES}
 
     def close(self) -> None:
         """Close the database."""

@@ -4,7 +4,9 @@ import sqlite3
 from datetime import datetime
 from typing import Final
 
-from service.jobs.records import HistoryLine, Implementation, Job
+import orjson
+
+from service.jobs.records import HistoryLine, Implementation, Job, ShippedJob
 from service.jobs.states import JobNotFound
 
 JOB_COLUMNS: Final = (
@@ -73,6 +75,20 @@ def open_jobs_of_type(connection: sqlite3.Connection, organization: str, kind: s
         [organization, kind],
     )
     return [Job(*row) for row in rows]
+
+
+def read_shipped(connection: sqlite3.Connection, organization: str) -> list[ShippedJob]:
+    """The jobs of an organization whose outcome is waited for, by when they were shipped."""
+    rows = connection.execute(
+        "SELECT jobs.id, jobs.type, jobs.subject, shipped_at FROM jobs JOIN implementations "
+        "ON implementations.job_id = jobs.id AND implementations.number = jobs.implementation_number "
+        "WHERE organization = ? AND outcome_status = 'waiting' AND shipped_at IS NOT NULL ORDER BY shipped_at, jobs.id",
+        [organization],
+    )
+    return [
+        ShippedJob(job_id, organization, kind, orjson.loads(subject), datetime.fromisoformat(shipped_at))
+        for job_id, kind, subject, shipped_at in rows
+    ]
 
 
 def insert_job(connection: sqlite3.Connection, job: Job) -> None:

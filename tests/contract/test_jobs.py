@@ -14,7 +14,7 @@ from tests import identity
 from tests.conftest import NOW
 from tests.service.jobs.findings import broken
 
-RECORD = ["written_by", "evidence", "actions", "implementation", "outcome", "history"]
+RECORD = ["written_by", "evidence", "actions", "implementation", "outcome", "history", "deliveries"]
 MANUAL = {"title": "Do it", "summary": "Now."}
 REDIRECT = json.dumps({**RULE, "domain": "go.example.com", "from": "/gone"})
 PATCH = {"implementation_type": "patch", "content_type": "application/json", "content": REDIRECT}

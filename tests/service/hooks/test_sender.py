@@ -117,7 +117,7 @@ def test_a_message_is_one_row_for_each_active_hook_that_subscribes(outbox):
     assert one.id != other.id
     assert [outbox.enqueue(event) for event in EVENTS] == [2, 2, *[1] * 5]
     assert {claimed.body for claimed in (outbox.claim(), outbox.claim())} == {
-        message("acme", "job.approved", JOB, outbox.clock())
+        message("acme", "job.approved", JOB, outbox.clock(), "")
     }
 
 
@@ -151,12 +151,12 @@ def test_the_message_has_the_job_without_history_and_links(outbox):
             },
         },
     }
-    assert json.loads(message("acme", "job.created", JOB, now))["data"]["links"]["self"] == f"/jobs/{JOB['id']}"
+    assert json.loads(message("acme", "job.created", JOB, now, ""))["data"]["links"]["self"] == f"/jobs/{JOB['id']}"
 
 
 def test_rows_are_dropped_from_the_end_until_the_message_fits():
     job = JOB | {"evidence_rows": 9, "evidence": {"rows": [{"n": n, "path": "x" * 4_000} for n in range(9)]}}
-    body = message("acme", "job.created", job, datetime.now(UTC))
+    body = message("acme", "job.created", job, datetime.now(UTC), "")
     assert len(body) <= MAX_MESSAGE_BYTES
     told = json.loads(body)["data"]["job"]
     assert ([row["n"] for row in told["evidence"]["rows"]], told["evidence_rows"]) == ([0, 1, 2, 3], 9)

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
+from service.hooks.outbox import ClaimedDelivery
+from service.jobs.changes import mark_sent
 from service.jobs.records import Actor, DetectedSubject
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
@@ -38,3 +40,10 @@ def broken(path="/gone", **changes):
     """A broken link: some path of go.example.com."""
     subject = {"domain": "go.example.com", "path": path}
     return replace(BROKEN, **{"subject": subject, "rows": [{**BROKEN.rows[0], **subject}], **changes})
+
+
+def deliver(jobs, job_id, hook_id, now):
+    """What the sender does when a hook has taken the approval of a job."""
+    sent = ClaimedDelivery("evt_1", hook_id, "acme", "job.approved", job_id, b"", 0, "", "", ())
+    with jobs._database.transaction() as connection:
+        mark_sent(connection, sent, now)

@@ -15,7 +15,7 @@ from data import BadInput, Lake
 from service.jobs.implementations import Draft
 from service.jobs.states import JobChanged, JobConflict
 from service.jobs.store import Jobs
-from tests.service.jobs.findings import ANNA, NOW, broken
+from tests.service.jobs.findings import ANNA, NOW, broken, deliver
 
 STEPS = 200 if os.environ.get("TRAFFIC_FAULTS") == "all" else 20
 RUNS = 60 if os.environ.get("TRAFFIC_FAULTS") == "all" else 4
@@ -100,7 +100,7 @@ class Decisions(RuleBasedStateMachine):
     @precondition(lambda self: self.jobs.of("acme"))
     @rule(number=st.integers(0, 5))
     def deliver(self, number):
-        self.jobs.mark_sent("acme", self.some(number)["id"], "hook_1", self.now)
+        deliver(self.jobs, self.some(number)["id"], "hook_1", self.now)
 
     @precondition(lambda self: self.jobs.of("acme"))
     @rule(number=st.integers(0, 5), outcome=st.sampled_from(["waiting", "improved", "unchanged", "worse"]))
@@ -153,7 +153,7 @@ def test_every_write_is_one_version(lake):
         writes = [
             lambda: jobs.upsert(broken(), NOW),
             lambda: jobs.act("acme", job["id"], "approve_fix", ANNA, NOW),
-            lambda: jobs.mark_sent("acme", job["id"], "hook_1", NOW),
+            lambda: deliver(jobs, job["id"], "hook_1", NOW),
             lambda: jobs.attach("acme", job["id"], Draft("manual"), ANNA, NOW),
             lambda: jobs.set_implementation_status("acme", job["id"], 1, ANNA, NOW, status="shipped"),
             lambda: jobs.set_outcome("acme", job["id"], "waiting", {}, NOW),

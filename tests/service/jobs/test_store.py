@@ -17,7 +17,7 @@ from service.jobs.implementations import Draft
 from service.jobs.records import COMMAND_LINE, MAX_EVIDENCE_BYTES
 from service.jobs.states import JobChanged, JobConflict, JobNotFound
 from service.jobs.store import Jobs
-from tests.service.jobs.findings import ANNA, NOW, broken
+from tests.service.jobs.findings import ANNA, NOW, broken, deliver
 
 DAY = timedelta(days=1)
 BEFORE = next(number for number, script in enumerate(MIGRATIONS) if "TABLE job_history" in script)
@@ -154,8 +154,8 @@ def test_an_approved_job_is_carried_out_shipped_measured_and_resolved(jobs, only
     jobs.upsert(broken(), NOW)
     job = act(jobs, only(), "add_redirect", note="yes")
     assert (job["status"], job["implementation_status"], job["outcome_status"]) == ("approved", None, "none")
-    jobs.mark_sent("acme", job["id"], "hook_1", NOW)
-    jobs.mark_sent("acme", job["id"], "hook_2", NOW)
+    for hook in ("hook_1", "hook_2"):
+        deliver(jobs, job["id"], hook, NOW)
     assert only()["history"][-1]["note"] == "hook_1"
     attached = jobs.attach("acme", job["id"], PATCH, ANNA, NOW)
     assert (attached["number"], attached["status"], attached["content"]) == (1, "attached", "User-agent: *")

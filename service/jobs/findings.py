@@ -21,6 +21,7 @@ RETURNS_AFTER: Final = timedelta(days=7)
 """A resolved job that is found again this long after its resolution is opened again."""
 GONE_AFTER: Final = timedelta(days=28)
 """An undecided job that was not found for this long is dismissed."""
+_SAME_SUBJECT: Final = {"invented_link": "broken_link"}
 _DECIDED: Final = ("approved", "sent")
 
 
@@ -30,8 +31,8 @@ def new_job_id() -> str:
 
 
 def fingerprint_of(found: DetectedSubject) -> str:
-    """The SHA-256 of type, organization and subject."""
-    named = [found.type, found.organization, sorted(found.subject.items())]
+    """The SHA-256 of type, organization and subject. A broken link that turns out to be invented stays one job."""
+    named = [_SAME_SUBJECT.get(found.type, found.type), found.organization, sorted(found.subject.items())]
     return hashlib.sha256(orjson.dumps(named)).hexdigest()
 
 

@@ -1,0 +1,155 @@
+"""Runs the detectors over the visits of an organization, and measures what became of jobs that were shipped.
+
+The server does it once a day, `traffic jobs` at will: both make the same jobs from the same visits, days and rules.
+"""
+
+import hashlib
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing, suppress
+from datetime import date, datetime, timedelta
+from typing import Final, NamedTuple
+
+from data import Lake, TrafficError
+from data.rules.tables import rules_version
+from queries import DETECTORS, Detector, Finding, Warehouse, days_before, detect, measure, template
+from service.jobs.outcome import DAYS_BEFORE, DayCount, MeasuredOutcome, outcome
+from service.jobs.records import DetectedSubject, ShippedJob
+from service.jobs.states import JobConflict, JobNotFound
+from service.jobs.store import Jobs
+
+QUERY_SECONDS: Final = 60.0
+"""Time limit of one detector: they run one by one, while nobody waits for them."""
+FIRST_HOUR: Final = 3
+"""The hour (UTC) from which the server runs them each day, when the visits of the day before have arrived."""
+_LOG: Final = logging.getLogger(__name__)
+
+
+class DetectionRun(NamedTuple):
+    """What one detector found, and what became of it: created, refreshed, reopened or ignored."""
+
+    type: str
+    findings: list[Finding]
+    results: Counter[str]
+    error: str = ""  # why it could not run; then its jobs are left alone
+
+
+def update_jobs(  # noqa: PLR0917
+    warehouse: Warehouse,
+    jobs: Jobs,
+    organization: str,
+    as_of: date,
+    now: datetime,
+    cancelled: threading.Event | None = None,
+) -> list[DetectionRun]:
+    """Run every detector and make, refresh or reopen jobs; then dismiss those that were not found for long.
+
+    A detector that fails does not stop the others. `cancelled` is that of `Warehouse.answer`.
+    """
+    runs, version = [], rules_version()
+    for detector in DETECTORS.values():
+        try:
+            findings = detect(warehouse, detector, organization, as_of, cancelled)
+        except TrafficError as error:
+            runs.append(DetectionRun(detector.type, [], Counter(), str(error)))
+            continue
+        results = Counter(jobs.upsert(subject_of(detector, found, as_of, version), now) for found in findings)
+        runs.append(DetectionRun(detector.type, findings, results))
+    jobs.dismiss_gone(organization, [run.type for run in runs if not run.error], now)
+    return runs
+
+
+def subject_of(detector: Detector, finding: Finding, as_of: date, version: str) -> DetectedSubject:
+    """A finding as a job is made from it."""
+    return DetectedSubject(
+        type=finding.type,
+        template=detector.entry.name,
+        organization=finding.organization,
+        subject=finding.subject,
+        rows=[finding.row],
+        untrusted=detector.untrusted,
+        weight=finding.weight,
+        days=days_before(as_of),
+        action_id=detector.action_id,
+        action_label=detector.action_label,
+        implementation_type=detector.implementation_type,
+        sql_sha256=hashlib.sha256(template(detector.entry.name).encode()).hexdigest(),
+        rules_version=version,
+    )
+
+
+def measure_outcome(warehouse: Warehouse, job: ShippedJob, today: date) -> MeasuredOutcome:
+    """Compare the days before a job was shipped with those since. Jobs without a detector cannot be measured."""
+    shipped_on = job.shipped_at.date()
+    detector = DETECTORS.get(job.type)
+    if detector is None or set(job.subject) != set(detector.subject):
+        return outcome([], shipped_on, shipped_on + timedelta(days=365), more_is_better=False)
+    first, last = shipped_on - timedelta(days=DAYS_BEFORE), today - timedelta(days=1)
+    counts = measure(warehouse, detector, job.organization, job.subject, first, max(first, last))
+    return outcome([DayCount(*count) for count in counts], shipped_on, today, detector.more_is_better)
+
+
+def measure_outcomes(warehouse: Warehouse, jobs: Jobs, organization: str, now: datetime) -> dict[str, MeasuredOutcome]:
+    """Measure the shipped jobs of an organization that wait for it, and store what came out; by job."""
+    outcomes = {}
+    for job in jobs.shipped(organization):
+        measured = measure_outcome(warehouse, job, now.date())
+        values = {
+            "before": measured.before._asdict(),
+            "after": measured.after._asdict(),
+            "probability": measured.probability,
+            "checked_at": now,
+            "until": measured.until,
+        }
+        with suppress(JobNotFound, JobConflict):  # somebody withdrew it meanwhile
+            jobs.set_outcome(organization, job.id, measured.status, values, now)
+            outcomes[job.id] = measured
+    return outcomes
+
+
+class DailyDetection:
+    """Runs everything once a day for each organization of a lake. Several servers of a lake share the work."""
+
+    def __init__(
+        self, lake: Lake, jobs: Jobs, clock: Callable[[], datetime], open_warehouse: Callable[[float], Warehouse]
+    ) -> None:
+        """`open_warehouse` starts an engine with a time limit in seconds; it is closed after each organization."""
+        self._lake = lake
+        self._jobs = jobs
+        self._clock = clock
+        self._open_warehouse = open_warehouse
+        self._cancelled = threading.Event()
+        self._warehouse: Warehouse | None = None
+
+    def run_next(self) -> bool:
+        """Run the detectors for one organization that has not had them today. Returns whether there may be more."""
+        now = self._clock()
+        if now.hour >= FIRST_HOUR:
+            for organization in self._lake.manifest.organizations():
+                if self._jobs.last_run(organization) != now.date():
+                    self._run(organization, now)
+                    return True
+        return False
+
+    def interrupt(self) -> None:
+        """Stop the detector that runs, and all that follow. They run again at the next start."""
+        self._cancelled.set()
+        if self._warehouse:
+            self._warehouse.stop(self._cancelled)
+
+    def _run(self, organization: str, now: datetime) -> None:
+        started_at = time.monotonic()
+        with closing(self._open_warehouse(QUERY_SECONDS)) as warehouse:
+            self._warehouse = warehouse
+            runs = update_jobs(warehouse, self._jobs, organization, now.date(), now, self._cancelled)
+            if self._cancelled.is_set():
+                return
+            measure_outcomes(warehouse, self._jobs, organization, now)
+        for run in runs:
+            if run.error:
+                _LOG.warning("the detector %s did not run for %s: %s", run.type, organization, run.error)
+        findings, ms = sum(len(run.findings) for run in runs), round((time.monotonic() - started_at) * 1_000)
+        self._jobs.note_run(organization, now, rules_version(), findings=findings, ms=ms)
