@@ -6,6 +6,17 @@ from queries.fields import Field
 from queries.findings import Finding, days_before, detect, measure
 from queries.locked_engine import EngineLost, FilesGone, QueryFailed, QueryTimeout
 from queries.own_sql import OwnSql, Rows
+from queries.parameters import (
+    COMMON_PARAMETERS,
+    DEFAULT_RANGE,
+    RANGES,
+    TRAFFIC_TYPES,
+    InvalidParameter,
+    parameters_of,
+    scope_from,
+    select_parameters,
+    validate,
+)
 from queries.rollups import RollupBuilder
 from queries.scope import Scope
 from queries.shell import script
@@ -15,16 +26,21 @@ from queries.warehouse import Result, Warehouse
 __all__ = [
     "CACHE_STATS",
     "CATALOG",
+    "COMMON_PARAMETERS",
+    "DEFAULT_RANGE",
     "DETECTORS",
     "ENDPOINTS",
     "ENTRIES",
     "JOBS",
+    "RANGES",
+    "TRAFFIC_TYPES",
     "Detector",
     "EngineLost",
     "Entry",
     "Field",
     "FilesGone",
     "Finding",
+    "InvalidParameter",
     "OwnSql",
     "QueryFailed",
     "QueryTimeout",
@@ -38,7 +54,11 @@ __all__ = [
     "detect",
     "load_traffic_values",
     "measure",
+    "parameters_of",
+    "scope_from",
     "script",
+    "select_parameters",
     "template",
     "template_entries",
+    "validate",
 ]

@@ -1,4 +1,4 @@
-"""The filter of every answer: organization, days, and optional filters. Built from a request in service/http/."""
+"""The filter of every answer: organization, days, and optional filters. Built from parameters in parameters.py."""
 
 from dataclasses import dataclass
 from datetime import date

@@ -34,7 +34,6 @@ from service.commands import (
     status,
     verify,
 )
-from service.http.errors import InvalidParameter
 
 app = typer.Typer(
     name="traffic",
@@ -86,7 +85,7 @@ def main() -> None:
         code = _fail("stopped.", 130)
     except typer.TyperException as error:
         code = _fail(getattr(error, "format_message", error.__str__)(), getattr(error, "exit_code", 2))
-    except (BadInput, InvalidParameter) as error:
+    except BadInput as error:
         code = _fail(str(error), 2)
     except TrafficError as error:
         code = _fail(str(error), 1)

@@ -164,7 +164,7 @@ def _categories(summary: "Summary") -> "Table":
 
 def _preview(write: Callable[[object], None], summary: "Summary") -> None:
     """Print what tells whether a log was understood: its short codes, and whether default queries include it."""
-    from service.http.parameters import DEFAULT_RANGE, RANGES
+    from queries import DEFAULT_RANGE, RANGES
 
     share = 100 * summary.with_short_code / summary.visits
     codes = f", such as {', '.join(summary.short_codes)}" if summary.short_codes else ""

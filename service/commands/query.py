@@ -115,7 +115,7 @@ def _entry(name: str) -> "Entry | None":
 
 def _scope(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, str], no_domain: bool) -> "Scope":
     from data.store.links import LinkIndex
-    from service.http.parameters import scope_from, validate
+    from queries import scope_from, validate
 
     if no_domain and parameters["domain"]:
         raise BadInput("--domain and --no-domain exclude each other.")

@@ -12,14 +12,14 @@ from starlette.responses import Response
 
 from data import BadInput
 from data.store.links import LinkIndex
-from queries import CACHE_STATS, Entry
+from queries import CACHE_STATS, Entry, scope_from
 from service.api_keys import ApiKeys, Key, key_id_of
 from service.encoding import encode
 from service.http.answers import Answers
 from service.http.authentication import Caller
 from service.http.errors import AllRefused, BodyTooLarge, Forbidden, InvalidBody, NotFound
 from service.http.live_visits import VisitReceiver, body_chunks
-from service.http.parameters import parse_query, scope_from
+from service.http.query_string import parse_query
 from service.http.responses import JsonResponse
 from service.http.routing import Endpoint
 from service.mcp.http import reply_to

@@ -2,7 +2,7 @@
 
 Problem
 ├── MalformedRequest    400  not a valid HTTP request
-├── InvalidParameter    400  a query parameter is invalid
+├── ParameterRefused    400  a query parameter is invalid
 ├── InvalidBody         400  the body cannot be parsed
 ├── AllRefused          400  the body has visits, but none of them is valid
 ├── CrossOriginRefused  400  a page of another site may not send this request
@@ -27,6 +27,8 @@ Problem
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from queries import InvalidParameter
+
 
 class Problem(Exception):
     """Base class of errors that are sent to the client."""
@@ -50,13 +52,13 @@ class MalformedRequest(Problem):
         super().__init__(error, message)
 
 
-class InvalidParameter(Problem):
+class ParameterRefused(Problem):
     """A query parameter is invalid."""
 
     status = 400
 
-    def __init__(self, name: str, problem: str, fix: str) -> None:
-        super().__init__(f"The parameter {name} {problem}.", fix)
+    def __init__(self, error: InvalidParameter) -> None:
+        super().__init__(error.problem, error.remedy)
 
 
 class InvalidBody(Problem):

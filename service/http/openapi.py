@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from data.logs.reported import SCHEMA
-from queries import CATALOG, JOBS, Entry, Field
+from queries import CATALOG, DEFAULT_RANGE, JOBS, RANGES, TRAFFIC_TYPES, Entry, Field, parameters_of
 from service.http import openapi_hooks, openapi_jobs
 from service.http.live_visits import MAX_VISITS
 from service.http.openapi_parts import CONFLICTS, ERRORS, HEADERS, MISSING, WRITE_ERRORS, object_schema, ref, response
-from service.http.parameters import DEFAULT_RANGE, RANGES, TRAFFIC_TYPES, parameters_of
 
 _PARAMETERS: Final = {
     "range": (

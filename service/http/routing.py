@@ -10,8 +10,8 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
-from queries import QueryTimeout
-from service.http.errors import InternalError, MethodNotAllowed, NotFound, Problem
+from queries import InvalidParameter, QueryTimeout
+from service.http.errors import InternalError, MethodNotAllowed, NotFound, ParameterRefused, Problem
 from service.http.responses import render
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -22,7 +22,8 @@ _TOO_SLOW: Final = "The query took too long and was stopped; ask for fewer days 
 class RouteTable(Router):
     """Routes in a dict by path; only paths with a parameter are matched one by one with regular expressions.
 
-    A Problem or QueryTimeout raised by an endpoint becomes the response. RequestMiddleware handles other exceptions.
+    A Problem, InvalidParameter or QueryTimeout raised by an endpoint becomes the response. RequestMiddleware handles
+    other exceptions.
     """
 
     def __init__(
@@ -51,6 +52,8 @@ class RouteTable(Router):
             response = await self.response(scope, receive)
         except Problem as problem:
             response = render(problem)
+        except InvalidParameter as error:
+            response = render(ParameterRefused(error))
         except QueryTimeout:
             response = render(InternalError(_TOO_SLOW))
         await response(scope, receive, send)

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from data import Lake
 from data.store.links import LinkIndex, links_of
-from queries import Entry, OwnSql, Rows, Warehouse, load_traffic_values
+from queries import Entry, OwnSql, Rows, Warehouse, load_traffic_values, scope_from
 from service.encoding import encode
 from service.http.answers import Answers
-from service.http.parameters import scope_from
 from service.jobs.store import Jobs
 from service.mcp.tools import MAX_ROWS, Sources
 

@@ -15,10 +15,9 @@ import orjson
 
 from data import BadInput, TrafficError
 from data.store.links import Link
-from queries import ENTRIES, Entry, Rows
+from queries import COMMON_PARAMETERS, DEFAULT_RANGE, ENTRIES, RANGES, TRAFFIC_TYPES, Entry, Rows, validate
 from service.encoding import encode
 from service.http.errors import Problem
-from service.http.parameters import COMMON_PARAMETERS, DEFAULT_RANGE, RANGES, TRAFFIC_TYPES, validate
 
 MAX_ROWS: Final = 1_000
 MAX_TEXT_LENGTH: Final = 200

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from queries import ENTRIES, Field
-from service.http.errors import InvalidParameter, NotFound
+from queries import ENTRIES, Field, InvalidParameter
+from service.http.errors import NotFound
 
 if TYPE_CHECKING:
     from service.http.routing import Endpoint

@@ -8,8 +8,8 @@ from typing import Final, Self
 from urllib.parse import quote
 
 from data.store.links import LinkIndex
-from queries import ENDPOINTS, Entry, Scope
-from service.http.parameters import DEFAULT_RANGE, RANGES, parse_query, scope_from, validate
+from queries import DEFAULT_RANGE, ENDPOINTS, RANGES, Entry, Scope, scope_from, validate
+from service.http.query_string import parse_query
 
 _ALL_PARAMETERS: Final = ENDPOINTS["bot-traffic"]
 """The entry that takes every parameter."""

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from queries import ENDPOINTS, ENTRIES, Entry, template, template_entries
+from queries import ENDPOINTS, ENTRIES, Entry, template, template_entries, validate
 from service.http.errors import NotFound
-from service.http.parameters import validate
 from service.pages.filters import Filters
 from service.pages.layout import layout
 

@@ -11,7 +11,7 @@ from data import BadInput
 from data.maintenance.status import organization_status
 from queries import CACHE_STATS
 from service.encoding import encode
-from service.http.errors import Forbidden, InvalidParameter, NotFound
+from service.http.errors import Forbidden, NotFound
 from service.pages.filters import Filters
 from service.pages.layout import layout
 from service.pages.panels import Panel
@@ -116,7 +116,7 @@ class _SettingsPages:
             fields = await form_fields(request)
             try:
                 secret = await self._create_share(session, fields)
-            except (BadInput, InvalidParameter) as error:
+            except BadInput as error:
                 problem, status = str(error), 400
         found = await self._site.in_thread(self._site.shares.shares_of, session.organization) if may_manage else []
         made = f"{self._site.origin.origin(request)}{self._site.root}/share/{secret}" if secret else None
@@ -126,7 +126,7 @@ class _SettingsPages:
         )  # fmt: skip
 
     async def _create_share(self, session: Session, fields: dict[str, str]) -> str:
-        """Create the share that a form describes; its secret. Raises BadInput or InvalidParameter."""
+        """Create the share that a form describes; its secret. Raises BadInput."""
         services, organization = self._site.services, session.organization
         Filters.parse(fixed_filters(fields).encode(), organization, services.clock().date(), services.targets)
         return await self._site.sessions.write(

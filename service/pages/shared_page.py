@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from queries import InvalidParameter
 from service.http.authentication import Caller
-from service.http.errors import InvalidParameter, NotFound
+from service.http.errors import NotFound
 from service.pages import formats, panels
 from service.pages.content import OVERVIEW, PageContent
 from service.pages.filters import Filters

@@ -13,8 +13,8 @@ from typing import Final
 from urllib.parse import parse_qsl, quote, urlencode
 
 from data import BadInput, Lake
+from queries import DEFAULT_RANGE, RANGES
 from service.control_database import ControlDatabase
-from service.http.parameters import DEFAULT_RANGE, RANGES
 from service.pages.filters import CHIPS
 from service.settings import is_origin
 

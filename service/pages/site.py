@@ -14,10 +14,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from queries import Entry, QueryTimeout
+from queries import Entry, InvalidParameter, QueryTimeout
 from queries import Scope as QueryScope
 from service.http.answers import while_connected
-from service.http.errors import InternalError, MethodNotAllowed, NotFound, Problem
+from service.http.errors import InternalError, MethodNotAllowed, NotFound, ParameterRefused, Problem
 from service.http.routing import RouteTable
 from service.pages import PageServices, export, oidc, run_it_yourself, settings_pages, shared_page, sign_in, views
 from service.pages.assets import Assets
@@ -61,6 +61,8 @@ class Site:
             response = await self._response(request)
         except Problem as problem:
             response = await self._problem_page(request, problem)
+        except InvalidParameter as error:
+            response = await self._problem_page(request, ParameterRefused(error))
         except QueryTimeout:
             response = await self._problem_page(request, InternalError("Ask for fewer days, or for one link."))
         except Exception:
@@ -153,7 +155,7 @@ class Site:
         ]
 
     async def _response(self, request: Request) -> Response:
-        """The response of the route. Raises Problem and QueryTimeout."""
+        """The response of the route. Raises Problem, InvalidParameter and QueryTimeout."""
         if "refusal" in request.scope:
             raise request.scope["refusal"]
         if request.method not in {"GET", "HEAD"}:

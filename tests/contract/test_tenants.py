@@ -8,8 +8,7 @@ from itertools import product
 
 import pytest
 
-from queries import CATALOG
-from service.http.parameters import COMMON_PARAMETERS
+from queries import CATALOG, COMMON_PARAMETERS
 from tests import identity
 from tests.visits import land, links, visit
 

@@ -11,9 +11,8 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from data import BOT_CATEGORIES
 from data.visits import CATEGORY_OF_KIND
-from queries import CATALOG
+from queries import CATALOG, COMMON_PARAMETERS
 from service.http import openapi
-from service.http.parameters import COMMON_PARAMETERS
 from service.jobs.store import Jobs
 from tests.service.jobs.findings import broken
 from tests.visits import land, links, visit

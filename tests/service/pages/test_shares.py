@@ -14,8 +14,8 @@ from data import Lake
 from data.maintenance.backup import back_up
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.verification import verify_lake
+from queries import COMMON_PARAMETERS
 from service.app import create_app
-from service.http.parameters import COMMON_PARAMETERS
 from service.logs import Log
 from service.pages.rendering import CONTENT_SECURITY_POLICY
 from service.pages.shares import ShareStore

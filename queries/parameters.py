@@ -1,18 +1,16 @@
-"""Parameters of requests, over HTTP or on the command line: validation, and conversion to a Scope."""
+"""Parameters of the API, of the command line and of notebooks: validation, and conversion to a Scope."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Final
-from urllib.parse import parse_qsl
 
-from data import BOT_CATEGORIES
+from data import BOT_CATEGORIES, BadInput
 from data.hosts import normalized_host
 from data.store.links import LinkIndex
-from queries import Entry, Scope
-from service.http.errors import InvalidParameter
+from queries.catalog import Entry
+from queries.scope import Scope
 
 RANGES: Final = {"7d": 7, "30d": 30, "90d": 90}
 DEFAULT_RANGE: Final = "30d"
@@ -21,8 +19,6 @@ MAX_VALUE_LENGTH: Final = 2_048
 MAX_SHOWN_LENGTH: Final = 40
 """Characters of an invalid value that its error repeats."""
 MAX_DAYS: Final = 36_600
-MAX_CACHED_QUERY_BYTES: Final = 512
-"""Longer query strings are parsed every time, so that the cache stays small."""
 
 NO_LINK: Final = ""
 """A short code that no visit has: stands for an unknown target_url, so that its answer is empty."""
@@ -42,16 +38,22 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
 
 
-def parse_query(query_string: bytes, entry: Entry) -> Mapping[str, str]:
-    """The parameters of `entry` in a query string. Raises InvalidParameter if one is given twice or is too long."""
-    known = parameters_of(entry)
-    parse = _parse if len(query_string) <= MAX_CACHED_QUERY_BYTES else _parse.__wrapped__
-    return parse(query_string, known)
+class InvalidParameter(BadInput):
+    """A parameter has a value that it does not accept, such as `range` the value "5d"."""
+
+    def __init__(self, name: str, problem: str, remedy: str) -> None:
+        """`name` is the parameter's; `problem` ends a sentence that begins with it, `remedy` is a sentence."""
+        self.problem = f"The parameter {name} {problem}."
+        self.remedy = remedy
+        super().__init__(f"{self.problem} {remedy}")
 
 
 def validate(pairs: Iterable[tuple[str, str]], entry: Entry) -> Mapping[str, str]:
-    """The same for pairs of name and value. Ignores other and empty parameters. Raises InvalidParameter."""
-    return _validated(pairs, parameters_of(entry))
+    """The parameters that `entry` accepts among pairs of name and value. Ignores other and empty ones.
+
+    Raises InvalidParameter if one is given twice or is too long.
+    """
+    return select_parameters(pairs, parameters_of(entry))
 
 
 def parameters_of(entry: Entry) -> tuple[str, ...]:
@@ -65,14 +67,8 @@ def _parameters(traffic_type: bool, short_code: bool) -> tuple[str, ...]:
     return tuple(name for name in (*COMMON_PARAMETERS, "traffic_type") if not is_excluded.get(name))
 
 
-@lru_cache(1_024)
-def _parse(query_string: bytes, known: tuple[str, ...]) -> Mapping[str, str]:
-    """Parse a query string. Cached: the result depends on nothing else, such as the day or the caller."""
-    pairs = parse_qsl(query_string.decode("latin-1"), keep_blank_values=True, errors="replace")
-    return MappingProxyType(_validated(pairs, known))
-
-
-def _validated(pairs: Iterable[tuple[str, str]], known: tuple[str, ...]) -> dict[str, str]:
+def select_parameters(pairs: Iterable[tuple[str, str]], known: Collection[str]) -> dict[str, str]:
+    """The same for the parameters of these names."""
     found: dict[str, str] = {}
     for name, value in pairs:
         if name not in known:

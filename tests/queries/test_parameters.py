@@ -1,8 +1,6 @@
-"""From the words of a request to a Scope: what HTTP and the command line share."""
+"""From the words of a request to a Scope: what HTTP, the command line and notebooks share."""
 
-import contextlib
 from datetime import date, datetime
-from urllib.parse import quote, urlencode
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,9 +8,8 @@ from hypothesis import strategies as st
 
 from data.hosts import normalized_host
 from data.store.links import LinkIndex
-from queries import ENTRIES, Scope
-from service.http.errors import InvalidParameter
-from service.http.parameters import COMMON_PARAMETERS, NO_LINK, TRAFFIC_TYPES, parse_query, scope_from, validate
+from queries import COMMON_PARAMETERS, ENTRIES, TRAFFIC_TYPES, InvalidParameter, Scope, scope_from, validate
+from queries.parameters import NO_LINK
 from tests.tables import examples
 from tests.visits import links
 
@@ -69,27 +66,13 @@ def test_days_over_a_year_end_and_a_leap_day(scoped):
     assert scoped(start_date="2024-02-29", end_date="2024-02-29").start_date == date(2024, 2, 29)
 
 
-def test_a_query_string_is_read_as_forms_are():
-    read = parse_query(b"domain=a%2Eb+c&short_code=%C3%BC&unknown=1&range=&end_date", DEVICES)
-    assert read == {"domain": "a.b c", "short_code": "ü"}
-    assert parse_query(b"", DEVICES) == {}
-    assert parse_query(b"&&=&=x&;domain=a", DEVICES) == {}
-    assert parse_query(b"domain=%ff", DEVICES) == {"domain": "\ufffd"}
-
-
-def test_only_bot_traffic_knows_traffic_type():
-    assert parse_query(b"traffic_type=ai", BOTS) == {"traffic_type": "ai"}
-    assert [name for name, entry in ENTRIES.items() if parse_query(b"traffic_type=ai", entry)] == ["bot-traffic"]
-
-
 def test_an_error_names_the_parameter_and_the_remedy_always_in_the_same_words(scoped):
     for words in ({"range": "x"}, {"traffic_type": "x"}, {"start_date": "x", "end_date": "2026-01-01"}):
         with pytest.raises(InvalidParameter) as caught:
             scoped(BOTS, **words)
         name = next(iter(words))
-        assert caught.value.status == 400
-        assert caught.value.body["error"].startswith(f"The parameter {name} ")
-        assert str(caught.value) == f"{caught.value.body['error']} {caught.value.body['message']}"
+        assert caught.value.problem.startswith(f"The parameter {name} ")
+        assert str(caught.value) == f"{caught.value.problem} {caught.value.remedy}"
 
 
 @examples("words", "error")
@@ -103,7 +86,7 @@ def test_the_allowed_traffic_types_are_listed_in_a_settled_order(scoped):
     """A set's order differs from one run of the program to the next; what a client is told must not."""
     with pytest.raises(InvalidParameter) as caught:
         scoped(BOTS, traffic_type="x")
-    told = caught.value.body["message"].removeprefix("Use one of ").removesuffix(".").split(", ")
+    told = caught.value.remedy.removeprefix("Use one of ").removesuffix(".").split(", ")
     assert told in (list(TRAFFIC_TYPES), sorted(TRAFFIC_TYPES))
 
 
@@ -130,7 +113,7 @@ def test_any_words_give_a_scope_or_a_refusal_that_names_one_of_them(scoped, give
     except InvalidParameter as problem:
         refused = problem
     if refused:
-        assert refused.body["error"].split()[2] in given
+        assert refused.problem.split()[2] in given
         return
     assert scope.organization == "acme"
     assert scope.start_date <= scope.end_date <= TODAY
@@ -139,17 +122,3 @@ def test_any_words_give_a_scope_or_a_refusal_that_names_one_of_them(scoped, give
     assert scope.traffic_type is None or entry is BOTS
     if given.get("target_url"):
         assert scope.short_code in ("a", NO_LINK)
-
-
-@settings(max_examples=150, deadline=None, derandomize=True)
-@given(
-    st.binary(max_size=60)
-    | st.lists(st.tuples(st.sampled_from(COMMON_PARAMETERS), st.text(max_size=9))).map(
-        lambda pairs: urlencode(pairs, quote_via=quote).encode()
-    )
-)
-def test_any_query_string_gives_words_or_a_refusal(query):
-    with contextlib.suppress(InvalidParameter):
-        found = parse_query(query, BOTS)
-        assert all(found.values())
-        assert set(found) <= {*COMMON_PARAMETERS, "traffic_type"}

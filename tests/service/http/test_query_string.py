@@ -1,0 +1,48 @@
+"""From the query string of a request to parameters, and from a refused parameter to a response."""
+
+import contextlib
+from urllib.parse import quote, urlencode
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from queries import COMMON_PARAMETERS, ENTRIES, InvalidParameter
+from service.http.query_string import parse_query
+
+DEVICES, BOTS = (ENTRIES[name] for name in ("devices", "bot-traffic"))
+
+
+def test_a_query_string_is_read_as_forms_are():
+    read = parse_query(b"domain=a%2Eb+c&short_code=%C3%BC&unknown=1&range=&end_date", DEVICES)
+    assert read == {"domain": "a.b c", "short_code": "ü"}
+    assert parse_query(b"", DEVICES) == {}
+    assert parse_query(b"&&=&=x&;domain=a", DEVICES) == {}
+    assert parse_query(b"domain=%ff", DEVICES) == {"domain": "\ufffd"}
+
+
+def test_only_bot_traffic_knows_traffic_type():
+    assert parse_query(b"traffic_type=ai", BOTS) == {"traffic_type": "ai"}
+    assert [name for name, entry in ENTRIES.items() if parse_query(b"traffic_type=ai", entry)] == ["bot-traffic"]
+
+
+def test_a_refused_parameter_is_a_400_with_its_problem_and_its_remedy(client):
+    with pytest.raises(InvalidParameter) as caught:
+        parse_query(b"domain=a&domain=b", DEVICES)
+    response = client.get("/analytics/devices?domain=a&domain=b")
+    assert response.status_code == 400
+    assert response.json() == {"error": caught.value.problem, "message": caught.value.remedy}
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    st.binary(max_size=60)
+    | st.lists(st.tuples(st.sampled_from(COMMON_PARAMETERS), st.text(max_size=9))).map(
+        lambda pairs: urlencode(pairs, quote_via=quote).encode()
+    )
+)
+def test_any_query_string_gives_words_or_a_refusal(query):
+    with contextlib.suppress(InvalidParameter):
+        found = parse_query(query, BOTS)
+        assert all(found.values())
+        assert set(found) <= {*COMMON_PARAMETERS, "traffic_type"}
