@@ -5,6 +5,7 @@ from queries.detectors import DETECTORS, Detector
 from queries.fields import Field
 from queries.findings import Finding, days_before, detect, measure
 from queries.locked_engine import EngineLost, FilesGone, QueryFailed, QueryTimeout
+from queries.notebook import Reader, open_lake
 from queries.own_sql import OwnSql, Rows
 from queries.parameters import (
     COMMON_PARAMETERS,
@@ -21,7 +22,7 @@ from queries.rollups import RollupBuilder
 from queries.scope import Scope
 from queries.shell import script
 from queries.traffic_values import TrafficValue, load_traffic_values
-from queries.warehouse import Result, Warehouse
+from queries.warehouse import Result, Tables, Warehouse
 
 __all__ = [
     "CACHE_STATS",
@@ -44,16 +45,19 @@ __all__ = [
     "OwnSql",
     "QueryFailed",
     "QueryTimeout",
+    "Reader",
     "Result",
     "RollupBuilder",
     "Rows",
     "Scope",
+    "Tables",
     "TrafficValue",
     "Warehouse",
     "days_before",
     "detect",
     "load_traffic_values",
     "measure",
+    "open_lake",
     "parameters_of",
     "scope_from",
     "script",

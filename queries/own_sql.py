@@ -4,7 +4,9 @@ Whatever runs SQL that is not ours (a command, a notebook, a tool of an assistan
 """
 
 import re
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import duckdb
 
@@ -12,6 +14,9 @@ from data import Lake, check_organization
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS, LockedEngine, QueryFailed
 from queries.scope import Scope
 from queries.traffic_values import TrafficValue
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Rows(NamedTuple):
@@ -48,14 +53,25 @@ class OwnSql:
         Raises QueryTimeout; QueryFailed if it is not a single SELECT, would write, reads other files, or fails
         otherwise; ValueError for the scope of another organization.
         """
-        if scope.organization != self._organization:
-            raise ValueError(f"this engine reads the files of {self._organization}, not of {scope.organization}.")
-        with self._engine.cursor(self._engine.variables(scope)) as cursor:
-            _check_read_only(cursor, text)
+        with self._checked(text, scope) as cursor:
             result = cursor.execute(text)
             columns = [column[0] for column in result.description or ()]
             rows = result.fetchall() if max_rows is None else result.fetchmany(max_rows + 1)
         return Rows(columns, rows[:max_rows], max_rows is not None and len(rows) > max_rows)
+
+    def table(self, text: str, scope: Scope) -> "pa.Table":
+        """All rows of one SELECT as an Arrow table. Raises what `sql` raises."""
+        with self._checked(text, scope) as cursor:
+            return cursor.sql(text).to_arrow_table()
+
+    @contextmanager
+    def _checked(self, text: str, scope: Scope) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A cursor for a text that is checked to be one SELECT that only reads."""
+        if scope.organization != self._organization:
+            raise ValueError(f"this engine reads the files of {self._organization}, not of {scope.organization}.")
+        with self._engine.cursor(self._engine.variables(scope)) as cursor:
+            _check_read_only(cursor, text)
+            yield cursor
 
     def close(self) -> None:
         """Close the engine."""

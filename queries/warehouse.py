@@ -1,7 +1,7 @@
 """Answers the entries of the catalog with their templates. It knows nothing of HTTP."""
 
 import threading
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Union
 
 from data import Lake
 from queries.catalog import ENTRIES, Entry, template, template_entries
@@ -11,11 +11,17 @@ from queries.scope import Scope
 from queries.traffic_values import TrafficValue
 from queries.variables import LINK_VISITS, Variables, one_source
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 MAX_LINK_VISITS: Final = 50_000
 """Visits of one link that are kept in memory for the answers of a dashboard; about 10 MB."""
 
 Result = list[dict[str, Any]] | dict[str, Any]
 """An array of objects, or one object, whose members may be results themselves."""
+
+Tables = Union["pa.Table", dict[str, "Tables"]]
+"""The Arrow table of an answer; of one with several parts, those of its parts by name."""
 
 
 class Warehouse:
@@ -73,6 +79,14 @@ class Warehouse:
             found = cursor.execute(template(entry.name)).fetchall()
         rows = [dict(zip(names, row, strict=True)) for row in found]
         return rows[0] if entry.shape == "row" else rows
+
+    def tables(self, entry: Entry, variables: Variables) -> Tables:
+        """The same answer as an Arrow table, or as a dict of them. Raises what `answer` raises."""
+        if entry.shape == "parts":
+            shared = self.with_link_visits(variables)
+            return {member: self.tables(part, shared) for member, part in entry.members}
+        with self._engine.cursor(variables) as cursor:
+            return cursor.sql(template(entry.name)).to_arrow_table()
 
     def stop(self, cancelled: threading.Event) -> None:
         """Cancel the queries of the `answer` call that got this event."""

@@ -36,7 +36,7 @@ LIBRARIES = {
         "re2",
         "ua_parser",
     },
-    "queries": {"duckdb"},
+    "queries": {"duckdb", "pyarrow"},
     "service": {
         "cachetools",
         "httptools",

@@ -1,0 +1,119 @@
+"""The front for notebooks and scripts: answers and own SQL as Arrow tables, by the names and parameters of the API."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self, TypedDict, Unpack
+
+from data import BadInput, Lake, check_organization
+from data.store.links import LinkIndex
+from queries.catalog import ENTRIES, Entry
+from queries.locked_engine import QUERY_TIMEOUT_SECONDS
+from queries.own_sql import OwnSql
+from queries.parameters import parameters_of, scope_from, validate
+from queries.scope import Scope
+from queries.traffic_values import load_traffic_values
+from queries.warehouse import Tables, Warehouse
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class ScopeParameters(TypedDict, total=False):
+    """The parameters of the API; without days, the last 30. Days are dates or text such as "2026-11-20", in UTC."""
+
+    range: str  # "7d", "30d" or "90d", ending today
+    start_date: str | date  # with end_date, instead of range
+    end_date: str | date
+    short_code: str
+    target_url: str  # of a link, instead of short_code
+    domain: str
+    traffic_type: str  # only for bot-traffic
+
+
+_ALL_PARAMETERS: Final = ENTRIES["bot-traffic"]
+"""The entry that accepts every parameter, as own SQL does."""
+
+
+def open_lake(
+    path: str | PathLike[str], values: Path | None = None, seconds: float = QUERY_TIMEOUT_SECONDS
+) -> "Reader":
+    """Open the lake in a folder for reading; servers and imports may go on. Raises BadInput if there is none.
+
+    `values` is a file like traffic_values.toml. `seconds` limits each query.
+    """
+    return Reader(Lake(Path(path), must_write=False), values, seconds)
+
+
+class Reader:
+    """An open lake. Safe to use from several threads. Close it, or use it in a `with` block."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        values: Path | None = None,
+        seconds: float = QUERY_TIMEOUT_SECONDS,
+        today: Callable[[], date] = lambda: datetime.now(UTC).date(),
+    ) -> None:
+        """See open_lake. `today` returns the day in UTC that ranges end with."""
+        self._lake, self._targets, self._today = lake, LinkIndex(lake), today
+        with_values = load_traffic_values(values)
+        self._warehouse = Warehouse(lake, with_values, seconds=seconds)
+        self._new_sql = partial(OwnSql, lake, values=with_values, seconds=seconds)
+        self._own_sql: dict[str, OwnSql] = {}  # by organization: each opens the files of one only
+
+    @property
+    def organizations(self) -> list[str]:
+        """The names of the organizations that have visits, sorted."""
+        return sorted(self._lake.manifest.organizations())
+
+    def query(self, name: str, *, organization: str, **parameters: Unpack[ScopeParameters]) -> Tables:
+        """The answer of GET /analytics/`name` as an Arrow table, with its columns even if it has no rows.
+
+        An answer with several parts is a dict of tables by part; a part may be such a dict itself. Raises BadInput for
+        an unknown name, organization or parameter, InvalidParameter for a value, and what Warehouse.answer raises.
+        """
+        if name not in ENTRIES:
+            raise BadInput(f"there is no endpoint {name!r}; use one of {', '.join(ENTRIES)}.")
+        entry = ENTRIES[name]
+        scope = self._scope(entry, organization, parameters)
+        return self._warehouse.tables(entry, self._warehouse.variables(scope))
+
+    def sql(self, text: str, *, organization: str, **parameters: Unpack[ScopeParameters]) -> "pa.Table":
+        """The rows of one SELECT over the relations that queries/README.md lists, as an Arrow table.
+
+        It can open the files of this organization only. Raises what `query` and OwnSql.sql raise.
+        """
+        scope = self._scope(_ALL_PARAMETERS, organization, parameters)
+        own_sql = self._own_sql.get(organization) or self._own_sql.setdefault(organization, self._new_sql(organization))
+        return own_sql.table(text, scope)
+
+    def close(self) -> None:
+        """Close the engines and the lake."""
+        self._warehouse.close()
+        for own_sql in self._own_sql.values():
+            own_sql.close()
+        self._lake.manifest.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _scope(self, entry: Entry, organization: str, parameters: Mapping[str, object]) -> Scope:
+        check_organization(organization)
+        if organization not in self._lake.manifest.organizations():
+            raise BadInput(
+                f"the lake has no visits of {organization!r}; it has {', '.join(self.organizations) or 'none'}."
+            )
+        accepted = parameters_of(entry)
+        for name in parameters:
+            if name not in accepted:
+                raise BadInput(f"{entry.name} does not take {name!r}; it takes {', '.join(accepted)}.")
+        if ("start_date" in parameters) != ("end_date" in parameters):
+            raise BadInput("give both start_date and end_date, or a range.")
+        values = validate(((name, str(value)) for name, value in parameters.items()), entry)
+        return scope_from(values, organization, self._today(), self._targets)

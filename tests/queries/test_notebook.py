@@ -1,0 +1,121 @@
+"""Notebooks get the answers of the API as Arrow tables, and own SQL that keeps to one organization."""
+
+import re
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from data import BadInput, Lake
+from queries import ENTRIES, InvalidParameter, QueryFailed, Reader, Scope, Warehouse, open_lake, template_entries
+from tests.tables import examples
+from tests.visits import land, links, visit
+
+TODAY = date(2026, 3, 8)
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """The folder of a lake of two organizations; acme has a link and visits of two kinds."""
+    lake = Lake(tmp_path_factory.mktemp("notebook") / "lake", create=True)
+    crawler = {"bot_category": "ai_training", "agent": "GPTBot", "ai_source": "ChatGPT", "agent_kind": "training"}
+    land(lake, "acme", [visit(short_code="sale"), visit(short_code="sale", **crawler), visit(path="/other")])
+    land(lake, "bee", [visit(path="/bee")])
+    links(lake, "acme", [{"short_code": "sale", "target_url": "https://shop.example/"}])
+    lake.manifest.close()
+    return lake.root
+
+
+@pytest.fixture(scope="module")
+def reader(root):
+    with Reader(Lake(root, must_write=False), today=lambda: TODAY) as reader:
+        yield reader
+
+
+def rows_of(tables):
+    return {name: rows_of(part) for name, part in tables.items()} if isinstance(tables, dict) else tables.to_pylist()
+
+
+def as_tables(entry, answer):
+    """An answer of the warehouse, its single rows as lists of one."""
+    if entry.shape == "parts":
+        return {name: as_tables(part, answer[name]) for name, part in entry.members}
+    return answer if isinstance(answer, list) else [answer]
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_every_answer_is_a_table_with_the_rows_of_the_api(root, reader, name):
+    lake = Lake(root, must_write=False)
+    warehouse = Warehouse(lake)
+    scope = Scope("acme", date(2026, 3, 2), TODAY)
+    expected = as_tables(ENTRIES[name], warehouse.answer(ENTRIES[name], warehouse.variables(scope)))
+    assert rows_of(reader.query(name, organization="acme", range="7d")) == expected
+    warehouse.close()
+    lake.manifest.close()
+
+
+@pytest.mark.parametrize("name", ["top-links", "ai-sources", "traffic-overview"])
+def test_a_table_without_rows_has_its_columns(reader, name):
+    table = reader.query(name, organization="acme", start_date="2020-01-01", end_date=date(2020, 1, 2))
+    assert isinstance(table, pa.Table)
+    (entry,) = template_entries(ENTRIES[name])
+    assert table.column_names == [field.name for field in entry.fields]
+
+
+def test_parameters_mean_what_they_mean_to_the_api(reader):
+    def visits(**parameters):
+        return reader.query("traffic-overview", organization="acme", **parameters)["total_visits"].to_pylist()
+
+    assert visits(range="7d") == visits(start_date=date(2026, 3, 4), end_date="2026-03-04") == [3]
+    assert visits(short_code="sale") == visits(target_url="HTTPS://SHOP.EXAMPLE") == [2]
+    assert visits(domain="Go.Example:443") == [3]
+    bots = reader.query("bot-traffic", organization="acme", traffic_type="training-crawler")
+    assert bots["agent"].to_pylist() == ["GPTBot"]
+
+
+@examples("arguments", "message")
+def test_what_cannot_be_asked_is_refused_with_a_remedy(reader, arguments, message):
+    with pytest.raises(BadInput, match=re.escape(message)):
+        reader.query(**{"name": "devices", "organization": "acme"} | arguments)
+
+
+def test_an_invalid_value_is_refused_as_by_the_api(reader):
+    with pytest.raises(InvalidParameter, match=r"The parameter range has the unknown value '5d'. Use one of 7d, 30d"):
+        reader.query("devices", organization="acme", range="5d")
+
+
+def test_own_sql_reads_the_visits_of_its_scope_and_of_no_other_organization(root, reader):
+    select = "SELECT path FROM visits_in_scope ORDER BY path"
+    assert reader.sql(select, organization="acme")["path"].to_pylist() == ["/", "/", "/other"]
+    assert reader.sql(select, organization="acme", short_code="sale")["path"].to_pylist() == ["/", "/"]
+    assert reader.sql(select, organization="bee")["path"].to_pylist() == ["/bee"]
+    (file,) = root.glob("visits/organization=bee/*/*.parquet")
+    for text in (f"FROM read_parquet('{file}')", "CREATE TABLE t AS SELECT 1", "SELECT 1; SELECT 2"):
+        with pytest.raises(QueryFailed):
+            reader.sql(text, organization="acme")
+    with pytest.raises(BadInput, match="the lake has no visits of 'cow'; it has acme, bee"):
+        reader.sql(select, organization="cow")
+
+
+def test_a_folder_without_a_lake_is_refused_and_stays_as_it_is(tmp_path):
+    with pytest.raises(BadInput, match="no lake"):
+        open_lake(tmp_path / "none")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_example_in_the_manual_runs(tmp_path):
+    lake = Lake(tmp_path / "lake", create=True)
+    land(lake, "acme", [visit(path="/launch", short_code="launch", domain="go.example.com")])
+    lake.manifest.close()
+    text = (ROOT / "queries/README.md").read_text("utf-8")
+    example = re.search(r"^```python\n(from queries import open_lake.*?)^```", text, re.DOTALL | re.MULTILINE)[1]
+    run = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{example}"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "short_code" in run.stdout
