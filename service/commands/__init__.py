@@ -17,6 +17,7 @@ from service.commands import (
     compact,
     demo,
     erase,
+    export,
     follow,
     hooks,
     importing,
@@ -48,6 +49,7 @@ app.command("import")(importing.import_logs)
 app.command("follow")(follow.follow)
 app.command("query")(query.query)
 app.command("views")(query.views)
+app.command("export")(export.export)
 app.command("report")(report.report)
 app.command("mcp")(mcp.mcp)
 app.command("classify")(classify.classify)

@@ -67,7 +67,7 @@ def print_answer(answer: "Result", output: str, is_wide: bool = False) -> None:
         raise BadInput(f"this answer has several parts; choose one with --part: {', '.join(parts)}.")
     else:
         rows = answer if isinstance(answer, list) else [answer]
-        _write(_csv(rows) if output == "csv" else _parquet(rows))
+        _write(csv_bytes(rows, list(rows[0]) if rows else []) if output == "csv" else _parquet(rows))
 
 
 def console(is_wide: bool = False) -> "Console":
@@ -123,10 +123,11 @@ def _write(body: bytes) -> None:
         sys.stdout.buffer.write(b"\n")
 
 
-def _csv(rows: list[dict[str, Any]]) -> bytes:
+def csv_bytes(rows: list[dict[str, Any]], names: list[str]) -> bytes:
+    """Rows as CSV in UTF-8, after a line with the names of their columns; nothing at all without names."""
     text = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    if names:
+        writer = csv.DictWriter(text, names, lineterminator="\n")
         writer.writeheader()
         writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
     return text.getvalue().encode()

@@ -1,0 +1,158 @@
+"""`traffic export`: the answers of single days as files, for other programs."""
+
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from data import BadInput, Lake
+from data.errors import Conflict
+from data.text import plural
+from service.commands.filters import EndOption, StartOption, open_lake, parameters_of
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
+from service.commands.printing import csv_bytes, messages, progress_bar
+from service.settings import setting
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from queries import Entry, Warehouse
+
+FORMATS: Final = ("parquet", "csv")
+_YESTERDAY: Final = "yesterday"
+_STAGED: Final = ".staged"
+_MAX_SECONDS: Final = 600
+"""Of one query; nobody waits for it."""
+
+
+def export(
+    organization: OrganizationOption,
+    folder: Annotated[Path, typer.Option("--to", metavar="DIR", help="folder of the files, created if missing")],
+    days: Annotated[
+        str, typer.Option("--range", help="yesterday, or 7d, 30d or 90d that end yesterday", show_default="yesterday")
+    ] = "",
+    start_date: StartOption = "",
+    end_date: EndOption = "",
+    everything: Annotated[bool, typer.Option("--all", help="every day with visits, instead of a range")] = False,
+    endpoints: Annotated[str, typer.Option(help="only these, separated by commas; default: every endpoint")] = "",
+    output: Annotated[str, typer.Option("--format", help="parquet or csv")] = "parquet",
+    again: Annotated[bool, typer.Option("--again", help="write files that exist once more")] = False,
+    values: Annotated[str, flag("values")] = setting("values").default,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Write one file for each endpoint and complete day in UTC: DIR/ENDPOINT/organization=ORG/day=DAY/rows.parquet.
+
+    Each has the rows of GET /analytics/ENDPOINT for that day alone; an endpoint with parts has a folder for each. A
+    file appears when it is complete. Files that exist are kept, so an export that was stopped goes on where it was;
+    --again writes them once more, after visits of these days were imported late or erased. Days without visits are left
+    out.
+
+    Example, for cron after the import: traffic export --org acme --to exports --range yesterday
+    """
+    from queries import Warehouse, load_traffic_values
+
+    if output not in FORMATS:
+        raise BadInput(f"{output!r} is not an output format; use {' or '.join(FORMATS)}.")
+    if everything and (days or start_date or end_date):
+        raise BadInput("--all is every day; leave out --range, --start-date and --end-date.")
+    entries = _entries(endpoints)
+    parameters = None if everything else parameters_of(days or _YESTERDAY, start_date, end_date, "", "", "", "")
+    opened = open_lake(lake, organization)
+    if folder.resolve().is_relative_to(opened.root.resolve()):
+        raise BadInput(f"{folder} is inside the lake; choose a folder outside of it.")
+    with_values = load_traffic_values(Path(values) if values else None)
+    with closing(opened.manifest), closing(Warehouse(opened, with_values, seconds=_MAX_SECONDS)) as warehouse:
+        paths = {
+            (day, name): folder / name / f"organization={organization}" / f"day={day}" / f"rows.{output}"
+            for day in _days(opened, organization, parameters)
+            for name in entries
+        }
+        missing = {key: path for key, path in paths.items() if again or not path.exists()}
+        _write_files(warehouse, organization, entries, missing, folder)
+    typer.echo(f"{folder}: {plural(len(missing), 'file')} written, {len(paths) - len(missing):,} kept.", err=True)
+
+
+def _entries(names: str) -> dict[str, "Entry"]:
+    """The entries with these names, separated by commas, or all; parts by the names of both. Raises BadInput.
+
+    The dashboard is not one of them: each of its parts is an endpoint.
+    """
+    from queries import ENTRIES
+
+    known = {name: entry for name, entry in ENTRIES.items() if name != "dashboard"}
+    chosen = [name.strip() for name in names.split(",") if name.strip()] or list(known)
+    for name in chosen:
+        if name not in known:
+            raise BadInput(f"there is no endpoint {name!r} to export; use any of {', '.join(known)}.")
+    parts = {f"{name}/{part}": entry for name in chosen for part, entry in known[name].members}
+    return {name: known[name] for name in chosen if not known[name].members} | parts
+
+
+def _days(lake: Lake, organization: str, parameters: dict[str, str] | None) -> list[date]:
+    """The complete days with visits that parameters of the API choose, or all. Raises InvalidParameter."""
+    from data.store.links import LinkIndex
+    from queries import ENTRIES, scope_from, validate
+
+    yesterday = datetime.now(UTC).date() - timedelta(days=1)
+    stored = {file.day for file in lake.manifest.live_files(organization) if file.day <= yesterday}
+    if parameters is None:
+        return sorted(stored)
+    if parameters["range"] == _YESTERDAY:
+        parameters = {"start_date": str(yesterday), "end_date": str(yesterday)} | {
+            name: value for name, value in parameters.items() if value and name != "range"
+        }
+    valid = validate(parameters.items(), ENTRIES["devices"])
+    scope = scope_from(valid, organization, yesterday, LinkIndex(lake))  # a range ends yesterday
+    found = sorted(day for day in stored if scope.start_date <= day <= scope.end_date)
+    length = (scope.end_date - scope.start_date).days + 1
+    if len(found) < length:
+        typer.echo(
+            f"{organization} has visits on {len(found):,} of {plural(length, 'day')} from {scope.start_date} to "
+            f"{scope.end_date}; the others are left out.", err=True,
+        )  # fmt: skip
+    return found
+
+
+def _write_files(
+    warehouse: "Warehouse",
+    organization: str,
+    entries: dict[str, "Entry"],
+    paths: dict[tuple[date, str], Path],
+    folder: Path,
+) -> None:
+    """Write the files of days and endpoints, with a progress bar. Raises Conflict while another export does so.
+
+    Each is written beside them, synced, and renamed. What a killed export left there is overwritten by the next one.
+    """
+    from data.store.files import make_durably, move_durably
+    from data.store.locks import locked
+    from queries import Scope
+
+    make_durably(folder)
+    staged, done = folder / _STAGED, 0
+    with locked(folder, wait=False) as has_lock, progress_bar(messages(), "Exporting") as progress:
+        if not has_lock:
+            raise Conflict(f"another export writes to {folder}: wait until it has ended.")
+        for day, group in groupby(paths, key=lambda key: key[0]):
+            variables = warehouse.variables(Scope(organization, day, day))
+            for name in [name for _, name in group]:
+                path = paths[day, name]
+                _write(warehouse.tables(entries[name], variables), staged, path.suffix)
+                move_durably(staged, path)
+                done += 1
+                progress(done, len(paths))
+        staged.unlink(missing_ok=True)
+
+
+def _write(table: "pa.Table", path: Path, suffix: str) -> None:
+    """Write a table as a file of this kind, and sync it."""
+    from data.store.files import sync, write_parquet
+
+    if suffix == ".parquet":
+        write_parquet([table], table.schema, path)
+    else:
+        path.write_bytes(csv_bytes(table.to_pylist(), table.column_names))
+        sync(path)

@@ -1,0 +1,199 @@
+"""`traffic export`: one file for each endpoint and day, whole or not there, and never written for nothing."""
+
+import functools
+import re
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from data.store.locks import locked
+from queries import ENTRIES, Reader, template_entries
+from tests.service.commands.runs import refused
+from tests.tables import examples
+from tests.visits import land, visit
+
+TODAY = datetime.now(UTC).date()
+YESTERDAY = TODAY - timedelta(days=1)
+DAYS = [TODAY - timedelta(days=number) for number in (9, 3, 2, 1)]
+MANUAL = Path(__file__).parent.parent.parent.parent / "service/README.md"
+NAMES = len([leaf for name in ENTRIES if name != "dashboard" for leaf in template_entries(ENTRIES[name])])
+
+
+@pytest.fixture(scope="module")
+def shared_lake(shared_lake):
+    """Visits of today and of four days before, of one organization, and of another one yesterday."""
+    for number, day in enumerate([*DAYS, TODAY], 1):
+        noon = datetime(day.year, day.month, day.day)
+        land(shared_lake, "acme", [visit(visited_at=noon, short_code=f"code-{number}", path='/a,"b')] * number)
+    land(shared_lake, "bee", [visit(visited_at=datetime(YESTERDAY.year, YESTERDAY.month, YESTERDAY.day))])
+    return shared_lake
+
+
+@pytest.fixture
+def export(traffic, shared_lake, tmp_path):
+    """Exports acme's answers into a folder."""
+    return lambda *flags: traffic(
+        "export", "--org", "acme", "--to", tmp_path / "to", "--lake", shared_lake.root, *flags
+    )
+
+
+def files_in(folder):
+    """The path and the bytes of every file in a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def place(name, day, suffix="parquet"):
+    return f"{name}/organization=acme/day={day}/rows.{suffix}"
+
+
+def test_yesterday_is_one_file_for_each_endpoint_with_the_rows_of_the_api(export, shared_lake, tmp_path):
+    assert export("--range", "yesterday").code == 0
+    assert len(files_in(tmp_path / "to")) == NAMES
+    reader = Reader(shared_lake)
+    for name, entry in ENTRIES.items():
+        if name == "dashboard":
+            continue
+        answer = reader.query(name, organization="acme", start_date=YESTERDAY, end_date=YESTERDAY)
+        for part, table in (answer if entry.members else {"": answer}).items():
+            written = pq.ParquetFile(tmp_path / "to" / place(f"{name}/{part}".rstrip("/"), YESTERDAY)).read()
+            assert (written.column_names, written.to_pylist()) == (table.column_names, table.to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("flags", "days"),
+    [([], DAYS[3:]), (["--range", "7d"], DAYS[1:]), (["--all"], DAYS),
+     (["--start-date", DAYS[0], "--end-date", DAYS[2]], DAYS[:3]),
+     (["--start-date", DAYS[2], "--end-date", TODAY], DAYS[2:])],
+)  # fmt: skip
+def test_complete_days_with_visits_are_exported_and_today_is_not(export, tmp_path, flags, days):
+    run = export("--endpoints", "devices", *flags)
+    assert run.code == 0, run.err
+    assert sorted(files_in(tmp_path / "to")) == sorted(place("devices", day) for day in days)
+
+
+def test_a_csv_file_has_the_bytes_that_a_query_prints(export, traffic, shared_lake, tmp_path):
+    export("--endpoints", "top-links,ai-sources", "--format", "csv")
+    written = files_in(tmp_path / "to")
+    printed = traffic("query", "top-links", "--org", "acme", "--start-date", YESTERDAY, "--end-date", YESTERDAY,
+                      "--format", "csv", "--lake", shared_lake.root)  # fmt: skip
+    assert written[place("top-links", YESTERDAY, "csv")].decode() == printed.out
+    assert written[place("ai-sources", YESTERDAY, "csv")] == b"ai_source,visits,percentage,agent_fetches,ai_referrals\n"
+
+
+def test_files_that_exist_are_kept_unless_again(export, tmp_path):
+    assert export("--all", "--endpoints", "devices").err.endswith("4 files written, 0 kept.\n")
+    kept = tmp_path / "to" / place("devices", DAYS[0])
+    kept.write_bytes(b"mine")
+    (tmp_path / "to" / place("devices", DAYS[1])).unlink()
+    assert export("--all", "--endpoints", "devices").err.endswith("1 file written, 3 kept.\n")
+    assert kept.read_bytes() == b"mine"
+    assert export("--all", "--endpoints", "devices", "--again").err.endswith("4 files written, 0 kept.\n")
+    assert pq.ParquetFile(kept).metadata.num_rows == 1
+
+
+def test_days_that_have_no_visits_are_named_so_that_a_missing_import_is_noticed(export):
+    first = TODAY - timedelta(days=7)
+    assert f"acme has visits on 3 of 7 days from {first} to {YESTERDAY}; the others" in export("--range", "7d").err
+
+
+def test_folders_are_read_as_one_table(export, tmp_path):
+    export("--all", "--endpoints", "top-links")
+    section = MANUAL.read_text("utf-8").partition("\n## Files for other programs\n")[2].partition("\n## ")[0]
+    (query,) = re.findall(r"^```sql\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    rows = duckdb.sql(query.replace("exports/", f"{tmp_path / 'to'}/")).fetchall()
+    assert rows == [(day, f"code-{number}", number) for number, day in enumerate(DAYS, 1)]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(shared_lake, tmp_path_factory):
+    """The bytes of every file that an export in this format writes which nobody kills."""
+
+    @functools.cache
+    def undisturbed(output):
+        folder = tmp_path_factory.mktemp("undisturbed")
+        program = Path(sys.executable).parent / "traffic"
+        subprocess.run([program, *command(shared_lake, folder, "--format", output)], check=True, capture_output=True)
+        return list(files_in(folder).values())
+
+    return undisturbed
+
+
+KILLED = """
+import itertools, os, signal
+import data.store.files as files
+from service.commands import main
+
+calls, name = itertools.count(), {name!r}
+original = getattr(files, name)
+def killing(*arguments, **flags):
+    if next(calls) == {call}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return original(*arguments, **flags)
+setattr(files, name, killing)
+main()
+"""
+
+
+def command(lake, folder, *flags):
+    return ["export", "--org", "acme", "--all", "--to", str(folder), "--lake", str(lake.root), *flags]
+
+
+@pytest.mark.parametrize("output", ["parquet", "csv"])
+@pytest.mark.parametrize(("name", "call"), [("sync", 30), ("move_durably", 17)])
+def test_an_export_that_is_killed_between_two_steps_leaves_whole_files_and_goes_on(
+    export, undisturbed, shared_lake, tmp_path, name, call, output
+):
+    code, words = KILLED.format(name=name, call=call), command(shared_lake, tmp_path / "to", "--format", output)
+    run = subprocess.run([sys.executable, "-c", code, *words], check=False, capture_output=True, text=True)
+    assert run.returncode == -signal.SIGKILL, run.stderr
+    goes_on(export, undisturbed, tmp_path, output)
+
+
+def test_an_export_that_is_killed_at_any_moment_leaves_whole_files_and_goes_on(
+    export, undisturbed, shared_lake, tmp_path
+):
+    program = Path(sys.executable).parent / "traffic"
+    with subprocess.Popen([program, *command(shared_lake, tmp_path / "to")], stderr=subprocess.DEVNULL) as child:
+        while child.poll() is None and len(files_in(tmp_path / "to")) < 10:
+            time.sleep(0.001)
+        child.kill()
+    goes_on(export, undisturbed, tmp_path, "parquet")
+
+
+def goes_on(export, undisturbed, tmp_path, output):
+    """What was written is whole and stays as it is, and the next run adds the rest and nothing else."""
+    left = {path: body for path, body in files_in(tmp_path / "to").items() if not path.startswith(".")}
+    assert len(left) > 0
+    assert export("--all", "--format", output).code == 0
+    whole = files_in(tmp_path / "to")
+    assert len(whole) == NAMES * len(DAYS)
+    assert left.items() <= whole.items()
+    assert sorted(whole.values()) == sorted(undisturbed(output))
+
+
+def test_two_exports_do_not_write_into_one_folder_at_a_time(export, tmp_path):
+    (tmp_path / "to").mkdir()
+    with locked(tmp_path / "to", wait=False):
+        run = export()
+    assert run.code == 1
+    assert run.err.endswith("wait until it has ended.\n")
+    assert files_in(tmp_path / "to") == {}
+    assert export().code == 0
+
+
+@examples("flags", "message")
+def test_what_cannot_be_exported_is_refused(export, tmp_path, flags, message):
+    assert message in refused(export(*flags))
+    assert not (tmp_path / "to").exists()
+
+
+def test_a_folder_inside_the_lake_is_refused(traffic, shared_lake):
+    run = traffic("export", "--org", "acme", "--to", shared_lake.root / "exports", "--lake", shared_lake.root)
+    assert "is inside the lake; choose a folder outside of it." in refused(run)
