@@ -21,6 +21,7 @@ from data.store.manifest import Replacement
 from data.store.pending import flush_all
 from queries import RollupBuilder
 from service.api_keys import ApiKeys
+from tests.faults.jobs import JOB, is_approved, job_and_messages, undecided_job
 from tests.faults.lakes import batches, line, log, report, visits
 from tests.lakes import opened
 from tests.visits import land, visit
@@ -260,6 +261,11 @@ def unless_copied(victim, state):
     return () if "copy" in state else victim.words
 
 
+def unless_approved(victim, state):
+    """What is approved cannot be approved again."""
+    return () if is_approved(state) else victim.words
+
+
 INTO = ("--org", "acme", "--domain", "go.example", "--lake", "lake")
 VICTIMS = (
     Victim("import", two_logs, ("import", "a.log", "b.log", *INTO), by_log,
@@ -275,6 +281,8 @@ VICTIMS = (
     Victim("links import", links_file,
            ("links", "import", "links.csv", "--org", "acme", "--replace", "--yes", "--lake", "lake"),
            links_there, "now has"),
+    Victim("jobs approve", undecided_job, ("jobs", "approve", JOB, "--lake", "lake"), job_and_messages, "is approved",
+           again=unless_approved),
     Victim("erase", secrets_to_erase, ("erase", "--org", "acme", "--domain", "gone.example", "--yes", "--lake", "lake"),
            told="erased_at", gone=(b"canary-path", b"canary-agent")),
     Victim("retain", old_days, ("retain", "--days", "100", "--yes", "--lake", "lake"), told="are deleted",
