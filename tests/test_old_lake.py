@@ -11,6 +11,7 @@ import subprocess
 import sys
 from contextlib import closing
 from datetime import UTC, date, datetime
+from hashlib import sha256
 from pathlib import Path
 
 import orjson
@@ -32,7 +33,12 @@ from data.store import pending
 from data.store.files import version_of
 from data.visits import COLUMNS, SCHEMA_VERSION, VISITS
 from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope, Warehouse
+from service.api_keys import ApiKeys
+from service.control_database import MIGRATIONS
 from service.encoding import encode
+from service.jobs.records import COMMAND_LINE
+from service.jobs.store import Jobs
+from service.pages.sessions import SessionStore
 from tests.lakes import opened
 from tests.sql import rows
 from tests.visits import land, packed, visit
@@ -169,6 +175,46 @@ def test_it_is_sound(lake):
 def test_what_its_manifest_was_lies_beside_it(lake):
     assert sorted(path.name for path in lake.root.glob("*.before-*")) == ["manifest.sqlite.before-4"]
     assert versions(lake).keys() == {1}
+
+
+def control_of_version_3(root):
+    """Migrate its control.sqlite to version 3, which has sessions, as the program of then did, and use it.
+
+    A browser is signed in, and another program has written a job. Returns the rows of keys, sessions and jobs.
+    """
+    secret, day = sha256(b"cookie").hexdigest(), "2026-11-22T05:03:06+00:00"
+    session = ("session", secret, "acme", "editor", "key", "tak_0W2Fd7NY", day, day, "9999", None)
+    with closing(sqlite3.connect(root / "control.sqlite")) as control, control:
+        assert control.execute("PRAGMA user_version").fetchone() == (2,)
+        control.executescript(MIGRATIONS[2] + "PRAGMA user_version = 3")
+        control.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", session)
+        job = ("job-new", "acme", "patch", "new", "A new job of acme", "2026-05-03T10:00:00", "2026-05-03T10:00:00")
+        control.execute("INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?)", job)
+        tables = {"keys": 3, "sessions": 1, "jobs": 3}
+        found = {name: control.execute(f"SELECT * FROM {name} ORDER BY id").fetchall() for name in tables}
+        assert {name: len(there) for name, there in found.items()} == tables
+        return found
+
+
+def test_its_keys_sessions_and_jobs_are_migrated_whole(lake):
+    """Every column of then is what it was; a key and a session open what they opened, and a job is approved."""
+    expected = control_of_version_3(lake.root)
+    with closing(ApiKeys(lake)) as keys, closing(sqlite3.connect(lake.root / "control.sqlite")) as control:
+        assert control.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+        for name, before in expected.items():
+            columns = [column for _, column, *_ in control.execute(f"PRAGMA table_info({name})")][: len(before[0])]
+            after = control.execute(f"SELECT {', '.join(columns)} FROM {name} ORDER BY id").fetchall()
+            assert after == before, name
+        assert [key.name for key in keys.keys_of("acme")] == ["dashboard", "lost"]
+    with closing(SessionStore(lake, lambda: NOW)) as sessions:
+        session = sessions.session("cookie")
+        assert (session.organization, session.role, session.subject) == ("acme", "editor", None)
+    with closing(Jobs(lake)) as jobs:
+        assert [row["id"] for row in jobs.of("acme")] == ["job-new", "job-acme"]
+        assert [row["status"] for row in jobs.of("other")] == ["open"]
+        record = jobs.act("acme", "job-new", "approve_fix", COMMAND_LINE, NOW)
+        assert (record["status"], record["version"], len(record["history"])) == ("approved", 2, 1)
+    assert (lake.root / "control.sqlite.before-3").exists()
 
 
 def test_its_seeds_are_those_of_today(lake):
