@@ -48,6 +48,8 @@ class RouteTable(Router):
         if scope["type"] != "http":
             await super().app(scope, receive, send)
             return
+        if scope["method"] == "HEAD":  # answered like GET; the server leaves the body out
+            scope = {**scope, "method": "GET"}
         try:
             response = await self.response(scope, receive)
         except Problem as problem:

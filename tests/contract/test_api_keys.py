@@ -125,6 +125,17 @@ def test_other_methods_are_not_known(keyless):
     assert keyless.get(PATH).status_code == 401
 
 
+@pytest.mark.parametrize("path", [PATH, "/jobs", "/agent-hooks", "/analytics/devices"])
+def test_head_is_answered_like_get_and_writes_nothing(keyless, path):
+    listed = keyless.get(path, headers=as_())
+    response = keyless.head(path, headers=as_())
+    assert (response.status_code, response.content) == (200, b"")
+    for name in ("content-type", "content-length"):
+        assert response.headers[name] == listed.headers[name]
+    assert keyless.head(path).status_code == 401
+    assert keyless.head("/visits", headers=as_()).status_code == 405
+
+
 def test_when_a_key_was_last_used_is_told_to_the_hour_but_never_before_it_was_made(client, lake, opened, tmp_path):
     made = create(client).json()
     for _ in range(3):
