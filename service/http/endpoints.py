@@ -17,8 +17,9 @@ from service.api_keys import ApiKeys, Key, key_id_of
 from service.encoding import encode
 from service.http.answers import Answers
 from service.http.authentication import Caller
-from service.http.errors import AllRefused, BodyTooLarge, Forbidden, InvalidBody, NotFound
-from service.http.live_visits import VisitReceiver, body_chunks
+from service.http.bodies import read_json, read_object
+from service.http.errors import AllRefused, Forbidden, InvalidBody, NotFound
+from service.http.live_visits import VisitReceiver
 from service.http.query_string import parse_query
 from service.http.responses import JsonResponse
 from service.http.routing import Endpoint
@@ -111,24 +112,11 @@ def _key_manager(request: Request) -> Caller:
 
 async def _read_name(request: Request) -> str:
     """The name in the JSON body of a request. Raises InvalidBody or BodyTooLarge."""
-    body = await _read_body(request, MAX_NAME_BYTES, "a name")
-    try:
-        name = orjson.loads(body)["name"]
-    except (ValueError, TypeError, KeyError) as error:
-        raise InvalidBody("names no key", 'Send {"name": "..."}.') from error
+    fix = 'Send {"name": "..."}.'
+    name = (await read_object(request, MAX_NAME_BYTES, fix)).get("name")
     if not isinstance(name, str):
-        raise InvalidBody("names no key", 'Send {"name": "..."}.')
+        raise InvalidBody("names no key", fix)
     return name
-
-
-async def _read_body(request: Request, max_bytes: int, what: str) -> bytes:
-    """The body of a request. Raises BodyTooLarge."""
-    body = bytearray()
-    async for piece in body_chunks(request):
-        body += piece
-        if len(body) > max_bytes:
-            raise BodyTooLarge(f"The body is larger than {what}.")
-    return bytes(body)
 
 
 def _public_fields(key: Key) -> dict[str, object]:
@@ -167,11 +155,7 @@ def mcp(toolbox_of: Callable[[str], Toolbox], version: str) -> Endpoint:
     """Answer one message of the Model Context Protocol with the tools of the caller's organization."""
 
     async def endpoint(request: Request) -> Response:
-        body = await _read_body(request, MAX_MESSAGE_BYTES, "a message")
-        try:
-            message = orjson.loads(body)
-        except ValueError as error:
-            raise InvalidBody("is not JSON", "Send one JSON-RPC 2.0 request.") from error
+        message = await read_json(request, MAX_MESSAGE_BYTES, "Send one JSON-RPC 2.0 request.")
         reply = await reply_to(message, toolbox_of(request.scope["caller"].organization), version)
         return JsonResponse(b"" if reply.body is None else orjson.dumps(reply.body), reply.status)
 

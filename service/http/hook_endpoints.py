@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Final, cast
 
-import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -14,9 +13,9 @@ from service.encoding import encode
 from service.hooks.records import Hook, HookChanges
 from service.hooks.registry import Hooks, NoSuchHook
 from service.http.authentication import Caller
+from service.http.bodies import read_object
 from service.http.endpoints import Arguments, Result, in_thread, reject_body
-from service.http.errors import BodyTooLarge, Forbidden, InvalidBody, NotFound
-from service.http.live_visits import body_chunks
+from service.http.errors import Forbidden, InvalidBody, NotFound
 from service.http.responses import JsonResponse
 
 MAX_BODY_BYTES: Final = 16_384
@@ -130,17 +129,7 @@ def _editor(request: Request) -> Caller:
 
 async def _read_fields(request: Request) -> dict[str, Any]:
     """The fields of a hook in a JSON body. Raises InvalidBody for unknown ones and other types, or BodyTooLarge."""
-    body = bytearray()
-    async for piece in body_chunks(request):
-        body += piece
-        if len(body) > MAX_BODY_BYTES:
-            raise BodyTooLarge(f"The body is larger than {MAX_BODY_BYTES >> 10} KiB.", _FIX)
-    try:
-        fields = orjson.loads(body)
-    except ValueError as error:
-        raise InvalidBody("is not JSON", _FIX) from error
-    if not isinstance(fields, dict):
-        raise InvalidBody("is not a JSON object", _FIX)
+    fields = await read_object(request, MAX_BODY_BYTES, _FIX)
     for name, value in fields.items():
         if name not in _KINDS:
             raise InvalidBody(f"has an unknown field {name[:40]!r}", _FIX)

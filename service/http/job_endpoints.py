@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
 from data import BadInput
 from service.encoding import encode
 from service.http.authentication import Caller
+from service.http.bodies import read_object
 from service.http.endpoints import Clock, in_thread, reject_body
 from service.http.errors import (
     BodyTooLarge,
@@ -22,7 +22,6 @@ from service.http.errors import (
     PreconditionFailed,
     StateConflict,
 )
-from service.http.live_visits import body_chunks
 from service.http.responses import JsonResponse
 from service.http.routing import Endpoint
 from service.jobs.checks import Approval
@@ -48,7 +47,7 @@ def jobs(store: Jobs, clock: Clock) -> Endpoint:
             organization = request.scope["caller"].organization
             return JsonResponse(await in_thread(store.readers, lambda: encode(store.of(organization))))
         caller = _writer(request)
-        body = await _read_object(request, {"title", "summary"}, {"domain", "short_code"})
+        body = await _read_members(request, {"title", "summary"}, {"domain", "short_code"})
         title, summary = _text(body, "title") or "", _text(body, "summary") or ""
         about = {"domain": _text(body, "domain"), "short_code": _text(body, "short_code")}
         return await _written(
@@ -77,7 +76,7 @@ def job_actions(store: Jobs, clock: Clock) -> Endpoint:
 
     async def endpoint(request: Request) -> Response:
         caller, job_id, version = _writer(request), request.path_params["id"], _expected_version(request)
-        body = await _read_object(request, {"action_id"}, {"implementation_type", "implementation_id", "note"})
+        body = await _read_members(request, {"action_id"}, {"implementation_type", "implementation_id", "note"})
         action_id, note, approval = _text(body, "action_id") or "", _text(body, "note"), _approval(body)
         return await _written(
             store,
@@ -102,7 +101,7 @@ def job_implementations(store: Jobs, clock: Clock) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         caller, job_id, version = _writer(request), request.path_params["id"], _expected_version(request)
         optional = {"content_type", "content", "url", "note"}
-        body = await _read_object(request, {"implementation_type"}, optional, MAX_IMPLEMENTATION_BYTES)
+        body = await _read_members(request, {"implementation_type"}, optional, MAX_IMPLEMENTATION_BYTES)
         draft = Draft(**{name: _text(body, name) for name in body})  # type: ignore[arg-type]  # the first is required
         return await _written(
             store,
@@ -132,7 +131,7 @@ def job_implementation_status(store: Jobs, clock: Clock) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         caller, job_id, version = _writer(request), request.path_params["id"], _expected_version(request)
         number = _number(request)
-        body = await _read_object(request, {"status"}, {"shipped_at", "url"})
+        body = await _read_members(request, {"status"}, {"shipped_at", "url"})
         status, shipped_at, url = _text(body, "status") or "", _moment(body, "shipped_at"), _text(body, "url")
         return await _written(
             store,
@@ -198,25 +197,18 @@ def _actor(caller: Caller) -> Actor:
     return Actor(caller.name, "key" if caller.is_key else "user")
 
 
-async def _read_object(
+async def _read_members(
     request: Request, required: set[str], optional: set[str], max_bytes: int = MAX_BODY_BYTES
 ) -> dict[str, object]:
-    """The JSON object in the body of a request. Raises InvalidBody or BodyTooLarge."""
-    body = bytearray()
-    async for piece in body_chunks(request):
-        body += piece
-        if len(body) > max_bytes:
-            raise BodyTooLarge(f"The body is larger than {max_bytes >> 10} KiB.", "Send less text.")
+    """The JSON object in the body of a request, with just these members. Raises InvalidBody or BodyTooLarge."""
     names = ", ".join([*sorted(required), *(f"{name} (optional)" for name in sorted(optional))])
-    try:
-        found = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise InvalidBody("is not JSON", f"Send a JSON object with {names}.") from error
-    if not isinstance(found, dict) or not required <= found.keys() <= required | optional:
-        raise InvalidBody("is not an object with just the known members", f"Send a JSON object with {names}.")
+    fix = f"Send a JSON object with {names}."
+    found = await read_object(request, max_bytes, fix)
+    if not required <= found.keys() <= required | optional:
+        raise InvalidBody("is not an object with just the known members", fix)
     missing = [name for name in required if not found[name]]
     if missing:
-        raise InvalidBody(f"has no {missing[0]}", f"Send a JSON object with {names}.")
+        raise InvalidBody(f"has no {missing[0]}", fix)
     return found
 
 
