@@ -26,6 +26,7 @@ CASES: Final[dict[str, Callable[[Setting], Iterator[Figure]]]] = {
     "import": importing.importing,
     "cold": cold.cold,
     "serve": serving.serving,
+    "hooks": serving.hanging_hooks,
     "disk": cold.disk,
     "intake": live.intake,
     "manifest": live.manifest,

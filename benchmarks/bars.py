@@ -14,6 +14,7 @@ RAW: Final = "raw DuckDB, same files"
 SQLITE: Final = "SQLite with indexes"
 GOACCESS: Final = "GoAccess, same file"
 BARE: Final = "bare Starlette route, same bytes"
+WITHOUT_HOOKS: Final = "a server without hooks"
 DASHBOARD_ENDPOINT: Final = "the endpoint dashboard"
 GOACCESS_REPORT: Final = "GoAccess's HTML report, gzipped"
 ITSELF: Final = "itself at 1,000,000 visits"
@@ -61,6 +62,7 @@ BARS: Final = (
     Bar("memory of an import", most=1_000),  # MB
     Bar("cached traffic-overview", BARE, least=0.35, aim=0.5),
     Bar("cached dashboard", BARE, least=0.35, aim=0.5),
+    Bar("cached traffic-overview, hooks hang", WITHOUT_HOOKS, least=0.9),
     Bar("server memory afterwards", most=400, visits=_LARGE),  # MB
     Bar("cold Overview over HTTP", DASHBOARD_ENDPOINT, most=1.3, visits=_LARGE),
     Bar("rendering of the Overview", most=10),  # ms

@@ -54,9 +54,9 @@ def wrk(port: int, path: str, key: str, seconds: int = 4) -> dict[str, float]:
 
 
 @contextmanager
-def server(lake: Path) -> Iterator[tuple[int, subprocess.Popen[str]]]:
-    """The real server over a lake, its port and its process."""
-    environ = {**os.environ, "TRAFFIC_TRUSTED_PROXIES": "127.0.0.1", "TRAFFIC_LAKE": str(lake)}
+def server(lake: Path, **settings: str) -> Iterator[tuple[int, subprocess.Popen[str]]]:
+    """The real server over a lake with some settings, such as TRAFFIC_HOOK_NETWORKS; its port and its process."""
+    environ = {**os.environ, "TRAFFIC_TRUSTED_PROXIES": "127.0.0.1", "TRAFFIC_LAKE": str(lake), **settings}
     with _process([str(TRAFFIC), "serve", "--port", "0"], environ) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
