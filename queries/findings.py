@@ -62,17 +62,18 @@ def measure(  # noqa: PLR0917  # whose visits, of what and when: called in this 
     subject: Mapping[str, str | None],
     start: date,
     end: date,
+    cancelled: threading.Event | None = None,
 ) -> list[tuple[date, int, int]]:
     """The day, events and visits of a subject on each day from `start` to `end` (UTC, inclusive) that has visits.
 
-    `subject` is that of a finding. Raises ValueError if it has other columns than the detector's subjects, and what
+    `subject` is that of a finding, `cancelled` that of `Warehouse.answer`. Raises ValueError if it has other columns than the detector's subjects, and what
     `detect` raises.
     """
     if set(subject) != set(detector.subject):
         raise ValueError(f"the subject of {detector.type} has {', '.join(detector.subject)}, not {', '.join(subject)}.")
     scope = Scope(organization, start, end, short_code=subject.get("short_code"), domain=subject.get("domain"))
     bound = {name: subject.get(name) for name in _SUBJECT_COLUMNS}
-    rows = _as_rows(warehouse.answer(detector.measure, {**warehouse.variables(scope), "subject": bound}))
+    rows = _as_rows(warehouse.answer(detector.measure, {**warehouse.variables(scope), "subject": bound}, cancelled))
     return [(row["day"], row["events"], row["visits"]) for row in rows]
 
 

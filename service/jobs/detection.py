@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from data import Lake, TrafficError
 from data.rules.tables import rules_version
 from queries import DETECTORS, Detector, Finding, Warehouse, days_before, detect, measure, template
-from service.jobs.outcome import DAYS_BEFORE, DayCount, MeasuredOutcome, outcome
+from service.jobs.outcome import DAYS_BEFORE, LAST_CHECK, DayCount, MeasuredOutcome, outcome
 from service.jobs.records import DetectedSubject, ShippedJob
 from service.jobs.states import JobConflict, JobNotFound
 from service.jobs.store import Jobs
@@ -81,22 +81,39 @@ def subject_of(detector: Detector, finding: Finding, as_of: date, version: str) 
     )
 
 
-def measure_outcome(warehouse: Warehouse, job: ShippedJob, today: date) -> MeasuredOutcome:
-    """Compare the days before a job was shipped with those since. Jobs without a detector cannot be measured."""
+def measure_outcome(
+    warehouse: Warehouse, job: ShippedJob, today: date, cancelled: threading.Event | None = None
+) -> MeasuredOutcome:
+    """Compare the days before a job was shipped with those since. Jobs without a detector cannot be measured.
+
+    Raises what `measure` raises.
+    """
     shipped_on = job.shipped_at.date()
     detector = DETECTORS.get(job.type)
     if detector is None or set(job.subject) != set(detector.subject):
         return outcome([], shipped_on, shipped_on + timedelta(days=365), more_is_better=False)
-    first, last = shipped_on - timedelta(days=DAYS_BEFORE), today - timedelta(days=1)
-    counts = measure(warehouse, detector, job.organization, job.subject, first, max(first, last))
+    first, last = shipped_on - timedelta(days=DAYS_BEFORE), shipped_on + timedelta(days=LAST_CHECK)
+    last = max(first, min(last, today - timedelta(days=1)))
+    counts = measure(warehouse, detector, job.organization, job.subject, first, last, cancelled)
     return outcome([DayCount(*count) for count in counts], shipped_on, today, detector.more_is_better)
 
 
-def measure_outcomes(warehouse: Warehouse, jobs: Jobs, organization: str, now: datetime) -> dict[str, MeasuredOutcome]:
-    """Measure the shipped jobs of an organization that wait for it, and store what came out; by job."""
+def measure_outcomes(
+    warehouse: Warehouse, jobs: Jobs, organization: str, now: datetime, cancelled: threading.Event | None = None
+) -> dict[str, MeasuredOutcome]:
+    """Measure the shipped jobs of an organization that wait for it, and store what came out; by job.
+
+    A job that cannot be measured now waits on, and does not stop the others. `cancelled` is that of `Warehouse.answer`.
+    """
     outcomes = {}
     for job in jobs.shipped(organization):
-        measured = measure_outcome(warehouse, job, now.date())
+        try:
+            measured = measure_outcome(warehouse, job, now.date(), cancelled)
+        except TrafficError as error:
+            if cancelled and cancelled.is_set():
+                break
+            _LOG.warning("the outcome of %s was not measured: %s", job.id, error)
+            continue
         values = {
             "before": measured.before._asdict(),
             "after": measured.after._asdict(),
@@ -123,14 +140,18 @@ class DailyDetection:
         self._open_warehouse = open_warehouse
         self._cancelled = threading.Event()
         self._warehouse: Warehouse | None = None
+        self._failed: set[str] = set()
+        """Organizations whose last run failed: they come last, so that they do not keep the others waiting."""
 
     def run_next(self) -> bool:
         """Run the detectors for one organization that has not had them today. Returns whether there may be more."""
         now = self._clock()
         if now.hour >= FIRST_HOUR:
-            for organization in self._lake.manifest.organizations():
+            for organization in sorted(self._lake.manifest.organizations(), key=self._failed.__contains__):
                 if self._jobs.last_run(organization) != now.date():
+                    self._failed.add(organization)
                     self._run(organization, now)
+                    self._failed.discard(organization)
                     return True
         return False
 
@@ -147,7 +168,9 @@ class DailyDetection:
             runs = update_jobs(warehouse, self._jobs, organization, now.date(), now, self._cancelled)
             if self._cancelled.is_set():
                 return
-            measure_outcomes(warehouse, self._jobs, organization, now)
+            measure_outcomes(warehouse, self._jobs, organization, now, self._cancelled)
+            if self._cancelled.is_set():
+                return
         for run in runs:
             if run.error:
                 _LOG.warning("the detector %s did not run for %s: %s", run.type, organization, run.error)

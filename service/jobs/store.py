@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any, Final
 
 from data import BadInput, Lake, check_organization
@@ -57,6 +57,8 @@ from service.jobs.titles import MANUAL
 
 MAX_TITLE_LENGTH: Final = 200
 MAX_SUMMARY_LENGTH: Final = 2_000
+MAX_SHIPPED_AGE: Final = timedelta(days=366)
+"""How long ago an implementation may have been shipped when somebody says so."""
 
 
 class Jobs:
@@ -206,6 +208,8 @@ class Jobs:
             raise BadInput(f"status is {status!r}; use {', '.join(IMPLEMENTATION_STATUSES[1:])}.")
         if shipped_at and (status != "shipped" or shipped_at > now):
             raise BadInput("shipped_at belongs to the status shipped, and is not in the future.")
+        if shipped_at and shipped_at < now - MAX_SHIPPED_AGE:
+            raise BadInput(f"shipped_at is more than {MAX_SHIPPED_AGE.days} days ago; nothing can be measured since.")
         if url is not None:
             check_url(url)
         shipped = stored_time(shipped_at or now) if status == "shipped" else None

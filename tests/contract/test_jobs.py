@@ -229,6 +229,8 @@ def test_what_is_too_large_is_413_and_what_just_fits_is_taken(asked, approved, w
         ({"status": "shipped", "shipped_at": "2026-03-15T12:00:00"}, 400),
         ({"status": "shipped", "shipped_at": "0001-01-01T00:00:00+14:00"}, 400),
         ({"status": "shipped", "shipped_at": "yesterday"}, 400),
+        ({"status": "shipped", "shipped_at": "0001-01-10T00:00:00Z"}, 400),
+        ({"status": "shipped", "shipped_at": (NOW - timedelta(days=367)).isoformat()}, 400),
         ({"status": "accepted", "shipped_at": "2026-03-15T11:00:00Z"}, 400),
         ({"status": "attached"}, 400),
         ({"status": "sent"}, 400),

@@ -1,0 +1,73 @@
+"""The daily run of detectors and measures: what fails stops neither the other jobs nor the other organizations."""
+
+import threading
+from datetime import timedelta
+
+import pytest
+
+from queries import Warehouse
+from service.jobs.detection import DailyDetection, measure_outcomes
+from service.jobs.implementations import Draft
+from tests.lakes import files_of
+from tests.service.jobs.findings import ANNA, NOW, broken
+from tests.visits import land, visit
+
+NOTE = Draft("manual", note="repaired")
+
+
+@pytest.fixture
+def detection(lake, jobs):
+    """The daily detection of a lake with visits of two organizations."""
+    for organization in ("acme", "other"):
+        land(lake, organization, [visit(visited_at=NOW.replace(tzinfo=None) - timedelta(days=2))])
+    return DailyDetection(lake, jobs, lambda: NOW, lambda seconds: Warehouse(lake, [], seconds=seconds))
+
+
+@pytest.fixture
+def shipped(jobs, only):
+    """The id of a job of acme that was shipped five days ago, and waits for its outcome."""
+    jobs.upsert(broken(), NOW)
+    job_id = only()["id"]
+    jobs.act("acme", job_id, "approve_fix", ANNA, NOW)
+    jobs.attach("acme", job_id, NOTE, ANNA, NOW)
+    at = NOW - timedelta(days=5)
+    jobs.set_implementation_status("acme", job_id, 1, ANNA, NOW, status="shipped", shipped_at=at)
+    return job_id
+
+
+def test_a_damaged_file_does_not_repeat_the_run_of_its_organization(detection, shipped, jobs, lake, only, caplog):
+    (file,) = files_of(lake)
+    (lake.root / file.path).write_bytes(b"damaged")
+    while detection.run_next():
+        pass
+    assert {name: jobs.last_run(name) for name in ("acme", "other")} == {"acme": NOW.date(), "other": NOW.date()}
+    assert only()["outcome"]["status"] == "waiting"
+    assert f"the outcome of {shipped} was not measured" in caplog.text
+
+
+def test_an_organization_whose_run_fails_does_not_keep_the_others_waiting(detection, shipped, jobs):
+    with jobs._database.transaction() as connection:  # nobody can write this; it stands for any bug of ours
+        connection.execute("UPDATE implementations SET shipped_at = 'never'")
+    with pytest.raises(ValueError, match="never"):
+        detection.run_next()
+    assert detection.run_next()
+    assert (jobs.last_run("acme"), jobs.last_run("other")) == (None, NOW.date())
+    with pytest.raises(ValueError, match="never"):
+        detection.run_next()
+
+
+def test_measures_are_cancelled_like_detectors(detection, shipped, jobs, lake, only):
+    cancelled = threading.Event()
+    cancelled.set()
+    warehouse = Warehouse(lake, [])
+    try:
+        assert measure_outcomes(warehouse, jobs, "acme", NOW, cancelled) == {}
+    finally:
+        warehouse.close()
+    assert only()["outcome"]["checked_at"] is None
+
+
+def test_a_run_that_is_interrupted_is_not_noted(detection, jobs):
+    detection.interrupt()
+    detection.run_next()
+    assert jobs.last_run("acme") is None
