@@ -128,6 +128,8 @@ def workshop(tmp_path_factory):
     (folder / "backups").mkdir()
     Sample(400, date.today(), days=4, links=20).write(folder / "access.log")
     (folder / "links.csv").write_text("short_code,target_url\nlaunch,https://example.com/launch\n")
+    (folder / "slugs.csv").write_text("Slug,Long URL,Host\nlaunch,https://example.com/launch,go.example.com\n")
+    (folder / "shlink.json").write_text('{"shortUrls": {"data": []}}')
     question = re.search(
         r"^-- my-own-question\.sql:.*?(?=^```)", TEXTS[ROOT / "queries/README.md"], re.DOTALL | re.MULTILINE
     )

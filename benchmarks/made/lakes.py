@@ -19,8 +19,9 @@ from data import Lake
 from data.sample import Sample
 from data.store.batches import Batch
 from data.store.landing import Landing
+from data.store.link_exports import read_export
 from data.store.link_files import stored_links
-from data.store.links import change_links, read_links
+from data.store.links import change_links
 
 _THEN: Final = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -65,7 +66,7 @@ def land_organization(lake: Lake, name: str, sample: Sample, browsers: int = BRO
     if stored_links(lake, name) is None:
         links = lake.staging / "links.csv"
         sample.write_links(links)
-        change_links(lake, name, read_links(links, _THEN), _THEN, replace=True)
+        change_links(lake, name, read_export(links, _THEN).links, _THEN, replace=True)
         links.unlink()
 
 

@@ -1,13 +1,11 @@
-"""The links of an organization: short codes and their target URLs, read from CSV files or given one by one."""
+"""The links of an organization: short codes and their target URLs."""
 
-import csv
 import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -23,7 +21,6 @@ from data.store.locks import locked
 from data.visits import check_organization
 
 COLUMNS: Final = ("short_code", "domain", "target_url", "created_at")
-REQUIRED: Final = ("short_code", "target_url")
 _SHORT_CODE = re.compile(r"[^\s/?#]{1,256}")
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
@@ -54,7 +51,7 @@ class LinkChanges(NamedTuple):
 
 def new_link(short_code: str, domain: str, target_url: str, now: datetime) -> Link:
     """A link that is created now. Raises BadInput when it is not valid."""
-    return _link({"short_code": short_code, "domain": domain, "target_url": target_url}, "the link", now)
+    return parse_link({"short_code": short_code, "domain": domain, "target_url": target_url}, "the link", now)
 
 
 def change_links(
@@ -172,36 +169,8 @@ def normalized_url(url: str) -> str:
     return f"{parts.scheme}://{user}{at}{host}{parts.path.removesuffix('/')}{query}{fragment}"
 
 
-def read_links(path: Path, now: datetime) -> list[Link]:
-    """The links in a CSV file.
-
-    The first line names the columns: short_code and target_url, optionally domain and created_at
-    (RFC 3339; `now` where missing). Raises BadInput naming the line.
-    """
-    links: dict[tuple[str, str], int] = {}
-    found: list[Link] = []
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.DictReader(file)
-            missing = [name for name in REQUIRED if name not in (rows.fieldnames or ())]
-            if missing:
-                raise BadInput(
-                    f"{path}: its first line must name the columns {', '.join(COLUMNS)}; {missing[0]} is missing."
-                )
-            for row in rows:
-                link = _link(row, f"{path}, line {rows.line_num}", now)
-                first = links.setdefault((link.short_code, link.domain), rows.line_num)
-                if first != rows.line_num:
-                    raise BadInput(
-                        f"{path}, line {rows.line_num}: {link.short_code} on this domain is already in line {first}."
-                    )
-                found.append(link)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise BadInput(f"{path} cannot be read as CSV in UTF-8: {error}.") from error
-    return found
-
-
-def _link(row: Mapping[str, str | None], line: str, now: datetime) -> Link:
+def parse_link(row: Mapping[str, str | None], line: str, now: datetime) -> Link:
+    """A link from its columns as text. One without a created_at was created `now`. Raises BadInput naming `line`."""
     short_code, domain, target_url, created_at = ((row.get(name) or "").strip() for name in COLUMNS)
     if not _SHORT_CODE.fullmatch(short_code):
         raise BadInput(

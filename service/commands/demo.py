@@ -76,7 +76,8 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
     from data.ingest.importer import Importer, Options
     from data.sample import Sample
     from data.sample_countries import SampleCountries
-    from data.store.links import change_links, read_links
+    from data.store.link_exports import read_export
+    from data.store.links import change_links
 
     now = datetime.now(UTC)
     sample = Sample(visits, now.date(), DAYS, last_second=now.hour * 3_600 + now.minute * 60 + now.second)
@@ -87,7 +88,7 @@ def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
     with console.status("Importing them as a log …"):
         _import_problems(lake, folder, now)
         summary = Importer(lake, countries=SampleCountries()).run(folder / "access.log", Options("demo"))
-        change_links(lake, "demo", read_links(folder / "links.csv", now), now)
+        change_links(lake, "demo", read_export(folder / "links.csv", now).links, now)
     console.print(f"{plural(summary.visits, 'generated visit')} imported, {summary.first_day} to {summary.last_day}.")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from data import Lake, check_organization
+from data import BadInput, Lake, check_organization
 from data.text import plural
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, announce_new_lake
@@ -26,25 +26,48 @@ app = typer.Typer(help="Import, add and list the target URLs of short codes.", r
 @app.command("import")
 def import_(
     file: Annotated[
-        Path, typer.Argument(help="CSV with the columns short_code, target_url and optionally domain, created_at")
+        Path,
+        typer.Argument(
+            help="CSV with the columns short_code, target_url and optionally domain, created_at, or "
+            "an export of another service"
+        ),
     ],
     organization: OrganizationOption,
+    format_name: Annotated[
+        str, typer.Option("--format", help="auto, csv, shlink, yourls, bitly, dub or kutt: whose export it is")
+    ] = "auto",
+    columns: Annotated[
+        str, typer.Option(help="which columns of a CSV to read, such as short_code=Slug,target_url=Long URL")
+    ] = "",
+    skip_invalid: Annotated[
+        bool, typer.Option("--skip-invalid", help="leave out links that cannot be kept, and name them")
+    ] = False,
     replace: Annotated[bool, typer.Option("--replace", help="remove all links that are not in the file")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="show what would change, but change nothing")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="with --replace: remove without asking")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Add the links in a CSV file, and change those whose short code and domain are known. Others stay.
+    """Add the links in a file, and change those whose short code and domain are known. Others stay.
 
-    With --replace, the file is all that is left, after a question.
+    With --replace, the file is all that is left, after a question. Exports of Shlink, YOURLS, Bitly, Dub and Kutt are
+    recognized; for any other CSV, --columns says where it has what.
 
     Example: traffic links import links.csv --org acme
     """
-    from data.store.links import change_links, read_links
+    from data.store.link_exports import read_export
+    from data.store.links import change_links
 
     now = datetime.now(UTC)
     check_organization(organization)
-    links = read_links(file, now)
+    export = read_export(file, now, format_name=format_name, columns=columns, skip_invalid=skip_invalid)
+    links = export.links
+    if export.missing:
+        pages = f"{file} has not all links: the service says it has {export.missing:,} more, on other pages"
+        if replace:
+            raise BadInput(f"{pages}; --replace would remove them. Put all pages into one file, one after the other.")
+        typer.echo(f"{pages}.", err=True)
+    for problem in export.left_out:
+        typer.echo(f"Left out: {printable(problem)}", err=True)
     announce_new_lake(lake)
     opened = Lake(lake, create=True)
     planned = change_links(opened, organization, links, now, replace=replace, dry_run=True)

@@ -17,7 +17,8 @@ from data import Lake
 from data.ingest.importer import Importer, Options
 from data.sample import Sample
 from data.sample_countries import SampleCountries
-from data.store.links import change_links, read_links
+from data.store.link_exports import read_export
+from data.store.links import change_links
 from service.pages.sessions import SessionStore
 from tests.browser.traffic import HOSTILE, hostile_lines
 
@@ -77,7 +78,7 @@ def dashboard(chromium, serving, tmp_path_factory):
     sample.write_links(folder / "links.csv")
     (folder / "hostile.log").write_bytes(hostile_lines(today - timedelta(days=2)))
     Importer(lake, countries=SampleCountries()).run(folder / "access.log", Options("acme"))
-    change_links(lake, "acme", read_links(folder / "links.csv", today), today)
+    change_links(lake, "acme", read_export(folder / "links.csv", today).links, today)
     Importer(lake).run(folder / "hostile.log", Options(HOSTILE))
     with serving(lake, trusted_proxies="127.0.0.1/32") as server:
         yield Dashboard(lake, server.address, sample.codes()[0])

@@ -16,7 +16,8 @@ from data.ingest.importer import Importer, Options
 from data.ingest.live import LiveIngest
 from data.ingest.visitor_ids import daily_salts
 from data.maintenance.compaction import Compactor
-from data.store.links import change_links, links_of, read_links
+from data.store.link_exports import read_export
+from data.store.links import change_links, links_of
 from data.store.manifest import Replacement
 from data.store.pending import flush_all
 from queries import RollupBuilder
@@ -197,7 +198,7 @@ def remove_manifest(folder):
 def a_link(folder):
     with opened(folder / "lake") as lake:
         (folder / "links.csv").write_text("short_code,target_url\nold,https://old.example\n")
-        change_links(lake, "acme", read_links(folder / "links.csv", OLD_SALT_AT), OLD_SALT_AT)
+        change_links(lake, "acme", read_export(folder / "links.csv", OLD_SALT_AT).links, OLD_SALT_AT)
 
 
 def links_file(folder):

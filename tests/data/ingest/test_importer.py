@@ -27,7 +27,8 @@ from data.errors import BadInput
 from data.ingest.importer import Importer, Options
 from data.logs import source
 from data.store.lake import Lake
-from data.store.links import change_links, read_links
+from data.store.link_exports import read_export
+from data.store.links import change_links
 from data.visits import VISITS
 from tests.lakes import everything_in, fail_at
 from tests.relog import read_log
@@ -333,7 +334,7 @@ def test_of_a_gzip_file_cut_short_what_can_be_read_lands(lake, load, size):
 def test_a_probe_with_a_browsers_name_is_a_scanner_but_a_code_of_the_links_file_is_no_probe(lake, load, tmp_path):
     links = tmp_path / "links.csv"
     links.write_text("short_code,target_url\nphpmyadmin,https://example.com/docs\n")
-    change_links(lake, "acme", read_links(links, datetime(2015, 5, 1)), datetime(2015, 5, 1))
+    change_links(lake, "acme", read_export(links, datetime(2015, 5, 1)).links, datetime(2015, 5, 1))
     load(line("/phpmyadmin") + line("/.env") + line("/robots.txt") + line("/fine"))
     assert {
         visit["path"]: (visit["agent_kind"], visit["detection_method"], visit["is_malicious"]) for visit in landed(lake)

@@ -29,7 +29,8 @@ from data.sample import Sample
 from data.store.ip_list_files import refresh
 from data.store.lake import Lake
 from data.store.landing import write_visits
-from data.store.links import change_links, read_links
+from data.store.link_exports import read_export
+from data.store.links import change_links
 from data.store.manifest import MIGRATIONS
 from data.visits import BOT_CATEGORIES, VISITS, Classification
 from tests.lakes import bytes_on_disk, fail_at, files_of, flipped, landed, opened, rows_of
@@ -229,7 +230,9 @@ def test_rules_of_another_version_that_say_the_same_move_nothing(lake, load, und
 
 def test_history_learns_what_a_probe_is_and_which_codes_are_links(shared_lake, import_into, under, tmp_path):
     (tmp_path / "links.csv").write_text("short_code,target_url\nabc,https://example.com/\n", "utf-8")
-    change_links(shared_lake, "probed", read_links(tmp_path / "links.csv", datetime(2015, 5, 1)), datetime(2015, 5, 1))
+    change_links(
+        shared_lake, "probed", read_export(tmp_path / "links.csv", datetime(2015, 5, 1)).links, datetime(2015, 5, 1)
+    )
     with under(with_other_rows):
         import_into(shared_lake, line("/wp-login.php") + line("/abc"), "probed", "combined")
     assert {row["bot_category"] for row in rows_of(shared_lake, "probed")} == {"human"}

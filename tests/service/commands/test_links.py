@@ -42,6 +42,35 @@ def test_an_import_tells_what_it_adds_and_changes_and_takes_nothing_away(lake, l
     assert codes(lake) == ["a", "b", "c"]
 
 
+def test_the_export_of_another_service_is_imported(lake, links):
+    assert links("import", '{"total": 1, "data": [{"address": "a", "target": "https://x.example"}]}').code == 0
+    assert (
+        links("import", "Slug,Long URL\nb,https://x.example\n", "--columns", "short_code=Slug,target_url=Long URL").code
+        == 0
+    )
+    assert codes(lake) == ["a", "b"]
+    assert "export of kutt" in refused(links("import", "source,target\nc,https://x.example\n", "--format", "kutt"))
+
+
+def test_one_of_several_pages_is_imported_but_replaces_nothing(lake, links):
+    links("import", csv_of("z"))
+    page = '{"total": 12, "data": [{"address": "a", "target": "https://x.example"}]}'
+    assert "it has 11 more" in refused(links("import", page, "--replace", "--yes"))
+    assert codes(lake) == ["z"]
+    assert "it has 11 more" in links("import", page).err
+    assert codes(lake) == ["a", "z"]
+
+
+def test_links_that_are_left_out_are_named(lake, links):
+    text = csv_of("a", "b c", "d")
+    assert "--skip-invalid" in refused(links("import", text))
+    assert codes(lake) == []
+    run = links("import", text, "--skip-invalid")
+    assert run.code == 0
+    assert re.search(r"^Left out: .*links\.csv, line 3: 'b c' is not a valid short code", run.err, re.MULTILINE)
+    assert codes(lake) == ["a", "d"]
+
+
 def test_where_nobody_can_be_asked_links_are_removed_with_yes_only(lake, links):
     links("import", csv_of("a", "b", "c"))
     assert "--yes" in refused(links("import", csv_of("a"), "--replace"))
