@@ -66,10 +66,26 @@ def change_links(
     with nullcontext() if dry_run else locked(lake.links_root, wait=True):  # others that change links wait
         changes = _changes(_links_before(lake, organization, replace), links, now, replace)
         if not dry_run and (replace or changes.added or changes.changed):
-            rows = changes.links
-            columns = [[getattr(link, name) for link in rows] for name in COLUMNS]
-            replace_links(lake, organization, pa.table([[organization] * len(rows), *columns], schema=LINKS))
+            _write_links(lake, organization, changes.links)
     return changes
+
+
+def remove_link(lake: Lake, organization: str, short_code: str, domain: str) -> Link | None:
+    """Remove one link; the link that was removed, or None when there is none. Raises LakeDamaged."""
+    check_organization(organization)
+    with locked(lake.links_root, wait=True):
+        left = {_key(link): link for link in links_of(lake, organization)}
+        removed = left.pop((short_code, domain), None)
+        if removed:
+            _write_links(lake, organization, left.values())
+    return removed
+
+
+def _write_links(lake: Lake, organization: str, links: Iterable[Link]) -> None:
+    """Make these the links of an organization. The caller has the lock."""
+    rows = list(links)
+    columns = [[getattr(link, name) for link in rows] for name in COLUMNS]
+    replace_links(lake, organization, pa.table([[organization] * len(rows), *columns], schema=LINKS))
 
 
 def _links_before(lake: Lake, organization: str, replace: bool) -> list[Link]:
@@ -105,6 +121,16 @@ def links_of(lake: Lake, organization: str) -> list[Link]:
     """All links of an organization, sorted by short code and domain. Raises LakeDamaged."""
     stored = stored_links(lake, organization)
     return _read_links(intact_links(lake, stored)) if stored else []
+
+
+def link_of(lake: Lake, organization: str, short_code: str, domain: str) -> Link | None:
+    """One link of an organization; None when there is none. Raises LakeDamaged."""
+    stored = stored_links(lake, organization)
+    if stored is None:
+        return None
+    key = [("short_code", "=", short_code), ("domain", "=", domain)]
+    rows = pq.read_table(intact_links(lake, stored), columns=list(COLUMNS), filters=key, partitioning=None).to_pylist()
+    return Link(**rows[0]) if rows else None
 
 
 def _read_links(path: str) -> list[Link]:

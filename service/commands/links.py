@@ -1,4 +1,4 @@
-"""`traffic links`: imports and lists the target URLs of short codes."""
+"""`traffic links`: imports, changes and lists the target URLs of short codes."""
 
 import csv
 import sys
@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from data import BadInput, Lake, check_organization
+from data.hosts import check_host
 from data.text import plural
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, announce_new_lake
 from service.commands.printing import printable
 
 if TYPE_CHECKING:
-    from data.store.links import LinkChanges
+    from data.store.links import Link, LinkChanges
 
 MAX_SHOWN: Final = 10
 """The number of links to be removed that are named."""
 
-app = typer.Typer(help="Import, add and list the target URLs of short codes.", rich_markup_mode=None)
+app = typer.Typer(help="Import, add, remove and list the target URLs of short codes.", rich_markup_mode=None)
 
 
 @app.command("import")
@@ -104,6 +105,33 @@ def add(
     typer.echo(f"{organization} now has {_summary(changes)}.", err=True)
 
 
+@app.command("remove")
+def remove(
+    short_code: Annotated[str, typer.Argument(metavar="CODE", help="the short code")],
+    organization: OrganizationOption,
+    domain: Annotated[str, typer.Option(help="the domain of the link; without it, the link for every domain")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="remove without asking")] = False,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Remove one link, after a question. Its visits stay.
+
+    Example: traffic links remove launch --org acme --yes
+    """
+    from data.store.links import link_of, remove_link
+
+    opened, host = Lake(lake), check_host(domain, "--domain") if domain else ""
+    link = link_of(opened, check_organization(organization), short_code, host)
+    if link is None:
+        where = f"on {host}" if host else "for every domain"
+        raise BadInput(f"{organization} has no link {short_code!r} {where}; `traffic links list` prints all of them.")
+    if not yes:
+        check_can_ask(yes)
+        typer.echo(f"{organization} has {_name(link)}, which leads to {printable(link.target_url)}.", err=True)
+        ask("Remove it?")
+    if remove_link(opened, organization, short_code, host):
+        typer.echo(f"{organization} no longer has {_name(link)}.", err=True)
+
+
 @app.command("list")
 def list_links(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
     """Print the links of an organization as CSV, in the format of `traffic links import`.
@@ -126,6 +154,10 @@ def _summary(changes: "LinkChanges") -> str:
 
 def _names(changes: "LinkChanges") -> str:
     """The links that would be removed, the first of many."""
-    names = [printable(f"{link.domain}/{link.short_code}".lstrip("/")) for link in changes.removed]
+    names = [_name(link) for link in changes.removed]
     rest = len(names) - MAX_SHOWN
     return ", ".join(names[:MAX_SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def _name(link: "Link") -> str:
+    return printable(f"{link.domain}/{link.short_code}".lstrip("/"))

@@ -107,3 +107,26 @@ def test_a_link_is_added_and_led_elsewhere(lake, links):
 def test_a_link_that_cannot_be_is_refused(lake, links, words):
     assert re.match("traffic: the link: ", refused(links("add", *words)))
     assert codes(lake) == []
+
+
+def test_one_link_is_removed_and_others_stay(lake, links):
+    links(
+        "import",
+        "short_code,domain,target_url\na,,https://x.example\na,go.example,https://x.example\nb,,https://x.example\n",
+    )
+    assert "--yes" in refused(links("remove", "a"))
+    assert links("remove", "a", "--domain", "GO.example:443", "--yes") == (0, "", "acme no longer has go.example/a.\n")
+    assert [(link.short_code, link.domain) for link in links_of(lake, "acme")] == [("a", ""), ("b", "")]
+    assert "no link 'a' on go.example" in refused(links("remove", "a", "--domain", "go.example", "--yes"))
+    assert "no link 'c' for every domain" in refused(links("remove", "c", "--yes"))
+    assert "--domain must be a host" in refused(links("remove", "b", "--domain", "https://x", "--yes"))
+    assert codes(lake) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("answer", "left"), [("n", ["a"]), ("y", [])])
+def test_before_a_link_goes_it_is_named_with_its_target(lake, links, monkeypatch, answer, left):
+    links("add", "a", "https://x.example")
+    monkeypatch.setattr(confirmation, "can_ask", lambda: True)
+    monkeypatch.setattr("sys.stdin.readline", lambda: f"{answer}\n", raising=False)
+    assert "acme has a, which leads to https://x.example.\nRemove it? [y/N]" in links("remove", "a").err
+    assert codes(lake) == left
