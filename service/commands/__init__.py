@@ -16,6 +16,7 @@ from service.commands import (
     classify,
     compact,
     demo,
+    doctor,
     erase,
     export,
     follow,
@@ -61,6 +62,7 @@ app.command("verify")(verify.verify)
 app.command("rebuild")(rebuild.rebuild)
 app.command("backup")(backup.backup)
 app.command("status")(status.status)
+app.command("doctor")(doctor.doctor)
 app.add_typer(agents.app, name="agents")
 app.add_typer(hooks.app, name="hooks")
 app.add_typer(jobs.app, name="jobs")

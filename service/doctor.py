@@ -1,0 +1,241 @@
+"""Checks of an installation: its settings, its disk, the lake, and what the lake still lacks."""
+
+import sqlite3
+import stat
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
+from datetime import datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from shutil import disk_usage
+from typing import Final, Literal, NamedTuple
+
+from data import BadInput, Lake, TrafficError
+from data.maintenance.status import LakeStatus, status_of
+from data.store.clock import TOLERANCE
+from data.store.files import sync
+from data.text import plural
+from queries import ENTRIES, Scope, Warehouse
+from service.api_keys import ApiKeys
+from service.settings import Settings, read_settings
+
+MIN_FREE_BYTES: Final = 100_000_000
+"""With less free space, imports and queries that spill soon fail."""
+FEW_FREE_BYTES: Final = 2_000_000_000
+MAX_SYNC_SECONDS: Final = 0.2
+"""Each answer to POST /visits waits for the disk at least this long."""
+MAX_LIST_AGE: Final = timedelta(days=14)
+MAX_ANSWER_SECONDS: Final = 2.0
+_SECRET_DATABASES: Final = ("control.sqlite", "salts.sqlite")
+"""Those with hashes of keys and sessions, and with the salts of visitors."""
+
+
+class Check(NamedTuple):
+    """The outcome of one check. `text` is a sentence; with a warning or what is broken, it ends with a remedy."""
+
+    level: Literal["ok", "warning", "broken"]
+    subject: str
+    text: str
+
+
+def examine(environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
+    """Check the installation that these environment variables describe, at a time in UTC; each as soon as it is done.
+
+    Without valid settings or a lake that opens, there is nothing else to check. A file is written beside the lake's
+    staged files and deleted; nothing else is changed.
+    """
+    try:
+        settings = read_settings(environ)
+    except BadInput as error:
+        yield Check("broken", "settings", str(error))
+        return
+    yield Check("ok", "settings", "they are valid.")
+    yield check_address(settings)
+    try:
+        lake = Lake(settings.lake, must_write=False)
+        with closing(lake.manifest):
+            yield from _examine_lake(lake, settings, now)
+    except (TrafficError, sqlite3.Error, OSError) as error:
+        yield Check("broken", "lake", str(error))
+
+
+def _examine_lake(lake: Lake, settings: Settings, now: datetime) -> Iterator[Check]:
+    yield check_space(lake.root, disk_usage(lake.root).free)
+    yield check_sync(lake)
+    unreadable = check_files(lake)
+    yield unreadable
+    yield check_secrecy(lake)
+    status = status_of(lake, now)
+    yield check_clock(lake, status, now)
+    yield check_lists(status, now)
+    yield check_keys(lake, settings)
+    if unreadable.level == "ok":
+        yield check_answer(lake, status, now)
+
+
+def check_address(settings: Settings) -> Check:
+    """Who can connect, and whose X-Forwarded-For is believed."""
+    subject, host, proxies = "proxies", settings.host, settings.trusted_proxies
+    everybody = [str(network) for network in proxies if not network.prefixlen]
+    if everybody:
+        return Check(
+            "warning", subject, f"TRAFFIC_TRUSTED_PROXIES has {everybody[0]}, so that any client chooses the address "
+            "that it is limited by; name the networks of your proxies only.",
+        )  # fmt: skip
+    if not _is_loopback(host):
+        if proxies:
+            return Check("ok", subject, f"{host} is reached by other machines; of them, {_named(proxies)} may forward.")
+        return Check(
+            "warning", subject, f"{host} is reached by other machines over plain http; put a proxy with TLS in front, "
+            "and name its network in TRAFFIC_TRUSTED_PROXIES.",
+        )  # fmt: skip
+    if not proxies:
+        return Check("ok", subject, f"only this machine reaches {host}; for a proxy, set TRAFFIC_TRUSTED_PROXIES.")
+    if not any(network.is_loopback for network in proxies):
+        return Check(
+            "warning", subject, f"{host} is reached from this machine only, but TRAFFIC_TRUSTED_PROXIES is "
+            f"{_named(proxies)}: all clients of a proxy here share one rate limit; add 127.0.0.1.",
+        )  # fmt: skip
+    return Check("ok", subject, f"{host} is reached from this machine only; its proxies may forward.")
+
+
+def check_space(root: Path, free: int) -> Check:
+    """Whether the disk has room: `free` are its bytes."""
+    text = f"{free / 1e9:,.1f} GB are free at {root}"
+    if free >= FEW_FREE_BYTES:
+        return Check("ok", "disk space", f"{text}.")
+    remedy = "; delete other files, or old days with `traffic retain`."
+    return Check("warning" if free >= MIN_FREE_BYTES else "broken", "disk space", f"{text}{remedy}")
+
+
+def check_sync(lake: Lake, clock: Callable[[], float] = time.perf_counter) -> Check:
+    """Whether this user can write into the lake, and how long the disk takes to confirm it."""
+    if lake.is_read_only:
+        remedy = "run this as the user of the service, or give the folder to this user with chown -R."
+        return Check("broken", "disk writes", f"{lake.root} cannot be written by this user; {remedy}")
+    probe, seconds = lake.staging / f"doctor-{uuid.uuid4().hex}", []
+    try:
+        for number in range(5):
+            started_at = clock()
+            probe.write_bytes(b"%d" % number)
+            sync(probe)
+            seconds.append(clock() - started_at)
+    except OSError as error:
+        return Check("broken", "disk writes", f"{lake.root} cannot be written: {error.strerror}; look at its disk.")
+    finally:
+        with suppress(OSError):
+            probe.unlink(missing_ok=True)
+    median = sorted(seconds)[len(seconds) // 2]
+    text = f"a write is on disk after {1_000 * median:,.1f} ms"
+    if median > MAX_SYNC_SECONDS:
+        return Check("warning", "disk writes", f"{text}, and POST /visits waits for it; use a faster disk.")
+    return Check("ok", "disk writes", f"{text}.")
+
+
+def check_files(lake: Lake) -> Check:
+    """Whether this user can read every live file; their bytes are up to `traffic verify`."""
+    paths = [lake.root / path for (path,) in lake.manifest.rows(_LIVE_PATHS)]
+    problems = [(path, problem) for path in paths if (problem := _unreadable(path))]
+    if not problems:
+        return Check("ok", "files", f"all {plural(len(paths), 'file')} can be read.")
+    path, problem = problems[0]
+    others = f", and {plural(len(problems) - 1, 'other file')} neither" if len(problems) > 1 else ""
+    remedy = "give them to this user with chown -R, or run `traffic verify` and restore what it names from a backup."
+    return Check("broken", "files", f"{path} cannot be read ({problem}){others}; {remedy}")
+
+
+_LIVE_PATHS: Final = "SELECT path FROM registered_files WHERE deletable_at IS NULL ORDER BY path"
+
+
+def _unreadable(path: Path) -> str | None:
+    """Why a file cannot be read; None if it can."""
+    try:
+        with path.open("rb"):
+            return None
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def check_secrecy(lake: Lake) -> Check:
+    """Whether other users of this machine can read the databases with secrets."""
+    paths = [lake.root / name for name in _SECRET_DATABASES]
+    open_to_all = [path for path in paths if path.exists() and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)]
+    if open_to_all:
+        names = " ".join(map(str, open_to_all))
+        return Check("warning", "permissions", f"other users may read secrets of the lake; run chmod 600 {names}.")
+    return Check("ok", "permissions", "only their owner can read the databases with secrets.")
+
+
+def check_clock(lake: Lake, status: LakeStatus, now: datetime) -> Check:
+    """Whether the clock agrees with the times that the lake recorded, and with those of its disk."""
+    remedy = "set it by NTP; see timedatectl."
+    if status.clock_was_at:
+        text = f"it is {now:%Y-%m-%d %H:%M} UTC, but the lake recorded {status.clock_was_at:%Y-%m-%d %H:%M}"
+        return Check("warning", "clock", f"{text}: it is behind, or was ahead; {remedy}")
+    difference = abs(now.timestamp() - _disk_time(lake))
+    if difference > TOLERANCE.total_seconds():
+        return Check("warning", "clock", f"it and the times of the disk differ by {difference:,.0f} s; {remedy}")
+    return Check("ok", "clock", f"it is {now:%Y-%m-%d %H:%M} UTC, not before any time that the lake recorded.")
+
+
+def _disk_time(lake: Lake) -> float:
+    """The time that the disk gives to a file that is written now, in seconds since 1970."""
+    probe = lake.staging / f"doctor-{uuid.uuid4().hex}"
+    probe.touch()
+    seconds = probe.stat().st_mtime
+    probe.unlink()
+    return seconds
+
+
+def check_lists(status: LakeStatus, now: datetime) -> Check:
+    """How old the networks are by which agents are told from those who use their names."""
+    fetched_at = status.agents_refreshed_at
+    if fetched_at is None:
+        return Check("warning", "IP lists", "there are none, so no agent is verified; run `traffic agents refresh`.")
+    text = f"the newest is of {fetched_at:%Y-%m-%d}"
+    if now - fetched_at > MAX_LIST_AGE:
+        return Check("warning", "IP lists", f"{text}; run `traffic agents refresh`, each week from cron.")
+    return Check("ok", "IP lists", f"{text}.")
+
+
+def check_keys(lake: Lake, settings: Settings) -> Check:
+    """Whether anybody can ask the API."""
+    with closing(ApiKeys(lake)) as keys:
+        active = [key for key in keys.all_keys() if not key.revoked_at]
+    if active:
+        return Check("ok", "API keys", f"{plural(len(active), 'key')} can be used.")
+    if settings.jwks:
+        return Check("ok", "API keys", "there are none; tokens of the identity provider are accepted.")
+    return Check(
+        "warning", "API keys", "nobody can ask the API; run `traffic keys create --org NAME --name dashboard`."
+    )
+
+
+def check_answer(lake: Lake, status: LakeStatus, now: datetime) -> Check:
+    """How long the first answer takes, of the organization with the most visits: its dashboard of 30 days."""
+    if not status.total.visits:
+        return Check("warning", "first answer", "there are no visits to count; run `traffic import`.")
+    organization = max(status.organizations, key=lambda name: status.organizations[name].visits)
+    started_at = time.perf_counter()
+    with closing(Warehouse(lake)) as warehouse:
+        last_day = status.organizations[organization].last_day or now.date()
+        variables = warehouse.variables(Scope(organization, last_day - timedelta(days=29), last_day))
+        warehouse.answer(ENTRIES["dashboard"], variables)
+    seconds = time.perf_counter() - started_at
+    text = f"the dashboard of {organization} took {seconds:,.1f} s, with the start of the engine"
+    if seconds > MAX_ANSWER_SECONDS:
+        return Check("warning", "first answer", f"{text}; run `traffic compact`, which counts past days ahead.")
+    return Check("ok", "first answer", f"{text}.")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _named(networks: tuple[object, ...]) -> str:
+    return ", ".join(map(str, networks))

@@ -1,0 +1,168 @@
+"""`traffic doctor` finds what is wrong with an installation, and says how to mend it."""
+
+import json
+import os
+import stat
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from service.api_keys import ApiKeys
+from service.doctor import FEW_FREE_BYTES, MIN_FREE_BYTES, check_address, check_space, check_sync, examine
+from service.settings import read_settings
+from tests.lakes import fail_at, files_of
+from tests.tables import examples
+from tests.visits import land, visit
+
+NOW = datetime.now(UTC)
+LISTS = "ip-lists/openai-gptbot.json"
+
+
+@pytest.fixture
+def healthy(lake):
+    """The root of a lake in which nothing is missing."""
+    land(lake, "acme", [visit(visited_at=NOW.replace(tzinfo=None))])
+    keys = ApiKeys(lake)
+    keys.create_key("acme", "test")
+    keys.close()
+    fetched_at(lake, NOW - timedelta(days=1))
+    return lake.root
+
+
+def fetched_at(lake, moment):
+    (lake.root / LISTS).write_text(json.dumps({"name": "x", "fetched_at": moment.isoformat(), "networks": []}))
+
+
+def checks(root, now=NOW, **variables):
+    """The level and the text of each check, by its subject."""
+    found = examine({"TRAFFIC_LAKE": str(root), **variables}, now)
+    return {check.subject: (check.level, check.text) for check in found}
+
+
+def test_a_whole_installation_has_a_line_of_ok_for_everything(healthy, traffic):
+    run = traffic("doctor", "--lake", healthy)
+    assert run.code == 0, run.out
+    assert [line[:7].strip() for line in run.out.splitlines()] == ["ok"] * 10
+    assert [line[9:21].strip() for line in run.out.splitlines()] == [
+        "settings", "proxies", "disk space", "disk writes", "files", "permissions", "clock", "IP lists", "API keys",
+        "first answer",
+    ]  # fmt: skip
+
+
+def test_nothing_is_left_behind(healthy):
+    assert checks(healthy)  # the first engine of a lake writes an empty rollup
+    before = sorted(healthy.rglob("*"))
+    assert checks(healthy)
+    assert sorted(healthy.rglob("*")) == before
+
+
+@pytest.mark.parametrize("fault", ["missing", "folder", "mode"])
+def test_a_file_that_cannot_be_read_is_broken(healthy, lake, traffic, fault):
+    path = lake.root / files_of(lake)[0].path
+    if fault == "mode":
+        path.chmod(0)
+        if os.access(path, os.R_OK):
+            pytest.skip("the superuser may read everything")
+    else:
+        path.unlink()
+    if fault == "folder":
+        path.mkdir()
+    level, text = checks(healthy)["files"]
+    assert level == "broken"
+    assert text.startswith(f"{path} cannot be read (")
+    assert text.endswith("run `traffic verify` and restore what it names from a backup.")
+    run = traffic("doctor", "--lake", healthy)
+    assert run.code == 1
+    assert "\nbroken   files         " in run.out
+
+
+def test_without_a_lake_the_checks_end_with_what_to_do(tmp_path, traffic):
+    run = traffic("doctor", "--lake", tmp_path / "none")
+    assert run.code == 1
+    assert run.out.splitlines()[-1].startswith("broken   lake          there is no lake at")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_manifest_is_broken(healthy, lake):
+    lake.manifest.close()
+    (healthy / "manifest.sqlite").write_bytes(b"nothing of SQLite" * 100)
+    assert checks(healthy)["lake"][0] == "broken"
+
+
+def test_an_invalid_setting_is_broken_and_named(healthy):
+    assert list(checks(healthy, TRAFFIC_PORT="high").items()) == [
+        ("settings", ("broken", "TRAFFIC_PORT is 'high'; it must be a number from 0 to 65535."))
+    ]
+
+
+def test_old_lists_and_missing_ones_are_to_be_refreshed(healthy, lake):
+    fetched_at(lake, NOW - timedelta(days=15))
+    day = f"{NOW - timedelta(days=15):%Y-%m-%d}"
+    warning = ("warning", f"the newest is of {day}; run `traffic agents refresh`, each week from cron.")
+    assert checks(healthy)["IP lists"] == warning
+    (healthy / LISTS).unlink()
+    assert checks(healthy)["IP lists"][1].endswith("run `traffic agents refresh`.")
+
+
+@pytest.mark.parametrize("days", [-2, 2])
+def test_a_clock_that_is_behind_or_ahead_is_doubted(healthy, days):
+    level, text = checks(healthy, NOW + timedelta(days=days))["clock"]
+    assert level == "warning"
+    assert text.endswith("set it by NTP; see timedatectl.")
+
+
+def test_databases_that_others_may_read_are_to_be_closed_to_them(healthy):
+    (healthy / "control.sqlite").chmod(0o644)
+    level, text = checks(healthy)["permissions"]
+    assert (level, text.partition("; ")[2]) == ("warning", f"run chmod 600 {healthy / 'control.sqlite'}.")
+    (healthy / "control.sqlite").chmod(stat.S_IRUSR | stat.S_IWUSR)
+    assert checks(healthy)["permissions"][0] == "ok"
+
+
+def test_without_a_key_nobody_can_ask_unless_an_identity_provider_signs_tokens(lake, tmp_path):
+    assert checks(lake.root)["API keys"][1].endswith("run `traffic keys create --org NAME --name dashboard`.")
+    (tmp_path / "jwks.json").write_text("{}")
+    provider = {"TRAFFIC_JWKS": str(tmp_path / "jwks.json"), "TRAFFIC_JWT_ISSUER": "https://id.example",
+                "TRAFFIC_JWT_AUDIENCE": "traffic"}  # fmt: skip
+    assert checks(lake.root, **provider)["API keys"][0] == "ok"
+
+
+def test_a_revoked_key_is_none(healthy, lake):
+    keys = ApiKeys(lake)
+    keys.revoke_key(keys.all_keys()[0].id)
+    keys.close()
+    assert checks(healthy)["API keys"][0] == "warning"
+
+
+def test_a_lake_without_visits_has_no_first_answer(lake):
+    assert checks(lake.root)["first answer"] == ("warning", "there are no visits to count; run `traffic import`.")
+
+
+def test_a_disk_that_fails_is_broken(healthy, monkeypatch):
+    fail_at(monkeypatch, "service.doctor", "sync")
+    level, text = checks(healthy)["disk writes"]
+    assert (level, text) == ("broken", f"{healthy} cannot be written: No space left on device; look at its disk.")
+    assert list(healthy.rglob("doctor-*")) == []
+
+
+def test_a_slow_disk_is_a_warning(lake):
+    seconds = iter(range(100))
+    check = check_sync(lake, lambda: next(seconds))
+    assert check.level == "warning"
+    assert "1,000.0 ms" in check.text
+
+
+@pytest.mark.parametrize(
+    ("free", "level"),
+    [(FEW_FREE_BYTES, "ok"), (FEW_FREE_BYTES - 1, "warning"), (MIN_FREE_BYTES, "warning"),
+     (MIN_FREE_BYTES - 1, "broken")],
+)  # fmt: skip
+def test_a_disk_that_is_nearly_full_is_told_before_it_is_full(lake, free, level):
+    assert check_space(lake.root, free).level == level
+
+
+@examples("variables", "level", "words")
+def test_the_address_and_the_proxies_fit_together(variables, level, words):
+    check = check_address(read_settings({f"TRAFFIC_{name}": value for name, value in variables.items()}))
+    assert check.level == level
+    assert words in check.text
