@@ -27,10 +27,12 @@ from benchmarks.worlds import WHOLE, Setting
 from data.store.links import LinkIndex
 from queries import ENDPOINTS, Warehouse
 from service.api_keys import ApiKeys
+from service.hooks.registry import Hooks
 from service.http.answers import Answers
 from service.http.cache import AnswerCache
 from service.http.query_batch import Workers
 from service.http.rate_limit import SourceResolver
+from service.jobs.store import Jobs
 from service.pages import PageServices, panels
 from service.pages.rendering import GZIP_LEVEL, Renderer
 from service.pages.sessions import SessionStore
@@ -131,9 +133,22 @@ def rendering(world: World) -> Iterator[Figure]:
     warehouse, workers, threads = Warehouse(world.lake), Workers(), ThreadPoolExecutor(1)
     answers = Answers(warehouse, AnswerCache(), workers)
     keys, targets, settings = ApiKeys(world.lake), LinkIndex(world.lake), read_settings({})
+    jobs, hooks = Jobs(world.lake), Hooks(world.lake)
     site = Site(
-        PageServices(world.lake, answers, targets, keys, SourceResolver(), settings, lambda: noon)
-    )  # fmt: skip
+        PageServices(
+            world.lake,
+            answers,
+            targets,
+            keys,
+            SourceResolver(),
+            settings,
+            lambda: noon,
+            jobs,
+            hooks,
+            warehouse,
+            workers,
+        )
+    )
     renderer = site.renderer = _RecordingRenderer(site.root, site.assets, threads)
     try:
         asyncio.run(_view(site, _Browser.signed_in(0, world).cookie))
@@ -145,7 +160,8 @@ def rendering(world: World) -> Iterator[Figure]:
         workers.close()
         threads.shutdown()
         warehouse.close()
-        keys.close()
+        for one in (keys, jobs, hooks):
+            one.close()
     for name, times in found.items():
         yield figure(f"rendering of the Overview: {name}", "ms", times)
     yield figure("rendering of the Overview", "ms", [sum(step) for step in zip(*found.values(), strict=True)])

@@ -116,7 +116,10 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     if not settings.pages:
         return middleware(app, route_of=table.path_of)
     oidc = OidcClient(settings, parts.authenticator) if settings.oidc_client_id else None
-    services = PageServices(parts.lake, answers, targets, parts.api_keys, limiter.sources, settings, clock, oidc)
+    services = PageServices(
+        parts.lake, answers, targets, parts.api_keys, limiter.sources, settings, clock,
+        parts.jobs, parts.hooks, parts.warehouse, parts.workers, oidc,
+    )  # fmt: skip
     pages = Pages(app, services)
     return middleware(
         pages,

@@ -52,7 +52,7 @@ def jobs(store: Jobs, clock: Clock) -> Endpoint:
         about = {"domain": _text(body, "domain"), "short_code": _text(body, "short_code")}
         return await _written(
             store,
-            lambda: store.create_manual(caller.organization, title, summary, _actor(caller), clock(), **about),
+            lambda: store.create_manual(caller.organization, title, summary, actor_of(caller), clock(), **about),
             201,
         )
 
@@ -84,7 +84,7 @@ def job_actions(store: Jobs, clock: Clock) -> Endpoint:
                 caller.organization,
                 job_id,
                 action_id,
-                _actor(caller),
+                actor_of(caller),
                 clock(),
                 version=version,
                 note=note,
@@ -105,7 +105,7 @@ def job_implementations(store: Jobs, clock: Clock) -> Endpoint:
         draft = Draft(**{name: _text(body, name) for name in body})  # type: ignore[arg-type]  # the first is required
         return await _written(
             store,
-            lambda: store.attach(caller.organization, job_id, draft, _actor(caller), clock(), version=version),
+            lambda: store.attach(caller.organization, job_id, draft, actor_of(caller), clock(), version=version),
             201,
         )
 
@@ -139,7 +139,7 @@ def job_implementation_status(store: Jobs, clock: Clock) -> Endpoint:
                 caller.organization,
                 job_id,
                 number,
-                _actor(caller),
+                actor_of(caller),
                 clock(),
                 status=status,
                 version=version,
@@ -193,7 +193,8 @@ def _writer(request: Request) -> Caller:
     return caller
 
 
-def _actor(caller: Caller) -> Actor:
+def actor_of(caller: Caller) -> Actor:
+    """The caller of a request, as the history of a job names who did something."""
     return Actor(caller.name, "key" if caller.is_key else "user")
 
 

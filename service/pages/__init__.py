@@ -14,11 +14,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from data import Lake
 from data.store.links import LinkIndex
+from queries import Warehouse
 from service.api_keys import ApiKeys
+from service.hooks.registry import Hooks
 from service.http.answers import Answers
 from service.http.endpoints import Clock
 from service.http.oidc import OidcClient
+from service.http.query_batch import Workers
 from service.http.rate_limit import SourceResolver
+from service.jobs.store import Jobs
 from service.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,6 +40,10 @@ class PageServices:
     sources: SourceResolver
     settings: Settings
     clock: Clock
+    jobs: Jobs
+    hooks: Hooks
+    warehouse: Warehouse
+    workers: Workers
     oidc: OidcClient | None = None  # None: nobody signs in at an identity provider
 
 

@@ -47,6 +47,10 @@ _TODAY: Final = Markup(
     '<rect class="hatch" width="2.5" height="5"/></pattern>'
     '<rect class="today" x="{x}%" y="{y}" width="{width}%" height="{height}" fill="url(#hatch)"/>'
 )
+_SHIPPED: Final = Markup(
+    '<line class="shipped" x1="{x}%" x2="{x}%" y1="0" y2="{y}"/>'
+    '<text class="shipped" x="{x}%" dx="6" y="8">shipped</text>'
+)
 _BAR: Final = Markup(
     '<svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
     '<rect class="track" width="100" height="4"/>'
@@ -104,6 +108,21 @@ def columns(values: Sequence[tuple[str, int]], kind: str) -> Markup:
     scale = _gridlines(max(counts))
     labels = [(number, label, number % 3 == 0 or len(values) <= 8) for number, (label, _) in enumerate(values)]
     return _frame(len(values), scale, _stretched(len(values), _stack([(kind, counts)], scale[-1])), labels)
+
+
+def measured_days(days: Sequence[tuple[date, int, int]], shipped_on: date) -> Markup:
+    """Columns of events (as ai) and visits beyond them (as other) for each day, and a line on the day of shipping.
+
+    days are (day, events, visits), the earliest first, and contain `shipped_on`. Events need not be among the visits.
+    """
+    events = [count for _, count, _ in days]
+    others = [max(visits - count, 0) for _, count, visits in days]
+    scale = _gridlines(max(count + more for count, more in zip(events, others, strict=True)))
+    dates = [day.isoformat() for day, _, _ in days]
+    x = 100 * (dates.index(shipped_on.isoformat()) + 0.5) / len(days)
+    mark = _SHIPPED.format(x=_number(x), y=TOP + HEIGHT)
+    shapes = _stretched(len(days), _stack([("ai", events), ("other", others)], scale[-1]))
+    return _frame(len(days), scale, shapes + mark, _dates(dates))
 
 
 def bar(percentage: float | None, kind: str) -> Markup:

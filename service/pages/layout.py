@@ -26,10 +26,11 @@ def layout(site: "Site", request: Request, path: str, filters: Filters | None) -
     """The context of layout.html for a page of this path after /app/; without `filters`, links keep none."""
     query = filters.query_string(traffic_type=None, short_code=None, target_url=None) if filters else ""
     navigation = [(page.title, f"{site.root}/{page.path}{query}", page.path == path, page.key) for page in NAVIGATION]
+    jobs = ("Jobs", f"{site.root}/jobs", path.startswith("jobs"), "g j")
     settings = ("Settings", f"{site.root}/settings/api-keys", path.startswith("settings"), "g s")
     session = request.scope["session"]
     return {
-        "navigation": [*navigation, settings],
+        "navigation": [*navigation, jobs, settings],
         "organization": session.organization,
         "role": session.role,
         "is_exposed": site.origin.is_exposed(request),

@@ -1,4 +1,4 @@
-"""The pages under Settings: API keys, sessions, shares, the cache, and what this organization has stored."""
+"""The pages under Settings, except those of hooks: API keys, sessions, shares, the cache, and what is stored."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ TABS = (
     ("api-keys", "API keys"),
     ("sessions", "Sessions"),
     ("shares", "Shares"),
+    ("agent-hooks", "Agent Hooks"),
     ("cache", "Cache"),
     ("storage", "Storage"),
 )
@@ -46,6 +47,20 @@ def routes(site: "Site") -> list[Route]:
         Route(f"{root}/cache", pages.cache),
         Route(f"{root}/storage", pages.storage),
     ]
+
+
+async def tab_page(
+    site: "Site",
+    request: Request,
+    tab: str,
+    template: str,
+    status: int = 200,
+    **content: Any,  # noqa: ANN401  # of any template
+) -> Response:
+    """A page under a tab of Settings. `made` in the content is a secret that it shows."""
+    tabs = [(label, f"{site.root}/settings/{name}", name == tab) for name, label in TABS]
+    context = {**layout(site, request, f"settings/{tab}", None), "tabs": tabs, **content}
+    return await site.renderer.response(request, template, context, status, is_compressible=not content.get("made"))
 
 
 class _SettingsPages:

@@ -81,12 +81,12 @@ class _SignIn:
         )
 
 
-async def form_fields(request: Request) -> dict[str, str]:
+async def form_fields(request: Request, max_bytes: int = MAX_FORM_BYTES) -> dict[str, str]:
     """The fields of a submitted form. Raises InvalidBody or BodyTooLarge."""
     body = bytearray()
     async for chunk in body_chunks(request):
         body += chunk
-        if len(body) > MAX_FORM_BYTES:
+        if len(body) > max_bytes:
             raise BodyTooLarge("The form is too large.")
     try:
         return dict(parse_qsl(body.decode("utf-8"), keep_blank_values=True, strict_parsing=bool(body)))

@@ -19,9 +19,21 @@ from queries import Scope as QueryScope
 from service.http.answers import while_connected
 from service.http.errors import InternalError, MethodNotAllowed, NotFound, ParameterRefused, Problem
 from service.http.routing import RouteTable
-from service.pages import PageServices, export, oidc, run_it_yourself, settings_pages, shared_page, sign_in, views
+from service.pages import (
+    PageServices,
+    export,
+    hook_pages,
+    job_pages,
+    oidc,
+    run_it_yourself,
+    settings_pages,
+    shared_page,
+    sign_in,
+    views,
+)
 from service.pages.assets import Assets
 from service.pages.filters import Filters
+from service.pages.job_store import JobReader
 from service.pages.origin import OriginChecker
 from service.pages.rendering import Renderer, accepts_gzip, headers_of
 from service.pages.sessions import OpenedSession, Session, Sessions, SessionStore
@@ -44,6 +56,7 @@ class Site:
         self.origin = OriginChecker(services.settings, services.sources)
         self.sessions = Sessions(SessionStore(services.lake, services.clock))
         self.shares = ShareStore(services.lake, services.clock)
+        self.jobs = JobReader(services.lake)
         self.assets = Assets()
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="pages")
         self.renderer = Renderer(self.root, self.assets, self._threads)
@@ -132,10 +145,11 @@ class Site:
         self.set_cookie(request, response, "", timedelta())
 
     def close(self) -> None:
-        """Wait for the threads, and close the databases of sessions and shares."""
+        """Wait for the threads, and close the databases of sessions, shares and jobs."""
         self._threads.shutdown()
         self.sessions.close()
         self.shares.close()
+        self.jobs.close()
 
     def _cookie_name(self, request: Request, name: str) -> str:
         return f"__Host-{name}" if self.origin.is_https(request) else name
@@ -148,7 +162,9 @@ class Site:
             *views.routes(self),
             *sign_in.routes(self),
             *(oidc.routes(self, self.services.oidc) if self.services.oidc else ()),
+            *job_pages.routes(self),
             *settings_pages.routes(self),
+            *hook_pages.routes(self),
             Route(f"{root}/share/{{secret}}", shared_page.endpoint(self)),
             Route(f"{root}/export/{{name}}.csv", export.endpoint(self)),
             Route(f"{root}/run/{{name}}", run_it_yourself.endpoint(self)),

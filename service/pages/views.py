@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from data.maintenance.status import StoredSpan, stored_span
 from service.pages import formats, panels
-from service.pages.content import LINK, Page, PageContent
+from service.pages.content import LINK, OVERVIEW, Page, PageContent
 from service.pages.filters import Filters
 from service.pages.layout import NAVIGATION, layout
 from service.pages.run_it_yourself import commands
@@ -45,6 +45,8 @@ def page_endpoint(site: "Site", page: Page) -> "Endpoint":
         content = await view.content()
         if page is LINK:
             content["title"] = view.filters.scope.short_code
+        if page is OVERVIEW:
+            content["undecided_jobs"] = await site.in_thread(site.jobs.undecided, view.filters.organization)
         return await view.response("page.html", **content)
 
     return endpoint

@@ -8,6 +8,7 @@ import io
 import itertools
 import os
 import shutil
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,8 +20,12 @@ from data.sample import Sample
 from data.sample_countries import SampleCountries
 from data.store.link_exports import read_export
 from data.store.links import change_links
+from service.hooks.registry import Hooks
+from service.jobs.implementations import Draft
+from service.jobs.store import Jobs
 from service.pages.sessions import SessionStore
-from tests.browser.traffic import HOSTILE, hostile_lines
+from tests.browser.traffic import HOSTILE, WORDS, hostile_lines
+from tests.service.jobs.findings import ANNA, broken
 
 VISITS = 4_000
 DAYS = 40
@@ -54,10 +59,10 @@ def chromium():
 class Dashboard:
     """A running server with the visits of two organizations, as a browser sees it."""
 
-    def __init__(self, lake, address, short_code):
+    def __init__(self, lake, address, names):
         self.lake = lake
         self.address = address
-        self.short_code = short_code  # of the most visited link
+        self.names = names
 
     def entrance(self, organization="acme"):
         """The address of a new one-time link."""
@@ -65,6 +70,38 @@ class Dashboard:
         code = store.create_link(organization)
         store.close()
         return f"{self.address}/app/enter?code={code}"
+
+
+def shipped_job(lake, now):
+    """Make three jobs of acme and one of attackers; the id of one of acme's that was shipped and is being measured."""
+    with closing(Jobs(lake)) as jobs:
+        for number, path in enumerate(("/gone", "/old-price-list", "/" + "w" * 150)):
+            jobs.upsert(broken(path, weight=10.0**number), now - timedelta(days=9))
+        for number, word in enumerate(WORDS):
+            jobs.upsert(broken(f"/{number}{word}", organization=HOSTILE), now)
+        (job_id,) = (row["id"] for row in jobs.of("acme") if row["path"] == "/gone")
+        jobs.act("acme", job_id, "approve_fix", ANNA, now - timedelta(days=8), note="As discussed.")
+        diff = (
+            "--- a/redirects\n+++ b/redirects\n@@ -1 +1,2 @@\n /a https://example.com/a\n+/gone https://example.com/\n"
+        )
+        jobs.attach("acme", job_id, Draft("patch", "text/x-diff", diff), ANNA, now - timedelta(days=7))
+        jobs.set_implementation_status("acme", job_id, 1, ANNA, now - timedelta(days=6), status="shipped")
+        measured = {
+            "before": {"days": 14, "events": 42, "visits": 60}, "after": {"days": 5, "events": 3, "visits": 30},
+            "probability": 0.00005, "checked_at": now, "until": now.date() + timedelta(days=22),
+        }  # fmt: skip
+        jobs.set_outcome("acme", job_id, "waiting", measured, now)
+        return job_id
+
+
+def tested_hook(lake):
+    """Make two hooks of acme, the second of them inactive, with a test that was not sent; its id."""
+    with closing(Hooks(lake)) as hooks:
+        hooks.create("acme", "Chat", "https://chat.example/hooks/" + "x" * 80, ["job.created", "job.approved"])
+        hook, _ = hooks.create("acme", "Coding agent", "https://automation.example/hook")
+        hooks.send_test("acme", hook.id)
+        hooks.change("acme", hook.id, {"active": False})
+        return hook.id
 
 
 @pytest.fixture(scope="session")
@@ -80,15 +117,22 @@ def dashboard(chromium, serving, tmp_path_factory):
     Importer(lake, countries=SampleCountries()).run(folder / "access.log", Options("acme"))
     change_links(lake, "acme", read_export(folder / "links.csv", today).links, today)
     Importer(lake).run(folder / "hostile.log", Options(HOSTILE))
+    names = {"short_code": sample.codes()[0], "job": shipped_job(lake, today), "hook": tested_hook(lake)}
     with serving(lake, trusted_proxies="127.0.0.1/32") as server:
-        yield Dashboard(lake, server.address, sample.codes()[0])
+        yield Dashboard(lake, server.address, names)
     lake.manifest.close()
 
 
 @pytest.fixture
-def short_code(dashboard):
+def names(dashboard):
+    """What addresses of pages contain: the most visited link, a job and a hook."""
+    return dashboard.names
+
+
+@pytest.fixture
+def short_code(names):
     """The most visited link."""
-    return dashboard.short_code
+    return names["short_code"]
 
 
 @pytest.fixture

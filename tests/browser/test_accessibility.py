@@ -4,7 +4,7 @@ import pytest
 
 from tests.browser.traffic import PAGES
 
-IMPORTANT = ("overview", "link", "api-keys")
+IMPORTANT = ("overview", "link", "api-keys", "job")
 CONDITIONS = {
     "dark": {"color_scheme": "dark"},
     "390px": {"viewport": {"width": 390, "height": 844}},
@@ -13,16 +13,16 @@ CONDITIONS = {
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_accessible(opened, axe, short_code, name):
+def test_a_page_is_accessible(opened, axe, names, name):
     watched = opened()
-    assert axe(watched.goto(PAGES[name].format(short_code=short_code))) == []
+    assert axe(watched.goto(PAGES[name].format(**names))) == []
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("name", IMPORTANT)
-def test_an_important_page_is_accessible_in_the_dark_on_a_phone_and_zoomed(opened, axe, short_code, name, condition):
+def test_an_important_page_is_accessible_in_the_dark_on_a_phone_and_zoomed(opened, axe, names, name, condition):
     watched = opened(**CONDITIONS[condition])
-    assert axe(watched.goto(PAGES[name].format(short_code=short_code))) == []
+    assert axe(watched.goto(PAGES[name].format(**names))) == []
 
 
 def test_the_sign_in_page_is_accessible(opened, axe):

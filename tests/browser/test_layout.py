@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from tests.browser.traffic import HOSTILE, PAGES
+from tests.browser.traffic import HOSTILE, OF_ACME, PAGES
 
 WIDTHS = (360, 768, 1280, 1920)
 THEMES = ("light", "dark")
@@ -29,9 +29,9 @@ def color_of(page, selector, x=None):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_fits_every_window_and_asks_its_own_server_only(opened, pictures, short_code, name):
+def test_a_page_fits_every_window_and_asks_its_own_server_only(opened, pictures, names, name):
     watched = opened()
-    page = watched.goto(PAGES[name].format(short_code=short_code))
+    page = watched.goto(PAGES[name].format(**names))
     for theme in THEMES:
         page.emulate_media(color_scheme=theme)
         for width in WIDTHS:
@@ -42,7 +42,7 @@ def test_a_page_fits_every_window_and_asks_its_own_server_only(opened, pictures,
     assert watched.problems == []
 
 
-@pytest.mark.parametrize("name", [name for name in PAGES if name not in {"link", "ai-source"}])
+@pytest.mark.parametrize("name", [name for name in PAGES if name not in OF_ACME])
 def test_words_of_attackers_are_only_words(opened, name):
     watched = opened(HOSTILE)
     page = watched.goto(PAGES[name])

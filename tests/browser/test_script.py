@@ -107,9 +107,11 @@ def test_a_command_is_copied(opened):
     assert watched.problems == []
 
 
-@pytest.mark.parametrize("path", ["", "ai", "agents", "links", "settings/api-keys"])
-def test_without_the_script_nothing_is_missing_and_nothing_is_dead(opened, path):
-    page = opened(java_script_enabled=False).goto(path)
+@pytest.mark.parametrize(
+    "path", ["", "ai", "agents", "links", "jobs", "jobs/{job}", "settings/api-keys", "settings/agent-hooks/{hook}"]
+)
+def test_without_the_script_nothing_is_missing_and_nothing_is_dead(opened, names, path):
+    page = opened(java_script_enabled=False).goto(path.format(**names))
     assert page.locator("h1").is_visible()
     assert page.locator("table").count() > 0
     for control in page.locator("button:visible").all():

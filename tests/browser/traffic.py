@@ -15,14 +15,20 @@ PAGES = {
     "links": "links",
     "link": "link?short_code={short_code}",
     "domains": "domains",
+    "jobs": "jobs",
+    "job": "jobs/{job}",
     "api-keys": "settings/api-keys",
     "sessions": "settings/sessions",
     "shares": "settings/shares",
+    "agent-hooks": "settings/agent-hooks",
+    "agent-hook": "settings/agent-hooks/{hook}",
     "cache": "settings/cache",
     "storage": "settings/storage",
     "sql": "run/time-series",
 }
 """The pages by name: their paths after /app/."""
+OF_ACME = {"link", "ai-source", "job", "agent-hook"}
+"""The pages that only acme has."""
 
 WORDS = (
     '"><script>alert(1)</script>',

@@ -1,0 +1,134 @@
+"""Settings > Agent Hooks: who is sent messages about jobs, and what came of it. For editors only."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from data import BadInput
+from service.hooks.outbox import EVENTS
+from service.hooks.records import Hook
+from service.hooks.registry import DEFAULT_EVENTS, NoSuchHook
+from service.http.endpoints import in_thread
+from service.http.errors import Forbidden, NotFound
+from service.pages.sessions import Session
+from service.pages.settings_pages import tab_page
+from service.pages.sign_in import form_fields
+
+if TYPE_CHECKING:
+    from service.pages.site import Site
+
+Result = TypeVar("Result")
+
+
+def routes(site: "Site") -> list[Route]:
+    """The routes of hooks."""
+    pages, root = _HookPages(site), f"{site.root}/settings/agent-hooks"
+    one = f"{root}/{{id}}"
+    return [
+        Route(root, pages.hooks, methods=["GET", "POST"]),
+        Route(one, pages.hook),
+        Route(f"{one}/test", pages.test, methods=["POST"]),
+        Route(f"{one}/secret", pages.rotate, methods=["POST"]),
+        Route(f"{one}/active", pages.activate, methods=["POST"]),
+        Route(f"{one}/delete", pages.delete, methods=["POST"]),
+        Route(f"{one}/deliveries/{{delivery}}/replay", pages.replay, methods=["POST"]),
+    ]
+
+
+class _HookPages:
+    def __init__(self, site: "Site") -> None:
+        self._site = site
+        self._hooks = site.services.hooks
+        self._root = f"{site.root}/settings/agent-hooks"
+
+    async def hooks(self, request: Request) -> Response:
+        """The organization's hooks (GET); or create one and show its secret this once (POST)."""
+        session: Session = request.scope["session"]
+        fields: dict[str, str] = {}
+        hook, made, problem, status = None, None, "", 200
+        may_write = session.caller.may_write
+        if request.method == "POST":
+            organization = _editor(request)
+            fields = await form_fields(request)
+            name, url = fields.get("name", "").strip(), fields.get("url", "").strip()
+            events = [event for event in EVENTS if event in fields]
+            try:
+                hook, made = await self._write(
+                    lambda: self._hooks.create(organization, name, url, events, created_by=session.caller.name)
+                )
+            except BadInput as error:
+                problem, status = str(error), 400
+        found = await in_thread(self._hooks.readers, self._hooks.of, session.organization) if may_write else []
+        return await tab_page(
+            self._site, request, "agent-hooks", "settings_agent_hooks.html", status,
+            hooks=found, hook=hook, made=made, problem=problem, may_write=may_write, events=EVENTS,
+            fields=fields if problem else dict.fromkeys(DEFAULT_EVENTS, "on"),
+        )  # fmt: skip
+
+    async def hook(self, request: Request) -> Response:
+        """One hook and its deliveries."""
+        return await self._page(request)
+
+    async def test(self, request: Request) -> Response:
+        """Send a made-up job to a hook."""
+        organization, hook_id = _editor(request), request.path_params["id"]
+        await self._write(lambda: self._hooks.send_test(organization, hook_id))
+        return self._to_hook(request)
+
+    async def rotate(self, request: Request) -> Response:
+        """Give a hook a new secret and show it this once."""
+        organization, hook_id = _editor(request), request.path_params["id"]
+        _, made = await self._write(lambda: self._hooks.rotate(organization, hook_id))
+        return await self._page(request, made=made)
+
+    async def activate(self, request: Request) -> Response:
+        """Make a hook active, or, with `active` off, inactive."""
+        organization, hook_id = _editor(request), request.path_params["id"]
+        is_active = (await form_fields(request)).get("active") == "on"
+        await self._write(lambda: self._hooks.change(organization, hook_id, {"active": is_active}))
+        return self._to_hook(request)
+
+    async def delete(self, request: Request) -> Response:
+        """Delete a hook, if the form confirms it."""
+        organization, hook_id = _editor(request), request.path_params["id"]
+        if (await form_fields(request)).get("confirmed") != "on":
+            return await self._page(request, 400, "Nothing was deleted: tick the box to confirm.")
+        await self._write(lambda: self._hooks.delete(organization, hook_id))
+        return RedirectResponse(self._root, 303)
+
+    async def replay(self, request: Request) -> Response:
+        """Send a message again."""
+        organization, ids = _editor(request), request.path_params
+        await self._write(lambda: self._hooks.replay(organization, ids["id"], ids["delivery"]))
+        return self._to_hook(request)
+
+    async def _page(self, request: Request, status: int = 200, problem: str = "", made: str | None = None) -> Response:
+        organization, hook_id = _editor(request), request.path_params["id"]
+        try:
+            found: Hook = await in_thread(self._hooks.readers, self._hooks.hook, organization, hook_id)
+            deliveries = await in_thread(self._hooks.readers, self._hooks.deliveries, organization, hook_id)
+        except NoSuchHook as error:
+            raise NotFound from error
+        content: dict[str, Any] = {"hook": found, "deliveries": deliveries, "problem": problem, "made": made}
+        return await tab_page(self._site, request, "agent-hooks", "settings_agent_hook.html", status, **content)
+
+    async def _write(self, work: Callable[[], Result]) -> Result:
+        """The result of a change of hooks. Raises NotFound or BadInput."""
+        try:
+            return await in_thread(self._hooks.writer, work)
+        except NoSuchHook as error:
+            raise NotFound from error
+
+    def _to_hook(self, request: Request) -> Response:
+        return RedirectResponse(f"{self._root}/{request.path_params['id']}", 303)
+
+
+def _editor(request: Request) -> str:
+    """The organization of an editor. Raises Forbidden for viewers: URLs of hooks often are secrets themselves."""
+    session: Session = request.scope["session"]
+    if not session.caller.may_write:
+        raise Forbidden("Viewers may neither see nor change hooks.", "Ask an editor to do it.")
+    return session.organization

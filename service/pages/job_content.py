@@ -1,0 +1,142 @@
+"""What the page of a job shows: its evidence as a table, how to run it again, its outcome in words and as a chart."""
+
+import hashlib
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from queries import DETECTORS, template
+from service.pages import formats
+from service.pages.charts import measured_days
+from service.pages.columns import TableColumn, cell, column_of
+
+Record = Mapping[str, Any]
+DayCount = tuple[date, int, int]
+"""A day (UTC), and its events and visits."""
+
+DAYS_BEFORE: Final = 14
+DAYS_AFTER: Final = 28
+"""The days of the chart, before and after the one on which it was shipped."""
+_UNTRUSTED: Final = Markup("<code>%s</code>")
+_NOTHING: Final = Markup('<data value="">–</data>')
+_VERDICTS: Final = {
+    "none": "Nothing is measured before an implementation is shipped.",
+    "waiting": "It is too early to tell.",
+    "improved": "It helped: the difference is larger than chance would make it.",
+    "unchanged": "It changed nothing, or no more than chance would.",
+    "worse": "It got worse, by more than chance would make it.",
+    "not_measurable": "It cannot be told: there were too few visits since.",
+}
+
+
+@dataclass(frozen=True)
+class EvidenceColumn:
+    """A column of the evidence, and whether strangers wrote what is in it."""
+
+    column: TableColumn
+    is_untrusted: bool
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The evidence of a job, ready for the template."""
+
+    name: str
+    columns: list[EvidenceColumn]
+    rows: list[list[Markup]]
+    span: str
+    sql: str  # "" if the query is no longer known
+    has_changed: bool  # whether the query is another one than that which found the job
+    replay: str
+    query: str
+
+    @property
+    def has_untrusted(self) -> bool:
+        """Whether any column has text of strangers."""
+        return any(column.is_untrusted for column in self.columns)
+
+
+def evidence_of(record: Record) -> Evidence | None:
+    """The evidence of a record; None for a job that was written by hand."""
+    found = record["evidence"]
+    if found is None:
+        return None
+    names = list(found["rows"][0]) if found["rows"] else []
+    untrusted = frozenset(found["untrusted"])
+    columns = [EvidenceColumn(_column(record["type"], name), name in untrusted) for name in names]
+    rows = [[_cell(column, row.get(column.column.field)) for column in columns] for row in found["rows"]]
+    start, end = (date.fromisoformat(found["scope"][name]) for name in ("start_date", "end_date"))
+    name = found["template"]
+    sql = template(name) if name in {detector.entry.name for detector in DETECTORS.values()} else ""
+    arguments = [f"queries/{name}.sql", "--org", record["organization"], "--start-date", start, "--end-date", end]
+    return Evidence(
+        name=name,
+        columns=columns,
+        rows=rows,
+        span=formats.span(start, end),
+        sql=sql,
+        has_changed=hashlib.sha256(sql.encode()).hexdigest() != found["sql_sha256"],
+        replay=found["replay"],
+        query=f"traffic query {shlex.join(map(str, arguments))}",
+    )
+
+
+def outcome_sentences(outcome: Record) -> list[str]:
+    """What an outcome says, in sentences, the verdict first."""
+    sentences = [_VERDICTS[outcome["status"]]]
+    before, after = outcome["before"], outcome["after"]
+    if before and after:
+        sentences.append(
+            f"In the {before['days']} days before: {before['events']:,} among {before['visits']:,}. "
+            f"In the {after['days']} complete days since: {after['events']:,} among {after['visits']:,}."
+        )
+    if outcome["probability"] is not None:
+        sentences.append(
+            f"If nothing had changed, the probability of such a difference would be {_chance(outcome['probability'])}."
+        )
+    if outcome["status"] == "waiting" and outcome["until"]:
+        sentences.append(f"It is looked at daily, for the last time on {formats.day(str(outcome['until'])[:10])}.")
+    if before:
+        sentences.append("This compares the days before and after; it does not prove the cause.")
+    return sentences
+
+
+def days_of(shipped_on: date, today: date) -> tuple[date, date]:
+    """The first and the last day of the chart: complete days, and the one on which it was shipped."""
+    last = min(today - timedelta(1), shipped_on + timedelta(DAYS_AFTER))
+    return shipped_on - timedelta(DAYS_BEFORE), max(last, shipped_on)
+
+
+def filled_days(counts: Sequence[DayCount], first: date, last: date) -> list[DayCount]:
+    """The counts of every day from first to last; 0 on those without visits."""
+    known = {day: (events, visits) for day, events, visits in counts}
+    days = [first + timedelta(number) for number in range((last - first).days + 1)]
+    return [(day, *known.get(day, (0, 0))) for day in days]
+
+
+def chart_of(days: Sequence[DayCount], shipped_on: date) -> Markup:
+    """The chart of the days, with the one on which it was shipped marked; empty if nothing happened on any."""
+    if not any(events or visits for _, events, visits in days):
+        return Markup("")
+    return measured_days(days, shipped_on)
+
+
+def _column(job_type: str, name: str) -> TableColumn:
+    """The column for a value of the evidence, as the detector declares it."""
+    fields = DETECTORS[job_type].entry.fields if job_type in DETECTORS else ()
+    declared = [field for field in fields if field.name == name]
+    return column_of(declared[0]) if declared else TableColumn(name, name.replace("_", " ").capitalize(), "text")
+
+
+def _cell(column: EvidenceColumn, value: object) -> Markup:
+    if value is None:
+        return _NOTHING
+    return _UNTRUSTED % value if column.is_untrusted else cell(column.column, value, "ai", "")
+
+
+def _chance(probability: float) -> str:
+    return "below 0.0001" if probability < 0.0001 else f"{probability:.2g}"

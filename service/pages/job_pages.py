@@ -1,0 +1,221 @@
+"""The pages of jobs: the list, and one job with its evidence, what may be done, and what came of it."""
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from data import BadInput, TrafficError
+from queries import DETECTORS, measure
+from service.http.endpoints import in_thread
+from service.http.errors import Forbidden, InvalidParameter, NotFound
+from service.http.job_endpoints import actor_of
+from service.jobs.implementations import CONTENT_TYPES, MAX_CONTENT_BYTES, Draft
+from service.jobs.records import Actor
+from service.jobs.states import (
+    IMPLEMENTATION_MOVES,
+    OPEN,
+    STATUSES,
+    JobChanged,
+    JobConflict,
+    JobNotFound,
+    TooLarge,
+)
+from service.pages.job_content import Record, chart_of, days_of, evidence_of, filled_days, outcome_sentences
+from service.pages.layout import layout
+from service.pages.sessions import Session
+from service.pages.sign_in import form_fields
+
+if TYPE_CHECKING:
+    from service.pages.site import Site
+
+MAX_FORM_BYTES: Final = 4 * MAX_CONTENT_BYTES
+"""Of the form with an implementation, whose letters a form may encode with three bytes each."""
+_VERSION: Final = re.compile(r"\d{1,15}", re.ASCII)
+_KINDS: Final = [(kind, content_type) for kind, types in CONTENT_TYPES.items() for content_type in types or ("",)]
+
+
+def routes(site: "Site") -> list[Route]:
+    """The routes of jobs."""
+    pages, root = _JobPages(site), f"{site.root}/jobs"
+    return [
+        Route(root, pages.list),
+        Route(f"{root}/{{id}}", pages.job),
+        Route(f"{root}/{{id}}/actions", pages.act, methods=["POST"]),
+        Route(f"{root}/{{id}}/implementations", pages.attach, methods=["POST"]),
+        Route(f"{root}/{{id}}/implementations/{{number}}/status", pages.set_status, methods=["POST"]),
+    ]
+
+
+class _JobPages:
+    def __init__(self, site: "Site") -> None:
+        self._site = site
+        self._jobs = site.services.jobs
+
+    async def list(self, request: Request) -> Response:
+        """The jobs of the organization: the open ones, or those of one status."""
+        session: Session = request.scope["session"]
+        status = request.query_params.get("status", "")
+        if status and status not in STATUSES:
+            raise InvalidParameter("status", "is no status of jobs", f"Use {', '.join(STATUSES)}.")
+        rows = await in_thread(self._jobs.readers, self._jobs.of, session.organization)
+        counts = Counter(row["status"] for row in rows)
+        chosen = [row for row in rows if row["status"] in ((status,) if status else OPEN)]
+        tabs = [
+            ("Open", "", sum(counts[one] for one in OPEN)),
+            *((one.capitalize(), one, counts[one]) for one in STATUSES),
+        ]
+        context = {**layout(self._site, request, "jobs", None), "jobs": chosen, "tabs": tabs, "status": status}
+        return await self._site.renderer.response(request, "jobs.html", context | {"has_jobs": bool(rows)})
+
+    async def job(self, request: Request) -> Response:
+        """One job."""
+        return await self._page(request)
+
+    async def act(self, request: Request) -> Response:
+        """Review, approve, dismiss, resolve or reopen a job, as the form says."""
+        session, fields = await self._form(request)
+        now, job_id = self._site.services.clock(), request.path_params["id"]
+
+        def work() -> object:
+            return self._jobs.act(
+                session.organization, job_id, fields.get("action_id", ""), _actor(session), now,
+                version=_version(fields), note=fields.get("note", "").strip() or None,
+            )  # fmt: skip
+
+        return await self._written(request, work, fields)
+
+    async def attach(self, request: Request) -> Response:
+        """Attach the implementation that a form describes: a text, or the address where it is."""
+        session, fields = await self._form(request, MAX_FORM_BYTES)
+        now, job_id = self._site.services.clock(), request.path_params["id"]
+        kind, _, content_type = fields.get("kind", "").partition(" ")
+        content = fields.get("content", "").replace("\r\n", "\n")  # browsers send lines of forms with CRLF
+        has_content = bool(content.strip())
+        draft = Draft(
+            kind,
+            content_type or None if has_content else None,
+            content if has_content else None,
+            fields.get("url", "").strip() or None,
+            fields.get("note", "").strip() or None,
+        )
+
+        def work() -> object:
+            return self._jobs.attach(
+                session.organization, job_id, draft, _actor(session), now, version=_version(fields)
+            )  # fmt: skip
+
+        return await self._written(request, work, fields)
+
+    async def set_status(self, request: Request) -> Response:
+        """Note that an implementation is accepted, shipped or withdrawn."""
+        session, fields = await self._form(request)
+        now, job_id, number = self._site.services.clock(), request.path_params["id"], request.path_params["number"]
+        if not _VERSION.fullmatch(number):
+            raise NotFound
+
+        def work() -> object:
+            return self._jobs.set_implementation_status(
+                session.organization, job_id, int(number), _actor(session), now,
+                status=fields.get("status", ""), version=_version(fields),
+            )  # fmt: skip
+
+        return await self._written(request, work, fields)
+
+    async def _form(self, request: Request, max_bytes: int = 64 << 10) -> tuple[Session, dict[str, str]]:
+        """The session and the fields of a form. Raises Forbidden for viewers."""
+        session: Session = request.scope["session"]
+        if not session.caller.may_write:
+            raise Forbidden("Viewers cannot change jobs.", "Ask an editor to do it.")
+        return session, await form_fields(request, max_bytes)
+
+    async def _written(self, request: Request, work: Callable[[], object], fields: dict[str, str]) -> Response:
+        """Write, and show the job; if it cannot be written, with the reason and what was typed. Raises NotFound."""
+        try:
+            await in_thread(self._jobs.writer, work)
+        except JobNotFound as error:
+            raise NotFound from error
+        except JobChanged as error:
+            problem = (
+                f"Nothing was done: somebody has changed the job since you opened it. It is {error.status} now. "
+                "Look at it as it is below, then decide again."
+            )
+            return await self._page(request, 412, problem, fields)
+        except JobConflict as error:
+            return await self._page(request, 409, f"Nothing was done. {error}", fields)
+        except BadInput as error:
+            status = 413 if isinstance(error, TooLarge) else 400
+            return await self._page(request, status, f"Nothing was done: {error}", fields)
+        return RedirectResponse(f"{self._site.root}/jobs/{request.path_params['id']}", 303)
+
+    async def _page(
+        self, request: Request, status: int = 200, problem: str = "", fields: dict[str, str] | None = None
+    ) -> Response:
+        session: Session = request.scope["session"]
+        organization, job_id = session.organization, request.path_params["id"]
+        try:
+            job, content = await in_thread(self._jobs.readers, self._read, organization, job_id)
+        except JobNotFound as error:
+            raise NotFound from error
+        implementation = job["implementation"]
+        context: dict[str, Any] = {
+            **layout(self._site, request, "jobs/job", None),
+            "job": job,
+            "content": content,
+            "evidence": evidence_of(job),
+            "outcome": outcome_sentences(job["outcome"]),
+            "measure": await self._measured(organization, job),
+            "actions": [one for one in job["actions"] if not one["is_default"] or job["status"] in {"new", "reviewed"}],
+            "statuses": IMPLEMENTATION_MOVES[implementation["status"]] if implementation else (),
+            "takes_implementation": job["status"] in {"approved", "sent"},
+            "kinds": _KINDS,
+            "may_write": session.caller.may_write,
+            "problem": problem,
+            "fields": fields or {},
+        }
+        return await self._site.renderer.response(request, "job.html", context, status)
+
+    def _read(self, organization: str, job_id: str) -> tuple[Record, str | None]:
+        """The record of a job, and the content of its implementation. Blocks. Raises JobNotFound."""
+        job = self._jobs.record(organization, job_id)
+        if not job["implementation"] or not job["implementation"]["bytes"]:
+            return job, None
+        number = job["implementation"]["number"]
+        return job, self._jobs.implementation(organization, job_id, number)["content"]
+
+    async def _measured(self, organization: str, job: Record) -> dict[str, Any] | None:
+        """The chart and the days of a shipped job; None without a measure, or if it cannot be taken now."""
+        detector, shipped_at = DETECTORS.get(job["type"]), (job["implementation"] or {}).get("shipped_at")
+        if detector is None or shipped_at is None:
+            return None
+        services, shipped_on = self._site.services, shipped_at.date()
+        subject = await self._site.in_thread(self._site.jobs.subject, organization, job["id"])
+        if set(subject.columns) != set(detector.subject):  # it was erased
+            return None
+        first, last = days_of(shipped_on, services.clock().date())
+        services.workers.admit()
+        try:
+            counts = await services.workers.compute(
+                lambda: measure(services.warehouse, detector, organization, subject.columns, first, last)
+            )
+        except TrafficError:  # such as QueryTimeout: the rest of the page does not depend on it
+            return {"description": detector.measure.description, "chart": "", "days": []}
+        finally:
+            services.workers.release()
+        days = filled_days(counts, first, last)
+        return {"description": detector.measure.description, "chart": chart_of(days, shipped_on), "days": days,
+                "name": detector.measure.name, "shipped_on": shipped_on}  # fmt: skip
+
+
+def _actor(session: Session) -> Actor:
+    return actor_of(session.caller)
+
+
+def _version(fields: dict[str, str]) -> int:
+    """The version of the job that the page with the form showed; what is none matches no job."""
+    text = fields.get("version", "")
+    return int(text) if _VERSION.fullmatch(text) else -1

@@ -1,0 +1,156 @@
+"""Settings > Agent Hooks: editors only, a secret is shown once, and nothing of another organization is reached."""
+
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+
+from service.hooks.outbox import deactivate
+from service.hooks.registry import Hooks
+from tests.conftest import NOW
+from tests.service.pages.reading import read
+
+URL = "https://automation.example/hook?token=t0ken"
+
+
+@pytest.fixture
+def hooks(lake):
+    with closing(Hooks(lake, clock=lambda: NOW)) as hooks:
+        yield hooks
+
+
+@pytest.fixture
+def hook(hooks):
+    return hooks.create("acme", "Chat", URL)[0]
+
+
+@pytest.fixture
+def acme(lake, browsing):
+    with browsing(lake) as browser:
+        yield browser
+
+
+def secret_in(page):
+    return page.one("div", class_="secret").one("code").text
+
+
+def test_a_hook_is_created_and_its_secret_shown_once(acme, hooks):
+    fields = {"name": "Chat <b>", "url": URL, "job.approved": "on", "job.created": "on"}
+    response = acme.post("settings/agent-hooks", **fields)
+    assert response.status_code == 200
+    assert "content-encoding" not in response.headers
+    secret = secret_in(read(response.text))
+    (hook,) = hooks.of("acme")
+    assert secret.startswith("whsec_")
+    assert secret.endswith(hook.secret_last4)
+    assert (hook.name, hook.url, hook.events) == ("Chat <b>", URL, ("job.created", "job.approved"))
+    assert hook.created_by.startswith("session ")
+    for path in ("settings/agent-hooks", f"settings/agent-hooks/{hook.id}"):
+        text = acme.get(path).text
+        assert secret not in text
+        assert "Chat &lt;b&gt;" in text
+
+
+def test_an_invalid_hook_is_refused_and_what_was_typed_stays(acme, hooks):
+    for fields, problem in (
+        ({"url": "http://automation.example/", "job.created": "on"}, "https://"),
+        ({"url": "https://user:secret@automation.example/", "job.created": "on"}, "password"),
+        ({"url": URL}, "there is no event"),
+    ):
+        response = acme.post("settings/agent-hooks", name="Chat", **fields)
+        assert response.status_code == 400
+        page = read(response.text)
+        assert problem in page.one("p", class_="notice bad").text
+        assert page.one("input", name="url").attributes["value"] == fields["url"]
+        ticked = [box.attributes.get("name", "") for box in page.all("input", type="checkbox", checked=True)]
+        assert [name for name in ticked if name.startswith("job.")] == [name for name in fields if name != "url"]
+    assert hooks.of("acme") == []
+
+
+def test_a_test_is_sent_and_a_delivery_replayed(acme, hooks, hook):
+    path = f"settings/agent-hooks/{hook.id}"
+    assert acme.post(f"{path}/test").headers["location"] == f"/app/{path}"
+    (delivery,) = hooks.deliveries("acme", hook.id)
+    assert delivery.event == "hook.test"
+    row = acme.read(path).one("section", aria_labelledby="deliveries").one("tbody").one("tr")
+    assert "hook.test" in row.text
+    hooks.change("acme", hook.id, {"active": False})  # what waits is dead then
+    row = acme.read(path).one("section", aria_labelledby="deliveries").one("tbody").one("tr")
+    assert "dead" in row.text
+    action = row.one("form").attributes["action"]
+    assert acme.post(action).status_code == 303
+    assert hooks.deliveries("acme", hook.id)[0].status == "pending"
+    assert acme.post(f"{path}/deliveries/evt_00000000000000000000/replay").status_code == 404
+
+
+def test_a_rotated_secret_is_shown_once_and_the_old_one_signs_along(acme, hooks, hook):
+    path = f"settings/agent-hooks/{hook.id}"
+    response = acme.post(f"{path}/secret")
+    secret = secret_in(read(response.text))
+    assert "content-encoding" not in response.headers
+    after = hooks.hook("acme", hook.id)
+    assert secret.endswith(after.secret_last4)
+    assert after.previous_secret_until == NOW + timedelta(hours=24)
+    assert secret not in acme.get(path).text
+
+
+def test_a_hook_is_deleted_only_when_that_is_confirmed(acme, hooks, hook):
+    path = f"settings/agent-hooks/{hook.id}"
+    response = acme.post(f"{path}/delete")
+    assert response.status_code == 400
+    assert "Nothing was deleted" in response.text
+    assert hooks.of("acme") == [hook]
+    assert acme.post(f"{path}/delete", confirmed="on").headers["location"] == "/app/settings/agent-hooks"
+    assert hooks.of("acme") == []
+    assert acme.get(path).status_code == 404
+
+
+def test_a_disabled_hook_has_a_banner_and_can_be_made_active_again(acme, hooks, hook):
+    with hooks.database.transaction() as connection:
+        deactivate(connection, hook.id, "the receiver answered 410", NOW)
+    notices = [one.text for one in acme.read("settings/agent-hooks").all("p", class_="notice bad")]
+    assert notices == ["Chat gets no messages: the receiver answered 410"]
+    path = f"settings/agent-hooks/{hook.id}"
+    assert "the receiver answered 410" in acme.read(path).one("p", class_="notice bad").text
+    acme.post(f"{path}/active", active="on")
+    assert hooks.hook("acme", hook.id).active
+    assert acme.read("settings/agent-hooks").all("p", class_="notice bad") == []
+    acme.post(f"{path}/active")
+    assert not hooks.hook("acme", hook.id).active
+
+
+def forms(hook):
+    """The path of every form about a hook, with fields that would be accepted."""
+    path = f"settings/agent-hooks/{hook.id}"
+    return [
+        ("settings/agent-hooks", {"name": "x", "url": URL, "job.created": "on"}),
+        *((f"{path}/{name}", {}) for name in ("test", "secret", "active", "deliveries/evt_1/replay")),
+        (f"{path}/delete", {"confirmed": "on"}),
+    ]
+
+
+def test_viewers_neither_see_nor_change_hooks(lake, browsing, hooks, hook):
+    with browsing(lake, role="viewer") as viewer:
+        page = viewer.get("settings/agent-hooks").text
+        assert "t0ken" not in page
+        assert "Chat" not in page
+        assert viewer.get(f"settings/agent-hooks/{hook.id}").status_code == 403
+        for path, fields in forms(hook):
+            assert viewer.post(path, **fields).status_code == 403, path
+    assert hooks.of("acme") == [hook]
+
+
+def test_hooks_of_another_organization_do_not_exist(lake, browsing, hooks, hook):
+    with browsing(lake, "rival") as rival:
+        assert "Chat" not in rival.get("settings/agent-hooks").text
+        assert rival.get(f"settings/agent-hooks/{hook.id}").status_code == 404
+        for path, fields in forms(hook)[1:]:
+            assert rival.post(path, **fields).status_code == 404, path
+    assert hooks.of("acme") == [hook]
+
+
+def test_forms_of_other_sites_change_no_hook(acme, hooks, hook):
+    for path, fields in forms(hook):
+        assert acme.post(path, {"Sec-Fetch-Site": "cross-site"}, **fields).status_code == 403, path
+    assert hooks.of("acme") == [hook]
+    assert hooks.deliveries("acme", hook.id) == []
