@@ -174,12 +174,8 @@ class _SettingsPages:
         return await self._page(request, "storage", stored=found)
 
     async def _page(self, request: Request, tab: str, status: int = 200, **content: Any) -> Response:  # noqa: ANN401
-        tabs = [(label, f"{self._site.root}/settings/{name}", name == tab) for name, label in TABS]
-        context = {**layout(self._site, request, f"settings/{tab}", None), "tabs": tabs, **content}
         template = f"settings_{tab.replace('-', '_')}.html"
-        return await self._site.renderer.response(
-            request, template, context, status, is_compressible=not content.get("made")
-        )
+        return await tab_page(self._site, request, tab, template, status, **content)
 
     @staticmethod
     def _check_may_manage(session: Session) -> None:

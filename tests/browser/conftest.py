@@ -26,6 +26,7 @@ from service.jobs.store import Jobs
 from service.pages.sessions import SessionStore
 from tests.browser.traffic import HOSTILE, WORDS, hostile_lines
 from tests.service.jobs.findings import ANNA, broken
+from tests.visits import land, visit
 
 VISITS = 4_000
 DAYS = 40
@@ -72,8 +73,21 @@ class Dashboard:
         return f"{self.address}/app/enter?code={code}"
 
 
+def asked_for(now):
+    """Ten requests a day for a path that was found since it was redirected, six days before now."""
+    for before in range(1, 21):
+        at = now.replace(hour=9, minute=0, second=0, microsecond=0, tzinfo=None) - timedelta(days=before)
+        for number in range(10):
+            status = 404 if before > 6 and number < 7 else 301
+            yield visit(visited_at=at + timedelta(minutes=number), domain="go.example.com", path="/gone", status=status,
+                        short_code=None, bot_category="ai_assistant", ai_source="ChatGPT", agent="ChatGPT-User",
+                        operator="OpenAI", agent_kind="assistant_fetch", confidence="high",
+                        detection_method="user_agent")  # fmt: skip
+
+
 def shipped_job(lake, now):
     """Make three jobs of acme and one of attackers; the id of one of acme's that was shipped and is being measured."""
+    land(lake, "acme", asked_for(now))
     with closing(Jobs(lake)) as jobs:
         for number, path in enumerate(("/gone", "/old-price-list", "/" + "w" * 150)):
             jobs.upsert(broken(path, weight=10.0**number), now - timedelta(days=9))
