@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -57,10 +58,17 @@ LIBRARIES = {
 FILES = [path for floor in FLOORS for path in sorted((ROOT / floor).rglob("*.py"))]
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """Everything in the syntax tree of a file."""
+    return [*ast.walk(ast.parse(path.read_text("utf-8")))]
+
+
+@cache
 def imports_of(path: Path) -> list[str]:
     """Every module a file imports, `from a import b` as a.b."""
     found = []
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -144,8 +152,7 @@ def test_the_command_line_answers_without_the_web_stack():
 
 
 def functions(path: Path) -> list[ast.FunctionDef]:
-    tree = ast.walk(ast.parse(path.read_text("utf-8")))
-    return [node for node in tree if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [node for node in nodes(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
 def test_functions_are_short_and_files_are_small():

@@ -2,17 +2,12 @@
 
 import ast
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-TREES = {
-    str(path.relative_to(ROOT)): ast.parse(path.read_text("utf-8"))
-    for floor in ("data", "queries", "service")
-    for path in sorted((ROOT / floor).rglob("*.py"))
-}
-
 GLOSSARY = {
     "AnswerCache": "answers of the HTTP API that are kept for some minutes",
     "ApiKeys": "the keys that organizations call the API with",
@@ -49,17 +44,28 @@ DIALECT = {
 """Past tenses and everyday nouns that say nothing about code; the field has a term for each of these."""
 
 
+@cache
+def nodes() -> dict[str, list[ast.AST]]:
+    """Everything in the syntax tree of each file of the three floors."""
+    return {
+        str(path.relative_to(ROOT)): [*ast.walk(ast.parse(path.read_text("utf-8")))]
+        for floor in ("data", "queries", "service")
+        for path in sorted((ROOT / floor).rglob("*.py"))
+    }
+
+
+@cache
 def definitions(*kinds: type[ast.AST]) -> list[tuple[str, str]]:
     """The names that are defined on the three floors, each with its file."""
-    return [(node.name, file) for file, tree in TREES.items() for node in ast.walk(tree) if isinstance(node, kinds)]
+    return [(node.name, file) for file, found in nodes().items() for node in found if isinstance(node, kinds)]
 
 
 def constants() -> list[tuple[str, str]]:
     """The names that modules and classes give to constants, each with its file."""
     return [
         (node.id, file)
-        for file, tree in TREES.items()
-        for node in ast.walk(tree)
+        for file, found in nodes().items()
+        for node in found
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id.isupper()
     ]
 
