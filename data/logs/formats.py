@@ -30,6 +30,7 @@ __all__ = [
     "IN_FUTURE",
     "NAMED_COLUMN_FORMATS",
     "NGINX_LOG_FORMAT",
+    "REQUIRED_CHARACTERS",
     "Columns",
     "FormatContext",
     "LineReader",
@@ -47,6 +48,12 @@ _POSITIONAL_FORMATS: Final = FORMATS[:3]
 
 NAMED_COLUMN_FORMATS: Final = ("ndjson", "csv")
 """The formats whose columns may be renamed with --columns."""
+
+REQUIRED_CHARACTERS: Final = {
+    "vhost-combined": "[", "combined": "[", "common": "[",
+    "caddy": "{", "cloudflare": "{", "nginx-json": "{", "ndjson": "{",
+}  # fmt: skip
+"""A character that every line of a format contains: logs without it need not be parsed to rule the format out."""
 
 NGINX_LOG_FORMAT: Final = "nginx"
 """The format of logs described by nginx's log_format directive. It cannot be detected from the lines."""
@@ -167,7 +174,10 @@ class LineReader:
         context = replace(context, latest=datetime.max)
         if context.columns.renamed:
             return "ndjson" if any(line.startswith("{") for line in sample["line"].to_pylist()) else "csv"
+        text = "".join(sample["line"].to_pylist())
         for log_format in FORMATS:
+            if REQUIRED_CHARACTERS.get(log_format, "") not in text:
+                continue
             if log_format == "csv" and context.columns.missing(columns_in_header(context.header)):
                 continue
             reasons = self.read(sample, log_format, context)["reason"]

@@ -494,7 +494,7 @@ def test_a_file_that_ends_the_engine_fails_its_own_request_and_nobody_elses(serv
     for thread in asking:
         thread.start()
     ended = 0
-    for number in range(scaled(10, 100)):
+    for number in range(scaled(4, 100)):
         status, body = served.ask(f"/analytics/traffic-overview?{WEEK}&domain=go.example", key)
         if status != 200:  # DuckDB 1.5 survives the file
             assert (status, json.loads(body)["error"]) == (500, "The request failed.")

@@ -191,7 +191,7 @@ def test_no_parameter_of_a_template_is_ever_taken_for_sql(warehouse, untouched):
         for field in fields
     }
     asked = list(of_nothing)
-    texts = list(hostile(scaled(300, 20_000)))
+    texts = list(hostile(scaled(120, 20_000)))
     for number, text in enumerate(texts):
         name, field = asked[number % len(asked)]
         scope = variables["scope"] | {field: text}

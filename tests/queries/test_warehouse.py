@@ -35,11 +35,13 @@ from queries import (
 )
 from queries.fields import COUNT, NUMBER, TEXT
 from queries.prelude import prelude, relation_names, sql_text
+from tests.faults.trials import scaled
 from tests.sql import rows
 from tests.tables import examples
 from tests.visits import Visit, land, links, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
+QUESTIONS = scaled(120, 4_000)
 LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_entries(entry)}
 TEMPLATES = sorted(
     file.name.removesuffix(".sql") for file in resources.files("queries").joinpath("templates").iterdir()
@@ -121,7 +123,7 @@ def test_concurrent_scopes_never_mix(warehouse):
         for name, scope in scopes.items()
         for entry in entries
     }
-    asked = list(islice(cycle(expected), 400))
+    asked = list(islice(cycle(expected), QUESTIONS))
     Random(7).shuffle(asked)
     together = threading.Barrier(8)
 
@@ -134,7 +136,7 @@ def test_concurrent_scopes_never_mix(warehouse):
 
     with ThreadPoolExecutor(8) as pool:
         found = [same for answers in pool.map(ask, range(8)) for same in answers]
-    assert found == [True] * 400
+    assert found == [True] * QUESTIONS
     assert [expected[name, "traffic-overview"]["total_visits"] for name in scopes] == [7, 14, 21, 0]
 
 

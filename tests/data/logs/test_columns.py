@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.errors import BadInput
-from data.logs.formats import FIELD_NAMES, FORMATS, FormatContext, LineReader, parse_nginx_log_format, split_lines
+from data.logs.formats import (
+    FIELD_NAMES,
+    FORMATS,
+    REQUIRED_CHARACTERS,
+    FormatContext,
+    LineReader,
+    parse_nginx_log_format,
+    split_lines,
+)
 
 AT = datetime(2026, 3, 4, 10, 5, 3)
 FIELDS = (
@@ -549,6 +557,27 @@ def test_every_format_is_seen_from_one_line_and_explains_no_line_of_another(read
         name for name in FORMATS if None in [found["reason"] for found in facts(name, *LINES[log_format], guide=guide)]
     ]
     assert explained == [log_format]
+
+
+@pytest.mark.parametrize("log_format", REQUIRED_CHARACTERS)
+def test_no_line_without_the_required_character_of_a_format_is_of_it(facts, log_format):
+    required = REQUIRED_CHARACTERS[log_format]
+    lines = [line if isinstance(line, str) else json.dumps(line) for lines in LINES.values() for line in lines]
+    without = [line.replace(required, other) for line in lines for other in ("", "(")]
+    assert None not in [found["reason"] for found in facts(log_format, *without)]
+
+
+def test_formats_whose_required_character_a_log_lacks_are_not_tried(reader, monkeypatch):
+    tried, read = [], reader.read
+
+    def noted(lines, log_format, context):
+        tried.append(log_format)
+        return read(lines, log_format, context)
+
+    monkeypatch.setattr(reader, "read", noted)
+    text = json.dumps(LINES["ndjson"][0]).encode()
+    assert reader.detect(split_lines(text, 1), FormatContext(header=text)) == "ndjson"
+    assert {*FORMATS[:3]} & {*tried} == set()
 
 
 def test_every_format_has_its_lines_here():

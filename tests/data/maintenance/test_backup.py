@@ -100,7 +100,11 @@ def erase(lake, file):
 def answers(lake):
     warehouse = Warehouse(lake)
     with closing(warehouse):
-        return {name: warehouse.answer(entry, warehouse.variables(SCOPE)) for name, entry in ENTRIES.items()}
+        return {
+            name: warehouse.answer(entry, warehouse.variables(SCOPE))
+            for name, entry in ENTRIES.items()
+            if entry.shape != "parts"  # whose members are these answers
+        }
 
 
 # What is in it

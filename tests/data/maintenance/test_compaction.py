@@ -115,7 +115,11 @@ def scattered(tmp_path_factory):
 def test_every_answer_is_the_same_to_the_byte(scattered, tmp_path):
     def answers():
         variables = warehouse.variables(Scope("acme", date(2026, 2, 20), TODAY))
-        return {name: encode(warehouse.answer(entry, variables)) for name, entry in ENTRIES.items()}
+        return {
+            name: encode(warehouse.answer(entry, variables))
+            for name, entry in ENTRIES.items()
+            if entry.shape != "parts"  # whose members are these answers
+        }
 
     with opened(shutil.copytree(scattered, tmp_path / "lake")) as lake, closing(Warehouse(lake)) as warehouse:
         before = answers()
@@ -582,7 +586,7 @@ def test_flush_import_reclassification_and_compaction_at_once_lose_and_double_no
     lake, reopened, tmp_path, classifier
 ):
     log, done, findings = tmp_path / "access.log", threading.Event(), []
-    turns, old = 12, "an older version"
+    turns, old = scaled(6, 12), "an older version"
 
     def keep():
         manifest = reopened().manifest

@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -109,6 +110,7 @@ def test_two_at_the_same_time_and_readers_all_come_to_an_end(lake):
     while any(process.poll() is None for process in running):
         assert paths(lake) == before
         reads += 1
+        time.sleep(0.02)  # leave the processor to those that merge
     told = [process.communicate()[1] for process in running]
     assert [process.returncode for process in running] == [0, 0], told
     assert sum(int(one.split()[1]) for one in told) == 30  # each file was merged by one of them

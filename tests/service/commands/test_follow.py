@@ -1,6 +1,6 @@
 """`traffic follow` as a process: what it prints where, how it ends, and what is left when it is killed.
 
-It is killed 4 times; with `TRAFFIC_FAULTS=10` ten times as often, with `TRAFFIC_FAULTS=all` 60 times.
+It is killed 2 times; with `TRAFFIC_FAULTS=10` ten times as often, with `TRAFFIC_FAULTS=all` 60 times.
 """
 
 import json
@@ -229,7 +229,7 @@ def test_a_full_disk_is_told_once_and_nothing_is_lost(lake, follow, log):
     assert paths(lake) == Counter(("/a", "/b", "/c"))
 
 
-KILLS = scaled(4, 60)
+KILLS = scaled(2, 60)
 
 
 class Writer(threading.Thread):
