@@ -66,8 +66,8 @@ def measure(  # noqa: PLR0917  # whose visits, of what and when: called in this 
 ) -> list[tuple[date, int, int]]:
     """The day, events and visits of a subject on each day from `start` to `end` (UTC, inclusive) that has visits.
 
-    `subject` is that of a finding, `cancelled` that of `Warehouse.answer`. Raises ValueError if it has other columns than the detector's subjects, and what
-    `detect` raises.
+    `subject` is that of a finding, `cancelled` that of `Warehouse.answer`. Raises ValueError if the subject has other
+    columns than the detector's subjects, and what `detect` raises.
     """
     if set(subject) != set(detector.subject):
         raise ValueError(f"the subject of {detector.type} has {', '.join(detector.subject)}, not {', '.join(subject)}.")

@@ -10,9 +10,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from data import BadInput, TrafficError
-from queries import DETECTORS, measure
+from queries import DETECTORS, InvalidParameter, measure
 from service.http.endpoints import in_thread
-from service.http.errors import Forbidden, InvalidParameter, NotFound
+from service.http.errors import Forbidden, NotFound
 from service.http.job_endpoints import actor_of
 from service.jobs.implementations import CONTENT_TYPES, MAX_CONTENT_BYTES, Draft
 from service.jobs.records import Actor
