@@ -28,6 +28,8 @@ from service.http.cors import JsonCorsMiddleware
 from service.http.endpoints import Clock, utc_now
 from service.http.hook_endpoints import hook_routes
 from service.http.jwks import JwksClient
+from service.http.link_endpoints import link_route
+from service.http.links import LinkEditor
 from service.http.live_visits import VisitReceiver
 from service.http.middleware import RequestMiddleware
 from service.http.monitoring import HealthCheck, monitor
@@ -64,6 +66,7 @@ class _Components:
     cache: AnswerCache
     authenticator: Authenticator
     receiver: VisitReceiver
+    links: LinkEditor
     maintenance: Maintenance
 
     @asynccontextmanager
@@ -76,7 +79,7 @@ class _Components:
         await self.receiver.close()
         await self.maintenance.end()
         self.workers.close()
-        for part in (self.warehouse, self.api_keys, self.jobs, self.hooks, self.lake.manifest):
+        for part in (self.links, self.warehouse, self.api_keys, self.jobs, self.hooks, self.lake.manifest):
             part.close()
 
 
@@ -102,6 +105,7 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
         *hook_routes(base, parts.hooks),
         Route(f"{base}/settings/api-keys", endpoints.api_keys(parts.api_keys), methods=["GET", "POST"]),
         Route(f"{base}/settings/api-keys/{{id}}", endpoints.api_key(parts.api_keys), methods=["DELETE"]),
+        link_route(base, parts.links, clock),
         Route(f"{base}/mcp", endpoints.mcp(toolbox_of, version("traffic-analytics")), methods=["POST"]),
         Route(f"{base}/visits", endpoints.visits(parts.receiver), methods=["POST"]),
         *(Route(path, endpoint) for path, endpoint in public.items()),
@@ -163,6 +167,7 @@ def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Com
         cache=AnswerCache(),
         authenticator=Authenticator(settings, api_keys, JwksClient(settings.jwks) if settings.jwks else None),
         receiver=VisitReceiver(lambda: _intake(lake, settings, countries, clock)),
+        links=LinkEditor(lake),
         maintenance=Maintenance(lake, clock, settings.retention_days, detection),
     )
 

@@ -21,7 +21,9 @@ from data.store.locks import locked
 from data.visits import check_organization
 
 COLUMNS: Final = ("short_code", "domain", "target_url", "created_at")
-_SHORT_CODE = re.compile(r"[^\s/?#]{1,256}")
+SHORT_CODE_RULE: Final = "1 to 256 characters except space, /, ?, #"
+_SHORT_CODE: Final = re.compile(r"[^\s/?#\x00-\x1f\x7f]{1,256}")
+_TARGET_URL: Final = re.compile(r"(?i:https?://)[^\x00-\x1f\x7f]{1,2048}")
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
@@ -47,6 +49,11 @@ class LinkChanges(NamedTuple):
     def links(self) -> list[Link]:
         """All links afterwards, sorted by short code and domain."""
         return sorted([*self.added, *self.changed, *self.unchanged], key=_key)
+
+
+def is_short_code(text: str) -> bool:
+    """Whether a link may have this short code."""
+    return bool(_SHORT_CODE.fullmatch(text))
 
 
 def new_link(short_code: str, domain: str, target_url: str, now: datetime) -> Link:
@@ -198,11 +205,9 @@ def normalized_url(url: str) -> str:
 def parse_link(row: Mapping[str, str | None], line: str, now: datetime) -> Link:
     """A link from its columns as text. One without a created_at was created `now`. Raises BadInput naming `line`."""
     short_code, domain, target_url, created_at = ((row.get(name) or "").strip() for name in COLUMNS)
-    if not _SHORT_CODE.fullmatch(short_code):
-        raise BadInput(
-            f"{line}: {short_code!r} is not a valid short code; use 1 to 256 characters except space, /, ?, #."
-        )
-    if not target_url.lower().startswith(("http://", "https://")) or len(target_url) > 2048:
+    if not is_short_code(short_code):
+        raise BadInput(f"{line}: {short_code!r} is not a valid short code; use {SHORT_CODE_RULE}.")
+    if not _TARGET_URL.fullmatch(target_url) or len(target_url) > 2048:
         raise BadInput(f"{line}: target_url must be an http or https address of at most 2,048 characters.")
     try:
         moment = datetime.fromisoformat(created_at) if created_at else now

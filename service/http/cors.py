@@ -11,7 +11,7 @@ from service.http.errors import CrossOriginRefused
 from service.http.rate_limit import RATE_LIMIT_HEADERS
 from service.http.responses import JsonResponse, render
 
-METHODS: Final = ("GET", "POST", "PATCH", "DELETE")
+METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 REQUEST_HEADERS: Final = ("Authorization", "Content-Type", "If-Match")
 _OF_THE_BODY: Final = ("content-length", "content-type")
 

@@ -254,5 +254,5 @@ class StorageUnavailable(Problem):
 
     def __init__(self) -> None:
         super().__init__(
-            "Nothing was kept: the disk is full or fails.", "Send the same visits again later.", {"Retry-After": "5"}
+            "Nothing was kept: the disk is full or fails.", "Send the same again later.", {"Retry-After": "5"}
         )

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from data.logs.reported import SCHEMA
 from queries import CATALOG, DEFAULT_RANGE, JOBS, RANGES, TRAFFIC_TYPES, Entry, Field, parameters_of
-from service.http import openapi_hooks, openapi_jobs
+from service.http import openapi_hooks, openapi_jobs, openapi_links
 from service.http.live_visits import MAX_VISITS
 from service.http.openapi_parts import CONFLICTS, ERRORS, HEADERS, MISSING, WRITE_ERRORS, object_schema, ref, response
 
@@ -46,6 +46,7 @@ def document(base_path: str) -> dict[str, Any]:
             **openapi_hooks.paths(),
             "/visits": _visits(),
             "/mcp": _mcp(),
+            **openapi_links.paths(),
             "/settings/api-keys": _api_keys(),
             "/settings/api-keys/{id}": _api_key(),
             "/healthz": _public("health", "Whether the service can answer queries."),

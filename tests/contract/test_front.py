@@ -148,7 +148,7 @@ def test_a_refused_preflight_says_what_pages_may_send_and_names_no_site(lake, op
         wishes = {"Origin": "https://evil.example", "Access-Control-Request-Method": "GET"}
         refused = client.options(OVERVIEW, headers=wishes)
     assert (refused.status_code, refused.json()["error"]) == (400, "A page of another site may not send this request.")
-    assert "GET, POST, PATCH, DELETE" in refused.json()["message"]
+    assert "GET, POST, PUT, PATCH, DELETE" in refused.json()["message"]
     assert "app.example" not in refused.text + str(refused.headers)
     assert {"Origin", "Access-Control-Request-Method"} <= {*refused.headers["vary"].split(", ")}
 
@@ -179,8 +179,14 @@ def test_every_request_is_one_line_that_tells_nothing_a_client_wrote(logged, tel
         told = "".join(letter for letter in word if letter.isprintable() and letter.isascii()) + "canary"
         headers = {"User-Agent": told, "Referer": told, "X-Forwarded-For": "203.0.113.99"}
         headers |= chance.choice([{}, {"Authorization": f"Bearer {told}"}])
-        path = chance.choice([OVERVIEW, "/" + quote(word), f"/settings/api-keys/{quote(word)}", "/visits"])
-        method = chance.choice(["GET", "POST", "DELETE", "BREW"])
+        paths = [
+            "/" + quote(word),
+            f"/settings/api-keys/{quote(word)}",
+            f"/links/{quote(word)}/{quote(word)}",
+            "/visits",
+        ]
+        path = chance.choice([OVERVIEW, *paths])
+        method = chance.choice(["GET", "POST", "PUT", "DELETE", "BREW"])
         client.request(method, path, params={"domain": word, word[:20]: "canary"}, headers=headers)
         sent += 1
     told = lines()
@@ -191,9 +197,10 @@ def test_every_request_is_one_line_that_tells_nothing_a_client_wrote(logged, tel
         "",
         "/settings/api-keys/{id}",
         "/settings/api-keys",
+        "/links/{domain}/{short_code}",
         "/visits",
     }
-    assert {line["method"] for line in told} == {"GET", "POST", "DELETE", ""}
+    assert {line["method"] for line in told} == {"GET", "POST", "PUT", "DELETE", ""}
     assert not re.search("canary|203.0.113|198.51.100|tak_", json.dumps(told))
     tell(requests=sent, lines=len(told), words_of_clients=0)
 

@@ -479,7 +479,7 @@ def test_no_more_than_64_mebibytes_are_held(client, lake, gate):
 
 FULL = {
     "error": "Nothing was kept: the disk is full or fails.",
-    "message": "Send the same visits again later.",
+    "message": "Send the same again later.",
 }
 
 

@@ -154,6 +154,8 @@ HEAD = "short_code,target_url,domain,created_at\nfine,https://shop.example/,,\n"
         (HEAD + ",https://shop.example/,,\n", "line 3"),
         (HEAD + "   ,https://shop.example/,,\n", "line 3"),
         (HEAD + "a b,https://shop.example/,,\n", "line 3"),
+        (HEAD + "a\x00b,https://shop.example/,,\n", "line 3"),
+        (HEAD + 'a,"https://shop.example/\nX: y",,\n', "line 4"),
         (HEAD + "a/b,https://shop.example/,,\n", "line 3"),
         (HEAD + "a?b,https://shop.example/,,\n", "line 3"),
         (HEAD + "a#b,https://shop.example/,,\n", "line 3"),

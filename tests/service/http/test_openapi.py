@@ -40,6 +40,7 @@ JOBS = {
     "/jobs/{id}/implementations/{number}/status": ["post"],
 }
 """The routes of jobs and their methods."""
+LINK = "/links/{domain}/{short_code}"
 FORMATS = FormatChecker(formats=["date", "date-time"])
 
 
@@ -102,7 +103,7 @@ def readable(document):
     return [
         path
         for path, item in document["paths"].items()
-        if "get" in item and not path.startswith(("/settings/", "/jobs/", "/agent-hooks"))
+        if "get" in item and not path.startswith(("/settings/", "/jobs/", "/links/", "/agent-hooks"))
     ]
 
 
@@ -120,11 +121,11 @@ def test_it_names_every_route_and_no_other(document):
     names = [f"/analytics/{entry.name}" for entry in CATALOG]
     keys = ["/settings/api-keys", "/settings/api-keys/{id}"]
     assert list(document["paths"]) == [
-        *names, *JOBS, *HOOKS, "/visits", "/mcp", *keys, "/healthz", "/openapi.json"
+        *names, *JOBS, *HOOKS, "/visits", "/mcp", LINK, *keys, "/healthz", "/openapi.json"
     ]  # fmt: skip
     methods = {name: list(path) for name, path in document["paths"].items()}
     assert methods.pop("/visits") == methods.pop("/mcp") == ["post"]
-    assert [methods.pop(path) for path in keys] == [["get", "post"], ["delete"]]
+    assert [methods.pop(path) for path in (*keys, LINK)] == [["get", "post"], ["delete"], ["get", "put", "delete"]]
     assert {path: methods.pop(path) for path in HOOKS} == HOOKS
     assert {path: methods.pop(path) for path in JOBS} == JOBS
     assert all(path == ["get"] for path in methods.values())
@@ -242,6 +243,18 @@ def test_what_is_said_of_jobs_is_what_the_document_says(asked, document, shared_
     check(f"{path}/{{number}}/status", asked.post(f"/jobs/{found}/implementations/1/status", json=shipped), "200")
     check(route, asked.get(f"/jobs/{found}"), "200")
     check("/jobs", asked.get("/jobs"), "200")
+
+
+def test_what_is_said_of_a_link_is_what_the_document_says(asked, document):
+    steps = [("put", 201), ("put", 200), ("get", 200), ("delete", 200), ("get", 404), ("delete", 404)]
+    for method, status in steps:
+        sent = {"target_url": "https://x.example"} if method == "put" else None
+        answer = asked.request(method, "/links/go.example/new", json=sent)
+        assert answer.status_code == status
+        found = document["paths"][LINK][method]["responses"][str(status)]
+        found = document["components"]["responses"][str(status)] if "$ref" in found else found
+        schema = found["content"]["application/json"]["schema"] | {"components": document["components"]}
+        assert complaints(schema, answer.json()) == []
 
 
 def test_an_answer_with_a_field_too_many_or_too_few_is_not_what_the_document_says(asked, document):

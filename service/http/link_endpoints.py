@@ -1,0 +1,85 @@
+"""The endpoint of one link: programs read it, set it and remove it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from data import BadInput
+from data.hosts import HOST_RULE, normalized_host
+from data.store.links import SHORT_CODE_RULE, Link, is_short_code, new_link
+from queries import InvalidParameter
+from service.encoding import encode
+from service.http.authentication import Caller
+from service.http.bodies import read_json
+from service.http.endpoints import Clock, reject_body
+from service.http.errors import Forbidden, InvalidBody, NotFound
+from service.http.links import LinkEditor
+from service.http.responses import JsonResponse
+from service.http.routing import Endpoint
+
+MAX_LINK_BYTES: Final = 16_384
+EVERY_DOMAIN: Final = "*"
+"""Stands in an address for the domain of a link for every domain."""
+_BODY_FIX: Final = 'Send {"target_url": "https://..."}, and nothing else.'
+
+
+def link_route(base: str, editor: LinkEditor, clock: Clock) -> Route:
+    """The route of one link."""
+    return Route(f"{base}/links/{{domain}}/{{short_code}}", _link(editor, clock), methods=["GET", "PUT", "DELETE"])
+
+
+def _link(editor: LinkEditor, clock: Clock) -> Endpoint:
+    """Return a link of the caller's organization (GET), add or change it (PUT), or remove it (DELETE)."""
+
+    async def endpoint(request: Request) -> Response:
+        caller: Caller = request.scope["caller"]
+        if request.method != "GET" and not caller.may_write:
+            raise Forbidden
+        domain, short_code = _domain_and_short_code(request.path_params)
+        if request.method == "PUT":
+            now = clock()
+            target_url = await _read_target_url(request)
+            try:
+                wanted = new_link(short_code, domain, target_url, now)
+            except BadInput as error:
+                fix = "Use an http or https address of at most 2,048 characters."
+                raise InvalidBody("has no usable target_url", fix) from error
+            stored, is_new = await editor.put(caller.organization, wanted, now)
+            return JsonResponse(encode(_link_fields(stored)), 201 if is_new else 200)
+        reject_body(request)
+        read_or_remove = editor.link if request.method == "GET" else editor.remove
+        found = await read_or_remove(caller.organization, short_code, domain)
+        if found is None:
+            fix = f"Check the domain and the short code; {EVERY_DOMAIN} is the domain of links for every domain."
+            raise NotFound("There is no such link.", fix)
+        return JsonResponse(encode(_link_fields(found)))
+
+    return endpoint
+
+
+def _domain_and_short_code(parameters: Mapping[str, str]) -> tuple[str, str]:
+    """The normal form of the domain ("" for every domain) and the short code in an address. Raises InvalidParameter."""
+    domain = "" if parameters["domain"] == EVERY_DOMAIN else normalized_host(parameters["domain"])
+    if domain is None:
+        raise InvalidParameter("domain", HOST_RULE, f"Use {EVERY_DOMAIN} for every domain.")
+    if not is_short_code(parameters["short_code"]):
+        raise InvalidParameter("short_code", "is not a valid short code", f"Use {SHORT_CODE_RULE}.")
+    return domain, parameters["short_code"]
+
+
+def _link_fields(link: Link) -> dict[str, object]:
+    """The properties of a link in responses."""
+    return {**asdict(link), "domain": link.domain or EVERY_DOMAIN}
+
+
+async def _read_target_url(request: Request) -> str:
+    """The target in the JSON body of a request. Raises InvalidBody or BodyTooLarge."""
+    members = await read_json(request, MAX_LINK_BYTES, _BODY_FIX)
+    if not isinstance(members, dict) or list(members) != ["target_url"] or not isinstance(members["target_url"], str):
+        raise InvalidBody("is no link", _BODY_FIX)
+    target_url: str = members["target_url"]
+    return target_url

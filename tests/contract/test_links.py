@@ -1,0 +1,159 @@
+"""Links over HTTP: programs read, set and remove them one by one; who may, and what is refused."""
+
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+
+import pytest
+
+from data.store.links import links_of
+from data.store.locks import locked
+from service.http import links as links_module
+from tests import identity
+from tests.lakes import links_path
+from tests.tables import examples
+
+NOW = "2026-03-15T12:00:00Z"
+
+
+@pytest.fixture
+def client(lake, opened, tmp_path):
+    with opened(lake, **identity.settings_of(tmp_path)) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def linkless(shared_lake, opened):
+    """An application that nobody has given a link."""
+    with opened(shared_lake) as client:
+        yield client
+
+
+def put(client, address, target_url="https://shop.example/", **how):
+    return client.put(f"/links/{address}", json={"target_url": target_url}, **how)
+
+
+def as_(role, organization="acme"):
+    return {"Authorization": f"Bearer {identity.token(organization, role)}"}
+
+
+def body(short_code, domain, target_url="https://shop.example/"):
+    return {"short_code": short_code, "domain": domain, "target_url": target_url, "created_at": NOW}
+
+
+def stored(lake, organization="acme"):
+    return [(link.domain, link.short_code, link.target_url) for link in links_of(lake, organization)]
+
+
+def test_a_link_is_added_changed_read_and_removed(client, lake):
+    answers = [
+        put(client, "go.example/sale"),
+        put(client, "go.example/sale"),
+        put(client, "Go.Example:443/sale", "https://shop.example/new"),
+        client.get("/links/go.example/sale"),
+        client.delete("/links/go.example/sale"),
+    ]
+    assert [answer.status_code for answer in answers] == [201, 200, 200, 200, 200]
+    first, new = body("sale", "go.example"), body("sale", "go.example", "https://shop.example/new")
+    assert [answer.json() for answer in answers] == [first, first, new, new, new]
+    assert list(answers[0].json()) == ["short_code", "domain", "target_url", "created_at"]
+    assert stored(lake) == []
+    missing = {
+        "error": "There is no such link.",
+        "message": "Check the domain and the short code; * is the domain of links for every domain.",
+    }
+    for answer in (client.get("/links/go.example/sale"), client.delete("/links/go.example/sale")):
+        assert (answer.status_code, answer.json()) == (404, missing)
+
+
+def test_a_star_is_every_domain_and_no_other(client, lake):
+    assert put(client, "*/sale", "https://shop.example/all").json() == body("sale", "*", "https://shop.example/all")
+    assert client.get("/links/go.example/sale").status_code == 404
+    assert put(client, "go.example/sale", "https://shop.example/go").status_code == 201
+    assert stored(lake) == [("", "sale", "https://shop.example/all"), ("go.example", "sale", "https://shop.example/go")]
+    assert client.delete("/links/%2A/sale").json() == body("sale", "*", "https://shop.example/all")
+    assert client.get("/links/go.example/sale").json()["target_url"] == "https://shop.example/go"
+
+
+def test_a_new_link_resolves_a_target_at_once(client):
+    put(client, "*/sale", "https://shop.example/ü?a=1")
+    assert client.get("/analytics/time-series", params={"target_url": "https://shop.example/ü?a=1"}).status_code == 200
+    put(client, "*/größe")
+    assert client.get("/links/*/größe").json() == body("größe", "*")
+
+
+def test_viewers_read_and_do_not_write(client, lake):
+    put(client, "*/sale")
+    viewer = as_("viewer")
+    assert client.get("/links/*/sale", headers=viewer).json() == body("sale", "*")
+    answers = [put(client, "*/sale", "https://x.example", headers=viewer), put(client, "*/x", headers=viewer),
+               client.delete("/links/*/sale", headers=viewer)]  # fmt: skip
+    refusal = {"error": "Viewers cannot write.", "message": "Use an API key, or an identity token of another role."}
+    assert [(answer.status_code, answer.json()) for answer in answers] == [(403, refusal)] * 3
+    assert put(client, "*/sale", headers=as_("editor")).status_code == 200
+    assert client.get("/links/*/sale", headers={"Authorization": ""}).status_code == 401
+    assert stored(lake) == [("", "sale", "https://shop.example/")]
+
+
+def test_nobody_reads_or_changes_links_of_another_organization(client, lake):
+    put(client, "*/sale")
+    other = as_("editor", "other")
+    assert client.get("/links/*/sale", headers=other).status_code == 404
+    assert client.delete("/links/*/sale", headers=other).status_code == 404
+    assert put(client, "*/sale", "https://other.example", headers=other).status_code == 201
+    assert stored(lake) == [("", "sale", "https://shop.example/")]
+    assert stored(lake, "other") == [("", "sale", "https://other.example")]
+
+
+@examples("address", "content", "error", "message")
+def test_a_link_that_cannot_be_is_refused(linkless, shared_lake, address, content, error, message):
+    answer = linkless.put(f"/links/{address}", content=content)
+    assert (answer.status_code, answer.json()) == (400, {"error": error, "message": message})
+    assert stored(shared_lake) == []
+
+
+def test_bodies_and_paths_that_have_no_place_here_are_refused(linkless):
+    assert linkless.put("/links/*/a", content=b" " * 20_000).status_code == 413
+    assert linkless.request("GET", "/links/*/a", content=b"{}").status_code == 400
+    assert linkless.request("DELETE", "/links/*/a", content=b"{}").status_code == 400
+    assert linkless.post("/links/*/a").status_code == 405
+    assert [linkless.get(path).status_code for path in ("/links", "/links/*", "/links/*/a/b", "/links/*/a%2Fb")] == [
+        404
+    ] * 4
+
+
+def test_links_that_are_set_at_the_same_time_are_all_there(client, lake):
+    with ThreadPoolExecutor(8) as pool:
+        answers = [*pool.map(lambda number: put(client, f"*/c{number}"), range(24))]
+    assert {answer.status_code for answer in answers} == {201}
+    assert len(stored(lake)) == 24
+
+
+def test_a_change_waits_for_other_programs_and_nobody_waits_for_it(client, lake, monkeypatch):
+    monkeypatch.setattr(links_module, "MAX_PENDING_CHANGES", 2)
+    put(client, "*/first")
+    with ThreadPoolExecutor(3) as pool:
+        with locked(lake.links_root, wait=True):
+            changes = [pool.submit(put, client, f"*/c{number}") for number in range(3)]
+            (refused,) = wait(changes, return_when=FIRST_COMPLETED).done
+            assert (refused.result().status_code, refused.result().headers["Retry-After"]) == (503, "1")
+            assert client.get("/links/*/first").status_code == 200
+            assert client.get("/jobs").status_code == 200
+        assert sorted(change.result().status_code for change in changes) == [201, 201, 503]
+
+
+def test_a_full_disk_is_told_and_changes_nothing(client, lake, monkeypatch):
+    put(client, "*/sale")
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("data.store.link_files.write_parquet", full)
+    for answer in (put(client, "*/new"), client.delete("/links/*/sale")):
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+    assert stored(lake) == [("", "sale", "https://shop.example/")]
+
+
+def test_damaged_links_are_not_served(client, lake):
+    put(client, "*/sale")
+    links_path(lake).write_bytes(b"no Parquet")
+    answers = [client.get("/links/*/sale"), put(client, "*/new"), client.delete("/links/*/sale")]
+    assert [answer.status_code for answer in answers] == [500] * 3
