@@ -22,8 +22,8 @@ from data.visits import check_organization
 
 COLUMNS: Final = ("short_code", "domain", "target_url", "created_at")
 SHORT_CODE_RULE: Final = "1 to 256 characters except space, /, ?, #"
-_SHORT_CODE: Final = re.compile(r"[^\s/?#\x00-\x1f\x7f]{1,256}")
-_TARGET_URL: Final = re.compile(r"(?i:https?://)[^\x00-\x1f\x7f]{1,2048}")
+_SHORT_CODE: Final = re.compile(r"[^\s/?#\x00-\x1f\x7f\ud800-\udfff]{1,256}")
+_TARGET_URL: Final = re.compile(r"(?i:https?://)[^\x00-\x1f\x7f\ud800-\udfff]{1,2048}")
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 

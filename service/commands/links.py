@@ -2,6 +2,7 @@
 
 import csv
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 MAX_SHOWN: Final = 10
 """The number of links to be removed that are named."""
 
-app = typer.Typer(help="Import, add, remove and list the target URLs of short codes.", rich_markup_mode=None)
+app = typer.Typer(help="Import, add, remove, list and export the target URLs of short codes.", rich_markup_mode=None)
 
 
 @app.command("import")
@@ -138,9 +139,40 @@ def list_links(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE
 
     Example: traffic links list --org acme > links.csv
     """
-    from data.store.links import COLUMNS, links_of
+    from data.store.links import links_of
 
+    _print_csv(links_of(Lake(lake), check_organization(organization)))
+
+
+@app.command("export")
+def export(
+    organization: OrganizationOption,
+    format_name: Annotated[str, typer.Option("--format", help="csv, caddy or nginx")] = "csv",
+    domain: Annotated[str, typer.Option(help="only the links that work on this domain")] = "",
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Print the links that work on a domain: as CSV, or as redirects for Caddy or nginx.
+
+    Example: traffic links export --org acme --domain go.example.com --format nginx > links.conf
+    """
+    from data.store.links import links_of
+    from data.store.redirect_maps import caddy_map, links_on, nginx_map
+
+    maps = {"caddy": caddy_map, "nginx": nginx_map}
+    if format_name not in {"csv", *maps}:
+        raise BadInput(f"--format {format_name!r} is not known; use csv, caddy or nginx.")
     links = links_of(Lake(lake), check_organization(organization))
+    host = check_host(domain, "--domain") if domain else ""
+    if format_name == "csv":
+        _print_csv(links_on(links, host) if host else links)
+    else:
+        typer.echo(maps[format_name](links_on(links, host)), nl=False)
+
+
+def _print_csv(links: Iterable["Link"]) -> None:
+    """Print links in the format of `traffic links import`."""
+    from data.store.links import COLUMNS
+
     writer = csv.writer(sys.stdout)
     writer.writerow(COLUMNS)
     for link in links:

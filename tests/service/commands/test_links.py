@@ -130,3 +130,44 @@ def test_before_a_link_goes_it_is_named_with_its_target(lake, links, monkeypatch
     monkeypatch.setattr("sys.stdin.readline", lambda: f"{answer}\n", raising=False)
     assert "acme has a, which leads to https://x.example.\nRemove it? [y/N]" in links("remove", "a").err
     assert codes(lake) == left
+
+
+BOTH = "short_code,domain,target_url\na,,https://x.example\na,go.example,https://y.example\nb,,https://z.example\n"
+
+
+def test_links_are_exported_for_one_domain(lake, links):
+    links("import", BOTH)
+    run = links("export", "--domain", "GO.example", "--format", "nginx")
+    assert (run.code, run.err) == (0, "")
+    assert run.out.splitlines() == [
+        "# Redirects of 2 short links. Include this file in a server block.",
+        'location = "/a" { return 302 "https://y.example"; }',
+        'location = "/b" { return 302 "https://z.example"; }',
+    ]
+    assert (
+        "\t`/a` `https://x.example`\n\t`/b` `https://z.example`\n"
+        in links("export", "--domain", "else.example", "--format", "caddy").out
+    )
+    assert [line.split(",")[:3] for line in links("export", "--domain", "go.example").out.splitlines()[1:]] == [
+        ["a", "go.example", "https://y.example"], ["b", "", "https://z.example"]
+    ]  # fmt: skip
+
+
+def test_all_links_are_exported_as_they_are_imported(lake, links):
+    links("import", BOTH)
+    exported = links("export").out
+    assert exported == links("list").out
+    assert "0 added, 0 changed, 3 unchanged" in links("import", exported, "--replace").err
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--format", "apache"), "--format 'apache' is not known; use csv, caddy or nginx."),
+        (("--format", "nginx"), "choose whose redirects with --domain"),
+        (("--format", "caddy", "--domain", "a b"), "--domain must be a host"),
+    ],
+)
+def test_an_export_that_cannot_be_is_refused(lake, links, words, complaint):
+    links("import", BOTH)
+    assert complaint in refused(links("export", *words))
