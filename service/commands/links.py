@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_SHOWN: Final = 10
 """The number of links to be removed that are named."""
 
-app = typer.Typer(help="Import, add, remove, list and export the target URLs of short codes.", rich_markup_mode=None)
+app = typer.Typer(help="Import, change, list and export target URLs.", rich_markup_mode=None)
 
 
 @app.command("import")
