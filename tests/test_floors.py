@@ -47,6 +47,7 @@ LIBRARIES = {
         "mcp",
         "orjson",
         "prometheus_client",
+        "protego",
         "pyarrow",
         "rich",
         "starlette",

@@ -31,6 +31,7 @@ from service.commands import (
     reclassify,
     report,
     retain,
+    robots,
     serve,
     sign_in,
     status,
@@ -68,6 +69,7 @@ app.add_typer(hooks.app, name="hooks")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")
 app.add_typer(links.app, name="links")
+app.add_typer(robots.app, name="robots")
 
 
 def _first_sentence(docstring: str) -> str:
@@ -75,7 +77,7 @@ def _first_sentence(docstring: str) -> str:
     return " ".join(docstring.split()).partition(". ")[0].rstrip(".") + "."
 
 
-for _group in (app, agents.app, keys.app, links.app):
+for _group in (app, agents.app, keys.app, links.app, robots.app):
     for _command in _group.registered_commands:  # without a short help, lists of commands cut it
         _command.short_help = _first_sentence((_command.callback and _command.callback.__doc__) or "")
 

@@ -1,0 +1,84 @@
+"""`traffic robots`: lines for robots.txt and what they would mean, and visits that went against such a file."""
+
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from data import BadInput
+from service.commands.filters import DomainOption, open_lake
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+from service.commands.printing import FORMATS, print_answer, printable
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from queries import Result
+
+app = typer.Typer(invoke_without_command=True, no_args_is_help=True, rich_markup_mode=None)
+DAYS = 28
+
+
+@app.callback()
+def robots(
+    context: typer.Context,
+    organization: Annotated[str, typer.Option("--org", help="organization whose crawlers are listed")] = "",
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Print lines for robots.txt by group (training, search, assistants), or check such a file against the visits.
+
+    Comments say how many visits of the 28 days before today each line would have kept away, and how many people the AI
+    products of that operator sent. Nothing obliges a crawler to obey; those that only use another's name are left out.
+
+    Example: traffic robots --org acme > robots-suggested.txt
+    """
+    from queries import Reader
+    from service.robots import crawlers, robots_lines
+
+    if context.invoked_subcommand:
+        source = context.get_parameter_source("lake")
+        if organization or (source and source.name == "COMMANDLINE"):
+            raise BadInput("write options after check: traffic robots check robots.txt --org NAME.")
+        return
+    first, last = _days()
+    with closing(Reader(open_lake(lake, organization))) as reader:
+        found = crawlers(reader, organization, first, last)
+    typer.echo(f"# {organization}: crawlers from {first} to {last} (UTC); remove the lines of those that may come.")
+    for line in robots_lines(found):
+        typer.echo(printable(line))
+
+
+@app.command("check")
+def check(
+    file: Annotated[Path, typer.Argument(help="the robots.txt that your server answers with")],
+    organization: OrganizationOption,
+    domain: DomainOption = "",
+    output: Annotated[str, typer.Option("--format", help="table, json, csv or parquet")] = "table",
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Print the visits of crawlers to paths that a robots.txt closes to them, in the 28 days before today.
+
+    With a robots.txt for each domain, add --domain. Visits from before the file was changed count as well.
+
+    Example: traffic robots check robots.txt --org acme
+    """
+    from queries import Reader
+    from service.robots import offences, read_robots
+
+    if output not in FORMATS:
+        raise BadInput(f"{output!r} is not an output format; use one of {', '.join(FORMATS)}.")
+    rules = read_robots(file)
+    with closing(Reader(open_lake(lake, organization))) as reader:
+        found = offences(reader, rules, organization, *_days(), domain=domain)
+    answer: Result = [one._asdict() for one in found]
+    if found or output != "table":
+        print_answer(answer, output)
+    else:
+        typer.echo("No crawler went against it.", err=True)
+
+
+def _days() -> "tuple[date, date]":
+    today = datetime.now(UTC).date()
+    return today - timedelta(days=DAYS), today - timedelta(days=1)
