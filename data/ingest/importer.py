@@ -5,7 +5,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -74,11 +74,13 @@ class Importer:
         self._verifier = Verifier(snapshots(lake), self._proxies)
         self._countries = countries
         self._links = LinkIndex(lake)
+        self._readers = _ReaderPool(self.reader)
         self._room: Room | None = None  # what was in the lake before the first import with `again`
 
     def reload_ip_lists(self) -> None:
         """Reload the IP lists from the lake."""
         self._verifier = Verifier(snapshots(self._lake), self._proxies)
+        self._readers.close()
 
     def reader(self) -> BlockReader:
         """A new reader with this importer's rules, salts, IP lists, countries and links. The caller closes it."""
@@ -178,16 +180,19 @@ class Importer:
         summary.log_format = initial_format(log.path, log.before, options)
         is_resolved = log.before is not None and summary.log_format != "auto"
         in_flight: deque[Future[BlockResult]] = deque()
-        with _ReaderPool(self.reader) as readers, ThreadPoolExecutor(MAX_PARALLEL_BLOCKS) as pool:
-            for block in blocks(log.path, log.content, start):
-                if not is_resolved and has_text(block.text):
-                    summary.log_format = _resolve_format(readers, log.path, block, summary.log_format, options)
-                    is_resolved = True
-                in_flight.append(pool.submit(_read, readers, block, summary.log_format, options))
-                if len(in_flight) > MAX_PARALLEL_BLOCKS:
+        try:
+            with ThreadPoolExecutor(MAX_PARALLEL_BLOCKS) as pool:
+                for block in blocks(log.path, log.content, start):
+                    if not is_resolved and has_text(block.text):
+                        resolved = _resolve_format(self._readers, log.path, block, summary.log_format, options)
+                        summary.log_format, is_resolved = resolved, True
+                    in_flight.append(pool.submit(_read, self._readers, block, summary.log_format, options))
+                    if len(in_flight) > MAX_PARALLEL_BLOCKS:
+                        yield in_flight.popleft().result()
+                while in_flight:
                     yield in_flight.popleft().result()
-            while in_flight:
-                yield in_flight.popleft().result()
+        finally:
+            self._readers.close(keep=1)
 
     def _salts(self, days: list[date]) -> dict[date, str]:
         return daily_salts(self._lake.salts, days, self._now())
@@ -234,24 +239,31 @@ def check_hosts(path: Path, part: BlockResult, log_format: str, options: Options
         )
 
 
-class _ReaderPool(ExitStack):
-    """Block readers for one log, opened on demand: most logs have only one block."""
+class _ReaderPool:
+    """Block readers, opened on demand: most logs have one block, and opening a reader takes as long as reading it."""
 
     def __init__(self, open_reader: Callable[[], BlockReader]) -> None:
-        super().__init__()
         self._open_reader = open_reader
         self._free: SimpleQueue[BlockReader] = SimpleQueue()
 
     @contextmanager
     def borrow(self) -> Iterator[BlockReader]:
-        """A reader for exclusive use inside the context."""
+        """A reader for exclusive use inside the context. One that fails is closed, and not used again."""
         try:
             reader = self._free.get_nowait()
         except Empty:
             reader = self._open_reader()
-            self.callback(reader.close)
-        yield reader
+        try:
+            yield reader
+        except BaseException:
+            reader.close()
+            raise
         self._free.put(reader)
+
+    def close(self, keep: int = 0) -> None:
+        """Close the readers that nobody uses, except `keep` of them."""
+        while self._free.qsize() > keep:
+            self._free.get_nowait().close()
 
 
 def _read(readers: _ReaderPool, block: Block, log_format: str, options: Options) -> BlockResult:

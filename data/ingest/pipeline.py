@@ -117,8 +117,7 @@ class VisitBuilder:
             "probe_pattern": paths.probe_pattern,
             "program_pattern": paths.program_pattern,
         }
-        self._register("targets", {"target": targets})
-        columns = _columns(self._engine.sql(read_sql("data.ingest", "sql/request_targets"), params=patterns))
+        columns = self._queried("request_targets", "targets", {"target": targets}, patterns)
         probed = pc.unique(columns["short_code"].filter(columns["is_malicious"])).drop_null()
         if len(probed):
             codes = self._rules.links(tenant.organization).short_codes
@@ -135,15 +134,17 @@ class VisitBuilder:
         day, ip, agent = visitors.parts
         salt = pa.array([salts[value] for value in days.dictionary.to_pylist()], pa.string())
         inputs = {"salt": salt.take(day), "ip": ips.dictionary.take(ip), "user_agent": agents.dictionary.take(agent)}
-        self._register("visitor_inputs", inputs)
-        parameters = {"organization": organization}
-        hashes = _columns(self._engine.sql(read_sql("data.ingest", "sql/visitor_hashes"), params=parameters))
+        hashes = self._queried("visitor_hashes", "visitor_inputs", inputs, {"organization": organization})
         return hashes["visitor"].take(visitors.indices)
 
-    def _register(self, name: str, columns: Columns) -> None:
-        """Register columns as a relation of the engine, with a `number` for each row."""
+    def _queried(self, query: str, relation: str, columns: Columns, parameters: dict[str, str]) -> Columns:
+        """The result of sql/<query>.sql over a relation of these columns and a `number` for each row."""
         numbers = pa.arange(0, len(next(iter(columns.values()))))
-        self._engine.register(name, pa.table({"number": numbers, **columns}))
+        self._engine.register(relation, pa.table({"number": numbers, **columns}))
+        try:
+            return _columns(self._engine.sql(read_sql("data.ingest", f"sql/{query}"), params=parameters))
+        finally:
+            self._engine.unregister(relation)  # addresses and salts do not outlive their block
 
     def _countries(self, logged: DictionaryColumn, ips: DictionaryColumn) -> pa.Array:
         """The country of each row: as logged, otherwise looked up by the client address."""

@@ -303,6 +303,27 @@ NOT_TEXT = {
 }
 
 
+def test_logs_that_are_imported_one_after_another_are_read_by_one_reader(lake, importer, load, monkeypatch):
+    opened, reader = [], importer.reader
+
+    def noted():
+        opened.append(reader())
+        return opened[-1]
+
+    monkeypatch.setattr(importer._readers, "_open_reader", noted)
+    for name in ("a", "b"):
+        load(line(f"/{name}"), name=name)
+    assert len(opened) == 1
+    importer.reload_ip_lists()
+    load(line("/c"), name="c")
+    assert len(opened) == 2
+    for name in ("d", "e"):  # one that failed is not used again
+        with pytest.raises(BadInput):
+            load("garbage\n", name=name)
+    assert len(opened) == 3
+    assert paths(lake) == Counter(("/a", "/b", "/c"))
+
+
 @pytest.mark.parametrize("log_format", ["auto", "combined", "csv", "ndjson"])
 @pytest.mark.parametrize("content", NOT_TEXT.values(), ids=NOT_TEXT)
 def test_what_is_not_a_log_is_refused_in_one_line(lake, load, content, log_format):
