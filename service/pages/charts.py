@@ -49,7 +49,7 @@ _TODAY: Final = Markup(
 )
 _SHIPPED: Final = Markup(
     '<line class="shipped" x1="{x}%" x2="{x}%" y1="0" y2="{y}"/>'
-    '<text class="shipped" x="{x}%" dx="6" y="8">shipped</text>'
+    '<text class="shipped" x="{x}%" dx="{dx}" y="8" text-anchor="{anchor}">shipped</text>'
 )
 _BAR: Final = Markup(
     '<svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
@@ -120,7 +120,8 @@ def measured_days(days: Sequence[tuple[date, int, int]], shipped_on: date) -> Ma
     scale = _gridlines(max(count + more for count, more in zip(events, others, strict=True)))
     dates = [day.isoformat() for day, _, _ in days]
     x = 100 * (dates.index(shipped_on.isoformat()) + 0.5) / len(days)
-    mark = _SHIPPED.format(x=_number(x), y=TOP + HEIGHT)
+    dx, anchor = (6, "start") if x < 50 else (-6, "end")
+    mark = _SHIPPED.format(x=_number(x), y=TOP + HEIGHT, dx=dx, anchor=anchor)
     shapes = _stretched(len(days), _stack([("ai", events), ("other", others)], scale[-1]))
     return _frame(len(days), scale, shapes + mark, _dates(dates))
 

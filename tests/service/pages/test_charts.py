@@ -215,3 +215,14 @@ def test_no_chart_has_an_inline_style():
     ):
         assert "style" not in chart
         assert 'aria-hidden="true"' in chart
+
+
+@pytest.mark.parametrize(("shipped_on", "x", "anchor"), [(2, "37.5%", "start"), (4, "87.5%", "end")])
+def test_measured_days_have_a_line_on_the_day_of_shipping_whose_label_stays_inside(shipped_on, x, anchor):
+    days = [(date(2026, 11, number), events, visits) for number, events, visits in
+            ((1, 7, 10), (2, 10, 10), (3, 0, 0), (4, 5, 2))]  # fmt: skip
+    root = parsed(charts.measured_days(days, date(2026, 11, shipped_on)))
+    line, label = classes(root, "shipped")
+    assert (line.get("x1"), line.get("x2"), label.get("x"), label.get("text-anchor")) == (x, x, x, anchor)
+    assert heights(root, "ai") == [140, 200, 100]  # of 200 pixels for 10
+    assert heights(root, "other") == [60]

@@ -21,7 +21,10 @@ from tests.service.pages.reading import as_text, read, tables
 from tests.visits import land, links, visit
 
 PAGES = [page.path for page in NAVIGATION]
-SETTINGS = ["settings/api-keys", "settings/sessions", "settings/shares", "settings/cache", "settings/storage"]
+SETTINGS = [
+    "jobs", "settings/api-keys", "settings/sessions", "settings/shares", "settings/agent-hooks", "settings/cache",
+    "settings/storage",
+]  # fmt: skip
 SCOPES = [
     "?range=7d",
     "",
