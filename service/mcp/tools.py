@@ -24,6 +24,8 @@ MAX_TEXT_LENGTH: Final = 200
 """Characters of one value; the rest is cut and replaced by an ellipsis."""
 MAX_ANSWER_LENGTH: Final = 100_000
 """Characters of one answer: about what fits into a conversation."""
+MAX_ENCODED_ROWS: Final = 5_000
+"""Rows that are encoded to see how many fit; a row has 20 characters or more."""
 
 INSTRUCTIONS: Final = (
     "Reports on visits (HTTP requests) to an organization's short links: people, four kinds of AI traffic "
@@ -156,13 +158,18 @@ class Toolbox:
         return _text("How this request is classified.", found)
 
     async def _links(self, _: Mapping[str, str]) -> str:
-        links = await asyncio.to_thread(self._sources.links)
-        rows = [{"short_code": one.short_code, "domain": one.domain, "target_url": one.target_url} for one in links]
-        return _text(f"Links: short code, domain (empty: every domain) and target URL. {_DATA}", rows)
+        def text() -> str:
+            links = self._sources.links()
+            rows = [{"short_code": one.short_code, "domain": one.domain, "target_url": one.target_url} for one in links]
+            return _text(f"Links: short code, domain (empty: every domain) and target URL. {_DATA}", rows)
+
+        return await asyncio.to_thread(text)  # there may be hundreds of thousands
 
     async def _jobs(self, _: Mapping[str, str]) -> str:
-        jobs = orjson.loads(encode(await asyncio.to_thread(self._sources.jobs)))
-        return _text(f"Jobs, newest first. {_DATA}", jobs)
+        def text() -> str:
+            return _text(f"Jobs, newest first. {_DATA}", orjson.loads(encode(self._sources.jobs())))
+
+        return await asyncio.to_thread(text)
 
     async def _run_sql(self, arguments: Mapping[str, str]) -> str:
         assert self._sources.run_sql  # noqa: S101  # the tool exists only with it
@@ -181,12 +188,13 @@ def _entry(name: str) -> Entry:
 
 def _text(meaning: str, answer: object) -> str:
     """`meaning`, then the answer as JSON: as many rows as fit into MAX_ANSWER_LENGTH, with a note about the others."""
-    answer = _cut(answer)
-    rows = answer if isinstance(answer, list) else None
-    text = json.dumps(answer)
-    if len(text) > MAX_ANSWER_LENGTH and rows:
-        kept = max(len(rows) * MAX_ANSWER_LENGTH // len(text), 1)
-        meaning += f" Only the first {kept:,} of {len(rows):,} rows, to save room."
+    if not isinstance(answer, list):
+        return f"{meaning}\n{json.dumps(_cut(answer))}"
+    rows = [_cut(row) for row in answer[:MAX_ENCODED_ROWS]]
+    text = json.dumps(rows)
+    kept = min(len(rows), max(len(rows) * MAX_ANSWER_LENGTH // len(text), 1))
+    if kept < len(answer):
+        meaning += f" Only the first {kept:,} of {len(answer):,} rows, to save room."
         text = json.dumps(rows[:kept])
     return f"{meaning}\n{text}"
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from data.store.links import change_links, new_link
-from service.mcp.tools import MAX_TEXT_LENGTH
+from service.mcp.tools import MAX_ANSWER_LENGTH, MAX_ENCODED_ROWS, MAX_TEXT_LENGTH, Sources, Toolbox
 
 PROGRAM = Path(sys.executable).parent / "traffic"
 NOW = datetime.now(UTC)
@@ -183,3 +184,24 @@ def test_it_wants_a_key_and_shows_nobody_else_what_it_shows_its_organization(fil
     with opened(filled, organization="other", clock=lambda: NOW) as client:
         text = client.post("/mcp", json=message).json()["result"]["content"][0]["text"]
     assert '"total_visits": 8' in text
+
+
+@pytest.mark.parametrize("count", [0, 3, MAX_ENCODED_ROWS + 1])
+def test_many_links_are_cut_to_what_fits_and_are_not_encoded_on_the_event_loop(count):
+    threads = set()
+
+    class Encoded(str):
+        def __len__(self):  # of every text, when it is cut
+            threads.add(threading.current_thread())
+            return super().__len__()
+
+    links = [new_link(f"code{number}", "", "https://example.com/", NOW) for number in range(count)]
+    for link in links:
+        object.__setattr__(link, "target_url", Encoded(link.target_url))
+    toolbox = Toolbox(Sources(None, lambda: links, list, dict))
+    text = asyncio.run(toolbox.call("links", {}))
+    meaning, rows = text.split("\n")
+    assert len(rows) <= 1.1 * MAX_ANSWER_LENGTH
+    assert (f"of {count:,} rows" in meaning) is (count > 3)
+    assert threading.main_thread() not in threads
+    assert bool(threads) is (count > 0)
