@@ -1,0 +1,70 @@
+"""What tests of the deployment share: the programs of others, free ports, and a folder in the place of a machine."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+DEPLOY = Path(__file__).parents[3] / "service/deploy"
+SYSTEM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
+
+
+def program(name, package):
+    """The path of a program of a Debian package; without it, the test is skipped."""
+    path = shutil.which(name, path=SYSTEM_PATH)
+    if path is None:
+        pytest.skip(f"{name} is missing: apt-get install {package} (Debian package {package})")
+    return path
+
+
+def checked(*command, **how):
+    """What a program prints on stdout and stderr; it must succeed."""
+    done = subprocess.run(
+        command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **how
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+def moved(text, places):
+    """A text with other names for paths, hosts and ports: each whole word in `places` is replaced by its value."""
+    words = "|".join(re.escape(word) for word in sorted(places, key=len, reverse=True))
+    return re.sub(rf"(?<![\w/.])({words})(?![\w])", lambda found: str(places[found[1]]), text)
+
+
+@contextmanager
+def running(command, is_ready, output, **how):
+    """A process that runs as long as a with block lasts, from the time at which it is ready; it prints to a file."""
+    with output.open("ab") as file, subprocess.Popen(command, stdout=file, stderr=file, **how) as process:
+        try:
+            wait_until(is_ready, process, output)
+            yield process
+        finally:
+            process.terminate()
+
+
+def wait_until(is_ready, process, output):
+    """Wait until something is so, which a running process brings about; for a minute, as it would never end if not."""
+    for _ in range(6_000):
+        if is_ready():
+            return
+        assert process.poll() is None, output.read_text()
+        time.sleep(0.01)
+    raise AssertionError(output.read_text())
+
+
+def accepts(port):
+    """Whether somebody listens on a port of the loopback interface."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -1,0 +1,124 @@
+"""The services of compose.yaml, started by their own commands without containers: Caddy's log becomes a visit.
+
+Paths, names and ports of the containers are replaced by those of a folder of the test; nothing else is changed.
+"""
+
+import json
+import re
+import shlex
+import sys
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.lakes import files_of, opened, read
+from tests.service.deploy.programs import DEPLOY, SYSTEM_PATH, accepts, free_port, moved, program, running
+from tests.service.deploy.test_image import instructions
+
+COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+IMAGE_ENVIRON = {
+    name: value
+    for instruction, rest in instructions() if instruction == "ENV"
+    for name, _, value in (word.partition("=") for word in shlex.split(rest)) if name.startswith("TRAFFIC_")
+}  # fmt: skip
+
+
+class Deployment:
+    """The services of compose.yaml on ports of the loopback interface, over volumes that are folders."""
+
+    def __init__(self, root):
+        self.root, self.links, self.dashboard = root, free_port(), free_port()
+        self.traffic, self.monitor = free_port(), free_port()
+        self._places = {
+            "10.89.72.0/24": "127.0.0.0/8", "0.0.0.0": "127.0.0.1", "traffic:8000": f"127.0.0.1:{self.traffic}",
+            "8001": self.monitor, "/etc/caddy/Caddyfile": root / "Caddyfile",
+        }  # fmt: skip
+        for service in COMPOSE["services"].values():
+            for volume in service["volumes"]:
+                source, target = volume.split(":")[:2]
+                if not source.startswith("./"):
+                    (root / source).mkdir(exist_ok=True)
+                    self._places[target] = root / source
+
+    def configure(self, **limits):
+        """Write the Caddyfile, with other limits of its log."""
+        text = moved((DEPLOY / "Caddyfile").read_text(), self._places | limits)
+        (self.root / "Caddyfile").write_text(text)
+
+    def started(self, name, is_ready):
+        """A service as a context manager; what it prints is in the file <name>.txt."""
+        service = COMPOSE["services"][name]
+        values = (IMAGE_ENVIRON if service["image"] == "traffic" else {}) | service.get("environment", {})
+        defaults = {key: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value) for key, value in values.items()}
+        environ = {"PATH": f"{Path(sys.executable).parent}:{SYSTEM_PATH}", "HOME": str(self.root)}
+        environ |= {key: moved(value, self._places) for key, value in defaults.items()}
+        if name == "caddy":  # without TLS, on ports that anybody may use
+            environ["LINKS_HOST"] = f"http://go.localhost:{self.links}"
+            environ["DASHBOARD_HOST"] = f"http://dashboard.localhost:{self.dashboard}"
+        if name == "traffic":
+            environ["TRAFFIC_PORT"] = str(self.traffic)
+        command = [moved(part, self._places) for part in service["command"]]
+        return running(command, is_ready, self.root / f"{name}.txt", env=environ, cwd=self.root)
+
+    def started_caddy(self):
+        return self.started("caddy", lambda: accepts(self.links))
+
+    def followed(self):
+        """Follow the log of Caddy until all that is in it has landed."""
+        printed = self.root / "follow.txt"
+        printed.write_text("")
+        reached = f"the log is read to byte {(self.root / 'logs/access').stat().st_size:,}"
+        with self.started("follow", lambda: reached in printed.read_text()):
+            pass
+
+
+@pytest.fixture
+def deployment(tmp_path):
+    program("caddy", "caddy")
+    return Deployment(tmp_path)
+
+
+def ask(port, host, path, **headers):
+    """The status, the headers and the body of an answer of Caddy."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", path, headers={"Host": f"{host}:{port}", **headers})
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer.status, answer.headers, body
+
+
+def test_its_services_count_one_visit_from_the_log_of_caddy_to_the_api(deployment, key_of):
+    deployment.configure()
+    with deployment.started_caddy(), deployment.started("traffic", lambda: accepts(deployment.monitor)):
+        status, headers, _ = ask(deployment.links, "go.localhost", "/launch", **{"User-Agent": "GPTBot/1.2"})
+        assert (status, headers["Location"]) == (302, "https://example.com/launch")
+        assert ask(deployment.dashboard, "dashboard.localhost", "/healthz")[0] == 200  # no visit
+
+        deployment.followed()
+        with opened(deployment.root / "lake") as lake:
+            token = {"Authorization": f"Bearer {key_of(lake)}"}
+        status, _, body = ask(
+            deployment.dashboard, "dashboard.localhost", "/analytics/traffic-overview?range=7d", **token
+        )
+    assert status == 200
+    assert (json.loads(body)["total_visits"], json.loads(body)["ai_training_requests"]) == (1, 1)
+
+
+def test_visits_count_once_when_caddy_rotates_its_log_while_nobody_follows(deployment):
+    """The rotated file is found by its name, and may be read as the first one might."""
+    deployment.configure(**{"100MiB": "1MiB"})
+    logs, requests = deployment.root / "logs", 1
+    with deployment.started_caddy():
+        ask(deployment.links, "go.localhost", "/launch")
+        deployment.followed()
+        while len([*logs.iterdir()]) == 1:
+            ask(deployment.links, "go.localhost", "/launch", **{"User-Agent": "x" * 30_000})
+            requests += 1
+    assert requests > 10
+    assert {file.stat().st_mode & 0o777 for file in logs.iterdir()} == {0o644}
+    deployment.followed()
+    with opened(deployment.root / "lake") as lake:
+        assert sum(len(read(lake, file)) for file in files_of(lake)) == requests
