@@ -1,0 +1,70 @@
+"""The units of systemd: what systemd-analyze says of them, and that the program needs no system call that they forbid.
+
+systemd itself is not started.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.service.deploy.programs import DEPLOY, accepts, checked, free_port, moved, program, running
+
+UNITS = ["traffic.service", "traffic-follow@acme.service"]
+MAX_EXPOSURE = 20  # of 100, which systemd-analyze prints as 2.0 of 10
+
+
+@pytest.fixture
+def units(tmp_path):
+    """The units in a folder, with the program of the tests; of the template, one instance."""
+    paths = []
+    for name in UNITS:
+        text = (DEPLOY / name.replace("acme", "")).read_text()
+        paths.append(tmp_path / name)
+        paths[-1].write_text(moved(text, {"/opt/traffic/bin/traffic": Path(sys.executable).parent / "traffic"}))
+    return paths
+
+
+def test_systemd_finds_nothing_wrong_in_the_units(units):
+    assert checked(program("systemd-analyze", "systemd"), "verify", "--man=no", *units) == ""
+
+
+def test_the_units_expose_little(units):
+    analyze = program("systemd-analyze", "systemd")
+    for unit in units:
+        printed = checked(analyze, "security", "--offline=true", f"--threshold={MAX_EXPOSURE}", "--no-pager", unit)
+        assert "Overall exposure level" in printed
+
+
+def allowed_calls(analyze):
+    """The system calls that the filter of the units lets through."""
+    sets = checked(analyze, "syscall-filter", "--no-pager")
+    members = {block.split()[0]: block.split("\n")[1:] for block in sets.split("\n\n") if block.startswith("@")}
+
+    def calls_of(name):
+        names = [line.strip() for line in members[name] if line.strip() and not line.strip().startswith("#")]
+        return {call for one in names for call in (calls_of(one) if one.startswith("@") else [one])}
+
+    return calls_of("@system-service") - calls_of("@privileged")
+
+
+def test_the_server_makes_only_system_calls_that_its_unit_allows(tmp_path):
+    strace, analyze = program("strace", "strace"), program("systemd-analyze", "systemd")
+    monitor, calls = free_port(), tmp_path / "calls"
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
+    environ |= {"TRAFFIC_LAKE": str(tmp_path / "lake"), "TRAFFIC_PORT": "0", "TRAFFIC_MONITOR_PORT": str(monitor)}
+    serve = [Path(sys.executable).parent / "traffic", "serve"]
+    command = [strace, "-f", "-c", "-U", "name", "-I", "3", "-o", calls, *serve]
+    with running(command, lambda: accepts(monitor), tmp_path / "output", env=environ) as process:
+        (server,) = children_of(process.pid)
+        os.kill(server, 15)
+        process.wait()
+    made = {line.strip() for line in calls.read_text().splitlines() if line.strip().isidentifier()}
+    assert {"openat", "listen"} <= made
+    of_root = {"fchown"}  # SQLite gives its files to the owner of the database if root runs it, which the units do not
+    assert made - {"syscall", "total"} - of_root - allowed_calls(analyze) == set()
+
+
+def children_of(process):
+    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
