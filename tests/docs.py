@@ -20,7 +20,8 @@ ROOT: Final = Path(__file__).parent.parent
 README: Final = ROOT / "README.md"
 FLOORS: Final = tuple(ROOT / floor / "README.md" for floor in ("data", "queries", "service"))
 HOOKS: Final = ROOT / "service/hooks/README.md"
-DOCUMENTS: Final = (README, *FLOORS, HOOKS, *sorted(ROOT.glob("benchmarks/*.md")), ROOT / "CHANGELOG.md")
+DEPLOY: Final = ROOT / "service/deploy/README.md"
+DOCUMENTS: Final = (README, *FLOORS, HOOKS, DEPLOY, *sorted(ROOT.glob("benchmarks/*.md")), ROOT / "CHANGELOG.md")
 """The documents whose commands, links and settings are checked."""
 
 CONSTRAINTS: Final = ROOT / "traffic-constraints.txt"
