@@ -7,6 +7,7 @@ from datetime import date, datetime, timedelta
 import pytest
 
 from queries import DETECTORS, Warehouse, measure
+from service.hooks.registry import Hooks
 from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
 from tests.conftest import NOW
@@ -257,6 +258,17 @@ def test_a_form_of_another_site_decides_nothing(acme, jobs, job, headers):
     response = acme.post(f"jobs/{job['id']}/actions", headers, action_id="approve_fix", version=1)
     assert response.status_code == 403
     assert jobs.record("acme", job["id"])["status"] == "new"
+
+
+def test_messages_about_a_job_are_those_of_its_record(lake, acme, jobs, job):
+    assert acme.read(f"jobs/{job['id']}").all("section", aria_labelledby="messages") == []
+    with closing(Hooks(lake)) as hooks:
+        hook, _ = hooks.create("acme", "Chat", "https://chat.example/hook")
+    act(acme, job, "approve_fix", 1)
+    (message,) = jobs.record("acme", job["id"])["deliveries"]
+    section = acme.read(f"jobs/{job['id']}").one("section", aria_labelledby="messages")
+    assert message["event"] == section.one("tbody").one("th").text == "job.approved"
+    assert section.one("a").attributes["href"] == f"/app/settings/agent-hooks/{hook.id}"
 
 
 # Outcome
