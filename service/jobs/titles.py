@@ -25,30 +25,30 @@ class _Sentences(NamedTuple):
 _SENTENCES: Final = {
     "broken_link": _Sentences(
         "AI products do not find {where}",
-        "In {days}, AI products asked for it {agent_fetches} times, and {ai_referrals} people whom they sent; each got "
+        "From {days}, AI products asked for it {agent_fetches} times, and {ai_referrals} people whom they sent; each got "
         "404 or 410, and nobody found it since.",
     ),
     "invented_link": _Sentences(
         "AI products send people to {where}, which never existed",
-        "In {days}, AI products asked for it {agent_fetches} times, and {ai_referrals} people whom they sent; nobody "
+        "From {days}, AI products asked for it {agent_fetches} times, and {ai_referrals} people whom they sent; nobody "
         "ever got an answer below 400. The address was probably made up.",
     ),
     "ai_attention_gap": _Sentences(
         "Assistants read {where}, and send nobody",
-        "In {days}, assistants fetched it {agent_fetches} times and sent {ai_referrals} people; by their rates over "
+        "From {days}, assistants fetched it {agent_fetches} times and sent {ai_referrals} people; by their rates over "
         "all links, at least five were to be expected.",
     ),
     "blocked_agent": _Sentences(
         "An AI agent is refused at {domain}",
-        "In {days}, {refused} of its {agent_fetches} requests were refused.",
+        "From {days}, {refused} of its {agent_fetches} requests were refused.",
     ),
     "impersonated_agent": _Sentences(
         "Requests under an agent's name come to {domain} from elsewhere",
-        "In {days}, {visits} requests named an AI agent, but came from outside its operator's published addresses.",
+        "From {days}, {visits} requests named an AI agent, but came from outside its operator's published addresses.",
     ),
     "server_errors": _Sentences(
         "{where} fails",
-        "In {days}, {errors} of {visits} requests by people and AI products got a status of 500 or above.",
+        "From {days}, {errors} of {visits} requests by people and AI products got a status of 500 or above.",
     ),
     "referral_drop": _Sentences(
         "An AI product sends fewer people to {where}",
@@ -56,10 +56,10 @@ _SENTENCES: Final = {
     ),
     "training_without_return": _Sentences(
         "A training crawler takes much of {domain}, and its operator sends nobody",
-        "In {days}, {training_fetches} of {visits} requests were its; nobody came from its operator's products.",
+        "From {days}, {training_fetches} of {visits} requests were its; nobody came from its operator's products.",
     ),
 }
-_OTHER: Final = _Sentences("Something was found at {where}", "It was found in {days}; its evidence says more.")
+_OTHER: Final = _Sentences("Something was found at {where}", "It was found in the days {days}; its evidence says more.")
 
 
 def sentences(job: Job, rows: Sequence[Mapping[str, object]], days: tuple[str, str]) -> tuple[str, str]:
