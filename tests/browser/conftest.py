@@ -108,6 +108,14 @@ def shipped_job(lake, now):
         return job_id
 
 
+def approved_job(lake, now):
+    """Approve another of these jobs, which takes an implementation then; its id."""
+    with closing(Jobs(lake)) as jobs:
+        (job_id,) = (row["id"] for row in jobs.of("acme") if row["path"] == "/old-price-list")
+        jobs.act("acme", job_id, "approve_fix", ANNA, now)
+        return job_id
+
+
 def tested_hook(lake):
     """Make two hooks of acme, the second of them inactive, with a test that was not sent; its id."""
     with closing(Hooks(lake)) as hooks:
@@ -131,7 +139,12 @@ def dashboard(chromium, serving, tmp_path_factory):
     Importer(lake, countries=SampleCountries()).run(folder / "access.log", Options("acme"))
     change_links(lake, "acme", read_export(folder / "links.csv", today).links, today)
     Importer(lake).run(folder / "hostile.log", Options(HOSTILE))
-    names = {"short_code": sample.codes()[0], "job": shipped_job(lake, today), "hook": tested_hook(lake)}
+    names = {
+        "short_code": sample.codes()[0],
+        "job": shipped_job(lake, today),
+        "approved": approved_job(lake, today),
+        "hook": tested_hook(lake),
+    }
     with serving(lake, trusted_proxies="127.0.0.1/32") as server:
         yield Dashboard(lake, server.address, names)
     lake.manifest.close()

@@ -37,7 +37,22 @@ def test_the_guided_start_is_accessible(opened, axe):
     assert axe(opened("newcomer").page) == []
 
 
-def test_open_tables_and_commands_are_accessible(opened, axe):
-    page = opened().goto("")
+@pytest.mark.parametrize("path", ["", "jobs/{job}", "jobs/{approved}", "settings/agent-hooks/{hook}"])
+def test_open_tables_commands_and_forms_are_accessible(opened, axe, names, path):
+    page = opened().goto(path.format(**names))
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    assert axe(page) == []
+
+
+def test_the_page_with_the_secret_of_a_hook_and_that_of_a_refused_one_are_accessible(opened, axe):
+    page = opened().goto("settings/agent-hooks")
+    page.fill("input[name=name]", "new")
+    page.fill("input[name=url]", "https://automation.example/hook")
+    page.click("text=Create hook")
+    page.wait_for_selector(".secret")
+    assert axe(page) == []
+    page.fill("input[name=name]", "refused")
+    page.fill("input[name=url]", "http://automation.example/hook")
+    page.click("text=Create hook")
+    page.wait_for_selector(".notice.bad")
     assert axe(page) == []
