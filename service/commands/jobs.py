@@ -12,13 +12,12 @@ import typer
 from data import BadInput, Lake, TrafficError, check_organization
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 from service.commands.printing import print_answer, printable
-from service.jobs.checks import Approval
-from service.jobs.records import COMMAND_LINE, evidence_of
 from service.jobs.states import APPROVE_FIX, STATUSES
-from service.jobs.store import Jobs
 
 if TYPE_CHECKING:
     from queries import Warehouse
+    from service.jobs.checks import Approval
+    from service.jobs.store import Jobs
 
 _FORMATS: Final = ("table", "json", "csv")
 _LISTED: Final = ("id", "status", "priority", "type", "title", "outcome_status", "updated_at")
@@ -88,6 +87,8 @@ def approve(
 
     Example: traffic jobs approve job_0123456789abcdef0123 --note "as discussed"
     """
+    from service.jobs.checks import Approval
+
     _act(lake, job_id, action_id, note, Approval(implementation_type))
 
 
@@ -146,6 +147,7 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
     from data.rules.tables import rules_version
     from queries import DETECTORS, days_before, detect
     from service.jobs.detection import subject_of
+    from service.jobs.records import evidence_of
 
     with _opened(lake) as jobs:
         organization = jobs.organization_of(job_id)
@@ -208,7 +210,9 @@ def _day(text: str, now: datetime) -> date:
         raise BadInput(f"--as-of is {text!r}; write it like 2026-11-20.") from None
 
 
-def _act(lake: Path, job_id: str, action_id: str, note: str | None, approval: Approval | None = None) -> None:
+def _act(lake: Path, job_id: str, action_id: str, note: str | None, approval: "Approval | None" = None) -> None:
+    from service.jobs.records import COMMAND_LINE
+
     with _opened(lake) as jobs:
         organization, now = jobs.organization_of(job_id), datetime.now(UTC)
         record = jobs.act(organization, job_id, action_id, COMMAND_LINE, now, note=note, approval=approval)
@@ -216,15 +220,18 @@ def _act(lake: Path, job_id: str, action_id: str, note: str | None, approval: Ap
 
 
 @contextmanager
-def _opened(lake: Path) -> Iterator[Jobs]:
+def _opened(lake: Path) -> Iterator["Jobs"]:
+    from service.jobs.store import Jobs
+
     opened = Lake(lake)
     with closing(opened.manifest), closing(Jobs(opened)) as jobs:
         yield jobs
 
 
 @contextmanager
-def _opened_warehouse(lake: Path, organization: str) -> Iterator[tuple[Jobs, "Warehouse"]]:
+def _opened_warehouse(lake: Path, organization: str) -> Iterator[tuple["Jobs", "Warehouse"]]:
     from queries import Warehouse
+    from service.jobs.store import Jobs
 
     check_organization(organization)
     opened = Lake(lake)

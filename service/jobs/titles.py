@@ -25,8 +25,8 @@ class _Sentences(NamedTuple):
 _SENTENCES: Final = {
     "broken_link": _Sentences(
         "AI products do not find {where}",
-        "From {days}, AI products asked for it {agent_fetches} times, and {ai_referrals} people whom they sent; each got "
-        "404 or 410, and nobody found it since.",
+        "From {days}, AI products asked for it {agent_fetches} times, and {ai_referrals} people whom they sent; each "
+        "got 404 or 410, and nobody found it since.",
     ),
     "invented_link": _Sentences(
         "AI products send people to {where}, which never existed",
