@@ -33,6 +33,8 @@ JITTER: Final = 0.2
 MAX_RETRY_AFTER: Final = timedelta(hours=24)
 LEASE: Final = timedelta(seconds=60)
 """How long a delivery belongs to the sender that claimed it: longer than an attempt can take."""
+MAX_UNDER_WAY: Final = 2
+"""Deliveries of one organization that are under way at a time, so that its receivers do not hold up those of others."""
 DISABLED_AFTER: Final = timedelta(days=5)
 DISABLED_FAILURES: Final = 20
 """A hook is disabled if every attempt failed for that long, and at least so many did."""
@@ -169,6 +171,7 @@ def claim(connection: sqlite3.Connection, now: datetime) -> ClaimedDelivery | No
     """Take the oldest delivery that is due, of a hook without one under way; None if there is none.
 
     It belongs to the caller for LEASE, who ends it with `finish`; whatever happens to the caller, it is due again then.
+    Those of an organization that has MAX_UNDER_WAY wait.
     """
     at = format_time(now)
     rows = connection.execute(
@@ -176,9 +179,11 @@ def claim(connection: sqlite3.Connection, now: datetime) -> ClaimedDelivery | No
         " SELECT number FROM deliveries WHERE status = 'pending' AND due_at <= :at"
         " AND coalesce(claimed_until, '') <= :at"
         " AND hook_id NOT IN (SELECT hook_id FROM deliveries WHERE status = 'pending' AND claimed_until > :at)"
+        " AND organization NOT IN (SELECT organization FROM deliveries WHERE status = 'pending'"
+        " AND claimed_until > :at GROUP BY organization HAVING count(*) >= :max)"
         " ORDER BY due_at, number LIMIT 1"
         ") RETURNING id, hook_id, organization, event, job_id, body, attempts, claimed_until",
-        {"at": at, "until": format_time(now + LEASE)},
+        {"at": at, "until": format_time(now + LEASE), "max": MAX_UNDER_WAY},
     ).fetchall()
     if not rows:
         return None

@@ -42,6 +42,10 @@ class NoSuchHook(BadInput):
     """The organization has no hook, or the hook no delivery, with this id."""
 
 
+class HookConflict(BadInput):
+    """The state of the hook does not allow it."""
+
+
 class Hooks:
     """The hooks of one lake. Safe to use from several threads and processes; every method blocks.
 
@@ -147,9 +151,18 @@ class Hooks:
         return self.hook(organization, hook_id), secret
 
     def send_test(self, organization: str, hook_id: str) -> str:
-        """Send a made-up job to a hook, whether it is active or not; returns the delivery's id. Raises NoSuchHook."""
+        """Send a made-up job to a hook, whether it is active or not; returns the delivery's id.
+
+        Raises NoSuchHook, or HookConflict while an earlier test is pending.
+        """
         now = self._clock()
         with self._change(organization, hook_id) as connection:
+            pending = connection.execute(
+                "SELECT id FROM deliveries WHERE hook_id = ? AND event = ? AND status = 'pending'",
+                [hook_id, TEST_EVENT],
+            ).fetchone()
+            if pending:
+                raise HookConflict(f"the test {pending[0]} is still to be delivered; replay it to send it at once.")
             body = message(organization, TEST_EVENT, _test_job(organization, now), now, read_address(connection))
             return add_delivery(connection, organization, hook_id, TEST_EVENT, body, job_id=None, now=now)
 

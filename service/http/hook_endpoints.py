@@ -11,11 +11,11 @@ from starlette.routing import Route
 from data import BadInput
 from service.encoding import encode
 from service.hooks.records import Hook, HookChanges
-from service.hooks.registry import Hooks, NoSuchHook
+from service.hooks.registry import HookConflict, Hooks, NoSuchHook
 from service.http.authentication import Caller
 from service.http.bodies import read_object
 from service.http.endpoints import Arguments, Result, in_thread, reject_body
-from service.http.errors import Forbidden, InvalidBody, NotFound
+from service.http.errors import Forbidden, InvalidBody, NotFound, StateConflict
 from service.http.responses import JsonResponse
 
 MAX_BODY_BYTES: Final = 16_384
@@ -105,11 +105,13 @@ class _HookEndpoints:
             raise NotFound("There is no such hook or delivery.", "List the hooks to see which there are.") from error
 
     async def _write(self, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
-        """The result of a method that writes. Raises NotFound or InvalidBody."""
+        """The result of a method that writes. Raises NotFound, StateConflict or InvalidBody."""
         try:
             return await in_thread(self._hooks.writer, work, *arguments)
         except NoSuchHook as error:
             raise NotFound("There is no such hook or delivery.", "List the hooks to see which there are.") from error
+        except HookConflict as error:
+            raise StateConflict(str(error)) from error
         except BadInput as error:
             raise InvalidBody("cannot be used", str(error)) from error
 

@@ -1,5 +1,6 @@
 """The part of the OpenAPI document about Agent Hooks."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from service.hooks.delivery import ERRORS as DELIVERY_ERRORS
@@ -88,7 +89,8 @@ def paths() -> dict[str, Any]:
         },
         "/agent-hooks/{id}/test": {
             "post": _route(
-                "test-hook", f"Send a made-up job, with the event {TEST_EVENT}.", "202", _STARTED, "id"
+                "test-hook", f"Send a made-up job, with the event {TEST_EVENT}. While one is pending, that is 409.",
+                "202", _STARTED, "id", errors=["409"],
             )
         },
         "/agent-hooks/{id}/secret": {
@@ -124,9 +126,13 @@ def _route(
     schema: dict[str, Any],
     *parameters: str,
     body: list[str] | None = None,
+    errors: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """An operation. `body` names the fields that are required in its body; None: it has no body."""
-    errors = [*ERRORS, *WRITE_ERRORS, *(["404"] if parameters else [])]
+    """An operation. `body` names the fields that are required in its body; None: it has no body.
+
+    `errors` are the statuses of its own, besides those that every operation has.
+    """
+    errors = [*ERRORS, *WRITE_ERRORS, *(["404"] if parameters else []), *errors]
     route = {
         "operationId": name,
         "summary": summary,

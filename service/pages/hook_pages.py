@@ -10,7 +10,7 @@ from starlette.routing import Route
 from data import BadInput
 from service.hooks.outbox import EVENTS
 from service.hooks.records import Hook
-from service.hooks.registry import DEFAULT_EVENTS, NoSuchHook
+from service.hooks.registry import DEFAULT_EVENTS, HookConflict, NoSuchHook
 from service.http.endpoints import in_thread
 from service.http.errors import Forbidden, NotFound
 from service.pages.sessions import Session
@@ -75,7 +75,10 @@ class _HookPages:
     async def test(self, request: Request) -> Response:
         """Send a made-up job to a hook."""
         organization, hook_id = _editor(request), request.path_params["id"]
-        await self._write(lambda: self._hooks.send_test(organization, hook_id))
+        try:
+            await self._write(lambda: self._hooks.send_test(organization, hook_id))
+        except HookConflict as error:
+            return await self._page(request, 409, str(error))
         return self._to_hook(request)
 
     async def rotate(self, request: Request) -> Response:

@@ -21,6 +21,7 @@ from service.hooks.outbox import (
     KEPT,
     LEASE,
     MAX_MESSAGE_BYTES,
+    MAX_UNDER_WAY,
     SCHEDULE,
     claim,
     delete_old,
@@ -28,8 +29,8 @@ from service.hooks.outbox import (
     finish,
     message,
 )
-from service.hooks.registry import Hooks
-from service.hooks.sender import Sender
+from service.hooks.registry import HookConflict, Hooks
+from service.hooks.sender import THREADS, Sender
 from tests.lakes import opened
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
@@ -307,6 +308,33 @@ def test_of_a_hook_one_delivery_is_under_way_at_a_time(outbox):
     assert [one and one.hook_id for one in claimed] == [first.id, second.id, None]
     assert outbox.finish(claimed[0], Attempt(204, None, 1)) == "delivered"
     assert outbox.claim().hook_id == first.id
+
+
+def test_receivers_of_one_organization_that_hang_hold_up_nobody_elses_messages(outbox):
+    for _ in range(MAX_UNDER_WAY + 1):
+        outbox.hook()
+    outbox.enqueue()
+    outbox.clock.now += timedelta(seconds=1)
+    outbox.hooks.create("other", "automation", "https://other.example/")
+    with outbox.hooks.database.transaction() as connection:
+        enqueue(connection, "other", "job.approved", JOB, outbox.clock())
+    claimed = [outbox.claim() for _ in range(THREADS)]
+    assert [one and one.organization for one in claimed] == [*["acme"] * MAX_UNDER_WAY, "other", None]
+    outbox.finish(claimed[0], FAILURE)
+    assert outbox.claim().organization == "acme"
+
+
+def test_a_hook_has_one_pending_test_at_most(outbox):
+    hook, _ = outbox.hook()
+    first = outbox.hooks.send_test("acme", hook.id)
+    with pytest.raises(HookConflict, match=first):
+        outbox.hooks.send_test("acme", hook.id)
+    outbox.finish(outbox.claim(), FAILURE)
+    with pytest.raises(HookConflict, match=first):
+        outbox.hooks.send_test("acme", hook.id)
+    outbox.hooks.replay("acme", hook.id, first)
+    assert outbox.finish(outbox.claim(), Attempt(204, None, 1)) == "delivered"
+    assert outbox.hooks.send_test("acme", hook.id) != first
 
 
 def test_a_delivery_that_nobody_finishes_is_due_again_after_its_lease(outbox):

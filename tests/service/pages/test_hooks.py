@@ -72,6 +72,8 @@ def test_a_test_is_sent_and_a_delivery_replayed(acme, hooks, hook):
     assert acme.post(f"{path}/test").headers["location"] == f"/app/{path}"
     (delivery,) = hooks.deliveries("acme", hook.id)
     assert delivery.event == "hook.test"
+    again = acme.post(f"{path}/test")
+    assert (again.status_code, delivery.id in again.text) == (409, True)
     row = acme.read(path).one("section", aria_labelledby="deliveries").one("tbody").one("tr")
     assert "hook.test" in row.text
     hooks.change("acme", hook.id, {"active": False})  # what waits is dead then
