@@ -73,7 +73,7 @@ def _erase(
     with closing(ControlDatabase(lake)) as database:
         with database.transaction() as connection:
             for name in [organization] if organization else organizations_with_jobs(connection):
-                for job, _ in read_jobs(connection, name):
+                for job in read_jobs(connection, name):
                     kept = [row for row in _evidence_rows(job) if not is_erased(job, row)]
                     if len(kept) == len(_evidence_rows(job)):
                         continue

@@ -21,6 +21,8 @@ RETURNS_AFTER: Final = timedelta(days=7)
 """A resolved job that is found again this long after its resolution is opened again."""
 GONE_AFTER: Final = timedelta(days=28)
 """An undecided job that was not found for this long is dismissed."""
+DELETED_AFTER: Final = timedelta(days=90)
+"""A job that the service dismissed is deleted this long afterwards."""
 _SAME_SUBJECT: Final = {"invented_link": "broken_link"}
 _DECIDED: Final = ("approved", "sent")
 

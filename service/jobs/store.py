@@ -41,6 +41,7 @@ from service.jobs.states import (
     next_status,
 )
 from service.jobs.tables import (
+    delete_expired,
     implementation_in_force,
     insert_implementation,
     open_jobs_of_type,
@@ -48,7 +49,7 @@ from service.jobs.tables import (
     read_history,
     read_implementation,
     read_job,
-    read_jobs,
+    read_listed_jobs,
     read_shipped,
     update_implementation,
 )
@@ -77,7 +78,7 @@ class Jobs:
     def of(self, organization: str) -> list[dict[str, Any]]:
         """Every job of an organization as a row of GET /jobs, newest first."""
         with self._database.snapshot() as connection:
-            return [public_row(job, in_force) for job, in_force in read_jobs(connection, organization)]
+            return [public_row(job, in_force) for job, in_force in read_listed_jobs(connection, organization)]
 
     def record(self, organization: str, job_id: str) -> dict[str, Any]:
         """A job with its evidence, actions, implementation, outcome and history. Raises JobNotFound."""
@@ -237,8 +238,12 @@ class Jobs:
             return findings.upsert(connection, found, now)
 
     def dismiss_gone(self, organization: str, types: list[str], now: datetime) -> int:
-        """Dismiss undecided jobs of these types that were not found for 28 days. Call it after a run. How many."""
+        """Dismiss undecided jobs of these types that were not found for 28 days. Call it after a run. How many.
+
+        Those of any type that the service dismissed 90 days ago are deleted.
+        """
         with self._database.transaction() as connection:
+            delete_expired(connection, organization, stored_time(now - findings.DELETED_AFTER))
             return sum(findings.dismiss_gone(connection, organization, kind, now) for kind in types)
 
     def shipped(self, organization: str) -> list[ShippedJob]:

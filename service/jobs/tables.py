@@ -6,6 +6,7 @@ from typing import Final
 
 import orjson
 
+from service.hooks.outbox import delete_messages
 from service.jobs.records import HistoryLine, Implementation, Job, ShippedJob
 from service.jobs.states import JobNotFound
 
@@ -25,13 +26,30 @@ HISTORY_COLUMNS: Final = "at, actor, actor_kind, action, from_status, to_status,
 MAX_HISTORY: Final = 200
 """The lines of history that a record shows: the newest."""
 
+_LISTED_COLUMNS: Final = (
+    "id, organization, type, status, title, created_at, updated_at, priority, domain, short_code, path, summary, "
+    "action_id, action_label, evidence_rows, implementation_type, implementation_number, outcome_status, NULL, "
+    "last_detected_at, version, fingerprint, weight, '{}', NULL, NULL"
+)
+"""JOB_COLUMNS without what lists do not show."""
 _JOB_PLACES: Final = ", ".join("?" * 26)
 
 
-def read_jobs(connection: sqlite3.Connection, organization: str) -> list[tuple[Job, tuple[str, str] | None]]:
-    """Every job of an organization, newest first, each with type and status of its implementation in force."""
+def read_jobs(connection: sqlite3.Connection, organization: str) -> list[Job]:
+    """Every job of an organization, newest first."""
     rows = connection.execute(
         f"SELECT {JOB_COLUMNS} FROM jobs WHERE organization = ? ORDER BY created_at DESC, id DESC", [organization]
+    )
+    return [Job(*row) for row in rows]
+
+
+def read_listed_jobs(connection: sqlite3.Connection, organization: str) -> list[tuple[Job, tuple[str, str] | None]]:
+    """Every job of an organization, newest first, each with type and status of its implementation in force.
+
+    What lists do not show is not read: the jobs have no subject, evidence, outcome or writer, and cannot be stored.
+    """
+    rows = connection.execute(
+        f"SELECT {_LISTED_COLUMNS} FROM jobs WHERE organization = ? ORDER BY created_at DESC, id DESC", [organization]
     )
     in_force = connection.execute(
         "SELECT job_id, implementations.implementation_type, implementations.status FROM jobs JOIN implementations "
@@ -75,6 +93,26 @@ def open_jobs_of_type(connection: sqlite3.Connection, organization: str, kind: s
         [organization, kind],
     )
     return [Job(*row) for row in rows]
+
+
+def delete_expired(connection: sqlite3.Connection, organization: str, before: str) -> list[str]:
+    """Delete the jobs that the service dismissed before a time and that stayed so; their ids.
+
+    Their history, implementations and messages go with them.
+    """
+    rows = connection.execute(
+        "SELECT jobs.id FROM jobs JOIN job_history AS closing ON closing.id = (SELECT max(id) FROM job_history "
+        "WHERE job_id = jobs.id AND to_status = 'dismissed' AND from_status IS NOT to_status) "
+        "WHERE organization = ? AND status = 'dismissed' AND action = 'expire' AND at <= ? ORDER BY jobs.id",
+        [organization, before],
+    )
+    expired = [job_id for (job_id,) in rows]
+    for job_id in expired:
+        delete_messages(connection, job_id)
+        connection.execute("DELETE FROM implementations WHERE job_id = ?", [job_id])
+        connection.execute("DELETE FROM job_history WHERE job_id = ?", [job_id])
+        connection.execute("DELETE FROM jobs WHERE id = ?", [job_id])
+    return expired
 
 
 def read_shipped(connection: sqlite3.Connection, organization: str) -> list[ShippedJob]:

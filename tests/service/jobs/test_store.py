@@ -302,6 +302,50 @@ def test_a_database_with_jobs_of_before_is_migrated_and_loses_none(lake):
     assert (lake.root / f"control.sqlite.before-{BEFORE}").exists()
 
 
+def test_a_list_of_jobs_reads_only_what_it_shows(jobs, only):
+    ship(jobs, only)
+    read = set()
+
+    def note(action, table, column, *_):
+        if action == sqlite3.SQLITE_READ:
+            read.add((table, column))
+        return sqlite3.SQLITE_OK
+
+    record = only()
+    jobs._database._reader.set_authorizer(note)
+    (row,) = jobs.of("acme")
+    jobs._database._reader.set_authorizer(None)
+    assert row == {name: record[name] for name in row}
+    assert ("jobs", "title") in read
+    assert read.isdisjoint({("jobs", name) for name in ("subject", "evidence", "outcome", "written_by")})
+    assert {table for table, _ in read} == {"jobs", "implementations"}
+
+
+def test_what_the_service_dismissed_is_deleted_after_90_days_with_all_that_belongs_to_it(jobs, lake):
+    with closing(Hooks(lake, (), "", lambda: NOW)) as hooks:
+        hooks.create("acme", "ci", "https://ci.example.com/hooks", ["job.created", "job.dismissed"])
+        for path in ("/gone", "/declined", "/back"):
+            jobs.upsert(broken(path), NOW)
+    of = {row["path"]: row["id"] for row in jobs.of("acme")}
+    act(jobs, {"id": of["/gone"]}, "approve_fix")  # tried, of no use, and then not found any more
+    jobs.attach("acme", of["/gone"], PATCH, ANNA, NOW)
+    jobs.set_implementation_status("acme", of["/gone"], 1, ANNA, NOW, status="shipped")
+    jobs.set_outcome("acme", of["/gone"], "unchanged", MEASURE, NOW)
+    act(jobs, {"id": of["/declined"]}, "dismiss")
+    dismissed_at = NOW + 28 * DAY
+    assert jobs.dismiss_gone("acme", ["broken_link"], dismissed_at) == 2
+    jobs.upsert(broken("/back"), dismissed_at + DAY)
+    jobs.dismiss_gone("acme", [], dismissed_at + 90 * DAY - timedelta(seconds=1))
+    jobs.dismiss_gone("other", [], dismissed_at + 90 * DAY)
+    assert {row["path"] for row in jobs.of("acme")} == set(of)
+    jobs.dismiss_gone("acme", [], dismissed_at + 90 * DAY)
+    assert {row["path"]: row["status"] for row in jobs.of("acme")} == {"/declined": "dismissed", "/back": "new"}
+    with jobs._database.snapshot() as connection:
+        for table in ("job_history", "implementations", "deliveries"):
+            left = {job_id for (job_id,) in connection.execute(f"SELECT job_id FROM {table}")}
+            assert left <= {of["/declined"], of["/back"]}, table
+
+
 def test_what_is_approved_is_in_the_outbox_of_hooks(jobs, only, lake):
     with closing(Hooks(lake, (), "", lambda: NOW)) as hooks:
         hooks.create("acme", name="ci", url="https://ci.example.com/hooks", created_by="anna")
