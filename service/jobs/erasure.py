@@ -52,8 +52,8 @@ def erase_evidence(
 ) -> ErasedEvidence:
     """Delete the evidence rows that may count visits of this filter.
 
-    A job without any row left loses its subject, its sentences and the contents of its implementations, too; an open
-    one is dismissed.
+    A job without any row left loses its subject, its sentences, its outcome, and contents, notes and URLs of its
+    implementations, too; an open one is dismissed.
     """
     return _erase(lake, organization, lambda job, row: _is_about(job, row, visits), now, dry_run)
 
@@ -112,6 +112,8 @@ def _without(job: Job, kept: list[Row]) -> Job:
         subject="{}",
         evidence=None,
         evidence_rows=0,
+        outcome_status="none",
+        outcome=None,
     )
 
 

@@ -180,12 +180,18 @@ def update_implementation(connection: sqlite3.Connection, changed: Implementatio
 
 
 def delete_contents(connection: sqlite3.Connection, job_id: str, dry_run: bool) -> int:
-    """Delete the contents of a job's implementations, or only count them. Returns how many."""
+    """Delete contents, notes and URLs of a job's implementations. Returns how many had content.
+
+    The notes are in the job's history, too. In a dry run, only count.
+    """
     ((count,),) = connection.execute(
         "SELECT count(*) FROM implementations WHERE job_id = ? AND content IS NOT NULL", [job_id]
     )
     if not dry_run:
-        connection.execute("UPDATE implementations SET content = NULL WHERE job_id = ?", [job_id])
+        connection.execute(
+            "UPDATE implementations SET content = NULL, note = NULL, url = NULL WHERE job_id = ?", [job_id]
+        )
+        connection.execute("UPDATE job_history SET note = NULL WHERE job_id = ? AND action = 'attach'", [job_id])
     return int(count)
 
 

@@ -36,13 +36,20 @@ def test_nothing_that_came_from_the_visits_is_left(lake, jobs, only):
     jobs.upsert(broken("/some-secret-path"), NOW)
     job = only()
     jobs.act("acme", job["id"], "approve_fix", ANNA, NOW)
-    jobs.attach("acme", job["id"], Draft("patch", "text/plain", "Disallow: /some-secret-path"), ANNA, NOW)
+    url, note = "https://git.example/some-secret-path", "for /some-secret-path"
+    draft = Draft("patch", "text/plain", "Disallow: /some-secret-path", url, note)
+    jobs.attach("acme", job["id"], draft, ANNA, NOW)
+    jobs.set_implementation_status("acme", job["id"], 1, ANNA, NOW, status="shipped")
+    jobs.set_outcome("acme", job["id"], "waiting", {"before": {"days": 14, "events": 42, "visits": 42}}, NOW)
     assert b"some-secret-path" in files(lake)
     assert erase_evidence(lake, "acme", ALL, LATER) == ErasedEvidence(1, 1, 1)
     job = only()
     assert (job["status"], job["domain"], job["path"], job["evidence_rows"]) == ("dismissed", None, None, 0)
     assert (job["history"][-1]["action"], job["history"][-1]["actor_kind"]) == ("erase", "system")
-    assert jobs.implementation("acme", job["id"], 1)["content"] is None
+    implementation = jobs.implementation("acme", job["id"], 1)
+    assert [implementation[name] for name in ("content", "note", "url")] == [None] * 3
+    assert (job["outcome"]["status"], job["outcome"]["before"]) == ("none", None)
+    assert jobs.shipped("acme") == []
     assert b"some-secret-path" not in encode(job)
     assert b"some-secret-path" not in files(lake)
 
