@@ -55,12 +55,13 @@ class Maintenance:
         self._detection = detection
         self._compactor = Compactor(lake, clock, QUIET_PERIOD)
         self._rollups = RollupBuilder(lake, clock, QUIET_PERIOD)
-        self._schedule: dict[float, Sequence[MaintenanceTask]] = {
-            1: [self._flush_if_due],
-            30: [self._compact, self._build_rollups, self._recheck_files, self._recheck_rollups],
-            900: [self._forget_salts, self._retain, self._sweep, self._detect_jobs],
-        }
-        """Tasks by the seconds to wait between two rounds of them."""
+        self._schedule: Sequence[tuple[float, Sequence[MaintenanceTask]]] = [
+            (1, [self._flush_if_due]),
+            (30, [self._compact, self._build_rollups, self._recheck_files, self._recheck_rollups]),
+            (900, [self._forget_salts, self._retain, self._sweep]),
+            (900, [self._detect_jobs]),
+        ]
+        """Groups of tasks, with the seconds to wait between two rounds of a group. No group waits for another."""
         self._threads = ThreadPoolExecutor(len(self._schedule), thread_name_prefix="maintenance")
         self._tasks: list[asyncio.Task[None]] = []
         self._damaged_files: set[str] = set()
@@ -70,7 +71,7 @@ class Maintenance:
 
     def begin(self) -> None:
         """Start the background work."""
-        self._tasks = [asyncio.create_task(self._repeat(*one)) for one in self._schedule.items()]
+        self._tasks = [asyncio.create_task(self._repeat(*one)) for one in self._schedule]
 
     async def end(self) -> None:
         """Stop the background work, then flush the pending visits."""

@@ -74,11 +74,11 @@ def chores(lake, clock):
     chores._threads.shutdown()
 
 
-def working(lake, clock, until, meanwhile=lambda: None):
+def working(lake, clock, until, meanwhile=lambda: None, detection=None):
     """Let the chores be done until something has come by itself, and end them."""
 
     async def work():
-        chores = Maintenance(lake, clock, None)
+        chores = Maintenance(lake, clock, None, detection)
         chores.begin()
         meanwhile()
         given_up = time.monotonic() + PATIENCE
@@ -227,6 +227,29 @@ def test_salts_are_forgotten_when_they_are_48_hours_old(lake, clock, chores, ahe
     clock.now += ahead
     assert chores._forget_salts() is False
     assert lake.salts.read_bytes().count(salt.encode()) == left
+
+
+def test_salts_are_forgotten_while_detectors_run_for_long(lake, clock, hasty):
+    started, interrupted = threading.Event(), threading.Event()
+
+    class Endless:
+        interrupt = interrupted.set
+
+        @staticmethod
+        def run_next():
+            started.set()
+            interrupted.wait(2 * PATIENCE)
+            return False
+
+    salt = daily_salts(lake.salts, [NOW.date()], NOW)[NOW.date()].encode()
+
+    def is_forgotten():
+        if started.is_set():
+            clock.now = NOW + LIFETIME + timedelta(seconds=1)
+        return salt not in lake.salts.read_bytes()
+
+    working(lake, clock, is_forgotten, detection=Endless())
+    assert started.is_set()
 
 
 def test_files_that_landed_while_the_clock_was_ahead_are_checked_again(lake, chores):
