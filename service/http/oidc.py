@@ -7,10 +7,11 @@ tokens are verified in authentication.py, as those of the API.
 import hashlib
 import json
 import logging
+import secrets
 import time
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 from urllib.parse import quote, urlencode, urlsplit
 
 from data import BadInput
@@ -21,7 +22,11 @@ from service.settings import Settings
 
 FETCH_TIMEOUT_SECONDS: Final = 3
 METADATA_SECONDS: Final = 3_600
+FAILURE_SECONDS: Final = 5
+"""How long the provider is not asked again after its discovery document could not be used."""
 MAX_BYTES: Final = 64 << 10
+_SILENT: Final = "silent."
+"""Begins the state of a sign-in without a question. A state that somebody changes is of no known sign-in."""
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -30,6 +35,16 @@ class PendingSignIn(NamedTuple):
 
     state: str
     browser: str
+
+    @classmethod
+    def begin(cls, browser: str, *, is_silent: bool) -> Self:
+        """A new sign-in of a browser."""
+        return cls(f"{_SILENT if is_silent else ''}{secrets.token_urlsafe(32)}", browser)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the provider was asked not to ask the user anything."""
+        return self.state.startswith(_SILENT)
 
     @property
     def secret(self) -> str:
@@ -61,10 +76,11 @@ class OidcClient:
         self._clock = clock
         self._pages_url = f"{settings.public_url}{settings.base_path}/app"
         self._metadata: tuple[dict[str, Any], float] = {}, float("-inf")  # and until when it is used
+        self._failed_until = float("-inf")
         self._last_error = ""
         self.provider = urlsplit(settings.jwt_issuer).netloc
 
-    async def authorization_url(self, sign_in: PendingSignIn, is_silent: bool) -> str:
+    async def authorization_url(self, sign_in: PendingSignIn) -> str:
         """Where a browser signs in; silently, the provider asks the user nothing. Raises ProviderUnavailable."""
         parameters = {
             "response_type": "code",
@@ -75,7 +91,7 @@ class OidcClient:
             "nonce": sign_in.nonce,
             "code_challenge": _sha256(sign_in.verifier),
             "code_challenge_method": "S256",
-            **({"prompt": "none"} if is_silent else {}),
+            **({"prompt": "none"} if sign_in.is_silent else {}),
         }
         return _with_query((await self._discover())["authorization_endpoint"], parameters)
 
@@ -120,17 +136,33 @@ class OidcClient:
         return _with_query(endpoint, parameters)
 
     async def _discover(self) -> dict[str, Any]:
-        """The provider's discovery document, kept for an hour. Raises ProviderUnavailable."""
+        """The provider's discovery document, kept for an hour; a failure, for FAILURE_SECONDS.
+
+        Raises ProviderUnavailable.
+        """
         metadata, until = self._metadata
         if self._clock() < until:
             return metadata
+        if self._clock() < self._failed_until:
+            raise ProviderUnavailable
+        try:
+            metadata = await self._read_metadata()
+        except ProviderUnavailable:
+            self._failed_until = self._clock() + FAILURE_SECONDS
+            raise
+        self._metadata = metadata, self._clock() + METADATA_SECONDS
+        return metadata
+
+    async def _read_metadata(self) -> dict[str, Any]:
+        """Fetch and check the discovery document. Raises ProviderUnavailable."""
         issuer = self._settings.jwt_issuer
         metadata = await self._fetch(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
         if metadata.get("issuer") != issuer:
             raise self._unavailable("the issuer in its discovery document is not TRAFFIC_JWT_ISSUER")
         if not all(is_allowed_url(str(metadata.get(name))) for name in ("authorization_endpoint", "token_endpoint")):
             raise self._unavailable("an endpoint in its discovery document is not an https address")
-        self._metadata = metadata, self._clock() + METADATA_SECONDS
+        if not isinstance(metadata.get("token_endpoint_auth_methods_supported") or [], list):
+            raise self._unavailable("token_endpoint_auth_methods_supported in its discovery document is not a list")
         return metadata
 
     async def _fetch(

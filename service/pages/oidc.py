@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 COOKIE: Final = "traffic-oidc"
 _SECRET: Final = re.compile("[A-Za-z0-9_-]{43}")
-_ASKS_USER: Final = {"login_required", "interaction_required", "consent_required", "account_selection_required"}
-"""Errors that say that the provider cannot sign the user in without a question."""
 
 
 def routes(site: "Site", client: OidcClient) -> list[Route]:
@@ -37,17 +35,16 @@ class _ProviderSignIn:
         """Send the browser to the provider. It keeps one cookie, so that it may sign in in several tabs at once."""
         target = self._site.own_page(request.query_params.get("next", ""))
         browser = self._site.cookie(request, COOKIE)
-        sign_in = PendingSignIn(
-            secrets.token_urlsafe(32), browser if _SECRET.fullmatch(browser) else secrets.token_urlsafe(32)
-        )
-        address = await self._client.authorization_url(sign_in, is_silent="silent" in request.query_params)
+        browser = browser if _SECRET.fullmatch(browser) else secrets.token_urlsafe(32)
+        sign_in = PendingSignIn.begin(browser, is_silent="silent" in request.query_params)
+        address = await self._client.authorization_url(sign_in)
         await self._site.sessions.write(lambda store: store.begin_sign_in(sign_in.secret, target))
         response = RedirectResponse(address, 303)
         self._site.set_cookie(request, response, sign_in.browser, SIGN_IN_LIFETIME, COOKIE)
         return response
 
     async def callback(self, request: Request) -> Response:
-        """Open a session for a browser that comes back with a code, or show the sign-in page if a user is asked for."""
+        """Open a session for a browser that comes back with a code; if a silent attempt fails, ask the user."""
         query = request.query_params
         sign_in = PendingSignIn(query.get("state", ""), self._site.cookie(request, COOKIE))
         target = await self._site.sessions.write(lambda store: store.end_sign_in(sign_in.secret))
@@ -55,7 +52,7 @@ class _ProviderSignIn:
             message = f"Begin again at {self._site.services.settings.public_url}{self._site.root}/sign-in."
             raise Forbidden("This sign-in was not begun by this browser within ten minutes.", message)
         await self._client.check_issuer(query.get("iss"))
-        if query.get("error") in _ASKS_USER:
+        if "error" in query and sign_in.is_silent:
             response = RedirectResponse(f"{self._site.root}/sign-in?next={quote(target, safe='')}", 303)
             self._site.delete_cookie(request, response)
             return response

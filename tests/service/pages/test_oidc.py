@@ -3,6 +3,7 @@
 What a real provider does is asked of a real one; what it never does, of one that is made here to do it.
 """
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -24,6 +25,7 @@ from starlette.testclient import TestClient
 from data import BadInput
 from service.app import create_app
 from service.http import oidc
+from service.http.errors import ProviderUnavailable
 from service.logs import Log
 from service.pages.sessions import SessionStore
 from tests.conftest import NOW
@@ -329,6 +331,19 @@ def test_a_user_whom_the_provider_would_ask_is_shown_the_sign_in_page(timed):
     assert timed.get("ai").headers["location"] == "/app/sign-in?next=%2Fapp%2Fai"  # and is not led there again
 
 
+@pytest.mark.parametrize("error", ["login_required", "access_denied", "server_error", "of_this_provider_only"])
+def test_whatever_a_provider_answers_to_a_silent_attempt_the_user_is_asked_next(timed, error):
+    signed_in(timed, "alice")
+    timed.moved(hours=2)
+    silent = begun(timed, query="?silent=1&next=%2Fapp%2Fai")["state"]
+    response = timed.get(f"oidc/callback?error={error}&state={silent}")
+    assert (response.status_code, response.headers["location"]) == (303, "/app/sign-in?next=%2Fapp%2Fai")
+    assert "traffic" not in timed.client.cookies
+    asked = begun(timed)["state"]
+    assert is_refused(timed.get(f"oidc/callback?error={error}&state={asked}"))
+    assert is_refused(timed.get(f"oidc/callback?error={error}&state=silent.{asked}"))
+
+
 def test_a_user_removed_meanwhile_is_out_when_the_session_ends(timed, identity_provider):
     httpx2.put(f"{identity_provider}/users/leaver", json={"org_id": "acme", "role": "editor"})
     assert signed_in(timed, "leaver").status_code == 303
@@ -506,6 +521,7 @@ def test_a_token_endpoint_that_fails_is_a_page_that_says_when_to_try_again(at, p
         {"issuer": "https://evil.example"}, {"issuer": None}, {"authorization_endpoint": None},
         {"authorization_endpoint": "javascript:alert(1)"}, {"authorization_endpoint": "http://other.example/"},
         {"token_endpoint": "file:///etc/passwd"}, {"token_endpoint": "http://169.254.169.254/"}, {"token_endpoint": 7},
+        {"token_endpoint_auth_methods_supported": 7}, {"token_endpoint_auth_methods_supported": "client_secret_basic"},
     ],
 )  # fmt: skip
 def test_a_discovery_document_of_another_issuer_or_with_unsafe_addresses_is_not_used(at, provider, changes):
@@ -515,6 +531,21 @@ def test_a_discovery_document_of_another_issuer_or_with_unsafe_addresses_is_not_
         assert is_refused(response, 503)
         assert response.headers["retry-after"] == "5"
         assert browser.get("sign-in").status_code == 200
+
+
+def test_a_provider_whose_discovery_document_is_of_no_use_is_asked_again_after_five_seconds(lake, settings, provider):
+    now = [0.0]
+    client = oidc.OidcClient(settings(lake, **settings_of(provider.issuer), **PUBLIC), None, lambda: now[0])
+    sign_in = oidc.PendingSignIn.begin("b" * 43, is_silent=False)
+    provider.discovery["issuer"] = "https://evil.example"
+    for seconds, asked in ((0, 1), (4.9, 1), (5, 2), (9.9, 2)):
+        now[0] = seconds
+        with pytest.raises(ProviderUnavailable):
+            asyncio.run(client.authorization_url(sign_in))
+        assert len(provider.asked) == asked
+    provider.discovery["issuer"] = provider.issuer
+    now[0] = 10
+    assert asyncio.run(client.authorization_url(sign_in)).startswith(f"{provider.issuer}/authorize?")
 
 
 def test_a_provider_that_cannot_be_reached_is_a_page_that_says_when_to_try_again(at, provider, caplog):
