@@ -187,9 +187,12 @@ def _entry(name: str) -> Entry:
 
 
 def _text(meaning: str, answer: object) -> str:
-    """`meaning`, then the answer as JSON: as many rows as fit into MAX_ANSWER_LENGTH, with a note about the others."""
+    """`meaning`, then the answer as JSON: as many rows as fit into MAX_ANSWER_LENGTH, with a note about the others.
+
+    In an object, all lists are cut to the same length.
+    """
     if not isinstance(answer, list):
-        return f"{meaning}\n{json.dumps(_cut(answer))}"
+        return _object_text(meaning, answer)
     rows = [_cut(row) for row in answer[:MAX_ENCODED_ROWS]]
     text = json.dumps(rows)
     kept = min(len(rows), max(len(rows) * MAX_ANSWER_LENGTH // len(text), 1))
@@ -199,12 +202,23 @@ def _text(meaning: str, answer: object) -> str:
     return f"{meaning}\n{text}"
 
 
-def _cut(value: object) -> object:
-    """The value with each of its texts cut to MAX_TEXT_LENGTH."""
+def _object_text(meaning: str, answer: object) -> str:
+    max_rows = MAX_ENCODED_ROWS
+    text = json.dumps(_cut(answer, max_rows))
+    while len(text) > MAX_ANSWER_LENGTH and max_rows > 1:
+        max_rows //= 2
+        text = json.dumps(_cut(answer, max_rows))
+    if max_rows < MAX_ENCODED_ROWS:
+        meaning += f" Only the first {max_rows:,} rows of each list, to save room."
+    return f"{meaning}\n{text}"
+
+
+def _cut(value: object, max_rows: int = MAX_ENCODED_ROWS) -> object:
+    """The value with each of its texts cut to MAX_TEXT_LENGTH, and each of its lists to `max_rows`."""
     if isinstance(value, str):
         return value if len(value) <= MAX_TEXT_LENGTH else f"{value[: MAX_TEXT_LENGTH - 1]}…"
     if isinstance(value, list):
-        return [_cut(part) for part in value]
+        return [_cut(part, max_rows) for part in value[:max_rows]]
     if isinstance(value, dict):
-        return {name: _cut(part) for name, part in value.items()}
+        return {name: _cut(part, max_rows) for name, part in value.items()}
     return value

@@ -205,3 +205,21 @@ def test_many_links_are_cut_to_what_fits_and_are_not_encoded_on_the_event_loop(c
     assert (f"of {count:,} rows" in meaning) is (count > 3)
     assert threading.main_thread() not in threads
     assert bool(threads) is (count > 0)
+
+
+@pytest.mark.parametrize("count", [3, 1_000])
+def test_the_lists_of_an_object_are_cut_to_the_same_length_until_it_fits(count):
+    row = {"referrer": "https://example.com/" + "x" * 150, "visits": 7}
+    lists = {name: [row] * count for name in ("referrers", "campaigns", "links")}
+
+    async def answer(*_):
+        return json.dumps({"overview": {"total_visits": 7}, "devices": [row] * 2, **lists}).encode()
+
+    text = asyncio.run(Toolbox(Sources(answer, list, list, dict)).call("query", {"endpoint": "dashboard"}))
+    meaning, found = text.split("\n")
+    found = json.loads(found)
+    assert len(text) <= MAX_ANSWER_LENGTH + len(meaning) + 1
+    assert (found["overview"], len(found["devices"])) == ({"total_visits": 7}, 2)
+    kept = {len(found[name]) for name in lists}
+    assert kept == {3} if count == 3 else 100 < min(kept) == max(kept) < count
+    assert (f"first {min(kept)} rows of each list" in meaning) is (count > 3)
