@@ -25,7 +25,7 @@ from service.hooks.outbox import (
 )
 from service.hooks.records import Delivery, Hook, HookChanges
 from service.hooks.signature import new_secret
-from service.hooks.urls import check_url
+from service.hooks.urls import check_hook_url
 from service.settings import Network
 
 DEFAULT_EVENTS: Final = ("job.approved",)
@@ -33,7 +33,6 @@ DEFAULT_EVENTS: Final = ("job.approved",)
 MAX_HOOKS: Final = 20
 """Of one organization."""
 MAX_NAME_LENGTH: Final = 100
-"""Deliveries that are listed, the newest."""
 ROTATION: Final = timedelta(hours=24)
 """How long the previous secret signs along."""
 
@@ -224,7 +223,7 @@ class Hooks:
         if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
             raise BadInput(f"a hook's name has 1 to {MAX_NAME_LENGTH} printable characters.")
         if "url" in changes:
-            check_url(changes["url"], self._allows_http, self._own_host)
+            check_hook_url(changes["url"], self._allows_http, self._own_host)
         events = changes.get("events", DEFAULT_EVENTS)
         unknown = [name for name in events if name not in EVENTS]
         if unknown or not events:

@@ -3,8 +3,8 @@
 import base64
 import hashlib
 import hmac
-import secrets
 from collections.abc import Iterable
+from secrets import token_bytes
 from typing import Final
 
 _PREFIX: Final = "whsec_"
@@ -13,16 +13,16 @@ _SECRET_BYTES: Final = 32
 
 def new_secret() -> str:
     """A new secret: whsec_ and 32 random bytes in base64."""
-    return _PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
+    return _PREFIX + base64.b64encode(token_bytes(_SECRET_BYTES)).decode()
 
 
-def signature_headers(keys: Iterable[str], message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
+def signature_headers(secrets: Iterable[str], message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
     """The three headers of a message, with one signature for each of these secrets.
 
     `timestamp` is the time of this attempt, in seconds since 1970.
     """
     signed = b"%s.%d.%s" % (message_id.encode(), timestamp, body)
-    signatures = (hmac.digest(base64.b64decode(key.removeprefix(_PREFIX)), signed, hashlib.sha256) for key in keys)
+    signatures = (hmac.digest(base64.b64decode(one.removeprefix(_PREFIX)), signed, hashlib.sha256) for one in secrets)
     return {
         "webhook-id": message_id,
         "webhook-timestamp": str(timestamp),

@@ -11,7 +11,7 @@ MAX_URL_LENGTH: Final = 2_048
 _PRINTABLE_ASCII: Final = re.compile(r"[!-~]+")  # urlsplit removes tabs and line ends without a word
 
 
-def check_url(url: str, allows_http: bool, own_host: str | None) -> None:
+def check_hook_url(url: str, allows_http: bool, own_host: str | None) -> None:
     """Raises BadInput. `own_host` is the service's own; plain http is for one's own networks only."""
     try:
         parts = urlsplit(url)
