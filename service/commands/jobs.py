@@ -152,19 +152,21 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
     with _opened(lake) as jobs:
         organization = jobs.organization_of(job_id)
         record = jobs.record(organization, job_id)
-    evidence, detector = record["evidence"], DETECTORS.get(record["type"])
-    if not evidence or detector is None:
+    evidence = record["evidence"] or {}
+    detectors = [one for one in DETECTORS.values() if one.entry.name == evidence.get("template")]
+    if not detectors or not evidence["rows"]:
         raise BadInput(
-            f"the job {job_id} has no evidence to replay: it was written by hand, or its visits were erased."
+            f"the job {job_id} has no evidence to replay: it was written by hand, its visits were erased, or its row "
+            "was too long to be kept."
         )
     as_of = date.fromisoformat(evidence["scope"]["end_date"]) + timedelta(days=1)
     with _opened_warehouse(lake, organization) as (_, warehouse):
-        findings = detect(warehouse, detector, organization, as_of)
-    version = rules_version()
-    found = [subject_of(detector, one, as_of, version) for one in findings]
-    rows = [json.loads(evidence_of(one))["rows"][0] for one in found]
+        findings = [(one, finding) for one in detectors for finding in detect(warehouse, one, organization, as_of)]
+    version, subject = rules_version(), detectors[0].subject
+    found = [subject_of(detector, finding, as_of, version) for detector, finding in findings]
+    rows = [row for one in found for row in json.loads(evidence_of(one))["rows"]]
     then = evidence["rows"][0]
-    now: dict[str, Any] = next((row for row in rows if all(row[name] == then[name] for name in detector.subject)), {})
+    now: dict[str, Any] = next((row for row in rows if all(row[name] == then[name] for name in subject)), {})
     print_answer([{"column": name, "then": value, "now": now.get(name)} for name, value in then.items()], "table", True)
     start, end = days_before(as_of)
     notes = [f"Both are of {start} to {end}."]
@@ -186,7 +188,7 @@ def measure_shipped(organization: OrganizationOption, lake: LakeOption = DEFAULT
     from service.jobs.detection import measure_outcomes
 
     with _opened_warehouse(lake, organization) as (jobs, warehouse):
-        outcomes = measure_outcomes(warehouse, jobs, organization, datetime.now(UTC))
+        run = measure_outcomes(warehouse, jobs, organization, datetime.now(UTC))
     rows = [
         {
             "id": job_id,
@@ -196,9 +198,11 @@ def measure_shipped(organization: OrganizationOption, lake: LakeOption = DEFAULT
             "probability": one.probability,
             "until": one.until,
         }
-        for job_id, one in outcomes.items()
+        for job_id, one in run.outcomes.items()
     ]
     print_answer(rows, "table")
+    if run.failed:
+        raise TrafficError(f"{', '.join(run.failed)} could not be measured; run it again, or leave it to the server.")
     if not rows:
         typer.echo("No shipped job waits for its outcome.", err=True)
 

@@ -37,6 +37,13 @@ class DetectionRun(NamedTuple):
     error: str = ""  # why it could not run; then its jobs are left alone
 
 
+class MeasureRun(NamedTuple):
+    """What was measured of shipped jobs, by job, and the jobs that could not be measured."""
+
+    outcomes: dict[str, MeasuredOutcome]
+    failed: list[str]
+
+
 def update_jobs(  # noqa: PLR0917
     warehouse: Warehouse,
     jobs: Jobs,
@@ -100,12 +107,12 @@ def measure_outcome(
 
 def measure_outcomes(
     warehouse: Warehouse, jobs: Jobs, organization: str, now: datetime, cancelled: threading.Event | None = None
-) -> dict[str, MeasuredOutcome]:
-    """Measure the shipped jobs of an organization that wait for it, and store what came out; by job.
+) -> MeasureRun:
+    """Measure the shipped jobs of an organization that wait for it, and store what came out.
 
     A job that cannot be measured now waits on, and does not stop the others. `cancelled` is that of `Warehouse.answer`.
     """
-    outcomes = {}
+    run = MeasureRun({}, [])
     for job in jobs.shipped(organization):
         try:
             measured = measure_outcome(warehouse, job, now.date(), cancelled)
@@ -113,6 +120,7 @@ def measure_outcomes(
             if cancelled and cancelled.is_set():
                 break
             _LOG.warning("the outcome of %s was not measured: %s", job.id, error)
+            run.failed.append(job.id)
             continue
         values = {
             "before": measured.before._asdict(),
@@ -123,8 +131,8 @@ def measure_outcomes(
         }
         with suppress(JobNotFound, JobConflict):  # somebody withdrew it meanwhile
             jobs.set_outcome(organization, job.id, measured.status, values, now)
-            outcomes[job.id] = measured
-    return outcomes
+            run.outcomes[job.id] = measured
+    return run
 
 
 class DailyDetection:

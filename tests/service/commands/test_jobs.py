@@ -1,15 +1,19 @@
 """`traffic jobs`: lists, shows, approves and dismisses, in the same words as the API."""
 
 import json
+import re
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
+from tests.lakes import files_of
 from tests.service.commands.runs import refused
 from tests.service.jobs.findings import ANNA, NOW, broken
+from tests.visits import land, visit
 
 
 @pytest.fixture
@@ -71,6 +75,49 @@ def test_what_is_wrong_is_said_in_one_line(jobs, job_id):
     assert "csv" in refused(jobs("show", job_id, "--format", "csv"))
     assert "rewrite" in refused(jobs("approve", job_id, "--action", "rewrite"))
     assert "magic" in refused(jobs("approve", job_id, "--implementation-type", "magic"))
+
+
+def referral(day, **changes):
+    """Somebody whom ChatGPT sent to a path that is not there, so that the link is an invented one."""
+    named = {"bot_category": "ai_referral", "agent_kind": "referral", "ai_source": "ChatGPT", "confidence": "high"}
+    found = {"domain": "go.example.com", "path": "/gone", "status": 404, "visited_at": datetime(2026, 3, day)}
+    return visit(**named | found | changes)
+
+
+def test_a_broken_link_that_is_an_invented_one_now_is_found_again_by_a_replay(jobs, job_id, lake):
+    land(lake, "acme", [referral(day) for day in (10, 11, 12)])
+    run = jobs("replay", job_id)
+    assert run.code == 0
+    assert re.search(r"ai_referrals +10 +3\b", run.out)
+    assert "not found any more" not in run.err
+    land(lake, "acme", [referral(13, bot_category=None, agent_kind=None, ai_source=None, status=302)])
+    assert "It is not found any more" in jobs("replay", job_id).err
+
+
+def test_a_job_whose_row_was_too_long_to_be_kept_is_not_replayed(jobs, lake):
+    land(lake, "acme", [visit()])
+    with closing(Jobs(lake)) as store:
+        store.upsert(broken("/long", rows=[{**broken("/long").rows[0], "statuses": "4" * 70_000}]), NOW)
+    (job_id,) = [row["id"] for row in jobs("list", "--org", "acme", "--format", "json").json if row["path"] == "/long"]
+    assert "no evidence to replay" in refused(jobs("replay", job_id))
+
+
+def test_an_outcome_that_cannot_be_measured_ends_with_an_error(jobs, job_id, lake):
+    now = datetime.now(UTC)
+    jobs("approve", job_id)
+    with closing(Jobs(lake)) as store:
+        store.attach("acme", job_id, Draft("manual", note="repaired"), ANNA, now)
+        at = now - timedelta(days=5)
+        store.set_implementation_status("acme", job_id, 1, ANNA, now, status="shipped", shipped_at=at)
+    land(lake, "acme", [visit(visited_at=(now - timedelta(days=6)).replace(tzinfo=None))])
+    (file,) = files_of(lake)
+    whole = (lake.root / file.path).read_bytes()
+    (lake.root / file.path).write_bytes(b"damaged")
+    run = jobs("outcome", "--org", "acme")
+    assert (run.code, run.err.splitlines()[-1].startswith(f"traffic: {job_id} could not be measured")) == (1, True)
+    (lake.root / file.path).write_bytes(whole)
+    run = jobs("outcome", "--org", "acme")
+    assert (run.code, job_id in run.out) == (0, True)
 
 
 def test_erase_says_in_its_receipt_what_evidence_it_deleted(jobs, job_id, traffic, lake, monkeypatch):
