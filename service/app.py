@@ -41,6 +41,7 @@ from service.jobs.changes import mark_sent
 from service.jobs.detection import DailyDetection
 from service.jobs.store import Jobs
 from service.logs import Log
+from service.mail.weekly import WeeklyMail
 from service.maintenance import Maintenance
 from service.mcp.sources import server_sources
 from service.mcp.tools import Toolbox
@@ -156,6 +157,12 @@ def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Com
     countries = CountryDatabase(settings.geoip) if settings.geoip else None
     jobs, values = Jobs(lake), load_traffic_values(settings.values)
     detection = DailyDetection(lake, jobs, clock, lambda seconds: Warehouse(lake, values, settings.memory, seconds))
+    mail = None
+    if settings.smtp and settings.mail_to:
+        mail = WeeklyMail(
+            lake, hooks.database, clock, lambda: Warehouse(lake, values, settings.memory),
+            server=settings.smtp, sender=settings.mail_from, recipients=settings.mail_to,
+        )  # fmt: skip
     return _Components(
         lake=lake,
         api_keys=api_keys,
@@ -168,7 +175,7 @@ def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Com
         authenticator=Authenticator(settings, api_keys, JwksClient(settings.jwks) if settings.jwks else None),
         receiver=VisitReceiver(lambda: _intake(lake, settings, countries, clock)),
         links=LinkEditor(lake),
-        maintenance=Maintenance(lake, clock, settings.retention_days, detection),
+        maintenance=Maintenance(lake, clock, settings.retention_days, detection, mail),
     )
 
 

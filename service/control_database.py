@@ -206,6 +206,14 @@ MIGRATIONS: Final = (
         PRIMARY KEY (organization, day)
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE weekly_mails (        -- reports that were mailed, noted before each is sent
+        organization TEXT NOT NULL,
+        first_day TEXT NOT NULL,       -- of the week: a Monday
+        noted_at TEXT NOT NULL,        -- UTC, YYYY-MM-DDTHH:MM:SS+00:00
+        PRIMARY KEY (organization, first_day)
+    ) WITHOUT ROWID;
+    """,
 )
 """Entry n migrates the database from version n to n + 1. Entries are only added, never changed."""
 

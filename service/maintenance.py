@@ -26,6 +26,7 @@ from queries import RollupBuilder
 from service.http.endpoints import Clock
 from service.jobs.detection import DailyDetection
 from service.jobs.erasure import expire_evidence
+from service.mail.weekly import WeeklyMail
 
 _LOG: Final = logging.getLogger(__name__)
 FLUSH_AFTER: Final = timedelta(seconds=10)
@@ -46,13 +47,19 @@ class Maintenance:
     """Runs the background work on one lake. Belongs to one event loop."""
 
     def __init__(
-        self, lake: Lake, clock: Clock, retention_days: int | None, detection: DailyDetection | None = None
+        self,
+        lake: Lake,
+        clock: Clock,
+        retention_days: int | None,
+        detection: DailyDetection | None = None,
+        mail: WeeklyMail | None = None,
     ) -> None:
-        """Without `detection`, no jobs are looked for."""
+        """Without `detection`, no jobs are looked for; without `mail`, none is sent."""
         self._lake = lake
         self._clock = clock
         self._retention_days = retention_days
         self._detection = detection
+        self._mail = mail
         self._compactor = Compactor(lake, clock, QUIET_PERIOD)
         self._rollups = RollupBuilder(lake, clock, QUIET_PERIOD)
         self._schedule: Sequence[tuple[float, Sequence[MaintenanceTask]]] = [
@@ -60,6 +67,7 @@ class Maintenance:
             (30, [self._compact, self._build_rollups, self._recheck_files, self._recheck_rollups]),
             (900, [self._forget_salts, self._retain, self._sweep]),
             (900, [self._detect_jobs]),
+            *([(600, [mail.send_due])] if mail else []),
         ]
         """Groups of tasks, with the seconds to wait between two rounds of a group. No group waits for another."""
         self._threads = ThreadPoolExecutor(len(self._schedule), thread_name_prefix="maintenance")
@@ -81,6 +89,8 @@ class Maintenance:
         self._rollups.interrupt()
         if self._detection:
             self._detection.interrupt()
+        if self._mail:
+            self._mail.interrupt()
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
         await asyncio.to_thread(self._run_safely, self._flush)
 

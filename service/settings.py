@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from data import SHORT_CODE_PATTERN, BadInput, is_organization
+from service.mail.addresses import SmtpServer, parse_recipients, parse_sender, parse_smtp
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -93,6 +94,9 @@ SETTINGS: Final = (
     Setting("oidc_client_secret", "", "secret of that client; empty: a public client"),
     Setting("oidc_scopes", "openid profile", "scopes to ask the provider for, separated by spaces; `openid` is needed"),
     Setting("session_hours", "8", "hours, 1 to 8, after which a session of the provider ends and it is asked again"),
+    Setting("smtp", "", "mail server, as `smtp://host:25` or `smtps://user:password@host:465`; empty: no mail is sent"),
+    Setting("mail_to", "", "who gets weekly reports: `acme=ops@acme.example,anna@acme.example; other=x@y.example`"),
+    Setting("mail_from", "", "sender of these mails"),
 )
 _BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
 
@@ -133,6 +137,9 @@ class Settings:
     oidc_client_secret: str = field(repr=False)
     oidc_scopes: str  # separated by spaces
     session_hours: int
+    smtp: SmtpServer | None
+    mail_to: Mapping[str, tuple[str, ...]]  # addresses by organization
+    mail_from: str
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
@@ -146,6 +153,8 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         raise BadInput(f"TRAFFIC_OIDC_CLIENT_ID needs {missing} too.")
     if text["jwt_organization"] and not is_organization(text["jwt_organization"]):
         raise BadInput(f"TRAFFIC_JWT_ORGANIZATION: {text['jwt_organization']!r} is not a valid organization name.")
+    if (text["mail_to"] and not text["smtp"]) or (text["smtp"] and not text["mail_from"]):
+        raise BadInput("TRAFFIC_MAIL_TO needs TRAFFIC_SMTP, and TRAFFIC_SMTP needs TRAFFIC_MAIL_FROM.")
     return Settings(
         lake=Path(text["lake"]),
         host=text["host"],
@@ -174,6 +183,9 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         oidc_client_secret=text["oidc_client_secret"],
         oidc_scopes=_scopes(text["oidc_scopes"]),
         session_hours=_session_hours(text["session_hours"]),
+        smtp=parse_smtp(text["smtp"]),
+        mail_to=parse_recipients(text["mail_to"]),
+        mail_from=parse_sender(text["mail_from"]),
     )
 
 

@@ -25,6 +25,7 @@ from service.commands import (
     jobs,
     keys,
     links,
+    mail,
     mcp,
     query,
     rebuild,
@@ -53,6 +54,7 @@ app.command("query")(query.query)
 app.command("views")(query.views)
 app.command("export")(export.export)
 app.command("report")(report.report)
+app.command("mail")(mail.mail)
 app.command("mcp")(mcp.mcp)
 app.command("classify")(classify.classify)
 app.command("reclassify")(reclassify.reclassify)

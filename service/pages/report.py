@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -43,16 +44,28 @@ class Report:
     loaded: Sequence[Any]
 
     @classmethod
-    def load(cls, lake: Lake, warehouse: Warehouse, organization: str, parameters: dict[str, str], today: date) -> Self:
-        """Load the answers; `parameters` are those of the API, empty ones without effect. Raises InvalidParameter."""
+    def load(  # noqa: PLR0917
+        cls,
+        lake: Lake,
+        warehouse: Warehouse,
+        organization: str,
+        parameters: dict[str, str],
+        today: date,
+        cancelled: threading.Event | None = None,
+    ) -> Self:
+        """Load the answers; `parameters` are those of the API, empty ones without effect.
+
+        `cancelled` is that of `Warehouse.answer`. Raises InvalidParameter, and what that raises.
+        """
         given = {name: value for name, value in parameters.items() if value}
         filters = Filters.parse(urlencode(given).encode(), organization, today, LinkIndex(lake))
         page = _with_rows(LINK if filters.scope.short_code else OVERVIEW)
         content = PageContent(page, filters, stored_span(lake, organization))
         variables = {scope: warehouse.variables(scope) for scope in dict.fromkeys(scope for _, scope in content.wanted)}
         loaded = [
-            orjson.loads(encode(warehouse.answer(entry, variables[scope]))) for entry, scope in content.wanted
-        ]  # fmt: skip
+            orjson.loads(encode(warehouse.answer(entry, variables[scope], cancelled)))
+            for entry, scope in content.wanted
+        ]
         return cls(filters, page, content, loaded)
 
     def html(self, made_at: datetime) -> str:

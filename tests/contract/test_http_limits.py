@@ -22,7 +22,7 @@ SLOW = b"/analytics/dashboard?start_date=1926-03-01&end_date=2026-03-%02d"
 CLOSE = b"Connection: close"
 CHUNKED = b"Transfer-Encoding: chunked"
 UPGRADE = (b"Connection: Upgrade", b"Upgrade: h2c")
-ROW = b'{"visited_at":"2026-03-01T12:00:00Z","path":"/x","user_agent":"Mozilla/5.0","address":"203.0.113.9"}\n'
+ROW = b'{"path":"/x","user_agent":"Mozilla/5.0","ip":"203.0.113.9"}\n'
 
 
 @pytest.fixture(scope="module")

@@ -42,6 +42,9 @@ def test_without_any_variable_there_are_defaults():
         oidc_client_secret="",
         oidc_scopes="openid profile",
         session_hours=8,
+        smtp=None,
+        mail_to={},
+        mail_from="",
     )
 
 

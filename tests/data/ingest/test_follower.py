@@ -385,11 +385,13 @@ def test_refused_lines_are_noted_by_their_number_in_the_log_and_reason_alone(sit
     assert site.paths() == once("/a", "/b")
 
 
-@pytest.mark.parametrize("log_format", ["auto", "combined"])
-def test_a_log_that_is_none_is_refused_at_the_start_and_nothing_changes(shared, tmp_path, log_format):
+@pytest.mark.parametrize(
+    ("log_format", "problem"), [("auto", "no "), ("combined", "it has 2 lines, but none in the combined format")]
+)
+def test_a_log_that_is_none_is_refused_at_the_start_and_nothing_changes(shared, tmp_path, log_format, problem):
     site = Site(shared, tmp_path, log_format=log_format)
     site.write("garbage\nmore of it\n")
-    with pytest.raises(BadInput, match=r"access\.log: no"):
+    with pytest.raises(BadInput, match=rf"access\.log: {problem}"):
         site.tick()
     assert site.batches() == []
     site.kill()

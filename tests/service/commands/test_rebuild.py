@@ -51,7 +51,7 @@ def test_an_open_question_needs_somebody_to_answer_it(lake, rebuild):
     lose_manifest(lake)
     run = rebuild()
     assert (run.code, run.out) == (2, "")
-    assert "an import of acme with at least 1 visits was not finished" in run.err
+    assert "an import of acme with at least 1 visit was not finished" in run.err
     assert not (lake.root / "manifest.sqlite").exists()
     assert "counts 1 visit in 1 file." in rebuild("--yes").err
 
@@ -64,7 +64,7 @@ def test_unknown_files_are_told_and_deleted_only_with_yes(lake, rebuild):
     lake.manifest.close()
     run = rebuild("--discard-unknown")
     assert (run.code, unknown.exists()) == (2, True)
-    assert run.err.startswith(f"{unknown.relative_to(lake.root)}: 1 visits\n")
+    assert run.err.startswith(f"{unknown.relative_to(lake.root)}: 1 visit\n")
     run = rebuild("--discard-unknown", "--yes")
     assert (run.code, unknown.exists(), path.exists()) == (0, False, True)
     assert run.err.endswith("1 visit file deleted.\n")

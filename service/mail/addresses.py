@@ -1,0 +1,77 @@
+"""The settings of mail: an SMTP server as a URL, and the addresses of each organization."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from data import BadInput, is_organization
+
+_ADDRESS: Final = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_{|}~-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*", re.ASCII)
+_WRITTEN_LIKE: Final = (
+    "write it like smtp://host:25, smtps://user:password@host:465 or smtp://user:password@host:587, "
+    "with %-encoded special characters"
+)
+
+
+@dataclass(frozen=True)
+class SmtpServer:
+    """Where mails are sent."""
+
+    host: str
+    port: int
+    tls: bool  # from the first byte; otherwise STARTTLS if there is a password
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+
+def parse_smtp(text: str) -> SmtpServer | None:
+    """Parse the setting smtp; None if it is empty. Raises BadInput, which does not quote it: it has a password."""
+    if not text:
+        return None
+    try:
+        url = urlsplit(text)
+        host, port = url.hostname or "", url.port
+    except ValueError:
+        raise BadInput(f"TRAFFIC_SMTP has no valid host or port; {_WRITTEN_LIKE}.") from None
+    user, password = unquote(url.username or ""), unquote(url.password or "")
+    if url.scheme not in {"smtp", "smtps"} or not host or port == 0 or url.path.strip("/") or url.query or url.fragment:
+        raise BadInput(f"TRAFFIC_SMTP is not the URL of an SMTP server; {_WRITTEN_LIKE}.")
+    if bool(user) != bool(password) or not (user + password).isascii():
+        raise BadInput(f"TRAFFIC_SMTP needs a user and a password, both ASCII, or neither; {_WRITTEN_LIKE}.")
+    tls = url.scheme == "smtps"
+    return SmtpServer(host, port or (465 if tls else 587 if password else 25), tls, user, password)
+
+
+def parse_recipients(text: str) -> dict[str, tuple[str, ...]]:
+    """Parse the setting mail_to: the addresses of each organization. Raises BadInput."""
+    recipients: dict[str, tuple[str, ...]] = {}
+    for part in filter(None, map(str.strip, text.split(";"))):
+        organization, equals, addresses = part.partition("=")
+        organization = organization.strip()
+        if not equals or not is_organization(organization) or organization in recipients:
+            raise BadInput(
+                f"TRAFFIC_MAIL_TO: {part!r} must be one organization and its addresses, "
+                "like acme=ops@acme.example,anna@acme.example; other=x@y.example."
+            )
+        recipients[organization] = parse_addresses(addresses, "TRAFFIC_MAIL_TO")
+    return recipients
+
+
+def parse_addresses(text: str, name: str) -> tuple[str, ...]:
+    """Parse addresses separated by commas; `name` is that of the setting or option. Raises BadInput, also for none."""
+    addresses = tuple(dict.fromkeys(map(str.strip, text.split(","))))
+    for address in addresses:
+        if not _ADDRESS.fullmatch(address):
+            raise BadInput(f"{name}: {address!r} is not a mail address; write it like ops@acme.example (ASCII only).")
+    return addresses
+
+
+def parse_sender(text: str) -> str:
+    """Parse the setting mail_from; "" if it is empty. Raises BadInput."""
+    if not text:
+        return ""
+    (address, *others) = parse_addresses(text, "TRAFFIC_MAIL_FROM")
+    if others:
+        raise BadInput(f"TRAFFIC_MAIL_FROM is {text!r}; it must be one address.")
+    return address

@@ -1,0 +1,153 @@
+"""The report of a week as a mail, and its sending once a week: by a server, or at will by `traffic mail`."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from datetime import date, datetime, timedelta
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime, make_msgid
+from typing import Final, NamedTuple
+
+from data import Lake, TrafficError
+from queries import Warehouse
+from service.control_database import ControlDatabase
+from service.mail.addresses import SmtpServer
+from service.mail.smtp import Mailer
+from service.pages import formats
+from service.pages.report import Report
+
+AFTER: Final = timedelta(hours=6)
+"""How long after its end, Sunday at midnight UTC, the report of a week is sent."""
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Week(NamedTuple):
+    """Seven days, Monday to Sunday, in UTC."""
+
+    first_day: date
+    last_day: date
+
+    @classmethod
+    def due(cls, now: datetime) -> "Week":
+        """The last week that has been over for AFTER."""
+        day = (now - AFTER).date()
+        monday = day - timedelta(days=day.weekday() + 7)
+        return cls(monday, monday + timedelta(days=6))
+
+
+def weekly_message(
+    lake: Lake,
+    warehouse: Warehouse,
+    organization: str,
+    now: datetime,
+    *,
+    sender: str,
+    recipients: tuple[str, ...],
+    cancelled: threading.Event | None = None,
+) -> EmailMessage:
+    """The report of the week that is due: as text, and as an HTML file in the attachment."""
+    week = Week.due(now)
+    days = {"start_date": week.first_day.isoformat(), "end_date": week.last_day.isoformat()}
+    report = Report.load(lake, warehouse, organization, days, now.date(), cancelled)
+    message = EmailMessage(SMTP)
+    message["From"], message["To"] = sender, ", ".join(recipients)
+    message["Subject"] = f"Traffic of {organization}, {formats.span(week.first_day, week.last_day)}"
+    message["Date"], message["Message-ID"] = format_datetime(now), make_msgid(domain=sender.partition("@")[2])
+    message["Auto-Submitted"] = "auto-generated"
+    message.set_content(f"{report.text()}\nThe attached file has the same with charts, and opens in any browser.\n")
+    message.add_attachment(
+        report.html(now).encode(),
+        "text",
+        "html",
+        filename=f"traffic-{organization}-{week.first_day}.html",
+        params={"charset": "utf-8"},
+    )
+    return message
+
+
+class WeeklyMail:
+    """Sends the report of each week to each organization's addresses, at most once, from whichever server of a lake."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        database: ControlDatabase,
+        clock: Callable[[], datetime],
+        open_warehouse: Callable[[], Warehouse],
+        *,
+        server: SmtpServer,
+        sender: str,
+        recipients: Mapping[str, tuple[str, ...]],
+    ) -> None:
+        """`open_warehouse` starts an engine, which is closed after each report."""
+        self._lake = lake
+        self._database = database
+        self._clock = clock
+        self._open_warehouse = open_warehouse
+        self._mailer = Mailer(server)
+        self._sender = sender
+        self._recipients = recipients
+        self._cancelled = threading.Event()
+        self._warehouse: Warehouse | None = None
+        self._warned: set[tuple[str, date]] = set()
+
+    def send_due(self) -> bool:
+        """Send the reports that are due. One that fails is logged once and does not stop the others. Returns False."""
+        now = self._clock()
+        week = Week.due(now)
+        for organization in self._recipients:
+            if self._cancelled.is_set():
+                break
+            if self._is_noted(organization, week):
+                continue
+            try:
+                problems = self._send(organization, week, now)
+            except TrafficError as error:
+                if not self._cancelled.is_set() and (organization, week.first_day) not in self._warned:
+                    self._warned.add((organization, week.first_day))
+                    _LOG.warning("the weekly report of %s was not mailed, and is tried again: %s", organization, error)
+            else:
+                for problem in problems:
+                    _LOG.warning("the weekly report of %s: %s", organization, problem)
+        return False
+
+    def interrupt(self) -> None:
+        """Stop the report that is being made or sent, and all that follow."""
+        self._cancelled.set()
+        self._mailer.interrupt()
+        if self._warehouse:
+            self._warehouse.stop(self._cancelled)
+
+    def _send(self, organization: str, week: Week, now: datetime) -> list[str]:
+        recipients = self._recipients[organization]
+        with closing(self._open_warehouse()) as warehouse:
+            self._warehouse = warehouse
+            try:
+                message = weekly_message(
+                    self._lake, warehouse, organization, now,
+                    sender=self._sender, recipients=recipients, cancelled=self._cancelled,
+                )  # fmt: skip
+            finally:
+                self._warehouse = None
+        if self._cancelled.is_set() or not self._note(organization, week, now):
+            return []
+        try:
+            return self._mailer.send(message, self._sender, recipients)
+        except BaseException:
+            self._forget(organization, week)
+            raise
+
+    def _is_noted(self, organization: str, week: Week) -> bool:
+        sql = "SELECT 1 FROM weekly_mails WHERE organization = ? AND first_day = ?"
+        return bool(self._database.rows(sql, [organization, week.first_day.isoformat()]))
+
+    def _note(self, organization: str, week: Week, now: datetime) -> bool:
+        """Note the mail before it is sent, so that it is not sent twice. False if another server noted it first."""
+        sql = "INSERT INTO weekly_mails VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1"
+        return bool(self._database.rows(sql, [organization, week.first_day.isoformat(), now.isoformat()]))
+
+    def _forget(self, organization: str, week: Week) -> None:
+        sql = "DELETE FROM weekly_mails WHERE organization = ? AND first_day = ?"
+        self._database.rows(sql, [organization, week.first_day.isoformat()])

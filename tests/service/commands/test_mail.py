@@ -1,0 +1,50 @@
+"""`traffic mail`: the report of the last week at will, or what it would be."""
+
+import pytest
+
+from service.settings import setting
+from tests.service.commands.runs import refused
+from tests.service.mail.servers import Mailbox, smtp_server
+from tests.visits import land, visit
+
+
+@pytest.fixture
+def mail(traffic, lake, monkeypatch):
+    """Runs `traffic mail` for acme, with these settings."""
+    land(lake, "acme", [visit()])
+
+    def mail(*flags, **settings):
+        for name, value in settings.items():
+            monkeypatch.setenv(setting(name).variable, value)
+        return traffic("mail", "--org", "acme", "--lake", lake.root, *flags)
+
+    return mail
+
+
+def test_a_mail_is_sent_at_will_as_often_as_wanted(mail):
+    mailbox = Mailbox(refused=["gone@acme.example"])
+    with smtp_server(mailbox) as port:
+        settings = {"smtp": f"smtp://127.0.0.1:{port}", "mail_from": "t@acme.example", "mail_to": "acme=a@acme.example"}
+        assert mail(**settings).code == 0
+        assert mail("--to", "b@acme.example,c@acme.example").err == "Sent to b@acme.example, c@acme.example.\n"
+        partly, refused_all = mail("--to", "gone@acme.example,d@acme.example"), mail("--to", "gone@acme.example")
+    assert [one.rcpt_tos for one in mailbox.mails] == [
+        ["a@acme.example"], ["b@acme.example", "c@acme.example"], ["d@acme.example"],
+    ]  # fmt: skip
+    assert (partly.code, refused_all.code) == (1, 1)
+    assert "gone@acme.example was refused: 550" in partly.err
+    assert "refused every recipient" in refused_all.err
+
+
+def test_a_dry_run_needs_no_server(mail):
+    out = mail("--to", "a@acme.example", "--dry-run").out
+    assert "To: a@acme.example\n" in out
+    assert "Subject: Traffic of acme, " in out
+    assert "\nOverview of acme, " in out
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"), [([], "--to"), (["--to", "a@acme.example"], "TRAFFIC_SMTP"), (["--to", "x"], "--to")]
+)
+def test_what_is_missing_is_named(mail, flags, named):
+    assert named in refused(mail(*flags))

@@ -1,0 +1,286 @@
+"""Weekly reports by mail: through real SMTP servers, once, about whole weeks, and no password in plain text."""
+
+import email
+import email.policy
+import logging
+import threading
+import time
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from data import BadInput
+from queries import Warehouse
+from service.control_database import ControlDatabase
+from service.mail import smtp
+from service.mail.addresses import SmtpServer, parse_recipients, parse_smtp
+from service.mail.smtp import Mailer, MailFailed
+from service.mail.weekly import Week, WeeklyMail
+from service.settings import read_settings
+from tests.service.hooks.receivers import Authority
+from tests.service.mail.servers import PASSWORD, Mailbox, silent_server, smtp_server
+from tests.visits import land, visit
+
+SUNDAY = datetime(2026, 3, 15, 12, tzinfo=UTC)
+MONDAY = datetime(2026, 3, 16, 6, tzinfo=UTC)
+PATIENCE = 60  # seconds; what is awaited comes within two
+TO = {"acme": ("ops@acme.example", "anna@acme.example")}
+
+
+@pytest.fixture
+def lake(lake):
+    """Visits of the week that ended on March 8, and one each of the day before and after it."""
+    days = [(1, "before"), (2, "in"), (8, "in"), (9, "after")]
+    land(lake, "acme", [visit(visited_at=datetime(2026, 3, day, 12), short_code=code) for day, code in days])
+    return lake
+
+
+@pytest.fixture
+def weekly(lake):
+    """Makes the weekly mail of one server of the lake, which sends to this port at this time."""
+    database = ControlDatabase(lake)
+
+    def weekly(port, now=SUNDAY, recipients=TO):
+        return WeeklyMail(
+            lake, database, lambda: now, lambda: Warehouse(lake),
+            server=SmtpServer("127.0.0.1", port, tls=False), sender="traffic@acme.example", recipients=recipients,
+        )  # fmt: skip
+
+    yield weekly
+    database.close()
+
+
+@pytest.fixture
+def authority(tmp_path, monkeypatch):
+    """A certificate authority that this process trusts."""
+    authority = Authority(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+    return authority
+
+
+def parsed(envelope):
+    return email.message_from_bytes(envelope.content, policy=email.policy.default)
+
+
+def texts(envelope):
+    """The text and the attached HTML of a mail."""
+    message = parsed(envelope)
+    (attached,) = message.iter_attachments()
+    assert (message.get_content_type(), attached.get_content_type()) == ("multipart/mixed", "text/html")
+    return message.get_body(("plain",)).get_content(), attached.get_content()
+
+
+def warnings(caplog):
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize(
+    ("now", "monday"),
+    [
+        (datetime(2026, 3, 15, 23, 59), date(2026, 3, 2)),
+        (datetime(2026, 3, 16, 5, 59), date(2026, 3, 2)),
+        (datetime(2026, 3, 16, 6), date(2026, 3, 9)),
+        (datetime(2026, 3, 19, 12), date(2026, 3, 9)),
+        (datetime(2026, 1, 5, 6), date(2025, 12, 29)),
+    ],
+)
+def test_a_week_is_due_from_six_on_the_monday_after_it(now, monday):
+    assert Week.due(now.replace(tzinfo=UTC)) == (monday, monday + timedelta(days=6))
+
+
+def test_a_server_mails_the_report_of_the_last_whole_week(lake, opened):
+    mailbox = Mailbox()
+    mail_to = "acme=ops@acme.example,anna@acme.example"
+    with smtp_server(mailbox) as port:
+        changes = {"smtp": f"smtp://127.0.0.1:{port}", "mail_to": mail_to, "mail_from": "traffic@acme.example"}
+        with opened(lake, **changes):
+            given_up = time.monotonic() + PATIENCE
+            while not mailbox.mails and time.monotonic() < given_up:
+                time.sleep(0.01)
+    (mail,) = mailbox.mails
+    assert (mail.mail_from, tuple(mail.rcpt_tos)) == ("traffic@acme.example", TO["acme"])
+    text, html = texts(mail)
+    assert text.startswith("Overview of acme, 2 Mar – 8 Mar 2026")
+    assert any(line.split()[:2] == ["Visits", "2"] for line in text.splitlines())
+    assert html.startswith("<!doctype html>")
+    message = parsed(mail)
+    assert "acme" in message["Subject"]
+    assert message["Auto-Submitted"] == "auto-generated"
+
+
+def test_by_default_no_mail_is_sent(lake, opened, monkeypatch):
+    monkeypatch.setattr("service.app.WeeklyMail", lambda *_, **__: pytest.fail("mail without its settings"))
+    for changes in ({}, {"smtp": "smtp://127.0.0.1:1", "mail_from": "traffic@acme.example"}):
+        with opened(lake, **changes):
+            pass
+
+
+def test_a_report_is_sent_once_a_week_by_whichever_server(weekly):
+    mailbox = Mailbox()
+    with smtp_server(mailbox) as port:
+        first, second = weekly(port), weekly(port)
+        threads = [threading.Thread(target=one.send_due) for one in (first, second)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        first.send_due()
+        assert len(mailbox.mails) == 1
+        weekly(port, MONDAY).send_due()
+        weekly(port, MONDAY + timedelta(days=3)).send_due()
+    assert len({parsed(mail)["Subject"] for mail in mailbox.mails}) == len(mailbox.mails) == 2
+
+
+def test_a_failed_mail_is_sent_later_with_one_warning(weekly, caplog, monkeypatch):
+    mailbox = Mailbox(refused=TO["acme"])
+    with smtp_server(mailbox) as port:
+        mail = weekly(port, recipients={**TO, "other": ("x@y.example",)})
+        mail.send_due()
+        mail.send_due()
+        (warning,) = warnings(caplog)
+        assert "acme was not mailed" in warning
+        assert "550 no such mailbox" in warning
+        assert [one.rcpt_tos for one in mailbox.mails] == [["x@y.example"]]
+        mailbox.refused = ()
+        mail.send_due()
+        mail.send_due()
+    assert [tuple(one.rcpt_tos) for one in mailbox.mails] == [("x@y.example",), TO["acme"]]
+
+
+def test_a_refused_recipient_is_named_and_the_others_get_the_mail_once(weekly, caplog):
+    mailbox = Mailbox(refused=["anna@acme.example"])
+    with smtp_server(mailbox) as port:
+        mail = weekly(port)
+        mail.send_due()
+        mail.send_due()
+    assert [one.rcpt_tos for one in mailbox.mails] == [["ops@acme.example"]]
+    (warning,) = warnings(caplog)
+    assert "anna@acme.example was refused: 550 no such mailbox" in warning
+
+
+@pytest.mark.parametrize("bound", ["REPLY_SECONDS", "CONVERSATION_SECONDS"])
+def test_a_server_that_hangs_is_given_up(weekly, caplog, monkeypatch, bound):
+    monkeypatch.setattr(smtp, bound, 0.1)
+    with silent_server() as (port, received, _):
+        mail = weekly(port)
+        mail.send_due()
+    assert "acme was not mailed" in warnings(caplog)[0]
+    assert received == b""
+    mailbox = Mailbox()
+    monkeypatch.undo()
+    with smtp_server(mailbox) as port:
+        weekly(port).send_due()
+    assert len(mailbox.mails) == 1
+
+
+def test_a_mail_that_was_not_confirmed_is_not_sent_twice(weekly, caplog, monkeypatch):
+    monkeypatch.setattr(smtp, "REPLY_SECONDS", 0.1)
+    with silent_server(until_data=True) as (port, received, _):
+        weekly(port).send_due()
+    assert b"Subject: Traffic of acme" in received
+    assert "did not confirm" in warnings(caplog)[0]
+    mailbox = Mailbox()
+    with smtp_server(mailbox) as port:
+        weekly(port).send_due()
+    assert mailbox.mails == []
+
+
+def test_the_end_of_a_server_interrupts_its_mail(weekly, caplog):
+    with silent_server() as (port, _, connected):
+        mail = weekly(port)
+        thread = threading.Thread(target=mail.send_due)
+        started_at = time.monotonic()
+        thread.start()
+        assert connected.wait(PATIENCE)
+        mail.interrupt()
+        thread.join()
+    assert time.monotonic() - started_at < smtp.REPLY_SECONDS
+    assert warnings(caplog) == []
+
+
+# TLS and passwords
+
+
+def message():
+    made = email.message.EmailMessage()
+    made["Subject"] = "x"
+    made.set_content("x")
+    return made
+
+
+@pytest.mark.parametrize("tls", [True, False])
+def test_a_password_is_sent_within_tls(authority, tls):
+    mailbox, context = Mailbox(), authority.context("localhost")
+    options = {"tls": context} if tls else {"tls_context": context, "require_starttls": True}
+    with smtp_server(mailbox, **options) as port:
+        Mailer(SmtpServer("localhost", port, tls, "u", PASSWORD)).send(message(), "a@b.example", ("c@d.example",))
+        with pytest.raises(MailFailed, match="refused the user or the password") as failed:
+            Mailer(SmtpServer("localhost", port, tls, "u", "wrong-one")).send(
+                message(), "a@b.example", ("c@d.example",)
+            )
+    assert "wrong-one" not in str(failed.value)
+    assert len(mailbox.mails) == 1
+    assert set(mailbox.passwords) == {PASSWORD, "wrong-one"}
+
+
+def test_without_starttls_a_password_is_not_sent():
+    mailbox = Mailbox()
+    with smtp_server(mailbox) as port:
+        server = SmtpServer("127.0.0.1", port, tls=False, user="u", password=PASSWORD)
+        with pytest.raises(MailFailed, match="STARTTLS") as failed:
+            Mailer(server).send(message(), "a@b.example", ("c@d.example",))
+    assert (mailbox.passwords, mailbox.mails) == ([], [])
+    assert PASSWORD not in str(failed.value) + repr(server)
+
+
+@pytest.mark.parametrize("tls", [True, False])
+def test_a_wrong_certificate_gets_no_password(authority, tls):
+    mailbox, context = Mailbox(), authority.context("other.example")
+    with smtp_server(mailbox, **({"tls": context} if tls else {"tls_context": context})) as port:
+        server = SmtpServer("localhost", port, tls, "u", PASSWORD)
+        with pytest.raises(MailFailed, match="certificate"):
+            Mailer(server).send(message(), "a@b.example", ("c@d.example",))
+    assert mailbox.passwords == []
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("url", "server"),
+    [
+        ("", None),
+        ("smtp://mail.example", SmtpServer("mail.example", 25, False)),
+        ("smtp://mail.example:2525/", SmtpServer("mail.example", 2525, False)),
+        ("smtp://u:p%40ss@mail.example", SmtpServer("mail.example", 587, False, "u", "p@ss")),
+        ("smtps://u:p@[::1]", SmtpServer("::1", 465, True, "u", "p")),
+    ],
+)
+def test_a_server_is_a_url(url, server):
+    assert parse_smtp(url) == server
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://u:geheim@m", "smtp://u:geheim@", "smtp://u:geheim@m:x", "smtp://:geheim@m", "smtp://u:geheim@m/x",
+     "smtp://u:geheim#@m", "smtp://u:geheim@[m", "mail.example:25", "smtp://u@m"],
+)  # fmt: skip
+def test_a_bad_url_is_refused_without_its_password(url):
+    with pytest.raises(BadInput, match="TRAFFIC_SMTP") as refused:
+        read_settings({"TRAFFIC_SMTP": url, "TRAFFIC_MAIL_FROM": "a@b.example"})
+    assert "geheim" not in str(refused.value)
+
+
+def test_each_organization_has_its_addresses():
+    found = parse_recipients(" acme = ops@acme.example, anna@acme.example,ops@acme.example ; other=x@y.example;")
+    assert found == {**TO, "other": ("x@y.example",)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ops@acme.example", "acme=", "acme=ops", "a b=ops@acme.example", "acme=a@b\r\nBcc: c@d", "acme=ä@b.example",
+     "acme=a@b;acme=c@d", "acme=<a@b>", "acme=a@b,"],
+)  # fmt: skip
+def test_bad_addresses_are_refused(text):
+    with pytest.raises(BadInput, match="TRAFFIC_MAIL_TO"):
+        parse_recipients(text)
