@@ -331,7 +331,9 @@ def test_what_cannot_be_read_waits_on_and_holds_nothing_else_up(lake):
     with lake.manifest.transaction() as db:
         db.execute("UPDATE pending SET body = x'00' WHERE id = 2")
     for _ in range(2):
-        with pytest.raises(LakeDamaged, match=r"^1 visit of acme without a file yet .* \(in the manifest's table pending: 2\)"):
+        with pytest.raises(
+            LakeDamaged, match=r"^1 visit of acme without a file yet .* \(in the manifest's table pending: 2\)"
+        ):
             pending.flush_all(lake)
         assert (paths(lake), paths(lake, "other")) == ({"/a": 1, "/b": 1, "/c": 1}, {"/d": 1})
     assert pending.backlog(lake.manifest).visits == 1
