@@ -73,5 +73,5 @@ def parse_sender(text: str) -> str:
         return ""
     (address, *others) = parse_addresses(text, "TRAFFIC_MAIL_FROM")
     if others:
-        raise BadInput(f"TRAFFIC_MAIL_FROM is {text!r}; it must be one address.")
+        raise BadInput(f"TRAFFIC_MAIL_FROM: {text!r} must be one address.")
     return address

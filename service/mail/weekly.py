@@ -140,17 +140,17 @@ class WeeklyMail:
             raise
 
     def _is_noted(self, organization: str, week: Week) -> bool:
-        named = [organization, week.first_day.isoformat()]
-        return bool(self._database.rows("SELECT 1 FROM weekly_mails WHERE organization = ? AND first_day = ?", named))
+        key = [organization, week.first_day.isoformat()]
+        return bool(self._database.rows("SELECT 1 FROM weekly_mails WHERE organization = ? AND first_day = ?", key))
 
     def _note(self, organization: str, week: Week, now: datetime) -> bool:
         """Note the mail before it is sent, so that it is not sent twice. False if another server noted it first."""
         rows = self._database.rows(
             "INSERT INTO weekly_mails VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1",
-            [organization, week.first_day.isoformat(), now.isoformat()],
+            [organization, week.first_day.isoformat(), now.isoformat(timespec="seconds")],
         )
         return bool(rows)
 
     def _forget(self, organization: str, week: Week) -> None:
-        named = [organization, week.first_day.isoformat()]
-        self._database.rows("DELETE FROM weekly_mails WHERE organization = ? AND first_day = ?", named)
+        key = [organization, week.first_day.isoformat()]
+        self._database.rows("DELETE FROM weekly_mails WHERE organization = ? AND first_day = ?", key)
