@@ -27,7 +27,9 @@ def robots(
     organization: Annotated[str, typer.Option("--org", help="organization whose crawlers are listed")] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Print lines for robots.txt by group (training, search, assistants), or check such a file against the visits.
+    """Print lines for robots.txt, or check such a file.
+
+    Lines stand by group (training, search, assistants); a file is checked against the visits.
 
     Comments say how many visits of the 28 days before today each line would have kept away, and how many people the AI
     products of that operator sent. Nothing obliges a crawler to obey; those that only use another's name are left out.

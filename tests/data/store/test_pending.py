@@ -343,7 +343,7 @@ def test_what_cannot_be_read_waits_on_and_holds_nothing_else_up(lake):
     keep(lake, "/e", organization="other")
     with lake.manifest.transaction() as db:
         db.execute("UPDATE pending SET body = x'00'")
-    with pytest.raises(LakeDamaged, match=r"^2 visits of acme, other that wait"):
+    with pytest.raises(LakeDamaged, match=r"^2 visits of acme, other without a file yet"):
         pending.check_pending(lake.manifest)
 
 
