@@ -217,7 +217,7 @@ def closing_line(connection: sqlite3.Connection, job_id: str) -> tuple[datetime,
     """When a job was last closed, and by which kind of actor; None if that is not known."""
     row = connection.execute(
         "SELECT at, actor_kind FROM job_history WHERE job_id = ? AND to_status IN ('resolved', 'dismissed') "
-        "ORDER BY id DESC LIMIT 1",
+        "AND from_status IS NOT to_status ORDER BY id DESC LIMIT 1",
         [job_id],
     ).fetchone()
     return (datetime.fromisoformat(row[0]), row[1]) if row else None

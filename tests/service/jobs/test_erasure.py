@@ -91,3 +91,11 @@ def test_evidence_of_days_that_are_no_longer_kept_goes(lake, jobs, kept_from, ex
     assert expire_evidence(lake, before, LATER).jobs == expired // 2
     retained = apply_retention(lake, 1, NOW)
     assert retained.before == date(2026, 3, 14)
+
+
+def test_a_persons_dismissal_stays_when_some_of_its_evidence_is_erased(lake, jobs, only):
+    row = broken().rows[0]
+    jobs.upsert(broken(rows=[row, {**row, "short_code": "kept"}]), NOW)
+    jobs.act("acme", only()["id"], "dismiss", ANNA, NOW)
+    assert erase_evidence(lake, "acme", VisitFilter(short_code="gone"), LATER).rows == 1
+    assert jobs.upsert(broken(), LATER) == "ignored"
