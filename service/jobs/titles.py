@@ -59,7 +59,7 @@ _SENTENCES: Final = {
         "From {days}, {training_fetches} of {visits} requests were its; nobody came from its operator's products.",
     ),
 }
-_OTHER: Final = _Sentences("Something was found at {where}", "It was found in the days {days}; its evidence says more.")
+_OTHER: Final = _Sentences("Something was found at {where}", "It was found from {days}; its evidence says more.")
 
 
 def sentences(job: Job, rows: Sequence[Mapping[str, object]], days: tuple[str, str]) -> tuple[str, str]:

@@ -91,7 +91,7 @@ def test_what_is_no_host_and_no_plain_code_is_not_named(kind):
 
 def test_numbers_that_the_evidence_does_not_have_are_not_made_up(jobs, only):
     jobs.upsert(broken(rows=[{"domain": "go.example.com"}]), NOW)
-    assert only()["summary"] == "It was found in 2026-02-15 to 2026-03-14; its evidence says more."
+    assert only()["summary"] == "It was found from 2026-02-15 to 2026-03-14; its evidence says more."
 
 
 def test_a_path_that_is_encoded_already_stays_the_same_path():
