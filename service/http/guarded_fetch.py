@@ -73,7 +73,8 @@ async def fetch_in_background(
 
     Refuses more than MAX_IN_BACKGROUND at a time, so that a slow server does not pile up threads.
     """
-    if not _slots.acquire(blocking=False):
+    slots = _slots
+    if not slots.acquire(blocking=False):
         raise FetchError(f"{MAX_IN_BACKGROUND} requests are under way")
     body: Future[bytes] = Future()
     body.set_running_or_notify_cancel()  # otherwise a request that is cancelled could cancel it
@@ -84,7 +85,7 @@ async def fetch_in_background(
         except FetchError as error:
             body.set_exception(error)
         finally:
-            _slots.release()
+            slots.release()
 
     threading.Thread(target=work, name="fetch", daemon=True).start()
     try:

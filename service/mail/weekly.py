@@ -15,8 +15,6 @@ from queries import Warehouse
 from service.control_database import ControlDatabase
 from service.mail.addresses import SmtpServer
 from service.mail.smtp import Mailer
-from service.pages import formats
-from service.pages.report import Report
 
 AFTER: Final = timedelta(hours=6)
 """How long after its end, Sunday at midnight UTC, the report of a week is sent."""
@@ -48,6 +46,9 @@ def weekly_message(
     cancelled: threading.Event | None = None,
 ) -> EmailMessage:
     """The report of the week that is due: as text, and as an HTML file in the attachment."""
+    from service.pages import formats  # noqa: PLC0415  # slow: a server loads its pages with the first one
+    from service.pages.report import Report  # noqa: PLC0415
+
     week = Week.due(now)
     days = {"start_date": week.first_day.isoformat(), "end_date": week.last_day.isoformat()}
     report = Report.load(lake, warehouse, organization, days, now.date(), cancelled)

@@ -24,10 +24,13 @@ def server():
             with listener:
                 connection, _ = listener.accept()
                 with connection:
-                    head = connection.recv(65_536).decode("latin-1")
+                    request = connection.recv(65_536).decode("latin-1")
+                    head, _, body = request.partition("\r\n\r\n")
                     length = re.search(r"Content-Length: (\d+)", head)
-                    body = connection.recv(int(length[1]), socket.MSG_WAITALL).decode("latin-1") if length else ""
-                    asked.append(head + body)
+                    missing = int(length[1]) - len(body) if length else 0  # the body may come with the head, or later
+                    if missing:
+                        request += connection.recv(missing, socket.MSG_WAITALL).decode("latin-1")
+                    asked.append(request)
                     connection.sendall(answer)
                     if stays_open:
                         ends.wait(60)
