@@ -28,9 +28,9 @@ def program(tmp_path_factory):
             pytest.skip("the package index cannot be reached")
         assert done.returncode == 0, done.stderr
 
-    def run(*arguments):
-        command = [folder / "venv/bin/traffic", *arguments]
-        return subprocess.run(command, cwd=folder, env=clean, capture_output=True, text=True, check=True).stdout
+    def run(*arguments, **variables):
+        command, environment = [folder / "venv/bin/traffic", *arguments], clean | variables
+        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout
 
     (folder / "access.log").write_text(LINE)
     return run
@@ -57,4 +57,5 @@ def test_an_installed_program_imports_answers_and_reports(program):
 
 
 def test_an_installed_program_completes_its_commands(program):
-    assert "_TRAFFIC_COMPLETE=complete_bash" in program("--show-completion", "bash")
+    asked = {"_TRAFFIC_COMPLETE": "complete_bash", "COMP_WORDS": "traffic que", "COMP_CWORD": "1"}  # as bash asks
+    assert program(**asked).split() == ["query"]
