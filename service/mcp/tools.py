@@ -15,7 +15,7 @@ import orjson
 
 from data import BadInput, TrafficError
 from data.store.links import Link
-from queries import COMMON_PARAMETERS, DEFAULT_RANGE, ENTRIES, RANGES, TRAFFIC_TYPES, Entry, Rows, validate
+from queries import DEFAULT_RANGE, ENTRIES, RANGES, TRAFFIC_TYPES, Entry, Rows, validate
 from service.encoding import encode
 from service.http.errors import Problem
 
@@ -42,6 +42,8 @@ _FILTERS: Final = {
     "target_url": {"type": "string", "description": "only visits to the link to this URL"},
     "domain": {"type": "string", "description": "only visits to this domain"},
 }
+_ALL_PARAMETERS: Final = ENTRIES["bot-traffic"]
+"""The entry that accepts every parameter, as SQL of one's own does."""
 _TRAFFIC_TYPE: Final = {"type": "string", "enum": list(TRAFFIC_TYPES), "description": "for bot-traffic only"}
 
 
@@ -148,8 +150,7 @@ class Toolbox:
 
     async def _query(self, arguments: Mapping[str, str]) -> str:
         entry = _entry(arguments["endpoint"])
-        parameters = {name: value for name, value in arguments.items() if name != "endpoint"}
-        validate(parameters.items(), entry)
+        parameters = validate(arguments.items(), entry)
         answer = orjson.loads(await self._sources.answer(entry, parameters))
         return _text(f"{entry.name}: {entry.description} {_DATA}", answer)
 
@@ -173,7 +174,7 @@ class Toolbox:
 
     async def _run_sql(self, arguments: Mapping[str, str]) -> str:
         assert self._sources.run_sql  # noqa: S101  # the tool exists only with it
-        parameters = {name: value for name, value in arguments.items() if name in COMMON_PARAMETERS}
+        parameters = validate(arguments.items(), _ALL_PARAMETERS)
         found = await asyncio.to_thread(self._sources.run_sql, arguments["sql"], parameters)
         rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
         more = f" Only the first {MAX_ROWS:,} rows." if found.is_truncated else ""

@@ -84,6 +84,8 @@ CALLS = {
     "overview": ("query", {"endpoint": "traffic-overview", "range": "7d"}),
     "bots": ("query", {"endpoint": "bot-traffic", "traffic_type": "training-crawler"}),
     "campaigns": ("query", {"endpoint": "utm-campaigns"}),
+    "empty parameters": ("query", {"endpoint": "traffic-overview", "range": "7d", "domain": "", "short_code": ""}),
+    "a parameter of others": ("query", {"endpoint": "domain-breakdown", "range": "7d", "short_code": "nothing"}),
     "wrong range": ("query", {"endpoint": "devices", "range": "5d"}),
     "wrong endpoint": ("query", {"endpoint": "nothing"}),
     "wrong argument": ("query", {"endpoint": "devices", "limit": "5"}),
@@ -105,6 +107,8 @@ def test_answers_are_those_of_the_api_for_this_organization(asked):
     _, results, _ = asked
     assert rows_of(results["overview"])["total_visits"] == 4
     assert [(row["agent"], row["visits"]) for row in rows_of(results["bots"])] == [("GPTBot", 3)]
+    assert rows_of(results["empty parameters"])["total_visits"] == 4
+    assert [row["visits"] for row in rows_of(results["a parameter of others"])] == [4]
     assert rows_of(results["links"]) == [
         {"short_code": "launch", "domain": "", "target_url": "https://example.com/launch"}
     ]
