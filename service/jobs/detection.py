@@ -98,7 +98,8 @@ def measure_outcome(
     shipped_on = job.shipped_at.date()
     detector = DETECTORS.get(job.type)
     if detector is None or set(job.subject) != set(detector.subject):
-        return outcome([], shipped_on, shipped_on + timedelta(days=365), more_is_better=False)
+        after_all_checks = shipped_on + timedelta(days=LAST_CHECK + 1)
+        return outcome([], shipped_on, after_all_checks, more_is_better=False)
     first, last = shipped_on - timedelta(days=DAYS_BEFORE), shipped_on + timedelta(days=LAST_CHECK)
     last = max(first, min(last, today - timedelta(days=1)))
     counts = measure(warehouse, detector, job.organization, job.subject, first, last, cancelled)
