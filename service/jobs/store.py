@@ -71,18 +71,18 @@ class Jobs:
     """
 
     def __init__(self, lake: Lake) -> None:
-        self._database = ControlDatabase(lake)
+        self.database = ControlDatabase(lake)
         self.readers = ThreadPoolExecutor(2, thread_name_prefix="jobs-read")
         self.writer = ThreadPoolExecutor(1, thread_name_prefix="jobs-write")
 
     def of(self, organization: str) -> list[dict[str, Any]]:
         """Every job of an organization as a row of GET /jobs, newest first."""
-        with self._database.snapshot() as connection:
+        with self.database.snapshot() as connection:
             return [public_row(job, in_force) for job, in_force in read_listed_jobs(connection, organization)]
 
     def record(self, organization: str, job_id: str) -> dict[str, Any]:
         """A job with its evidence, actions, implementation, outcome and history. Raises JobNotFound."""
-        with self._database.snapshot() as connection:
+        with self.database.snapshot() as connection:
             job = read_job(connection, organization, job_id)
             history = read_history(connection, job_id)
             deliveries = read_deliveries(connection, organization, job_id=job_id)
@@ -90,14 +90,14 @@ class Jobs:
 
     def implementation(self, organization: str, job_id: str, number: int) -> dict[str, Any]:
         """An implementation of a job with its content, a text; null if it is elsewhere. Raises JobNotFound."""
-        with self._database.snapshot() as connection:
+        with self.database.snapshot() as connection:
             job = read_job(connection, organization, job_id)
             found = read_implementation(connection, job, number)
             return {**found.public(), "content": read_content(connection, job, number)}
 
     def organization_of(self, job_id: str) -> str:
         """The organization of a job. Raises JobNotFound."""
-        rows = self._database.rows("SELECT organization FROM jobs WHERE id = ?", [job_id])
+        rows = self.database.rows("SELECT organization FROM jobs WHERE id = ?", [job_id])
         if not rows:
             raise JobNotFound(f"there is no job {job_id[:100]!r}.")
         return str(rows[0][0])
@@ -134,7 +134,7 @@ class Jobs:
             implementation_type="manual",
             written_by=actor.name,
         )
-        with self._database.transaction() as connection:
+        with self.database.transaction() as connection:
             if len(open_jobs_of_type(connection, organization, MANUAL)) >= findings.MAX_OPEN_JOBS:
                 raise JobConflict(
                     f"{findings.MAX_OPEN_JOBS} jobs written by hand are open; resolve or dismiss some first."
@@ -156,7 +156,7 @@ class Jobs:
     ) -> dict[str, Any]:
         """Review, dismiss, resolve or reopen a job, or approve it by the id of its action; its record."""
         check_note(note)
-        with self._database.transaction() as connection:
+        with self.database.transaction() as connection:
             job = read_expected(connection, organization, job_id, version)
             action = move_of(job, action_id)
             if approval and action != "approve":
@@ -176,7 +176,7 @@ class Jobs:
         self, organization: str, job_id: str, draft: Draft, actor: Actor, now: datetime, *, version: int | None = None
     ) -> dict[str, Any]:
         """Attach an implementation to an approved job; it is the one in force from now on. Its JSON, with content."""
-        with self._database.transaction() as connection:
+        with self.database.transaction() as connection:
             job = read_expected(connection, organization, job_id, version)
             content = check_draft(draft, job)
             if job.status not in ("approved", "sent"):
@@ -214,7 +214,7 @@ class Jobs:
         if url is not None:
             check_url(url)
         shipped = stored_time(shipped_at or now) if status == "shipped" else None
-        with self._database.transaction() as connection:
+        with self.database.transaction() as connection:
             job = read_expected(connection, organization, job_id, version)
             before = read_implementation(connection, job, number)
             is_in_force = number == job.implementation_number
@@ -234,7 +234,7 @@ class Jobs:
     def upsert(self, found: DetectedSubject, now: datetime) -> str:
         """Make or refresh the job of what a detector found: created, refreshed, reopened or ignored."""
         check_organization(found.organization)
-        with self._database.transaction() as connection:
+        with self.database.transaction() as connection:
             return findings.upsert(connection, found, now)
 
     def dismiss_gone(self, organization: str, types: list[str], now: datetime) -> int:
@@ -242,13 +242,13 @@ class Jobs:
 
         Those of any type that the service dismissed 90 days ago are deleted.
         """
-        with self._database.transaction() as connection:
+        with self.database.transaction() as connection:
             delete_expired(connection, organization, stored_time(now - findings.DELETED_AFTER))
             return sum(findings.dismiss_gone(connection, organization, kind, now) for kind in types)
 
     def shipped(self, organization: str) -> list[ShippedJob]:
         """The jobs of an organization whose outcome is waited for."""
-        with self._database.snapshot() as connection:
+        with self.database.snapshot() as connection:
             return read_shipped(connection, organization)
 
     def set_outcome(
@@ -260,7 +260,7 @@ class Jobs:
         JobConflict unless the outcome was waited for.
         """
         action = {"improved": "improve", "unchanged": "fail", "worse": "fail"}.get(status, "measure")
-        with self._database.transaction() as connection:
+        with self.database.transaction() as connection:
             job = read_job(connection, organization, job_id)
             if job.outcome_status != "waiting":
                 raise conflict(job, "waits for no outcome")
@@ -274,23 +274,23 @@ class Jobs:
 
     def last_run(self, organization: str) -> date | None:
         """The day of the last run of all detectors; it covered the 28 days before."""
-        rows = self._database.rows("SELECT max(day) FROM detection_runs WHERE organization = ?", [organization])
+        rows = self.database.rows("SELECT max(day) FROM detection_runs WHERE organization = ?", [organization])
         return date.fromisoformat(rows[0][0]) if rows[0][0] else None
 
     def note_run(self, organization: str, now: datetime, rules_version: str, *, findings: int, ms: int) -> None:
         """Note that all detectors ran today."""
-        self._database.rows(
+        self.database.rows(
             "INSERT OR REPLACE INTO detection_runs VALUES (?, ?, ?, ?, ?, ?)",
             [organization, now.date().isoformat(), rules_version, findings, ms, stored_time(now)],
         )
 
     def counts(self) -> dict[str, int]:
         """The number of jobs of all organizations by status."""
-        counts = dict(self._database.rows("SELECT status, count(*) FROM jobs GROUP BY status"))
+        counts = dict(self.database.rows("SELECT status, count(*) FROM jobs GROUP BY status"))
         return {status: counts.get(status, 0) for status in STATUSES}
 
     def close(self) -> None:
         """Close the database."""
         self.readers.shutdown()
         self.writer.shutdown()
-        self._database.close()
+        self.database.close()

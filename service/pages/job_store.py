@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import orjson
 
-from data import Lake
 from service.control_database import ControlDatabase
 from service.jobs.tables import read_job
 
@@ -17,10 +16,10 @@ class JobSubject(NamedTuple):
 
 
 class JobReader:
-    """Reads jobs of one lake. Its methods block; safe to use from several threads."""
+    """Reads jobs from an open database. Its methods block; safe to use from several threads."""
 
-    def __init__(self, lake: Lake) -> None:
-        self._database = ControlDatabase(lake)
+    def __init__(self, database: ControlDatabase) -> None:
+        self._database = database
 
     def undecided(self, organization: str) -> int:
         """The number of jobs that nobody has decided: new or reviewed."""
@@ -34,7 +33,3 @@ class JobReader:
         with self._database.snapshot() as connection:
             job = read_job(connection, organization, job_id)
         return JobSubject(job.type, orjson.loads(job.subject))
-
-    def close(self) -> None:
-        """Close the database."""
-        self._database.close()

@@ -56,7 +56,7 @@ class Site:
         self.origin = OriginChecker(services.settings, services.sources)
         self.sessions = Sessions(SessionStore(services.lake, services.clock))
         self.shares = ShareStore(services.lake, services.clock)
-        self.jobs = JobReader(services.lake)
+        self.jobs = JobReader(services.jobs.database)
         self.assets = Assets()
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="pages")
         self.renderer = Renderer(self.root, self.assets, self._threads)
@@ -149,7 +149,6 @@ class Site:
         self._threads.shutdown()
         self.sessions.close()
         self.shares.close()
-        self.jobs.close()
 
     def _cookie_name(self, request: Request, name: str) -> str:
         return f"__Host-{name}" if self.origin.is_https(request) else name

@@ -36,7 +36,7 @@ def found(shared_lake):
     store.upsert(broken(), NOW)
     path = next(f"/jobs/{row['id']}" for row in store.of("acme") if row["status"] == "new" and row["path"] == "/gone")
     yield path
-    with store._database.transaction() as connection:
+    with store.database.transaction() as connection:
         connection.execute("UPDATE jobs SET fingerprint = NULL, status = 'dismissed'")
     store.close()
 

@@ -45,5 +45,5 @@ def broken(path="/gone", **changes):
 def deliver(jobs, job_id, hook_id, now):
     """What the sender does when a hook has taken the approval of a job."""
     sent = ClaimedDelivery("evt_1", hook_id, "acme", "job.approved", job_id, b"", 0, "", "", ())
-    with jobs._database.transaction() as connection:
+    with jobs.database.transaction() as connection:
         mark_sent(connection, sent, now)

@@ -46,7 +46,7 @@ def test_a_damaged_file_does_not_repeat_the_run_of_its_organization(detection, s
 
 
 def test_an_organization_whose_run_fails_does_not_keep_the_others_waiting(detection, shipped, jobs):
-    with jobs._database.transaction() as connection:  # nobody can write this; it stands for any bug of ours
+    with jobs.database.transaction() as connection:  # nobody can write this; it stands for any bug of ours
         connection.execute("UPDATE implementations SET shipped_at = 'never'")
     with pytest.raises(ValueError, match="never"):
         detection.run_next()

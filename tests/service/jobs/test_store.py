@@ -137,13 +137,13 @@ def test_evidence_is_bounded_and_says_how_many_rows_there_were(jobs, only):
     job = only()
     assert job["evidence_rows"] == 1_000
     assert 0 < len(job["evidence"]["rows"]) < 1_000
-    with closing(sqlite3.connect(jobs._database._writer.execute("PRAGMA database_list").fetchone()[2])) as database:
+    with closing(sqlite3.connect(jobs.database._writer.execute("PRAGMA database_list").fetchone()[2])) as database:
         assert 0 < database.execute("SELECT length(evidence) FROM jobs").fetchone()[0] <= MAX_EVIDENCE_BYTES
 
 
 def test_no_two_open_jobs_can_have_one_fingerprint(jobs, only):
     jobs.upsert(broken(), NOW)
-    with jobs._database.transaction() as connection, pytest.raises(sqlite3.IntegrityError):
+    with jobs.database.transaction() as connection, pytest.raises(sqlite3.IntegrityError):
         connection.execute(
             "INSERT INTO jobs (id, organization, type, status, title, created_at, updated_at, fingerprint) "
             "SELECT 'x', organization, type, 'approved', title, created_at, updated_at, fingerprint FROM jobs"
@@ -312,9 +312,9 @@ def test_a_list_of_jobs_reads_only_what_it_shows(jobs, only):
         return sqlite3.SQLITE_OK
 
     record = only()
-    jobs._database._reader.set_authorizer(note)
+    jobs.database._reader.set_authorizer(note)
     (row,) = jobs.of("acme")
-    jobs._database._reader.set_authorizer(None)
+    jobs.database._reader.set_authorizer(None)
     assert row == {name: record[name] for name in row}
     assert ("jobs", "title") in read
     assert read.isdisjoint({("jobs", name) for name in ("subject", "evidence", "outcome", "written_by")})
@@ -340,7 +340,7 @@ def test_what_the_service_dismissed_is_deleted_after_90_days_with_all_that_belon
     assert {row["path"] for row in jobs.of("acme")} == set(of)
     jobs.dismiss_gone("acme", [], dismissed_at + 90 * DAY)
     assert {row["path"]: row["status"] for row in jobs.of("acme")} == {"/declined": "dismissed", "/back": "new"}
-    with jobs._database.snapshot() as connection:
+    with jobs.database.snapshot() as connection:
         for table in ("job_history", "implementations", "deliveries"):
             left = {job_id for (job_id,) in connection.execute(f"SELECT job_id FROM {table}")}
             assert left <= {of["/declined"], of["/back"]}, table
@@ -352,7 +352,7 @@ def test_what_is_approved_is_in_the_outbox_of_hooks(jobs, only, lake):
         jobs.upsert(broken(), NOW)
         act(jobs, only(), "review")
         act(jobs, only(), "approve_fix")
-    with jobs._database.snapshot() as connection:
+    with jobs.database.snapshot() as connection:
         ((event, job_id, body),) = connection.execute("SELECT event, job_id, body FROM deliveries")
     assert (event, job_id) == ("job.approved", only()["id"])
     assert json.loads(body)["data"]["job"]["status"] == "approved"
