@@ -203,6 +203,12 @@ def tell(record_property):
     return tell
 
 
+def pytest_runtest_logreport(report):
+    """Name each failure when it happens: a long run may be ended by others before its summary."""
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        print(f"\n{report.nodeid} failed in {report.when}", file=sys.__stdout__, flush=True)
+
+
 def pytest_terminal_summary(terminalreporter):
     """Print the figures of all proofs; where tests run in several processes, nothing else shows them."""
     reports = [report for reports in terminalreporter.stats.values() for report in reports]
