@@ -31,6 +31,7 @@ from service.http.answers import Answers
 from service.http.cache import AnswerCache
 from service.http.query_batch import MAX_BATCHES, Workers
 from tests.faults.trials import scaled
+from tests.sockets import read_until
 from tests.sql import rows
 from tests.visits import land, visit
 
@@ -465,10 +466,7 @@ def has_come(connection):
 
 def whole(connection):
     """An answer to the end of its object."""
-    content = b""
-    while not content.endswith(b"}"):
-        content += connection.recv(65_536)
-    return content
+    return read_until(connection, lambda content: content.endswith(b"}"))
 
 
 def timed(served, path):

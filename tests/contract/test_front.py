@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 
 from service.app import create_app
 from service.logs import Log, LogHandler
+from tests.sockets import read_until
 from tests.visits import land, visit
 
 STANDING = {
@@ -277,10 +278,8 @@ def test_lines_that_wait_for_a_slow_reader_are_bounded_and_the_loss_is_told(monk
     for number in range(500):
         log.line("info", "x", number=number, padding="x" * 1_000)
     reader.settimeout(10)
-    told = b""
     log._is_closing.set()
-    while b"dropped" not in told:
-        told += reader.recv(1 << 16)
+    told = read_until(reader, lambda told: b"dropped" in told)
     counts = Counter(json.loads(line)["event"] for line in told.splitlines() if line.endswith(b"}"))
     assert counts["x"] < 500
     reader.close()

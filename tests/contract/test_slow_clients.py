@@ -21,6 +21,7 @@ import pytest
 
 from service.server import connection as limits
 from tests.hurried import HURRIED, serving
+from tests.sockets import read_until
 from tests.visits import land, visit
 
 IS_LONG = os.environ.get("TRAFFIC_FAULTS") == "all"
@@ -57,16 +58,9 @@ def request(path, *lines, method="GET"):
 
 def answer_on(connection):
     """Status and body of the one answer that comes next."""
-    told = b""
-    while b"\r\n\r\n" not in told:
-        told += (piece := connection.recv(65_536))
-        if not piece:
-            raise ConnectionResetError
-    head, _, body = told.partition(b"\r\n\r\n")
+    head, _, body = read_until(connection, lambda told: b"\r\n\r\n" in told).partition(b"\r\n\r\n")
     length = int(re.search(rb"content-length: (\d+)", head)[1])
-    while len(body) < length:
-        body += connection.recv(1 << 20)
-    return int(head.split()[1]), body
+    return int(head.split()[1]), read_until(connection, lambda body: len(body) >= length, body)
 
 
 def rest_on(connection):

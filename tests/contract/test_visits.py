@@ -25,6 +25,7 @@ from data.store import pending
 from data.store.lake import Lake
 from service.http import live_visits as receiving
 from service.maintenance import FLUSH_AFTER
+from tests.sockets import read_until
 from tests.visits import unpacked
 
 ISSUER, AUDIENCE = "https://login.example/", "traffic"
@@ -579,14 +580,9 @@ def connected(server):
 
 def answer_on(connection):
     """The status and body of the one answer that comes on a connection."""
-    told = b""
-    while b"\r\n\r\n" not in told:
-        told += connection.recv(65_536)
-    top, _, rest = told.partition(b"\r\n\r\n")
+    top, _, rest = read_until(connection, lambda told: b"\r\n\r\n" in told).partition(b"\r\n\r\n")
     length = int(re.search(rb"content-length: (\d+)", top.lower())[1])
-    while len(rest) < length:
-        rest += connection.recv(65_536)
-    return int(top.split()[1]), rest.decode()
+    return int(top.split()[1]), read_until(connection, lambda rest: len(rest) >= length, rest).decode()
 
 
 def chunk(text):
@@ -646,9 +642,7 @@ def test_requests_on_one_connection_are_answered_in_order(served):
     with connected(server) as connection:
         for path in paths:
             connection.sendall(head(key, f"Content-Length: {len(row(path))}") + row(path).encode())
-        told = b""
-        while told.count(body(1).encode()) < 5:
-            told += connection.recv(65_536)
+        told = read_until(connection, lambda told: told.count(body(1).encode()) == 5)
     assert re.findall(rb"HTTP/1.1 (\d+)", told) == [b"202"] * 5
     assert kept(lake) & Counter(paths) == Counter(paths)
 

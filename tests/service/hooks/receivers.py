@@ -11,6 +11,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.sockets import read_until
+
 OK = "HTTP/1.1 204 No Content\r\n\r\n"
 
 
@@ -118,9 +120,7 @@ def read_request(connection):
             return b""
     head, _, body = raw.partition(b"\r\n\r\n")
     length = next((int(line[16:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length: ")), 0)
-    while len(body) < length:
-        body += connection.recv(65_536)
-    return head + b"\r\n\r\n" + body
+    return head + b"\r\n\r\n" + read_until(connection, lambda body: len(body) >= length, body)
 
 
 class Authority:

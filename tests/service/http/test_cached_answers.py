@@ -63,7 +63,8 @@ def answer_on(connection, has_body=True):
     assert len(headers) == len(lines)
     body = bytearray()
     while has_body and len(body) < int(headers[b"content-length"]):
-        body += connection.recv(int(headers[b"content-length"]) - len(body))
+        body += (piece := connection.recv(int(headers[b"content-length"]) - len(body)))
+        assert piece, body
     return int(first.split()[1]), headers, bytes(body)
 
 
