@@ -6,9 +6,10 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from queries import EngineLost, Entry, FilesGone, Scope, Warehouse
+from queries.variables import Variables
 from service.encoding import encode
 from service.http.errors import Overloaded
 
@@ -16,6 +17,9 @@ Result = TypeVar("Result")
 
 MAX_BATCHES: Final = 32
 """Requests whose queries run or wait for a thread; a dashboard is one request. Further requests get Overloaded."""
+
+MAX_RETRIES: Final = 3
+"""Files may be replaced again while a query is retried, on a busy machine more than once."""
 
 
 class Workers:
@@ -69,20 +73,23 @@ class QueryBatch:
         self._scope = scope
         self._shares_visits = shares_visits
         self._queries = 0
-        self._snapshot: asyncio.Task[dict[str, Any]] | None = None
+        self._snapshot: asyncio.Task[Variables] | None = None
 
     async def run(self, entry: Entry) -> bytes:
         """The encoded answer of an entry. Raises Overloaded, and what Warehouse.answer raises.
 
-        After FilesGone or EngineLost the query is retried once with a new snapshot. Cancelling the coroutine cancels
-        the query.
+        After FilesGone or EngineLost the query is retried with a new snapshot, MAX_RETRIES times at most. Cancelling
+        the coroutine cancels the query.
         """
         with self._admitted():
-            try:
-                return await self._run(entry)
-            except (FilesGone, EngineLost):
-                self._snapshot = None
-                return await self._run(entry)
+            for _ in range(MAX_RETRIES):
+                snapshot = self._current_snapshot()
+                try:
+                    return await self._answer(entry, snapshot)
+                except (FilesGone, EngineLost):
+                    if self._snapshot is snapshot:  # otherwise another query of this batch has renewed it
+                        self._snapshot = None
+            return await self._answer(entry, self._current_snapshot())
 
     @contextmanager
     def _admitted(self) -> Iterator[None]:
@@ -96,10 +103,13 @@ class QueryBatch:
             if not self._queries:
                 self._workers.release()
 
-    async def _run(self, entry: Entry) -> bytes:
+    def _current_snapshot(self) -> asyncio.Task[Variables]:
         if self._snapshot is None:
             self._snapshot = asyncio.create_task(self._workers.compute(self._take_snapshot))
-        variables = await asyncio.shield(self._snapshot)  # other queries of this batch may still need it
+        return self._snapshot
+
+    async def _answer(self, entry: Entry, snapshot: asyncio.Task[Variables]) -> bytes:
+        variables = await asyncio.shield(snapshot)  # other queries of this batch may still need it
         cancelled = threading.Event()
         try:
             return await self._workers.compute(lambda: encode(self._warehouse.answer(entry, variables, cancelled)))
@@ -107,6 +117,6 @@ class QueryBatch:
             self._warehouse.stop(cancelled)
             raise
 
-    def _take_snapshot(self) -> dict[str, Any]:
+    def _take_snapshot(self) -> Variables:
         variables = self._warehouse.variables(self._scope)
         return self._warehouse.with_link_visits(variables) if self._shares_visits else variables
