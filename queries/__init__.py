@@ -22,6 +22,7 @@ from queries.rollups import RollupBuilder
 from queries.scope import Scope
 from queries.shell import script
 from queries.traffic_values import TrafficValue, load_traffic_values
+from queries.variables import Variables
 from queries.warehouse import Result, Tables, Warehouse
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "Scope",
     "Tables",
     "TrafficValue",
+    "Variables",
     "Warehouse",
     "days_before",
     "detect",

@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
-from queries import EngineLost, Entry, FilesGone, Scope, Warehouse
-from queries.variables import Variables
+from queries import EngineLost, Entry, FilesGone, Scope, Variables, Warehouse
 from service.encoding import encode
 from service.http.errors import Overloaded
 

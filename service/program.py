@@ -1,0 +1,29 @@
+"""The entry point of `traffic`: it starts without packages that libraries import wherever they are installed."""
+
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Final
+
+UNUSED: Final = ("numpy", "pandas")
+"""pyarrow imports them where they are installed, for conversions that no command asks for; it takes a second or two."""
+
+
+class _NotInstalled:
+    """Finds UNUSED nowhere, as if they were not installed, unless PySpark needs them."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        del path, target
+        if name in UNUSED and "pyspark" not in sys.modules:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return None
+
+
+def main() -> None:
+    """Run one command; see service/commands."""
+    sys.meta_path.insert(0, _NotInstalled)
+    from service.commands import main as run  # noqa: PLC0415  # it imports pyarrow
+
+    run()

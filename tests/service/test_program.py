@@ -1,0 +1,49 @@
+"""The start of the program, beside packages that others have installed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from service.program import UNUSED
+
+PROGRAM = Path(sys.executable).parent / "traffic"
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs a command with UNUSED on its path, which leave a file when they are imported."""
+    for package in UNUSED:
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").write_text(
+            f"from pathlib import Path\nPath({str(tmp_path / 'imported')!r}).touch()\n"
+        )
+    environ = os.environ | {"PYTHONPATH": str(tmp_path)}
+
+    def run(*command):
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+        return done.stdout, done.stderr, (tmp_path / "imported").exists()
+
+    return run
+
+
+def test_commands_import_no_package_that_they_do_not_use(run, tmp_path):
+    log = tmp_path / "access.log"
+    log.write_text('203.0.113.1 - - [04/Mar/2026:10:00:00 +0000] "GET /a HTTP/1.1" 302 0 "-" "GPTBot/1.2"\n')
+    lake = ["--org", "acme", "--lake", tmp_path / "lake"]
+    _, message, has_imported = run(PROGRAM, "import", log, "--domain", "go.example", *lake)
+    assert ("1 visit landed" in message, has_imported) == (True, False)
+    for output in ("table", "csv"):
+        query = ["query", "traffic-overview", "--start-date", "2026-03-04", "--end-date", "2026-03-04"]
+        answer, message, has_imported = run(PROGRAM, *query, "--format", output, *lake)
+        assert ("total" in answer, message, has_imported) == (True, "", False)
+    assert run(sys.executable, "-c", "import pyarrow; pyarrow.array([1])")[2]  # as every program would
+
+
+def test_pyspark_may_import_them(run, tmp_path):
+    (tmp_path / "pyspark.py").write_text("import numpy, pandas\n")
+    program = "import service.program, sys; sys.argv = ['traffic', '--help']\n"
+    run(sys.executable, "-c", f"{program}try: service.program.main()\nexcept SystemExit: import pyspark")
+    assert (tmp_path / "imported").exists()
