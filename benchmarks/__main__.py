@@ -18,6 +18,7 @@ from rich.console import Console
 from benchmarks import cold, importing, live, pages, serving
 from benchmarks.bars import bar_of, missed
 from benchmarks.figures import Figure
+from benchmarks.picture import picture
 from benchmarks.printing import table_of
 from benchmarks.worlds import Setting
 
@@ -40,6 +41,7 @@ def main(
     only: Annotated[str, typer.Option(help="cases to run, parted by commas")] = ",".join(CASES),
     data: Annotated[Path, typer.Option(help="where lakes, logs and the peers' databases are kept")] = KEPT,
     output: Annotated[Path | None, typer.Option(help="write the figures as JSON to this file too")] = None,
+    drawing: Annotated[Path | None, typer.Option("--picture", help="draw the ratios into this file, as SVG")] = None,
 ) -> None:
     """Measure, print one table and, if asked, write JSON; ends with 1 when a bar is missed.
 
@@ -55,6 +57,8 @@ def main(
     Console(width=200).print(table_of(figures))
     if output:
         output.write_text(json.dumps(_told(setting, figures), indent=2), "utf-8")
+    if drawing:
+        drawing.write_text(picture(figures), "utf-8")
     failed = missed(figures)
     for found in failed:
         print(f"missed: {found.case} at {found.visits:,} visits, {found.who}: {bar_of(found)}", file=sys.stderr)

@@ -54,11 +54,16 @@ class Bar:
 BARS: Final = (
     Bar("cold dashboard", MERGE_TREE, most=1 / 20, visits=_LARGE),
     Bar("cold dashboard", VIEWS, most=1 / 2, visits=_LARGE),
+    Bar("cold dashboard", REFRESHED, most=1, visits=_LARGE),
+    Bar("cold dashboard", REFRESHED, most=1.5),
     Bar("cold dashboard", ITSELF, most=1.5, visits=_LARGE),
-    Bar("cold dashboard", most=150, visits=_LARGE, is_aim=True),  # ms
-    Bar("cold dashboard of one link", MERGE_TREE, most=1, visits=_LARGE),
+    Bar("cold dashboard over HTTP", most=100, visits=_LARGE),  # ms
+    Bar("cold dashboard of one link", MERGE_TREE, most=0.8, visits=_LARGE),
+    Bar("cold dashboard of one link", MERGE_TREE, most=1),
     Bar("cold, one answer: *", most=60, visits=_LARGE, is_aim=True),  # ms
     Bar("import", GOACCESS, most=1 / 4),
+    Bar("processor time of an import", GOACCESS, most=0.4),
+    Bar("import of a small log", most=0.6),  # s
     Bar("memory of an import", most=1_000),  # MB
     Bar("cached traffic-overview", BARE, least=0.35, aim=0.5),
     Bar("cached dashboard", BARE, least=0.35, aim=0.5),

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,6 +17,7 @@ from benchmarks.worlds import WHOLE, Setting
 from data import Lake
 from queries import ENTRIES, Warehouse
 
+FEW_LINES: Final = 100
 LINES: Final = 1_000_000
 MANY_LINES: Final = 10_000_000
 
@@ -24,6 +26,7 @@ class Ran(NamedTuple):
     """What a finished program took."""
 
     seconds: float
+    processor_seconds: float  # of all cores together
     megabytes: float  # at most at a time
 
 
@@ -40,7 +43,12 @@ def importing(setting: Setting) -> Iterator[Figure]:
             theirs.append(pair[1])
     found = {OURS: [ran.seconds for ran in ours], GOACCESS: [ran.seconds for ran in theirs]}
     yield from beside("import", "s", found, LINES)
+    found = {OURS: [ran.processor_seconds for ran in ours], GOACCESS: [ran.processor_seconds for ran in theirs]}
+    yield from beside("processor time of an import", "s", found, LINES)
     yield figure("memory of an import", "MB", [ran.megabytes for ran in ours], LINES)
+    few = _few_lines(log, setting.scratch / "few.log")
+    short = [_imported(few, setting.scratch / "lake", FEW_LINES) for _ in range(RUNS)]
+    yield figure("import of a small log", "s", [ran.seconds for ran in short], FEW_LINES)
     if max(setting.sizes) >= MANY_LINES:
         once = _imported(setting.log(MANY_LINES), setting.scratch / "lake", MANY_LINES)
         yield figure("import", "s", [once.seconds], MANY_LINES)
@@ -67,21 +75,29 @@ def _counted(log: Path, output: Path, lines: int) -> Ran:
     return ran
 
 
+def _few_lines(log: Path, to: Path) -> Path:
+    """A log of the first lines of another."""
+    with log.open(encoding="utf-8") as lines:
+        to.write_text("".join(islice(lines, FEW_LINES)), "utf-8")
+    return to
+
+
 def _check(who: str, counted: int, lines: int) -> None:
     if counted != lines:
         raise SystemExit(f"{who} counted {counted:,} of {lines:,} lines.")
 
 
 def _run(command: list[str]) -> Ran:
-    peak = 0
+    usage = None
 
     def run() -> None:
-        nonlocal peak
+        nonlocal usage
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             raise SystemExit(f"{command[0]} ended with {process.returncode}")
-        peak = usage.ru_maxrss
 
-    return Ran(seconds(run), peak / 1000)
+    taken = seconds(run)
+    assert usage is not None
+    return Ran(taken, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000)

@@ -1,0 +1,72 @@
+"""The picture of the ratios to each peer, as SVG: how much faster or slower than ours, on a logarithmic scale."""
+
+import math
+from collections.abc import Iterable
+from typing import Final
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from benchmarks.figures import Figure
+
+CASES: Final = ("cold dashboard", "cold dashboard of one link", "import", "cached dashboard")
+"""The cases that are drawn, from top to bottom."""
+_GREATER_IS_BETTER: Final = ("requests/s",)
+_WIDTH, _LEFT, _RIGHT = 860, 330, 60  # of the picture, of its labels, and of the last number
+_ROW, _HEADER, _TOP = 20, 34, 60  # heights of a bar's row and of a case's name, and where the first one begins
+_STYLE: Final = """
+text { font: 13px system-ui, sans-serif; fill: #1f2328 }
+.title { font-size: 15px; font-weight: 600 } .case { font-weight: 600 }
+.quiet { fill: #59636e } .grid { stroke: #d1d9e0 } .equal { stroke: #59636e }
+.faster { fill: #1a7f5a } .slower { fill: #b4541a }
+@media (prefers-color-scheme: dark) {
+  text { fill: #f0f6fc } .quiet { fill: #9198a1 } .grid { stroke: #3d444d } .equal { stroke: #9198a1 }
+  .faster { fill: #3fb68b } .slower { fill: #e0823d }
+}
+"""
+
+
+def picture(figures: Iterable[Figure]) -> str:
+    """The SVG of all figures of peers in CASES. A bar to the right of 1: ours is so many times as fast as that peer."""
+    peers = [found for found in figures if found.ratio and found.case in CASES and not found.who.startswith("itself")]
+    groups: dict[tuple[str, int], list[Figure]] = {}
+    for found in sorted(peers, key=lambda found: (CASES.index(found.case), found.visits)):
+        groups.setdefault((found.case, found.visits), []).append(found)
+    height = _TOP + len(groups) * _HEADER + len(peers) * _ROW + 10
+    svg = Element("svg", xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {_WIDTH} {height}", role="img")
+    SubElement(svg, "title").text = "How many times as fast as each peer ours is, on a logarithmic scale"
+    SubElement(svg, "style").text = _STYLE
+    _text(svg, 0, 18, "How many times as fast as each of the others", "title")
+    logarithms = [0.0, *(math.log10(speedup(found)) for found in peers)]
+    least, most = math.floor(min(logarithms)), max(1, math.ceil(max(logarithms)))
+
+    def place(factor: float) -> float:
+        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * (math.log10(factor) - least) / (most - least)
+
+    for power in range(least, most + 1):
+        x = f"{place(10**power):.1f}"
+        line = {"x1": x, "x2": x, "y1": str(_TOP - 12), "y2": str(height - 10)}
+        SubElement(svg, "line", {**line, "class": "grid" if power else "equal"})
+        _text(svg, place(10**power), _TOP - 18, f"{10.0**power:g}", "quiet", "middle")
+    y = _TOP
+    for (case, visits), rows in groups.items():
+        y += _HEADER
+        _text(svg, 0, y - 10, f"{case}, {visits:,} visits", "case")
+        for found in rows:
+            factor = speedup(found)
+            start, end = sorted((place(1), place(factor)))
+            _text(svg, _LEFT - 10, y + 8, found.who, "quiet", "end")
+            shape = {"x": f"{start:.1f}", "y": f"{y - 3}", "width": f"{end - start:.1f}", "height": "14"}
+            SubElement(svg, "rect", {**shape, "class": "faster" if factor >= 1 else "slower"})
+            _text(svg, end + 6, y + 8, f"{factor:.2g}" if factor < 10 else f"{factor:.0f}")
+            y += _ROW
+    return tostring(svg, "unicode") + "\n"
+
+
+def speedup(found: Figure) -> float:
+    """How many times as fast as a peer ours is; below 1: slower."""
+    ratio = found.ratio or 1
+    return ratio if found.unit in _GREATER_IS_BETTER else 1 / ratio
+
+
+def _text(svg: Element, x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> None:
+    place = {"x": f"{x:.1f}", "y": f"{y:.1f}", "text-anchor": anchor}
+    SubElement(svg, "text", {**place, "class": kind} if kind else place).text = text
