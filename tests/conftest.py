@@ -26,6 +26,7 @@ from service.api_keys import ApiKeys
 from service.app import create_app
 from service.settings import read_settings, setting
 from tests.provider import real_provider
+from tests.relations import define_once
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)  # a Sunday
 PROXY = "10.0.0.1"
@@ -44,6 +45,14 @@ def rules():
         ):
             patch.setattr(module, "Classifier", rules)
         yield rules
+
+
+@pytest.fixture(scope="session", autouse=True)
+def relations(tmp_path_factory):
+    """The relations, bound once for all engines of this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        define_once(patch, tmp_path_factory.mktemp("relations"))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,50 @@
+"""The relations, bound once in a process: to bind them is most of the time that an engine takes to start."""
+
+import threading
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import queries.locked_engine
+import queries.rollups
+import queries.variables
+from data import Lake
+from data.store.rollups import write_seed
+
+define_relations = queries.variables.define_relations
+
+
+class DefinedOnce:
+    """Stands for define_relations(): the first engine runs the prelude, the others copy what that one defined.
+
+    A prelude with another text is run again.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[tuple[str, ...], Path] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, engine: duckdb.DuckDBPyConnection, lake: Lake) -> None:
+        texts = tuple(queries.variables.prelude())
+        with self._lock:
+            if texts not in self._files:
+                define_relations(engine, lake)
+                self._files[texts] = self._folder / f"{len(self._files)}.duckdb"
+                _copy(engine, f"ATTACH '{self._files[texts]}' AS defined", "memory", "defined")
+                return
+            write_seed(lake, queries.variables.rollup_schema(engine))
+            queries.variables.set_variables(engine, queries.variables.empty_variables(lake))
+            _copy(engine, f"ATTACH '{self._files[texts]}' AS defined (READ_ONLY)", "defined", "memory")
+
+
+def _copy(engine: duckdb.DuckDBPyConnection, attach: str, source: str, target: str) -> None:
+    engine.execute(f"{attach}; COPY FROM DATABASE {source} TO {target}; DETACH defined")
+
+
+def define_once(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Let all engines of this process share what the first one defines; the folder is for a file of it."""
+    once = DefinedOnce(folder)
+    for module in (queries.locked_engine, queries.rollups):
+        patch.setattr(module, "define_relations", once)
