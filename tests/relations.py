@@ -18,25 +18,26 @@ define_relations = queries.variables.define_relations
 class DefinedOnce:
     """Stands for define_relations(): the first engine runs the prelude, the others copy what that one defined.
 
-    A prelude with another text is run again.
+    A prelude with another text is run again, and so is one for other variables, whose types are those of columns.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._files: dict[tuple[str, ...], Path] = {}
+        self._files: dict[str, Path] = {}
         self._lock = threading.Lock()
 
     def __call__(self, engine: duckdb.DuckDBPyConnection, lake: Lake) -> None:
-        texts = tuple(queries.variables.prelude())
+        types = engine.execute("SELECT name, type FROM duckdb_variables() ORDER BY name").fetchall()
+        defined_by = str((queries.variables.prelude(), types))
         with self._lock:
-            if texts not in self._files:
+            if defined_by not in self._files:
                 define_relations(engine, lake)
-                self._files[texts] = self._folder / f"{len(self._files)}.duckdb"
-                _copy(engine, f"ATTACH '{self._files[texts]}' AS defined", "memory", "defined")
+                file = self._files[defined_by] = self._folder / f"{len(self._files)}.duckdb"
+                _copy(engine, f"ATTACH '{file}' AS defined", "memory", "defined")
                 return
             write_seed(lake, queries.variables.rollup_schema(engine))
             queries.variables.set_variables(engine, queries.variables.empty_variables(lake))
-            _copy(engine, f"ATTACH '{self._files[texts]}' AS defined (READ_ONLY)", "defined", "memory")
+            _copy(engine, f"ATTACH '{self._files[defined_by]}' AS defined (READ_ONLY)", "defined", "memory")
 
 
 def _copy(engine: duckdb.DuckDBPyConnection, attach: str, source: str, target: str) -> None:
