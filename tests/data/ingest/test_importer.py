@@ -30,9 +30,10 @@ from data.store.lake import Lake
 from data.store.link_exports import read_export
 from data.store.links import change_links
 from data.visits import VISITS
+from tests.faults.trials import IS_LONG
 from tests.lakes import everything_in, fail_at
 from tests.relog import read_log
-from tests.tables import examples
+from tests.tables import tables
 
 ROOT = Path(__file__).parents[3]
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
@@ -124,6 +125,40 @@ def landed(lake, organization="acme"):
         place = {"organization": name, "day": date.fromisoformat(day)}
         visits += [visit | place for visit in pq.ParquetFile(file).read().to_pylist()]
     return visits
+
+
+class Logs:
+    """Logs of organizations of one test alone: their names are its own, the lake and its importer are everybody's."""
+
+    def __init__(self, shared, folder):
+        _, self._lake, self._importer, names = shared
+        self._folder, self._name = folder, f"example-{next(names)}"
+
+    def _own(self, organization):
+        return f"{self._name}-{organization}"
+
+    def load(self, content, options=ACME, name="access.log", **how):
+        """Import a text as a file."""
+        path = self._folder / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return self._importer.run(path, replace(options, organization=self._own(options.organization)), **how)
+
+    def batches(self):
+        return self._lake.manifest.batches(self._own("acme"), "")
+
+    def landed(self, organization="acme"):
+        return landed(self._lake, self._own(organization))
+
+    def paths(self, organization="acme"):
+        return paths(self._lake, self._own(organization))
+
+    def visitors(self, organization="acme"):
+        return visitors(self._lake, self._own(organization))
+
+
+@pytest.fixture
+def logs(shared, tmp_path):
+    return Logs(shared, tmp_path)
 
 
 def counted(visits):
@@ -226,63 +261,70 @@ def test_a_day_lands_in_a_file_of_its_own_sorted_by_short_code_and_time(lake, lo
     assert told == [[("a", 9), ("b", 1), ("b", 2)], [("a", 0), ("b", 3)]]
 
 
-def test_common_lines_land_without_a_user_agent(lake, load):
-    summary = load('203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /abc HTTP/1.1" 200 5316\n')
-    (visit,) = landed(lake)
+def test_common_lines_land_without_a_user_agent(logs):
+    summary = logs.load('203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /abc HTTP/1.1" 200 5316\n')
+    (visit,) = logs.landed()
     assert (visit["user_agent"], visit["referrer"], visit["bot_category"]) == (None, None, "other_bot")
     assert (summary.log_format, summary.without_user_agent) == ("common", 1)
 
 
-def test_repeated_lines_are_visits_of_their_own(lake, load):
-    assert load(line() * 5).visits == 5
-    assert paths(lake) == {"/abc": 5}
+def test_repeated_lines_are_visits_of_their_own(logs):
+    assert logs.load(line() * 5).visits == 5
+    assert logs.paths() == {"/abc": 5}
 
 
-def test_a_file_of_several_blocks_lands_whole(lake, load, monkeypatch):
+def test_a_file_of_several_blocks_lands_whole(logs, monkeypatch):
     monkeypatch.setattr(source, "CHUNK_BYTES", 10_000)
     monkeypatch.setattr(source, "BLOCK_BYTES", 70_000)
     text = log_of(1500)
-    assert load(text).visits == 1500
-    assert paths(lake) == {f"/{number}": 1 for number in range(1500)}
+    assert logs.load(text).visits == 1500
+    assert logs.paths() == {f"/{number}": 1 for number in range(1500)}
 
 
-def test_progress_ends_where_all_is_done(load):
+def test_progress_ends_where_all_is_done(logs):
     told = []
-    load(LINES, progress=lambda done, whole: told.append((done, whole)))
+    logs.load(LINES, progress=lambda done, whole: told.append((done, whole)))
     assert told[-1] == (len(LINES), len(LINES))
 
 
 @pytest.mark.parametrize("content", ["", "\n", "\r\n\n"])
-def test_a_file_without_lines_is_no_error(lake, load, content):
-    assert load(content).visits == 0
-    assert landed(lake) == []
-    assert load(content + LINES).visits == 12
+def test_a_file_without_lines_is_no_error(logs, content):
+    assert logs.load(content).visits == 0
+    assert logs.landed() == []
+    assert logs.load(content + LINES).visits == 12
 
 
 @pytest.mark.parametrize("at", ["01/Jan/0000:00:00:00 +0000", "31/Dec/9999:23:59:59 -1200"])
-def test_a_time_outside_the_calendar_is_refused_and_stops_nothing(lake, load, at):
-    assert load(line() + line("/odd", at=at)).rejected == 1
-    assert paths(lake) == {"/abc": 1}
+def test_a_time_outside_the_calendar_is_refused_and_stops_nothing(logs, at):
+    assert logs.load(line() + line("/odd", at=at)).rejected == 1
+    assert logs.paths() == {"/abc": 1}
 
 
-@examples("request_line", "path", "method")
-def test_a_request_line_gives_method_and_path(lake, load, request_line, path, method):
-    load(f'203.0.113.7 - - [17/May/2015:10:05:03 +0000] "{request_line}" 200 1 "-" "{CHROME}"\n')
-    (visit,) = landed(lake)
-    assert (visit["path"], visit["method"]) == (path, method)
+def test_a_request_line_gives_method_and_path(logs):
+    rows = tables(__file__)["test_a_request_line_gives_method_and_path"]
+    logs.load(
+        "".join(
+            f'203.0.113.7 - - [17/May/2015:10:05:{second:02} +0000] "{request_line}" 200 1 "-" "{CHROME}"\n'
+            for second, (request_line, *_) in enumerate(rows)
+        )
+    )
+    told = {visit["visited_at"].second: (visit["path"], visit["method"]) for visit in logs.landed()}
+    for second, (request_line, path, method) in enumerate(rows):
+        assert told[second] == (path, method), request_line
+    assert len(told) == len(rows)
 
 
 @pytest.mark.parametrize("query", ["utm_source=chatgpt.com", "q=why?&utm_source=chatgpt.com"])
-def test_a_question_mark_inside_a_query_is_part_of_it(lake, load, query):
-    load(line(f"/abc?{query}"))
-    (visit,) = landed(lake)
+def test_a_question_mark_inside_a_query_is_part_of_it(logs, query):
+    logs.load(line(f"/abc?{query}"))
+    (visit,) = logs.landed()
     assert (visit["utm_source"], visit["bot_category"], visit["path"]) == ("chatgpt.com", "ai_referral", "/abc")
 
 
 @pytest.mark.parametrize("path", ["/.env", "/wp-login.php", "/a/../../etc/passwd"])
-def test_probing_paths_are_malicious(lake, load, path):
-    load(line(path) + line("/fine"))
-    assert {visit["path"]: visit["is_malicious"] for visit in landed(lake)} == {path: True, "/fine": False}
+def test_probing_paths_are_malicious(logs, path):
+    logs.load(line(path) + line("/fine"))
+    assert {visit["path"]: visit["is_malicious"] for visit in logs.landed()} == {path: True, "/fine": False}
 
 
 # Bytes that are no text
@@ -324,32 +366,41 @@ def test_logs_that_are_imported_one_after_another_are_read_by_one_reader(lake, i
     assert paths(lake) == Counter(("/a", "/b", "/c"))
 
 
-@pytest.mark.parametrize("log_format", ["auto", "combined", "csv", "ndjson"])
-@pytest.mark.parametrize("content", NOT_TEXT.values(), ids=NOT_TEXT)
-def test_what_is_not_a_log_is_refused_in_one_line(lake, load, content, log_format):
-    with pytest.raises(BadInput) as refused:
-        load(content, Options("acme", log_format=log_format))
-    assert "\n" not in str(refused.value)
-    assert "access.log: " in str(refused.value)
-    assert lake.manifest.batches("acme", "") == []
+EXPLICIT = ("combined", "csv", "ndjson")
 
 
-@pytest.mark.parametrize("log_format", ["auto", "combined"])
-@pytest.mark.parametrize(
-    "odd", [b"a\rb\n", b"\r", b"\r\n", b"\r\r\n", b"\0\n", b"\r\0\n", b"\xff\xfe\r\n", b"\x89PNG\r\n\x1a\n"]
-)
-def test_readable_lines_land_wherever_odd_bytes_are(lake, load, odd, log_format):
+@pytest.mark.parametrize("place", range(len(NOT_TEXT)), ids=NOT_TEXT)
+def test_what_is_not_a_log_is_refused_in_one_line(logs, place):
+    """As a log of an unknown format, and of one that is given: in turn, or each with TRAFFIC_FAULTS=all."""
+    for log_format in ("auto", *(EXPLICIT if IS_LONG else [EXPLICIT[place % len(EXPLICIT)]])):
+        with pytest.raises(BadInput) as refused:
+            logs.load([*NOT_TEXT.values()][place], Options("acme", log_format=log_format))
+        assert "\n" not in str(refused.value)
+        assert "access.log: " in str(refused.value)
+        assert logs.batches() == []
+
+
+ODD = [b"a\rb\n", b"\r", b"\r\n", b"\r\r\n", b"\0\n", b"\r\0\n", b"\xff\xfe\r\n", b"\x89PNG\r\n\x1a\n"]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_readable_lines_land_wherever_odd_bytes_are(logs, odd):
+    """In three places of a log of a given format, and of an unknown one in turn, or all with TRAFFIC_FAULTS=all."""
     first, second = line("/one").encode(), line("/two").encode()
-    for place, content in enumerate((odd + first + second, first + odd + second, first + second + odd)):
-        load(content, Options(f"acme-{place}", log_format=log_format))
-        assert paths(lake, f"acme-{place}") == Counter(("/one", "/two"))
+    contents = [odd + first + second, first + odd + second, first + second + odd]
+    unknown = contents if IS_LONG else [contents[ODD.index(odd) % len(contents)]]
+    for log_format, tried in (("combined", contents), ("auto", unknown)):
+        for content in tried:
+            organization = f"{log_format}-{contents.index(content)}"
+            logs.load(content, Options(organization, log_format=log_format))
+            assert logs.paths(organization) == Counter(("/one", "/two")), organization
 
 
 @pytest.mark.parametrize("size", [3, 12, 60])
-def test_of_a_gzip_file_cut_short_what_can_be_read_lands(lake, load, size):
-    summary = load(gzip.compress(LINES.encode())[:size], name="access.log.gz")
+def test_of_a_gzip_file_cut_short_what_can_be_read_lands(logs, size):
+    summary = logs.load(gzip.compress(LINES.encode())[:size], name="access.log.gz")
     assert summary.cut_short
-    assert summary.visits == len(landed(lake)) == summary.lines - summary.rejected
+    assert summary.visits == len(logs.landed()) == summary.lines - summary.rejected
 
 
 def test_a_probe_with_a_browsers_name_is_a_scanner_but_a_code_of_the_links_file_is_no_probe(lake, load, tmp_path):
@@ -370,15 +421,19 @@ def test_a_probe_with_a_browsers_name_is_a_scanner_but_a_code_of_the_links_file_
 # Short codes, domains, options
 
 
-@examples("path", "code")
-def test_a_short_code_is_the_only_segment_of_a_path(lake, load, path, code):
-    load(line(path))
-    assert [visit["short_code"] for visit in landed(lake)] == [code]
+def test_a_short_code_is_the_only_segment_of_a_path(logs):
+    rows = tables(__file__)["test_a_short_code_is_the_only_segment_of_a_path"]
+    times = (f"17/May/2015:10:05:{second:02} +0000" for second in range(len(rows)))
+    logs.load("".join(line(path, at=at) for (path, _), at in zip(rows, times, strict=True)))
+    told = {visit["visited_at"].second: visit["short_code"] for visit in logs.landed()}
+    for second, (path, code) in enumerate(rows):
+        assert told[second] == code, path
+    assert len(told) == len(rows)
 
 
-def test_a_short_code_pattern_takes_another_part_of_the_path(lake, load):
-    load(line("/go/abc/x") + line("/go/") + line("/abc"), Options("acme", short_code_pattern=r"^/go/(\w*)"))
-    assert {visit["path"]: visit["short_code"] for visit in landed(lake)} == {
+def test_a_short_code_pattern_takes_another_part_of_the_path(logs):
+    logs.load(line("/go/abc/x") + line("/go/") + line("/abc"), Options("acme", short_code_pattern=r"^/go/(\w*)"))
+    assert {visit["path"]: visit["short_code"] for visit in logs.landed()} == {
         "/go/abc/x": "abc",
         "/go/": None,
         "/abc": None,
@@ -408,12 +463,12 @@ def test_an_unknown_format_is_bad_input():
         Options("acme", log_format="combined_io")
 
 
-def test_the_domain_of_a_line_wins_over_the_domain_of_the_import(lake, load):
+def test_the_domain_of_a_line_wins_over_the_domain_of_the_import(logs):
     options = Options("acme", "default.example", "vhost-combined")
-    load("A.Example:80 " + line("/a") + "a.example " + line("/b"), options)
-    load(line("/c"), Options("acme", "default.example"), "other.log")
-    load(line("/d"), name="third.log")
-    assert {visit["path"]: visit["domain"] for visit in landed(lake)} == {
+    logs.load("A.Example:80 " + line("/a") + "a.example " + line("/b"), options)
+    logs.load(line("/c"), Options("acme", "default.example"), "other.log")
+    logs.load(line("/d"), name="third.log")
+    assert {visit["path"]: visit["domain"] for visit in logs.landed()} == {
         "/a": "a.example",
         "/b": "a.example",
         "/c": "default.example",
@@ -448,20 +503,20 @@ def as_json(**fields):
 
 @pytest.mark.parametrize("default", ["", "Default.Example:80"])
 @pytest.mark.parametrize("log_format", NAMING_A_HOST)
-def test_a_visit_with_an_invalid_host_lands_without_a_domain_and_is_counted(lake, load, log_format, default):
+def test_a_visit_with_an_invalid_host_lands_without_a_domain_and_is_counted(logs, log_format, default):
     written = NAMING_A_HOST[log_format]
     lines = [written(host, f"/{place}") for place, host in enumerate(HOSTS)]
-    summary = load(HEADERS.get(log_format, "") + "".join(lines), Options("acme", default, log_format))
-    assert {visit["path"]: visit["domain"] for visit in landed(lake)} == {
+    summary = logs.load(HEADERS.get(log_format, "") + "".join(lines), Options("acme", default, log_format))
+    assert {visit["path"]: visit["domain"] for visit in logs.landed()} == {
         f"/{place}": domain for place, domain in enumerate(HOSTS.values())
     }
     assert (summary.visits, summary.rejected, summary.invalid_domains) == (6, 0, 3)
 
 
 @pytest.mark.parametrize("default", ["", "Default.Example:80"])
-def test_a_line_without_a_host_has_the_domain_of_the_import_and_is_not_counted_as_invalid(lake, load, default):
-    assert load(LINES, Options("acme", default)).invalid_domains == 0
-    assert {visit["domain"] for visit in landed(lake)} == {(default and "default.example") or None}
+def test_a_line_without_a_host_has_the_domain_of_the_import_and_is_not_counted_as_invalid(logs, default):
+    assert logs.load(LINES, Options("acme", default)).invalid_domains == 0
+    assert {visit["domain"] for visit in logs.landed()} == {(default and "default.example") or None}
 
 
 @pytest.mark.parametrize("domain", ["https://go.example", "go.example/launch", "user@go.example", "go example"])
@@ -481,21 +536,21 @@ def test_a_log_under_another_domain_is_refused_and_names_the_first_one(lake, loa
     assert Counter(visit["domain"] for visit in landed(lake)) == {"a.example": 12}
 
 
-def test_a_domain_may_be_written_in_another_way(lake, load):
-    load(LINES, Options("acme", "Go.Example:80"))
-    assert load(LINES + line("/more"), Options("acme", "go.example")).visits == 1
-    assert {visit["domain"] for visit in landed(lake)} == {"go.example"}
+def test_a_domain_may_be_written_in_another_way(logs):
+    logs.load(LINES, Options("acme", "Go.Example:80"))
+    assert logs.load(LINES + line("/more"), Options("acme", "go.example")).visits == 1
+    assert {visit["domain"] for visit in logs.landed()} == {"go.example"}
 
 
-def test_a_log_begun_without_a_domain_goes_on_with_one(lake, load):
-    load(LINES)
-    assert load(LINES, Options("acme", "a.example")).already_imported
-    summary = load(LINES + line("/more"), Options("acme", "a.example"))
+def test_a_log_begun_without_a_domain_goes_on_with_one(logs):
+    logs.load(LINES)
+    assert logs.load(LINES, Options("acme", "a.example")).already_imported
+    summary = logs.load(LINES + line("/more"), Options("acme", "a.example"))
     assert (summary.visits, summary.continued, summary.begun_without_domain) == (1, True, True)
-    assert not load(LINES + line("/more") * 2, Options("acme", "a.example")).begun_without_domain
-    assert Counter(visit["domain"] for visit in landed(lake)) == {None: 12, "a.example": 2}
+    assert not logs.load(LINES + line("/more") * 2, Options("acme", "a.example")).begun_without_domain
+    assert Counter(visit["domain"] for visit in logs.landed()) == {None: 12, "a.example": 2}
     with pytest.raises(BadInput, match=r"was imported with --domain a\.example"):
-        load(LINES + line("/more") * 3, Options("acme", "b.example"))
+        logs.load(LINES + line("/more") * 3, Options("acme", "b.example"))
 
 
 def hold_twice(lake, load, first, second):
@@ -525,34 +580,34 @@ def test_a_log_that_is_in_a_lake_twice_goes_on_once(lake, load, first, domain):
 CSV_HEADER = "time,path\n"
 
 
-def test_a_header_without_visits_is_not_the_beginning_of_another_log(lake, load):
-    load(CSV_HEADER, Options("acme", "a.example", "csv"))
+def test_a_header_without_visits_is_not_the_beginning_of_another_log(logs):
+    logs.load(CSV_HEADER, Options("acme", "a.example", "csv"))
     for domain, path in (("b.example", "/b"), ("a.example", "/a")):
-        summary = load(f"{CSV_HEADER}{TIME},{path}\n", Options("acme", domain, "csv"), f"{domain}.csv")
+        summary = logs.load(f"{CSV_HEADER}{TIME},{path}\n", Options("acme", domain, "csv"), f"{domain}.csv")
         assert (summary.visits, summary.continued) == (1, False)
-    assert load(CSV_HEADER, Options("acme", "c.example", "csv")).already_imported
-    assert {visit["path"]: visit["domain"] for visit in landed(lake)} == {"/a": "a.example", "/b": "b.example"}
+    assert logs.load(CSV_HEADER, Options("acme", "c.example", "csv")).already_imported
+    assert {visit["path"]: visit["domain"] for visit in logs.landed()} == {"/a": "a.example", "/b": "b.example"}
 
 
-def test_lines_that_gave_no_visits_do_not_hide_the_beginning_before_them(lake, load):
+def test_lines_that_gave_no_visits_do_not_hide_the_beginning_before_them(logs):
     options = Options("acme", "a.example")
     for end in ("", "garbage\n", "garbage\n" + line("/more")):
-        load(LINES + end, options)
-    assert paths(lake) == Counter({f"/{number}": 1 for number in range(12)} | {"/more": 1})
+        logs.load(LINES + end, options)
+    assert logs.paths() == Counter({f"/{number}": 1 for number in range(12)} | {"/more": 1})
     with pytest.raises(BadInput, match=r"a\.example"):
-        load(LINES + "garbage\n" + line("/other"), Options("acme", "b.example"))
+        logs.load(LINES + "garbage\n" + line("/other"), Options("acme", "b.example"))
 
 
 @pytest.mark.parametrize("log_format", ["auto", "combined"])
-def test_a_log_that_names_no_host_needs_a_domain_where_it_is_asked_for(lake, load, log_format):
+def test_a_log_that_names_no_host_needs_a_domain_where_it_is_asked_for(logs, log_format):
     options = Options("acme", log_format=log_format, needs_domain=True)
     for _ in range(2):
         with pytest.raises(
             BadInput, match=r"access\.log: its lines \(combined\) name no host; .* --domain go\.example"
         ):
-            load(LINES, options)
-        load(LINES[: len(LINES) // 2])  # begun by an earlier program
-    assert load(LINES, replace(options, domain="a.example")).begun_without_domain
+            logs.load(LINES, options)
+        logs.load(LINES[: len(LINES) // 2])  # begun by an earlier program
+    assert logs.load(LINES, replace(options, domain="a.example")).begun_without_domain
 
 
 @pytest.mark.parametrize(
@@ -573,14 +628,14 @@ def test_a_log_that_names_no_host_needs_a_domain_where_it_is_asked_for(lake, loa
         (True, CSV_HEADER),
     ],
 )
-def test_whether_a_log_needs_a_domain_is_seen_from_its_lines(lake, load, names_hosts, text):
+def test_whether_a_log_needs_a_domain_is_seen_from_its_lines(logs, names_hosts, text):
     options = Options("acme", needs_domain=True)
     if names_hosts:
-        load(text, options)
+        logs.load(text, options)
     else:
         with pytest.raises(BadInput, match="name no host"):
-            load(text, options)
-        assert lake.manifest.batches("acme") == []
+            logs.load(text, options)
+        assert logs.batches() == []
 
 
 def test_the_same_log_of_another_organization_is_another_import(lake, load):
@@ -607,22 +662,22 @@ NO_ASSETS = [
 ]
 
 
-def test_assets_are_left_out_and_counted_where_it_is_asked_for(lake, load):
+def test_assets_are_left_out_and_counted_where_it_is_asked_for(logs):
     text = "".join(map(line, ASSETS + NO_ASSETS)) + "garbage\n"
-    summary = load(text, Options("acme", skip_assets=True))
+    summary = logs.load(text, Options("acme", skip_assets=True))
     assert (summary.visits, summary.assets, summary.rejected) == (len(NO_ASSETS), len(ASSETS), 1)
-    assert paths(lake) == Counter(path.partition("?")[0] for path in NO_ASSETS)
-    summary = load(text, Options("other"))
+    assert logs.paths() == Counter(path.partition("?")[0] for path in NO_ASSETS)
+    summary = logs.load(text, Options("other"))
     assert (summary.visits, summary.assets) == (len(ASSETS + NO_ASSETS), 0)
 
 
-def test_a_log_of_assets_alone_is_no_error_and_its_later_lines_land(lake, load):
+def test_a_log_of_assets_alone_is_no_error_and_its_later_lines_land(logs):
     options = Options("acme", skip_assets=True)
     assets = "".join(map(line, ASSETS))
-    assert load(assets + "garbage\n", options).visits == 0
-    assert load(assets + "garbage\n" + line("/a"), options).visits == 1
-    assert load(assets + "garbage\n" + line("/a") + line("/b.png"), options).assets == 1
-    assert paths(lake) == {"/a": 1}
+    assert logs.load(assets + "garbage\n", options).visits == 0
+    assert logs.load(assets + "garbage\n" + line("/a"), options).visits == 1
+    assert logs.load(assets + "garbage\n" + line("/a") + line("/b.png"), options).assets == 1
+    assert logs.paths() == {"/a": 1}
 
 
 # The same content again
@@ -638,54 +693,54 @@ def test_a_known_content_changes_nothing_whatever_its_name_and_compression(lake,
     assert stored(lake) == before
 
 
-def test_a_grown_log_lands_only_its_tail(lake, load):
-    load(log_of(5))
-    summary = load(log_of(9))
+def test_a_grown_log_lands_only_its_tail(logs):
+    logs.load(log_of(5))
+    summary = logs.load(log_of(9))
     assert (summary.continued, summary.lines, summary.visits) == (True, 4, 4)
-    assert paths(lake) == {f"/{number}": 1 for number in range(9)}
+    assert logs.paths() == {f"/{number}": 1 for number in range(9)}
 
 
-def test_a_grown_log_may_be_gzipped_and_renamed_meanwhile(lake, load):
-    load(log_of(5))
-    load(gzip.compress(log_of(9).encode()), name="access.log.2.gz")
-    assert load(gzip.compress(log_of(5).encode()), name="old.gz").already_imported
-    assert len(landed(lake)) == 9
+def test_a_grown_log_may_be_gzipped_and_renamed_meanwhile(logs):
+    logs.load(log_of(5))
+    logs.load(gzip.compress(log_of(9).encode()), name="access.log.2.gz")
+    assert logs.load(gzip.compress(log_of(5).encode()), name="old.gz").already_imported
+    assert len(logs.landed()) == 9
 
 
-def test_another_log_that_begins_alike_is_not_taken_for_a_grown_one(lake, load):
-    load(line("/a") + line("/b"))
-    assert not load(line("/a") + line("/c"), name="other.log").continued
-    assert paths(lake) == {"/a": 2, "/b": 1, "/c": 1}
+def test_another_log_that_begins_alike_is_not_taken_for_a_grown_one(logs):
+    logs.load(line("/a") + line("/b"))
+    assert not logs.load(line("/a") + line("/c"), name="other.log").continued
+    assert logs.paths() == {"/a": 2, "/b": 1, "/c": 1}
 
 
-def test_repeated_lines_across_two_imports_all_count(lake, load):
-    load(line() * 3)
-    load(line() * 7)
-    assert paths(lake) == {"/abc": 7}
+def test_repeated_lines_across_two_imports_all_count(logs):
+    logs.load(line() * 3)
+    logs.load(line() * 7)
+    assert logs.paths() == {"/abc": 7}
 
 
-def test_a_log_cut_in_the_last_user_agent_counts_at_once_and_is_replaced_later(lake, load):
+def test_a_log_cut_in_the_last_user_agent_counts_at_once_and_is_replaced_later(logs):
     text = line("/a") + line("/b", agent=GPTBOT)
-    cut = load(text[: text.index("; compatible")])
+    cut = logs.load(text[: text.index("; compatible")])
     assert (cut.visits, cut.repaired) == (2, 1)
-    assert Counter(visit["bot_category"] for visit in landed(lake))["ai_training"] == 0
-    whole = load(text)
+    assert Counter(visit["bot_category"] for visit in logs.landed())["ai_training"] == 0
+    whole = logs.load(text)
     assert (whole.continued, whole.visits, whole.repaired) == (True, 1, 0)
-    assert {visit["path"]: visit["user_agent"] for visit in landed(lake)} == {"/a": CHROME, "/b": GPTBOT}
-    assert len(landed(lake)) == 2
+    assert {visit["path"]: visit["user_agent"] for visit in logs.landed()} == {"/a": CHROME, "/b": GPTBOT}
+    assert len(logs.landed()) == 2
 
 
-def test_a_log_whose_last_line_only_lacks_its_newline_counts_it_once(lake, load):
+def test_a_log_whose_last_line_only_lacks_its_newline_counts_it_once(logs):
     for text in (LINES.rstrip("\n"), LINES, LINES + line("/more")):
-        load(text)
-    assert len(landed(lake)) == 13
+        logs.load(text)
+    assert len(logs.landed()) == 13
 
 
-def test_a_log_cut_in_a_letter_is_mended_and_replaced(lake, load):
+def test_a_log_cut_in_a_letter_is_mended_and_replaced(logs):
     text = line("/a", agent="Яндекс").encode()
-    load(text[:-6])
-    load(text)
-    assert [visit["user_agent"] for visit in landed(lake)] == ["Яндекс"]
+    logs.load(text[:-6])
+    logs.load(text)
+    assert [visit["user_agent"] for visit in logs.landed()] == ["Яндекс"]
 
 
 def test_a_gzip_file_cut_short_is_completed_by_the_whole_one(lake, load, write):
@@ -701,35 +756,35 @@ def test_a_gzip_file_cut_short_is_completed_by_the_whole_one(lake, load, write):
 
 @pytest.mark.parametrize("options", [ACME, Options("acme", log_format="combined")], ids=["auto", "combined"])
 @pytest.mark.parametrize("tail", ["garbage\n", "203.0.113.7 - - [17/M", " \n"])
-def test_a_grown_log_whose_new_lines_cannot_be_read_is_no_error(lake, load, options, tail):
-    load(LINES, options)
-    summary = load(LINES + tail, options)
+def test_a_grown_log_whose_new_lines_cannot_be_read_is_no_error(logs, options, tail):
+    logs.load(LINES, options)
+    summary = logs.load(LINES + tail, options)
     assert (summary.continued, summary.visits, summary.rejected) == (True, 0, 1)
-    assert len(landed(lake)) == 12
+    assert len(logs.landed()) == 12
 
 
-def test_a_grown_log_keeps_the_format_of_its_beginning(lake, load):
-    load(LINES)
+def test_a_grown_log_keeps_the_format_of_its_beginning(logs):
+    logs.load(LINES)
     cut = line("/new").split(' "-"', maxsplit=1)[0]  # complete as a common line
-    summary = load(LINES + cut)
+    summary = logs.load(LINES + cut)
     assert (summary.log_format, summary.visits) == ("combined", 0)
 
 
-def test_a_line_longer_than_a_block_does_not_make_a_grown_log_count_twice(lake, load, monkeypatch):
+def test_a_line_longer_than_a_block_does_not_make_a_grown_log_count_twice(logs, monkeypatch):
     monkeypatch.setattr(source, "CHUNK_BYTES", 10_000)
     monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 17)
     text = line("/a") + "\0" * 500_000 + "\n" + line("/b")  # as a crash of the machine leaves it
-    load(text)
-    load(text + line("/c"))
-    assert paths(lake) == {"/a": 1, "/b": 1, "/c": 1}
+    logs.load(text)
+    logs.load(text + line("/c"))
+    assert logs.paths() == {"/a": 1, "/b": 1, "/c": 1}
 
 
-def test_a_line_longer_than_a_block_is_refused_in_any_alphabet(lake, load, monkeypatch):
+def test_a_line_longer_than_a_block_is_refused_in_any_alphabet(logs, monkeypatch):
     monkeypatch.setattr(source, "CHUNK_BYTES", 10_000)
     monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 17)
-    summary = load(line("/a") + line("/long", agent="Ж" * 100_000) + line("/b"))
+    summary = logs.load(line("/a") + line("/long", agent="Ж" * 100_000) + line("/b"))
     assert summary.rejects == [(2, "longer than 65536 bytes")]
-    assert paths(lake) == {"/a": 1, "/b": 1}
+    assert logs.paths() == {"/a": 1, "/b": 1}
 
 
 CONTENT = "".join(GARBLED).encode()
@@ -749,7 +804,7 @@ def shared(tmp_path_factory, open_lake):
     packed=st.lists(st.sampled_from([bytes, gzip.compress]), min_size=5, max_size=5),
 )
 @settings(
-    max_examples=int(os.environ.get("TRAFFIC_EXAMPLES", "4")),
+    max_examples=int(os.environ.get("TRAFFIC_EXAMPLES", "3")),
     deadline=None,
     derandomize="TRAFFIC_EXAMPLES" not in os.environ,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
@@ -813,9 +868,9 @@ def test_refused_lines_are_noted_by_number_and_reason_alone(lake, load):
         ]
 
 
-def test_refused_lines_of_a_grown_log_have_their_numbers_in_the_whole_file(lake, load):
-    load(LINES)
-    assert load(LINES + "garbage\n" + line("/more")).rejects == [(13, "not in the combined format")]
+def test_refused_lines_of_a_grown_log_have_their_numbers_in_the_whole_file(logs):
+    logs.load(LINES)
+    assert logs.load(LINES + "garbage\n" + line("/more")).rejects == [(13, "not in the combined format")]
 
 
 def test_a_log_without_refused_lines_leaves_no_note(lake, load):
@@ -826,53 +881,70 @@ def test_a_log_without_refused_lines_leaves_no_note(lake, load):
 # Several at once
 
 
-IN_A_PROCESS = """
-import sys
+IN_FORKS = """
+import json, os, sys
+from functools import cache
 from pathlib import Path
-from data.ingest.importer import Importer, Options
+import data.ingest.importer as importing
 from data.store.lake import Lake
-importer = Importer(Lake(Path(sys.argv[1]), create=True))
-print("ready", flush=True)
-sys.stdin.readline()
-for path in sys.argv[2:]:
-    importer.run(Path(path), Options("acme"))
+importing.Classifier = cache(importing.Classifier)
+importing.Classifier()
+def started(root, path, gates):
+    behind, gate = os.pipe()
+    gates.append(gate)
+    child = os.fork()
+    if not child:
+        for gate in gates:  # also those of the processes before it, which wait for nobody else's
+            os.close(gate)
+        importer = importing.Importer(Lake(Path(root), create=True))
+        os.read(behind, 1)
+        importer.run(Path(path), importing.Options("acme"))
+        os._exit(0)
+    os.close(behind)
+    return child
+for line in sys.stdin:
+    gates = []
+    children = [started(*words, gates) for words in json.loads(line)]
+    for gate in gates:
+        os.close(gate)
+    print(json.dumps(children), flush=True)
+    sys.stdin.readline()
+    print(json.dumps([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]), flush=True)
 """
+"""Starts imports in processes of their own, all at the same moment; tells their ids, and once asked, how they ended."""
 
 
-def at_once(root, *files):
-    """One process for each list of files; all begin their imports at the same moment."""
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", IN_A_PROCESS, str(root), *map(str, paths)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-        )
-        for paths in files
-    ]
-    for process in processes:
-        process.stdout.readline()
-    for process in processes:
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    errors = [process.communicate(timeout=60)[1] for process in processes]
-    assert [(process.returncode, error) for process, error in zip(processes, errors, strict=True)] == [
-        (0, "") for _ in processes
-    ]
+@pytest.fixture(scope="module")
+def ask():
+    """Asks a process that has loaded the rules, which the processes that it starts need not load."""
+    command = [sys.executable, "-c", IN_FORKS]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+
+        def ask(*imports):
+            process.stdin.write(json.dumps(imports, default=str) + "\n")
+            process.stdin.flush()
+            return json.loads(process.stdout.readline())
+
+        yield ask
+        process.stdin.close()
 
 
-def test_two_processes_that_import_the_same_log_count_it_once(tmp_path, write, open_lake):
+def at_once(ask, root, *logs):
+    """Import logs at the same moment, each in a process of its own."""
+    assert len(set(ask(*((root, log) for log in logs)))) == len(logs)
+    assert ask() == [0] * len(logs)
+
+
+def test_two_processes_that_import_the_same_log_count_it_once(ask, tmp_path, write, open_lake):
     text = log_of(2000)
     one, other = write(text, "one.log"), write(gzip.compress(text.encode()), "other.gz")
-    at_once(tmp_path / "lake", [one], [other])
+    at_once(ask, tmp_path / "lake", one, other)
     assert counted(landed(open_lake(tmp_path / "lake"))) == recounted(one)
 
 
-def test_two_processes_give_the_same_person_the_same_visitor(tmp_path, write, open_lake):
+def test_two_processes_give_the_same_person_the_same_visitor(ask, tmp_path, write, open_lake):
     logs = [write(line("/one"), "one.log"), write(line("/two"), "two.log")]
-    at_once(tmp_path / "lake", *([log] for log in logs))
+    at_once(ask, tmp_path / "lake", *logs)
     visits = landed(open_lake(tmp_path / "lake"))
     assert len(visits) == 2
     assert len({visit["visitor"] for visit in visits}) == 1
@@ -929,43 +1001,17 @@ def test_a_crash_after_the_commit_leaves_everything_landed(lake, load, monkeypat
     assert len(landed(lake)) == 4
 
 
-IN_FORKS = """
-import os, sys
-from functools import cache
-from pathlib import Path
-import data.ingest.importer as importer
-from data.store.lake import Lake
-importer.Classifier = cache(importer.Classifier)
-importer.Classifier()
-for line in sys.stdin:
-    child = os.fork()
-    if not child:
-        importer.Importer(Lake(Path(sys.argv[1]), create=True)).run(Path(sys.argv[2]), importer.Options("acme"))
-        os._exit(0)
-    print(child, flush=True)
-    sys.stdin.readline()
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-"""Starts an import in a process of its own, tells its id, and once it is asked, how it ended."""
-
-
-def test_a_killed_process_leaves_a_lake_that_goes_on(tmp_path, write, open_lake):
+def test_a_killed_process_leaves_a_lake_that_goes_on(ask, tmp_path, write, open_lake):
     log = write(log_of(3000))
     choice = random.Random(7)
-    command = [sys.executable, "-c", IN_FORKS, str(tmp_path / "lake"), str(log)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, cwd=ROOT
-    ) as process:
-        for _ in range(3):
-            process.stdin.write("start\n")
-            number = int(process.stdout.readline())
-            time.sleep(choice.uniform(0.0, 0.3))
-            os.kill(number, signal.SIGKILL)
-            process.stdin.write("wait\n")
-            assert int(process.stdout.readline()) in {0, -signal.SIGKILL}
-            lake = open_lake(tmp_path / "lake")
-            assert len(landed(lake)) in {0, 3000}
-        process.stdin.close()
+    for _ in range(3):
+        (number,) = ask((tmp_path / "lake", log))
+        time.sleep(choice.uniform(0.0, 0.3))
+        os.kill(number, signal.SIGKILL)
+        (code,) = ask()
+        assert code in {0, -signal.SIGKILL}
+        lake = open_lake(tmp_path / "lake")
+        assert len(landed(lake)) in {0, 3000}
     Importer(lake).run(log, ACME)
     assert counted(landed(lake)) == recounted(log)
 
@@ -977,8 +1023,8 @@ def visitors(lake, organization="acme"):
     return {visit["path"]: visit["visitor"] for visit in landed(lake, organization)}
 
 
-def test_a_visitor_is_an_address_and_a_user_agent_on_a_day(lake, load):
-    load(
+def test_a_visitor_is_an_address_and_a_user_agent_on_a_day(logs):
+    logs.load(
         line("/first")
         + line("/again", at="17/May/2015:23:59:59 +0000")
         + line("/address", ip="203.0.113.8")
@@ -986,22 +1032,22 @@ def test_a_visitor_is_an_address_and_a_user_agent_on_a_day(lake, load):
         + line("/day", at="18/May/2015:00:00:00 +0000")
         + line("/nobody", ip="-")
     )
-    told = visitors(lake)
+    told = logs.visitors()
     assert told["/first"] == told["/again"]
     assert told["/nobody"] is None
     assert len(set(told.values())) == 5
 
 
-def test_a_visitor_is_another_for_another_organization(lake, load):
-    load(line(), Options("acme"))
-    load(line(), Options("other"))
-    assert visitors(lake) != visitors(lake, "other")
+def test_a_visitor_is_another_for_another_organization(logs):
+    logs.load(line(), Options("acme"))
+    logs.load(line(), Options("other"))
+    assert logs.visitors() != logs.visitors("other")
 
 
-def test_a_visitor_is_the_same_in_another_file_of_the_day(lake, load):
-    load(line("/one"))
-    load(line("/two"), name="other.log")
-    assert len(set(visitors(lake).values())) == 1
+def test_a_visitor_is_the_same_in_another_file_of_the_day(logs):
+    logs.load(line("/one"))
+    logs.load(line("/two"), name="other.log")
+    assert len(set(logs.visitors().values())) == 1
 
 
 def test_a_visitor_cannot_be_recognised_once_the_salt_is_gone(lake, write):
