@@ -18,6 +18,7 @@ from data.logs.formats import (
     parse_nginx_log_format,
     split_lines,
 )
+from tests.faults.trials import scaled
 
 AT = datetime(2026, 3, 4, 10, 5, 3)
 FIELDS = (
@@ -548,21 +549,36 @@ LINES = {
 }
 
 
+def line_of(line):
+    return line if isinstance(line, str) else json.dumps(line)
+
+
 @pytest.mark.parametrize("log_format", LINES)
-def test_every_format_is_seen_from_one_line_and_explains_no_line_of_another(reader, facts, log_format):
-    text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in LINES[log_format]).encode()
-    guide = FormatContext(header=text.partition(b"\n")[0])
-    assert reader.detect(split_lines(text, 1), guide) == log_format
-    explained = [
-        name for name in FORMATS if None in [found["reason"] for found in facts(name, *LINES[log_format], guide=guide)]
-    ]
+def test_every_format_is_seen_from_one_line(reader, log_format):
+    text = "\n".join(map(line_of, LINES[log_format])).encode()
+    assert reader.detect(split_lines(text, 1), FormatContext(header=text.partition(b"\n")[0])) == log_format
+
+
+@pytest.mark.parametrize("log_format", FORMATS)
+def test_no_format_explains_a_line_of_another(reader, facts, log_format):
+    """Of CSV each log by itself, as every first line may be its header."""
+    if log_format == "csv":
+        explained = []
+        for name, lines in LINES.items():
+            guide = FormatContext(header=line_of(lines[0]).encode())
+            explained += [name] * (None in [found["reason"] for found in facts("csv", *lines, guide=guide)])
+    else:
+        names = [name for name, lines in LINES.items() for _ in lines]
+        text = "\n".join(line_of(line) for lines in LINES.values() for line in lines).encode()
+        found = reader.read(split_lines(text, 1), log_format).select(["number", "reason"]).to_pylist()
+        explained = [names[row["number"] - 1] for row in found if row["reason"] is None]
     assert explained == [log_format]
 
 
 @pytest.mark.parametrize("log_format", REQUIRED_CHARACTERS)
 def test_no_line_without_the_required_character_of_a_format_is_of_it(facts, log_format):
     required = REQUIRED_CHARACTERS[log_format]
-    lines = [line if isinstance(line, str) else json.dumps(line) for lines in LINES.values() for line in lines]
+    lines = [line_of(line) for lines in LINES.values() for line in lines]
     without = [line.replace(required, other) for line in lines for other in ("", "(")]
     assert None not in [found["reason"] for found in facts(log_format, *without)]
 
@@ -601,7 +617,7 @@ PIECES = [
     "é",
     "[" * 5_000,
 ]
-WHOLE = [line if isinstance(line, str) else json.dumps(line) for lines in LINES.values() for line in lines]
+WHOLE = [line_of(line) for lines in LINES.values() for line in lines]
 SPOILT = st.builds(
     lambda line, at, gone, piece: line[:at] + piece + line[at + gone :],
     st.sampled_from(WHOLE), st.integers(0, 400), st.integers(0, 20), st.sampled_from(PIECES),
@@ -609,16 +625,13 @@ SPOILT = st.builds(
 
 
 @given(st.lists(SPOILT, min_size=20, max_size=40))
-@settings(max_examples=10, deadline=None, derandomize=True)
-def test_whatever_a_line_holds_every_reader_answers_for_it(lines):
-    with duckdb.connect() as engine:
-        engine.execute("SET TimeZone = 'UTC'")
-        reader = LineReader(engine)
-        table = split_lines("\n".join(lines).encode(), 2)
-        guide = FormatContext(b"time,path", IIS.encode(), nginx_log_format=parse_nginx_log_format(USUAL))
-        for log_format in (*FORMATS, "nginx"):
-            requests = reader.read(table, log_format, guide)
-            numbers = requests["number"].to_pylist()
-            assert len(numbers) == len(set(numbers)) <= len(table)
-            readable = [row for row in requests.to_pylist() if row.pop("reason") is None]
-            assert [row for row in readable if None in row.values()] == []
+@settings(max_examples=scaled(3, 200), deadline=None, derandomize=True)
+def test_whatever_a_line_holds_every_reader_answers_for_it(reader, lines):
+    table = split_lines("\n".join(lines).encode(), 2)
+    guide = FormatContext(b"time,path", IIS.encode(), nginx_log_format=parse_nginx_log_format(USUAL))
+    for log_format in (*FORMATS, "nginx"):
+        requests = reader.read(table, log_format, guide)
+        numbers = requests["number"].to_pylist()
+        assert len(numbers) == len(set(numbers)) <= len(table)
+        readable = [row for row in requests.to_pylist() if row.pop("reason") is None]
+        assert [row for row in readable if None in row.values()] == []
