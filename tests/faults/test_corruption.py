@@ -23,7 +23,7 @@ from tests.faults.trials import IS_LONG, scaled
 from tests.lakes import links_path, rot
 from tests.visits import links
 
-COPIES = scaled(36, 1_000)
+COPIES = scaled(24, 1_000)
 SCOPE = Scope("acme", date(2025, 12, 1), date(2026, 1, 31))
 
 
