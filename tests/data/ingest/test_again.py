@@ -13,7 +13,7 @@ from data.maintenance.rebuild import Rebuild, locked_for_rebuild
 from data.store.lake import Lake
 from tests.lakes import fail_at, rows_of
 
-ACME = Options("acme", "a.example")
+ACME = Options("acme", "a.example", "combined")
 
 
 def line(path, day=4, host=""):
@@ -54,7 +54,7 @@ WHOLE = Counter({("/a", "a.example"): 1, ("/b", "a.example"): 1})
 
 @pytest.mark.parametrize("first", ["", "b.example", "a.example"])
 def test_a_log_whose_visits_were_erased_lands_again_with_its_right_domain(lake, load, first):
-    load(LOG, Options("acme", first))
+    load(LOG, Options("acme", first, "combined"))
     erase(lake, domain=first or None, no_domain=None if first else True)
     summary = load(LOG, again=True)
     assert (summary.visits, summary.already_imported, summary.continued) == (2, False, False)
@@ -65,7 +65,7 @@ def test_a_log_whose_visits_were_erased_lands_again_with_its_right_domain(lake, 
 
 
 def test_a_log_that_has_grown_lands_again_whole(lake, load):
-    load(line("/a", 4), Options("acme"))
+    load(line("/a", 4), Options("acme", log_format="combined"))
     erase(lake, no_domain=True)
     assert load(LOG, again=True).visits == 2
     assert domains(lake) == WHOLE
@@ -80,7 +80,7 @@ def test_a_log_that_was_never_imported_lands(lake, load):
 @pytest.mark.parametrize("first", ["", "b.example", "a.example"])
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_while_visits_of_its_days_and_domain_are_there_it_is_refused_and_names_the_erase(lake, load, first, dry_run):
-    load(LOG, Options("acme", first))
+    load(LOG, Options("acme", first, "combined"))
     load(line("/other", 9), name="other.log")
     flag = f"--domain {first}" if first else "--no-domain"
     wanted = rf"`traffic erase --org acme {flag} --since 2026-03-04 --before 2026-03-06`"
@@ -96,8 +96,8 @@ def test_while_visits_of_its_days_and_domain_are_there_it_is_refused_and_names_t
 
 def test_visits_of_other_days_and_domains_do_not_stand_in_the_way(lake, load):
     load(line("/day", 6), name="day.log")
-    load(line("/domain", 4), Options("acme", "b.example"), name="domain.log")
-    load(line("/organization", 4), Options("other", "a.example"), name="organization.log")
+    load(line("/domain", 4), Options("acme", "b.example", "combined"), name="domain.log")
+    load(line("/organization", 4), Options("other", "a.example", "combined"), name="organization.log")
     assert load(LOG, again=True).visits == 2
 
 
@@ -126,17 +126,17 @@ def test_copies_of_a_log_land_again_once_in_one_run(lake, load, tmp_path):
 
 
 def test_a_log_whose_lines_name_hosts_needs_room_for_these(lake, load):
-    text = line("/a", host="go.example ")
+    text, options = line("/a", host="go.example "), Options("acme", "a.example")
     load(text, Options("acme"))
     with pytest.raises(BadInput, match=r"--domain go\.example --since 2026-03-04"):
-        load(text, again=True)
+        load(text, options, again=True)
     erase(lake, domain="go.example")
-    load(text, again=True)
+    load(text, options, again=True)
     assert domains(lake) == {("/a", "go.example"): 1}
 
 
 def test_of_a_log_that_counted_twice_one_import_is_left(lake, load):
-    load(LOG, Options("acme"))
+    load(LOG, Options("acme", log_format="combined"))
     with lake.manifest.transaction() as db:
         db.execute("UPDATE batches SET sha256 = 'x' || sha256")
     load(LOG)
@@ -161,7 +161,7 @@ def test_erasures_of_links_and_visitors_in_its_days_are_told(lake, load):
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     told = list(map(str, load(LOG, again=True, dry_run=True).erasures))
     assert told == [f"visits of the link a were erased on {today}", f"visits of a visitor were erased on {today}"]
-    assert load(LOG, Options("other"), dry_run=True).erasures == []
+    assert load(LOG, Options("other", log_format="combined"), dry_run=True).erasures == []
 
 
 def test_no_hash_of_an_erased_visitor_is_kept(lake, load):
