@@ -23,6 +23,7 @@ from data.ingest.follower import Follower
 from data.ingest.importer import Importer, Options
 from data.ingest.tail import Tail
 from data.store.lake import Lake
+from tests.faults.trials import scaled
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 ACME = Options("acme")
@@ -1260,7 +1261,7 @@ EVENTS = st.one_of(
 
 
 @given(events=st.lists(EVENTS, max_size=14))
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(8, 200), deadline=None, suppress_health_check=list(HealthCheck))
 def test_whatever_happens_every_line_lands_once(shared, tmp_path_factory, monkeypatch, events):
     site = Chance(shared, tmp_path_factory.mktemp("site"), monkeypatch)
     for name, *arguments in events:

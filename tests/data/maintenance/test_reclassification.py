@@ -155,7 +155,7 @@ def import_into(tmp_path_factory):
 @pytest.fixture
 def load(lake, import_into):
     """Imports a text as a log."""
-    return lambda text, organization="acme": import_into(lake, text, organization)
+    return lambda text, organization="acme", log_format="combined": import_into(lake, text, organization, log_format)
 
 
 def line(path="/abc", day=17, agent=CHROME, referrer="-", method="GET", second=3, ip="203.0.113.7"):
@@ -288,7 +288,7 @@ def names():
     return lambda: f"example-{next(numbers)}"
 
 
-EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", "6"))
+EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", "3"))
 some = settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -322,10 +322,10 @@ def test_reclassified_history_is_what_an_import_under_the_new_rules_gives(
 
 
 def test_a_reclassified_sample_is_the_sample_imported_under_the_new_rules(lake, tmp_path, under, monkeypatch):
-    monkeypatch.setattr(source, "CHUNK_BYTES", 50_000)
-    monkeypatch.setattr(source, "BLOCK_BYTES", 200_000)  # a day lies in several files
+    monkeypatch.setattr(source, "CHUNK_BYTES", 20_000)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 80_000)  # a day lies in several files
     log = tmp_path / "access.log"
-    Sample(visits=4_000, last_day=date(2026, 3, 3), days=3, links=50).write(log)
+    Sample(visits=2_000, last_day=date(2026, 3, 3), days=3, links=50).write(log)
     Importer(lake).run(log, Options("old"))
     before = landed(lake, "old")
     with under(with_other_rows):
@@ -572,7 +572,7 @@ def test_a_referrer_whose_type_only_a_path_told_keeps_it(lake, load, under):
 
 
 def test_a_visit_without_user_agent_referrer_and_campaign_stays_nameless(lake, load, under):
-    load('203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /abc HTTP/1.1" 200 5316\n')
+    load('203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET /abc HTTP/1.1" 200 5316\n', log_format="common")
     before = without(landed(lake), "rules_version")
     with under(with_new_rows):
         changes = reclassify(lake)
