@@ -178,7 +178,7 @@ def goes(row, criteria):
 
 @given(batches=st.lists(st.lists(VISIT, min_size=1, max_size=25), min_size=1, max_size=3), criteria=CRITERIA)
 @settings(
-    max_examples=int(os.environ.get("TRAFFIC_EXAMPLES", "10")),
+    max_examples=int(os.environ.get("TRAFFIC_EXAMPLES", "6")),
     deadline=None,
     derandomize="TRAFFIC_EXAMPLES" not in os.environ,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -693,11 +693,13 @@ def test_an_erasure_beside_imports_and_compactions_loses_nothing_else(lake, tmp_
             Compactor(own).run()
 
     threads = [beside(work) for work in (compact, load, take)]
-    started.wait(60)
-    erased = erase(lake, domain="canary.example")
-    for thread in threads[1:]:
-        thread.join()
-    done.set()
+    try:
+        started.wait(60)
+        erased = erase(lake, domain="canary.example")
+        for thread in threads[1:]:
+            thread.join()
+    finally:
+        done.set()
     threads[0].join()
     assert findings == []
     delete_files(lake, erased.dead, erased.ended_at)
