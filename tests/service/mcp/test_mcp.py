@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import subprocess
 import sys
 import threading
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from data.ingest.importer import Importer, Options
 from data.store.links import change_links, new_link
 from service.mcp.tools import MAX_ANSWER_LENGTH, MAX_ENCODED_ROWS, MAX_TEXT_LENGTH, Sources, Toolbox
 
@@ -37,8 +37,7 @@ def filled(shared_lake, tmp_path_factory):
     path = tmp_path_factory.mktemp("log") / "access.log"
     for organization, hosts in (("acme", 3), ("other", 7)):
         path.write_text(log(hosts=hosts))
-        command = ["import", str(path), "--org", organization, "--domain", "go.example.com"]
-        subprocess.run([PROGRAM, *command, "--lake", str(shared_lake.root)], check=True, capture_output=True)
+        Importer(shared_lake).run(path, Options(organization, domain="go.example.com"))
     change_links(shared_lake, "acme", [new_link("launch", "", "https://example.com/launch", NOW)], NOW)
     return shared_lake
 
@@ -58,26 +57,31 @@ async def over_http(address, key):
         yield streams
 
 
+@pytest.fixture(scope="module")
+def address(filled, serving):
+    """Where a real server over the lake listens."""
+    with serving(filled) as server:
+        yield server.address
+
+
 @pytest.fixture(scope="module", params=["stdio", "http", "http with a handshake"])
-def asked(request, filled, serving, key_of):
+def asked(request, filled, key_of):
     """Asks one transport: its tools by name, and what some calls return."""
-    calls = []
+    is_stdio = request.param == "stdio"
+    calls = CALLS | (free_sql(filled) if is_stdio else {})
 
     async def ask(transport, mode):
         async with Client(transport, mode=mode) as client:
             tools = (await client.list_tools()).tools
-            return tools, [await client.call_tool(name, arguments) for name, arguments in calls]
+            return tools, [await client.call_tool(name, arguments) for name, arguments in calls.values()]
 
-    def run(*wanted):
-        calls[:] = wanted
-        if request.param == "stdio":
-            return asyncio.run(ask(over_stdio(filled), "auto"))
-        with serving(filled) as server:
-            mode = "auto" if request.param == "http" else "legacy"
-            return asyncio.run(ask(over_http(server.address, key_of(filled)), mode))
-
-    tools, results = run(*CALLS.values())
-    return {tool.name: tool for tool in tools}, dict(zip(CALLS, results, strict=True)), request.param
+    if is_stdio:
+        tools, results = asyncio.run(ask(over_stdio(filled), "auto"))
+    else:
+        mode = "auto" if request.param == "http" else "legacy"
+        address = request.getfixturevalue("address")
+        tools, results = asyncio.run(ask(over_http(address, key_of(filled)), mode))
+    return {tool.name: tool for tool in tools}, dict(zip(calls, results, strict=True)), request.param
 
 
 CALLS = {
@@ -93,6 +97,17 @@ CALLS = {
     "links": ("links", {}),
     "jobs": ("jobs", {}),
 }
+
+
+def free_sql(lake):
+    """Calls that only a program of one's own answers."""
+    queries = {
+        "count": "SELECT count(*) AS visits FROM visits_in_scope",
+        "many rows": "SELECT * FROM range(2000)",
+        "foreign file": f"SELECT count(*) FROM read_parquet('{lake.root}/visits/organization=other/*/*.parquet')",
+        "written file": f"COPY (SELECT 1) TO '{lake.root}/x.csv'",
+    }
+    return {name: ("run_sql", {"sql": sql, "range": "7d"}) for name, sql in queries.items()}
 
 
 def rows_of(result):
@@ -140,25 +155,28 @@ def test_every_tool_only_reads_and_free_sql_is_not_there_over_http(asked):
     assert {*tools} == {"query", "classify", "links", "jobs"} | ({"run_sql"} if transport == "stdio" else set())
 
 
-def test_free_sql_reads_one_organization_and_nothing_else(filled):
-    async def ask(*queries):
-        async with Client(over_stdio(filled)) as client:
-            return [await client.call_tool("run_sql", {"sql": sql, "range": "7d"}) for sql in queries]
+@pytest.mark.parametrize("asked", ["stdio"], indirect=True)
+def test_free_sql_reads_one_organization_and_nothing_else(asked, filled):
+    _, results, _ = asked
+    assert rows_of(results["count"]) == [{"visits": 4}]
+    assert len(rows_of(results["many rows"])) == 1_000
+    assert "first 1,000 rows" in results["many rows"].content[0].text
+    assert results["foreign file"].is_error
+    assert results["written file"].is_error
+    assert not (filled.root / "x.csv").exists()
 
-    foreign = f"SELECT count(*) FROM read_parquet('{filled.root}/visits/organization=other/*/*.parquet')"
-    counted, many, refused, written = asyncio.run(
-        ask(
-            "SELECT count(*) AS visits FROM visits_in_scope",
-            "SELECT * FROM range(2000)",
-            foreign,
-            f"COPY (SELECT 1) TO '{filled.root}/x.csv'",
-        )
-    )
-    assert rows_of(counted) == [{"visits": 4}]
-    assert len(rows_of(many)) == 1_000
-    assert "first 1,000 rows" in many.content[0].text
-    assert refused.is_error
-    assert written.is_error
+
+@pytest.fixture(scope="module")
+def client(filled, opened):
+    """The application, which nobody asks with a key unless a test does so."""
+    with opened(filled, organization=None, clock=lambda: NOW) as client:
+        yield client
+
+
+@pytest.fixture
+def key(filled, key_of):
+    """Makes the header with an API key of an organization."""
+    return lambda organization: {"Authorization": f"Bearer {key_of(filled, organization)}"}
 
 
 @pytest.mark.parametrize(
@@ -174,19 +192,17 @@ def test_free_sql_reads_one_organization_and_nothing_else(filled):
         (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"pad":"' + b"x" * 70_000 + b'"}}', 413, None),
     ],
 )
-def test_a_message_that_is_not_one_gets_an_error_of_json_rpc(client, body, status, code):
-    response = client.post("/mcp", content=body)
+def test_a_message_that_is_not_one_gets_an_error_of_json_rpc(client, key, body, status, code):
+    response = client.post("/mcp", content=body, headers=key("acme"))
     assert response.status_code == status
     assert code is None or response.json()["error"]["code"] == code
 
 
-def test_it_wants_a_key_and_shows_nobody_else_what_it_shows_its_organization(filled, opened):
+def test_it_wants_a_key_and_shows_nobody_else_what_it_shows_its_organization(client, key):
     call = {"name": "query", "arguments": {"endpoint": "traffic-overview"}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
-    with opened(filled, organization=None, clock=lambda: NOW) as client:
-        assert client.post("/mcp", json=message).status_code == 401
-    with opened(filled, organization="other", clock=lambda: NOW) as client:
-        text = client.post("/mcp", json=message).json()["result"]["content"][0]["text"]
+    assert client.post("/mcp", json=message).status_code == 401
+    text = client.post("/mcp", json=message, headers=key("other")).json()["result"]["content"][0]["text"]
     assert '"total_visits": 8' in text
 
 
