@@ -1,11 +1,13 @@
 """A lake that cannot be written, such as a mounted snapshot: what reads it changes no byte, the rest says why not."""
 
 import hashlib
+import itertools
 import json
 import shutil
 from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 import pytest
@@ -21,6 +23,7 @@ from service.encoding import encode
 from tests.faults.lakes import log
 from tests.lakes import opened
 from tests.read_only import run_read_only
+from tests.service.commands.runs import Run
 from tests.visits import links, packed, visit
 
 SCOPE = Scope("acme", date(2025, 12, 1), date(2026, 6, 1))
@@ -87,55 +90,89 @@ def answers(folder):
         return [json.loads(encode(warehouse.answer(ENTRIES[name], warehouse.variables(SCOPE)))) for name in ASKED]
 
 
-@pytest.mark.parametrize("made", [shutil.copytree, without_shared_memory, closed, backup, old_version])
-def test_a_lake_that_cannot_be_written_is_read_and_stays_as_it_is(copied_midway, tmp_path, made):
-    lake, at = tmp_path / "lake", ("--lake", str(tmp_path / "lake"))
-    made(copied_midway, lake)
-    shutil.copytree(lake, tmp_path / "writable")
-    (tmp_path / "own.sql").write_text("SELECT count(*) AS visits FROM visits_in_scope")
-    before = bytes_in(lake)
-    *asked, own, views, verify, status, copy = run_read_only(
-        lake,
-        *(("query", name, *DAYS, "--format", "json", *at) for name in ASKED),
-        ("query", str(tmp_path / "own.sql"), *DAYS, "--format", "json", *at),
+MADE = [shutil.copytree, without_shared_memory, closed, backup, old_version]
+REFUSED = "refused"
+"""The lake that is only asked for what it must refuse."""
+
+
+class ReadOnly(NamedTuple):
+    """What became of a lake while nobody could write into it."""
+
+    lake: Path
+    before: dict[Path, str]
+    runs: list[Run]
+
+
+@pytest.fixture(scope="module")
+def read_only(copied_midway, tmp_path_factory):
+    """Every lake by what made it, once all commands have run in one process that could not write into any of them."""
+    folder = tmp_path_factory.mktemp("read_only")
+    (folder / "own.sql").write_text("SELECT count(*) AS visits FROM visits_in_scope")
+    (folder / "a.log").write_text(log("c", 3))
+    (folder / "links.csv").write_text("short_code,target_url\na,https://shop.example\n")
+    (folder / "openai-gptbot.json").write_text("{}")
+    lakes = {made.__name__: folder / "lakes" / made.__name__ / "lake" for made in MADE}
+    for made, lake in zip(MADE, lakes.values(), strict=True):
+        lake.parent.mkdir(parents=True)
+        made(copied_midway, lake)
+    lakes[REFUSED] = folder / "lakes" / REFUSED
+    shutil.copytree(copied_midway, lakes[REFUSED])
+    commands = {name: refusing(folder, lake) if name == REFUSED else reading(folder, name, lake)
+                for name, lake in lakes.items()}  # fmt: skip
+    before = {name: bytes_in(lake) for name, lake in lakes.items()}
+    runs = iter(run_read_only(folder / "lakes", *itertools.chain.from_iterable(commands.values())))
+    return {name: ReadOnly(lake, before[name], [next(runs) for _ in commands[name]]) for name, lake in lakes.items()}
+
+
+def reading(folder, name, lake):
+    """Commands that only read a lake; the last one backs it up."""
+    at = ("--lake", str(lake))
+    return [
+        *(("query", endpoint, *DAYS, "--format", "json", *at) for endpoint in ASKED),
+        ("query", str(folder / "own.sql"), *DAYS, "--format", "json", *at),
         ("views", *DAYS, *at),
         ("verify", *at),
         ("status", "--format", "json", *at),
-        ("backup", str(tmp_path / "copy"), *at),
-    )
-    assert bytes_in(lake) == before
-    expected = answers(tmp_path / "writable")
-    assert [run.json for run in asked] == expected
-    assert own.json == [{"visits": expected[1]["total_visits"]}]
-    assert (verify.code, verify.out) == (0, ""), verify
-    assert {row["organization"] for row in status.json["organizations"]} >= {"acme"}
-    assert copy.code == 0, copy.err
-    assert answers(tmp_path / "copy") == expected
-    with closing(duckdb.connect()) as shell:
-        shell.execute(views.out)
-        assert len(shell.execute(template("top-links")).fetchall()) == len(expected[0])
+        ("backup", str(folder / f"backup-of-{name}"), *at),
+    ]
 
 
-def test_what_must_write_says_that_the_lake_is_read_only(copied_midway, tmp_path):
-    lake, at = tmp_path / "lake", ("--lake", str(tmp_path / "lake"))
-    shutil.copytree(copied_midway, lake)
-    (tmp_path / "a.log").write_text(log("c", 3))
-    (tmp_path / "links.csv").write_text("short_code,target_url\na,https://shop.example\n")
-    (tmp_path / "openai-gptbot.json").write_text("{}")
-    before = bytes_in(lake)
-    runs = run_read_only(
-        lake,
-        ("import", str(tmp_path / "a.log"), "--org", "acme", *at),
-        ("follow", str(tmp_path / "a.log"), "--org", "acme", *at),
+def refusing(folder, lake):
+    """Commands that write into a lake."""
+    at = ("--lake", str(lake))
+    return [
+        ("import", str(folder / "a.log"), "--org", "acme", *at),
+        ("follow", str(folder / "a.log"), "--org", "acme", *at),
         ("serve", "--port", "0", *at),
         ("compact", *at),
         ("reclassify", *at),
         ("retain", "--days", "9", "--yes", *at),
         ("erase", "--org", "acme", "--all", "--yes", *at),
         ("keys", "list", *at),
-        ("links", "import", str(tmp_path / "links.csv"), "--org", "acme", *at),
-        ("agents", "refresh", "--from", str(tmp_path), *at),
-    )
+        ("links", "import", str(folder / "links.csv"), "--org", "acme", *at),
+        ("agents", "refresh", "--from", str(folder), *at),
+    ]
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_a_lake_that_cannot_be_written_is_read_and_stays_as_it_is(read_only, tmp_path, made):
+    lake, before, (*asked, own, views, verify, status, copy) = read_only[made.__name__]
+    assert bytes_in(lake) == before
+    shutil.copytree(lake, tmp_path / "writable")
+    expected = answers(tmp_path / "writable")
+    assert [run.json for run in asked] == expected
+    assert own.json == [{"visits": expected[1]["total_visits"]}]
+    assert (verify.code, verify.out) == (0, ""), verify
+    assert {row["organization"] for row in status.json["organizations"]} >= {"acme"}
+    assert copy.code == 0, copy.err
+    assert answers(lake.parents[2] / f"backup-of-{made.__name__}") == expected
+    with closing(duckdb.connect()) as shell:
+        shell.execute(views.out)
+        assert len(shell.execute(template("top-links")).fetchall()) == len(expected[0])
+
+
+def test_what_must_write_says_that_the_lake_is_read_only(read_only):
+    lake, before, runs = read_only[REFUSED]
     for code, out, err in runs:
         assert (code, out) == (2, ""), err
         assert err.splitlines() == [
