@@ -37,7 +37,7 @@ LIBRARIES = {
         "re2",
         "ua_parser",
     },
-    "queries": {"duckdb", "pyarrow"},
+    "queries": {"duckdb", "pyarrow", "sqlglot"},
     "service": {
         "cachetools",
         "httptools",
@@ -127,6 +127,11 @@ def test_only_the_command_mcp_needs_its_sdk():
     assert [name_of(path) for path in FILES if any(name.startswith("mcp.") for name in imports_of(path))] == [
         "service/mcp/stdio.py"
     ]
+
+
+def test_only_the_compiler_needs_sqlglot_which_users_do_not_have():
+    needing = [path.parent.name for path in FILES if {"sqlglot", "sqlglot.exp"} & {*imports_of(path)}]
+    assert set(needing) == {"compiler"}
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if path.is_relative_to(ROOT / "service")], ids=name_of)

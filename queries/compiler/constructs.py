@@ -1,0 +1,75 @@
+"""The constructs that a compiled text may have: each was looked at, and whatever else is left over is an error."""
+
+from typing import Final
+
+from sqlglot import exp
+
+
+class NotCarried(Exception):
+    """A construct of DuckDB for which no counterpart in Spark was looked at."""
+
+
+LOOKED_AT: Final[frozenset[type[exp.Expr]]] = frozenset({
+    # queries
+    exp.Select, exp.Star, exp.From, exp.Join, exp.Where, exp.Group, exp.Having, exp.Order, exp.Ordered, exp.Limit,
+    exp.Union, exp.Subquery, exp.With, exp.CTE, exp.Table, exp.TableAlias, exp.Values, exp.Tuple, exp.Distinct,
+    # names, values and types
+    exp.Alias, exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Placeholder, exp.Cast, exp.DataType,
+    exp.DataTypeParam, exp.Interval, exp.Var, exp.Array,
+    # operators
+    exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.DPipe, exp.Paren, exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ,
+    exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Is, exp.Like, exp.Case, exp.If,
+    # functions
+    exp.Anonymous, exp.Lambda, exp.Coalesce, exp.Extract, exp.Exp, exp.Ln, exp.Pow, exp.Round, exp.MapFromEntries,
+    exp.Count, exp.Sum, exp.Min, exp.Max, exp.LogicalOr, exp.BitwiseOrAgg, exp.Filter, exp.Window,
+})  # fmt: skip
+"""Nodes of the tree that DuckDB, Spark and Sail read alike, as tests/cluster/test_answers.py proves."""
+
+FUNCTIONS: Final = frozenset({
+    "aggregate", "array", "array_contains", "array_join", "array_sort", "collect_list", "collect_set", "datediff",
+    "element_at", "explode", "nullif", "pmod", "regexp_extract", "row_number", "sequence", "shiftleft", "struct",
+    "transform", "trunc",
+})  # fmt: skip
+"""Functions that rewrites call by these names, which Spark and Sail have alike."""
+
+JOINS: Final = frozenset({("", ""), ("LEFT", ""), ("LEFT", "SEMI"), ("LEFT", "ANTI")})
+"""Side and kind of joins, each with ON."""
+
+
+def check_names(statement: exp.Query) -> None:
+    """Raise NotCarried if two CTEs have one name: the generator for Spark moves them all to the top."""
+    names = [cte.alias for cte in statement.find_all(exp.CTE)]
+    if len(set(names)) < len(names):
+        raise NotCarried(f"two CTEs have one name, of {', '.join(sorted(names))}")
+
+
+def check_constructs(query: exp.Query) -> None:
+    """Raise NotCarried for the first construct that was never looked at."""
+    for node in query.walk():
+        reason = f" ({type(node).__name__})" if type(node) not in LOOKED_AT else _problem(node)
+        if reason:
+            raise NotCarried(f"{node.sql('duckdb')[:200]}{reason}")
+
+
+def _problem(node: exp.Expr) -> str:
+    """Why a node of a kind that was looked at is not carried as it is; "" if it is."""
+    match node:
+        case exp.Anonymous():
+            return "" if node.name in FUNCTIONS else ": this function"
+        case exp.In() if node.args.get("query") and not _decides_about_rows(node):
+            return ": IN over a subquery, other than in a condition on rows, or under NOT"
+        case exp.Ordered() if node.args.get("nulls_first"):
+            return ": an order with NULL first"
+        case exp.Join() if (node.side, node.kind) not in JOINS or node.method or not node.args.get("on"):
+            return ": this kind of join"
+        case exp.Union() if node.args.get("distinct") or node.args.get("by_name"):
+            return ": a UNION other than UNION ALL"
+    return ""
+
+
+def _decides_about_rows(node: exp.In) -> bool:
+    """Whether the NULL of an IN means the same as FALSE; engines do not read it alike elsewhere."""
+    place: exp.Expr | None = node
+    while isinstance(place, exp.In | exp.And | exp.Or | exp.Paren):
+        place = place.parent
+    return isinstance(place, exp.Where | exp.Having)

@@ -1,0 +1,132 @@
+"""Writes out, in the syntax tree of a query, the names and types that DuckDB alone knows."""
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from queries.compiler.constructs import NotCarried
+from queries.compiler.selects import flatten_tuples, nest
+
+Describe = Callable[[str], dict[str, str]]
+"""The columns of the rows of a DuckDB query, with their types, in order."""
+
+
+def write_out_names(tree: exp.Expr, describe: Describe) -> None:
+    """Write out, in place: stars, joins with USING, unions by name and QUALIFY. The tree stays one of DuckDB."""
+    flatten_tuples(tree)
+    for select in [*tree.find_all(exp.Select)]:
+        _write_out_stars(select, describe)
+        _write_out_using(select)
+    for union in [*tree.find_all(exp.Union)][::-1]:
+        if union.args.get("by_name"):
+            _write_out_by_name(union, describe)
+    for select in [*tree.find_all(exp.Select)]:
+        if select.args.get("qualify"):
+            _write_out_qualify(select, describe)
+
+
+def _described(query: exp.Expr, place: exp.Expr, describe: Describe) -> dict[str, str]:
+    """The columns of a query where it could stand at `place`, so that it sees the CTEs there."""
+    ctes: list[str] = []
+    node = place
+    while parent := node.parent:
+        if isinstance(parent, exp.With):
+            before = parent.expressions[: node.index]
+        else:
+            around = parent.args.get("with_")
+            before = around.expressions if around and around is not node else []
+        ctes = [cte.sql("duckdb") for cte in before] + ctes
+        node = parent
+    inner = f"SELECT * FROM ({query.sql('duckdb')})"
+    return describe(f"WITH {', '.join(ctes)} {inner}" if ctes else inner)
+
+
+def _write_out_stars(select: exp.Select, describe: Describe) -> None:
+    """A plain `*` stays where it means the same everywhere: in a SELECT without USING."""
+    has_using = any(join.args.get("using") for join in select.args.get("joins") or [])
+    items: list[exp.Expr] = []
+    for item in select.expressions:
+        star = item.this if isinstance(item, exp.Column) else item
+        if not isinstance(star, exp.Star):
+            items.append(item)
+            continue
+        qualifier = item.args.get("table") if isinstance(item, exp.Column) else None
+        left_out = {column.name for column in star.args.get("except_") or []}
+        replaced = {alias.alias: alias for alias in star.args.get("replace") or []}
+        if not (qualifier or left_out or replaced or has_using):
+            items.append(item)
+            continue
+        plain = exp.Column(this=exp.Star(), table=qualifier.copy()) if qualifier else exp.Star()
+        probe = exp.Select(
+            expressions=[plain],
+            from_=select.args["from_"].copy(),
+            joins=[join.copy() for join in select.args.get("joins") or []],
+        )
+        if own := select.args.get("with_"):
+            probe.set("with_", own.copy())
+        items += [
+            replaced.get(name) or exp.column(name, qualifier.copy() if qualifier else None)
+            for name in _described(probe, select, describe)
+            if name not in left_out
+        ]
+    select.set("expressions", items)
+
+
+def _write_out_using(select: exp.Select) -> None:
+    """USING becomes ON, and its columns are those of the left side."""
+    joins = select.args.get("joins") or []
+    shared: set[str] = set()
+    left = select.args["from_"].this.alias_or_name if select.args.get("from_") else ""
+    for join in joins:
+        names = [name.name for name in join.args.get("using") or []]
+        if not names:
+            continue
+        if len(joins) > 1 or not left or join.side not in ("", "LEFT"):
+            raise NotCarried(f"{join.sql('duckdb')}: USING beside another join, or of the right side's rows")
+        right = join.this.alias_or_name
+        equal = [exp.EQ(this=exp.column(name, left), expression=exp.column(name, right)) for name in names]
+        join.set("using", None)
+        join.set("on", exp.and_(*equal, copy=False))
+        shared.update(names)
+    if shared:
+        parts = [
+            *select.expressions,
+            *(select.args[key] for key in ("where", "group", "having") if select.args.get(key)),
+        ]
+        for column in [column for part in parts for column in part.find_all(exp.Column)]:
+            if not column.table and column.name in shared and column.parent_select is select:
+                column.set("table", exp.to_identifier(left))
+
+
+def _write_out_by_name(union: exp.Union, describe: Describe) -> None:
+    """Both sides get all columns in one order; what has no type of its own gets that of the union."""
+    types = _described(union, union, describe)
+    for side in (union.this, union.expression):
+        if not isinstance(side, exp.Select):
+            raise NotCarried("UNION ALL BY NAME of more than two queries")
+        if side.is_star:
+            side.set("expressions", [exp.column(name) for name in _described(side, side, describe)])
+        items = {item.alias_or_name: item for item in side.expressions}
+        side.set("expressions", [_typed(items.get(name), name, kind) for name, kind in types.items()])
+    union.set("by_name", False)
+
+
+def _typed(item: exp.Expr | None, name: str, kind: str) -> exp.Expr:
+    value = exp.null() if item is None else item.unalias()
+    if isinstance(value, exp.Null | exp.Literal):
+        return exp.alias_(exp.cast(value, kind, dialect="duckdb"), name, copy=False)
+    return item if item is not None else value
+
+
+def _write_out_qualify(select: exp.Select, describe: Describe) -> None:
+    """QUALIFY becomes the WHERE of a query around it, which has its ORDER BY and LIMIT, too."""
+    names = _described(select, select, describe)
+    if select.args.get("having"):
+        raise NotCarried("QUALIFY beside HAVING")
+    condition = select.args["qualify"].this.copy()
+    windows = [*condition.find_all(exp.Window)]
+    if len(windows) != 1:
+        raise NotCarried("QUALIFY with other than one window")
+    place = windows[0].copy()
+    windows[0].replace(exp.column("place"))
+    nest(select, list(names), exp.alias_(place, "place"), condition)

@@ -1,0 +1,200 @@
+"""Rewrites constructs of DuckDB into those that Spark and Sail read alike."""
+
+from collections.abc import Callable
+from datetime import date
+from typing import Final, get_type_hints
+
+import sqlglot
+from sqlglot import exp
+
+from queries.compiler.constructs import NotCarried
+from queries.compiler.selects import call, flatten_tuples, write_out_group, write_out_having, write_out_unnest
+from queries.scope import Scope
+
+_SQL_TYPES: Final = {str: "STRING", date: "DATE", bool: "BOOLEAN"}
+_PARAMETERS: Final = {
+    name: next(sql for kind, sql in _SQL_TYPES.items() if hint in (kind, kind | None))
+    for name, hint in get_type_hints(Scope).items()
+}
+"""The fields of Scope, which are the named parameters of a compiled text, with their types in Spark."""
+
+_LISTS: Final = ("crowded_days", "days_without_domains")
+"""Session variables that hold days. On a cluster they are relations with one column, day."""
+
+_LOG_GAMMA: Final = """({x} - 0.5) * ln({x} + 7) + 7 * ln({x} + 7) - {x} - 7 + 0.9189385332046727
+    + 1 / (12 * ({x} + 7)) - 1 / (360 * pow({x} + 7, 3)) + 1 / (1260 * pow({x} + 7, 5))
+    - ln({x} * ({x} + 1) * ({x} + 2) * ({x} + 3) * ({x} + 4) * ({x} + 5) * ({x} + 6))"""
+"""ln Γ(x) by Stirling's series at x + 7; for x of 1 or more it is off by less than 1e-9."""
+
+
+def rewrite(tree: exp.Expr) -> exp.Expr:
+    """The tree in the words of Spark. Raises NotCarried."""
+    flatten_tuples(tree)
+    for kind, rewritten in _REWRITES:
+        for node in [*tree.find_all(kind)][::-1]:  # the inner before the outer
+            found = rewritten(node)
+            if found is not node:
+                if node is tree:
+                    tree = found
+                else:
+                    node.replace(found)
+    return tree
+
+
+def _parameter(node: exp.Dot) -> exp.Expr:
+    """A field of the scope becomes a named parameter."""
+    if node.this.name != "getvariable" or node.this.expressions[0].name != "scope":
+        return node
+    name = node.expression.name
+    if name not in _PARAMETERS:
+        raise NotCarried(f"{node.sql('duckdb')}: the scope has no such field")
+    return exp.cast(exp.Placeholder(this=name), _PARAMETERS[name], dialect="spark")
+
+
+def _cast(node: exp.Cast) -> exp.Expr:
+    """HUGEINT becomes DECIMAL(38, 0), and a variable that holds days the list of a relation's rows."""
+    if isinstance(node.this, exp.Anonymous) and node.this.name == "getvariable":
+        variable = node.this.expressions[0].name
+        if variable not in _LISTS:
+            raise NotCarried(f"{node.this.sql('duckdb')}: this variable")
+        days = exp.Select(expressions=[call("collect_list", exp.column("day"))]).from_(variable, copy=False)
+        return exp.Subquery(this=days)
+    if node.to.this == exp.DType.INT128:
+        return exp.cast(node.this, "DECIMAL(38, 0)", dialect="spark")
+    if isinstance(node.this, exp.Cast) and node.this.to == node.to:
+        return node.this
+    return node
+
+
+def _div(node: exp.Div) -> exp.Expr:
+    """DuckDB's `/` divides as DOUBLE, whatever it divides."""
+    number = node.this.unnest()
+    if not (isinstance(number, exp.Cast) and number.to.this == exp.DType.DOUBLE):
+        node.set("this", exp.cast(number, "DOUBLE"))
+    return node
+
+
+def _extract(node: exp.Extract) -> exp.Expr:
+    """Weekdays are counted from a Monday: engines number them in different ways. Hours and days are alike."""
+    part = node.name.upper()
+    if part == "ISODOW":
+        monday = exp.cast(exp.Literal.string("0001-01-01"), "DATE")
+        return exp.paren(call("pmod", call("datediff", node.expression, monday), 7) + 1)
+    if part not in ("HOUR", "DAY"):
+        raise NotCarried(f"{node.sql('duckdb')}")
+    return node
+
+
+def _trunc(node: exp.TimestampTrunc) -> exp.Expr:
+    if node.args["unit"].name != "WEEK":
+        raise NotCarried(node.sql("duckdb"))
+    return call("trunc", node.this, "WEEK")
+
+
+def _shift(node: exp.BitwiseLeftShift) -> exp.Expr:
+    return call("shiftleft", node.this, exp.cast(node.expression.unnest(), "INT"))
+
+
+def _series(node: exp.GenerateSeries) -> exp.Expr:
+    """A series that may be empty would count downwards: the end must be a literal, a parameter or x + 1."""
+    start, end, step = node.args["start"], node.args["end"], node.args.get("step")
+    if node.args.get("is_end_exclusive"):
+        if end.is_int:
+            end = exp.Literal.number(int(end.name) - 1)
+        elif isinstance(end, exp.Add) and end.expression.name == "1":
+            end = end.this
+        else:
+            raise NotCarried(f"{node.sql('duckdb')}: a range that may be empty")
+    return call("sequence", start, end, *([step] if step else []))
+
+
+def _bracket(node: exp.Bracket) -> exp.Expr:
+    """An element of a written list, by a number, or of a map that a subquery makes, by a text."""
+    (index,) = node.expressions
+    if isinstance(node.this, exp.Array) and not index.is_number:
+        return call("element_at", call("array", *node.this.expressions), exp.cast(index.unnest(), "INT"))
+    inner = node.this.unnest()
+    if isinstance(inner, exp.Subquery | exp.Select) and inner.find(exp.ArrayAgg):
+        query = inner if isinstance(inner, exp.Subquery) else exp.Subquery(this=inner)
+        for entries in [*query.find_all(exp.ArrayAgg)]:
+            entries.replace(call("collect_list", call("struct", *entries.this.expressions)))
+        return call("element_at", query, index)
+    raise NotCarried(node.sql("duckdb"))
+
+
+def _joined_list(node: exp.ArrayToString) -> exp.Expr:
+    """array_to_string(list_sort(list(DISTINCT x) FILTER (…)), ', '), where x is no text: NULL if there is none."""
+    found = node.this.this if isinstance(node.this, exp.ArraySort) else None
+    if not (isinstance(found, exp.Filter) and isinstance(found.this.this, exp.Distinct)):
+        raise NotCarried(node.sql("duckdb"))
+    (value,) = found.this.this.expressions
+    found.set("this", call("collect_set", value))
+    texts = exp.cast(call("array_sort", found), "ARRAY<STRING>", dialect="spark")
+    return call("nullif", call("array_join", texts, node.expression), "")
+
+
+def _ordered_list(node: exp.Filter) -> exp.Expr:
+    """coalesce(list(x ORDER BY x) FILTER (…), …), where x is never NULL: of none, Spark makes an empty list."""
+    if not isinstance(node.this, exp.ArrayAgg):
+        return node
+    order = node.this.this
+    keys = order.expressions if isinstance(order, exp.Order) else []
+    if len(keys) != 1 or keys[0].this != order.this or keys[0].args.get("desc"):
+        raise NotCarried(f"{node.sql('duckdb')}: a list in another order than its own")
+    if not isinstance(node.parent, exp.Coalesce):
+        raise NotCarried(f"{node.sql('duckdb')}: a list that may be NULL")
+    node.set("this", call("collect_list", order.this))
+    return call("array_sort", node.copy())
+
+
+def _summed_list(node: exp.Anonymous) -> exp.Expr:
+    """list_sum(list_transform(…, lambda k: …)) of DOUBLE, and the gamma function."""
+    if node.name == "lgamma":
+        x = exp.cast(node.expressions[0], "DOUBLE").sql("duckdb")
+        return exp.paren(sqlglot.parse_one(_LOG_GAMMA.format(x=x), dialect="duckdb"))
+    if node.name != "list_sum" or not isinstance(node.expressions[0], exp.Transform):
+        return node
+    terms = node.expressions[0]
+    add = exp.Lambda(
+        this=exp.Add(this=exp.to_identifier("total"), expression=exp.to_identifier("term")),
+        expressions=[exp.to_identifier("total"), exp.to_identifier("term")],
+    )
+    zero = exp.cast(exp.Literal.number(0), "DOUBLE")
+    return call("aggregate", call("transform", terms.this, terms.expression), zero, add)
+
+
+def _row_number(node: exp.Window) -> exp.Expr:
+    """row_number() is a BIGINT in DuckDB and an INT in Spark."""
+    if not isinstance(node.this, exp.RowNumber):
+        return node
+    node.set("this", call("row_number"))
+    return exp.cast(node.copy(), "BIGINT")
+
+
+def _join(node: exp.Join) -> exp.Expr:
+    if node.kind in ("SEMI", "ANTI"):
+        node.set("side", "LEFT")
+    return node
+
+
+_REWRITES: Final[tuple[tuple[type[exp.Expr], Callable[..., exp.Expr]], ...]] = (
+    (exp.Select, write_out_group),
+    (exp.Select, write_out_having),
+    (exp.Dot, _parameter),
+    (exp.Cast, _cast),
+    (exp.Div, _div),
+    (exp.Extract, _extract),
+    (exp.TimestampTrunc, _trunc),
+    (exp.BitwiseLeftShift, _shift),
+    (exp.GenerateSeries, _series),
+    (exp.Select, write_out_unnest),
+    (exp.Bracket, _bracket),
+    (exp.ArrayToString, _joined_list),
+    (exp.Filter, _ordered_list),
+    (exp.Anonymous, _summed_list),
+    (exp.ArrayContains, lambda node: call("array_contains", node.this, node.expression)),
+    (exp.Window, _row_number),
+    (exp.Join, _join),
+    (exp.RegexpExtract, lambda node: call("regexp_extract", node.this, node.expression, node.args["group"])),
+)
+"""What is rewritten, in this order."""

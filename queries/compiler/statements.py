@@ -1,0 +1,218 @@
+"""Compiles whole statements: templates, detectors, measures, and the rows of rollup relations."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+import sqlglot
+from sqlglot import exp
+
+from data import Lake
+from queries.compiler.constructs import NotCarried, check_constructs, check_names
+from queries.compiler.names import Describe, write_out_names
+from queries.compiler.rewrites import rewrite
+from queries.compiler.selects import parenthesized, without_needless_parens
+from queries.locked_engine import LockedEngine
+from queries.prelude import prelude, relation_names, sql_text
+
+INPUTS: Final = ("visits", "links", "crowded_days", "days_without_domains", "traffic_values", "subject")
+"""The relations that a session must have before it runs a compiled text."""
+
+_STORED: Final = ("stored_rows", "rollup_rows", "stored_before")
+"""Table macros that read rollups. A cluster has none, so that they have no rows."""
+
+_HEADER: Final = """\
+-- Compiled from queries/{origin}.sql by `python -m queries.compiler`; do not edit.
+-- Run it with spark.sql(text, args); queries/README.md says how, also in spark-sql.
+"""
+
+
+class Compiler:
+    """Compiles statements over the relations of the prelude."""
+
+    def __init__(self, describe: Describe) -> None:
+        """`describe` gives the columns of a DuckDB query and their types."""
+        self._describe = describe
+        self._macros: dict[str, exp.Create] = {}
+        self._relations: dict[str, exp.Query] = {}
+        for create in (tree for text in prelude() for tree in sqlglot.parse(text, dialect="duckdb")):
+            if isinstance(create, exp.Create):
+                name = create.this.this.name if isinstance(create.this, exp.UserDefinedFunction) else create.this.name
+                if create.args["kind"] == "MACRO":
+                    self._macros[name] = create
+                elif name not in INPUTS:
+                    self._relations[name] = create.expression
+        self._relations["visits_in_days"] = self._body("read_visits")
+        self._relations["visits_to_count"] = self._body("visits_to_count")
+
+    def report(self, name: str) -> str:
+        """The text for a template, or for a detector or measure, whose names begin with jobs/."""
+        origin = name if name.startswith("jobs/") else f"templates/{name}"
+        return self.compile(sqlglot.parse_one(sql_text(origin), dialect="duckdb"), origin, "all_visits")
+
+    def rollup_relation(self, relation: str) -> str:
+        """The text that counts the rows of a relation that a new rollup stores."""
+        body = self._body("counted_" + relation.partition("_")[0])
+        for table in body.find_all(exp.Table):
+            if _function(table) == "query_table":
+                table.replace(exp.to_table(relation))
+        return self.compile(body, f"relations/{relation}", "visits_by_domain")
+
+    def compile(self, tree: exp.Expr, origin: str, source: str) -> str:
+        """The text for one statement of DuckDB. `origin` is its file, without .sql, and `source` where visits are from.
+
+        Raises NotCarried for a construct that has no counterpart that was looked at.
+        """
+        try:
+            statement = self._compiled(tree, source)
+        except NotCarried as error:
+            raise NotCarried(f"queries/{origin}.sql: {error}") from error
+        sql = statement.sql("spark", pretty=True, indent=4, pad=4, max_text_width=100, comments=False)
+        return f"{_HEADER.format(origin=origin)}{sql};\n"
+
+    def _compiled(self, tree: exp.Expr, source: str) -> exp.Query:
+        """The statement with the relations that it reads as CTEs before its own."""
+        needed: dict[str, exp.Query] = {}
+        statement = self._carried(tree, source)
+        self._add_relations(statement, source, needed)
+        own = [(cte.alias, cte.this) for cte in statement.ctes]
+        statement.set("with_", None)
+        for name, query in [*needed.items(), *own]:
+            statement.with_(name, as_=query, dialect="spark", copy=False)
+        check_names(statement)
+        return statement
+
+    def _add_relations(self, tree: exp.Query, source: str, needed: dict[str, exp.Query]) -> None:
+        """Add the relations that a tree reads, each after those that it reads itself."""
+        own = {cte.alias for cte in tree.find_all(exp.CTE)}
+        if taken := own & self._relations.keys():
+            raise NotCarried(f"the name of the relation {min(taken)} is used for a CTE")
+        for name in [table.name for table in tree.find_all(exp.Table)]:
+            if name in self._relations and name not in needed:
+                try:
+                    query = self._carried(self._relations[name], source)
+                except NotCarried as error:
+                    raise NotCarried(f"the relation {name}: {error}") from error
+                self._add_relations(query, source, needed)
+                needed[name] = query
+            elif name not in self._relations and name not in INPUTS and name not in own:
+                raise NotCarried(f"the relation {name} is not known")
+
+    def _carried(self, tree: exp.Expr, source: str) -> exp.Query:
+        """One query in the words of Spark, which reads relations by their names."""
+        tree = _without_stored_rows(tree.copy())
+        if not isinstance(tree, exp.Query):
+            raise NotCarried(f"{tree.sql('duckdb')[:200]}: no query")
+        write_out_names(tree, self._describe)
+        _name_tables(tree, source)
+        self._expanded(tree)  # in place: a query is no call of a macro
+        without_needless_parens(tree)
+        rewrite(tree)
+        check_constructs(tree)
+        return tree
+
+    def _body(self, macro: str) -> exp.Query:
+        body: exp.Query = self._macros[macro].expression.copy()
+        return body
+
+    def _expanded(self, tree: exp.Expr) -> exp.Expr:
+        """The tree with the bodies of scalar macros in place of their calls."""
+        calls = [call for call in tree.find_all(exp.Anonymous) if call.name in self._macros]
+        for call in reversed(calls):  # find_all yields the outer before the inner
+            body = parenthesized(self._expanded(self._called(call)))
+            if call is tree:
+                return body
+            call.replace(body)
+        return tree
+
+    def _called(self, call: exp.Anonymous) -> exp.Expr:
+        """The body of a macro with the arguments of a call in place of its parameters."""
+        macro = self._macros[call.name]
+        arguments = dict(zip((name.name for name in macro.this.expressions), call.expressions, strict=True))
+        body = exp.paren(macro.expression.copy(), copy=False)
+        for column in [*body.find_all(exp.Column)]:
+            if not column.table and column.name in arguments:
+                if column.find_ancestor(exp.Select):  # a column of that query may have the name of an argument's
+                    raise NotCarried(f"the macro {call.name} uses its parameter {column.name} in a subquery")
+                column.replace(parenthesized(arguments[column.name].copy()))
+        inner: exp.Expr = body.this
+        return inner
+
+
+def _without_stored_rows(tree: exp.Expr) -> exp.Expr:
+    """The tree without the parts of unions that read rollups."""
+    for union in [*tree.find_all(exp.Union)][::-1]:
+        kept = [side for side in (union.this, union.expression) if not _reads_rollups(side)]
+        if len(kept) == 1:
+            side = kept[0]
+            if ctes := union.args.get("with_"):
+                side.set("with_", ctes)
+            if union is tree:
+                side.parent = None
+                tree = side
+            else:
+                union.replace(side)
+    return tree
+
+
+def _reads_rollups(query: exp.Expr) -> bool:
+    if isinstance(query, exp.Union):
+        return _reads_rollups(query.this) and _reads_rollups(query.expression)
+    source = query.args.get("from_")
+    return source is not None and _function(source.this) in _STORED
+
+
+def _function(table: exp.Expr) -> str:
+    """The name of the table macro that a table calls; "" for a plain name."""
+    return table.this.name if isinstance(table.this, exp.Anonymous) else ""
+
+
+def _name_tables(tree: exp.Expr, source: str) -> None:
+    """Write the names of relations in place of the calls of table macros."""
+    for table in [*tree.find_all(exp.Table)]:
+        function = _function(table) or ("read_parquet" if isinstance(table.this, exp.ReadParquet) else "")
+        if function == "cut_visits_to_count":
+            name = table.this.expressions[1].name
+        elif function == "query_table":
+            name = source
+        elif function == "read_parquet":
+            name = "links" if "getvariable('links')" in table.sql("duckdb").lower() else "visits"
+        elif function:
+            name = {"read_visits": "visits_in_days", "visits_to_count": "visits_to_count"}.get(function, "")
+        else:
+            continue
+        if not name:
+            raise NotCarried(f"the table function {function}")
+        table.set("this", exp.to_identifier(name))
+
+
+@contextmanager
+def compiling() -> Iterator[Compiler]:
+    """A compiler, as long as a with block lasts; it asks an engine over an empty lake for names and types."""
+    with tempfile.TemporaryDirectory() as folder:
+        lake = Lake(Path(folder) / "lake", create=True)
+        engine = LockedEngine(lake, None)
+        try:
+            with engine.unlimited_cursor() as cursor:
+
+                def describe(sql: str) -> dict[str, str]:
+                    return {name: kind for name, kind, *_ in cursor.execute(f"DESCRIBE {sql}").fetchall()}
+
+                yield Compiler(describe)
+        finally:
+            engine.close()
+            lake.manifest.close()
+
+
+def compiled_files() -> Iterator[tuple[str, str]]:
+    """The name, in queries/spark/ and without .sql, and the text of every compiled file."""
+    with compiling() as compiler:
+        for prefix, directory in (("", "templates"), ("jobs/", "jobs")):
+            for file in sorted(resources.files("queries").joinpath(directory).iterdir(), key=str):
+                name = prefix + file.name.removesuffix(".sql")
+                yield name, compiler.report(name)
+        for relation in relation_names():
+            yield f"rollups/{relation}", compiler.rollup_relation(relation)
