@@ -1,0 +1,280 @@
+"""Every compiled text gives the same rows on Spark and on Sail as its origin on DuckDB: values, order and types.
+
+Three scopes of a sample lake, and a day with too many words; `TRAFFIC_FAULTS=all uv run --group cluster pytest
+tests/cluster/test_answers.py` asks in nine scopes, of a lake of an earlier program too, and counts a month's rollups.
+"""
+
+import os
+import shutil
+from contextlib import closing
+from dataclasses import asdict, astuple, replace
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from data import Lake
+from data.store.lake import LINKS
+from data.visits import CATEGORY_OF_KIND, VISITS
+from queries import DETECTORS, ENTRIES, Scope, Warehouse, template, template_entries
+from queries.prelude import relation_names, sql_text
+from queries.variables import MAX_WORDS, one_source
+from tests.visits import land, links, visit
+
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+IS_LONG = os.environ.get("TRAFFIC_FAULTS") == "all"
+DAYS = (date(2026, 3, 1), date(2026, 3, 28))
+WHOLE = Scope("acme", *DAYS)
+SCOPES = [
+    WHOLE,
+    Scope("acme", date(2026, 3, 3), date(2026, 3, 20), domain="go.example"),
+    Scope("stranger", *DAYS),
+    Scope("acme", *DAYS, short_code="sale"),
+    Scope("acme", *DAYS, no_domain=True),
+    Scope("acme", *DAYS, traffic_type="ai"),
+    Scope("acme", *DAYS, traffic_type="other"),
+    Scope("acme", *DAYS, "sale", "go.example", "ai_referral"),
+    Scope("acme", date(2027, 3, 1), date(2027, 3, 1)),
+][: None if IS_LONG else 3]
+OLD_SCOPE = Scope("acme", date(2026, 3, 2), date(2026, 5, 30))
+SUBJECT = {"domain": "go.example", "path": "/gone", "short_code": "launch", "agent": "GPTBot", "operator": "OpenAI",
+           "ai_source": "ChatGPT"}  # fmt: skip
+ENTRIES_OF_TEXTS = {
+    entry.name: entry
+    for entry in (
+        *(leaf for entry in ENTRIES.values() for leaf in template_entries(entry)),
+        *(detector.entry for detector in DETECTORS.values()),
+        *(detector.measure for detector in DETECTORS.values()),
+    )
+}
+BOUNDED = ("referrers", "utm-campaigns", "domain-breakdown", "bot-traffic")
+SPARK_TYPES = {
+    pa.string(): "STRING",
+    pa.int16(): "SMALLINT",
+    pa.bool_(): "BOOLEAN",
+    pa.uint64(): "DECIMAL(20, 0)",
+    pa.timestamp("us"): "TIMESTAMP_NTZ",
+}
+
+
+def some_visit(random):
+    """A visit with any value that a column may have, also none and what looks like the row of the rest."""
+    kind = random.choice([*CATEGORY_OF_KIND, *[None] * 6])
+    category = CATEGORY_OF_KIND.get(kind, "human")
+    is_ai, is_bot = category.startswith("ai"), category not in {"human", "ai_referral"}
+    words = {
+        "domain": ("go.example", "go.example", "a.example", None, "ünï.example", "(other)"),
+        "short_code": ("launch", "sale", "a", "B_c", None),
+        "path": ("/launch", "/sale", "/", "", "/.well-known/x", "/a", "/robots.txt", "/gone", "/A\\b'c\n%"),
+        "status": (200, 302, 404, 410, 403, 500, 503, None, 301),
+        "ai_source": ("ChatGPT", "Claude", None) if is_ai else (None,),
+        "agent": ("GPTBot", "ClaudeBot", "curl", None, "(other)") if is_bot else (None,),
+        "operator": ("OpenAI", "Anthropic", None) if is_ai else (None,),
+        "confidence": ("verified", "high", "medium", "low", "contradicted", None),
+        "detection_method": ("ip", "ua", None),
+        "device_type": ("desktop", "mobile", "tablet", "bot", None),
+        "operating_system": ("Windows", "iOS", None),
+        "browser": ("Firefox", None, "Chrome"),
+        "country": ("DE", "US", "XK", "ZZ", None),
+        "referrer": (None, "www.google.co.uk", "news.example.org", "t.co", "x", "(other)", "android-app://com.twitter"),
+        "referrer_type": ("direct", "search", "social", "ai", None),
+        "utm_source": (None, None, "x", "(other)"),
+        "utm_medium": (None, "m", "(other)"),
+        "utm_campaign": (None, "c", "(other)"),
+        "utm_term": (None, None, "t"),
+        "visitor": (None, 2**64 - 1, 2**63, 1, 2, 3, 4, 5),
+        "is_malicious": (True, *[False] * 9),
+        "protocol": ("HTTP/2", "HTTP/1.1", None),
+    }
+    moment = datetime(2026, 3, 1) + timedelta(microseconds=random.randrange(28 * 86_400 * 10**6))
+    values = {name: random.choice(choices) for name, choices in words.items()}
+    return visit(**values, visited_at=moment, bot_category=category, agent_kind=kind)
+
+
+def planted():
+    """Visits that detectors of jobs find."""
+    go = {"domain": "go.example", "bot_category": "ai_referral", "agent_kind": "referral", "ai_source": "ChatGPT"}
+    fetch = {"bot_category": "ai_assistant", "agent_kind": "assistant_fetch", "ai_source": "ChatGPT", "status": 200}
+    crawl = {"bot_category": "ai_training", "agent_kind": "training", "operator": "ByteDance", "status": 200}
+    streams = [
+        (60, 1, {**go, "short_code": "launch"}),  # a drop
+        (9, 20, {**go, "short_code": "launch"}),
+        (120, 10, {**fetch, "domain": "go.example", "short_code": "gap"}),
+        (120, 20, {**crawl, "domain": "b.example", "path": "/bot", "agent": "Bytespider", "confidence": "verified"}),
+        (12, 20, {**go, "path": "/made/up", "status": 404}),
+        (12, 20, {**go, "path": "/linked", "short_code": "sale", "status": 404}),
+        (30, 20, {**fetch, "domain": "b.example", "path": "/p", "status": 403, "agent": "PerplexityBot"}),
+        (40, 20, {"domain": "b.example", "path": "/broken", "status": 503}),
+        (60, 20, {"domain": "b.example", "bot_category": "other_bot", "agent": "GPTBot", "confidence": "contradicted"}),
+    ]
+    return [
+        visit(**columns, visited_at=datetime(2026, 3, first + number % 9, 5, number % 60))
+        for number_of_visits, first, columns in streams
+        for number in range(number_of_visits)
+    ]
+
+
+def crowd():
+    """A day with more words than are kept of it."""
+    moment = datetime(2026, 3, 3)
+    for number in range(MAX_WORDS + 60):
+        word = f"{number % (MAX_WORDS + 30):05}"
+        person = {"referrer": word, "referrer_type": "other", "utm_source": word, "utm_campaign": word, "domain": word}
+        yield visit(**person, visited_at=moment, visitor=number % 7)
+        if number % 100 == 0:
+            yield visit(visited_at=moment, domain=None, bot_category="other_bot", agent=None)
+        yield visit(visited_at=moment, domain=word, bot_category="other_bot", agent=word, agent_kind="other")
+
+
+@pytest.fixture(scope="module")
+def lakes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lakes")
+    random = Random(3)
+    sample = Lake(folder / "sample", create=True)
+    for many in (1_200, 300):
+        land(sample, "acme", [some_visit(random) for _ in range(many)])
+    land(sample, "acme", planted())
+    land(sample, "bee", [some_visit(random) for _ in range(50)])
+    links(sample, "acme", [
+        {"short_code": "sale", "target_url": "https://x.example/1"},
+        {"short_code": "sale", "domain": "a.example", "target_url": "https://x.example/2"},
+        {"short_code": "launch", "domain": "go.example", "target_url": "https://x.example/3"},
+        {"short_code": "never", "target_url": "https://x.example/4"},
+    ])  # fmt: skip
+    links(sample, "bee", [{"short_code": "a", "target_url": "https://b.example/1"}])
+    crowded = Lake(folder / "crowded", create=True)
+    land(crowded, "acme", crowd())
+    shutil.copytree(Path(__file__).parent.parent / "fixtures/lake-76fa19b", folder / "old")
+    for name in ("control.sqlite", "salts.sqlite"):
+        (folder / "old" / name).chmod(0o600)
+    lakes = {"sample": sample, "crowded": crowded, "old": Lake(folder / "old")}
+    yield lakes
+    for lake in lakes.values():
+        lake.manifest.close()
+
+
+@pytest.fixture(scope="module", params=["sail", "spark"])
+def session(request):
+    """A session of its own on a cluster."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415  # it need not be installed
+
+    session = SparkSession.builder.remote(request.getfixturevalue(request.param).address).create()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    yield session
+    session.stop()
+
+
+def variables_without_rollups(lake, scope):
+    """The snapshot of a lake as a cluster has it: every relation counts visits."""
+    with closing(Warehouse(lake)) as warehouse:
+        variables = warehouse.variables(replace(scope, short_code="-"))  # no rollup serves it
+        return {
+            **variables,
+            "scope": asdict(scope),
+            "uncovered_files": variables["files"],
+            "rollups": variables["rollups"][:1],
+            "closed_days": [],
+            "days_without_domains": [],
+            "sources": one_source("all_visits"),
+            "subject": SUBJECT,
+        }
+
+
+def make_views(session, variables):
+    """The relations that compiled texts read, in a session."""
+    from pyspark.sql.functions import col, lit  # noqa: PLC0415  # it need not be installed
+
+    def schema(fields):
+        return ", ".join(f"{field.name} {SPARK_TYPES[field.type]}" for field in fields)
+
+    def put(name, columns, rows):
+        fields = [field.rsplit(" ", 1) for field in columns.split(", ")]
+        values = rows or [[None] * len(fields)]
+        selects = [
+            "SELECT "
+            + ", ".join(
+                f"CAST({literal(value)} AS {kind}) AS {field}" for value, (field, kind) in zip(row, fields, strict=True)
+            )
+            for row in values
+        ]
+        session.sql(f"SELECT * FROM ({' UNION ALL '.join(selects)}) WHERE {bool(rows)}").createOrReplaceTempView(name)
+
+    def literal(value):
+        return "NULL" if value is None else f"'{value}'"
+
+    of_path = {"organization": lit(variables["scope"]["organization"]), "day": col("visited_at").cast("date")}
+    visits = session.read.schema(schema(VISITS)).parquet(*variables["files"]["paths"]).withColumns(of_path)
+    visits.createOrReplaceTempView("visits")
+    session.read.schema(schema(LINKS)).parquet(*variables["links"]).createOrReplaceTempView("links")
+    for name in ("crowded_days", "days_without_domains"):
+        put(name, "day DATE", [(day,) for day in variables[name]])
+    values = [tuple(value.values()) for value in variables["traffic_values"]]
+    put("traffic_values", "traffic_type STRING, ten_thousandths BIGINT, currency STRING", values)
+    put("subject", ", ".join(f"{name} STRING" for name in SUBJECT), [tuple(variables["subject"].values())])
+
+
+def on_cluster(session, name, scope):
+    arguments = {name: str(value) if isinstance(value, date) else value for name, value in asdict(scope).items()}
+    return comparable(session.sql(sql_text(f"spark/{name}").rstrip().rstrip(";"), args=arguments).toArrow())
+
+
+def on_duckdb(lake, variables, *statements):
+    """The rows of one SQL text after the other, in DuckDB."""
+    with closing(Warehouse(lake)) as warehouse, warehouse._engine.cursor(variables) as cursor:
+        return [comparable(cursor.sql(sql).to_arrow_table()) for sql in statements]
+
+
+def comparable(table):
+    """Names, types and rows of a table; engines name the elements of lists in their own ways."""
+    types = ["list<string>" if pa.types.is_list(field.type) else str(field.type) for field in table.schema]
+    return [*zip(table.column_names, types, strict=True)], [tuple(row.values()) for row in table.to_pylist()]
+
+
+def assert_alike(session, lake, scope, names):
+    variables = variables_without_rollups(lake, scope)
+    make_views(session, variables)
+    expected = on_duckdb(lake, variables, *(template(name) for name in names))
+    for name, answer in zip(names, expected, strict=True):
+        assert (name, *on_cluster(session, name, scope)) == (name, *answer)
+
+
+@pytest.mark.parametrize("scope", SCOPES, ids=lambda scope: "-".join(str(part) for part in astuple(scope) if part))
+def test_every_text_answers_as_its_origin_does(session, lakes, scope):
+    assert_alike(session, lakes["sample"], scope, list(ENTRIES_OF_TEXTS))
+
+
+def test_detectors_find_what_is_planted(session, lakes):
+    make_views(session, variables_without_rollups(lakes["sample"], WHOLE))
+    found = {detector.entry.name for detector in DETECTORS.values()}
+    assert {name for name in found if on_cluster(session, name, WHOLE)[1]} == found
+
+
+def test_a_day_with_too_many_words_is_cut_alike(session, lakes):
+    scope = Scope("acme", date(2026, 3, 3), date(2026, 3, 3))
+    assert variables_without_rollups(lakes["crowded"], scope)["crowded_days"] == [date(2026, 3, 3)]
+    assert_alike(session, lakes["crowded"], scope, list(BOUNDED))
+
+
+@pytest.mark.skipif(not IS_LONG, reason="this is a sample: TRAFFIC_FAULTS=all reads files of an earlier program, too")
+def test_files_that_lack_columns_are_read_alike(session, lakes):
+    assert_alike(session, lakes["old"], OLD_SCOPE, list(ENTRIES_OF_TEXTS))
+
+
+@pytest.mark.parametrize("lake_name", ["sample", "crowded"] if IS_LONG else ["sample"])
+def test_rows_of_a_months_rollup_are_counted_alike(session, lakes, lake_name):
+    lake, scope = lakes[lake_name], Scope("acme", date(2026, 3, 1), date(2026, 3, 31))
+    variables = variables_without_rollups(lake, scope)
+    variables |= {"sources": one_source("visits_by_domain"), "days_without_domains": [date(2026, 3, 4)]}
+    make_views(session, variables)
+    relations = relation_names() if IS_LONG else ("daily_links", "daily_referrers", "monthly_agent_pages")
+    texts = [f"FROM counted_{name.partition('_')[0]}('{name}')" for name in relations]
+    for name, (columns, rows) in zip(relations, on_duckdb(lake, variables, *texts), strict=True):
+        found_columns, found = on_cluster(session, f"rollups/{name}", scope)
+        assert set(found_columns) <= set(columns)
+        places = [columns.index(column) for column in found_columns]
+        expected = [tuple(row[place] for place in places) for row in rows]
+        assert sorted(map(repr, found)) == sorted(map(repr, expected))
+        others = set(range(len(columns))) - set(places)  # those of other relations
+        assert {row[place] for row in rows for place in others} <= {None}
