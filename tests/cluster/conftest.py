@@ -1,0 +1,45 @@
+"""What the tests on a real cluster share: Apache Spark and Sail on loopback, and a lake to count.
+
+They need Debian's package openjdk-17-jre-headless and the dependency group "cluster"; without them they skip and say
+so, or fail where TRAFFIC_TESTS is "all".
+"""
+
+import os
+import shutil
+from importlib.util import find_spec
+
+import pytest
+
+from tests.cluster.processes import Sail, Spark
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _programs():
+    """Skip without Java, Spark or Sail, unless all tests were asked for: then fail."""
+    reasons = {
+        "Java is not installed: apt-get install openjdk-17-jre-headless": shutil.which("java"),
+        "Spark and Sail are not installed: uv run --group cluster pytest tests/cluster": all(
+            find_spec(name) for name in ("pyspark", "pysail")
+        ),
+    }
+    missing = "; ".join(reason for reason, is_there in reasons.items() if not is_there)
+    if missing and os.environ.get("TRAFFIC_TESTS") == "all":
+        pytest.fail(f"{missing}; with TRAFFIC_TESTS=all no test is skipped")
+    if missing:
+        pytest.skip(missing)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """A running Spark: a master, two workers of one core and a Connect server."""
+    spark = Spark(tmp_path_factory.mktemp("spark"))
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture(scope="session")
+def sail(tmp_path_factory):
+    """A running Sail."""
+    sail = Sail(tmp_path_factory.mktemp("sail"))
+    yield sail
+    sail.stop()
