@@ -2,6 +2,7 @@
 
 from queries.catalog import CACHE_STATS, CATALOG, ENDPOINTS, ENTRIES, JOBS, Entry, template, template_entries
 from queries.detectors import DETECTORS, Detector
+from queries.engine import ClusterOptions, ClusterUnavailable, Engine, is_for_cluster, with_cluster
 from queries.fields import Field
 from queries.findings import Finding, days_before, detect, measure
 from queries.locked_engine import EngineLost, FilesGone, QueryFailed, QueryTimeout
@@ -36,7 +37,10 @@ __all__ = [
     "JOBS",
     "RANGES",
     "TRAFFIC_TYPES",
+    "ClusterOptions",
+    "ClusterUnavailable",
     "Detector",
+    "Engine",
     "EngineLost",
     "Entry",
     "Field",
@@ -57,6 +61,7 @@ __all__ = [
     "Warehouse",
     "days_before",
     "detect",
+    "is_for_cluster",
     "load_traffic_values",
     "measure",
     "open_lake",
@@ -67,4 +72,5 @@ __all__ = [
     "template",
     "template_entries",
     "validate",
+    "with_cluster",
 ]

@@ -7,8 +7,9 @@ from datetime import date, datetime, timedelta
 from typing import Any, Final
 
 from queries.detectors import DETECTORS, Detector
+from queries.engine import Engine
 from queries.scope import Scope
-from queries.warehouse import Result, Warehouse
+from queries.warehouse import Result
 
 DETECTED_DAYS: Final = 28
 _WEEKS: Final = DETECTED_DAYS // 7
@@ -36,7 +37,7 @@ def days_before(as_of: date) -> tuple[date, date]:
 
 
 def detect(
-    warehouse: Warehouse,
+    engine: Engine,
     detector: Detector,
     organization: str,
     as_of: date,
@@ -44,19 +45,19 @@ def detect(
 ) -> list[Finding]:
     """The findings of the 28 complete days before `as_of`, the heaviest first, at most 100.
 
-    `cancelled` is that of `Warehouse.answer`.
+    `cancelled` is that of `Engine.answer`.
 
     Raises QueryTimeout, QueryFailed, FilesGone, EngineLost; LakeDamaged for a damaged file.
     """
-    variables = warehouse.variables(Scope(organization, *days_before(as_of)))
-    rows = _as_rows(warehouse.answer(detector.entry, variables, cancelled))
+    variables = engine.variables(Scope(organization, *days_before(as_of)))
+    rows = _as_rows(engine.answer(detector.entry, variables, cancelled))
     if detector.is_invented is not None:
         rows = [row for row in rows if row["is_invented"] is detector.is_invented]
     return [_finding(detector, organization, row) for row in rows]
 
 
 def measure(  # noqa: PLR0917  # whose visits, of what and when: called in this order everywhere
-    warehouse: Warehouse,
+    engine: Engine,
     detector: Detector,
     organization: str,
     subject: Mapping[str, str | None],
@@ -66,14 +67,14 @@ def measure(  # noqa: PLR0917  # whose visits, of what and when: called in this 
 ) -> list[tuple[date, int, int]]:
     """The day, events and visits of a subject on each day from `start` to `end` (UTC, inclusive) that has visits.
 
-    `subject` is that of a finding, `cancelled` that of `Warehouse.answer`. Raises ValueError if the subject has other
+    `subject` is that of a finding, `cancelled` that of `Engine.answer`. Raises ValueError if the subject has other
     columns than the detector's subjects, and what `detect` raises.
     """
     if set(subject) != set(detector.subject):
         raise ValueError(f"the subject of {detector.type} has {', '.join(detector.subject)}, not {', '.join(subject)}.")
     scope = Scope(organization, start, end, short_code=subject.get("short_code"), domain=subject.get("domain"))
     bound = {name: subject.get(name) for name in _SUBJECT_COLUMNS}
-    rows = _as_rows(warehouse.answer(detector.measure, {**warehouse.variables(scope), "subject": bound}, cancelled))
+    rows = _as_rows(engine.answer(detector.measure, {**engine.variables(scope), "subject": bound}, cancelled))
     return [(row["day"], row["events"], row["visits"]) for row in rows]
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from datetime import date
+from pathlib import Path
 from typing import Any, Final
 
 import duckdb
@@ -22,7 +23,7 @@ from queries.scope import Scope
 Variables = dict[str, Any]
 """Values by variable name: scope, files, links, uncovered_files, rollups, closed_days, days_without_domains,
 crowded_days, sources and traffic_values; subject for a measure of a job; and LINK_VISITS when several answers share the
-visits of one link."""
+visits of one link. Those of a snapshot for a cluster are listed at `_cluster_variables`."""
 
 ROLLUP_FILTERS: Final = frozenset({"organization", "start_date", "end_date", "domain"})
 """The fields of Scope by which all stored rows can be filtered. A relation may declare more (served_filters)."""
@@ -32,6 +33,9 @@ MAX_WORDS: Final = 10_000
 
 LINK_VISITS: Final = "link_visits_in_memory"
 """Name of the in-memory table with the visits of one link, which relations read instead of files."""
+
+CLUSTER_FILES: Final = "cluster_files"
+"""Name of the variable that only snapshots for a cluster have."""
 
 
 def empty_variables(lake: Lake) -> Variables:
@@ -48,8 +52,11 @@ def empty_variables(lake: Lake) -> Variables:
     }
 
 
-def scope_variables(lake: Lake, scope: Scope) -> Variables:
-    """The variables for a scope, from the live files of the lake now. Raises LakeDamaged for a damaged file."""
+def scope_variables(lake: Lake, scope: Scope, cluster_from: int | None = None) -> Variables:
+    """The variables for a scope, from the live files of the lake now. Raises LakeDamaged for a damaged file.
+
+    With `cluster_from`, they are those for a cluster if an answer would have to read as many visits, or more.
+    """
     live = lake.live_files(scope.organization, scope.start_date, scope.end_date)
     rollups = live_rollups(lake, scope.organization, rollup_version(), live)
     for file in live:
@@ -57,6 +64,10 @@ def scope_variables(lake: Lake, scope: Scope) -> Variables:
     filters = {field for field, value in asdict(scope).items() if value is not None}
     closed = rollups.days if scope.domain is None else rollups.days - rollups.days_without_domains
     uncovered = [file for file in live if file.day not in closed]
+    if cluster_from is not None:
+        read = uncovered if filters <= ROLLUP_FILTERS | _filters_served_by_some() else live
+        if sum(file.visits for file in read) >= cluster_from:
+            return _cluster_variables(lake, scope, live)
     return {
         "scope": asdict(scope),
         "files": visit_files(lake, live),
@@ -68,6 +79,28 @@ def scope_variables(lake: Lake, scope: Scope) -> Variables:
         "sources": {relation: source_of(relation, filters) for relation in relation_names()},
         "links": link_files(lake, scope.organization),
     }
+
+
+def _cluster_variables(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> Variables:
+    """The variables for a cluster, which counts visits and reads no rollups.
+
+    `cluster_files` and `links` are paths relative to the lake's folder, without seeds.
+    """
+    return {
+        "scope": asdict(scope),
+        CLUSTER_FILES: [file.path for file in live],
+        "links": [str(Path(path).relative_to(lake.root)) for path in link_files(lake, scope.organization)[1:]],
+        "days_without_domains": [],
+        "crowded_days": _crowded_days(live),
+    }
+
+
+def _filters_served_by_some() -> frozenset[str]:
+    """The fields of Scope by which the stored rows of at least one relation can be filtered.
+
+    An answer that takes such a filter reads these relations only.
+    """
+    return frozenset().union(*(served_filters(relation) for relation in relation_names()))
 
 
 def _crowded_days(files: Sequence[LandedFile]) -> list[date]:

@@ -37,7 +37,7 @@ LIBRARIES = {
         "re2",
         "ua_parser",
     },
-    "queries": {"duckdb", "pyarrow", "sqlglot"},
+    "queries": {"duckdb", "grpc", "pyarrow", "pyspark", "sqlglot"},
     "service": {
         "cachetools",
         "httptools",

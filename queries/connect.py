@@ -1,0 +1,162 @@
+"""One session of a Spark Connect server. Imports pyspark, which only the extra `cluster` installs.
+
+The client's own retries and its reattachment to a lost connection are turned off: they wait for minutes.
+"""
+
+import threading
+import time
+import uuid
+import warnings
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+import grpc
+import pyarrow as pa
+from pyspark.errors import PySparkException
+
+from queries.engine import ClusterUnavailable
+
+with warnings.catch_warnings():  # it warns of a pandas that it does not know yet; nothing here uses pandas
+    warnings.simplefilter("ignore", FutureWarning)
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+    from pyspark.sql.connect.column import Column
+    from pyspark.sql.connect.functions import array, col, inline, lit, struct
+    from pyspark.sql.connect.session import SparkSession
+
+__all__ = ["CLIENT_ERRORS", "Query", "Session", "col", "lit"]
+
+CONNECT_SECONDS: Final = 5.0
+"""After which a server that accepts the connection and says nothing counts as unavailable."""
+CLOSE_SECONDS: Final = 1.0
+INTERRUPT_GRACE_SECONDS: Final = 2.0
+"""How long the cluster may take to end an interrupted query before the connection is closed."""
+CLIENT_ERRORS: Final = (PySparkException, grpc.RpcError, ValueError)
+"""What calls of a session raise; ValueError when its connection was closed meanwhile."""
+
+_OPTIONS: Final = [
+    ("grpc.use_local_subchannel_pool", 1),  # otherwise a new connection inherits the waiting times of a failed one
+]
+
+
+class _Connection(DefaultChannelBuilder):  # type: ignore[misc]  # of a package that need not be installed
+    """Connects at once or not at all, so that nothing is built, and kept until the program ends, over a dead server."""
+
+    def toChannel(self) -> grpc.Channel:  # noqa: N802  # as the client calls it
+        """The connected channel. Raises ClusterUnavailable."""
+        channel = super().toChannel()
+        is_settled, states = threading.Event(), []
+
+        def note(state: grpc.ChannelConnectivity) -> None:
+            states.append(state)
+            if state in {grpc.ChannelConnectivity.READY, grpc.ChannelConnectivity.TRANSIENT_FAILURE}:
+                is_settled.set()
+
+        channel.subscribe(note, try_to_connect=True)
+        is_settled.wait(CONNECT_SECONDS)
+        channel.unsubscribe(note)
+        if grpc.ChannelConnectivity.READY not in states:
+            channel.close()
+            raise ClusterUnavailable(f"no cluster answers at {self.endpoint}; check it and TRAFFIC_ENGINE.")
+        return channel
+
+
+class Session:
+    """A connection and a session of its own on the server, with its own temporary views. Used by one thread at a time.
+
+    Its methods raise CLIENT_ERRORS.
+    """
+
+    def __init__(self, address: str) -> None:
+        """Connect to `address`, such as sc://host:15002. Raises ClusterUnavailable."""
+        connection = _Connection(address, _OPTIONS)
+        self.spark = SparkSession.Builder().channelBuilder(connection).create()
+        self.spark.client.set_retry_policies([])
+        self.spark.client.disable_reattachable_execute()
+        self.views_of: Mapping[str, Any] | None = None
+        """The snapshot whose views were made."""
+
+    def table(self, text: str, arguments: Mapping[str, Any]) -> pa.Table:
+        """The rows of a SELECT with named parameters."""
+        return self.spark.sql(text, args=dict(arguments)).toArrow()
+
+    def read_files(self, view: str, schema: str, paths: list[str], **columns: Column) -> None:
+        """Define a view of Parquet files, with these columns in addition."""
+        rows = self.spark.read.schema(schema).parquet(*paths) if paths else self.spark.createDataFrame([], schema)
+        (rows.withColumns(columns) if columns else rows).createOrReplaceTempView(view)
+
+    def put_rows(self, view: str, schema: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Define a view of these few rows. They are sent as literals, since not every server takes a table."""
+        fields = [part.split() for part in schema.split(", ")]
+        structs = []
+        for row in rows:
+            values = (
+                lit(value).cast(kind.lower()).alias(name) for value, (name, kind) in zip(row, fields, strict=True)
+            )
+            structs.append(struct(*values))
+        if structs:
+            self.spark.range(1).select(inline(array(*structs))).createOrReplaceTempView(view)
+        else:
+            self.spark.createDataFrame([], schema).createOrReplaceTempView(view)
+
+    def close(self) -> None:
+        """End the session on the server, if that responds at once, and close the connection."""
+        ending = threading.Thread(target=self._end, daemon=True)
+        ending.start()
+        ending.join(CLOSE_SECONDS)
+        self.disconnect()
+
+    def _end(self) -> None:
+        with suppress(*CLIENT_ERRORS):
+            self.spark.client.release_session()
+
+    def disconnect(self) -> None:
+        """Close the connection at once, without a word to the server: a running call fails."""
+        self.spark.client.close()
+
+
+class Query:
+    """A running query, which the watchdog may interrupt."""
+
+    def __init__(self, cancelled: threading.Event) -> None:
+        self.cancelled = cancelled
+        self.is_interrupted = False
+        self.is_answered = False
+        """Whether the cluster confirmed the interruption."""
+        self._tag = f"traffic-{uuid.uuid4().hex}"
+        self._session: Session | None = None
+        self._interrupting: threading.Thread | None = None
+        self._given_up_at = 0.0
+
+    def begin(self, session: Session) -> None:
+        """The session runs this query from now on."""
+        session.spark.addTag(self._tag)
+        self._session = session
+
+    def end(self) -> None:
+        """The query has ended."""
+        session, self._session = self._session, None
+        if session:
+            session.spark.removeTag(self._tag)
+
+    def interrupt(self) -> None:
+        """Ask the cluster to end the query; if it still runs after INTERRUPT_GRACE_SECONDS, close the connection.
+
+        Called until the query has ended. Returns at once.
+        """
+        session = self._session
+        if session is None:
+            return
+        if not self.is_interrupted:
+            self._given_up_at = time.monotonic() + INTERRUPT_GRACE_SECONDS
+            self.is_interrupted = True
+        if time.monotonic() >= self._given_up_at:
+            session.disconnect()
+        elif self._interrupting is None or not self._interrupting.is_alive():
+            self._interrupting = threading.Thread(target=self._interrupt, args=[session], daemon=True)
+            self._interrupting.start()
+
+    def _interrupt(self, session: Session) -> None:
+        with suppress(*CLIENT_ERRORS):
+            session.spark.interruptTag(self._tag)
+            self.is_answered = True

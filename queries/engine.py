@@ -1,0 +1,89 @@
+"""What answers the entries of the catalog: this machine's DuckDB alone (Warehouse), or a cluster as well (Cluster)."""
+
+import threading
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from data import BadInput, Lake, TrafficError
+from queries.catalog import Entry
+from queries.locked_engine import QUERY_TIMEOUT_SECONDS
+from queries.scope import Scope
+from queries.traffic_values import TrafficValue
+from queries.variables import CLUSTER_FILES, Variables
+from queries.warehouse import Result, Tables, Warehouse
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """Which cluster answers what."""
+
+    address: str = field(repr=False)
+    """As sc://host:15002; its parameters may hold a token."""
+    from_visits: int = 50_000_000
+    """The cluster answers what would have to read as many visits on this machine, or more."""
+    seconds: float = QUERY_TIMEOUT_SECONDS
+    """The limit of each answer."""
+    folder: str = ""
+    """The lake's folder as the workers see it; empty: as this machine sees it."""
+
+
+class ClusterUnavailable(TrafficError):
+    """The cluster cannot be reached, does not respond, or was lost while it answered. A retry may work."""
+
+
+class Engine(Protocol):
+    """Answers entries over one lake, for every organization. Safe to use from several threads."""
+
+    def variables(self, scope: Scope) -> Variables:
+        """A snapshot of the lake for a scope. Answers computed from one snapshot are consistent with each other."""
+
+    def with_link_visits(self, variables: Variables) -> Variables:
+        """The snapshot with the visits of its link read into memory, or unchanged. Raises what `answer` raises."""
+
+    def epoch(self, organization: str) -> int:
+        """A counter that rises when stored visits of the organization are changed, which outdates earlier answers."""
+
+    def answer(self, entry: Entry, variables: Variables, cancelled: threading.Event | None = None) -> Result:
+        """The answer of one entry. Raises QueryTimeout, QueryFailed, FilesGone, EngineLost or ClusterUnavailable.
+
+        To cancel it from another thread, pass the event `cancelled` and call `stop` with it.
+        """
+
+    def tables(self, entry: Entry, variables: Variables) -> Tables:
+        """The same answer as an Arrow table, or as a dict of them. Raises what `answer` raises."""
+
+    def stop(self, cancelled: threading.Event) -> None:
+        """Cancel the queries of the `answer` call that got this event."""
+
+    def probe(self) -> None:
+        """Check that this machine can answer. Raises what `answer` raises."""
+
+    def close(self) -> None:
+        """Close the engine."""
+
+
+def is_for_cluster(variables: Variables) -> bool:
+    """Whether answers from this snapshot come from the cluster."""
+    return CLUSTER_FILES in variables
+
+
+def with_cluster(
+    lake: Lake,
+    warehouse: Warehouse,
+    cluster: ClusterOptions | None,
+    values: list[TrafficValue] | None = None,
+) -> Engine:
+    """The warehouse, or a cluster over it, which is closed with it. `values` are those of the warehouse.
+
+    Connects to nothing yet. Raises BadInput if the extra `cluster` is not installed.
+    """
+    if cluster is None:
+        return warehouse
+    try:
+        from queries.cluster import Cluster  # noqa: PLC0415  # only the extra installs what it needs
+    except ImportError as error:
+        raise BadInput(
+            "a cluster needs the package pyspark-client: run `pip install 'traffic-analytics[cluster]'`, or "
+            "`uv sync --extra cluster`."
+        ) from error
+    return Cluster(lake, warehouse, cluster, values)
