@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from data import Lake
 from data.rules.geoip import CountryDatabase
 from data.store.links import LinkIndex
 from data.store.pending import backlog
-from queries import CATALOG, Warehouse, load_traffic_values
+from queries import CATALOG, ClusterOptions, Engine, Warehouse, load_traffic_values, with_cluster
 from service.api_keys import ApiKeys
 from service.hooks.delivery import HookClient
 from service.hooks.registry import Hooks
@@ -63,6 +63,8 @@ class _Components:
     hooks: Hooks
     sender: Sender
     warehouse: Warehouse
+    engine: Engine
+    """The warehouse, or the cluster over it; closed instead of it."""
     workers: Workers
     cache: AnswerCache
     authenticator: Authenticator
@@ -80,14 +82,14 @@ class _Components:
         await self.receiver.close()
         await self.maintenance.end()
         self.workers.close()
-        for part in (self.links, self.warehouse, self.api_keys, self.jobs, self.hooks, self.lake.manifest):
+        for part in (self.links, self.engine, self.api_keys, self.jobs, self.hooks, self.lake.manifest):
             part.close()
 
 
 def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = None) -> RequestMiddleware:
     """The ASGI application over the lake of `settings`, which is created if missing. Raises BadInput or LakeDamaged."""
     parts = _build_components(settings, clock, log)
-    answers, targets = Answers(parts.warehouse, parts.cache, parts.workers), LinkIndex(parts.lake)
+    answers, targets = Answers(parts.engine, parts.cache, parts.workers), LinkIndex(parts.lake)
     base = settings.base_path
     entries = {f"{base}/analytics/{entry.name}": entry for entry in CATALOG}
     public = {
@@ -156,7 +158,13 @@ def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Com
     hooks.store_address(settings.public_url + settings.base_path)
     countries = CountryDatabase(settings.geoip) if settings.geoip else None
     jobs, values = Jobs(lake), load_traffic_values(settings.values)
-    detection = DailyDetection(lake, jobs, clock, lambda seconds: Warehouse(lake, values, settings.memory, seconds))
+    warehouse, cluster = Warehouse(lake, values, settings.memory), _cluster_options(settings)
+
+    def detecting_engine(seconds: float) -> Engine:
+        options = replace(cluster, seconds=seconds) if cluster else None
+        return with_cluster(lake, Warehouse(lake, values, settings.memory, seconds), options, values)
+
+    detection = DailyDetection(lake, jobs, clock, detecting_engine)
     mail = None
     if settings.smtp and settings.mail_to:
         mail = WeeklyMail(
@@ -169,7 +177,8 @@ def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Com
         jobs=jobs,
         hooks=hooks,
         sender=Sender(hooks.database, HookClient(settings.hook_networks), clock, log, mark_sent),
-        warehouse=Warehouse(lake, values, settings.memory),
+        warehouse=warehouse,
+        engine=with_cluster(lake, warehouse, cluster, values),
         workers=Workers(),
         cache=AnswerCache(),
         authenticator=Authenticator(settings, api_keys, JwksClient(settings.jwks) if settings.jwks else None),
@@ -177,6 +186,12 @@ def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Com
         links=LinkEditor(lake),
         maintenance=Maintenance(lake, clock, settings.retention_days, detection, mail),
     )
+
+
+def _cluster_options(settings: Settings) -> ClusterOptions | None:
+    if not settings.engine:
+        return None
+    return ClusterOptions(settings.engine, settings.engine_from, settings.engine_timeout, settings.engine_lake)
 
 
 def _metrics(parts: _Components, limiter: RateLimiter) -> Metrics:

@@ -12,13 +12,19 @@ from typing import Final, NamedTuple
 
 from data import SHORT_CODE_PATTERN, BadInput, is_organization
 from service.mail.addresses import SmtpServer, parse_recipients, parse_sender, parse_smtp
+from service.setting_values import (
+    JWT_ALGORITHMS,
+    parse_algorithms,
+    parse_count,
+    parse_engine,
+    parse_lifetime,
+    parse_memory,
+    parse_scopes,
+    parse_session_hours,
+)
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-JWT_ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")
-"""Signature algorithms that may be allowed. No HS256: its secret would have to be shared with the provider."""
-MAX_TOKEN_LIFETIME_HOURS: Final = 720
-"""Upper limit of the setting jwt_lifetime: identity tokens cannot be revoked before they expire."""
 _ORIGIN: Final = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?", re.ASCII)
 
 
@@ -70,6 +76,10 @@ SETTINGS: Final = (
     ),
     Setting("values", "", "file with the value of one visit of each category, like queries/traffic_values.toml"),
     Setting("memory", "300MB", "memory that queries may use before they spill to disk; increase it for large lakes"),
+    Setting("engine", "", "cluster for what is too much for one machine, by Spark Connect (`sc://host:15002`)"),
+    Setting("engine_from", "50000000", "visits from which on the cluster answers, if an answer has to read that many"),
+    Setting("engine_timeout", "10", "seconds after which an answer of the cluster is stopped"),
+    Setting("engine_lake", "", "the lake's folder as the cluster's workers see it; empty: at the same path as here"),
     Setting("retention_days", "", "days after which visits are deleted; empty: never"),
     Setting(
         "short_code_pattern",
@@ -122,6 +132,10 @@ class Settings:
     hook_networks: tuple[Network, ...]
     values: Path | None
     memory: str
+    engine: str = field(repr=False)  # "" or an address, which may hold a token
+    engine_from: int
+    engine_timeout: int  # seconds
+    engine_lake: str
     retention_days: int | None
     short_code_pattern: str
     geoip: Path | None
@@ -167,22 +181,26 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         trusted_proxies=parse_networks(text["trusted_proxies"]),
         hook_networks=parse_networks(text["hook_networks"], "hook_networks"),
         values=Path(text["values"]) if text["values"] else None,
-        memory=_memory(text["memory"]),
+        memory=parse_memory(text["memory"]),
+        engine=parse_engine(text["engine"]),
+        engine_from=parse_count("engine_from", text["engine_from"], 0),
+        engine_timeout=parse_count("engine_timeout", text["engine_timeout"], 1),
+        engine_lake=text["engine_lake"],
         retention_days=parse_retention_days(text["retention_days"]),
         short_code_pattern=_short_code_pattern(text["short_code_pattern"]),
         geoip=Path(text["geoip"]) if text["geoip"] else None,
         jwks=text["jwks"],
         jwt_issuer=text["jwt_issuer"],
         jwt_audience=text["jwt_audience"],
-        jwt_algorithms=_algorithms(text["jwt_algorithms"]),
-        jwt_lifetime=_lifetime(text["jwt_lifetime"]),
+        jwt_algorithms=parse_algorithms(text["jwt_algorithms"]),
+        jwt_lifetime=parse_lifetime(text["jwt_lifetime"]),
         jwt_organization_claim=text["jwt_organization_claim"],
         jwt_role_claim=text["jwt_role_claim"],
         jwt_organization=text["jwt_organization"],
         oidc_client_id=text["oidc_client_id"],
         oidc_client_secret=text["oidc_client_secret"],
-        oidc_scopes=_scopes(text["oidc_scopes"]),
-        session_hours=_session_hours(text["session_hours"]),
+        oidc_scopes=parse_scopes(text["oidc_scopes"]),
+        session_hours=parse_session_hours(text["session_hours"]),
         smtp=parse_smtp(text["smtp"]),
         mail_to=parse_recipients(text["mail_to"]),
         mail_from=parse_sender(text["mail_from"]),
@@ -219,42 +237,6 @@ def _origins(text: str) -> tuple[str, ...]:
         if not is_origin(origin):
             raise BadInput(f"TRAFFIC_CORS_ORIGINS: {origin!r} is not an origin; write it like https://app.example.")
     return origins
-
-
-def _algorithms(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    unknown = [name for name in names if name not in JWT_ALGORITHMS]
-    if unknown or not names:
-        problem = f"contains {unknown[0]!r}" if unknown else "contains no algorithm"
-        raise BadInput(f"TRAFFIC_JWT_ALGORITHMS {problem}; use any of {', '.join(JWT_ALGORITHMS)}.")
-    return names
-
-
-def _lifetime(text: str) -> int:
-    if not re.fullmatch(r"[1-9]\d{0,2}", text, re.ASCII) or int(text) > MAX_TOKEN_LIFETIME_HOURS:
-        raise BadInput(
-            f"TRAFFIC_JWT_LIFETIME is {text!r}; it must be a number of hours from 1 to {MAX_TOKEN_LIFETIME_HOURS}."
-        )
-    return int(text)
-
-
-def _scopes(text: str) -> str:
-    scopes = text.split()
-    if "openid" not in scopes:
-        raise BadInput(f"TRAFFIC_OIDC_SCOPES is {text!r}; it must contain openid.")
-    return " ".join(scopes)
-
-
-def _session_hours(text: str) -> int:
-    if not re.fullmatch("[1-8]", text):
-        raise BadInput(f"TRAFFIC_SESSION_HOURS is {text!r}; it must be a number of hours from 1 to 8.")
-    return int(text)
-
-
-def _memory(text: str) -> str:
-    if not re.fullmatch(r"[1-9]\d{0,5} ?[MG]i?B", text):
-        raise BadInput(f"TRAFFIC_MEMORY is {text!r}; write it like 300MB or 4GB.")
-    return text
 
 
 def parse_retention_days(text: str) -> int | None:

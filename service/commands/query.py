@@ -1,5 +1,7 @@
 """`traffic query` and `traffic views`: the answers of the API and their relations, without a server."""
 
+import threading
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,13 +23,20 @@ from service.commands.filters import (
 )
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
 from service.commands.printing import FORMATS, print_answer, select_columns, select_part
+from service.setting_values import parse_engine
 from service.settings import setting
 
 if TYPE_CHECKING:
-    from queries import Entry, OwnSql, Result, Scope
+    from queries import Entry, OwnSql, Result, Scope, TrafficValue
 
 NoDomainOption = Annotated[bool, typer.Option("--no-domain", help="only visits without a domain")]
 ValuesOption = Annotated[str, flag("values")]
+EngineOption = Annotated[
+    str, typer.Option(help="cluster that answers instead of this machine, without a time limit, as sc://host:15002")
+]
+EngineLakeOption = Annotated[str, flag("engine_lake")]
+MAX_CLUSTER_SECONDS = 24 * 3600.0
+"""After which a query on a cluster is stopped that nobody interrupts."""
 
 
 def query(
@@ -46,6 +55,8 @@ def query(
     columns: Annotated[str, typer.Option(help="print only these columns, separated by commas")] = "",
     is_wide: Annotated[bool, typer.Option("--wide", help="whole columns, wider than the terminal")] = False,
     values: ValuesOption = setting("values").default,
+    engine: EngineOption = "",
+    engine_lake: EngineLakeOption = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Print an answer, with the same rows as GET /analytics/NAME; with --format json the bytes are identical.
@@ -54,6 +65,8 @@ def query(
     """
     from queries import ENTRIES, OwnSql, Warehouse, load_traffic_values
 
+    if engine and name.endswith(".sql"):
+        raise BadInput("--engine answers endpoints; SQL of your own runs on this machine.")
     if output not in FORMATS:
         raise BadInput(f"{output!r} is not an output format; use one of {', '.join(FORMATS)}.")
     entry = _entry(name)
@@ -61,7 +74,9 @@ def query(
     opened = open_lake(lake, organization)
     scope = _scope(opened, entry or ENTRIES["bot-traffic"], organization, parameters, no_domain)
     with_values = load_traffic_values(Path(values) if values else None)
-    if entry:
+    if entry and engine:
+        answer = _answer_of_cluster(parse_engine(engine), engine_lake, opened, entry, scope, with_values)
+    elif entry:
         warehouse = Warehouse(opened, with_values)
         answer = warehouse.answer(entry, warehouse.variables(scope))
     else:
@@ -135,6 +150,31 @@ def _explain_no_visits(lake: Lake, scope: "Scope") -> None:
         else "it has none at all"
     )
     typer.echo(f"{scope.organization} has no visits from {scope.start_date} to {scope.end_date}: {where}.", err=True)
+
+
+def _answer_of_cluster(
+    address: str, folder: str, lake: Lake, entry: "Entry", scope: "Scope", values: "list[TrafficValue]"
+) -> "Result":
+    """The answer of a cluster, whatever its size. Interrupted, it interrupts the query on the cluster, too."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from rich.console import Console
+
+    from queries import ClusterOptions, Warehouse, with_cluster
+
+    options = ClusterOptions(address, from_visits=0, seconds=MAX_CLUSTER_SECONDS, folder=folder)
+    cancelled = threading.Event()
+    with (
+        closing(with_cluster(lake, Warehouse(lake, values), options, values)) as engine,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        answering = thread.submit(lambda: engine.answer(entry, engine.variables(scope), cancelled))
+        try:
+            with Console(stderr=True).status("The cluster counts."):
+                return answering.result()
+        except KeyboardInterrupt:
+            engine.stop(cancelled)
+            raise
 
 
 def _run_sql_file(own_sql: "OwnSql", path: Path, scope: "Scope") -> "Result":

@@ -1,4 +1,4 @@
-"""Answers as encoded JSON: from the cache, or computed by the Warehouse in a worker thread."""
+"""Answers as encoded JSON: from the cache, or computed by an Engine in a worker thread."""
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Iterable, Sequence
@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 from starlette.types import Receive
 
-from queries import ENDPOINTS, Entry, Scope, Warehouse
+from queries import ENDPOINTS, Engine, Entry, Scope
 from service.http.cache import AnswerCache, CacheKey
 from service.http.errors import ClientDisconnected
 from service.http.query_batch import QueryBatch, Workers
@@ -26,8 +26,8 @@ class Answers:
     Used by the HTTP endpoints, and usable from other code in the same process: `await answers.body(entry, scope)`.
     """
 
-    def __init__(self, warehouse: Warehouse, cache: AnswerCache, workers: Workers) -> None:
-        self._warehouse = warehouse
+    def __init__(self, engine: Engine, cache: AnswerCache, workers: Workers) -> None:
+        self._engine = engine
         self._cache = cache
         self._workers = workers
 
@@ -35,21 +35,21 @@ class Answers:
         """The answer of an entry of the catalog for a scope, encoded as JSON.
 
         It is at most five minutes old, and never older than the last erasure or reclassification. Raises Overloaded,
-        and what the Warehouse raises. With `receive`, the ASGI callable of the request, also raises
+        and what the Engine raises. With `receive`, the ASGI callable of the request, also raises
         ClientDisconnected as soon as the client disconnects.
         """
-        epoch = self._warehouse.epoch(scope.organization)
+        epoch = self._engine.epoch(scope.organization)
         body = self._cached(entry, scope, epoch)
         if body is not None:
             return body
-        batch = QueryBatch(self._warehouse, self._workers, scope, shares_visits=bool(_PARTS.get(entry.name)))
+        batch = QueryBatch(self._engine, self._workers, scope, shares_visits=bool(_PARTS.get(entry.name)))
         computed = self._compute_answer(entry, scope, epoch, batch)
         return await (while_connected(computed, receive) if receive else computed)
 
     async def bodies(self, entries: Sequence[Entry], scope: Scope) -> list[bytes]:
         """The answers of several entries, as `body` gives them. What is not cached is computed as one batch."""
-        epoch = self._warehouse.epoch(scope.organization)
-        batch = QueryBatch(self._warehouse, self._workers, scope, shares_visits=True)
+        epoch = self._engine.epoch(scope.organization)
+        batch = QueryBatch(self._engine, self._workers, scope, shares_visits=True)
 
         async def body_of(entry: Entry) -> bytes:
             return self._cached(entry, scope, epoch) or await self._compute_answer(entry, scope, epoch, batch)

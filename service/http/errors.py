@@ -20,6 +20,7 @@ Problem
 ├── ClientDisconnected  499  the client disconnected before the response
 ├── InternalError       500  an unexpected error
 ├── Overloaded          503  too many queries at a time
+├── ClusterDown         503  the cluster that should answer is not available
 ├── ProviderUnavailable 503  the identity provider does not answer
 └── StorageUnavailable  503  the disk is full or fails
 """
@@ -236,6 +237,19 @@ class Overloaded(Problem):
 
     def __init__(self) -> None:
         super().__init__("The service is overloaded.", "Try again in a second.", {"Retry-After": "1"})
+
+
+class ClusterDown(Problem):
+    """The cluster that answers what is too much for this machine cannot be reached or was lost."""
+
+    status = 503
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The cluster that counts so many visits is not available.",
+            "Try again in a few seconds, or ask for fewer days.",
+            {"Retry-After": "5"},
+        )
 
 
 class ProviderUnavailable(Problem):

@@ -1,4 +1,7 @@
-"""Limits on concurrent queries: one more than there are cores run at once, and at most MAX_BATCHES requests wait."""
+"""Limits on concurrent queries: one more than there are cores run at once, and at most MAX_BATCHES requests wait.
+
+Queries on a cluster have threads and admissions of their own, so that the others go on while it is slow or gone.
+"""
 
 import asyncio
 import os
@@ -8,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
-from queries import EngineLost, Entry, FilesGone, Scope, Variables, Warehouse
+from queries import ClusterUnavailable, Engine, EngineLost, Entry, FilesGone, Scope, Variables, is_for_cluster
 from service.encoding import encode
-from service.http.errors import Overloaded
+from service.http.errors import ClusterDown, Overloaded
 
 Result = TypeVar("Result")
 
@@ -20,22 +23,20 @@ MAX_BATCHES: Final = 32
 MAX_RETRIES: Final = 3
 """Files may be replaced again while a query is retried, on a busy machine more than once."""
 
+CLUSTER_THREADS: Final = 8
+"""Queries that wait for a cluster at once. They cost this machine little."""
 
-class Workers:
-    """The threads that run queries, and the number of admitted batches."""
 
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor((os.cpu_count() or 1) + 1, thread_name_prefix="query")
-        self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="probe")
+class Lane:
+    """Threads that run queries, and the number of admitted batches."""
+
+    def __init__(self, threads: int, name: str) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._batches = 0
 
     async def compute(self, work: Callable[[], Result]) -> Result:
         """Run a query as soon as a thread is free."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
-
-    async def run(self, work: Callable[[], Result]) -> Result:
-        """Run short blocking work in a thread of its own, which queries cannot occupy."""
-        return await asyncio.get_running_loop().run_in_executor(self._probe_thread, work)
 
     @property
     def batches(self) -> int:
@@ -54,28 +55,47 @@ class Workers:
 
     def close(self) -> None:
         """Wait for running queries and end the threads."""
-        for threads in (self._threads, self._probe_thread):
-            threads.shutdown(cancel_futures=True)
+        self._threads.shutdown(cancel_futures=True)
+
+
+class Workers(Lane):
+    """The threads that run queries on this machine, and beside them those for a cluster and for short work."""
+
+    def __init__(self) -> None:
+        super().__init__((os.cpu_count() or 1) + 1, "query")
+        self.cluster = Lane(CLUSTER_THREADS, "cluster")
+        self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="probe")
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Run short blocking work in a thread of its own, which queries cannot occupy."""
+        return await asyncio.get_running_loop().run_in_executor(self._probe_thread, work)
+
+    def close(self) -> None:
+        """Wait for running queries and end the threads."""
+        super().close()
+        self.cluster.close()
+        self._probe_thread.shutdown(cancel_futures=True)
 
 
 class QueryBatch:
     """The queries of one request. They are admitted together and share one snapshot of the lake.
 
     The batch is admitted with its first query and released after its last, so that it never waits for admission
-    while it occupies a thread.
+    while it occupies a thread. A batch that turns out to be for the cluster moves there with all its queries.
     """
 
-    def __init__(self, warehouse: Warehouse, workers: Workers, scope: Scope, shares_visits: bool) -> None:
+    def __init__(self, engine: Engine, workers: Workers, scope: Scope, shares_visits: bool) -> None:
         """With `shares_visits`, the visits of a link are read once and shared by all answers of the batch."""
-        self._warehouse = warehouse
+        self._engine = engine
         self._workers = workers
+        self._lane: Lane = workers
         self._scope = scope
         self._shares_visits = shares_visits
         self._queries = 0
         self._snapshot: asyncio.Task[Variables] | None = None
 
     async def run(self, entry: Entry) -> bytes:
-        """The encoded answer of an entry. Raises Overloaded, and what Warehouse.answer raises.
+        """The encoded answer of an entry. Raises Overloaded, ClusterDown, and what Engine.answer raises.
 
         After FilesGone or EngineLost the query is retried with a new snapshot, MAX_RETRIES times at most. Cancelling
         the coroutine cancels the query.
@@ -93,14 +113,15 @@ class QueryBatch:
     @contextmanager
     def _admitted(self) -> Iterator[None]:
         if not self._queries:
-            self._workers.admit()
+            self._lane = self._workers
+            self._lane.admit()
         self._queries += 1
         try:
             yield
         finally:
             self._queries -= 1
             if not self._queries:
-                self._workers.release()
+                self._lane.release()
 
     def _current_snapshot(self) -> asyncio.Task[Variables]:
         if self._snapshot is None:
@@ -109,13 +130,23 @@ class QueryBatch:
 
     async def _answer(self, entry: Entry, snapshot: asyncio.Task[Variables]) -> bytes:
         variables = await asyncio.shield(snapshot)  # other queries of this batch may still need it
+        self._move_to(self._workers.cluster if is_for_cluster(variables) else self._workers)
         cancelled = threading.Event()
         try:
-            return await self._workers.compute(lambda: encode(self._warehouse.answer(entry, variables, cancelled)))
+            return await self._lane.compute(lambda: encode(self._engine.answer(entry, variables, cancelled)))
+        except ClusterUnavailable as error:
+            raise ClusterDown from error
         except asyncio.CancelledError:
-            self._warehouse.stop(cancelled)
+            self._engine.stop(cancelled)
             raise
 
+    def _move_to(self, lane: Lane) -> None:
+        """Admit the batch there instead of where it is admitted now. Raises Overloaded."""
+        if lane is not self._lane:
+            lane.admit()
+            self._lane.release()
+            self._lane = lane
+
     def _take_snapshot(self) -> Variables:
-        variables = self._warehouse.variables(self._scope)
-        return self._warehouse.with_link_visits(variables) if self._shares_visits else variables
+        variables = self._engine.variables(self._scope)
+        return self._engine.with_link_visits(variables) if self._shares_visits else variables

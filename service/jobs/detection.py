@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from data import Lake, TrafficError
 from data.rules.tables import rules_version
-from queries import DETECTORS, Detector, Finding, Warehouse, days_before, detect, measure, template
+from queries import DETECTORS, Detector, Engine, Finding, days_before, detect, measure, template
 from service.jobs.outcome import DAYS_BEFORE, LAST_CHECK, DayCount, MeasuredOutcome, outcome
 from service.jobs.records import DetectedSubject, ShippedJob
 from service.jobs.states import JobConflict, JobNotFound
@@ -45,7 +45,7 @@ class MeasureRun(NamedTuple):
 
 
 def update_jobs(  # noqa: PLR0917
-    warehouse: Warehouse,
+    engine: Engine,
     jobs: Jobs,
     organization: str,
     as_of: date,
@@ -54,12 +54,12 @@ def update_jobs(  # noqa: PLR0917
 ) -> list[DetectionRun]:
     """Run every detector and make, refresh or reopen jobs; then dismiss those that were not found for long.
 
-    A detector that fails does not stop the others. `cancelled` is that of `Warehouse.answer`.
+    A detector that fails does not stop the others. `cancelled` is that of `Engine.answer`.
     """
     runs, version = [], rules_version()
     for detector in DETECTORS.values():
         try:
-            findings = detect(warehouse, detector, organization, as_of, cancelled)
+            findings = detect(engine, detector, organization, as_of, cancelled)
         except TrafficError as error:
             runs.append(DetectionRun(detector.type, [], Counter(), str(error)))
             continue
@@ -89,7 +89,7 @@ def subject_of(detector: Detector, finding: Finding, as_of: date, version: str) 
 
 
 def measure_outcome(
-    warehouse: Warehouse, job: ShippedJob, today: date, cancelled: threading.Event | None = None
+    engine: Engine, job: ShippedJob, today: date, cancelled: threading.Event | None = None
 ) -> MeasuredOutcome:
     """Compare the days before a job was shipped with those since. Jobs without a detector cannot be measured.
 
@@ -102,21 +102,21 @@ def measure_outcome(
         return outcome([], shipped_on, after_all_checks, more_is_better=False)
     first, last = shipped_on - timedelta(days=DAYS_BEFORE), shipped_on + timedelta(days=LAST_CHECK)
     last = max(first, min(last, today - timedelta(days=1)))
-    counts = measure(warehouse, detector, job.organization, job.subject, first, last, cancelled)
+    counts = measure(engine, detector, job.organization, job.subject, first, last, cancelled)
     return outcome([DayCount(*count) for count in counts], shipped_on, today, detector.more_is_better)
 
 
 def measure_outcomes(
-    warehouse: Warehouse, jobs: Jobs, organization: str, now: datetime, cancelled: threading.Event | None = None
+    engine: Engine, jobs: Jobs, organization: str, now: datetime, cancelled: threading.Event | None = None
 ) -> MeasureRun:
     """Measure the shipped jobs of an organization that wait for it, and store what came out.
 
-    A job that cannot be measured now waits on, and does not stop the others. `cancelled` is that of `Warehouse.answer`.
+    A job that cannot be measured now waits on, and does not stop the others. `cancelled` is that of `Engine.answer`.
     """
     run = MeasureRun({}, [])
     for job in jobs.shipped(organization):
         try:
-            measured = measure_outcome(warehouse, job, now.date(), cancelled)
+            measured = measure_outcome(engine, job, now.date(), cancelled)
         except TrafficError as error:
             if cancelled and cancelled.is_set():
                 break
@@ -140,15 +140,15 @@ class DailyDetection:
     """Runs everything once a day for each organization of a lake. Several servers of a lake share the work."""
 
     def __init__(
-        self, lake: Lake, jobs: Jobs, clock: Callable[[], datetime], open_warehouse: Callable[[float], Warehouse]
+        self, lake: Lake, jobs: Jobs, clock: Callable[[], datetime], open_engine: Callable[[float], Engine]
     ) -> None:
-        """`open_warehouse` starts an engine with a time limit in seconds; it is closed after each organization."""
+        """`open_engine` starts an engine with a time limit in seconds; it is closed after each organization."""
         self._lake = lake
         self._jobs = jobs
         self._clock = clock
-        self._open_warehouse = open_warehouse
+        self._open_engine = open_engine
         self._cancelled = threading.Event()
-        self._warehouse: Warehouse | None = None
+        self._engine: Engine | None = None
         self._failed: set[str] = set()
         """Organizations whose last run failed: they come last, so that they do not keep the others waiting."""
 
@@ -167,17 +167,17 @@ class DailyDetection:
     def interrupt(self) -> None:
         """Stop the detector that runs, and all that follow. They run again at the next start."""
         self._cancelled.set()
-        if self._warehouse:
-            self._warehouse.stop(self._cancelled)
+        if self._engine:
+            self._engine.stop(self._cancelled)
 
     def _run(self, organization: str, now: datetime) -> None:
         started_at = time.monotonic()
-        with closing(self._open_warehouse(QUERY_SECONDS)) as warehouse:
-            self._warehouse = warehouse
-            runs = update_jobs(warehouse, self._jobs, organization, now.date(), now, self._cancelled)
+        with closing(self._open_engine(QUERY_SECONDS)) as engine:
+            self._engine = engine
+            runs = update_jobs(engine, self._jobs, organization, now.date(), now, self._cancelled)
             if self._cancelled.is_set():
                 return
-            measure_outcomes(warehouse, self._jobs, organization, now, self._cancelled)
+            measure_outcomes(engine, self._jobs, organization, now, self._cancelled)
             if self._cancelled.is_set():
                 return
         for run in runs:
