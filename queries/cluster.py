@@ -4,6 +4,7 @@ The cluster counts visits with the texts in queries/spark/, which are compiled f
 that the manifest lists, from a folder that all its workers see.
 """
 
+import os
 import threading
 from collections.abc import Mapping
 from typing import Any, Final
@@ -146,11 +147,16 @@ class Cluster:
             else:
                 self._give_back(session)
             raise translated from error
+        except FilesGone:
+            query.end()
+            self._give_back(session)
+            raise
         except BaseException:
             session.disconnect()
             raise
         query.end()
         self._give_back(session)
+        self._check_files(variables)
         return table
 
     def _give_back(self, session: Session) -> None:
@@ -182,9 +188,14 @@ class Cluster:
         session.views_of = None
         visits = [f"{self._folder}/{path}" for path in variables[CLUSTER_FILES]]
         links = [f"{self._folder}/{path}" for path in variables["links"]]
-        organization = variables["scope"]["organization"]
-        day = col("visited_at").cast("date")
-        session.read_files("visits", _VISITS, visits, organization=lit(organization), day=day)
+        organization, day = lit(_organization_of(variables[CLUSTER_FILES])), col("visited_at").cast("date")
+        session.read_files("visits", _VISITS, visits, organization=organization, day=day)
+        seen = session.count("visits")
+        if seen != variables["visits"]:  # not every engine complains of files that it cannot find
+            raise FilesGone(
+                f"the cluster at {self._place} sees {seen} of {variables['visits']} visits under {self._folder}; every "
+                "worker must see the lake there, or where TRAFFIC_ENGINE_LAKE says."
+            )
         session.read_files("links", _LINKS, links)
         for name in ("crowded_days", "days_without_domains"):
             session.put_rows(name, "day DATE", [(day,) for day in variables[name]])
@@ -193,6 +204,12 @@ class Cluster:
         subjects = [tuple(variables["subject"][name] for name in _SUBJECT)] if "subject" in variables else []
         session.put_rows("subject", ", ".join(f"{name} STRING" for name in _SUBJECT), subjects)
         session.views_of = variables
+
+    def _check_files(self, variables: Variables) -> None:
+        """Check after a query that no file was deleted under it, which not every engine notices. Raises FilesGone."""
+        for path in (*variables[CLUSTER_FILES], *variables["links"]):
+            if not os.path.exists(f"{self._lake.root}/{path}"):  # noqa: PTH110  # three times as fast
+                raise FilesGone(f"{self._lake.root}/{path} was deleted while the cluster read it.")
 
     @property
     def _place(self) -> str:
@@ -225,6 +242,13 @@ class _SessionLost(Exception):
 
 _LOST: Final = ("INVALID_HANDLE", "TABLE_OR_VIEW_NOT_FOUND")
 _GONE: Final = ("PATH_NOT_FOUND", "FILE_NOT_EXIST", "FileNotFound", "No such file", "not found: /")
+
+
+def _organization_of(paths: list[str]) -> str:
+    """Whose visits lie in these files: a text for the cluster counts them only if it asks for this organization."""
+    organizations = {path.split("/")[1].removeprefix("organization=") for path in paths} or {""}
+    (organization,) = organizations
+    return organization
 
 
 def _arguments(scope: Mapping[str, Any]) -> dict[str, Any]:

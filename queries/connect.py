@@ -31,8 +31,9 @@ CONNECT_SECONDS: Final = 5.0
 CLOSE_SECONDS: Final = 1.0
 INTERRUPT_GRACE_SECONDS: Final = 2.0
 """How long the cluster may take to end an interrupted query before the connection is closed."""
-CLIENT_ERRORS: Final = (PySparkException, grpc.RpcError, ValueError)
-"""What calls of a session raise; ValueError when its connection was closed meanwhile."""
+CLIENT_ERRORS: Final = (PySparkException, grpc.RpcError, ValueError, AssertionError)
+"""What calls of a session raise; ValueError when its connection was closed meanwhile, AssertionError when the server
+ends an answer without a word, as Sail does when it is interrupted."""
 
 _OPTIONS: Final = [
     ("grpc.use_local_subchannel_pool", 1),  # otherwise a new connection inherits the waiting times of a failed one
@@ -98,6 +99,10 @@ class Session:
             self.spark.range(1).select(inline(array(*structs))).createOrReplaceTempView(view)
         else:
             self.spark.createDataFrame([], schema).createOrReplaceTempView(view)
+
+    def count(self, view: str) -> int:
+        """The number of rows of a view."""
+        return int(self.spark.table(view).count())
 
     def close(self) -> None:
         """End the session on the server, if that responds at once, and close the connection."""

@@ -84,11 +84,13 @@ def scope_variables(lake: Lake, scope: Scope, cluster_from: int | None = None) -
 def _cluster_variables(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> Variables:
     """The variables for a cluster, which counts visits and reads no rollups.
 
-    `cluster_files` and `links` are paths relative to the lake's folder, without seeds.
+    `cluster_files` and `links` are paths relative to the lake's folder, without seeds; `visits` is how many visits lie
+    in these files.
     """
     return {
         "scope": asdict(scope),
         CLUSTER_FILES: [file.path for file in live],
+        "visits": sum(file.visits for file in live),
         "links": [str(Path(path).relative_to(lake.root)) for path in link_files(lake, scope.organization)[1:]],
         "days_without_domains": [],
         "crowded_days": _crowded_days(live),
