@@ -6,10 +6,16 @@ so, or fail where TRAFFIC_TESTS is "all".
 
 import os
 import shutil
+from datetime import UTC, date, datetime
 from importlib.util import find_spec
 
 import pytest
 
+from data import Lake
+from data.ingest.importer import Importer, Options
+from data.sample import Sample
+from data.store.link_exports import read_export
+from data.store.links import change_links
 from tests.cluster.processes import Sail, Spark
 
 
@@ -43,3 +49,18 @@ def sail(tmp_path_factory):
     sail = Sail(tmp_path_factory.mktemp("sail"))
     yield sail
     sail.stop()
+
+
+@pytest.fixture(scope="session")
+def sample(tmp_path_factory):
+    """A lake with links and 40 days of visits of acme until 2026-11-20."""
+    folder = tmp_path_factory.mktemp("sample")
+    lake = Lake(folder / "lake", create=True)
+    made = Sample(2_000, date(2026, 11, 20), 40)
+    made.write(folder / "access.log")
+    made.write_links(folder / "links.csv")
+    Importer(lake).run(folder / "access.log", Options("acme"))
+    now = datetime(2026, 11, 20, tzinfo=UTC)
+    change_links(lake, "acme", read_export(folder / "links.csv", now).links, now)
+    yield lake
+    lake.manifest.close()

@@ -115,6 +115,17 @@ class Spark:
         groups = {worker.pid for worker in self.workers}
         return [pid for pid, group, command in processes() if group in groups and "CoarseGrainedExecutor" in command]
 
+    def tasks(self):
+        """How many tasks were started so far."""
+        return self._logged("Starting task")
+
+    def interrupted(self):
+        """How many queries were interrupted so far."""
+        return self._logged("[OPERATION_CANCELED]")
+
+    def _logged(self, text):
+        return self.connect.log.read_text(errors="replace").count(text)
+
     def stop(self):
         for process in reversed(self._running):
             process.stop()
@@ -155,3 +166,11 @@ def processes():
             group = int((folder / "stat").read_text().rpartition(")")[2].split()[2])
             found.append((int(folder.name), group, (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()))
     return found
+
+
+def wait_until(holds, seconds=120):
+    """Wait for a condition."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.02)

@@ -1,0 +1,197 @@
+"""Answers of a real cluster: as on one machine, while executors die, and interrupted."""
+
+import os
+import signal
+import threading
+import time
+from datetime import UTC, date, datetime
+
+import pytest
+
+from queries import (
+    DETECTORS,
+    ENTRIES,
+    ClusterOptions,
+    ClusterUnavailable,
+    FilesGone,
+    QueryFailed,
+    QueryTimeout,
+    RollupBuilder,
+    Scope,
+    Warehouse,
+    detect,
+    is_for_cluster,
+    measure,
+    template_entries,
+    with_cluster,
+)
+from queries.prelude import sql_text
+from tests.cluster.processes import wait_until
+from tests.visits import land, visit
+
+DAYS = date(2026, 10, 25), date(2026, 11, 20)
+ACME = Scope("acme", *DAYS)
+LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_entries(entry)}
+ENDLESS = "SELECT count(*) AS total_visits FROM range(10000000000) CROSS JOIN range(10000000000)"
+"""Ends only when it is interrupted."""
+
+
+@pytest.fixture(scope="session")
+def warehouse(sample):
+    warehouse = Warehouse(sample)
+    yield warehouse
+    warehouse.close()
+
+
+@pytest.fixture
+def cluster_at(sample):
+    """Opens an engine that asks the cluster at an address whatever the size."""
+    opened = []
+
+    def cluster_at(address, lake=sample, **options):
+        options = {"from_visits": 0, "seconds": 600} | options
+        opened.append(with_cluster(lake, Warehouse(lake), ClusterOptions(address, **options)))
+        return opened[-1]
+
+    yield cluster_at
+    for engine in opened:
+        engine.close()
+
+
+def test_the_manifest_decides_who_answers(lake, cluster_at):
+    land(lake, "acme", [visit(visited_at=datetime(2026, 11, 1, hour)) for hour in range(12)])
+    nobody = "sc://127.0.0.1:1"
+    scope, link = ACME, Scope("acme", *DAYS, short_code="x")
+
+    def by_cluster(scope, from_visits):
+        return is_for_cluster(cluster_at(nobody, lake, from_visits=from_visits).variables(scope))
+
+    assert by_cluster(scope, 12)
+    assert not by_cluster(scope, 13)
+    assert not by_cluster(Scope("other", *DAYS), 1)
+    RollupBuilder(lake, lambda: datetime(2026, 11, 21, tzinfo=UTC)).run()
+    assert not by_cluster(scope, 1)  # rollups answer
+    assert not by_cluster(Scope("acme", *DAYS, traffic_type="ai"), 1)
+    assert by_cluster(link, 12)
+    engine = cluster_at(nobody, lake, from_visits=13)
+    assert engine.answer(ENTRIES["traffic-overview"], engine.variables(scope))["total_visits"] == 12
+
+
+@pytest.mark.parametrize("scope", [ACME, Scope("acme", *DAYS, domain="go.example.com"), Scope("other", *DAYS)], ids=str)
+def test_every_table_of_sail_is_that_of_one_machine(warehouse, cluster_at, sail, scope):
+    engine = cluster_at(sail.address)
+    snapshot, local = engine.variables(scope), warehouse.variables(scope)
+    assert is_for_cluster(snapshot)
+    differing = [
+        name
+        for name, entry in LEAVES.items()
+        if not engine.tables(entry, snapshot).equals(warehouse.tables(entry, local))
+    ]
+    assert differing == []
+
+
+def test_detectors_and_measures_of_a_cluster_are_those_of_one_machine(warehouse, cluster_at, sail):
+    engine = cluster_at(sail.address)
+    for detector in DETECTORS.values():
+        findings = [detect(one, detector, "acme", date(2026, 11, 21)) for one in (engine, warehouse)]
+        assert findings[0] == findings[1]
+    link = warehouse.answer(ENTRIES["top-links"], warehouse.variables(ACME))[0]
+    subject = {"domain": link["domain"], "path": f"/{link['short_code']}"}
+    counts = [measure(one, DETECTORS["broken_link"], "acme", subject, *DAYS) for one in (engine, warehouse)]
+    assert counts[0] == counts[1] != []
+
+
+def test_another_organization_sees_nothing(cluster_at, sail, spark):
+    for address in (sail.address, spark.address):
+        engine = cluster_at(address)
+        snapshot = engine.variables(ACME)
+        scope = {**snapshot["scope"], "organization": "other"}
+        assert engine.answer(ENTRIES["devices"], {**snapshot, "scope": scope}) == []
+        assert engine.answer(ENTRIES["devices"], engine.variables(Scope("other", *DAYS))) == []
+
+
+def test_an_executor_that_is_killed_changes_no_answer(warehouse, cluster_at, spark):
+    engine = cluster_at(spark.address)
+    snapshot = engine.variables(ACME)
+    entry, expected = ENTRIES["bot-traffic"], warehouse.answer(ENTRIES["bot-traffic"], warehouse.variables(ACME))
+    assert engine.answer(entry, snapshot) == expected
+    answers = []
+    asking = threading.Thread(target=lambda: answers.append(engine.answer(entry, snapshot)))
+    started = spark.tasks()
+    asking.start()
+    wait_until(lambda: spark.tasks() > started)
+    victim = spark.executors()[0]
+    os.kill(victim, signal.SIGKILL)
+    asking.join()
+    assert answers == [expected]
+    wait_until(lambda: len(spark.executors()) == 2 and victim not in spark.executors())
+    assert engine.answer(entry, snapshot) == expected
+
+
+@pytest.mark.parametrize("kind", ["spark", "sail"])
+def test_a_query_that_takes_too_long_is_interrupted(request, cluster_at, kind, monkeypatch, tell):
+    engine = cluster_at(request.getfixturevalue(kind).address, seconds=8)
+    snapshot, entry = engine.variables(ACME), ENTRIES["traffic-overview"]
+    expected = engine.answer(entry, snapshot)
+    with monkeypatch.context() as patch:
+        patch.setattr("queries.cluster.sql_text", lambda _: ENDLESS)
+        began = time.monotonic()
+        with pytest.raises(QueryTimeout, match="longer than 8 seconds"):
+            engine.answer(entry, snapshot)
+        tell(seconds_until_interrupted=round(time.monotonic() - began, 2))
+    assert engine.answer(entry, snapshot) == expected
+
+
+@pytest.mark.parametrize("kind", ["spark", "sail"])
+def test_a_query_that_nobody_waits_for_is_interrupted(request, cluster_at, kind, monkeypatch, tell):
+    engine = cluster_at(request.getfixturevalue(kind).address)
+    snapshot, entry, cancelled = engine.variables(ACME), ENTRIES["traffic-overview"], threading.Event()
+    expected, raised = engine.answer(entry, snapshot), []
+
+    def ask():
+        try:
+            engine.answer(entry, snapshot, cancelled)
+        except QueryFailed as error:
+            raised.append(str(error))
+
+    asked = threading.Event()
+    with monkeypatch.context() as patch:
+        patch.setattr("queries.cluster.sql_text", lambda _: asked.set() or ENDLESS)
+        asking = threading.Thread(target=ask)
+        asking.start()
+        asked.wait()
+        began = time.monotonic()
+        engine.stop(cancelled)
+        asking.join()
+    tell(seconds_until_interrupted=round(time.monotonic() - began, 2))
+    assert raised == ["the query was cancelled."]
+    assert engine.answer(entry, snapshot) == expected
+
+
+@pytest.mark.parametrize("kind", ["spark", "sail"])
+def test_a_file_deleted_under_a_query_is_named(request, lake, cluster_at, kind):
+    land(lake, "acme", [visit(visited_at=datetime(2026, 11, 1)), visit(visited_at=datetime(2026, 11, 2))])
+    engine = cluster_at(request.getfixturevalue(kind).address, lake)
+    snapshot = engine.variables(ACME)
+    (lake.root / snapshot["cluster_files"][0]).unlink()
+    with pytest.raises(FilesGone, match=str(lake.root)):
+        engine.answer(ENTRIES["devices"], snapshot)
+
+
+@pytest.mark.parametrize("kind", ["spark", "sail"])
+def test_a_folder_that_the_workers_do_not_see_is_no_answer(request, cluster_at, kind):
+    engine = cluster_at(request.getfixturevalue(kind).address, folder="/nowhere/lake")
+    with pytest.raises(FilesGone, match="/nowhere/lake"):
+        engine.answer(ENTRIES["devices"], engine.variables(ACME))
+
+
+def test_a_cluster_that_nobody_started_is_named_without_its_token(cluster_at):
+    engine = cluster_at("sc://127.0.0.1:1/;token=secret")
+    with pytest.raises(ClusterUnavailable, match=r"127\.0\.0\.1:1") as refused:
+        engine.answer(ENTRIES["devices"], engine.variables(ACME))
+    assert "secret" not in str(refused.value)
+
+
+def test_texts_for_the_cluster_exist_for_every_answer():
+    names = {*LEAVES, *(entry.name for one in DETECTORS.values() for entry in (one.entry, one.measure))}
+    assert all(sql_text(f"spark/{name}") for name in names)

@@ -1,0 +1,133 @@
+"""The API over a real cluster: the same bytes, and everything else goes on without it."""
+
+import os
+import signal
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from data import Lake
+from data.ingest.importer import Importer, Options
+from queries import ENDPOINTS
+from tests.cluster.processes import wait_until
+
+REAL_LOG = Path(__file__).parent.parent.parent.parent / "shared/data/apache_access.log.gz"
+SAMPLE_DAYS = {"start_date": "2026-10-25", "end_date": "2026-11-20"}
+REAL_DAYS = {"start_date": "2015-05-17", "end_date": "2015-05-20"}
+SMALL = {"start_date": "2026-11-20", "end_date": "2026-11-20"}
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory):
+    """A lake with the real log."""
+    if not REAL_LOG.exists():
+        pytest.skip("the real log lies outside the repository and is not here")
+    lake = Lake(tmp_path_factory.mktemp("real") / "lake", create=True)
+    Importer(lake).run(REAL_LOG, Options("acme", domain="semicomplete.com"))
+    yield lake
+    lake.manifest.close()
+
+
+@pytest.fixture
+def asking(serving, key_of):
+    """Asks `traffic serve` over a lake, as an organization."""
+
+    @contextmanager
+    def asking(lake, organization="acme", **changes):
+        headers = {"Authorization": f"Bearer {key_of(lake, organization)}"}
+        with (
+            serving(lake, trusted_proxies="127.0.0.1/32", **changes) as server,
+            httpx2.Client(base_url=server.address, headers=headers, trust_env=False, timeout=600) as client,
+        ):
+            yield client
+
+    return asking
+
+
+def all_bodies(client, days):
+    return {name: client.get(f"/analytics/{name}", params=days).raise_for_status().content for name in ENDPOINTS}
+
+
+@pytest.mark.parametrize(("kind", "days"), [("sample", SAMPLE_DAYS), ("real", REAL_DAYS)])
+def test_every_endpoint_answers_the_same_bytes_and_again_after_an_executor_was_killed(
+    request, asking, spark, kind, days
+):
+    lake = request.getfixturevalue(kind)
+    with asking(lake) as client:
+        expected = all_bodies(client, days)
+    with asking(lake, engine=spark.address, engine_from=0, engine_timeout=600) as client:
+        assert all_bodies(client, days) == expected
+    with asking(lake, engine=spark.address, engine_from=0, engine_timeout=600) as client:
+        bodies, started = {}, spark.tasks()
+        asked = threading.Thread(target=lambda: bodies.update(all_bodies(client, days)))
+        asked.start()
+        wait_until(lambda: spark.tasks() > started + 4)
+        assert asked.is_alive()
+        os.kill(spark.executors()[0], signal.SIGKILL)
+        asked.join()
+        assert bodies == expected
+
+
+def test_another_organization_sees_nothing(asking, sample, sail):
+    with asking(sample, "other", engine=sail.address, engine_from=0, engine_timeout=600) as client:
+        assert client.get("/analytics/devices", params=SAMPLE_DAYS).json() == []
+        assert client.get("/analytics/traffic-overview", params=SAMPLE_DAYS).json()["total_visits"] == 0
+
+
+def test_without_the_cluster_small_answers_go_on_and_large_ones_when_it_is_back(asking, sample, spark):
+    large, small = ("/analytics/devices", SAMPLE_DAYS), ("/analytics/devices", SMALL)
+    with asking(sample) as client:
+        expected = client.get(large[0], params=large[1]).content
+    with asking(sample, engine=spark.address, engine_from=500, engine_timeout=120) as client:
+        assert client.get(large[0], params=large[1]).content == expected
+        spark.connect.stop()
+        other = ("/analytics/browsers", SAMPLE_DAYS)
+        refused = client.get(other[0], params=other[1])
+        assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
+        assert set(refused.json()) == {"error", "message"}
+        assert client.get(small[0], params=small[1]).status_code == 200
+        assert client.get(large[0], params=large[1]).content == expected  # cached
+        assert client.get("/healthz").status_code == 200
+        spark.start_connect()
+        assert client.get(other[0], params=other[1]).status_code == 200
+
+
+def test_while_the_cluster_hangs_others_are_answered_and_it_is_not_waited_for_longer_than_allowed(
+    asking, sample, spark, tell
+):
+    with asking(sample, engine=spark.address, engine_from=500, engine_timeout=60) as client:
+        cached = client.get("/analytics/devices", params=SAMPLE_DAYS)
+        assert cached.status_code == 200
+    with asking(sample, engine=spark.address, engine_from=500, engine_timeout=3) as client:
+        spark.connect.signal(signal.SIGSTOP)
+        try:
+            answers = []
+            names = [name for name in ENDPOINTS if name not in {"dashboard", "weekly-trend"}][:12]
+
+            def ask(name):
+                answers.append(client.get(f"/analytics/{name}", params=SAMPLE_DAYS))
+
+            asking_large = [threading.Thread(target=ask, args=[name]) for name in names]
+            for thread in asking_large:
+                thread.start()
+            small = client.get("/analytics/geographic", params=SMALL)
+            assert small.status_code == 200
+            tell(large_answers_waited_while_a_small_one_came=len(names) - len(answers))
+            for thread in asking_large:
+                thread.join()
+        finally:
+            spark.connect.signal(signal.SIGCONT)
+        assert {answer.status_code for answer in answers} == {503}
+
+
+def test_what_a_client_that_left_asked_is_interrupted_on_the_cluster(asking, sample, spark):
+    with asking(sample, engine=spark.address, engine_from=0, engine_timeout=600) as client:
+        client.get("/analytics/traffic-overview", params=SMALL).raise_for_status()  # it is connected
+        interrupted = spark.interrupted()
+        with pytest.raises(httpx2.ReadTimeout):
+            client.get("/analytics/bot-traffic", params=SAMPLE_DAYS, timeout=0.7)
+        wait_until(lambda: spark.interrupted() > interrupted)
+        assert client.get("/analytics/traffic-overview", params=SAMPLE_DAYS).status_code == 200
