@@ -17,7 +17,7 @@ from data import Lake
 from data.store.lake import LINKS
 from data.visits import VISITS
 from queries.catalog import Entry
-from queries.connect import CLIENT_ERRORS, Query, Session, col, lit
+from queries.connect import CLIENT_ERRORS, ClusterSession, Query, col, lit
 from queries.engine import ClusterOptions, ClusterUnavailable, is_for_cluster
 from queries.locked_engine import FilesGone, QueryFailed, QueryTimeout
 from queries.prelude import sql_text
@@ -63,7 +63,7 @@ class Cluster:
         self._options = options
         self._folder = options.folder.rstrip("/") or str(lake.root)
         self._values = [value._asdict() for value in (load_traffic_values() if values is None else values)]
-        self._idle: list[Session] = []
+        self._idle: list[ClusterSession] = []
         self._idle_lock = threading.Lock()
         self._watchdog = Watchdog(options.seconds)
 
@@ -128,7 +128,7 @@ class Cluster:
             try:
                 return self._run(query, entry, variables).cast(schema)
             except _SessionLost as lost:
-                raise ClusterUnavailable(f"the cluster at {self._place} was lost: {lost}.") from lost
+                raise ClusterUnavailable(f"the cluster at {self._shown_address} was lost: {lost}.") from lost
 
     def _run(self, query: Query, entry: Entry, variables: Variables) -> pa.Table:
         if query.cancelled.is_set():
@@ -159,14 +159,14 @@ class Cluster:
         self._check_files(variables)
         return table
 
-    def _give_back(self, session: Session) -> None:
+    def _give_back(self, session: ClusterSession) -> None:
         with self._idle_lock:
             if len(self._idle) < MAX_IDLE_SESSIONS:
                 self._idle.append(session)
                 return
         session.close()
 
-    def _session_for(self, variables: Variables) -> Session:
+    def _session_for(self, variables: Variables) -> ClusterSession:
         """An idle session, if possible one that has the views of this snapshot, or a new one."""
         with self._idle_lock:
             for session in self._idle:
@@ -175,26 +175,26 @@ class Cluster:
                     return session
             if self._idle:
                 return self._idle.pop()
-        return Session(self._options.address)
+        return ClusterSession(self._options.address)
 
-    def _take_all(self) -> list[Session]:
+    def _take_all(self) -> list[ClusterSession]:
         """The idle sessions, which are idle no more."""
         with self._idle_lock:
             taken, self._idle = self._idle, []
         return taken
 
-    def _make_views(self, session: Session, variables: Variables) -> None:
+    def _make_views(self, session: ClusterSession, variables: Variables) -> None:
         """Define the relations that the texts in queries/spark/ read, as views of this session."""
         session.views_of = None
         visits = [f"{self._folder}/{path}" for path in variables[CLUSTER_FILES]]
         links = [f"{self._folder}/{path}" for path in variables["links"]]
         organization, day = lit(_organization_of(variables[CLUSTER_FILES])), col("visited_at").cast("date")
         session.read_files("visits", _VISITS, visits, organization=organization, day=day)
-        seen = session.count("visits")
-        if seen != variables["visits"]:  # not every engine complains of files that it cannot find
+        seen, expected = session.count("visits"), variables["visits"]
+        if seen != expected:  # not every engine complains of files that it cannot find
             raise FilesGone(
-                f"the cluster at {self._place} sees {seen} of {variables['visits']} visits under {self._folder}; every "
-                "worker must see the lake there, or where TRAFFIC_ENGINE_LAKE says."
+                f"the cluster at {self._shown_address} sees {seen} of {expected} visits under {self._folder}; "
+                "every worker must see the lake there, or where TRAFFIC_ENGINE_LAKE says."
             )
         session.read_files("links", _LINKS, links)
         for name in ("crowded_days", "days_without_domains"):
@@ -212,7 +212,7 @@ class Cluster:
                 raise FilesGone(f"{self._lake.root}/{path} was deleted while the cluster read it.")
 
     @property
-    def _place(self) -> str:
+    def _shown_address(self) -> str:
         """The address without its parameters, which may hold a token."""
         return self._options.address.partition("/;")[0]
 
@@ -223,7 +223,7 @@ class Cluster:
             condition = error.getCondition() or ""
         if query.is_interrupted:
             if not query.is_answered:
-                return ClusterUnavailable(f"the cluster at {self._place} does not respond.")
+                return ClusterUnavailable(f"the cluster at {self._shown_address} does not respond.")
             if query.cancelled.is_set():
                 return QueryFailed("the query was cancelled.")
             return QueryTimeout(
@@ -232,7 +232,7 @@ class Cluster:
         if condition.startswith(_LOST) or _status(error) is grpc.StatusCode.UNAVAILABLE:
             return _SessionLost(message)
         if any(name in f"{condition} {message}" for name in _GONE):
-            return FilesGone(f"the cluster at {self._place} cannot read a file under {self._folder}: {message}")
+            return FilesGone(f"the cluster at {self._shown_address} cannot read a file under {self._folder}: {message}")
         return QueryFailed(message)
 
 

@@ -24,7 +24,7 @@ with warnings.catch_warnings():  # it warns of a pandas that it does not know ye
     from pyspark.sql.connect.functions import array, col, inline, lit, struct
     from pyspark.sql.connect.session import SparkSession
 
-__all__ = ["CLIENT_ERRORS", "Query", "Session", "col", "lit"]
+__all__ = ["CLIENT_ERRORS", "ClusterSession", "Query", "col", "lit"]
 
 CONNECT_SECONDS: Final = 5.0
 """After which a server that accepts the connection and says nothing counts as unavailable."""
@@ -40,7 +40,7 @@ _OPTIONS: Final = [
 ]
 
 
-class _Connection(DefaultChannelBuilder):  # type: ignore[misc]  # of a package that need not be installed
+class _EagerChannel(DefaultChannelBuilder):  # type: ignore[misc]  # of a package that need not be installed
     """Connects at once or not at all, so that nothing is built, and kept until the program ends, over a dead server."""
 
     def toChannel(self) -> grpc.Channel:  # noqa: N802  # as the client calls it
@@ -62,7 +62,7 @@ class _Connection(DefaultChannelBuilder):  # type: ignore[misc]  # of a package 
         return channel
 
 
-class Session:
+class ClusterSession:
     """A connection and a session of its own on the server, with its own temporary views. Used by one thread at a time.
 
     Its methods raise CLIENT_ERRORS.
@@ -70,7 +70,7 @@ class Session:
 
     def __init__(self, address: str) -> None:
         """Connect to `address`, such as sc://host:15002. Raises ClusterUnavailable."""
-        connection = _Connection(address, _OPTIONS)
+        connection = _EagerChannel(address, _OPTIONS)
         self.spark = SparkSession.Builder().channelBuilder(connection).create()
         self.spark.client.set_retry_policies([])
         self.spark.client.disable_reattachable_execute()
@@ -129,11 +129,11 @@ class Query:
         self.is_answered = False
         """Whether the cluster confirmed the interruption."""
         self._tag = f"traffic-{uuid.uuid4().hex}"
-        self._session: Session | None = None
+        self._session: ClusterSession | None = None
         self._interrupting: threading.Thread | None = None
         self._given_up_at = 0.0
 
-    def begin(self, session: Session) -> None:
+    def begin(self, session: ClusterSession) -> None:
         """The session runs this query from now on."""
         session.spark.addTag(self._tag)
         self._session = session
@@ -161,7 +161,7 @@ class Query:
             self._interrupting = threading.Thread(target=self._interrupt, args=[session], daemon=True)
             self._interrupting.start()
 
-    def _interrupt(self, session: Session) -> None:
+    def _interrupt(self, session: ClusterSession) -> None:
         with suppress(*CLIENT_ERRORS):
             session.spark.interruptTag(self._tag)
             self.is_answered = True

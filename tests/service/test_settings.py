@@ -27,6 +27,10 @@ def test_without_any_variable_there_are_defaults():
         hook_networks=(),
         values=None,
         memory="300MB",
+        engine="",
+        engine_from=50_000_000,
+        engine_timeout=10,
+        engine_lake="",
         retention_days=None,
         short_code_pattern=SHORT_CODE_PATTERN,
         geoip=None,
@@ -71,6 +75,10 @@ def test_every_setting_can_be_set():
             "TRAFFIC_TRUSTED_PROXIES": "10.0.0.0/8, ::1 ,192.0.2.7,",
             "TRAFFIC_HOOK_NETWORKS": "192.168.7.0/24,fd00::/8",
             "TRAFFIC_VALUES": "values.toml",
+            "TRAFFIC_ENGINE": "sc://spark.example:15002/;token=s3cret",
+            "TRAFFIC_ENGINE_FROM": "0",
+            "TRAFFIC_ENGINE_TIMEOUT": "600",
+            "TRAFFIC_ENGINE_LAKE": "/mnt/lake",
             "TRAFFIC_RETENTION_DAYS": " 90 ",
             "TRAFFIC_GEOIP": "countries.mmdb",
             "TRAFFIC_JWKS": "https://login.example/keys",
@@ -97,6 +105,8 @@ def test_every_setting_can_be_set():
     assert (found.jwt_organization, found.retention_days) == ("house", 90)
     assert (found.public_url, found.oidc_client_id) == ("https://traffic.example", "dashboard")
     assert (found.oidc_client_secret, found.oidc_scopes, found.session_hours) == ("s3cret", "email openid", 1)
+    assert (found.engine_from, found.engine_timeout, found.engine_lake) == (0, 600, "/mnt/lake")
+    assert found.engine == "sc://spark.example:15002/;token=s3cret"
     assert "s3cret" not in repr(found)
 
 

@@ -1,0 +1,59 @@
+"""The client that users install, the extra `cluster`, beside the servers that these tests run."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+DAYS = ["--start-date", "2026-10-25", "--end-date", "2026-11-20"]
+
+
+@pytest.fixture(scope="session")
+def traffic(tmp_path_factory):
+    """Runs `traffic` in an environment of its own with the extra `cluster`."""
+    uv = shutil.which("uv")
+    if uv is None:
+        pytest.skip("uv is not installed: pip install uv")
+    environ = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    environ["UV_PROJECT_ENVIRONMENT"] = str(tmp_path_factory.mktemp("client") / "venv")
+
+    def run(*command):
+        command = [uv, "run", "--quiet", "--no-dev", "--extra", "cluster", *map(str, command)]
+        return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def test_the_extra_brings_another_client_than_the_servers_own(traffic):
+    program = "from importlib.metadata import version; print(version('pyspark-client'))"
+    assert traffic("python", "-c", program).stdout.startswith("4.2.")
+
+
+@pytest.mark.parametrize("kind", ["spark", "sail"])
+@pytest.mark.parametrize("name", ["top-links", "weekly-trend"])
+def test_query_prints_the_same_bytes_from_a_cluster(request, traffic, sample, kind, name):
+    asked = ["traffic", "query", name, "--org", "acme", "--lake", sample.root, *DAYS, "--format", "json"]
+    here, there = traffic(*asked), traffic(*asked, "--engine", request.getfixturevalue(kind).address)
+    assert (there.returncode, there.stdout) == (0, here.stdout), there.stderr
+
+
+def test_a_cluster_that_is_not_there_is_one_sentence(traffic, sample):
+    asked = [
+        "traffic",
+        "query",
+        "devices",
+        "--org",
+        "acme",
+        "--lake",
+        sample.root,
+        *DAYS,
+        "--engine",
+        "sc://127.0.0.1:1",
+    ]
+    refused = traffic(*asked)
+    assert refused.returncode
+    assert "no cluster answers at 127.0.0.1:1" in refused.stderr
+    assert "Traceback" not in refused.stderr

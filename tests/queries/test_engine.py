@@ -1,0 +1,32 @@
+"""The seam between one machine and a cluster, where no cluster is installed or wanted."""
+
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+
+from data import BadInput
+from queries import ClusterOptions, Warehouse, with_cluster
+
+
+def test_without_a_cluster_the_warehouse_is_the_engine(lake):
+    with closing(Warehouse(lake)) as warehouse:
+        assert with_cluster(lake, warehouse, None) is warehouse
+
+
+def test_without_the_extra_the_error_names_how_to_install_it(lake, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    for module in ("queries.cluster", "queries.connect"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    with (
+        closing(Warehouse(lake)) as warehouse,
+        pytest.raises(BadInput, match=r"pip install 'traffic-analytics\[cluster\]'"),
+    ):
+        with_cluster(lake, warehouse, ClusterOptions("sc://127.0.0.1:15002"))
+
+
+def test_the_server_imports_nothing_of_a_cluster_that_is_not_set():
+    program = "import sys, service.app; print(*{'grpc', 'pyspark', 'pandas'} & set(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout == "\n"
