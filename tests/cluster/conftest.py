@@ -53,10 +53,10 @@ def sail(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def sample(tmp_path_factory):
-    """A lake with links and 40 days of visits of acme until 2026-11-20."""
+    """A lake with links and twelve days of visits of acme until 2026-11-20."""
     folder = tmp_path_factory.mktemp("sample")
     lake = Lake(folder / "lake", create=True)
-    made = Sample(2_000, date(2026, 11, 20), 40)
+    made = Sample(1_000, date(2026, 11, 20), 12)
     made.write(folder / "access.log")
     made.write_links(folder / "links.csv")
     Importer(lake).run(folder / "access.log", Options("acme"))

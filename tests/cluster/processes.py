@@ -95,7 +95,7 @@ class Spark:
         options = {
             "spark.connect.grpc.binding.address": LOOPBACK, "spark.connect.grpc.binding.port": self.port,
             "spark.driver.host": LOOPBACK, "spark.driver.memory": "768m", "spark.executor.memory": "768m",
-            "spark.executor.cores": 1, "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": 4,
+            "spark.executor.cores": 1, "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": 2,
             "spark.sql.warehouse.dir": self._folder / "warehouse", "spark.port.maxRetries": 0 if self.port else 16,
         }  # fmt: skip
         set_options = [part for name, value in options.items() for part in ("--conf", f"{name}={value}")]

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 
 import pytest
@@ -115,15 +116,13 @@ def test_an_executor_that_is_killed_changes_no_answer(warehouse, cluster_at, spa
     snapshot = engine.variables(ACME)
     entry, expected = ENTRIES["bot-traffic"], warehouse.answer(ENTRIES["bot-traffic"], warehouse.variables(ACME))
     assert engine.answer(entry, snapshot) == expected
-    answers = []
-    asking = threading.Thread(target=lambda: answers.append(engine.answer(entry, snapshot)))
-    started = spark.tasks()
-    asking.start()
-    wait_until(lambda: spark.tasks() > started)
-    victim = spark.executors()[0]
-    os.kill(victim, signal.SIGKILL)
-    asking.join()
-    assert answers == [expected]
+    started, victim = spark.tasks(), spark.executors()[0]
+    with ThreadPoolExecutor(1) as thread:
+        asked = thread.submit(engine.answer, entry, snapshot)
+        wait_until(lambda: spark.tasks() > started)
+        assert not asked.done()
+        os.kill(victim, signal.SIGKILL)
+        assert asked.result() == expected
     wait_until(lambda: len(spark.executors()) == 2 and victim not in spark.executors())
     assert engine.answer(entry, snapshot) == expected
 
