@@ -2,7 +2,7 @@
 
 from queries.catalog import CACHE_STATS, CATALOG, ENDPOINTS, ENTRIES, JOBS, Entry, template, template_entries
 from queries.detectors import DETECTORS, Detector
-from queries.engine import ClusterOptions, ClusterUnavailable, Engine, is_for_cluster, with_cluster
+from queries.engine import ClusterOptions, ClusterUnavailable, Engine, is_for_cluster, open_cluster
 from queries.fields import Field
 from queries.findings import Finding, days_before, detect, measure
 from queries.locked_engine import EngineLost, FilesGone, QueryFailed, QueryTimeout
@@ -19,7 +19,7 @@ from queries.parameters import (
     select_parameters,
     validate,
 )
-from queries.rollups import RollupBuilder
+from queries.rollups import RelationCounter, RollupBuilder
 from queries.scope import Scope
 from queries.shell import script
 from queries.traffic_values import TrafficValue, load_traffic_values
@@ -51,6 +51,7 @@ __all__ = [
     "QueryFailed",
     "QueryTimeout",
     "Reader",
+    "RelationCounter",
     "Result",
     "RollupBuilder",
     "Rows",
@@ -64,6 +65,7 @@ __all__ = [
     "is_for_cluster",
     "load_traffic_values",
     "measure",
+    "open_cluster",
     "open_lake",
     "parameters_of",
     "scope_from",
@@ -72,5 +74,4 @@ __all__ = [
     "template",
     "template_entries",
     "validate",
-    "with_cluster",
 ]

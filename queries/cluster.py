@@ -28,6 +28,8 @@ from queries.warehouse import Result, Tables, Warehouse
 from queries.watchdog import Watchdog
 
 MAX_IDLE_SESSIONS: Final = 8
+MAX_COUNTING_SECONDS: Final = 4 * 3600.0
+"""The limit of the rows of one relation for a rollup."""
 
 _SPARK_TYPES: Final = {
     pa.string(): "STRING",
@@ -66,6 +68,7 @@ class Cluster:
         self._idle: list[ClusterSession] = []
         self._idle_lock = threading.Lock()
         self._watchdog = Watchdog(options.seconds)
+        self._patient_watchdog = Watchdog(MAX_COUNTING_SECONDS)
 
     def variables(self, scope: Scope) -> Variables:
         """A snapshot of the lake for a scope. It decides who answers: the cluster or the warehouse."""
@@ -99,10 +102,23 @@ class Cluster:
             return {member: self.tables(part, variables) for member, part in entry.members}
         return self._table(entry, variables)
 
+    def takes(self, visits: int) -> bool:
+        """Whether rollups of so many visits are counted here."""
+        return visits >= self._options.from_visits
+
+    def rollup_rows(self, relation: str, variables: Variables, cancelled: threading.Event) -> pa.Table:
+        """The rows of a relation for a new rollup, counted from the visits of a snapshot for a cluster.
+
+        They may take MAX_COUNTING_SECONDS, and are cancelled like an answer. Raises what `answer` raises.
+        """
+        query = Query(cancelled, MAX_COUNTING_SECONDS)
+        return self._counted(self._patient_watchdog, query, f"rollups/{relation}", variables)
+
     def stop(self, cancelled: threading.Event) -> None:
-        """Cancel the queries of the `answer` call that got this event."""
+        """Cancel the queries of the `answer` or `rollup_rows` call that got this event."""
         self._warehouse.stop(cancelled)
         self._watchdog.check_now()
+        self._patient_watchdog.check_now()
 
     def probe(self) -> None:
         """Check the warehouse, which answers without the cluster, too. Raises what any query may raise."""
@@ -111,26 +127,31 @@ class Cluster:
     def close(self) -> None:
         """Close the connections and the warehouse."""
         self._watchdog.close()
+        self._patient_watchdog.close()
         for session in self._take_all():
             session.close()
         self._warehouse.close()
 
     def _table(self, entry: Entry, variables: Variables, cancelled: threading.Event | None = None) -> pa.Table:
-        """The rows of an entry with a template. If its session was lost, as by a restart, it is run again once."""
-        query = Query(cancelled or threading.Event())
+        """The rows of an entry with a template."""
         schema = pa.schema([(field.name, _ARROW_TYPES[field.kind.sql]) for field in entry.fields])
-        with self._watchdog.watching(query, query.cancelled):
+        query = Query(cancelled or threading.Event(), self._options.seconds)
+        return self._counted(self._watchdog, query, entry.name, variables).cast(schema)
+
+    def _counted(self, watchdog: Watchdog, query: Query, name: str, variables: Variables) -> pa.Table:
+        """The rows of queries/spark/<name>.sql. If its session was lost, as by a restart, it is run again once."""
+        with watchdog.watching(query, query.cancelled):
             try:
-                return self._run(query, entry, variables).cast(schema)
+                return self._run(query, name, variables)
             except _SessionLost:
                 for session in self._take_all():  # they were lost together
                     session.disconnect()
             try:
-                return self._run(query, entry, variables).cast(schema)
+                return self._run(query, name, variables)
             except _SessionLost as lost:
                 raise ClusterUnavailable(f"the cluster at {self._shown_address} was lost: {lost}.") from lost
 
-    def _run(self, query: Query, entry: Entry, variables: Variables) -> pa.Table:
+    def _run(self, query: Query, name: str, variables: Variables) -> pa.Table:
         if query.cancelled.is_set():
             raise QueryFailed("the query was cancelled.")
         session = self._session_for(variables)
@@ -138,7 +159,7 @@ class Cluster:
         try:
             if session.views_of is not variables:
                 self._make_views(session, variables)
-            table = session.table(sql_text(f"spark/{entry.name}"), _arguments(variables["scope"]))
+            table = session.table(sql_text(f"spark/{name}"), _arguments(variables["scope"]))
         except CLIENT_ERRORS as error:
             translated = self._as_traffic_error(error, query)
             query.end()
@@ -226,9 +247,7 @@ class Cluster:
                 return ClusterUnavailable(f"the cluster at {self._shown_address} does not respond.")
             if query.cancelled.is_set():
                 return QueryFailed("the query was cancelled.")
-            return QueryTimeout(
-                f"the query ran longer than {self._options.seconds:g} seconds on the cluster; it was stopped."
-            )
+            return QueryTimeout(f"the query ran longer than {query.seconds:g} seconds on the cluster; it was stopped.")
         if condition.startswith(_LOST) or _status(error) is grpc.StatusCode.UNAVAILABLE:
             return _SessionLost(message)
         if any(name in f"{condition} {message}" for name in _GONE):

@@ -123,8 +123,10 @@ class ClusterSession:
 class Query:
     """A running query, which the watchdog may interrupt."""
 
-    def __init__(self, cancelled: threading.Event) -> None:
+    def __init__(self, cancelled: threading.Event, seconds: float) -> None:
         self.cancelled = cancelled
+        self.seconds = seconds
+        """After which the watchdog interrupts it."""
         self.is_interrupted = False
         self.is_answered = False
         """Whether the cluster confirmed the interruption."""

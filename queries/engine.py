@@ -2,7 +2,7 @@
 
 import threading
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from data import BadInput, Lake, TrafficError
 from queries.catalog import Entry
@@ -11,6 +11,9 @@ from queries.scope import Scope
 from queries.traffic_values import TrafficValue
 from queries.variables import CLUSTER_FILES, Variables
 from queries.warehouse import Result, Tables, Warehouse
+
+if TYPE_CHECKING:
+    from queries.cluster import Cluster
 
 
 @dataclass(frozen=True)
@@ -67,18 +70,13 @@ def is_for_cluster(variables: Variables) -> bool:
     return CLUSTER_FILES in variables
 
 
-def with_cluster(
-    lake: Lake,
-    warehouse: Warehouse,
-    cluster: ClusterOptions | None,
-    values: list[TrafficValue] | None = None,
-) -> Engine:
-    """The warehouse, or a cluster over it, which is closed with it. `values` are those of the warehouse.
+def open_cluster(
+    lake: Lake, warehouse: Warehouse, options: ClusterOptions, values: list[TrafficValue] | None = None
+) -> "Cluster":
+    """A cluster over the warehouse, which is closed with it. `values` are those of the warehouse.
 
     Connects to nothing yet. Raises BadInput if the extra `cluster` is not installed.
     """
-    if cluster is None:
-        return warehouse
     try:
         from queries.cluster import Cluster  # noqa: PLC0415  # only the extra installs what it needs
     except ImportError as error:
@@ -86,4 +84,4 @@ def with_cluster(
             "a cluster needs the package pyspark-client: run `pip install 'traffic-analytics[cluster]'`, or "
             "`uv sync --extra cluster`."
         ) from error
-    return Cluster(lake, warehouse, cluster, values)
+    return Cluster(lake, warehouse, options, values)

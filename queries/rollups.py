@@ -4,14 +4,17 @@ data/store/rollups.py decides which days a stored rollup is valid for; queries/r
 """
 
 import calendar
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import chain, groupby
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from data import Lake
 from data.maintenance.rewriting import rewrite_each, rewriting_engine
@@ -32,6 +35,7 @@ from queries.prelude import relation_names, rollup_version
 from queries.scope import Scope
 from queries.variables import (
     Variables,
+    cluster_variables,
     define_relations,
     one_source,
     rollup_schema,
@@ -47,6 +51,11 @@ STORED_BEFORE: Final = "FROM stored_before(getvariable('relation'))"
 COUNTED_DAILY: Final = "FROM counted_daily(getvariable('relation'))"
 CUT_DOMAINS: Final = "SELECT DISTINCT day FROM daily_domains WHERE domain = '(other)'"
 COUNTED_MONTHLY: Final = "FROM counted_monthly(getvariable('relation'))"
+COUNTED_ELSEWHERE: Final = "counted_elsewhere"
+ADDED_MONTHLY: Final = (
+    "SELECT * EXCLUDE (days), bit_or(days) AS days "
+    "FROM (FROM stored_before(getvariable('relation')) UNION ALL BY NAME FROM counted_elsewhere) GROUP BY ALL"
+)
 
 
 class Month(NamedTuple):
@@ -61,6 +70,19 @@ class Month(NamedTuple):
         return self.first.replace(day=calendar.monthrange(self.first.year, self.first.month)[1])
 
 
+class RelationCounter(Protocol):
+    """Counts the rows of relations elsewhere than in this process: a Cluster."""
+
+    def takes(self, visits: int) -> bool:
+        """Whether it counts so many visits."""
+
+    def rollup_rows(self, relation: str, variables: Variables, cancelled: threading.Event) -> pa.Table:
+        """The rows of a relation for a new rollup, counted from the visits of a snapshot for a cluster."""
+
+    def stop(self, cancelled: threading.Event) -> None:
+        """Cancel the rollup_rows call that got this event."""
+
+
 class RollupBuilder:
     """Builds the rollups of one lake."""
 
@@ -69,11 +91,17 @@ class RollupBuilder:
         lake: Lake,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         quiet_period: timedelta = timedelta(0),
+        counter: RelationCounter | None = None,
     ) -> None:
-        """A past day is closed, and may be counted, once no file has landed in it for `quiet_period`."""
+        """A past day is closed, and may be counted, once no file has landed in it for `quiet_period`.
+
+        Months with as many new visits as `counter` takes are counted by it.
+        """
         self._lake = lake
         self._clock = clock
         self._quiet_period = quiet_period
+        self._counter = counter
+        self._cancelled = threading.Event()
         self._engine: duckdb.DuckDBPyConnection | None = None
 
     def run(self, wait: bool = True, limit: int | None = None, progress: Progress | None = None) -> int:
@@ -96,7 +124,9 @@ class RollupBuilder:
                 self._engine = None
 
     def interrupt(self) -> None:
-        """Cancel a run() in another thread; the month that it is building is not stored."""
+        """Cancel a run() in another thread, and all later ones; the month that it is building is not stored."""
+        if self._counter:
+            self._counter.stop(self._cancelled)
         with suppress(duckdb.Error):  # it may have just finished
             if engine := self._engine:
                 engine.interrupt()
@@ -124,17 +154,52 @@ class RollupBuilder:
             return
         for file in added:
             self._lake.recheck(file)  # counts of a damaged file would be served for a long time
-        before = scope_variables(self._lake, Scope(*month, month.last))
-        before["days_without_domains"] += _days_with_cut_domains(engine, before)
+        scope = Scope(*month, month.last)
+        before = scope_variables(self._lake, scope)
+        if self._counter and self._counter.takes(sum(file.visits for file in added)):
+            elsewhere = cluster_variables(self._lake, scope, added)
+            before["days_without_domains"] += self._days_with_cut_domains_elsewhere(self._counter, elsewhere)
+            elsewhere = {**elsewhere, "days_without_domains": before["days_without_domains"]}
+            rows = self._rows_counted_elsewhere(self._counter, elsewhere, engine, before)
+        else:
+            before["days_without_domains"] += _days_with_cut_domains(engine, before)
+            rows = _rollup_rows(engine, self._lake, before, _chunks(added))
         closed = [file for file in files if file.day in before["closed_days"]]
         days = source_files_by_day([*closed, *added])
         rollup = Rollup(*month, rollup_version(), days, frozenset(before["days_without_domains"]) & days.keys())
         staged = new_path(self._lake)
         try:
-            write_rollup(_rollup_rows(engine, self._lake, before, _chunks(added)), rollup_schema(engine), staged)
+            write_rollup(rows, rollup_schema(engine), staged)
             publish(self._lake, rollup, staged, self._clock())
         finally:
             staged.unlink(missing_ok=True)
+
+    def _days_with_cut_domains_elsewhere(self, counter: RelationCounter, visits: Variables) -> list[date]:
+        """As _days_with_cut_domains."""
+        if not visits["crowded_days"]:
+            return []
+        counted = counter.rollup_rows("daily_domains", visits, self._cancelled)
+        days: list[date] = pc.unique(counted.filter(pc.field("domain") == "(other)")["day"]).to_pylist()
+        return days
+
+    def _rows_counted_elsewhere(
+        self, counter: RelationCounter, visits: Variables, engine: duckdb.DuckDBPyConnection, before: Variables
+    ) -> Iterator[RelationRows]:
+        """As _rollup_rows: the rows already stored, plus those that `counter` counts from `visits`."""
+        set_variables(engine, before)
+        schema = rollup_schema(engine)
+        for name in relation_names():
+            counted = counter.rollup_rows(name, visits, self._cancelled)
+            counted = counted.cast(pa.schema([schema.field(column) for column in counted.column_names]))
+            if not before["closed_days"]:
+                yield RelationRows(name, [counted])
+                continue
+            set_variables(engine, {"relation": name})
+            if name in relation_names("daily"):
+                yield RelationRows(name, [engine.sql(STORED_BEFORE).to_arrow_table(), counted])
+            else:
+                engine.register(COUNTED_ELSEWHERE, counted)
+                yield RelationRows(name, [engine.sql(ADDED_MONTHLY).to_arrow_table()])
 
 
 def _months_of(files: Sequence[LandedFile]) -> list[date]:

@@ -23,7 +23,7 @@ from queries.scope import Scope
 Variables = dict[str, Any]
 """Values by variable name: scope, files, links, uncovered_files, rollups, closed_days, days_without_domains,
 crowded_days, sources and traffic_values; subject for a measure of a job; and LINK_VISITS when several answers share the
-visits of one link. Those of a snapshot for a cluster are listed at `_cluster_variables`."""
+visits of one link. Those of a snapshot for a cluster are listed at `cluster_variables`."""
 
 ROLLUP_FILTERS: Final = frozenset({"organization", "start_date", "end_date", "domain"})
 """The fields of Scope by which all stored rows can be filtered. A relation may declare more (served_filters)."""
@@ -67,7 +67,7 @@ def scope_variables(lake: Lake, scope: Scope, cluster_from: int | None = None) -
     if cluster_from is not None:
         read = uncovered if filters <= ROLLUP_FILTERS | _filters_served_by_some() else live
         if sum(file.visits for file in read) >= cluster_from:
-            return _cluster_variables(lake, scope, live)
+            return cluster_variables(lake, scope, live)
     return {
         "scope": asdict(scope),
         "files": visit_files(lake, live),
@@ -81,7 +81,7 @@ def scope_variables(lake: Lake, scope: Scope, cluster_from: int | None = None) -
     }
 
 
-def _cluster_variables(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> Variables:
+def cluster_variables(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> Variables:
     """The variables for a cluster, which counts visits and reads no rollups.
 
     `cluster_files` and `links` are paths relative to the lake's folder, without seeds; `visits` is how many visits lie

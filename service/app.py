@@ -15,7 +15,7 @@ from data import Lake
 from data.rules.geoip import CountryDatabase
 from data.store.links import LinkIndex
 from data.store.pending import backlog
-from queries import CATALOG, ClusterOptions, Engine, Warehouse, load_traffic_values, with_cluster
+from queries import CATALOG, ClusterOptions, Engine, Warehouse, load_traffic_values, open_cluster
 from service.api_keys import ApiKeys
 from service.hooks.delivery import HookClient
 from service.hooks.registry import Hooks
@@ -158,11 +158,12 @@ def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Com
     hooks.store_address(settings.public_url + settings.base_path)
     countries = CountryDatabase(settings.geoip) if settings.geoip else None
     jobs, values = Jobs(lake), load_traffic_values(settings.values)
-    warehouse, cluster = Warehouse(lake, values, settings.memory), _cluster_options(settings)
+    warehouse, options = Warehouse(lake, values, settings.memory), _cluster_options(settings)
+    cluster = open_cluster(lake, warehouse, options, values) if options else None
 
     def detecting_engine(seconds: float) -> Engine:
-        options = replace(cluster, seconds=seconds) if cluster else None
-        return with_cluster(lake, Warehouse(lake, values, settings.memory, seconds), options, values)
+        opened = Warehouse(lake, values, settings.memory, seconds)
+        return open_cluster(lake, opened, replace(options, seconds=seconds), values) if options else opened
 
     detection = DailyDetection(lake, jobs, clock, detecting_engine)
     mail = None
@@ -178,13 +179,13 @@ def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Com
         hooks=hooks,
         sender=Sender(hooks.database, HookClient(settings.hook_networks), clock, log, mark_sent),
         warehouse=warehouse,
-        engine=with_cluster(lake, warehouse, cluster, values),
+        engine=cluster or warehouse,
         workers=Workers(),
         cache=AnswerCache(),
         authenticator=Authenticator(settings, api_keys, JwksClient(settings.jwks) if settings.jwks else None),
         receiver=VisitReceiver(lambda: _intake(lake, settings, countries, clock)),
         links=LinkEditor(lake),
-        maintenance=Maintenance(lake, clock, settings.retention_days, detection, mail),
+        maintenance=Maintenance(lake, clock, settings.retention_days, detection, mail, cluster),
     )
 
 

@@ -22,7 +22,7 @@ from data.store.lake import StoredFile
 from data.store.link_files import all_stored_links
 from data.store.pending import backlog, flush_all
 from data.store.rollups import damaged_rollups
-from queries import RollupBuilder
+from queries import RelationCounter, RollupBuilder
 from service.http.endpoints import Clock
 from service.jobs.detection import DailyDetection
 from service.jobs.erasure import expire_evidence
@@ -46,22 +46,26 @@ MaintenanceTask = Callable[[], bool]
 class Maintenance:
     """Runs the background work on one lake. Belongs to one event loop."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917
         self,
         lake: Lake,
         clock: Clock,
         retention_days: int | None,
         detection: DailyDetection | None = None,
         mail: WeeklyMail | None = None,
+        counter: RelationCounter | None = None,
     ) -> None:
-        """Without `detection`, no jobs are looked for; without `mail`, none is sent."""
+        """Without `detection`, no jobs are looked for; without `mail`, none is sent.
+
+        With `counter`, a cluster counts the rollups of many visits.
+        """
         self._lake = lake
         self._clock = clock
         self._retention_days = retention_days
         self._detection = detection
         self._mail = mail
         self._compactor = Compactor(lake, clock, QUIET_PERIOD)
-        self._rollups = RollupBuilder(lake, clock, QUIET_PERIOD)
+        self._rollups = RollupBuilder(lake, clock, QUIET_PERIOD, counter)
         self._schedule: Sequence[tuple[float, Sequence[MaintenanceTask]]] = [
             (1, [self._flush_if_due]),
             (30, [self._compact, self._build_rollups, self._recheck_files, self._recheck_rollups]),

@@ -160,12 +160,12 @@ def _answer_of_cluster(
 
     from rich.console import Console
 
-    from queries import ClusterOptions, Warehouse, with_cluster
+    from queries import ClusterOptions, Warehouse, open_cluster
 
     options = ClusterOptions(address, from_visits=0, seconds=MAX_CLUSTER_SECONDS, folder=folder)
     cancelled = threading.Event()
     with (
-        closing(with_cluster(lake, Warehouse(lake, values), options, values)) as engine,
+        closing(open_cluster(lake, Warehouse(lake, values), options, values)) as engine,
         ThreadPoolExecutor(1) as thread,
     ):
         answering = thread.submit(lambda: engine.answer(entry, engine.variables(scope), cancelled))

@@ -23,8 +23,8 @@ from queries import (
     detect,
     is_for_cluster,
     measure,
+    open_cluster,
     template_entries,
-    with_cluster,
 )
 from queries.prelude import sql_text
 from tests.cluster.processes import wait_until
@@ -51,7 +51,7 @@ def cluster_at(sample):
 
     def cluster_at(address, lake=sample, **options):
         options = {"from_visits": 0, "seconds": 600} | options
-        opened.append(with_cluster(lake, Warehouse(lake), ClusterOptions(address, **options)))
+        opened.append(open_cluster(lake, Warehouse(lake), ClusterOptions(address, **options)))
         return opened[-1]
 
     yield cluster_at

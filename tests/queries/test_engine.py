@@ -7,12 +7,7 @@ from contextlib import closing
 import pytest
 
 from data import BadInput
-from queries import ClusterOptions, Warehouse, with_cluster
-
-
-def test_without_a_cluster_the_warehouse_is_the_engine(lake):
-    with closing(Warehouse(lake)) as warehouse:
-        assert with_cluster(lake, warehouse, None) is warehouse
+from queries import ClusterOptions, Warehouse, open_cluster
 
 
 def test_without_the_extra_the_error_names_how_to_install_it(lake, monkeypatch):
@@ -23,7 +18,7 @@ def test_without_the_extra_the_error_names_how_to_install_it(lake, monkeypatch):
         closing(Warehouse(lake)) as warehouse,
         pytest.raises(BadInput, match=r"pip install 'traffic-analytics\[cluster\]'"),
     ):
-        with_cluster(lake, warehouse, ClusterOptions("sc://127.0.0.1:15002"))
+        open_cluster(lake, warehouse, ClusterOptions("sc://127.0.0.1:15002"))
 
 
 def test_the_server_imports_nothing_of_a_cluster_that_is_not_set():

@@ -1,0 +1,110 @@
+"""Rollups whose visits a cluster counts: row by row those that one machine counts."""
+
+import shutil
+from contextlib import closing
+from datetime import UTC, date, datetime
+
+import pyarrow.parquet as pq
+import pytest
+
+from data import Lake
+from data.ingest.importer import Importer, Options
+from data.sample import Sample
+from queries import ClusterOptions, QueryFailed, RollupBuilder, Warehouse, open_cluster
+from queries.variables import MAX_WORDS
+from tests.lakes import opened
+from tests.visits import land, visit
+
+LATER = datetime(2026, 12, 24, tzinfo=UTC)
+CROWDED = date(2026, 11, 8)
+
+
+@pytest.fixture(scope="module")
+def landed(tmp_path_factory):
+    """Ten days in two months, and more domains on one of them than a relation keeps words."""
+    folder = tmp_path_factory.mktemp("landed")
+    made = Sample(300, date(2026, 11, 9), 10)
+    made.write(folder / "access.log")
+    noon = datetime(CROWDED.year, CROWDED.month, CROWDED.day, 12, tzinfo=UTC)
+    with closing((lake := Lake(folder / "lake", create=True)).manifest):
+        Importer(lake).run(folder / "access.log", Options("acme"))
+        land(lake, "acme", [visit(visited_at=noon, domain=f"d{number}.example") for number in range(MAX_WORDS + 5)])
+    return folder / "lake"
+
+
+def more_days(lake):
+    """Visits of days that were not counted before, in a month that was."""
+    land(lake, "acme", [visit(visited_at=datetime(2026, 11, 10, hour, tzinfo=UTC)) for hour in range(5)])
+
+
+def rows_of(lake):
+    """Every row of the live rollups as text, and the days without rows for single domains."""
+    paths = lake.manifest.rows("SELECT path, days_without_domains FROM cubes WHERE deletable_at IS NULL ORDER BY month")
+    tables = [pq.ParquetFile(lake.root / path).read() for path, _ in paths]
+    return sorted(str(row) for table in tables for row in table.to_pylist()), [days for _, days in paths]
+
+
+@pytest.fixture(scope="module")
+def counted_here(landed, tmp_path_factory):
+    """The rows that one machine counts, before and after more days."""
+    folder = tmp_path_factory.mktemp("here") / "lake"
+    shutil.copytree(landed, folder)
+    with opened(folder) as lake:
+        assert RollupBuilder(lake, lambda: LATER).run() == 2
+        before = rows_of(lake)
+        more_days(lake)
+        assert RollupBuilder(lake, lambda: LATER).run() == 1
+        return before, rows_of(lake)
+
+
+@pytest.mark.parametrize("kind", ["spark", "sail"])
+def test_rollups_counted_by_a_cluster_are_those_of_one_machine(request, kind, landed, counted_here, tmp_path, tell):
+    address = request.getfixturevalue(kind).address
+    shutil.copytree(landed, tmp_path / "lake")
+    with opened(tmp_path / "lake") as lake:
+        cluster = open_cluster(lake, Warehouse(lake), ClusterOptions(address, from_visits=0))
+        builder = RollupBuilder(lake, lambda: LATER, counter=cluster)
+        assert builder.run() == 2
+        rows, days_without_domains = rows_of(lake)
+        assert (rows, days_without_domains) == counted_here[0]
+        assert str(CROWDED) in days_without_domains[1]
+        if kind == "sail":  # the rows that are stored are added here, whoever has counted the others
+            more_days(lake)
+            assert builder.run() == 1
+            assert rows_of(lake) == counted_here[1]
+        cluster.close()
+    tell(rows=len(rows))
+
+
+def test_only_months_of_many_visits_are_counted_by_the_cluster(landed, sail, tmp_path):
+    shutil.copytree(landed, tmp_path / "lake")
+    with opened(tmp_path / "lake") as lake:
+        visits = dict.fromkeys((10, 11), 0)
+        for file in lake.manifest.live_files("acme"):
+            visits[file.day.month] += file.visits
+        assert visits[10] < visits[11]
+        cluster = open_cluster(lake, Warehouse(lake), ClusterOptions(sail.address, from_visits=visits[11]))
+        asked = []
+        counted = cluster.rollup_rows
+
+        def rollup_rows(relation, variables, cancelled):
+            asked.append(variables["visits"])
+            return counted(relation, variables, cancelled)
+
+        cluster.rollup_rows = rollup_rows
+        assert RollupBuilder(lake, lambda: LATER, counter=cluster).run() == 2
+        cluster.close()
+    assert set(asked) == {visits[11]}
+
+
+def test_a_month_that_the_cluster_did_not_finish_is_not_stored(landed, sail, tmp_path):
+    shutil.copytree(landed, tmp_path / "lake")
+    with opened(tmp_path / "lake") as lake:
+        cluster = open_cluster(lake, Warehouse(lake), ClusterOptions(sail.address, from_visits=0))
+        builder = RollupBuilder(lake, lambda: LATER, counter=cluster)
+        builder.interrupt()
+        with pytest.raises(QueryFailed, match="cancelled"):
+            builder.run()
+        cluster.close()
+        assert rows_of(lake) == ([], [])
+        assert not list(lake.staging.glob("*.parquet"))
