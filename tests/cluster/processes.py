@@ -58,6 +58,13 @@ class Process:
         self.popen.wait()
 
 
+FOR_SMALL_DATA = {
+    "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+}  # fmt: skip
+"""Options that save compiling each query, which takes longer than to count what the tests have."""
+
+
 class Spark:
     """Apache Spark: a standalone master, workers of one core each, and a Connect server, all on loopback."""
 
@@ -96,7 +103,7 @@ class Spark:
             "spark.connect.grpc.binding.address": LOOPBACK, "spark.connect.grpc.binding.port": self.port,
             "spark.driver.host": LOOPBACK, "spark.driver.memory": "768m", "spark.executor.memory": "768m",
             "spark.executor.cores": 1, "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": 2,
-            "spark.sql.warehouse.dir": self._folder / "warehouse", "spark.port.maxRetries": 0 if self.port else 16,
+            **FOR_SMALL_DATA, "spark.sql.warehouse.dir": self._folder / "warehouse", "spark.port.maxRetries": 0 if self.port else 16,
         }  # fmt: skip
         set_options = [part for name, value in options.items() for part in ("--conf", f"{name}={value}")]
         command = [
