@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
-from benchmarks import cold, importing, live, pages, serving
+from benchmarks import clusters, cold, importing, live, pages, serving
 from benchmarks.bars import bar_of, missed
 from benchmarks.figures import Figure
 from benchmarks.picture import picture
@@ -32,13 +32,17 @@ CASES: Final[dict[str, Callable[[Setting], Iterator[Figure]]]] = {
     "intake": live.intake,
     "manifest": live.manifest,
     "pages": pages.pages,
+    "cluster": clusters.clusters,
 }
+
+USUAL: Final = [name for name in CASES if name != "cluster"]
+"""The cases without those that need an environment of their own."""
 
 
 def main(
     visits: Annotated[str, typer.Option(help="how many visits of 90 days; several sizes parted by commas")] = "1000000",
     organizations: Annotated[int, typer.Option(help="organizations that they belong to; one is asked about")] = 1,
-    only: Annotated[str, typer.Option(help="cases to run, parted by commas")] = ",".join(CASES),
+    only: Annotated[str, typer.Option(help="cases to run, parted by commas")] = ",".join(USUAL),
     data: Annotated[Path, typer.Option(help="where lakes, logs and the peers' databases are kept")] = KEPT,
     output: Annotated[Path | None, typer.Option(help="write the figures as JSON to this file too")] = None,
     drawing: Annotated[Path | None, typer.Option("--picture", help="draw the ratios into this file, as SVG")] = None,

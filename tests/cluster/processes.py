@@ -59,17 +59,20 @@ class Process:
 
 
 FOR_SMALL_DATA = {
-    "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-}  # fmt: skip
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+}
 """Options that save compiling each query, which takes longer than to count what the tests have."""
 
 
 class Spark:
     """Apache Spark: a standalone master, workers of one core each, and a Connect server, all on loopback."""
 
-    def __init__(self, folder, workers=2):
+    def __init__(self, folder, workers=2, options=FOR_SMALL_DATA):
         self._folder = folder
+        self._options = options
         self._home = Path(find_spec("pyspark").origin).parent
         self._env = {
             "SPARK_HOME": str(self._home), "SPARK_LOCAL_IP": LOOPBACK, "SPARK_LOCAL_DIRS": str(folder / "local"),
@@ -103,7 +106,8 @@ class Spark:
             "spark.connect.grpc.binding.address": LOOPBACK, "spark.connect.grpc.binding.port": self.port,
             "spark.driver.host": LOOPBACK, "spark.driver.memory": "768m", "spark.executor.memory": "768m",
             "spark.executor.cores": 1, "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": 2,
-            **FOR_SMALL_DATA, "spark.sql.warehouse.dir": self._folder / "warehouse", "spark.port.maxRetries": 0 if self.port else 16,
+            "spark.sql.warehouse.dir": self._folder / "warehouse", "spark.port.maxRetries": 0 if self.port else 16,
+            **self._options,
         }  # fmt: skip
         set_options = [part for name, value in options.items() for part in ("--conf", f"{name}={value}")]
         command = [
