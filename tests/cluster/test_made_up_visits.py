@@ -1,0 +1,41 @@
+"""Every answer of Sail, over visits nobody would think of, is that of one machine.
+
+A sample of four lakes; with `TRAFFIC_FAULTS=10` ten times as many, with `TRAFFIC_FAULTS=all` 40.
+"""
+
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+from data import Lake
+from queries import ENTRIES, ClusterOptions, Warehouse, open_cluster, template_entries
+from tests.queries.test_recount import VALUES, World, brief, questions
+
+LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_entries(entry)}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    world = World(Lake(tmp_path_factory.mktemp("made_up") / "lake", create=True))
+    yield world
+    world.warehouse.close()
+    world.lake.manifest.close()
+
+
+@pytest.fixture(scope="module")
+def engine(world, sail):
+    options = ClusterOptions(sail.address, from_visits=0, seconds=600)
+    with closing(open_cluster(world.lake, Warehouse(world.lake, VALUES), options, VALUES)) as engine:
+        yield engine
+
+
+@brief
+@given(questions())
+def test_every_answer_over_any_visits_is_that_of_one_machine(world, engine, question):
+    scope = world.case(question).scope
+    for name, entry in LEAVES.items():
+        asked = scope if entry.takes_traffic_type else replace(scope, traffic_type=None)
+        found = engine.answer(entry, engine.variables(asked))
+        assert repr(found) == repr(world.warehouse.answer(entry, world.warehouse.variables(asked))), name
