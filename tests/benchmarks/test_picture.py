@@ -6,8 +6,10 @@ from xml.etree.ElementTree import fromstring
 import pytest
 
 from benchmarks.figures import Figure
-from benchmarks.picture import picture
+from benchmarks.picture import CASES, picture
+from tests.docs import ROOT
 
+BENCHMARKS = ROOT / "benchmarks"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -49,3 +51,15 @@ def test_the_scale_is_logarithmic_and_bars_end_on_it():
 def test_only_peers_are_drawn_and_without_any_there_is_a_picture_too():
     other = [Figure("import", "s", 1, 1, 1), of("on disk", "bytes", 0.5), of("import", "s", 1, "itself at 5 visits")]
     assert drawn(*other)[1] == []
+
+
+def test_the_picture_of_the_documents_is_that_of_their_table():
+    rows = [line.strip("|").split("|") for line in (BENCHMARKS / "README.md").read_text("utf-8").splitlines()]
+    cells = [[cell.strip() for cell in row] for row in rows if len(row) == 10]
+    figures = [
+        Figure(case, unit, 0, 0, 0, who, float(ratio) if ratio else None, int(visits.replace(",", "")))
+        for case, visits, who, unit, _, _, _, ratio, *_ in cells
+        if case in CASES
+    ]
+    assert len(figures) > 10
+    assert (BENCHMARKS / "ratios.svg").read_text("utf-8") == picture(figures)
