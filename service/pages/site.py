@@ -145,7 +145,7 @@ class Site:
         self.set_cookie(request, response, "", timedelta())
 
     def close(self) -> None:
-        """Wait for the threads, and close the databases of sessions, shares and jobs."""
+        """Wait for the threads, and close the databases of sessions and shares."""
         self._threads.shutdown()
         self.sessions.close()
         self.shares.close()

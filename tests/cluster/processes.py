@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
-READY_SECONDS = 120
+READY_SECONDS = 300
 """After which a process that is not ready has failed to start; it usually takes 3 to 8 seconds."""
 
 
@@ -179,7 +179,7 @@ def processes():
     return found
 
 
-def wait_until(holds, seconds=120):
+def wait_until(holds, seconds=300):
     """Wait for a condition."""
     end = time.monotonic() + seconds
     while not holds():
