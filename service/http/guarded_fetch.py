@@ -81,11 +81,15 @@ async def fetch_in_background(
 
     def work() -> None:
         try:
-            body.set_result(fetch(url, seconds, max_bytes, form, headers))
+            found: bytes | FetchError = fetch(url, seconds, max_bytes, form, headers)
         except FetchError as error:
-            body.set_exception(error)
+            found = error
         finally:
-            slots.release()
+            slots.release()  # first, so that whoever gets the result may make the next request
+        if isinstance(found, FetchError):
+            body.set_exception(found)
+        else:
+            body.set_result(found)
 
     threading.Thread(target=work, name="fetch", daemon=True).start()
     try:
