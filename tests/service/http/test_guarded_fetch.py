@@ -1,6 +1,7 @@
 """Asking an address that may be slow or hostile: limits of time and size, no redirects, the proxy that is set."""
 
 import asyncio
+import contextlib
 import re
 import socket
 import threading
@@ -15,7 +16,7 @@ from service.http.guarded_fetch import FetchError, fetch, fetch_in_background
 @pytest.fixture
 def server():
     """Makes servers that send one connection some bytes, and keep it open or not; they note what was asked."""
-    ends, threads = threading.Event(), []
+    ends, threads = threading.Event(), {}
 
     def server(answer, stays_open=False):
         listener, asked = socket.create_server(("127.0.0.1", 0)), []
@@ -25,6 +26,8 @@ def server():
                 connection, _ = listener.accept()
                 with connection:
                     request = connection.recv(65_536).decode("latin-1")
+                    if ends.is_set():  # nobody asked
+                        return
                     head, _, body = request.partition("\r\n\r\n")
                     length = re.search(r"Content-Length: (\d+)", head)
                     missing = int(length[1]) - len(body) if length else 0  # the body may come with the head, or later
@@ -35,13 +38,16 @@ def server():
                     if stays_open:
                         ends.wait(60)
 
-        threads.append(threading.Thread(target=serve))
-        threads[-1].start()
-        return f"127.0.0.1:{listener.getsockname()[1]}", asked
+        address = listener.getsockname()
+        threads[address] = threading.Thread(target=serve)
+        threads[address].start()
+        return f"127.0.0.1:{address[1]}", asked
 
     yield server
     ends.set()
-    for thread in threads:
+    for address, thread in threads.items():
+        with contextlib.suppress(OSError):  # it may have served its one connection
+            socket.create_connection(address).close()
         thread.join()
 
 
