@@ -2,12 +2,17 @@
 
 import os
 import shutil
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.cluster.processes import wait_until
+
 ROOT = Path(__file__).parent.parent.parent
+PROGRAM = Path(sys.executable).parent / "traffic"
 DAYS = ["--start-date", "2026-10-25", "--end-date", "2026-11-20"]
 
 
@@ -41,19 +46,27 @@ def test_query_prints_the_same_bytes_from_a_cluster(request, traffic, sample, ki
 
 
 def test_a_cluster_that_is_not_there_is_one_sentence(traffic, sample):
-    asked = [
-        "traffic",
-        "query",
-        "devices",
-        "--org",
-        "acme",
-        "--lake",
-        sample.root,
-        *DAYS,
-        "--engine",
-        "sc://127.0.0.1:1",
-    ]
-    refused = traffic(*asked)
+    asked = ["traffic", "query", "devices", "--org", "acme", "--lake", sample.root, *DAYS]
+    refused = traffic(*asked, "--engine", "sc://127.0.0.1:1")
     assert refused.returncode
     assert "no cluster answers at 127.0.0.1:1" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_ctrl_c_interrupts_a_query_on_the_cluster(sample, spark):
+    with_ctrl_c = ["env", "--default-signal=INT"]  # a shell that runs the tests in the background would ignore it
+    asked = [PROGRAM, "query", "bot-traffic", "--org", "acme", "--lake", sample.root, *DAYS, "--engine", spark.address]
+    started, interrupted = spark.tasks(), spark.interrupted()
+    with subprocess.Popen([*with_ctrl_c, *asked], stderr=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: spark.tasks() > started)
+        executors = spark.executors()
+        try:
+            for executor in executors:  # so that the query does not end by itself
+                os.kill(executor, signal.SIGSTOP)
+            process.send_signal(signal.SIGINT)
+            message = process.communicate()[1]
+        finally:
+            for executor in executors:
+                os.kill(executor, signal.SIGCONT)
+    assert (process.returncode, "Traceback" in message) == (130, False)
+    assert spark.interrupted() > interrupted

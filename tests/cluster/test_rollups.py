@@ -1,8 +1,12 @@
 """Rollups whose visits a cluster counts: row by row those that one machine counts."""
 
+import os
 import shutil
+import subprocess
+import sys
 from contextlib import closing
 from datetime import UTC, date, datetime
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -15,6 +19,7 @@ from queries.variables import MAX_WORDS
 from tests.lakes import opened
 from tests.visits import land, visit
 
+PROGRAM = Path(sys.executable).parent / "traffic"
 LATER = datetime(2026, 12, 24, tzinfo=UTC)
 CROWDED = date(2026, 11, 8)
 
@@ -108,3 +113,18 @@ def test_a_month_that_the_cluster_did_not_finish_is_not_stored(landed, sail, tmp
         cluster.close()
         assert rows_of(lake) == ([], [])
         assert not list(lake.staging.glob("*.parquet"))
+
+
+def test_compact_counts_with_the_cluster_of_the_environment(landed, counted_here, sail, tmp_path):
+    shutil.copytree(landed, tmp_path / "lake")
+    engine = {"TRAFFIC_ENGINE": sail.address, "TRAFFIC_ENGINE_FROM": "0"}
+    command = [PROGRAM, "compact", "--lake", tmp_path / "lake"]
+    done = subprocess.run(command, env=os.environ | engine, capture_output=True, text=True, check=False)
+    assert "counted 2 months ahead" in done.stderr
+    with opened(tmp_path / "lake") as lake:
+        assert rows_of(lake) == counted_here[0]
+    elsewhere = os.environ | engine | {"TRAFFIC_ENGINE": "sc://127.0.0.1:1"}
+    shutil.copytree(landed, tmp_path / "other")
+    command[-1] = tmp_path / "other"
+    refused = subprocess.run(command, env=elsewhere, capture_output=True, text=True, check=False)
+    assert (refused.returncode, "no cluster answers at 127.0.0.1:1" in refused.stderr) == (1, True)
