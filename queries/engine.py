@@ -22,7 +22,7 @@ class ClusterOptions:
 
     address: str = field(repr=False)
     """As sc://host:15002; its parameters may hold a token."""
-    from_visits: int = 50_000_000
+    from_visits: int
     """The cluster answers what would have to read as many visits on this machine, or more."""
     seconds: float = QUERY_TIMEOUT_SECONDS
     """The limit of each answer."""

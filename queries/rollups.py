@@ -124,7 +124,7 @@ class RollupBuilder:
                 self._engine = None
 
     def interrupt(self) -> None:
-        """Cancel a run() in another thread, and all later ones; the month that it is building is not stored."""
+        """Cancel a run() in another thread; the month that it is building is not stored. `counter` counts no more."""
         if self._counter:
             self._counter.stop(self._cancelled)
         with suppress(duckdb.Error):  # it may have just finished

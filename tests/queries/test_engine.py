@@ -18,7 +18,7 @@ def test_without_the_extra_the_error_names_how_to_install_it(lake, monkeypatch):
         closing(Warehouse(lake)) as warehouse,
         pytest.raises(BadInput, match=r"pip install 'traffic-analytics\[cluster\]'"),
     ):
-        open_cluster(lake, warehouse, ClusterOptions("sc://127.0.0.1:15002"))
+        open_cluster(lake, warehouse, ClusterOptions("sc://127.0.0.1:15002", from_visits=0))
 
 
 def test_the_server_imports_nothing_of_a_cluster_that_is_not_set():
