@@ -243,7 +243,7 @@ class Cluster:
         if isinstance(error, PySparkException):
             condition = error.getCondition() or ""
         if query.is_interrupted:
-            if not query.is_answered:
+            if query.is_given_up:
                 return ClusterUnavailable(f"the cluster at {self._shown_address} does not respond.")
             if query.cancelled.is_set():
                 return QueryFailed("the query was cancelled.")

@@ -128,8 +128,8 @@ class Query:
         self.seconds = seconds
         """After which the watchdog interrupts it."""
         self.is_interrupted = False
-        self.is_answered = False
-        """Whether the cluster confirmed the interruption."""
+        self.is_given_up = False
+        """Whether the cluster did not end it in time, so that the connection was closed."""
         self._tag = f"traffic-{uuid.uuid4().hex}"
         self._session: ClusterSession | None = None
         self._interrupting: threading.Thread | None = None
@@ -149,7 +149,8 @@ class Query:
     def interrupt(self) -> None:
         """Ask the cluster to end the query; if it still runs after INTERRUPT_GRACE_SECONDS, close the connection.
 
-        Called until the query has ended. Returns at once.
+        Called until the query has ended. Returns at once. A stage that Spark submits in this very moment runs to its
+        end on the workers, since Spark forgets the tag with the query; no further stage of the query is submitted.
         """
         session = self._session
         if session is None:
@@ -158,6 +159,7 @@ class Query:
             self._given_up_at = time.monotonic() + INTERRUPT_GRACE_SECONDS
             self.is_interrupted = True
         if time.monotonic() >= self._given_up_at:
+            self.is_given_up = True
             session.disconnect()
         elif self._interrupting is None or not self._interrupting.is_alive():
             self._interrupting = threading.Thread(target=self._interrupt, args=[session], daemon=True)
@@ -166,4 +168,3 @@ class Query:
     def _interrupt(self, session: ClusterSession) -> None:
         with suppress(*CLIENT_ERRORS):
             session.spark.interruptTag(self._tag)
-            self.is_answered = True

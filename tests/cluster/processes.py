@@ -126,6 +126,19 @@ class Spark:
         groups = {worker.pid for worker in self.workers}
         return [pid for pid, group, command in processes() if group in groups and "CoarseGrainedExecutor" in command]
 
+    @contextlib.contextmanager
+    def stopped_executors(self):
+        """In this context no query ends by itself."""
+        wait_until(lambda: len(self.executors()) == len(self.workers))
+        executors = self.executors()
+        try:
+            for executor in executors:
+                os.kill(executor, signal.SIGSTOP)
+            yield
+        finally:
+            for executor in executors:
+                os.kill(executor, signal.SIGCONT)
+
     def tasks(self):
         """How many tasks were started so far."""
         return self._logged("Starting task")

@@ -59,14 +59,8 @@ def test_ctrl_c_interrupts_a_query_on_the_cluster(sample, spark):
     started, interrupted = spark.tasks(), spark.interrupted()
     with subprocess.Popen([*with_ctrl_c, *asked], stderr=subprocess.PIPE, text=True) as process:
         wait_until(lambda: spark.tasks() > started)
-        executors = spark.executors()
-        try:
-            for executor in executors:  # so that the query does not end by itself
-                os.kill(executor, signal.SIGSTOP)
+        with spark.stopped_executors():
             process.send_signal(signal.SIGINT)
             message = process.communicate()[1]
-        finally:
-            for executor in executors:
-                os.kill(executor, signal.SIGCONT)
     assert (process.returncode, "Traceback" in message) == (130, False)
     assert spark.interrupted() > interrupted

@@ -140,7 +140,8 @@ def test_what_a_client_that_left_asked_is_interrupted_on_the_cluster(asking, sam
     with asking(sample, engine=spark.address, engine_from=0, engine_timeout=600) as client:
         client.get("/analytics/traffic-overview", params=SMALL).raise_for_status()  # it is connected
         interrupted = spark.interrupted()
-        with pytest.raises(httpx2.ReadTimeout):
-            client.get("/analytics/bot-traffic", params=SAMPLE_DAYS, timeout=0.7)
-        wait_until(lambda: spark.interrupted() > interrupted)
+        with spark.stopped_executors():
+            with pytest.raises(httpx2.ReadTimeout):
+                client.get("/analytics/bot-traffic", params=SAMPLE_DAYS, timeout=0.7)
+            wait_until(lambda: spark.interrupted() > interrupted)
         assert client.get("/analytics/traffic-overview", params=SAMPLE_DAYS).status_code == 200
