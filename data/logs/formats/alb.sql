@@ -16,8 +16,4 @@ SELECT
     len(parts) >= 5 AND len(words) = 13 AND starts_with(words[3], 'app/') AS is_complete,
     '' AS reject_reason,
     FALSE AS is_repaired
-FROM (
-    SELECT number, strlen(line) AS bytes, quoted_parts(line) AS parts, string_split(parts[1], ' ') AS words,
-        split_request(restore_escapes(parts[2])) AS request
-    FROM lines
-)
+FROM (SELECT *, string_split(head, ' ') AS words FROM quoted_lines('lines'))

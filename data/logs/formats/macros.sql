@@ -2,33 +2,33 @@
 
 -- \\ and \" are replaced by control characters before a line is split at its quotes, and restored afterwards.
 -- Apache writes an empty user as "", the only quotes that can occur before the request.
--- Most lines contain none of these, and checking is cheaper than replacing.
-CREATE MACRO hide_escapes(line) AS CASE WHEN contains(line, '\') OR contains(line, ' "" [')
+-- Most lines contain none of these, and checking is cheaper than replacing (and quicker for a quote than for a space).
+CREATE MACRO hide_escapes(line) AS CASE WHEN contains(line, '\') OR contains(line, '"" [')
     THEN replace(replace(replace(line, '\\', chr(1)), '\"', chr(2)), ' "" [', ' - [') ELSE line END;
 CREATE MACRO restore_escapes(part) AS CASE WHEN contains(part, chr(1)) OR contains(part, chr(2))
     THEN replace(replace(part, chr(2), '\"'), chr(1), '\\') ELSE part END;
-CREATE MACRO quoted_parts(line) AS string_split(hide_escapes(line), '"');
-
 -- The time [17/May/2015:10:05:03 +0000] (28 characters and a space) at the end of the part before the request.
 CREATE MACRO bracketed_time(head) AS CAST(try_strptime(
     right(CASE WHEN ends_with(head, '] ') THEN head ELSE rtrim(head) || ' ' END, 29), '[%d/%b/%Y:%H:%M:%S %z] '
 ) AS TIMESTAMP);
--- The client's address: the first one when the addresses of proxies follow it.
-CREATE MACRO first_address(head) AS CASE WHEN contains(head, ',') THEN rtrim(split_part(head, ' ', 1), ',')
-    ELSE split_part(head, ' ', 1) END;
+-- The client's address, of the first word of a line: a comma follows it when those of proxies do.
+CREATE MACRO first_address(word) AS CASE WHEN ends_with(word, ',') THEN rtrim(word, ',') ELSE word END;
 
 -- Split a request line into method, target and protocol; all are '' when it is invalid.
 -- The first branch handles most lines without the slower regular expression.
 CREATE MACRO split_request(line) AS CASE
-    WHEN starts_with(line, 'GET /') AND right(line, 9) IN (' HTTP/1.1', ' HTTP/2.0') AND NOT contains(line, chr(10))
-        THEN {'method': 'GET', 'target': line[5:-10], 'protocol': right(line, 8)}
+    WHEN starts_with(line, 'GET /') AND (ends_with(line, ' HTTP/1.1') OR ends_with(line, ' HTTP/2.0'))
+        AND NOT contains(line, chr(10))
+        THEN {'method': 'GET', 'target': substring(line, 5, length(line) - 13), 'protocol': right(line, 8)}
     ELSE regexp_extract(line, '^([A-Z]{2,20}) (.*?)(?: (HTTP/[0-9.]+))?$', ['method', 'target', 'protocol']) END;
 -- The HTTP version in one notation for all logs; '' when it is unknown.
 CREATE MACRO http_version(protocol) AS CASE
     WHEN protocol IN ('HTTP/1.1', 'HTTP/1.0', 'HTTP/2', 'HTTP/3') THEN protocol
     WHEN protocol = 'HTTP/2.0' THEN 'HTTP/2' WHEN protocol = 'HTTP/3.0' THEN 'HTTP/3' ELSE '' END;
 
-CREATE MACRO status_after(part) AS CAST(nullif(regexp_extract(part, '^ ([1-9][0-9][0-9]) ', 1), '') AS SMALLINT);
+-- The status before the bytes. The first branches handle most lines of short links, as in split_request.
+CREATE MACRO status_after(part) AS CASE WHEN starts_with(part, ' 302 ') THEN 302 WHEN starts_with(part, ' 200 ') THEN 200
+    ELSE CAST(nullif(regexp_extract(part, '^ ([1-9][0-9][0-9]) ', 1), '') AS SMALLINT) END;
 CREATE MACRO dash_as_empty(part) AS CASE WHEN part = '-' THEN '' ELSE part END;
 -- The client's country as reported by a content delivery network, in a quoted field after the user agent.
 CREATE MACRO country_after(parts) AS CASE WHEN len(parts) > 8 THEN coalesce(
@@ -37,7 +37,24 @@ CREATE MACRO is_address(word) AS regexp_full_match(word, '[0-9A-Fa-f:.]*[.:][0-9
 
 -- Whether a line begins with a virtual host, before the address. Other lines have the identity (mostly a dash) second.
 -- Two addresses are those of a client and a proxy, unless the first one has a port: then it is a host.
-CREATE MACRO names_a_host(head) AS CASE WHEN split_part(head, ' ', 2) = '-' THEN FALSE
-    WHEN is_address(split_part(head, ' ', 2)) THEN
-        NOT is_address(first_address(head)) OR regexp_matches(head, '^[0-9.]+:[0-9]+ ')
+CREATE MACRO names_a_host(head, first, second) AS CASE WHEN second = '-' THEN FALSE
+    WHEN is_address(second) THEN NOT is_address(first_address(first)) OR regexp_matches(head, '^[0-9.]+:[0-9]+ ')
     ELSE FALSE END;
+
+-- The lines of the relation `source`, split at their quotes into `parts`. `head` is the part before the request, `first`
+-- and `second` are its first two words.
+-- Every step is a subquery, because a macro repeats its argument wherever it uses it: one that is an expression instead
+-- of a column makes the query many times as large, and planning it slower than reading a log.
+CREATE MACRO quoted_lines(source) AS TABLE
+SELECT number, bytes, parts, head, words[1] AS first, coalesce(words[2], '') AS second, split_request(line) AS request,
+    after_request, referrer, user_agent
+FROM (
+    SELECT number, bytes, parts, head, string_split(head, ' ') AS words, restore_escapes(line) AS line, after_request,
+        dash_as_empty(restore_escapes(referrer)) AS referrer, dash_as_empty(restore_escapes(user_agent)) AS user_agent
+    FROM (
+        SELECT number, bytes, parts, parts[1] AS head, parts[2] AS line, parts[3] AS after_request,
+            parts[4] AS referrer, parts[6] AS user_agent
+        FROM (SELECT number, strlen(line) AS bytes, string_split(hide_escapes(line), '"') AS parts
+            FROM query_table(source))
+    )
+);
