@@ -25,10 +25,11 @@ class DeviceInfo(NamedTuple):
 
 @cache
 def _ua_parser() -> Resolver:
-    """The patterns of ua-parser, which take longer to compile than all others together."""
+    """ua-parser's patterns of browsers and operating systems. Those of devices, which are not asked, take longest."""
     if RegexResolver is None:  # ua-parser would silently fall back to pure Python, which is 25 times slower
         raise RuntimeError("the package ua-parser-rs is missing; install ua-parser with its extra 'regex'.")
-    return RegexResolver(load_lazy_builtins())
+    browsers, systems, _ = load_lazy_builtins()
+    return RegexResolver((browsers, systems, []))
 
 
 class DeviceRules:
