@@ -6,8 +6,9 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Final
 
-UNUSED: Final = ("numpy", "pandas")
-"""pyarrow imports them where they are installed, for conversions that no command asks for; it takes a second or two."""
+UNUSED: Final = ("numpy", "pandas", "yaml")
+"""pyarrow imports the first two where they are installed, for conversions that no command asks for; it takes a second
+or two. ua-parser imports YAML for rules in files, of which there are none."""
 
 
 class _NotInstalled:
