@@ -92,11 +92,14 @@ def progress_bar(terminal: "Console", text: str, is_bytes: bool = False) -> Iter
 
     Shows nothing if the console is not a terminal.
     """
+    if not terminal.is_terminal:
+        yield lambda _completed, _total: None
+        return
     from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     done = DownloadColumn() if is_bytes else TaskProgressColumn()
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), done, TimeRemainingColumn())
-    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
+    with Progress(*columns, console=terminal, transient=True) as bar:
         task = bar.add_task(text, total=None)
         yield lambda completed, total: bar.update(task, completed=completed, total=total)
 
