@@ -55,6 +55,7 @@ def main(
     unknown = [name for name in only.split(",") if name not in CASES]
     if unknown:
         sys.exit(f"there is no case {unknown[0]!r}; known are {', '.join(CASES)}.")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # programs start as they do where they are installed: compiled
     with tempfile.TemporaryDirectory(prefix="traffic-benchmark-") as scratch:
         setting = Setting(sizes, organizations, data, Path(scratch))
         figures = _measured(setting, only.split(","))
