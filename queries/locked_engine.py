@@ -96,7 +96,7 @@ class LockedEngine:
 
     @contextmanager
     def unlimited_cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A new cursor over empty relations without a watchdog, for checks at the start."""
+        """A new cursor over empty relations without a watchdog, for what is asked of the definitions."""
         with closing(self._duckdb.cursor()) as cursor:
             set_variables(cursor, self.empty_variables())
             yield cursor

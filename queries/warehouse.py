@@ -4,8 +4,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Final, Union
 
 from data import Lake
-from queries.catalog import ENTRIES, Entry, template, template_entries
-from queries.detectors import DETECTORS
+from queries.catalog import Entry, template
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS, LockedEngine
 from queries.scope import Scope
 from queries.traffic_values import TrafficValue
@@ -37,13 +36,12 @@ class Warehouse:
         memory: str | None = None,
         seconds: float = QUERY_TIMEOUT_SECONDS,
     ) -> None:
-        """Start an engine and check the shape of every template.
+        """Start an engine.
 
         `memory` limits all queries together, such as "300MB"; None: the default of DuckDB. `seconds` limits each query.
         """
         self._lake = lake
         self._engine = LockedEngine(lake, None, values, memory, seconds)
-        self._check_columns()
 
     def variables(self, scope: Scope) -> Variables:
         """A snapshot of the lake for a scope. Answers computed from one snapshot are consistent with each other."""
@@ -76,7 +74,9 @@ class Warehouse:
             return {member: self.answer(part, shared, cancelled) for member, part in entry.members}
         names = [field.name for field in entry.fields]
         with self._engine.cursor(variables, cancelled) as cursor:
-            found = cursor.execute(template(entry.name)).fetchall()
+            result = cursor.execute(template(entry.name))
+            _check_columns(entry, [(name, str(kind)) for name, kind, *_ in result.description or ()])
+            found = result.fetchall()
         rows = [dict(zip(names, row, strict=True)) for row in found]
         return rows[0] if entry.shape == "row" else rows
 
@@ -86,7 +86,11 @@ class Warehouse:
             shared = self.with_link_visits(variables)
             return {member: self.tables(part, shared) for member, part in entry.members}
         with self._engine.cursor(variables) as cursor:
-            return cursor.sql(template(entry.name)).to_arrow_table()
+            relation = cursor.sql(template(entry.name))
+            _check_columns(
+                entry, [(name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)]
+            )
+            return relation.to_arrow_table()
 
     def stop(self, cancelled: threading.Event) -> None:
         """Cancel the queries of the `answer` call that got this event."""
@@ -101,24 +105,12 @@ class Warehouse:
         """Close the engine."""
         self._engine.close()
 
-    def _check_columns(self) -> None:
-        """Check that every template, detector and measure returns the columns that its entry declares.
 
-        Raises AssertionError.
-        """
-        declared_entries = [leaf for answer in ENTRIES.values() for leaf in template_entries(answer)]
-        declared_entries += [entry for detector in DETECTORS.values() for entry in (detector.entry, detector.measure)]
-        with self._engine.unlimited_cursor() as cursor:
-            for entry in declared_entries:
-                if entry in _CHECKED_ENTRIES:  # by an earlier Warehouse, or as part of the dashboard
-                    continue
-                described = cursor.execute(f"DESCRIBE {template(entry.name)}").fetchall()
-                found = [(name, kind) for name, kind, *_ in described]
-                declared = [(field.name, field.kind.sql) for field in entry.fields]
-                if found != declared:
-                    raise AssertionError(f"template {entry.name} returns {found}, the catalog declares {declared}")
-                _CHECKED_ENTRIES.append(entry)
+def _check_columns(entry: Entry, found: list[tuple[str, str]]) -> None:
+    """Check that a template, detector or measure returns the columns that its entry declares: pairs of name and type.
 
-
-_CHECKED_ENTRIES: Final[list[Entry]] = []
-"""Entries whose templates were checked in this process: neither changes."""
+    Raises AssertionError.
+    """
+    declared = [(field.name, field.kind.sql) for field in entry.fields]
+    if found != declared:
+        raise AssertionError(f"template {entry.name} returns {found}, the catalog declares {declared}")

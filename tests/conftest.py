@@ -4,6 +4,7 @@ import functools
 import itertools
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -254,10 +255,24 @@ def pytest_runtest_makereport(item, call):
     return report
 
 
+MEMORY_DISK = Path("/dev/shm")  # noqa: S108  # pytest makes folders of its own in it
+MEMORY_DISK_MIN_FREE = 4 * 1024**3
+
+
 def pytest_configure(config):
     """Keep what is compiled where the environment forbids it: a program that a test starts compiles for longer than it
     runs, and so does each process of the tests at its beginning.
+
+    Folders of tests are in memory where there is room: every landing waits for the disk several times, and no test can
+    pull the plug. TRAFFIC_FAULTS=all, --basetemp and PYTEST_DEBUG_TEMPROOT keep them on a disk.
     """
+    if (
+        os.environ.get("TRAFFIC_FAULTS") != "all"
+        and MEMORY_DISK.is_dir()
+        and os.access(MEMORY_DISK, os.W_OK)
+        and shutil.disk_usage(MEMORY_DISK).free >= MEMORY_DISK_MIN_FREE
+    ):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_DISK))
     if sys.dont_write_bytecode:
         sys.dont_write_bytecode, sys.pycache_prefix = False, str(config.rootpath / ".pytest_cache" / "compiled")
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -31,7 +31,6 @@ ALLOWED = {
     "service/robots.py:offences": "a SQL file of ours, with values as parameters",
     "queries/own_sql.py:sql": "somebody's own SELECT, on an engine that reads one organization's files and writes none",
     "queries/own_sql.py:_check_read_only": "the same SELECT, before it runs",
-    "queries/warehouse.py:_check_columns": "the templates of the catalogue",
     "service/commands/query.py:_run_sql_file": "an operator's own SELECT, read from his file",
     "service/mcp/sources.py:run_sql": "an assistant's own SELECT, on the same engine, over stdio",
     "service/control_database.py:rows": "hands on what its callers give it, and they are looked at here",

@@ -521,7 +521,8 @@ def test_who_is_killed_at_any_moment_loses_nothing_acknowledged_and_doubles_noth
         wait = threading.Event()
         wait.wait(chance.uniform(0, 0.3))
         keeper.kill()
-        acknowledged += keeper.communicate()[0].splitlines()
+        acknowledged += keeper.stdout.read().splitlines()  # communicate() would miss what readline() has buffered
+        keeper.communicate()
         left = pending.backlog(lake.manifest).visits
         assert pending.flush_all(lake) == left
     told = paths(lake)
