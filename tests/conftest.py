@@ -1,6 +1,7 @@
 """What the tests of the service share: a lake, the application asked in process, and the program on a real socket."""
 
 import functools
+import gc
 import itertools
 import os
 import re
@@ -255,7 +256,7 @@ def pytest_runtest_makereport(item, call):
     return report
 
 
-MEMORY_DISK = Path("/dev/shm")  # noqa: S108  # pytest makes folders of its own in it
+MEMORY_DISK = Path("/dev/shm")  # pytest makes folders of its own in it
 MEMORY_DISK_MIN_FREE = 4 * 1024**3
 
 
@@ -277,6 +278,11 @@ def pytest_configure(config):
         sys.dont_write_bytecode, sys.pycache_prefix = False, str(config.rootpath / ".pytest_cache" / "compiled")
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+
+
+def pytest_collection_finish():
+    """Leave what was collected out of garbage collection: to look through nine thousand tests takes 0.4 s each time."""
+    gc.freeze()
 
 
 def pytest_xdist_auto_num_workers():
