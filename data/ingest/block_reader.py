@@ -26,6 +26,8 @@ ASSET_PATTERN: Final = (
 )
 """Requests (RE2) for images, icons, styles, scripts, source maps and fonts, by the extension of their path."""
 
+_NO_TEXT: Final = pa.scalar("", pa.string())
+
 
 @dataclass(frozen=True)
 class Options:
@@ -129,10 +131,10 @@ class BlockReader:
         valid, rejects = _split_rejects(requests)
         readable = _without_assets(valid) if options.skip_assets else valid
         repaired = pc.sum(readable["is_repaired"]).as_py() or 0
-        without_user_agent = pc.sum(pc.equal(readable["user_agent"], "")).as_py() or 0
+        without_user_agent = pc.sum(pc.equal(readable["user_agent"], _NO_TEXT)).as_py() or 0
         tenant = Tenant(options.organization, options.domain, options.short_code_pattern)
         visits = self._visit_builder.visits(readable, tenant)
-        without_host = pc.sum(pc.equal(readable["domain"], "")).as_py() or 0
+        without_host = pc.sum(pc.equal(readable["domain"], _NO_TEXT)).as_py() or 0
         return BlockResult(
             block,
             visits,

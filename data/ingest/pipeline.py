@@ -258,7 +258,7 @@ def _mark_internal(
 
 def _or_null(texts: pa.Array) -> pa.Array:
     """`texts` with empty strings replaced by null."""
-    return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+    return pc.if_else(pc.equal(texts, pa.scalar("", pa.string())), pa.scalar(None, pa.string()), texts)
 
 
 def _order(requests: pa.Table, short_code_rank: pa.Array) -> pa.Array:

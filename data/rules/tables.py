@@ -169,15 +169,21 @@ class Proxy:
 
 def load(row_type: type[Row], name: str) -> list[Row]:
     """The rows of `<name>.toml`, in tables named after `row_type`. Raises ValueError naming the row and the field."""
+    return [*_rows(row_type, name, _bytes_of(name))]  # type: ignore[arg-type]  # a class is hashable
+
+
+@cache
+def _rows(row_type: type[Row], name: str, content: bytes) -> tuple[Row, ...]:
+    """The rows of a TOML file. Cached, because every import and every server checks its agents by them."""
     try:
-        tables = _parsed(_bytes_of(name))
+        tables = _parsed(content)
     except ValueError as error:
         raise ValueError(f"{name}.toml: {error}") from error
     key = row_type.__name__.lower()
     rows = tables.get(key)
     if tables.keys() != {key} or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError(f"{name}.toml: every row must be a [[{key}]], not {', '.join(tables) or 'nothing'}")
-    return [_checked(row_type, f"{name}.toml, row {number}", row) for number, row in enumerate(rows, 1)]
+    return tuple(_checked(row_type, f"{name}.toml, row {number}", row) for number, row in enumerate(rows, 1))
 
 
 @cache
