@@ -543,7 +543,9 @@ def test_a_server_that_is_told_to_stop_under_load_has_every_visit_it_acknowledge
 
     def sender(number):
         headers = {"Authorization": f"Bearer {key}"}
-        with httpx2.Client(base_url=server.address, headers=headers, trust_env=False, timeout=60) as client:
+        with httpx2.Client(
+            base_url=server.address, headers=headers, trust_env=False, verify=False, timeout=60
+        ) as client:
             for one in itertools.count():
                 path = f"/{number}-{one}"
                 source = {"X-Forwarded-For": f"2001:db8:0:{next(sources):x}::1"}

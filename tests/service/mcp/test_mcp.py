@@ -51,7 +51,7 @@ def over_stdio(lake):
 async def over_http(address, key):
     headers = {"Authorization": f"Bearer {key}"}
     async with (
-        httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as client,
+        httpx2.AsyncClient(headers=headers, trust_env=False, verify=False, timeout=60) as client,
         streamable_http_client(f"{address}/mcp", http_client=client) as streams,
     ):
         yield streams

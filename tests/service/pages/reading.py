@@ -27,15 +27,19 @@ class Element:
     def all(self, tag="", **attributes):
         """Every element inside of this tag that has these attributes; "_" stands for "-", True for any value."""
         wanted = {name.strip("_").replace("_", "-"): value for name, value in attributes.items()}
-        found = []
-        for child in self.children:
-            if isinstance(child, Element):
-                if (not tag or child.tag == tag) and all(
-                    name in child.attributes and value in {True, child.attributes[name]}
+        found, rest = [], [self]
+        while rest:
+            element = rest.pop()
+            if (
+                element is not self
+                and (not tag or element.tag == tag)
+                and all(
+                    name in element.attributes and value in {True, element.attributes[name]}
                     for name, value in wanted.items()
-                ):
-                    found.append(child)
-                found += child.all(tag, **attributes)
+                )
+            ):
+                found.append(element)
+            rest += [child for child in reversed(element.children) if isinstance(child, Element)]
         return found
 
     def one(self, tag="", **attributes):
