@@ -2,13 +2,14 @@
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import resources
 from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
 
-from benchmarks.made.draws import PAGES, Draws
+from benchmarks.made.draws import PAGES, Draws, tables_of
 from data import SHORT_CODE_PATTERN
 from data.sample import Sample
 
@@ -27,6 +28,7 @@ class Drawing:
     def __init__(self, sample: Sample, organization: str, browsers: int = BROWSERS, skew: int = 3) -> None:
         """`skew` says how much more often one browser comes than another; 1: all alike."""
         self._draws = Draws(sample, browsers)
+        self._tables = tables_of(replace(sample, visits=0), browsers)
         self._is_ready = False
         self._organization = {"organization": organization}
         self._chances = {
@@ -72,7 +74,7 @@ class Drawing:
 
     def _draw(self, days: Days) -> None:
         if not self._is_ready:
-            for table, rows in self._draws.tables().items():
+            for table, rows in self._tables.items():
                 self._engine.register(table, rows)
             self._is_ready = True
         words = (self._chances["seed"], *self._organization.values())

@@ -5,7 +5,7 @@ project's own sample; what they say of a visit is the project's own classifier's
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate, pairwise
 from random import Random
 from typing import Any, Final
@@ -149,6 +149,12 @@ class Draws:
             rows.append((number, referrer, query, *says[:7], origin.referrer, origin.referrer_type, *origin.utm))
         told = (*Classification._fields[:7], *columns_filled_by("referrer", "campaign"))
         return _table(("number", "referer", "query", *told), rows)
+
+
+@lru_cache(1)
+def tables_of(sample: Sample, browsers: int) -> Mapping[str, pa.Table]:
+    """The tables of a sample. They do not depend on its number of visits, so all organizations of a lake share them."""
+    return Draws(sample, browsers).tables()
 
 
 @cache
