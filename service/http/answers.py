@@ -8,7 +8,7 @@ from starlette.types import Receive
 
 from queries import ENDPOINTS, Engine, Entry, Scope
 from service.http.cache import AnswerCache, CacheKey
-from service.http.errors import ClientDisconnected
+from service.http.errors import ClientDisconnected, Overloaded
 from service.http.query_batch import QueryBatch, Workers
 
 Result = TypeVar("Result")
@@ -42,6 +42,7 @@ class Answers:
         body = self._cached(entry, scope, epoch)
         if body is not None:
             return body
+        self._check_capacity([entry], scope, epoch)
         batch = QueryBatch(self._engine, self._workers, scope, shares_visits=bool(_PARTS.get(entry.name)))
         computed = self._compute_answer(entry, scope, epoch, batch)
         return await (while_connected(computed, receive) if receive else computed)
@@ -49,6 +50,7 @@ class Answers:
     async def bodies(self, entries: Sequence[Entry], scope: Scope) -> list[bytes]:
         """The answers of several entries, as `body` gives them. What is not cached is computed as one batch."""
         epoch = self._engine.epoch(scope.organization)
+        self._check_capacity(entries, scope, epoch)
         batch = QueryBatch(self._engine, self._workers, scope, shares_visits=True)
 
         async def body_of(entry: Entry) -> bytes:
@@ -80,6 +82,17 @@ class Answers:
                 return None
             members.append(name + body)
         return _object_of(members)
+
+    def _check_capacity(self, entries: Iterable[Entry], scope: Scope, epoch: int) -> None:
+        """Raise Overloaded if one of the entries has to be computed and there is no capacity for it.
+
+        Otherwise a refused dashboard would cost as many tasks and exceptions as it has parts.
+        """
+        if not self._workers.is_full:
+            return
+        leaves = [part.name for entry in entries for _, part in _PARTS.get(entry.name) or [(b"", entry)]]
+        if any(self._cache.needs_computation(CacheKey.of(name, scope, epoch)) for name in leaves):
+            raise Overloaded
 
     async def _compute_answer(self, entry: Entry, scope: Scope, epoch: int, batch: QueryBatch) -> bytes:
         """Compute the answer, or those of its parts that are not cached. Concurrent calls share computations."""

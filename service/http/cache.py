@@ -77,6 +77,11 @@ class AnswerCache:
         except KeyError:
             return None
 
+    def needs_computation(self, key: CacheKey) -> bool:
+        """Whether get_or_compute would start a computation: the answer is neither cached nor being computed."""
+        task = self._running.get(key)
+        return (task is None or task.cancelling() > 0) and self.get(key) is None
+
     async def get_or_compute(self, key: CacheKey, compute: Callable[[], Awaitable[bytes]]) -> bytes:
         """The cached answer, or the result of `compute`, which is then cached. Counts a hit or a miss.
 

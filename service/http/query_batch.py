@@ -43,9 +43,14 @@ class Lane:
         """The number of batches that are admitted now."""
         return self._batches
 
+    @property
+    def is_full(self) -> bool:
+        """Whether MAX_BATCHES are admitted now."""
+        return self._batches >= MAX_BATCHES
+
     def admit(self) -> None:
         """Admit one batch. Raises Overloaded if MAX_BATCHES are admitted already."""
-        if self._batches >= MAX_BATCHES:
+        if self.is_full:
             raise Overloaded
         self._batches += 1
 

@@ -216,6 +216,30 @@ def test_past_the_last_place_a_request_is_refused_but_held_and_shared_answers_go
     asyncio.run(ask())
 
 
+def test_a_dashboard_past_the_last_place_is_refused_before_any_of_its_parts_begins(answers, engine):
+    async def ask():
+        engine.open.clear()
+        running = [asyncio.create_task(answers.body(OVERVIEW, Scope("org-7", START, END)))]
+        running += [
+            asyncio.create_task(answers.body(DEVICES, Scope(f"org-{number}", START, END)))
+            for number in range(MAX_BATCHES - 1)
+        ]
+        while not answers._workers.is_full:
+            await asyncio.sleep(0)
+        before = asyncio.all_tasks()
+        for refused in (answers.body(DASHBOARD, MINE), answers.bodies([OVERVIEW, DASHBOARD], MINE)):
+            with pytest.raises(Overloaded):
+                refused.send(None)  # at its first step, without a task for each part
+        assert asyncio.all_tasks() == before
+        shared = asyncio.create_task(answers.bodies([OVERVIEW], Scope("org-7", START, END)))
+        await asyncio.sleep(0)
+        assert not shared.done()
+        engine.open.set()
+        await asyncio.gather(*running, shared)
+
+    asyncio.run(ask())
+
+
 @asynccontextmanager
 async def asking(app, key):
     """A caller from a new address each time."""
