@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
-from benchmarks import clusters, cold, importing, live, pages, serving
+from benchmarks import clusters, cold, crowd, importing, live, pages, serving, sustained
 from benchmarks.bars import bar_of, missed
 from benchmarks.figures import Figure
 from benchmarks.picture import picture
@@ -32,17 +32,21 @@ CASES: Final[dict[str, Callable[[Setting], Iterator[Figure]]]] = {
     "intake": live.intake,
     "manifest": live.manifest,
     "pages": pages.pages,
+    "crowd": crowd.crowd,
+    "growth": cold.growth,
+    "sustained": sustained.sustained,
     "cluster": clusters.clusters,
 }
 
-USUAL: Final = [name for name in CASES if name != "cluster"]
-"""The cases without those that need an environment of their own."""
+USUAL: Final = [name for name in CASES if name not in {"cluster", "growth", "sustained"}]
+"""The cases without those that need an environment of their own, several sizes, or many minutes."""
 
 
 def main(
     visits: Annotated[str, typer.Option(help="how many visits of 90 days; several sizes parted by commas")] = "1000000",
     organizations: Annotated[int, typer.Option(help="organizations that they belong to; one is asked about")] = 1,
     only: Annotated[str, typer.Option(help="cases to run, parted by commas")] = ",".join(USUAL),
+    minutes: Annotated[float, typer.Option(help="how long visits are posted in the case sustained")] = 10,
     data: Annotated[Path, typer.Option(help="where lakes, logs and the peers' databases are kept")] = KEPT,
     output: Annotated[Path | None, typer.Option(help="write the figures as JSON to this file too")] = None,
     drawing: Annotated[Path | None, typer.Option("--picture", help="draw the ratios into this file, as SVG")] = None,
@@ -57,7 +61,7 @@ def main(
         sys.exit(f"there is no case {unknown[0]!r}; known are {', '.join(CASES)}.")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # programs start as they do where they are installed: compiled
     with tempfile.TemporaryDirectory(prefix="traffic-benchmark-") as scratch:
-        setting = Setting(sizes, organizations, data, Path(scratch))
+        setting = Setting(sizes, organizations, data, Path(scratch), minutes)
         figures = _measured(setting, only.split(","))
     Console(width=200).print(table_of(figures))
     if output:

@@ -18,6 +18,9 @@ WITHOUT_HOOKS: Final = "a server without hooks"
 DASHBOARD_ENDPOINT: Final = "the endpoint dashboard"
 GOACCESS_REPORT: Final = "GoAccess's HTML report, gzipped"
 ITSELF: Final = "itself at 1,000,000 visits"
+ITSELF_AT_20M: Final = "itself at 20,000,000 visits"
+IDLE: Final = "the same server, idle"
+QUIET: Final = "the same server, quiet"
 
 _LARGE: Final = 20_000_000
 
@@ -57,6 +60,7 @@ BARS: Final = (
     Bar("cold dashboard", REFRESHED, most=1, visits=_LARGE),
     Bar("cold dashboard", REFRESHED, most=1.5),
     Bar("cold dashboard", ITSELF, most=1.5, visits=_LARGE),
+    Bar("cold dashboard", ITSELF_AT_20M, most=1.5, visits=5 * _LARGE),
     Bar("cold dashboard over HTTP", most=100, visits=_LARGE),  # ms
     Bar("cold dashboard of one link", MERGE_TREE, most=0.8, visits=_LARGE),
     Bar("cold dashboard of one link", MERGE_TREE, most=1),
@@ -69,6 +73,16 @@ BARS: Final = (
     Bar("cached dashboard", BARE, least=0.35, aim=0.5),
     Bar("cached traffic-overview, hooks hang", WITHOUT_HOOKS, least=0.9),
     Bar("server memory afterwards", most=400, visits=_LARGE),  # MB
+    Bar("live visits, acknowledged", least=9_900),  # visits/s
+    Bar("live batches, refused", most=0),
+    Bar("cold dashboard over HTTP, live", IDLE, most=2),
+    Bar("cold dashboards refused, live", most=0),
+    Bar("files of an open day, live, most", most=24, aim=16),
+    Bar("visits without a file, live, most", most=200_000),  # of 20 seconds
+    Bar("months not counted, live, in the end", most=0),
+    Bar("server memory, live, most", most=400),  # MB
+    Bar("small answers, p99, *", most=50),  # ms
+    Bar("small answers, p99, 2,000 slow sockets", QUIET, most=2),
     Bar("cold Overview over HTTP", DASHBOARD_ENDPOINT, most=1.3, visits=_LARGE),
     Bar("rendering of the Overview", most=10),  # ms
     Bar("first view of the Overview, bytes", most=60),  # kB

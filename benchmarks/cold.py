@@ -33,6 +33,14 @@ def cold(setting: Setting) -> Iterator[Figure]:
                     yield from _grown(smallest, world, warehouse)
 
 
+def growth(setting: Setting) -> Iterator[Figure]:
+    """The dashboard at every size beside the one at the smallest, without other peers."""
+    smallest, *others = setting.worlds
+    for world in others:
+        with closing(Warehouse(world.lake, seconds=_PATIENCE)) as warehouse:
+            yield from _grown(smallest, world, warehouse)
+
+
 def disk(setting: Setting) -> Iterator[Figure]:
     """Bytes on disk for each visit."""
     with closing(ClickHouse(setting.kept / "clickhouse")) as clickhouse:

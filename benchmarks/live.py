@@ -37,7 +37,10 @@ def intake(setting: Setting) -> Iterator[Figure]:
     Lake(lake, create=True).manifest.close()
     key = key_of(lake, ORGANIZATION)
     with server(lake) as (port, _):
-        ones, thousands = _bodies(log, 1, SINGLE_REQUESTS, scratch), _bodies(log, BATCH, BATCH_REQUESTS, scratch)
+        ones, thousands = (
+            reported_bodies(log, 1, SINGLE_REQUESTS, scratch),
+            reported_bodies(log, BATCH, BATCH_REQUESTS, scratch),
+        )
 
         def singles(bodies: Path) -> float:
             return load(port, "/visits", key, SINGLE_REQUESTS, SINGLE_CONNECTIONS, bodies)["requests_per_second"]
@@ -78,7 +81,7 @@ def _through_the_manifest(lake: Lake) -> list[Figure]:
     return beside(f"traffic-overview through the manifest, {files:,} files", "ms", in_turn(ways, 5 * RUNS))
 
 
-def _bodies(log: Path, size: int, requests: int, scratch: Path) -> Iterator[Path]:
+def reported_bodies(log: Path, size: int, requests: int, scratch: Path) -> Iterator[Path]:
     """Files of as many bodies, parted by NUL, each of `size` visits as lines of JSON; no visit comes twice."""
     path = scratch / f"bodies-{size}"
     with log.open(encoding="utf-8") as lines:

@@ -67,6 +67,21 @@ def server(lake: Path, **settings: str) -> Iterator[tuple[int, subprocess.Popen[
 
 
 @contextmanager
+def program(module: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """A program of the benchmarks, once it has printed "ready"."""
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    running = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert running.stdout
+        if running.stdout.readline() != "ready\n":
+            raise RuntimeError(f"{module} did not start.")
+        yield running
+    finally:
+        running.terminate()
+        running.communicate()
+
+
+@contextmanager
 def bare(body: Path) -> Iterator[int]:
     """A bare Starlette route that returns these bytes, and its port."""
     with socket.create_server(("127.0.0.1", 0)) as probe:

@@ -25,6 +25,8 @@ class Setting:
     organizations: int
     kept: Path
     scratch: Path
+    minutes: float
+    """How long visits are posted in the case `sustained`."""
 
     @cached_property
     def worlds(self) -> list[World]:

@@ -5,7 +5,7 @@ What is built is kept, and built on where it was left off.
 
 import hashlib
 import subprocess
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +22,7 @@ from data.store.landing import Landing
 from data.store.link_exports import read_export
 from data.store.link_files import stored_links
 from data.store.links import change_links
+from data.store.manifest import format_time
 
 _THEN: Final = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -33,6 +34,12 @@ def build(root: Path, visits: int, organizations: int = 1) -> Lake:
         land_organization(lake, name, Sample(share, LAST_DAY, DAYS))
     subprocess.run([str(TRAFFIC), "compact", "--lake", str(root)], check=True, capture_output=True)
     return lake
+
+
+def past_quiet_period(lake: Lake) -> None:
+    """Make the files of a lake look as if they had landed an hour ago: a server waits until a day has been quiet."""
+    with lake.manifest.transaction() as db:
+        db.execute("UPDATE files SET checked_at = ?", [format_time(datetime.now(UTC) - timedelta(hours=1))])
 
 
 def shares(visits: int, organizations: int) -> dict[str, int]:

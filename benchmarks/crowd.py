@@ -1,0 +1,171 @@
+"""How long small answers take while others crowd the server: slow sockets, cold questions, compaction and rollups.
+
+Who asks, who crowds and who serves are processes of their own. Ends within three minutes.
+"""
+
+import json
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from benchmarks.bars import QUIET
+from benchmarks.figures import OURS, Figure, beside, figure, percentile_99
+from benchmarks.importing import LINES
+from benchmarks.live import DOMAIN
+from benchmarks.made import ORGANIZATION
+from benchmarks.made.lakes import past_quiet_period
+from benchmarks.servers import TRAFFIC, key_of, program, server
+from benchmarks.steady import HEALTH, Times
+from benchmarks.worlds import WHOLE, Setting
+from data import Lake
+from data.ingest.importer import Importer, Options
+
+SLOW_SOCKETS: Final = 2_000
+COLD_QUESTIONS: Final = 200
+FILES_OF_A_DAY: Final = 12
+WINDOW_SECONDS: Final = 8
+MOST_WINDOWS: Final = 4
+PAIRS: Final = 3
+_DAYS: Final = f"start_date={WHOLE.start_date}&end_date={WHOLE.end_date}"
+PATHS: Final = (
+    *(f"/analytics/{name}?{_DAYS}" for name in ("traffic-overview", "devices", "top-links", "browsers", "referrers")),
+    "/openapi.json",
+)
+"""What is asked in turn: cached answers and a document."""
+
+_PROGRESS: Final = Console(stderr=True)
+
+
+def crowd(setting: Setting) -> Iterator[Figure]:
+    """99 of 100 small answers, quiet, in each crowd, and in all of them together."""
+    crowded = _uncompacted_lake(setting)
+    with _crowded_server(crowded, setting.scratch / "idle", is_compacted=True) as (port, key, steady):
+        quiet, slow = [], []
+        for _ in range(PAIRS):
+            quiet.append(_p99(steady.measure(WINDOW_SECONDS / 2)))
+            with _crowd_of("slow", port, SLOW_SOCKETS):
+                slow.append(_p99(steady.measure(WINDOW_SECONDS / 2)))
+        yield figure("small answers, p99, quiet", "ms", quiet)
+        yield from beside(f"small answers, p99, {SLOW_SOCKETS:,} slow sockets", "ms", {OURS: slow, QUIET: quiet})
+        with _crowd_of("cold", port, COLD_QUESTIONS, key):
+            yield from _figures(f"{COLD_QUESTIONS} cold questions", [steady.measure(WINDOW_SECONDS)])
+    with _crowded_server(crowded, setting.scratch / "maintained") as (_, _, steady):
+        yield from _figures("compaction and rollups", steady.measure_maintenance(setting.scratch / "maintained"))
+    with _crowded_server(crowded, setting.scratch / "everything") as (port, key, steady), ExitStack() as crowds:
+        crowds.enter_context(_crowd_of("cold", port, COLD_QUESTIONS, key))
+        crowds.enter_context(_crowd_of("slow", port, SLOW_SOCKETS))
+        yield from _figures("all together", steady.measure_maintenance(setting.scratch / "everything"))
+
+
+def _figures(crowd: str, windows: list[Times]) -> Iterator[Figure]:
+    pooled: defaultdict[str, list[float]] = defaultdict(list)
+    for window in windows:
+        for path, times in window.items():
+            pooled[path] += times
+    yield figure(f"small answers, p99, {crowd}", "ms", [_p99(pooled)])
+    yield figure(f"slowest small answer, {crowd}", "ms", [max(_answers(pooled))])
+    yield figure(f"check of health, {crowd}", "ms", pooled[HEALTH])
+    yield figure(f"small requests, late by, p99, {crowd}", "ms", [percentile_99(pooled["late"])])
+
+
+def _answers(times: Times) -> list[float]:
+    return [one for path, some in times.items() if path not in {HEALTH, "late"} for one in some]
+
+
+def _p99(times: Times) -> float:
+    return percentile_99(_answers(times))
+
+
+class _Steady:
+    """The process that asks at a steady rate."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def measure(self, seconds: float) -> Times:
+        """Ask for so long."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(f"{seconds}\n")
+        self._process.stdin.flush()
+        times: Times = json.loads(self._process.stdout.readline())
+        return times
+
+    def measure_maintenance(self, root: Path) -> list[Times]:
+        """Ask until the server has merged and counted all days, for MOST_WINDOWS at most."""
+        windows: list[Times] = []
+        before = _progress_of(root)
+        while len(windows) < MOST_WINDOWS and (not windows or not _is_done(root)):
+            windows.append(self.measure(WINDOW_SECONDS))
+            files, months = _progress_of(root)
+            _PROGRESS.print(f"  {before[0]:,} files have become {files:,}, months counted: {months}")
+        if _progress_of(root) == before:
+            raise RuntimeError("the server has merged no files and counted no days meanwhile.")
+        return windows
+
+
+@contextmanager
+def _crowded_server(prepared: Path, root: Path, *, is_compacted: bool = False) -> Iterator[tuple[int, str, _Steady]]:
+    """A server over a copy of a lake, and who asks it at a steady rate."""
+    shutil.copytree(prepared, root)
+    if is_compacted:
+        subprocess.run([str(TRAFFIC), "compact", "--lake", str(root)], check=True, capture_output=True)
+    key = key_of(root, ORGANIZATION)
+    with server(root) as (port, _), program("benchmarks.steady", port, key, *PATHS) as steady:
+        yield port, key, _Steady(steady)
+
+
+@contextmanager
+def _crowd_of(kind: str, port: int, clients: int, *key: str) -> Iterator[None]:
+    """So many clients of a kind; how it went for them is printed in the end."""
+    with program("benchmarks.crowding", kind, port, clients, *key) as crowd:
+        yield
+        crowd.terminate()
+        assert crowd.stdout
+        _PROGRESS.print(f"  {clients:,} {kind} clients: {crowd.stdout.readline().strip()}")
+
+
+def _uncompacted_lake(setting: Setting) -> Path:
+    """A lake with many files for each past day, of which no server has merged or counted any; kept for the next run."""
+    root = setting.kept / "lake-uncompacted"
+    if not root.exists():
+        part = root.with_name("lake-uncompacted.part")
+        shutil.rmtree(part, ignore_errors=True)
+        lake = Lake(part, create=True)
+        importer = Importer(lake)
+        with setting.log(LINES).open(encoding="utf-8") as lines:
+            for number in range(FILES_OF_A_DAY):
+                piece = setting.scratch / f"piece-{number}.log"
+                piece.write_text("".join(islice(lines, number, None, FILES_OF_A_DAY)), "utf-8")
+                importer.run(piece, Options(ORGANIZATION, DOMAIN))
+                lines.seek(0)
+                _PROGRESS.print(f"  {number + 1} of {FILES_OF_A_DAY} logs are imported")
+        lake.manifest.close()
+        part.rename(root)
+    past_quiet_period(Lake(root))
+    return root
+
+
+def _progress_of(root: Path) -> tuple[int, int]:
+    """How many files are live, and how many months are counted."""
+    with closing(Lake(root).manifest) as manifest:
+        ((files,),) = manifest.rows("SELECT count(*) FROM files WHERE deletable_at IS NULL")
+        ((months,),) = manifest.rows("SELECT count(*) FROM cubes")
+    return files, months
+
+
+def _is_done(root: Path) -> bool:
+    """Whether each day has one file and is counted."""
+    sql = (
+        "SELECT count(*), count(DISTINCT day), count(DISTINCT substr(day, 1, 7)) FROM files WHERE deletable_at IS NULL"
+    )
+    with closing(Lake(root).manifest) as manifest:
+        ((files, days, months),) = manifest.rows(sql)
+    return bool(files == days and _progress_of(root)[1] >= months)

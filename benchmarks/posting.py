@@ -1,0 +1,80 @@
+"""Batches of live visits at a steady rate, in a process of their own, sent when they are due.
+
+Bodies and keys are files with one of them in each part, the parts divided by NUL; both are used in turn. The program
+prints "ready" and posts until it has posted for so many seconds, or until SIGTERM; then it prints one line of JSON.
+"""
+
+import asyncio
+import contextlib
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import uvloop
+
+from benchmarks.exchange import Exchange, ask, connect, post_request
+
+CONNECTIONS: Final = 16
+"""At most. If none is free, a batch waits for one."""
+
+
+class _Poster:
+    def __init__(self, port: int, bodies: list[bytes], keys: list[str]) -> None:
+        self._port, self._bodies, self._keys = port, bodies, keys
+        self._free: asyncio.LifoQueue[Exchange] = asyncio.LifoQueue()
+        self.milliseconds: list[float] = []
+        self.refused: list[str] = []
+
+    async def post(self, number: int, due: float) -> None:
+        """Post a batch, and note when it was acknowledged or what was answered instead."""
+        exchange = await self._free.get()
+        if not exchange.is_open:
+            exchange = await connect(self._port)
+        body, key = self._bodies[number % len(self._bodies)], self._keys[number % len(self._keys)]
+        answer = await ask(exchange, post_request("/visits", key, body))
+        self._free.put_nowait(exchange)
+        if answer and answer[9:12] == b"202" and b'"refused":0' in answer:
+            self.milliseconds.append(1000 * (time.perf_counter() - due))
+        else:
+            self.refused.append((answer or b"nothing")[-200:].decode(errors="replace"))
+
+    async def run(self, rate: float, seconds: float) -> None:
+        """Post `rate` batches a second."""
+        for _ in range(CONNECTIONS):
+            self._free.put_nowait(Exchange())
+        started = time.perf_counter()
+        async with asyncio.TaskGroup() as group:
+            for number in range(int(rate * seconds)):
+                due = started + number / rate
+                if (ahead := due - time.perf_counter()) > 0:
+                    await asyncio.sleep(ahead)
+                group.create_task(self.post(number, due))
+
+
+async def _main(port: int, bodies: list[bytes], keys: list[str], rate: float, seconds: float) -> None:
+    poster = _Poster(port, bodies, keys)
+    print("ready", flush=True)
+    started = time.perf_counter()
+    running = asyncio.create_task(poster.run(rate, seconds))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+    posted = {"seconds": time.perf_counter() - started, "milliseconds": poster.milliseconds, "refused": poster.refused}
+    print(json.dumps(posted), flush=True)
+
+
+if __name__ == "__main__":
+    port, bodies, keys, rate, seconds = sys.argv[1:]
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(
+            _main(
+                int(port),
+                Path(bodies).read_bytes().split(b"\0"),
+                Path(keys).read_text("ascii").split("\0"),
+                float(rate),
+                float(seconds),
+            )
+        )

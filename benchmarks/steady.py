@@ -1,0 +1,76 @@
+"""Requests at a steady rate in a process of their own, sent when they are due whether others are answered or not.
+
+The time of an answer counts from when its request was due, so that no wait is hidden: neither that for a connection,
+nor that of this process for the processor. The program asks for every path once and prints "ready"; each line that it
+reads then is a number of seconds to measure, and is answered by one line of JSON (see Times).
+"""
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import uvloop
+
+from benchmarks.exchange import Exchange, ask, connect, get_request, status_of
+
+RATE: Final = 200
+"""Requests per second."""
+CONNECTIONS: Final = 32
+"""That are open from the start; others are opened when none of them is free."""
+HEALTH: Final = "/healthz"
+"""Asked for once a second in place of another path: it is a query, and is not cached."""
+
+Times = dict[str, list[float]]
+"""Milliseconds by path, and under "late" by how much requests were sent after they were due."""
+
+
+class _Asker:
+    def __init__(self, port: int, key: str, paths: Sequence[str]) -> None:
+        self._port, self._key, self._paths = port, key, paths
+        self._free: list[Exchange] = []
+
+    async def warm_up(self) -> None:
+        """Open the connections, and ask for each path until it is answered."""
+        self._free = [await connect(self._port) for _ in range(CONNECTIONS)]
+        for path in dict.fromkeys(self._paths):
+            await self._ask(path, time.perf_counter(), [])
+
+    async def measure(self, seconds: float) -> Times:
+        """Ask for so long."""
+        found: Times = {path: [] for path in (*self._paths, HEALTH, "late")}
+        started = time.perf_counter()
+        async with asyncio.TaskGroup() as group:
+            for number in range(int(RATE * seconds)):
+                due = started + number / RATE
+                if (ahead := due - time.perf_counter()) > 0:
+                    await asyncio.sleep(ahead)
+                found["late"].append(1000 * (time.perf_counter() - due))
+                path = self._paths[number % len(self._paths)] if number % RATE else HEALTH
+                group.create_task(self._ask(path, due, found[path]))
+        return found
+
+    async def _ask(self, path: str, due: float, milliseconds: list[float]) -> None:
+        exchange = self._free.pop() if self._free else await connect(self._port)
+        if not exchange.is_open:  # closed while nobody asked
+            exchange = await connect(self._port)
+        answer = await ask(exchange, get_request(path, self._key))
+        milliseconds.append(1000 * (time.perf_counter() - due))
+        self._free.append(exchange)
+        if status_of(answer) != 200:
+            raise RuntimeError(f"{path} was answered by {(answer or b'nothing')[:300]!r}")
+
+
+async def _main(port: int, key: str, paths: Sequence[str]) -> None:
+    asker = _Asker(port, key, paths)
+    await asker.warm_up()
+    print("ready", flush=True)
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        print(json.dumps(await asker.measure(float(line))), flush=True)
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_main(int(sys.argv[1]), sys.argv[2], sys.argv[3:]))

@@ -1,0 +1,178 @@
+"""Live visits at a high rate for minutes: whether flushing, compaction and rollups keep up, and what cold answers take.
+
+They arrive for all organizations of the largest world, as many for each as it has of the stored ones. Who posts, who
+asks and who serves are processes of their own. Ends two minutes after the posting at the latest.
+"""
+
+import json
+import shutil
+import statistics
+import subprocess
+import time
+import urllib.error
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from rich.console import Console
+
+from benchmarks.bars import IDLE
+from benchmarks.figures import Figure, figure, percentile_99
+from benchmarks.importing import LINES
+from benchmarks.live import BATCH, reported_bodies
+from benchmarks.made.lakes import past_quiet_period, shares
+from benchmarks.peers import World
+from benchmarks.servers import get, program, resident_mb, server
+from benchmarks.worlds import WHOLE, Setting
+from data import Lake
+from data.store.manifest import Manifest
+from service.api_keys import ApiKeys
+
+VISITS_PER_SECOND: Final = 10_000
+BODIES: Final = 300
+"""Different batches, which are posted again and again."""
+KEYS: Final = 1_000
+"""Draws of the organization that a batch is for, used in turn."""
+IDLE_QUESTIONS: Final = 10
+ASK_EVERY_SECONDS: Final = 3.0
+PROGRESS_EVERY: Final = 10
+"""Questions between two lines of progress."""
+UNCOUNTED: Final = 20
+"""Organizations besides the one asked about whose rollups are taken away at the start, so that days are counted."""
+
+_PROGRESS: Final = Console(stderr=True)
+
+
+@dataclass
+class _Samples:
+    """What was seen during the run, one value for each question."""
+
+    cold: list[float] = field(default_factory=list)  # milliseconds
+    refused: int = 0
+    memory: list[float] = field(default_factory=list)  # MB
+    files: list[float] = field(default_factory=list)  # of today, of the organization that has most
+    pending: list[float] = field(default_factory=list)  # visits without a file
+    uncounted: list[float] = field(default_factory=list)  # months
+
+
+def sustained(setting: Setting) -> Iterator[Figure]:
+    """VISITS_PER_SECOND for the minutes of the setting, over the largest world."""
+    world, root = setting.worlds[-1], setting.scratch / "live"
+    for found in _sustained(setting, world, root):
+        yield replace(found, visits=world.visits)
+
+
+def _sustained(setting: Setting, world: World, root: Path) -> Iterator[Figure]:
+    shutil.copytree(world.lake.root, root)
+    lake = Lake(root)
+    past_quiet_period(lake)
+    bodies = next(reported_bodies(setting.log(LINES), BATCH, BODIES, setting.scratch))
+    keys = _keys(setting, world, lake)
+    (setting.scratch / "keys").write_text("\0".join(keys), "ascii")
+    with closing(lake.manifest), server(root) as (port, process):
+        watch = _Watch(lake.manifest, port, keys[0], process.pid)
+        idle = [watch.ask() for _ in range(IDLE_QUESTIONS + 1)][1:]
+        watch.uncount()
+        posting = (port, bodies, setting.scratch / "keys", VISITS_PER_SECOND / BATCH, 60 * setting.minutes)
+        with program("benchmarks.posting", *posting) as poster:
+            samples = watch.samples(60 * setting.minutes)
+            posted = json.loads(_last_line(poster))
+        if posted["refused"]:
+            _PROGRESS.print(f"  {len(posted['refused'])} batches were refused, first: {posted['refused'][0]}")
+        yield from _figures(posted, samples, idle)
+
+
+def _figures(posted: dict[str, list[float]], samples: _Samples, idle: list[float]) -> Iterator[Figure]:
+    acknowledged = len(posted["milliseconds"]) * BATCH / posted["seconds"]  # type: ignore[operator]
+    ratio = statistics.median(samples.cold) / statistics.median(idle)
+    yield figure("live visits, acknowledged", "visits/s", [acknowledged])
+    yield figure("live batches, refused", "batches", [len(posted["refused"])])
+    yield figure("live batches, acknowledged after, p99", "ms", [percentile_99(posted["milliseconds"])])
+    yield figure("cold dashboard over HTTP, live", "ms", samples.cold)
+    yield replace(figure("cold dashboard over HTTP, live", "ms", idle), who=IDLE, ratio=ratio)
+    yield figure("cold dashboards refused, live", "answers", [samples.refused])
+    yield figure("files of an open day, live, most", "files", [max(samples.files)])
+    yield figure("files of an open day, live, in the end", "files", [samples.files[-1]])
+    yield figure("visits without a file, live, most", "visits", [max(samples.pending)])
+    yield figure("months not counted, live, in the end", "months", [samples.uncounted[-1]])
+    yield figure("server memory, live, most", "MB", [max(samples.memory)])
+    yield figure("server memory, live, in the end", "MB", [samples.memory[-1]])
+
+
+class _Watch:
+    """Asks the server cold questions, and looks how it keeps up."""
+
+    def __init__(self, manifest: Manifest, port: int, key: str, pid: int) -> None:
+        self._manifest, self._port, self._key, self._pid = manifest, port, key, pid
+        self._questions = 0
+        self._counted = self._months()
+
+    def ask(self) -> float:
+        """Milliseconds of a dashboard up to today that no cache holds. Raises HTTPError when it is refused."""
+        self._questions += 1
+        start, end = WHOLE.start_date - timedelta(days=self._questions), datetime.now(UTC).date()
+        begun = time.perf_counter()
+        get(self._port, f"/analytics/dashboard?start_date={start}&end_date={end}", self._key)
+        return 1000 * (time.perf_counter() - begun)
+
+    def uncount(self) -> None:
+        """Take away the rollups of the first UNCOUNTED organizations."""
+        with self._manifest.transaction() as db:
+            db.execute(
+                "DELETE FROM cubes WHERE organization IN (SELECT DISTINCT organization FROM cubes "
+                "WHERE organization <> ? ORDER BY organization LIMIT ?)",
+                [WHOLE.organization, UNCOUNTED],
+            )
+
+    def samples(self, seconds: float) -> _Samples:
+        """A question every ASK_EVERY_SECONDS, for so long, and what else is seen then."""
+        samples, begun = _Samples(), time.monotonic()
+        while (now := time.monotonic()) < begun + seconds:
+            try:
+                samples.cold.append(self.ask())
+            except urllib.error.HTTPError:
+                samples.refused += 1
+            samples.memory.append(resident_mb(self._pid))
+            samples.files.append(self._most_files())
+            samples.pending.append(self._number("SELECT coalesce(sum(visits), 0) FROM pending"))
+            samples.uncounted.append(self._counted - self._months())
+            if len(samples.files) % PROGRESS_EVERY == 0:
+                _PROGRESS.print(
+                    f"  {now - begun:,.0f} s: cold {statistics.median(samples.cold[-PROGRESS_EVERY:]):,.0f} ms, "
+                    f"{samples.files[-1]:g} files of an open day, {samples.pending[-1]:,.0f} visits without a file, "
+                    f"{samples.uncounted[-1]:g} months not counted, {samples.memory[-1]:,.0f} MB"
+                )
+            time.sleep(max(0.0, now + ASK_EVERY_SECONDS - time.monotonic()))
+        return samples
+
+    def _most_files(self) -> float:
+        """How many files the organization has that has most of today."""
+        return self._number(
+            "SELECT coalesce(max(files), 0) FROM (SELECT count(*) AS files FROM files "
+            "WHERE deletable_at IS NULL AND day = date('now') GROUP BY organization)"
+        )
+
+    def _months(self) -> float:
+        return self._number("SELECT count(*) FROM cubes WHERE deletable_at IS NULL")
+
+    def _number(self, sql: str) -> float:
+        ((number,),) = self._manifest.rows(sql)
+        return float(number)
+
+
+def _keys(setting: Setting, world: World, lake: Lake) -> list[str]:
+    """The keys to post with in turn, drawn by the organizations' shares; the first one is that of the asked one."""
+    share = shares(world.visits, setting.organizations)
+    with closing(ApiKeys(lake)) as api_keys:
+        keys = {name: api_keys.create_key(name, "bench") for name in share}
+    drawn = Random(1).choices(list(share), list(share.values()), k=KEYS - 1)
+    return [keys[name] for name in (WHOLE.organization, *drawn)]
+
+
+def _last_line(running: subprocess.Popen[str]) -> str:
+    assert running.stdout
+    return running.stdout.readline()
