@@ -9,14 +9,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import accumulate
+from itertools import accumulate, starmap
 from pathlib import Path
 from typing import Final
 
 import duckdb
 
 from data.errors import Conflict
-from data.maintenance.rewriting import Partition, partitions, readable, rewrite_each, rewriting_engine
+from data.maintenance.rewriting import Partition, readable, rewrite_each, rewriting_engine
 from data.maintenance.unknown import clear_unknown
 from data.progress import Progress
 from data.sql import read_sql
@@ -91,13 +91,13 @@ class Compactor:
         today = self._now().date()
         now = datetime.now(UTC)  # not self._now(): checked_at is set by the system clock
         work = []
-        for organization in self._lake.manifest.organizations():
-            for partition, files in partitions(self._lake, organization):
-                is_active = any(is_recent(file.checked_at, self._quiet_period, now) for file in files)
-                is_past = partition.day < today and not is_active
-                chosen = _to_merge([file for file in files if file.unfinished_of is None], is_past)
-                if chosen:
-                    work.append((partition, chosen))
+        for partition in starmap(Partition, self._lake.manifest.days_of_several_files()):
+            files = self._lake.manifest.live_files(*partition, partition.day)
+            is_active = any(is_recent(file.checked_at, self._quiet_period, now) for file in files)
+            is_past = partition.day < today and not is_active
+            chosen = _to_merge([file for file in files if file.unfinished_of is None], is_past)
+            if chosen:
+                work.append((partition, chosen))
         return work
 
     def _merge(self, partition: Partition, files: list[LandedFile], result: CompactionResult) -> None:

@@ -211,6 +211,14 @@ class Manifest:
         rows = self.rows(_SELECT_LIVE + "organization = ? AND day BETWEEN ? AND ? AND visits > 0 ORDER BY path", days)
         return [_file_of(row) for row in rows]
 
+    def days_of_several_files(self) -> list[tuple[str, date]]:
+        """Each organization and day with more than one live file that has visits, sorted."""
+        rows = self.rows(
+            "SELECT organization, day FROM files WHERE deletable_at IS NULL AND visits > 0 "
+            "GROUP BY organization, day HAVING count(*) > 1 ORDER BY organization, day"
+        )
+        return [(organization, date.fromisoformat(day)) for organization, day in rows]
+
     def removal_records(self, organization: str) -> list[LandedFile]:
         """The live files of one organization without visits: their footers record which files were removed."""
         return [_file_of(row) for row in self.rows(_SELECT_LIVE + "organization = ? AND visits = 0", [organization])]
