@@ -55,9 +55,10 @@ class Exchange(asyncio.Protocol):
         self._finish(None)
 
     def close(self) -> None:
-        """Close the connection."""
-        self.is_open = False
-        self._transport.close()
+        """Close the connection if it is open."""
+        if self.is_open:
+            self.is_open = False
+            self._transport.close()
 
     def _finish(self, answer: bytes | None) -> None:
         answered, self._answered = self._answered, None

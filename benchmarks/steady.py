@@ -31,10 +31,11 @@ class _Asker:
     def __init__(self, port: int, key: str, paths: Sequence[str]) -> None:
         self._port, self._key, self._paths = port, key, paths
         self._free: list[Exchange] = []
+        self._opened: list[Exchange] = []
 
     async def warm_up(self) -> None:
         """Open the connections, and ask for each path until it is answered."""
-        self._free = [await connect(self._port) for _ in range(CONNECTIONS)]
+        self._free = [await self._connect() for _ in range(CONNECTIONS)]
         for path in dict.fromkeys(self._paths):
             await self._ask(path, time.perf_counter(), [])
 
@@ -52,10 +53,20 @@ class _Asker:
                 group.create_task(self._ask(path, due, found[path]))
         return found
 
+    def close(self) -> None:
+        """Close all connections."""
+        for exchange in self._opened:
+            exchange.close()
+
+    async def _connect(self) -> Exchange:
+        exchange = await connect(self._port)
+        self._opened.append(exchange)
+        return exchange
+
     async def _ask(self, path: str, due: float, milliseconds: list[float]) -> None:
-        exchange = self._free.pop() if self._free else await connect(self._port)
+        exchange = self._free.pop() if self._free else await self._connect()
         if not exchange.is_open:  # closed while nobody asked
-            exchange = await connect(self._port)
+            exchange = await self._connect()
         answer = await ask(exchange, get_request(path, self._key))
         milliseconds.append(1000 * (time.perf_counter() - due))
         self._free.append(exchange)
