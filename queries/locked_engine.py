@@ -4,8 +4,8 @@ import re
 import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
-from typing import Final
+from contextlib import ExitStack, closing, contextmanager, suppress
+from typing import Final, NamedTuple
 
 import duckdb
 
@@ -17,6 +17,8 @@ from queries.variables import Variables, define_relations, empty_variables, scop
 from queries.watchdog import Watchdog
 
 QUERY_TIMEOUT_SECONDS: Final = 10.0
+MAX_IDLE_CURSORS: Final = 4
+"""Cursors that are kept for the next query of their snapshot. When there are more, the oldest is closed."""
 MAX_SPILL: Final = "4GB"
 """Disk space for all queries of an engine when memory is short: about what a disk can write within the timeout."""
 
@@ -37,8 +39,16 @@ class EngineLost(QueryFailed):
     """The engine failed because of another query and was replaced. A retry works."""
 
 
+class _IdleCursor(NamedTuple):
+    """A cursor that runs nothing and has the variables of a snapshot."""
+
+    engine: duckdb.DuckDBPyConnection
+    variables: Variables
+    cursor: duckdb.DuckDBPyConnection
+
+
 class LockedEngine:
-    """Runs SQL over the relations of the prelude. Safe to use from several threads: every query has its own cursor.
+    """Runs SQL over the relations of the prelude. Safe to use from several threads: each query has a cursor for itself.
 
     The engine contains only definitions, no data, so it is simply replaced after a fatal error.
     """
@@ -63,6 +73,8 @@ class LockedEngine:
         self._values = [value._asdict() for value in (load_traffic_values() if values is None else values)]
         self._duckdb = self._new()
         self._replace_lock = threading.Lock()
+        self._idle: list[_IdleCursor] = []
+        self._idle_lock = threading.Lock()
         self._watchdog = Watchdog(seconds)
 
     def variables(self, scope: Scope) -> Variables:
@@ -75,20 +87,29 @@ class LockedEngine:
 
     @contextmanager
     def cursor(
-        self, variables: Variables, cancelled: threading.Event | None = None
+        self, variables: Variables, cancelled: threading.Event | None = None, is_kept: bool = False
     ) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A new cursor under the watchdog. Cursors are not shared: session variables belong to one caller's scope.
+        """A cursor under the watchdog, for one query. Its session variables belong to one caller's scope.
 
-        In this context, errors of DuckDB are raised as QueryTimeout, QueryFailed, FilesGone or EngineLost.
+        With `is_kept`, it is kept for the next query of this same snapshot: to set the variables takes as long as a
+        small query does. After an error it is not kept. In this context, errors of DuckDB are raised as QueryTimeout,
+        QueryFailed, FilesGone or EngineLost.
         """
         cancelled = cancelled or threading.Event()
         engine = self._duckdb
         try:
-            with closing(engine.cursor()) as cursor, self._watchdog.watching(cursor, cancelled):
-                if cancelled.is_set():
-                    raise QueryFailed("the query was cancelled.")
-                set_variables(cursor, variables)
-                yield cursor
+            idle = self._idle_cursor(engine, variables) if is_kept else None
+            with ExitStack() as closing_stack:
+                cursor = closing_stack.enter_context(closing(idle or engine.cursor()))
+                with self._watchdog.watching(cursor, cancelled):
+                    if cancelled.is_set():
+                        raise QueryFailed("the query was cancelled.")
+                    if idle is None:
+                        set_variables(cursor, variables)
+                    yield cursor
+                if is_kept and engine is self._duckdb:
+                    closing_stack.pop_all()
+                    self._keep(_IdleCursor(engine, variables, cursor))
         except duckdb.Error as error:
             if isinstance(error, duckdb.FatalException | duckdb.InternalException):
                 self._replace(engine)
@@ -109,7 +130,27 @@ class LockedEngine:
     def close(self) -> None:
         """Close the engine."""
         self._watchdog.close()
+        self._close_idle(0)
         self._duckdb.close()
+
+    def _idle_cursor(self, engine: duckdb.DuckDBPyConnection, snapshot: Variables) -> duckdb.DuckDBPyConnection | None:
+        """An idle cursor of this engine with the variables of this snapshot, which is idle no more."""
+        with self._idle_lock:
+            for place, idle in enumerate(self._idle):
+                if idle.variables is snapshot and idle.engine is engine:
+                    return self._idle.pop(place).cursor
+        return None
+
+    def _keep(self, idle: _IdleCursor) -> None:
+        with self._idle_lock:
+            self._idle.append(idle)
+        self._close_idle(MAX_IDLE_CURSORS)
+
+    def _close_idle(self, most: int) -> None:
+        """Close the oldest idle cursors until there are at most so many."""
+        with self._idle_lock:
+            while len(self._idle) > most:
+                self._idle.pop(0).cursor.close()
 
     def _as_traffic_error(self, error: duckdb.Error, cancelled: threading.Event) -> TrafficError:
         """The TrafficError to raise for an error of the engine."""
@@ -137,6 +178,7 @@ class LockedEngine:
         with self._replace_lock, suppress(duckdb.Error, BadInput):  # if it fails, the next query tries again
             if self._duckdb is broken:
                 self._duckdb = self._new()
+                self._close_idle(0)
 
     def _lock(self, engine: duckdb.DuckDBPyConnection) -> None:
         """Limit queries to reading the folders, set memory and time limits, and lock the configuration.

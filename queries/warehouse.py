@@ -73,7 +73,7 @@ class Warehouse:
             shared = self.with_link_visits(variables)
             return {member: self.answer(part, shared, cancelled) for member, part in entry.members}
         names = [field.name for field in entry.fields]
-        with self._engine.cursor(variables, cancelled) as cursor:
+        with self._engine.cursor(variables, cancelled, is_kept=True) as cursor:
             result = cursor.execute(template(entry.name))
             _check_columns(entry, [(name, str(kind)) for name, kind, *_ in result.description or ()])
             found = result.fetchall()
@@ -85,7 +85,7 @@ class Warehouse:
         if entry.shape == "parts":
             shared = self.with_link_visits(variables)
             return {member: self.tables(part, shared) for member, part in entry.members}
-        with self._engine.cursor(variables) as cursor:
+        with self._engine.cursor(variables, is_kept=True) as cursor:
             relation = cursor.sql(template(entry.name))
             _check_columns(
                 entry, [(name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)]

@@ -331,12 +331,12 @@ def serve_slowly(journal):
     cursor = LockedEngine.cursor
 
     @contextmanager
-    def noted(self, variables, cancelled=None):
+    def noted(self, variables, cancelled=None, is_kept=False):
         domain = (variables.get("scope") or {}).get("domain")
         with Path(journal).open("a", buffering=1) as notes:
             notes.write(f"began {domain} {time.monotonic()}\n")
             try:
-                with cursor(self, variables, cancelled) as own:
+                with cursor(self, variables, cancelled, is_kept) as own:
                     yield own
             finally:
                 notes.write(f"ended {domain} {time.monotonic()}\n")

@@ -1,0 +1,126 @@
+"""The cursors of an engine: kept for the next query of their snapshot, and for no other."""
+
+import threading
+from contextlib import closing
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+import queries.locked_engine
+from data import Lake
+from queries import ENTRIES, FilesGone, QueryFailed, QueryTimeout, Scope, Warehouse
+from queries.locked_engine import MAX_IDLE_CURSORS
+from queries.variables import set_variables
+from tests.visits import land, visit
+
+DAYS = (date(2026, 3, 2), date(2026, 3, 8))
+ACME, BEE = Scope("acme", *DAYS), Scope("bee", *DAYS)
+OVERVIEW = ENTRIES["traffic-overview"]
+FOR_EVER = "SELECT count(*) FROM range(10000000) AS a(x), range(10000000) AS b(y) WHERE (x + y) % 7 = x"
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory):
+    """Two visits of one organization and one of another."""
+    with closing((lake := Lake(tmp_path_factory.mktemp("kept") / "lake", create=True)).manifest):
+        land(lake, "acme", [visit(visitor=1), visit(visitor=2)])
+        land(lake, "bee", [visit()])
+        yield lake
+
+
+@pytest.fixture
+def warehouse(lake):
+    with closing(Warehouse(lake)) as warehouse:
+        yield warehouse
+
+
+@pytest.fixture
+def times_set(warehouse, monkeypatch):
+    """The organizations whose variables were set, one for each time."""
+    found = []
+
+    def noted(cursor, variables):
+        found.append(variables["scope"]["organization"])
+        set_variables(cursor, variables)
+
+    monkeypatch.setattr(queries.locked_engine, "set_variables", noted)
+    return found
+
+
+def total(warehouse, variables):
+    return warehouse.answer(OVERVIEW, variables)["total_visits"]
+
+
+def test_a_dashboard_sets_the_variables_of_its_snapshot_once(warehouse, times_set):
+    warehouse.answer(ENTRIES["dashboard"], warehouse.variables(ACME))
+    warehouse.tables(ENTRIES["dashboard"], warehouse.variables(BEE))
+    assert times_set == ["acme", "bee"]
+
+
+def test_no_snapshot_is_answered_with_the_variables_of_another(warehouse, times_set):
+    acme, bee = warehouse.variables(ACME), warehouse.variables(BEE)
+    assert [total(warehouse, one) for one in (acme, bee) * 3] == [2, 1] * 3
+    assert times_set == ["acme", "bee"]
+    assert total(warehouse, {**acme}) == 2  # as large, but another snapshot
+    assert times_set == ["acme", "bee", "acme"]
+
+
+def test_queries_at_once_have_cursors_of_their_own(warehouse):
+    acme = warehouse.variables(ACME)
+    with warehouse._engine.cursor(acme, is_kept=True) as one, warehouse._engine.cursor(acme, is_kept=True) as other:
+        assert one is not other
+    assert len(warehouse._engine._idle) == 2
+
+
+def test_only_the_newest_cursors_are_kept_and_none_beyond_the_engine(warehouse):
+    snapshots = [warehouse.variables(ACME) for _ in range(MAX_IDLE_CURSORS + 2)]
+    for snapshot in snapshots:
+        total(warehouse, snapshot)
+    kept = [idle.variables for idle in warehouse._engine._idle]
+    assert [*map(id, kept)] == [*map(id, snapshots[2:])]
+    warehouse.close()
+    assert warehouse._engine._idle == []
+
+
+def test_a_query_out_of_time_leaves_no_cursor_and_the_next_one_is_answered(lake):
+    with closing(Warehouse(lake, seconds=0.3)) as warehouse:
+        acme = warehouse.variables(ACME)
+        for _ in range(2):
+            with pytest.raises(QueryTimeout), warehouse._engine.cursor(acme, is_kept=True) as cursor:
+                cursor.execute(FOR_EVER)
+            assert warehouse._engine._idle == []
+            assert total(warehouse, acme) == 2
+
+
+def test_a_kept_cursor_is_cancelled_like_another(warehouse):
+    acme, cancelled = warehouse.variables(ACME), threading.Event()
+    assert total(warehouse, acme) == 2
+    threading.Timer(0.1, lambda: warehouse.stop(cancelled)).start()
+    with pytest.raises(QueryFailed), warehouse._engine.cursor(acme, cancelled, is_kept=True) as cursor:
+        cursor.execute(FOR_EVER)
+    with pytest.raises(QueryFailed, match="cancelled"):
+        warehouse.answer(OVERVIEW, acme, cancelled)
+    assert warehouse._engine._idle == []
+    assert total(warehouse, acme) == 2
+
+
+def test_a_replaced_engine_leaves_no_cursor(warehouse):
+    acme = warehouse.variables(ACME)
+    assert total(warehouse, acme) == 2
+    warehouse._engine._replace(warehouse._engine._duckdb)
+    assert warehouse._engine._idle == []
+    assert total(warehouse, acme) == 2
+
+
+def test_files_that_are_gone_leave_no_cursor(tmp_path):
+    with (
+        closing((lake := Lake(tmp_path / "lake", create=True)).manifest),
+        closing(Warehouse(lake)) as warehouse,
+    ):
+        land(lake, "acme", [visit()])
+        acme = warehouse.variables(ACME)
+        Path(lake.visit_files("acme", *DAYS)[-1]).unlink()
+        with pytest.raises(FilesGone):
+            total(warehouse, acme)
+        assert warehouse._engine._idle == []
