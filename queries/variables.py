@@ -15,15 +15,16 @@ import duckdb
 from data import Lake
 from data.store.link_files import link_files
 from data.store.manifest import LandedFile
-from data.store.rollups import Schema, live_rollups, seed_path, write_seed
+from data.store.rollups import Schema, live_rollups, month_of, seed_path, write_seed
 from data.visits import SCHEMA_VERSION
 from queries.prelude import prelude, relation_names, rollup_version, served_filters, sql_text
 from queries.scope import Scope
 
 Variables = dict[str, Any]
-"""Values by variable name: scope, files, links, uncovered_files, rollups, closed_days, days_without_domains,
-crowded_days, sources and traffic_values; subject for a measure of a job; and LINK_VISITS when several answers share the
-visits of one link. Those of a snapshot for a cluster are listed at `cluster_variables`."""
+"""Values by variable name: scope, files, links, uncovered_files, rollups, closed_days, the same days as closed_months,
+days_without_domains, crowded_days, sources and traffic_values; subject for a measure of a job; and LINK_VISITS when
+several answers share the visits of one link. Those of a snapshot for a cluster are listed at `cluster_variables`.
+Nobody changes a snapshot from which something was answered: cursors keep its values."""
 
 ROLLUP_FILTERS: Final = frozenset({"organization", "start_date", "end_date", "domain"})
 """The fields of Scope by which all stored rows can be filtered. A relation may declare more (served_filters)."""
@@ -45,6 +46,7 @@ def empty_variables(lake: Lake) -> Variables:
         "uncovered_files": visit_files(lake, []),
         "rollups": [str(seed_path(lake))],
         "closed_days": [],
+        "closed_months": [],
         "days_without_domains": [],
         "crowded_days": [],
         "sources": one_source("all_visits"),
@@ -74,6 +76,7 @@ def scope_variables(lake: Lake, scope: Scope, cluster_from: int | None = None) -
         "uncovered_files": visit_files(lake, uncovered),
         "rollups": [str(seed_path(lake)), *rollups.files],
         "closed_days": sorted(closed),
+        "closed_months": _months(closed),
         "days_without_domains": sorted(rollups.days_without_domains),
         "crowded_days": _crowded_days(uncovered if filters <= ROLLUP_FILTERS else live),
         "sources": {relation: source_of(relation, filters) for relation in relation_names()},
@@ -111,6 +114,14 @@ def _crowded_days(files: Sequence[LandedFile]) -> list[date]:
     for file in files:
         visits[file.day] += file.visits
     return sorted(day for day, count in visits.items() if count > MAX_WORDS)
+
+
+def _months(days: Collection[date]) -> list[dict[str, Any]]:
+    """The days of each month as bits, as day_bit() of the prelude numbers them."""
+    bits: Counter[date] = Counter()
+    for day in days:
+        bits[month_of(day)] += 1 << day.day - 1
+    return [{"month": month, "days": bits[month]} for month in sorted(bits)]
 
 
 def source_of(relation: str, filters: Collection[str]) -> str:
@@ -165,6 +176,7 @@ _SET: Final = {
     "uncovered_files": f"SET VARIABLE uncovered_files = {_VISIT_FILES}",
     "rollups": "SET VARIABLE rollups = CAST($value AS VARCHAR[])",
     "closed_days": "SET VARIABLE closed_days = CAST($value AS DATE[])",
+    "closed_months": "SET VARIABLE closed_months = CAST($value AS STRUCT(month DATE, days INTEGER)[])",
     "days_without_domains": "SET VARIABLE days_without_domains = CAST($value AS DATE[])",
     "crowded_days": "SET VARIABLE crowded_days = CAST($value AS DATE[])",
     "sources": "SET VARIABLE sources = $value",

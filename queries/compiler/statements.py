@@ -45,6 +45,9 @@ class Compiler:
                     self._macros[name] = create
                 elif name not in INPUTS:
                     self._relations[name] = create.expression
+        for name in relation_names():  # without rollups, this part is the whole
+            self._relations[name] = self._relations.pop(f"{name}_counted")
+            del self._relations[f"{name}_stored"]
         self._relations["visits_in_days"] = self._body("read_visits")
         self._relations["visits_to_count"] = self._body("visits_to_count")
 

@@ -1,23 +1,20 @@
 -- The two parts of a relation: visits that are counted now, and rows that were precomputed into rollups. A day is
 -- closed when the rollup of its month contains its rows, for all domains together (for_domain NULL) and for each one.
--- Reads four more session variables: rollups (the files, an empty one first), closed_days (the days to take from them),
--- uncovered_files (the visits of all other days, an empty file first) and sources: for each relation the view that it
--- counts visits from, chosen in queries/variables.py. A relation without a source is an error.
+-- Reads four more session variables: rollups (the files, an empty one first), closed_months (the days to take from
+-- them, as bits of each month), uncovered_files (the visits of all other days, an empty file first) and sources: for each
+-- relation the view that it counts visits from, chosen in queries/variables.py. A relation without a source is an error.
 
 CREATE MACRO day_bit(day) AS CAST(1 << (extract(day FROM day) - 1) AS INTEGER);  -- bit 0 is the first of the month
 
-CREATE VIEW closed_months AS
-SELECT CAST(date_trunc('month', day) AS DATE) AS month, bit_or(day_bit(day)) AS days
-FROM (SELECT unnest(CAST(getvariable('closed_days') AS DATE[])) AS day)
-WHERE day BETWEEN getvariable('scope').start_date AND getvariable('scope').end_date
-GROUP BY ALL;
+CREATE MACRO closed_days_of(month) AS  -- as bits; NULL if none is closed
+    map_from_entries(CAST(getvariable('closed_months') AS STRUCT(month DATE, days INTEGER)[]))[month];
 
 -- The stored rows of a relation for closed days, for every domain and without the filters of the scope.
 CREATE MACRO stored_rows(relation_name) AS TABLE
-SELECT rollups.* REPLACE (rollups.days & closed_months.days AS days) FROM read_parquet(
+SELECT * REPLACE (days & closed_days_of(month) AS days) FROM read_parquet(
     getvariable('rollups'), hive_partitioning = TRUE, hive_types = {'organization': VARCHAR, 'month': DATE}
-) AS rollups JOIN closed_months ON rollups.month = closed_months.month AND rollups.days & closed_months.days <> 0
-WHERE relation = relation_name AND organization = getvariable('scope').organization;
+)
+WHERE relation = relation_name AND organization = getvariable('scope').organization AND days & closed_days_of(month) <> 0;
 
 -- The two parts of a relation. Together they count every visit in scope exactly once: rollup_rows is empty unless
 -- visits_to_count reads only the uncovered days.
@@ -30,6 +27,14 @@ FROM stored_rows(relation_name)
 WHERE struct_extract(getvariable('sources'), relation_name) = 'uncovered_visits'
     AND for_domain IS NOT DISTINCT FROM getvariable('scope').domain
     AND matches_traffic_type(bot_category, getvariable('scope').traffic_type);
+
+-- The views that a relation consists of, <relation>_counted and <relation>_stored. One that has no rows for this scope is
+-- left out: to plan it takes longer than to read the other. The first of the files is the empty one.
+CREATE MACRO parts_of(relation_name) AS CASE
+    WHEN struct_extract(getvariable('sources'), relation_name) <> 'uncovered_visits' OR len(getvariable('closed_months')) = 0
+    THEN [relation_name || '_counted']
+    WHEN len(getvariable('uncovered_files')['paths']) = 1 THEN [relation_name || '_stored']
+    ELSE [relation_name || '_counted', relation_name || '_stored'] END;
 
 -- The rows of a relation for a new rollup. Daily relation: the rows stored before, then newly counted rows, chunk by
 -- chunk. Monthly relation: both in one query, so that each row has the bits of all its days.

@@ -1,7 +1,7 @@
 -- Visits and visitors of each day by agent; AI referrals are included, without an agent.
 -- Of each day, the 10,000 agents with the most visits, then (other).
 -- Serves: traffic_type
-CREATE VIEW daily_agents AS
+CREATE VIEW daily_agents_counted AS
 SELECT
     for_domain, day, agent, operator, agent_kind, bot_category, confidence, total(visits) AS visits,
     count(visitor) AS unique_visitors, total(errors_4xx) AS errors_4xx, total(errors_5xx) AS errors_5xx,
@@ -14,9 +14,12 @@ FROM (
         max(visited_at) AS last_seen
     FROM cut_visits_to_count('daily_agents', 'visits_with_cut_agents') WHERE NOT is_human(bot_category) GROUP BY ALL
 )
-GROUP BY ALL
-UNION ALL BY NAME
+GROUP BY ALL;
+
+CREATE VIEW daily_agents_stored AS
 SELECT
     for_domain, day, agent, operator, agent_kind, bot_category, confidence, visits, unique_visitors, errors_4xx,
     errors_5xx, first_seen, last_seen
 FROM rollup_rows('daily_agents');
+
+CREATE VIEW daily_agents AS FROM query_table(parts_of('daily_agents'), TRUE);

@@ -1,10 +1,13 @@
 -- Visits and visitors of each day by AI platform; assistants only, without vulnerability probes.
-CREATE VIEW daily_assistants AS
+CREATE VIEW daily_assistants_counted AS
 SELECT for_domain, day, ai_source, total(visits) AS visits, count(visitor) AS unique_visitors
 FROM (
     SELECT for_domain, day, ai_source, visitor, count(*) AS visits
     FROM visits_to_count('daily_assistants') WHERE bot_category = 'ai_assistant' AND NOT is_malicious GROUP BY ALL
 )
-GROUP BY ALL
-UNION ALL BY NAME
+GROUP BY ALL;
+
+CREATE VIEW daily_assistants_stored AS
 SELECT for_domain, day, ai_source, visits, unique_visitors FROM rollup_rows('daily_assistants');
+
+CREATE VIEW daily_assistants AS FROM query_table(parts_of('daily_assistants'), TRUE);

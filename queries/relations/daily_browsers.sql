@@ -1,5 +1,5 @@
 -- Visits and visitors of each day by browser; people only, including AI referrals.
-CREATE VIEW daily_browsers AS
+CREATE VIEW daily_browsers_counted AS
 SELECT
     for_domain, day, browser, total(visits) AS visits, total(human_clicks) AS human_clicks,
     count(visitor) AS unique_visitors
@@ -9,6 +9,9 @@ FROM (
         count(*) FILTER (is_human(bot_category)) AS human_clicks
     FROM visits_to_count('daily_browsers') WHERE is_person(bot_category) GROUP BY ALL
 )
-GROUP BY ALL
-UNION ALL BY NAME
+GROUP BY ALL;
+
+CREATE VIEW daily_browsers_stored AS
 SELECT for_domain, day, browser, visits, human_clicks, unique_visitors FROM rollup_rows('daily_browsers');
+
+CREATE VIEW daily_browsers AS FROM query_table(parts_of('daily_browsers'), TRUE);

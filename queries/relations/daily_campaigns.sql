@@ -1,6 +1,6 @@
 -- Visits and visitors of each day by campaign; only visits with at least one utm parameter.
 -- Of each day, the 10,000 campaigns with the most visits, then (other).
-CREATE VIEW daily_campaigns AS
+CREATE VIEW daily_campaigns_counted AS
 SELECT
     for_domain, day, utm_source, utm_medium, utm_campaign, total(visits) AS visits,
     total(human_clicks) AS human_clicks, total(ai_visits) AS ai_visits, count(visitor) AS unique_visitors
@@ -12,8 +12,11 @@ FROM (
     FROM cut_visits_to_count('daily_campaigns', 'visits_with_cut_campaigns')
     WHERE coalesce(utm_source, utm_medium, utm_campaign, utm_term, utm_content) IS NOT NULL GROUP BY ALL
 )
-GROUP BY ALL
-UNION ALL BY NAME
+GROUP BY ALL;
+
+CREATE VIEW daily_campaigns_stored AS
 SELECT
     for_domain, day, utm_source, utm_medium, utm_campaign, visits, human_clicks, ai_visits, unique_visitors
 FROM rollup_rows('daily_campaigns');
+
+CREATE VIEW daily_campaigns AS FROM query_table(parts_of('daily_campaigns'), TRUE);

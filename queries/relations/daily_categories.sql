@@ -1,7 +1,10 @@
 -- Visits of each day by category, AI source and device type.
 -- Serves: traffic_type
-CREATE VIEW daily_categories AS
+CREATE VIEW daily_categories_counted AS
 SELECT for_domain, day, bot_category, ai_source, device_type, count(*) AS visits
-FROM visits_to_count('daily_categories') GROUP BY ALL
-UNION ALL BY NAME
+FROM visits_to_count('daily_categories') GROUP BY ALL;
+
+CREATE VIEW daily_categories_stored AS
 SELECT for_domain, day, bot_category, ai_source, device_type, visits FROM rollup_rows('daily_categories');
+
+CREATE VIEW daily_categories AS FROM query_table(parts_of('daily_categories'), TRUE);

@@ -1,5 +1,5 @@
 -- Visits and visitors of each day by device type.
-CREATE VIEW daily_devices AS
+CREATE VIEW daily_devices_counted AS
 SELECT
     for_domain, day, device_type, total(visits) AS visits, total(human_clicks) AS human_clicks,
     total(ai_visits) AS ai_visits, count(visitor) AS unique_visitors
@@ -10,8 +10,11 @@ FROM (
         count(*) FILTER (is_ai(bot_category)) AS ai_visits
     FROM visits_to_count('daily_devices') GROUP BY ALL
 )
-GROUP BY ALL
-UNION ALL BY NAME
+GROUP BY ALL;
+
+CREATE VIEW daily_devices_stored AS
 SELECT
     for_domain, day, device_type, visits, human_clicks, ai_visits, unique_visitors
 FROM rollup_rows('daily_devices');
+
+CREATE VIEW daily_devices AS FROM query_table(parts_of('daily_devices'), TRUE);

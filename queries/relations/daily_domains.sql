@@ -1,6 +1,6 @@
 -- Visits and visitors of each day by domain.
 -- Of each day, the 10,000 domains with the most visits, then (other).
-CREATE VIEW daily_domains AS
+CREATE VIEW daily_domains_counted AS
 SELECT
     for_domain, day, domain, total(visits) AS visits, total(human_clicks) AS human_clicks,
     total(ai_visits) AS ai_visits, total(other_visits) AS other_visits, count(visitor) AS unique_visitors
@@ -12,8 +12,11 @@ FROM (
         count(*) FILTER (is_other(bot_category)) AS other_visits
     FROM cut_visits_to_count('daily_domains', 'visits_with_cut_domains') GROUP BY ALL
 )
-GROUP BY ALL
-UNION ALL BY NAME
+GROUP BY ALL;
+
+CREATE VIEW daily_domains_stored AS
 SELECT
     for_domain, day, domain, visits, human_clicks, ai_visits, other_visits, unique_visitors
 FROM rollup_rows('daily_domains');
+
+CREATE VIEW daily_domains AS FROM query_table(parts_of('daily_domains'), TRUE);

@@ -1,5 +1,5 @@
 -- Visits and visitors of each day by short code; it is NULL for paths that have none. Templates choose links by is_link.
-CREATE VIEW daily_links AS
+CREATE VIEW daily_links_counted AS
 SELECT
     for_domain, day, short_code, domain, total(visits) AS visits, total(human_clicks) AS human_clicks,
     total(ai_visits) AS ai_visits, total(other_visits) AS other_visits, count(visitor) AS unique_visitors,
@@ -13,9 +13,12 @@ FROM (
         bool_or(is_answered(status)) AS is_answered
     FROM visits_to_count('daily_links') GROUP BY ALL
 )
-GROUP BY ALL
-UNION ALL BY NAME
+GROUP BY ALL;
+
+CREATE VIEW daily_links_stored AS
 SELECT
     for_domain, day, short_code, domain, visits, human_clicks, ai_visits, other_visits, unique_visitors,
     last_visit, is_answered
 FROM rollup_rows('daily_links');
+
+CREATE VIEW daily_links AS FROM query_table(parts_of('daily_links'), TRUE);

@@ -1,5 +1,5 @@
 -- Visits and visitors of each day by operating system; people only, including AI referrals.
-CREATE VIEW daily_operating_systems AS
+CREATE VIEW daily_operating_systems_counted AS
 SELECT
     for_domain, day, operating_system, total(visits) AS visits, total(human_clicks) AS human_clicks,
     count(visitor) AS unique_visitors
@@ -9,8 +9,11 @@ FROM (
         count(*) FILTER (is_human(bot_category)) AS human_clicks
     FROM visits_to_count('daily_operating_systems') WHERE is_person(bot_category) GROUP BY ALL
 )
-GROUP BY ALL
-UNION ALL BY NAME
+GROUP BY ALL;
+
+CREATE VIEW daily_operating_systems_stored AS
 SELECT
     for_domain, day, operating_system, visits, human_clicks, unique_visitors
 FROM rollup_rows('daily_operating_systems');
+
+CREATE VIEW daily_operating_systems AS FROM query_table(parts_of('daily_operating_systems'), TRUE);

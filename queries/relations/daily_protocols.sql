@@ -1,5 +1,5 @@
 -- Visits and visitors of each day by HTTP version.
-CREATE VIEW daily_protocols AS
+CREATE VIEW daily_protocols_counted AS
 SELECT
     for_domain, day, protocol, total(visits) AS visits, total(human_clicks) AS human_clicks,
     total(ai_visits) AS ai_visits, count(visitor) AS unique_visitors
@@ -10,8 +10,11 @@ FROM (
         count(*) FILTER (is_ai(bot_category)) AS ai_visits
     FROM visits_to_count('daily_protocols') GROUP BY ALL
 )
-GROUP BY ALL
-UNION ALL BY NAME
+GROUP BY ALL;
+
+CREATE VIEW daily_protocols_stored AS
 SELECT
     for_domain, day, protocol, visits, human_clicks, ai_visits, unique_visitors
 FROM rollup_rows('daily_protocols');
+
+CREATE VIEW daily_protocols AS FROM query_table(parts_of('daily_protocols'), TRUE);

@@ -1,12 +1,15 @@
 -- Visits of each day by referrer; people only, including AI referrals.
 -- Of each day, the 10,000 referrers with the most visits, then (other).
-CREATE VIEW daily_referrers AS
+CREATE VIEW daily_referrers_counted AS
 SELECT
     for_domain, day, referrer, referrer_type, count(*) AS visits,
     count(*) FILTER (is_human(bot_category)) AS human_clicks,
     count(*) FILTER (is_referral(bot_category)) AS ai_referrals
-FROM cut_visits_to_count('daily_referrers', 'visits_with_cut_referrers') WHERE is_person(bot_category) GROUP BY ALL
-UNION ALL BY NAME
+FROM cut_visits_to_count('daily_referrers', 'visits_with_cut_referrers') WHERE is_person(bot_category) GROUP BY ALL;
+
+CREATE VIEW daily_referrers_stored AS
 SELECT
     for_domain, day, referrer, referrer_type, visits, human_clicks, ai_referrals
 FROM rollup_rows('daily_referrers');
+
+CREATE VIEW daily_referrers AS FROM query_table(parts_of('daily_referrers'), TRUE);

@@ -1,5 +1,5 @@
 -- Visits and visitors of each day by developer tool.
-CREATE VIEW daily_tools AS
+CREATE VIEW daily_tools_counted AS
 SELECT
     for_domain, day, tool, operator, total(visits) AS visits, count(visitor) AS unique_visitors,
     min(first_seen) AS first_seen, max(last_seen) AS last_seen
@@ -9,8 +9,11 @@ FROM (
         min(visited_at) AS first_seen, max(visited_at) AS last_seen
     FROM visits_to_count('daily_tools') WHERE bot_category = 'ai_coding_agent' GROUP BY ALL
 )
-GROUP BY ALL
-UNION ALL BY NAME
+GROUP BY ALL;
+
+CREATE VIEW daily_tools_stored AS
 SELECT
     for_domain, day, tool, operator, visits, unique_visitors, first_seen, last_seen
 FROM rollup_rows('daily_tools');
+
+CREATE VIEW daily_tools AS FROM query_table(parts_of('daily_tools'), TRUE);

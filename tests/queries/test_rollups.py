@@ -207,6 +207,29 @@ def test_every_relation_has_the_same_rows_from_rollups_as_from_visits(reopened, 
         assert rows(reopened, sql, served) == rows(reopened, sql, counted), name
 
 
+def test_a_relation_reads_only_the_kinds_of_files_that_have_rows_for_a_scope(read_only, reopened, warehouse):
+    asked = {
+        "closed days only": (read_only.warehouse, SCOPES[0]),
+        "no rollups": (warehouse, SCOPES[0]),
+        "a filter that rollups do not serve": (reopened, SCOPES[3]),
+        "closed and open days": (reopened, SCOPES[0]),
+    }
+    plans = {}
+    for found, (one, scope) in asked.items():
+        ((_, plan),) = rows(one, "EXPLAIN FROM daily_devices", one.variables(scope))
+        plans[found] = plan.count("READ_PARQUET")
+    assert [*plans.values()] == [1, 1, 1, 2]
+
+
+@pytest.mark.parametrize("name", relation_names())
+def test_both_parts_of_a_relation_have_its_columns_in_its_order(read_only, name):
+    with read_only.warehouse._engine.unlimited_cursor() as cursor:
+        whole, *parts = [
+            cursor.execute(f"DESCRIBE {view}").fetchall() for view in (name, f"{name}_counted", f"{name}_stored")
+        ]
+    assert parts == [whole, whole]
+
+
 # Which scopes rollups may serve
 
 

@@ -344,8 +344,8 @@ def test_every_relation_is_used_by_a_template():
 @pytest.mark.parametrize("name", relation_names())
 def test_a_relation_is_one_view_of_what_is_counted_under_its_own_name(name):
     sql = sql_text(f"relations/{name}")
-    assert re.findall(r"CREATE \w+ (\w+)", sql) == [name]
-    assert re.findall(r"(?:visits_to_count|rollup_rows)\('(\w+)'[,)]", sql) == [name, name]
+    assert re.findall(r"CREATE \w+ (\w+)", sql) == [f"{name}_counted", f"{name}_stored", name]
+    assert re.findall(r"(?:visits_to_count|rollup_rows|parts_of)\('(\w+)'[,)]", sql) == [name, name, name]
     assert not re.search(r"getvariable|read_parquet|stored_rows", sql)
 
 
