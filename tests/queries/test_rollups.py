@@ -526,6 +526,22 @@ def test_answers_stay_the_same_while_days_are_counted_and_landed(counted):
     assert len(counts) > 1
 
 
+def test_a_dashboard_stays_with_its_snapshot_while_rollups_are_replaced(counted):
+    lake, warehouse = counted
+    snapshots, found = [warehouse.variables(SHORT)], []
+    for day in (5, 6):
+        land(lake, "acme", some(date(2026, 2, day), visitor=50))
+        snapshots.append(warehouse.variables(SHORT))  # the rollup of this day is not valid any more
+        assert RollupBuilder(lake).run() == 1
+        snapshots.append(warehouse.variables(SHORT))
+        found.append([warehouse.answer(ENTRIES["dashboard"], snapshot) for snapshot in snapshots])
+    assert found[1][:3] == found[0]
+    totals = [answer["overview"]["total_visits"] for answer in found[1]]
+    assert totals == [(13 + late) * len(some(DAYS[0])) for late in (0, 1, 1, 2, 2)]
+    assert found[1][1] == found[1][2]
+    assert found[1][3] == found[1][4]
+
+
 def test_another_tenants_rollup_shows_nothing(read_only):
     warehouse = read_only.warehouse
     variables = warehouse.variables(SHORT)
