@@ -6,7 +6,7 @@ that the manifest lists, from a folder that all its workers see.
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import grpc
@@ -74,9 +74,9 @@ class Cluster:
         """A snapshot of the lake for a scope. It decides who answers: the cluster or the warehouse."""
         return {**scope_variables(self._lake, scope, self._options.from_visits), "traffic_values": self._values}
 
-    def with_link_visits(self, variables: Variables) -> Variables:
+    def with_link_visits(self, variables: Variables, entries: Sequence[Entry]) -> Variables:
         """That of the warehouse; the cluster's snapshot is returned unchanged."""
-        return variables if is_for_cluster(variables) else self._warehouse.with_link_visits(variables)
+        return variables if is_for_cluster(variables) else self._warehouse.with_link_visits(variables, entries)
 
     def epoch(self, organization: str) -> int:
         """That of the warehouse."""

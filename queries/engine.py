@@ -1,6 +1,7 @@
 """What answers the entries of the catalog: this machine's DuckDB alone (Warehouse), or a cluster as well (Cluster)."""
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -40,8 +41,8 @@ class Engine(Protocol):
     def variables(self, scope: Scope) -> Variables:
         """A snapshot of the lake for a scope. Answers computed from one snapshot are consistent with each other."""
 
-    def with_link_visits(self, variables: Variables) -> Variables:
-        """The snapshot with the visits of its link read into memory, or unchanged. Raises what `answer` raises."""
+    def with_link_visits(self, variables: Variables, entries: Sequence[Entry]) -> Variables:
+        """The snapshot with the visits of its link that these entries share, or unchanged. Raises as `answer`."""
 
     def epoch(self, organization: str) -> int:
         """A counter that rises when stored visits of the organization are changed, which outdates earlier answers."""

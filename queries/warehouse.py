@@ -1,20 +1,19 @@
 """Answers the entries of the catalog with their templates. It knows nothing of HTTP."""
 
 import threading
-from typing import TYPE_CHECKING, Any, Final, Union
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Union
 
 from data import Lake
 from queries.catalog import Entry, template
+from queries.link_visits import read_link_visits
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS, LockedEngine
 from queries.scope import Scope
 from queries.traffic_values import TrafficValue
-from queries.variables import LINK_VISITS, Variables, one_source
+from queries.variables import LINK_VISITS, Variables
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-MAX_LINK_VISITS: Final = 50_000
-"""Visits of one link that are kept in memory for the answers of a dashboard; about 10 MB."""
 
 Result = list[dict[str, Any]] | dict[str, Any]
 """An array of objects, or one object, whose members may be results themselves."""
@@ -47,18 +46,15 @@ class Warehouse:
         """A snapshot of the lake for a scope. Answers computed from one snapshot are consistent with each other."""
         return self._engine.variables(scope)
 
-    def with_link_visits(self, variables: Variables) -> Variables:
-        """The snapshot with the visits of its link read into memory, so that several answers share them.
+    def with_link_visits(self, variables: Variables, entries: Sequence[Entry]) -> Variables:
+        """The snapshot with the visits of its link read into memory, to be shared by the answers of these entries only.
 
         Returned unchanged if it has no short code or more than MAX_LINK_VISITS visits. Raises what `answer` raises.
         """
         if variables["scope"]["short_code"] is None or LINK_VISITS in variables:
             return variables
         with self._engine.cursor(variables) as cursor:
-            visits = cursor.sql("FROM link_visits LIMIT $max + 1", params={"max": MAX_LINK_VISITS}).to_arrow_table()
-        if len(visits) > MAX_LINK_VISITS:
-            return variables
-        return {**variables, LINK_VISITS: visits, "sources": one_source(LINK_VISITS)}
+            return read_link_visits(cursor, variables, entries) or variables
 
     def epoch(self, organization: str) -> int:
         """A counter that rises when stored visits of the organization are changed, which outdates earlier answers."""
@@ -70,7 +66,7 @@ class Warehouse:
         To cancel it from another thread, pass the event `cancelled` and call `stop` with it.
         """
         if entry.shape == "parts":
-            shared = self.with_link_visits(variables)
+            shared = self.with_link_visits(variables, [entry])
             return {member: self.answer(part, shared, cancelled) for member, part in entry.members}
         names = [field.name for field in entry.fields]
         with self._engine.cursor(variables, cancelled, is_kept=True) as cursor:
@@ -83,7 +79,7 @@ class Warehouse:
     def tables(self, entry: Entry, variables: Variables) -> Tables:
         """The same answer as an Arrow table, or as a dict of them. Raises what `answer` raises."""
         if entry.shape == "parts":
-            shared = self.with_link_visits(variables)
+            shared = self.with_link_visits(variables, [entry])
             return {member: self.tables(part, shared) for member, part in entry.members}
         with self._engine.cursor(variables, is_kept=True) as cursor:
             relation = cursor.sql(template(entry.name))

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 from starlette.types import Receive
 
-from queries import ENDPOINTS, Engine, Entry, Scope
+from queries import ENDPOINTS, Engine, Entry, Scope, template_entries
 from service.http.cache import AnswerCache, CacheKey
 from service.http.errors import ClientDisconnected, Overloaded
 from service.http.query_batch import QueryBatch, Workers
@@ -43,7 +43,7 @@ class Answers:
         if body is not None:
             return body
         self._check_capacity([entry], scope, epoch)
-        batch = QueryBatch(self._engine, self._workers, scope, shares_visits=bool(_PARTS.get(entry.name)))
+        batch = QueryBatch(self._engine, self._workers, scope, template_entries(entry))
         computed = self._compute_answer(entry, scope, epoch, batch)
         return await (while_connected(computed, receive) if receive else computed)
 
@@ -51,7 +51,8 @@ class Answers:
         """The answers of several entries, as `body` gives them. What is not cached is computed as one batch."""
         epoch = self._engine.epoch(scope.organization)
         self._check_capacity(entries, scope, epoch)
-        batch = QueryBatch(self._engine, self._workers, scope, shares_visits=True)
+        leaves = [leaf for entry in entries for leaf in template_entries(entry)]
+        batch = QueryBatch(self._engine, self._workers, scope, leaves)
 
         async def body_of(entry: Entry) -> bytes:
             return self._cached(entry, scope, epoch) or await self._compute_answer(entry, scope, epoch, batch)

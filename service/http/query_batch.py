@@ -6,7 +6,7 @@ Queries on a cluster have threads and admissions of their own, so that the other
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Final, TypeVar
@@ -89,13 +89,13 @@ class QueryBatch:
     while it occupies a thread. A batch that turns out to be for the cluster moves there with all its queries.
     """
 
-    def __init__(self, engine: Engine, workers: Workers, scope: Scope, shares_visits: bool) -> None:
-        """With `shares_visits`, the visits of a link are read once and shared by all answers of the batch."""
+    def __init__(self, engine: Engine, workers: Workers, scope: Scope, entries: Sequence[Entry]) -> None:
+        """`entries` are those that are asked for. If there are several, they share the visits of a link."""
         self._engine = engine
         self._workers = workers
         self._lane: Lane = workers
         self._scope = scope
-        self._shares_visits = shares_visits
+        self._entries = entries
         self._queries = 0
         self._snapshot: asyncio.Task[Variables] | None = None
 
@@ -154,4 +154,4 @@ class QueryBatch:
 
     def _take_snapshot(self) -> Variables:
         variables = self._engine.variables(self._scope)
-        return self._engine.with_link_visits(variables) if self._shares_visits else variables
+        return self._engine.with_link_visits(variables, self._entries) if len(self._entries) > 1 else variables

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import queries.warehouse
+import queries.link_visits
 from data import Lake, LakeDamaged
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import GRACE, Criteria, Eraser, delete_files
@@ -552,14 +552,13 @@ def test_another_tenants_rollup_shows_nothing(read_only):
     assert rows(warehouse, count, variables) == [(False,)]
 
 
-@pytest.mark.parametrize("most", [queries.warehouse.MAX_LINK_VISITS, 3])
+@pytest.mark.parametrize("most", [queries.link_visits.MAX_LINK_VISITS, 3])
 def test_a_dashboard_of_a_link_that_reads_its_visits_once_equals_its_parts(read_only, monkeypatch, most):
     warehouse = read_only.warehouse
-    monkeypatch.setattr("queries.warehouse.MAX_LINK_VISITS", most)
+    monkeypatch.setattr("queries.link_visits.MAX_LINK_VISITS", most)
     link, everybody = SCOPES[3], SCOPES[0]
-    variables = warehouse.variables(link)
-    assert (LINK_VISITS in warehouse.with_link_visits(variables)) == (most > 3)
-    dashboard = ENTRIES["dashboard"]
+    variables, dashboard = warehouse.variables(link), ENTRIES["dashboard"]
+    assert (LINK_VISITS in warehouse.with_link_visits(variables, [dashboard])) == (most > 3)
     with ThreadPoolExecutor(4) as pool:  # others, meanwhile, are shown nothing of what one has gathered
         asked = [
             pool.submit(warehouse.answer, dashboard, warehouse.variables(scope)) for scope in (link, everybody) * 2
@@ -568,3 +567,20 @@ def test_a_dashboard_of_a_link_that_reads_its_visits_once_equals_its_parts(read_
     assert found[0] == found[2] == {name: warehouse.answer(part, variables) for name, part in dashboard.members}
     assert found[1] == found[3] != found[0]
     assert found[0]["overview"]["total_visits"] > 3
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if ENTRIES[name].takes_short_code])
+def test_an_answer_finds_what_it_reads_in_the_visits_of_a_link_that_are_shared(read_only, name):
+    entry, warehouse = ENTRIES[name], read_only.warehouse
+    variables = warehouse.variables(SCOPES[3])
+    shared = warehouse.with_link_visits(variables, [entry])
+    assert len(shared[LINK_VISITS]) > 3
+    assert warehouse.answer(entry, shared) == warehouse.answer(entry, variables)
+
+
+def test_of_the_visits_of_a_link_only_those_columns_are_read_that_are_asked_for(read_only):
+    warehouse = read_only.warehouse
+    entries = [ENTRIES["weekly-trend"], ENTRIES["browsers"]]
+    visits = warehouse.with_link_visits(warehouse.variables(SCOPES[3]), entries)[LINK_VISITS]
+    filtered = {"for_domain", "day", "domain", "short_code", "bot_category"}
+    assert set(visits.column_names) == filtered | {"ai_source", "device_type", "browser", "visitor"}
