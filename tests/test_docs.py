@@ -6,7 +6,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from datetime import date, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
@@ -126,7 +126,7 @@ def workshop(tmp_path_factory):
     folder = tmp_path_factory.mktemp("workshop")
     (folder / "queries").symlink_to(ROOT / "queries")
     (folder / "backups").mkdir()
-    Sample(400, date.today(), days=4, links=20).write(folder / "access.log")
+    Sample(400, datetime.now(UTC).date(), days=4, links=20).write(folder / "access.log")
     (folder / "links.csv").write_text("short_code,target_url\nlaunch,https://example.com/launch\n")
     (folder / "slugs.csv").write_text("Slug,Long URL,Host\nlaunch,https://example.com/launch,go.example.com\n")
     (folder / "shlink.json").write_text('{"shortUrls": {"data": []}}')

@@ -274,7 +274,7 @@ def test_when_a_session_was_last_seen_is_kept_to_the_hour(lake, opened, link_of)
         browser.enter(link_of(lake))
         now[0] = NOW + timedelta(hours=3, minutes=20)
         browser.get("")
-        until = time.monotonic() + 5
+        until = time.monotonic() + 60
         while _sessions(lake, "acme")[0].last_seen_at != "2026-03-15T15:00:00+00:00":
             assert time.monotonic() < until
             time.sleep(0.02)
@@ -306,7 +306,7 @@ def test_codes_cookies_and_parameters_do_not_reach_the_log(lake, settings, link_
 
 def _until_signed_out(browser):
     """Ask until the session is over; sessions are remembered for two seconds."""
-    until = time.monotonic() + 5
+    until = time.monotonic() + 60
     while browser.get("").status_code != 303:
         assert time.monotonic() < until
         time.sleep(0.05)
