@@ -265,12 +265,11 @@ def test_the_time_that_an_answer_takes_is_not_the_clients(hurried):
 
     def ask(number):
         with connected(port, f"127.4.8.{1 + number}") as connection:
-            connection.sendall(request(paths[number], header))
-            assert answer_on(connection)[0] == 200
-            took = time.monotonic() - begun
-            connection.sendall(request("/healthz", "Connection: close"))
-            assert answer_on(connection)[0] == 200
-            return took
+            # the next request is there before the answer: else this side, if it is slow, may be idle for too long
+            connection.sendall(request(paths[number], header) + request("/healthz", "Connection: close"))
+            answers = rest_on(connection)
+            assert answers.count(b"HTTP/1.1 200 OK\r\n") == 2
+            return time.monotonic() - begun
 
     with ThreadPoolExecutor(len(paths)) as callers:  # none waits for another before it reads
         took = sorted(callers.map(ask, range(len(paths))))
