@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, Union
 
 from data import Lake
 from queries.catalog import Entry, template
-from queries.link_visits import read_link_visits
+from queries.link_visits import MAX_LINK_VISITS, columns_of_entries, days_to_cut
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS, LockedEngine
+from queries.prelude import sql_text
 from queries.scope import Scope
 from queries.traffic_values import TrafficValue
-from queries.variables import LINK_VISITS, Variables
+from queries.variables import LINK_VISITS, Variables, one_source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,7 +55,21 @@ class Warehouse:
         if variables["scope"]["short_code"] is None or LINK_VISITS in variables:
             return variables
         with self._engine.cursor(variables) as cursor:
-            return read_link_visits(cursor, variables, entries) or variables
+            columns = [*variables["scope"], *columns_of_entries(entries)]  # a scope filters by columns of its names
+            visits = cursor.sql(
+                "SELECT COLUMNS(lambda name: list_contains($columns, name)) FROM link_visits LIMIT $max + 1",
+                params={"columns": columns, "max": MAX_LINK_VISITS},
+            ).to_arrow_table()
+            if len(visits) > MAX_LINK_VISITS:
+                return variables
+            cut = cursor.execute(sql_text("cut_days")).fetchall() if variables["crowded_days"] else []
+        return {
+            **variables,
+            # To cut takes long, and rollups show of most crowded days that nothing was cut.
+            "crowded_days": days_to_cut(variables["crowded_days"], variables["closed_days"], [day for (day,) in cut]),
+            "sources": one_source(LINK_VISITS),
+            LINK_VISITS: visits.combine_chunks(),  # one chunk from each file would be slow to read
+        }
 
     def epoch(self, organization: str) -> int:
         """A counter that rises when stored visits of the organization are changed, which outdates earlier answers."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import queries.link_visits
+import queries.warehouse
 from data import Lake, LakeDamaged
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import GRACE, Criteria, Eraser, delete_files
@@ -552,10 +552,10 @@ def test_another_tenants_rollup_shows_nothing(read_only):
     assert rows(warehouse, count, variables) == [(False,)]
 
 
-@pytest.mark.parametrize("most", [queries.link_visits.MAX_LINK_VISITS, 3])
+@pytest.mark.parametrize("most", [queries.warehouse.MAX_LINK_VISITS, 3])
 def test_a_dashboard_of_a_link_that_reads_its_visits_once_equals_its_parts(read_only, monkeypatch, most):
     warehouse = read_only.warehouse
-    monkeypatch.setattr("queries.link_visits.MAX_LINK_VISITS", most)
+    monkeypatch.setattr("queries.warehouse.MAX_LINK_VISITS", most)
     link, everybody = SCOPES[3], SCOPES[0]
     variables, dashboard = warehouse.variables(link), ENTRIES["dashboard"]
     assert (LINK_VISITS in warehouse.with_link_visits(variables, [dashboard])) == (most > 3)
@@ -582,5 +582,5 @@ def test_of_the_visits_of_a_link_only_those_columns_are_read_that_are_asked_for(
     warehouse = read_only.warehouse
     entries = [ENTRIES["weekly-trend"], ENTRIES["browsers"]]
     visits = warehouse.with_link_visits(warehouse.variables(SCOPES[3]), entries)[LINK_VISITS]
-    filtered = {"for_domain", "day", "domain", "short_code", "bot_category"}
+    filtered = {"organization", "for_domain", "day", "domain", "short_code", "bot_category"}
     assert set(visits.column_names) == filtered | {"ai_source", "device_type", "browser", "visitor"}
