@@ -5,13 +5,16 @@ WITH split AS (
     SELECT number, line, CASE WHEN contains(line, '"')
         THEN regexp_extract_all(',' || line, ',("(?:[^"]|"")*"|[^,"]*)', 1) ELSE string_split(line, ',') END AS cells
     FROM lines WHERE number > 1 OR $width = 0
+), texts AS (
+    SELECT number, line, cells, list_transform($positions, lambda position : unquoted(cells[position])) AS texts
+    FROM split
 ), rows AS (
     SELECT
         number,
         strlen(line) AS bytes,
-        parse_reported(list_transform($positions, lambda position : unquoted(cells[position])), $fields) AS parsed,
+        parse_reported(texts, $fields) AS parsed,
         len(cells) = $width AND array_to_string(cells, ',') = line AS fits
-    FROM split
+    FROM texts
 )
 SELECT
     number,

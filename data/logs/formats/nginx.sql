@@ -17,7 +17,10 @@ SELECT
     '' AS reject_reason,
     FALSE AS is_repaired
 FROM (
-    SELECT number, strlen(line) AS bytes, regexp_extract(line, $pattern, $names) AS v,
-        nginx_request(v) AS request, regexp_matches(line, $pattern) AS fits
-    FROM lines
+    SELECT *, nginx_request(v) AS request
+    FROM (
+        SELECT number, strlen(line) AS bytes, regexp_extract(line, $pattern, $names) AS v,
+            regexp_matches(line, $pattern) AS fits
+        FROM lines
+    )
 )
