@@ -169,11 +169,11 @@ class Proxy:
 
 def load(row_type: type[Row], name: str) -> list[Row]:
     """The rows of `<name>.toml`, in tables named after `row_type`. Raises ValueError naming the row and the field."""
-    return [*_rows(row_type, name, _bytes_of(name))]  # type: ignore[arg-type]  # a class is hashable
+    return [*_checked_rows(row_type, name, _bytes_of(name))]  # type: ignore[arg-type]  # a class is hashable
 
 
 @cache
-def _rows(row_type: type[Row], name: str, content: bytes) -> tuple[Row, ...]:
+def _checked_rows(row_type: type[Row], name: str, content: bytes) -> tuple[Row, ...]:
     """The rows of a TOML file. Cached, because every import and every server checks its agents by them."""
     try:
         tables = _parsed(content)
