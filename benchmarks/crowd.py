@@ -6,6 +6,7 @@ Who asks, who crowds and who serves are processes of their own. Ends within thre
 import json
 import shutil
 import subprocess
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -20,7 +21,7 @@ from benchmarks.figures import OURS, Figure, beside, figure, percentile_99
 from benchmarks.importing import LINES
 from benchmarks.live import DOMAIN
 from benchmarks.made import ORGANIZATION
-from benchmarks.made.lakes import past_quiet_period
+from benchmarks.made.lakes import settle_copy
 from benchmarks.servers import TRAFFIC, key_of, program, server
 from benchmarks.steady import HEALTH, Times
 from benchmarks.worlds import WHOLE, Setting
@@ -31,7 +32,8 @@ SLOW_SOCKETS: Final = 2_000
 COLD_QUESTIONS: Final = 200
 FILES_OF_A_DAY: Final = 12
 WINDOW_SECONDS: Final = 8
-MOST_WINDOWS: Final = 4
+MOST_SECONDS: Final = 140
+"""From the start; after that, no further window is measured of what has been measured once."""
 PAIRS: Final = 3
 _DAYS: Final = f"start_date={WHOLE.start_date}&end_date={WHOLE.end_date}"
 PATHS: Final = (
@@ -46,7 +48,8 @@ _PROGRESS: Final = Console(stderr=True)
 def crowd(setting: Setting) -> Iterator[Figure]:
     """99 of 100 small answers, quiet, in each crowd, and in all of them together."""
     crowded = _uncompacted_lake(setting)
-    with _crowded_server(crowded, setting.scratch / "idle", is_compacted=True) as (port, key, steady):
+    half, end = (time.monotonic() + part * MOST_SECONDS for part in (0.6, 1))
+    with _crowded_server(crowded, setting.scratch / "idle", half, is_compacted=True) as (port, key, steady):
         quiet, slow = [], []
         for _ in range(PAIRS):
             quiet.append(_p99(steady.measure(WINDOW_SECONDS / 2)))
@@ -56,9 +59,9 @@ def crowd(setting: Setting) -> Iterator[Figure]:
         yield from beside(f"small answers, p99, {SLOW_SOCKETS:,} slow sockets", "ms", {OURS: slow, QUIET: quiet})
         with _crowd_of("cold", port, COLD_QUESTIONS, key):
             yield from _figures(f"{COLD_QUESTIONS} cold questions", [steady.measure(WINDOW_SECONDS)])
-    with _crowded_server(crowded, setting.scratch / "maintained") as (_, _, steady):
+    with _crowded_server(crowded, setting.scratch / "maintained", half) as (_, _, steady):
         yield from _figures("compaction and rollups", steady.measure_maintenance(setting.scratch / "maintained"))
-    with _crowded_server(crowded, setting.scratch / "everything") as (port, key, steady), ExitStack() as crowds:
+    with _crowded_server(crowded, setting.scratch / "everything", end) as (port, key, steady), ExitStack() as crowds:
         crowds.enter_context(_crowd_of("cold", port, COLD_QUESTIONS, key))
         crowds.enter_context(_crowd_of("slow", port, SLOW_SOCKETS))
         yield from _figures("all together", steady.measure_maintenance(setting.scratch / "everything"))
@@ -86,8 +89,8 @@ def _p99(times: Times) -> float:
 class _Steady:
     """The process that asks at a steady rate."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
+    def __init__(self, process: subprocess.Popen[str], deadline: float) -> None:
+        self._process, self._deadline = process, deadline
 
     def measure(self, seconds: float) -> Times:
         """Ask for so long."""
@@ -99,10 +102,10 @@ class _Steady:
         return times
 
     def measure_maintenance(self, root: Path) -> list[Times]:
-        """Ask until the server has merged and counted all days, for MOST_WINDOWS at most."""
+        """Ask until the server has merged and counted all days, or the deadline has passed."""
         windows: list[Times] = []
         before = _progress_of(root)
-        while len(windows) < MOST_WINDOWS and (not windows or not _is_done(root)):
+        while not windows or (time.monotonic() < self._deadline and not _is_done(root)):
             windows.append(self.measure(WINDOW_SECONDS))
             files, months = _progress_of(root)
             _PROGRESS.print(f"  {before[0]:,} files have become {files:,}, months counted: {months}")
@@ -112,14 +115,19 @@ class _Steady:
 
 
 @contextmanager
-def _crowded_server(prepared: Path, root: Path, *, is_compacted: bool = False) -> Iterator[tuple[int, str, _Steady]]:
+def _crowded_server(
+    prepared: Path, root: Path, deadline: float, *, is_compacted: bool = False
+) -> Iterator[tuple[int, str, _Steady]]:
     """A server over a copy of a lake, and who asks it at a steady rate."""
     shutil.copytree(prepared, root)
+    lake = Lake(root)
+    settle_copy(lake)
+    lake.manifest.close()
     if is_compacted:
         subprocess.run([str(TRAFFIC), "compact", "--lake", str(root)], check=True, capture_output=True)
     key = key_of(root, ORGANIZATION)
     with server(root) as (port, _), program("benchmarks.steady", port, key, *PATHS) as steady:
-        yield port, key, _Steady(steady)
+        yield port, key, _Steady(steady, deadline)
 
 
 @contextmanager
@@ -149,7 +157,6 @@ def _uncompacted_lake(setting: Setting) -> Path:
                 _PROGRESS.print(f"  {number + 1} of {FILES_OF_A_DAY} logs are imported")
         lake.manifest.close()
         part.rename(root)
-    past_quiet_period(Lake(root))
     return root
 
 

@@ -43,24 +43,17 @@ class _Crowd:
         """Send half a request, wait until the server gives up, and begin again."""
         source = f"127.{1 + (number // PER_SOURCE >> 8)}.{number // PER_SOURCE & 255}.1"
         for attempt in count():
-            writer = None
-            try:
+            answer = b""
+            with contextlib.suppress(OSError):
                 reader, writer = await asyncio.open_connection("127.0.0.1", self._port, local_addr=(source, 0))
                 writer.write(_HALF)
-                self.counts["open"] += 1
                 if not attempt:
                     self.joined()
-                answer = await reader.read(12)
-                self.counts["open"] -= 1
-                self.counts["given up" if answer else "turned away"] += 1
-                if not answer:
-                    await asyncio.sleep(AGAIN_SECONDS)
-            except OSError:
-                self.counts["failed"] += 1
+                with contextlib.closing(writer):
+                    answer = await reader.read(12)
+            self.counts["given up" if answer else "turned away"] += 1
+            if not answer:
                 await asyncio.sleep(AGAIN_SECONDS)
-            finally:
-                if writer:
-                    writer.close()
 
     async def cold(self, number: int, key: str) -> None:
         """Ask for one dashboard after the other, each of another period."""

@@ -24,7 +24,7 @@ from benchmarks.bars import IDLE
 from benchmarks.figures import Figure, figure, percentile_99
 from benchmarks.importing import LINES
 from benchmarks.live import BATCH, reported_bodies
-from benchmarks.made.lakes import past_quiet_period, shares
+from benchmarks.made.lakes import settle_copy, shares
 from benchmarks.peers import World
 from benchmarks.servers import get, program, resident_mb, server
 from benchmarks.worlds import WHOLE, Setting
@@ -69,7 +69,7 @@ def sustained(setting: Setting) -> Iterator[Figure]:
 def _sustained(setting: Setting, world: World, root: Path) -> Iterator[Figure]:
     shutil.copytree(world.lake.root, root)
     lake = Lake(root)
-    past_quiet_period(lake)
+    settle_copy(lake)
     bodies = next(reported_bodies(setting.log(LINES), BATCH, BODIES, setting.scratch))
     keys = _keys(setting, world, lake)
     (setting.scratch / "keys").write_text("\0".join(keys), "ascii")

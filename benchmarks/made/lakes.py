@@ -36,10 +36,17 @@ def build(root: Path, visits: int, organizations: int = 1) -> Lake:
     return lake
 
 
-def past_quiet_period(lake: Lake) -> None:
-    """Make the files of a lake look as if they had landed an hour ago: a server waits until a day has been quiet."""
+def settle_copy(lake: Lake) -> None:
+    """Verify the files of a copied lake, and make them look as if that had been an hour ago.
+
+    A server would verify them when it first reads them, and take their days for active then: it merges and counts none
+    that was not quiet for ten minutes.
+    """
+    now = datetime.now(UTC)
+    for file in lake.manifest.unchecked_files(now):
+        lake.recheck(file)
     with lake.manifest.transaction() as db:
-        db.execute("UPDATE files SET checked_at = ?", [format_time(datetime.now(UTC) - timedelta(hours=1))])
+        db.execute("UPDATE files SET checked_at = ?", [format_time(now - timedelta(hours=1))])
 
 
 def shares(visits: int, organizations: int) -> dict[str, int]:
