@@ -6,7 +6,7 @@ import contextlib
 import pytest
 
 from benchmarks.figures import percentile_99
-from benchmarks.steady import HEALTH, RATE, _Asker
+from benchmarks.steady import CONNECTIONS, HEALTH, RATE, _Asker
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 4\r\n\r\nbusy"
@@ -24,6 +24,7 @@ async def asked(answer, paths, seconds, *, held_back):
                     continue
                 waiting.append(writer)
                 if len(waiting) == held_back:
+                    warm.clear()
                     for held in waiting:
                         held.write(answer)
 
@@ -38,11 +39,10 @@ async def asked(answer, paths, seconds, *, held_back):
 
 
 def test_requests_go_on_while_none_is_answered_and_their_wait_is_counted_from_when_they_were_due():
-    number = RATE // 4  # more than there are connections at the start
-    found = asyncio.run(asked(OK, ["/a"], number / RATE, held_back=number))
+    found = asyncio.run(asked(OK, ["/a"], (CONNECTIONS + 10) / RATE, held_back=CONNECTIONS))
     times = [*found[HEALTH], *found["/a"]]
-    assert len(times) == len(found["late"]) == number
-    assert max(times) >= 1000 * (number - 1) / RATE
+    assert len(times) == len(found["late"]) == CONNECTIONS + 10
+    assert max(times) >= 1000 * (CONNECTIONS - 1) / RATE
 
 
 def test_what_is_not_answered_by_200_ends_the_measurement():
