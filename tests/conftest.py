@@ -285,6 +285,11 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+def pytest_unconfigure():
+    """Collect everything at the end, or libraries warn of what they take for leaks."""
+    gc.unfreeze()
+
+
 def pytest_xdist_auto_num_workers():
     """One process more than cores: many a test waits for a process of its own rather than works."""
     return (os.cpu_count() or 1) + 1

@@ -26,7 +26,6 @@ from queries import (
     open_cluster,
     template_entries,
 )
-from queries.connect import SparkSession
 from queries.prelude import sql_text
 from tests.cluster.processes import wait_until
 from tests.visits import land, visit
@@ -174,6 +173,8 @@ def test_a_query_that_nobody_waits_for_is_interrupted(request, cancel_endless, k
 
 
 def test_a_query_that_ends_before_its_interruption_is_confirmed_was_cancelled(cancel_endless, sail, monkeypatch):
+    from queries.connect import SparkSession  # noqa: PLC0415  # it need not be installed
+
     interrupt, has_ended = SparkSession.interruptTag, threading.Event()
 
     def confirmed_late(session, tag):
