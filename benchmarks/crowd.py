@@ -1,6 +1,6 @@
 """How long small answers take while others crowd the server: slow sockets, cold questions, compaction and rollups.
 
-Who asks, who crowds and who serves are processes of their own. Ends within three minutes.
+Who asks, who crowds and who serves are processes of their own. Takes about four minutes.
 """
 
 import json

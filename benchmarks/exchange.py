@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import random
 import resource
-from collections.abc import Callable
+import time
+from collections.abc import AsyncIterator, Callable
 from typing import cast
 
 Answered = Callable[[bytes | None], None]
@@ -79,6 +80,16 @@ async def ask(exchange: Exchange, request: bytes) -> bytes | None:
     answer: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
     exchange.send(request, lambda body: None if answer.done() else answer.set_result(body))
     return await answer
+
+
+async def due_times(rate: float, seconds: float) -> AsyncIterator[tuple[int, float]]:
+    """The number of each request and when it is due (by time.perf_counter), at that time: `rate` of them a second."""
+    started = time.perf_counter()
+    for number in range(int(rate * seconds)):
+        due = started + number / rate
+        if (ahead := due - time.perf_counter()) > 0:
+            await asyncio.sleep(ahead)
+        yield number, due
 
 
 def get_request(path: str, key: str) -> bytes:

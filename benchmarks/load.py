@@ -10,46 +10,32 @@ import random
 import sys
 import time
 from pathlib import Path
-from typing import cast
 
 import uvloop
 
+from benchmarks.exchange import Exchange, connect
 
-class _Client(asyncio.Protocol):
-    def __init__(self, run: "_Run") -> None:
+
+class _Client:
+    def __init__(self, run: "_Run", exchange: Exchange) -> None:
         self._run = run
-        self._transport: asyncio.Transport
-        self._buffer = bytearray()
+        self._exchange = exchange
         self._asked_at = 0.0
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-        self._ask()
-
-    def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        head = self._buffer.find(b"\r\n\r\n")
-        if head < 0:
-            return
-        at = self._buffer.find(b"content-length: ")
-        length = int(self._buffer[at + 16 : self._buffer.find(b"\r\n", at)])
-        if len(self._buffer) < head + 4 + length:
-            return
-        self._run.answered(bytes(self._buffer), time.perf_counter() - self._asked_at)
-        self._buffer.clear()
-        self._ask()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._asked_at:
-            self._run.fail(f"the server closed a connection that waited for an answer: {exc}")
-
-    def _ask(self) -> None:
+    def ask(self) -> None:
+        """Send the next request, or close the connection if there is none."""
         if self._run.more():
             self._asked_at = time.perf_counter()
-            self._transport.write(self._run.request())
+            self._exchange.send(self._run.request(), self._answered)
         else:
-            self._asked_at = 0.0
-            self._transport.close()
+            self._exchange.close()
+
+    def _answered(self, answer: bytes | None) -> None:
+        if answer is None:
+            self._run.fail("the server closed a connection that waited for an answer.")
+        else:
+            self._run.answered(answer, time.perf_counter() - self._asked_at)
+            self.ask()
 
 
 class _Run:
@@ -90,10 +76,9 @@ class _Run:
 
 async def _main(port: int, path: str, token: str, requests: int, connections: int, bodies: list[bytes]) -> None:
     run = _Run(path, token, requests, bodies)
-    loop = asyncio.get_running_loop()
     started = time.perf_counter()
     for _ in range(connections):
-        await loop.create_connection(lambda: _Client(run), "127.0.0.1", port)
+        _Client(run, await connect(port)).ask()
     await run.done
     elapsed = time.perf_counter() - started
     run.seconds.sort()

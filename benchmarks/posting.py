@@ -15,7 +15,7 @@ from typing import Final
 
 import uvloop
 
-from benchmarks.exchange import Exchange, ask, connect, post_request
+from benchmarks.exchange import Exchange, ask, connect, due_times, post_request
 
 CONNECTIONS: Final = 16
 """At most. If none is free, a batch waits for one."""
@@ -45,12 +45,8 @@ class _Poster:
         """Post `rate` batches a second."""
         for _ in range(CONNECTIONS):
             self._free.put_nowait(Exchange())
-        started = time.perf_counter()
         async with asyncio.TaskGroup() as group:
-            for number in range(int(rate * seconds)):
-                due = started + number / rate
-                if (ahead := due - time.perf_counter()) > 0:
-                    await asyncio.sleep(ahead)
+            async for number, due in due_times(rate, seconds):
                 group.create_task(self.post(number, due))
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import uvloop
 
-from benchmarks.exchange import Exchange, ask, connect, get_request, status_of
+from benchmarks.exchange import Exchange, ask, connect, due_times, get_request, status_of
 
 RATE: Final = 200
 """Requests per second."""
@@ -45,12 +45,8 @@ class _Asker:
     async def measure(self, seconds: float) -> Times:
         """Ask for so long."""
         found: Times = {path: [] for path in (*self._paths, HEALTH, "late")}
-        started = time.perf_counter()
         async with asyncio.TaskGroup() as group:
-            for number in range(int(RATE * seconds)):
-                due = started + number / RATE
-                if (ahead := due - time.perf_counter()) > 0:
-                    await asyncio.sleep(ahead)
+            async for number, due in due_times(RATE, seconds):
                 found["late"].append(1000 * (time.perf_counter() - due))
                 path = self._paths[number % len(self._paths)] if number % RATE else HEALTH
                 group.create_task(self._ask(path, due, found[path]))

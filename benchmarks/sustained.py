@@ -1,7 +1,7 @@
 """Live visits at a high rate for minutes: whether flushing, compaction and rollups keep up, and what cold answers take.
 
 They arrive for all organizations of the largest world, as many for each as it has of the stored ones. Who posts, who
-asks and who serves are processes of their own. Ends two minutes after the posting at the latest.
+asks and who serves are processes of their own.
 """
 
 import json
