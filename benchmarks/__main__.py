@@ -17,7 +17,7 @@ from rich.console import Console
 
 from benchmarks import clusters, cold, crowd, importing, live, pages, serving, sustained
 from benchmarks.bars import bar_of, missed
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, over_runs
 from benchmarks.picture import picture
 from benchmarks.printing import table_of
 from benchmarks.worlds import Setting
@@ -46,6 +46,7 @@ def main(
     visits: Annotated[str, typer.Option(help="how many visits of 90 days; several sizes parted by commas")] = "1000000",
     organizations: Annotated[int, typer.Option(help="organizations that they belong to; one is asked about")] = 1,
     only: Annotated[str, typer.Option(help="cases to run, parted by commas")] = ",".join(USUAL),
+    runs: Annotated[int, typer.Option(min=1, help="how often all of it is measured, one run after the other")] = 1,
     minutes: Annotated[float, typer.Option(help="how long visits are posted in the case sustained")] = 10,
     data: Annotated[Path, typer.Option(help="where lakes, logs and the peers' databases are kept")] = KEPT,
     output: Annotated[Path | None, typer.Option(help="write the figures as JSON to this file too")] = None,
@@ -60,12 +61,15 @@ def main(
     if unknown:
         sys.exit(f"there is no case {unknown[0]!r}; known are {', '.join(CASES)}.")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # programs start as they do where they are installed: compiled
-    with tempfile.TemporaryDirectory(prefix="traffic-benchmark-") as scratch:
-        setting = Setting(sizes, organizations, data, Path(scratch), minutes)
-        figures = _measured(setting, only.split(","))
+    measured = []
+    for _ in range(runs):
+        with tempfile.TemporaryDirectory(prefix="traffic-benchmark-") as scratch:
+            setting = Setting(sizes, organizations, data, Path(scratch), minutes)
+            measured += _measured(setting, only.split(","))
+    figures = over_runs(measured)
     Console(width=200).print(table_of(figures))
     if output:
-        output.write_text(json.dumps(_told(setting, figures), indent=2), "utf-8")
+        output.write_text(json.dumps(_told(setting, runs, figures), indent=2), "utf-8")
     if drawing:
         drawing.write_text(picture(figures), "utf-8")
     failed = missed(figures)
@@ -85,12 +89,13 @@ def _measured(setting: Setting, only: list[str]) -> list[Figure]:
     return figures
 
 
-def _told(setting: Setting, figures: list[Figure]) -> dict[str, Any]:
+def _told(setting: Setting, runs: int, figures: list[Figure]) -> dict[str, Any]:
     """Figures, with what they were measured on."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()},
         "versions": {name: _version(name) for name in ("duckdb", "pyarrow", "starlette", "uvicorn", "chdb-core")},
+        "runs": runs,
         "organizations": setting.organizations,
         "visits": {world.visits: world.digest for world in setting.worlds},
         "figures": [{**asdict(found), "bar": str(bar_of(found) or "")} for found in figures],

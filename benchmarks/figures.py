@@ -43,6 +43,25 @@ def beside(case: str, unit: str, found: Mapping[str, list[float]], visits: int =
     return figures
 
 
+def over_runs(figures: Iterable[Figure]) -> list[Figure]:
+    """One figure for each that was measured in several runs: medians of medians and of ratios, extremes of all runs."""
+    runs: dict[tuple[str, str, int], list[Figure]] = {}
+    for found in figures:
+        runs.setdefault((found.case, found.who, found.visits), []).append(found)
+    return [_over_runs(found) for found in runs.values()]
+
+
+def _over_runs(runs: list[Figure]) -> Figure:
+    ratios = [run.ratio for run in runs if run.ratio is not None]
+    return replace(
+        runs[0],
+        median=statistics.median(run.median for run in runs),
+        least=min(run.least for run in runs),
+        most=max(run.most for run in runs),
+        ratio=statistics.median(ratios) if ratios else None,
+    )
+
+
 def in_turn(ways: Mapping[str, Callable[[], float]], runs: int = RUNS) -> dict[str, list[float]]:
     """What each way measures, one after the other, so many times; before that once to warm up."""
     found: dict[str, list[float]] = {name: [] for name in ways}
