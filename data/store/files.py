@@ -42,6 +42,7 @@ def write_parquet(
     *,
     statistics: Collection[str] = (),
     row_group: int = 20_000,
+    compression: str = "zstd",
     metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Write tables of the same schema into one Parquet file, and sync it.
@@ -54,7 +55,7 @@ def write_parquet(
     with pq.ParquetWriter(
         path,
         schema,
-        compression="zstd",
+        compression=compression,
         use_dictionary=repeating,
         write_statistics=[name for name in schema.names if name in statistics],
         store_schema=False,

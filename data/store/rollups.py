@@ -183,14 +183,19 @@ def write_seed(lake: Lake, schema: Schema) -> None:
 
 
 def write_rollup(relations: Iterable[RelationRows], schema: Schema, path: Path) -> None:
-    """Write and sync the rows of all relations. No row group contains rows of two relations."""
-    write_parquet(
-        (_rollup_table(rows, schema) for rows in relations), schema, path, statistics=_STATISTICS, row_group=ROW_GROUP
-    )
+    """Write and sync the rows of all relations. No row group contains rows of two relations.
+
+    They are not compressed: that takes 40 % more bytes, which are few beside those of visits, and less time to read.
+    """
+    tables = (_rollup_table(rows, schema) for rows in relations)
+    write_parquet(tables, schema, path, statistics=_STATISTICS, row_group=ROW_GROUP, compression="none")
 
 
 def _rollup_table(rows: RelationRows, schema: Schema) -> pa.Table:
-    """The rows of one relation with all columns of the schema, sorted for skipping row groups."""
+    """The rows of one relation with all columns of the schema, sorted for skipping row groups, then by their words.
+
+    Equal words beside each other are smaller, and those of a month, which have no day, are grouped in less time.
+    """
     table = pa.concat_tables(rows.tables, promote_options="default")
     by_name = dict(zip(table.column_names, table.columns, strict=True))
     by_name["relation"] = pa.repeat(rows.relation, len(table))
@@ -198,7 +203,9 @@ def _rollup_table(rows: RelationRows, schema: Schema) -> pa.Table:
         by_name[field.name].cast(field.type) if field.name in by_name else pa.nulls(len(table), field.type)
         for field in schema
     ]
-    return pa.table(columns, schema=schema).sort_by([("for_domain", "ascending"), ("day", "ascending")])
+    words = [name for name in schema.names if name in by_name and pa.types.is_string(schema.field(name).type)]
+    order = dict.fromkeys(["for_domain", "day", *words])
+    return pa.table(columns, schema=schema).sort_by([(name, "ascending") for name in order])
 
 
 def publish(lake: Lake, rollup: Rollup, staged: Path, now: datetime) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -326,6 +327,20 @@ def test_closed_days_are_answered_without_a_look_at_their_visits(read_only):
     assert variables["uncovered_files"] == visit_files(lake, [])
     variables["files"] = visit_files(lake, [])
     assert {name: warehouse.answer(ENTRIES[name], variables) for name in before} == before
+
+
+def test_rows_of_a_rollup_lie_uncompressed_by_domain_day_and_words(read_only):
+    file = pq.ParquetFile(rollup_of_february(read_only.lake))
+    assert {file.metadata.row_group(0).column(n).compression for n in range(file.metadata.num_columns)} == {
+        "UNCOMPRESSED"
+    }
+    rows = file.read(["relation", "for_domain", "day", "domain", "short_code", "path", "bot_category", "agent_kind"])
+    for relation in relation_names():
+        stored = [
+            [(value is None, str(value)) for value in row.values()]  # NULL last
+            for row in rows.filter(pc.field("relation") == relation).to_pylist()
+        ]
+        assert stored == sorted(stored)
 
 
 def test_days_that_are_not_over_are_not_counted_ahead(lake, warehouse):
