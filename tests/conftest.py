@@ -8,9 +8,10 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ from tests.provider import real_provider
 from tests.relations import define_once
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)  # a Sunday
+MIN_REST_OF_DAY = timedelta(minutes=2)
 PROXY = "10.0.0.1"
 
 
@@ -77,6 +79,15 @@ def shared_lake(tmp_path_factory):
     lake = Lake(tmp_path_factory.mktemp("shared") / "lake", create=True)
     yield lake
     lake.manifest.close()
+
+
+@pytest.fixture(scope="module")
+def today():
+    """The date by UTC, for tests of what reads the clock itself: with less than two minutes left, the next day's."""
+    while (now := datetime.now(UTC)).date() != (later := now + MIN_REST_OF_DAY).date():
+        midnight = later.replace(hour=0, minute=0, second=0, microsecond=0)
+        time.sleep((midnight - now).total_seconds())
+    return now.date()
 
 
 @pytest.fixture(scope="session")

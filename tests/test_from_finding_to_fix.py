@@ -15,7 +15,6 @@ from data.sample import ASSISTANTS
 from queries import DETECTORS
 from service.commands.demo import _import_problems
 
-TODAY = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)  # the sample of problems ends yesterday
 WAIT_SECONDS = 60
 AGENT = ASSISTANTS[0][0]
 
@@ -62,9 +61,10 @@ def fetches(path, domain, first_day, days):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:standardwebhooks")
-def test_a_finding_is_approved_sent_patched_shipped_and_its_outcome_improves(lake, tmp_path, opened):
-    _import_problems(lake, tmp_path, TODAY)
-    later, simulated = TODAY + timedelta(days=9), [TODAY]
+def test_a_finding_is_approved_sent_patched_shipped_and_its_outcome_improves(lake, tmp_path, opened, today):
+    noon = datetime(today.year, today.month, today.day, 12, tzinfo=UTC)
+    _import_problems(lake, tmp_path, noon)  # they end yesterday
+    later, simulated = noon + timedelta(days=9), [noon]
     settings = {"hook_networks": "127.0.0.0/8", "public_url": "https://stats.example"}
     with (
         receiver() as (url, received),
@@ -106,7 +106,7 @@ def test_a_finding_is_approved_sent_patched_shipped_and_its_outcome_improves(lak
         assert shipped.json()["outcome"]["status"] == "waiting"
 
     log = tmp_path / "afterwards.log"
-    log.write_text(fetches(sent["path"], sent["domain"], TODAY + timedelta(days=1), days=8))
+    log.write_text(fetches(sent["path"], sent["domain"], noon + timedelta(days=1), days=8))
     assert Importer(lake, now=lambda: later).run(log, Options("demo")).visits == 40
     with opened(lake, "demo", clock=lambda: later) as client:
         record = until(lambda: (now := client.get(path).json())["status"] == "resolved" and now, "the outcome")

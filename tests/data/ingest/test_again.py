@@ -148,7 +148,7 @@ def test_of_a_log_that_counted_twice_one_import_is_left(lake, load):
     assert len(lake.manifest.batches("acme")) == 1
 
 
-def test_erasures_of_links_and_visitors_in_its_days_are_told(lake, load):
+def test_erasures_of_links_and_visitors_in_its_days_are_told(today, lake, load):
     load(LOG)
     for criteria in (
         {"short_code": "a"},
@@ -158,7 +158,6 @@ def test_erasures_of_links_and_visitors_in_its_days_are_told(lake, load):
         {"domain": "a.example"},
     ):
         erase(lake, **criteria)
-    today = f"{datetime.now(UTC):%Y-%m-%d}"
     told = list(map(str, load(LOG, again=True, dry_run=True).erasures))
     assert told == [f"visits of the link a were erased on {today}", f"visits of a visitor were erased on {today}"]
     assert load(LOG, Options("other", log_format="combined"), dry_run=True).erasures == []

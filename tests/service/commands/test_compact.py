@@ -71,9 +71,9 @@ def test_what_waits_gets_its_file_first(lake, compact):
     assert paths(lake) == {"/0": 1, "/1": 1, "/2": 1, "/4-0": 2}
 
 
-def test_of_today_a_handful_of_files_stays(lake, compact):
-    now = datetime.now(UTC).replace(tzinfo=None)
-    for moment in [now] * 12 + [now - timedelta(days=1)] * 2:
+def test_of_today_a_handful_of_files_stays(today, lake, compact):
+    midnight = datetime(today.year, today.month, today.day)
+    for moment in [midnight] * 12 + [midnight - timedelta(days=1)] * 2:
         land(lake, "acme", [visit(visited_at=moment)])
     assert compact()[0] == 0
     assert sorted(Counter(file.day for file in lake.manifest.live_files("acme")).values()) == [1, 12]

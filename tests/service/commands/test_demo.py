@@ -23,7 +23,7 @@ PLANTED = {
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory):
+def demo(tmp_path_factory, today):
     folder = tmp_path_factory.mktemp("demo")
     lake = Lake(folder / "lake", create=True)
     _fill(lake, folder, 3_000, Console(quiet=True))
@@ -34,11 +34,10 @@ def demo(tmp_path_factory):
 
 
 @pytest.mark.parametrize("job_type", DETECTORS)
-def test_a_detector_finds_what_is_planted_in_the_demo(demo, job_type):
-    as_of = datetime.now(UTC).date()
-    found = detect(demo, DETECTORS[job_type], "demo", as_of)
+def test_a_detector_finds_what_is_planted_in_the_demo(demo, today, job_type):
+    found = detect(demo, DETECTORS[job_type], "demo", today)
     assert PLANTED[job_type] in [finding.subject for finding in found]
-    days = measure(demo, DETECTORS[job_type], "demo", PLANTED[job_type], as_of - timedelta(28), as_of)
+    days = measure(demo, DETECTORS[job_type], "demo", PLANTED[job_type], today - timedelta(28), today)
     assert sum(visits for _, _, visits in days) >= 8
 
 

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import duckdb
@@ -18,9 +18,8 @@ from tests.service.commands.runs import refused
 from tests.tables import examples
 from tests.visits import land, visit
 
-TODAY = datetime.now(UTC).date()
-YESTERDAY = TODAY - timedelta(days=1)
-DAYS = [TODAY - timedelta(days=number) for number in (9, 3, 2, 1)]
+AGES = (9, 3, 2, 1)
+"""How many days ago acme had visits, beside today."""
 MANUAL = Path(__file__).parent.parent.parent.parent / "service/README.md"
 SOME = {"devices": 1, "top-links": 1, "weekly-trend": 2, "protocols": 1}
 """Endpoints that are quick to answer, with the number of files of each."""
@@ -28,12 +27,18 @@ NAMES = len([leaf for name in ENTRIES if name != "dashboard" for leaf in templat
 
 
 @pytest.fixture(scope="module")
-def shared_lake(shared_lake):
+def ago(today):
+    """The day that was so many days ago."""
+    return lambda days: today - timedelta(days=days)
+
+
+@pytest.fixture(scope="module")
+def shared_lake(shared_lake, ago):
     """Visits of today and of four days before, of one organization, and of another one yesterday."""
-    for number, day in enumerate([*DAYS, TODAY], 1):
-        noon = datetime(day.year, day.month, day.day)
-        land(shared_lake, "acme", [visit(visited_at=noon, short_code=f"code-{number}", path='/a,"b')] * number)
-    land(shared_lake, "bee", [visit(visited_at=datetime(YESTERDAY.year, YESTERDAY.month, YESTERDAY.day))])
+    for number, age in enumerate([*AGES, 0], 1):
+        moment = datetime(*ago(age).timetuple()[:3])
+        land(shared_lake, "acme", [visit(visited_at=moment, short_code=f"code-{number}", path='/a,"b')] * number)
+    land(shared_lake, "bee", [visit(visited_at=datetime(*ago(1).timetuple()[:3]))])
     return shared_lake
 
 
@@ -54,62 +59,62 @@ def place(name, day, suffix="parquet"):
     return f"{name}/organization=acme/day={day}/rows.{suffix}"
 
 
-def test_yesterday_is_one_file_for_each_endpoint_with_the_rows_of_the_api(export, shared_lake, tmp_path):
+def test_yesterday_is_one_file_for_each_endpoint_with_the_rows_of_the_api(export, shared_lake, ago, tmp_path):
     assert export("--range", "yesterday").code == 0
     assert len(files_in(tmp_path / "to")) == NAMES
     reader = Reader(shared_lake)
     for name, entry in ENTRIES.items():
         if name == "dashboard":
             continue
-        answer = reader.query(name, organization="acme", start_date=YESTERDAY, end_date=YESTERDAY)
+        answer = reader.query(name, organization="acme", start_date=ago(1), end_date=ago(1))
         for part, table in (answer if entry.members else {"": answer}).items():
-            written = pq.ParquetFile(tmp_path / "to" / place(f"{name}/{part}".rstrip("/"), YESTERDAY)).read()
+            written = pq.ParquetFile(tmp_path / "to" / place(f"{name}/{part}".rstrip("/"), ago(1))).read()
             assert (written.column_names, written.to_pylist()) == (table.column_names, table.to_pylist())
 
 
 @pytest.mark.parametrize(
-    ("flags", "days"),
-    [([], DAYS[3:]), (["--range", "7d"], DAYS[1:]), (["--all"], DAYS),
-     (["--start-date", DAYS[0], "--end-date", DAYS[2]], DAYS[:3]),
-     (["--start-date", DAYS[2], "--end-date", TODAY], DAYS[2:])],
+    ("flags", "span", "ages"),
+    [([], (), [1]), (["--range", "7d"], (), [3, 2, 1]), (["--all"], (), AGES),
+     ([], (9, 2), [9, 3, 2]), ([], (2, 0), [2, 1])],
 )  # fmt: skip
-def test_complete_days_with_visits_are_exported_and_today_is_not(export, tmp_path, flags, days):
-    run = export("--endpoints", "devices", *flags)
+def test_complete_days_with_visits_are_exported_and_today_is_not(export, ago, tmp_path, flags, span, ages):
+    dates = [word for flag, age in zip(("--start-date", "--end-date"), span, strict=False) for word in (flag, ago(age))]
+    run = export("--endpoints", "devices", *flags, *dates)
     assert run.code == 0, run.err
-    assert sorted(files_in(tmp_path / "to")) == sorted(place("devices", day) for day in days)
+    assert sorted(files_in(tmp_path / "to")) == sorted(place("devices", ago(age)) for age in ages)
 
 
-def test_a_csv_file_has_the_bytes_that_a_query_prints(export, traffic, shared_lake, tmp_path):
+def test_a_csv_file_has_the_bytes_that_a_query_prints(export, traffic, shared_lake, ago, tmp_path):
     export("--endpoints", "top-links,ai-sources", "--format", "csv")
     written = files_in(tmp_path / "to")
-    printed = traffic("query", "top-links", "--org", "acme", "--start-date", YESTERDAY, "--end-date", YESTERDAY,
+    printed = traffic("query", "top-links", "--org", "acme", "--start-date", ago(1), "--end-date", ago(1),
                       "--format", "csv", "--lake", shared_lake.root)  # fmt: skip
-    assert written[place("top-links", YESTERDAY, "csv")].decode() == printed.out
-    assert written[place("ai-sources", YESTERDAY, "csv")] == b"ai_source,visits,percentage,agent_fetches,ai_referrals\n"
+    assert written[place("top-links", ago(1), "csv")].decode() == printed.out
+    assert written[place("ai-sources", ago(1), "csv")] == b"ai_source,visits,percentage,agent_fetches,ai_referrals\n"
 
 
-def test_files_that_exist_are_kept_unless_again(export, tmp_path):
+def test_files_that_exist_are_kept_unless_again(export, ago, tmp_path):
     assert export("--all", "--endpoints", "devices").err.endswith("4 files written, 0 kept.\n")
-    kept = tmp_path / "to" / place("devices", DAYS[0])
+    kept = tmp_path / "to" / place("devices", ago(9))
     kept.write_bytes(b"mine")
-    (tmp_path / "to" / place("devices", DAYS[1])).unlink()
+    (tmp_path / "to" / place("devices", ago(3))).unlink()
     assert export("--all", "--endpoints", "devices").err.endswith("1 file written, 3 kept.\n")
     assert kept.read_bytes() == b"mine"
     assert export("--all", "--endpoints", "devices", "--again").err.endswith("4 files written, 0 kept.\n")
     assert pq.ParquetFile(kept).metadata.num_rows == 1
 
 
-def test_days_that_have_no_visits_are_named_so_that_a_missing_import_is_noticed(export):
-    first, run = TODAY - timedelta(days=7), export("--range", "7d", "--endpoints", "devices")
-    assert f"acme has visits on 3 of 7 days from {first} to {YESTERDAY}; the others" in run.err
+def test_days_that_have_no_visits_are_named_so_that_a_missing_import_is_noticed(export, ago):
+    run = export("--range", "7d", "--endpoints", "devices")
+    assert f"acme has visits on 3 of 7 days from {ago(7)} to {ago(1)}; the others" in run.err
 
 
-def test_folders_are_read_as_one_table(export, tmp_path):
+def test_folders_are_read_as_one_table(export, ago, tmp_path):
     export("--all", "--endpoints", "top-links")
     section = MANUAL.read_text("utf-8").partition("\n## Files for other programs\n")[2].partition("\n## ")[0]
     (query,) = re.findall(r"^```sql\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
     rows = duckdb.sql(query.replace("exports/", f"{tmp_path / 'to'}/")).fetchall()
-    assert rows == [(day, f"code-{number}", number) for number, day in enumerate(DAYS, 1)]
+    assert rows == [(ago(age), f"code-{number}", number) for number, age in enumerate(AGES, 1)]
 
 
 KILLED = """
@@ -164,7 +169,7 @@ def goes_on(export, tmp_path, output):
     assert len(left) > 0
     assert export(*ALL_OF_SOME, "--format", output).code == 0
     whole = files_in(tmp_path / "to")
-    assert len(whole) == sum(SOME.values()) * len(DAYS)
+    assert len(whole) == sum(SOME.values()) * len(AGES)
     assert left.items() <= whole.items()
     assert export(*ALL_OF_SOME, "--format", output, "--again").err.endswith(f"{len(whole)} files written, 0 kept.\n")
     assert files_in(tmp_path / "to") == whole

@@ -16,9 +16,9 @@ MAX_BYTES = 60_000
 DAY = timedelta(days=1)
 
 
-def drawn():
+def drawn(today):
     """Visits of sixty days: people of every country, an agent, 60 links, and words of a stranger."""
-    today = datetime.now(UTC).replace(tzinfo=None, hour=12, minute=0, second=0, microsecond=0)
+    noon = datetime(today.year, today.month, today.day, 12)
     for number in range(360):
         code = f"link-{number % 60}" if number % 4 else "launch"
         is_agent = number % 5 == 0
@@ -26,15 +26,15 @@ def drawn():
                  "agent_kind": "training", "confidence": "high", "device_type": "bot"}  # fmt: skip
         person = {"referrer": f"news-{number % 70}.example", "referrer_type": "other", "visitor": number}
         yield visit(
-            visited_at=today - DAY * (number % 60 + 1), domain="go.example", short_code=code, path=f"/{code}",
+            visited_at=noon - DAY * (number % 60 + 1), domain="go.example", short_code=code, path=f"/{code}",
             country=_MAP_CODES[number % len(_MAP_CODES)], **(agent if is_agent else person),
         )  # fmt: skip
-    yield visit(visited_at=today - DAY, domain="go.example", path="/x", referrer=HOSTILE, referrer_type="other")
+    yield visit(visited_at=noon - DAY, domain="go.example", path="/x", referrer=HOSTILE, referrer_type="other")
 
 
 @pytest.fixture(scope="module")
-def shared_lake(shared_lake):
-    land(shared_lake, "acme", drawn())
+def shared_lake(shared_lake, today):
+    land(shared_lake, "acme", drawn(today))
     links(shared_lake, "acme", [{"short_code": "launch", "target_url": "https://example.com/launch"}])
     return shared_lake
 

@@ -49,8 +49,8 @@ def table(out):
     return [re.split(r"\s{2,}", line.strip()) for line in out.splitlines()]
 
 
-def test_the_table_goes_to_stdout_and_the_total_to_stderr(filled, retain):
-    before = (datetime.now(UTC) - timedelta(days=30)).date()
+def test_the_table_goes_to_stdout_and_the_total_to_stderr(today, filled, retain):
+    before = today - timedelta(days=30)
     rows = [["organization", "days", "visits", "files"], ["acme", "2", "3", "2"], ["other", "1", "1", "1"]]
     dry = retain("--days", 30, "--dry-run")
     assert (dry.code, table(dry.out)) == (0, rows)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from protego import Protego
@@ -13,7 +13,6 @@ from tests.recount import recount
 from tests.service.commands.runs import refused
 from tests.visits import land, links, visit
 
-TODAY = datetime.now(UTC).replace(tzinfo=None, hour=12, minute=0, second=0, microsecond=0)
 GPTBOT = {"bot_category": "ai_training", "agent_kind": "training", "agent": "GPTBot", "operator": "OpenAI",
           "ai_source": "ChatGPT", "confidence": "high"}  # fmt: skip
 SEARCHBOT = GPTBOT | {"bot_category": "ai_assistant", "agent_kind": "ai_search_index", "agent": "OAI-SearchBot"}
@@ -33,20 +32,24 @@ PLAN = [
 """The columns of a visit, how often it came to each of two paths, and how many days ago."""
 
 
-def planned():
+def noon(day):
+    return datetime(day.year, day.month, day.day, 12)
+
+
+def planned(today):
     for columns, many, days in PLAN:
         for path in ("/open", "/closed/a"):
             yield from [
-                visit(visited_at=TODAY - timedelta(days=days), path=path, domain="go.example", **columns)
+                visit(visited_at=noon(today - timedelta(days=days)), path=path, domain="go.example", **columns)
             ] * many
-    yield visit(visited_at=TODAY - timedelta(days=1), path="/robots.txt", domain="go.example", **GPTBOT)
-    yield visit(visited_at=TODAY - timedelta(days=1), path="/closed/b", domain="other.example", **GPTBOT)
+    yield visit(visited_at=noon(today - timedelta(days=1)), path="/robots.txt", domain="go.example", **GPTBOT)
+    yield visit(visited_at=noon(today - timedelta(days=1)), path="/closed/b", domain="other.example", **GPTBOT)
 
 
 @pytest.fixture(scope="module")
-def shared_lake(shared_lake):
-    land(shared_lake, "acme", planned())
-    land(shared_lake, "bee", [visit(visited_at=TODAY - timedelta(days=1), **CLAUDE)])
+def shared_lake(shared_lake, today):
+    land(shared_lake, "acme", planned(today))
+    land(shared_lake, "bee", [visit(visited_at=noon(today - timedelta(days=1)), **CLAUDE)])
     links(shared_lake, "acme", [])
     return shared_lake
 
@@ -95,9 +98,9 @@ Disallow: /
     )
 
 
-def test_the_numbers_are_those_of_a_recount_by_hand(robots):
-    first, last = (TODAY - timedelta(days=28)).date(), (TODAY - timedelta(days=1)).date()
-    visits = [one | {"organization": "acme"} for one in planned()]
+def test_the_numbers_are_those_of_a_recount_by_hand(robots, today):
+    first, last = today - timedelta(days=28), today - timedelta(days=1)
+    visits = [one | {"organization": "acme"} for one in planned(today)]
     scope = Scope("acme", first, last)
     kinds = {kind for kinds in GROUPS.values() for kind in kinds}
     expected = Counter()
