@@ -28,6 +28,7 @@ from tests.browser.traffic import HOSTILE, WORDS, hostile_lines
 from tests.service.jobs.findings import ANNA, broken
 from tests.visits import land, visit
 
+HERE = Path(__file__).parent
 VISITS = 4_000
 DAYS = 40
 
@@ -39,6 +40,12 @@ def missing(what):
     if os.environ.get("TRAFFIC_TESTS") == "all":
         pytest.fail(f"{what}; with TRAFFIC_TESTS=all no test is skipped")
     pytest.skip(what)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Run these tests last: Playwright's event loop runs until the end, and no other test could run one beside it."""
+    items.sort(key=lambda item: item.path.parent == HERE)
 
 
 @pytest.fixture(scope="session")
