@@ -10,16 +10,17 @@ from collections.abc import Iterable
 from enum import Enum
 from functools import partial
 from typing import Final, cast
+from urllib.parse import unquote
 
 import httptools
 import orjson
-from uvicorn._types import ASGIReceiveEvent
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.http.errors import HeadersTooLarge, MalformedRequest, Problem, RequestTimeout
 from service.http.middleware import RequestMiddleware
+from service.server.exchange import Exchange, encode_head
 from service.server.headers import MAX_HEADER_BYTES, MAX_URL_BYTES, check_headers, check_size
-from service.server.slots import ConnectionSlots, LingeringTransport, set_reset_on_close, unacknowledged_bytes
+from service.server.slots import ConnectionSlots, set_reset_on_close, unacknowledged_bytes
 
 SWEEP_SECONDS: Final = 0.5
 """Between two sweeps over the connections; the precision of all deadlines."""
@@ -102,6 +103,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     """
 
     limits: ConnectionLimits
+    cycle: Exchange
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Initialize the connection, or close it if there is no free slot."""
@@ -132,9 +134,6 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             cause = error if isinstance(error, Problem) else error.__context__
             self._reject(cause if isinstance(cause, Problem) else MalformedRequest())
         self._received_at = self.limits.now
-        if self._state is not _State.IDLE and self.cycle is not None:  # it may be answered before its body is complete
-            self.cycle.transport = LingeringTransport(self.transport, self.linger)
-            self.cycle.receive = partial(self._receive, self.cycle)  # type: ignore[method-assign]
 
     def _feed(self, data: bytes) -> None:
         self._unparsed_bytes += len(data)
@@ -164,10 +163,39 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             raise MalformedRequest(
                 "Too many requests wait on this connection.", "Wait for answers before you send more."
             )
-        super().on_headers_complete()
+        self._begin_exchange()
         self.headers = []  # so that trailers do not change the headers of a running request
         self._state = _State.BODY
         self._state_since = self.limits.now
+
+    def _begin_exchange(self) -> None:
+        """Start the application, or let the request wait for the one before it."""
+        url, version = httptools.parse_url(self.url), self.parser.get_http_version()
+        self.scope["method"] = self.parser.get_method().decode("ascii")
+        self.scope["http_version"] = version
+        self.scope["path"] = unquote(url.path.decode("ascii"))
+        self.scope["raw_path"] = url.path
+        self.scope["query_string"] = url.query or b""
+        is_answering = self._is_answering()
+        self.cycle = exchange = Exchange(
+            self.scope,
+            self.transport,
+            self.flow,
+            self.logger,
+            self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        exchange.on_response = partial(self._answered, exchange)
+        if is_answering:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((exchange, self.app))
+        else:
+            self._start_asgi_task(exchange, self.app)
 
     def on_body(self, body: bytes) -> None:
         """A chunk of a body was received."""
@@ -181,17 +209,14 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._state = _State.IDLE
         self._state_since = self.limits.now
 
-    async def _receive(self, cycle: RequestResponseCycle) -> ASGIReceiveEvent:
-        """ASGI receive() for an application. Raises the Problem if the rest of the body is rejected."""
-        event = await RequestResponseCycle.receive(cycle)
-        if self._error and cycle.more_body:
-            raise self._error
-        return event
-
-    def on_response_complete(self) -> None:
-        """Start the next request. Replaces uvicorn's method, which would also set a timer."""
+    def _answered(self, exchange: Exchange) -> None:
+        """Close the connection, or start the next request."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
+            return
+        if not exchange.keep_alive:
+            end = self.linger if exchange.more_body else self.transport.close
+            end()
             return
         self.flow.resume_reading()
         if self.pipeline:
@@ -216,14 +241,14 @@ class LimitedHttpProtocol(HttpToolsProtocol):
                 self._send_error(problem)
         elif state is _State.BODY:
             self.cycle.keep_alive = False
+            self.cycle.error = problem
             self.cycle.message_event.set()  # wake up an application that waits for the body
 
     def _send_error(self, problem: Problem) -> None:
         answer, headers = self.limits.middleware.rejected(self.client, problem)
         body = orjson.dumps(answer.body)
         own = [(b"content-length", b"%d" % len(body)), (b"connection", b"close")]
-        lines = [b"%s: %s\r\n" % pair for pair in (*self.server_state.default_headers, *own, *headers)]
-        self.transport.write(b"".join((STATUS_LINE[answer.status], *lines, b"\r\n", body)))
+        self.transport.write(encode_head(answer.status, [*self.server_state.default_headers, *own, *headers]) + body)
         self.linger()
 
     def linger(self) -> None:

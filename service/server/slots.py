@@ -1,11 +1,9 @@
 """Limits on open connections per source and in all, and socket options of a connection."""
 
-import asyncio
 import socket
 import struct
 import sys
 from collections import Counter
-from collections.abc import Callable
 from typing import Final, Protocol
 
 from service.http.rate_limit import SourceResolver
@@ -83,24 +81,3 @@ def unacknowledged_bytes(connection: SocketLike) -> int:
     import termios  # noqa: PLC0415
 
     return int.from_bytes(fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
-
-
-class LingeringTransport(asyncio.Transport):
-    """A transport whose close() calls `end` instead: closing at once could lose the end of the response."""
-
-    def __init__(self, transport: asyncio.Transport, end: Callable[[], None]) -> None:
-        super().__init__()
-        self._transport = transport
-        self._end = end
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send data."""
-        self._transport.write(data)
-
-    def is_closing(self) -> bool:
-        """Whether the transport is closing or closed."""
-        return self._transport.is_closing()
-
-    def close(self) -> None:
-        """Call `end`."""
-        self._end()

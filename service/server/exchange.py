@@ -1,0 +1,68 @@
+"""One request and its response on a connection."""
+
+from typing import Final
+
+from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+
+from service.http.errors import Problem
+
+_CONTROLS: Final = bytes({*range(0x20), 0x7F} - {ord("\t")})
+"""Bytes that no header may contain."""
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class Exchange(RequestResponseCycle):
+    """uvicorn's cycle, except that a response is sent in one write: a second one costs as much as a cached answer.
+
+    A response has one body; its start is held back until then.
+    """
+
+    error: Problem | None = None
+    """Why the rest of the body is rejected."""
+    _status = 0
+    _headers: Headers
+
+    async def receive(self) -> ASGIReceiveEvent:
+        """Return the next ASGI event. Raises the Problem if the rest of the body is rejected."""
+        event = await super().receive()
+        if self.error and self.more_body:
+            raise self.error
+        return event
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Take an ASGI message. Raises RuntimeError for a response that cannot be sent."""
+        if message["type"] == "http.response.start":
+            self._status, self._headers = message["status"], self.default_headers + list(message["headers"])
+            return
+        if message["type"] != "http.response.body" or message.get("more_body") or not self._status:
+            raise RuntimeError("a response is one http.response.start and one http.response.body.")
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
+        if not self.disconnected:
+            self.transport.write(self._encode(message.get("body", b"")))
+            self.response_started = self.response_complete = True
+            self.waiting_for_100_continue = False
+            self.message_event.set()
+            self.on_response()
+
+    def _encode(self, body: bytes) -> bytes:
+        """The bytes of the response. Raises RuntimeError for control characters and for a wrong Content-Length."""
+        headers = self._headers
+        if body and (b"content-length", b"%d" % len(body)) not in headers:
+            raise RuntimeError("the header Content-Length is not the length of the body.")
+        if (b"connection", b"close") in headers:
+            self.keep_alive = False
+        elif not self.keep_alive:
+            headers.append((b"connection", b"close"))
+        head = encode_head(self._status, headers)
+        return head if self.scope["method"] == "HEAD" else head + body
+
+
+def encode_head(status: int, headers: Headers) -> bytes:
+    """Status line and headers, with the empty line. Raises RuntimeError if there are control characters."""
+    head = b"".join([STATUS_LINE[status], *[b"%b: %b\r\n" % header for header in headers], b"\r\n"])
+    if len(head) - len(head.translate(None, _CONTROLS)) != 2 * (len(headers) + 2):  # of CR and LF, which end each line
+        raise RuntimeError("there is a control character in a header.")
+    return head
