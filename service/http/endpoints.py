@@ -20,7 +20,7 @@ from service.http.authentication import Caller
 from service.http.bodies import read_json, read_object
 from service.http.errors import AllRefused, Forbidden, InvalidBody, NotFound
 from service.http.live_visits import VisitReceiver
-from service.http.query_string import parse_query
+from service.http.query_string import parse_query, parse_scope
 from service.http.responses import JsonResponse
 from service.http.routing import Endpoint
 from service.mcp.http import reply_to
@@ -46,12 +46,11 @@ def analytics(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) 
     async def endpoint(request: Request) -> Response:
         organization = request.scope["caller"].organization
         reject_body(request)
-        query = parse_query(request.scope["query_string"], entry)
-        arguments = query, organization, clock().date(), targets
-        if "target_url" in query:  # the links are read, so not on the event loop
-            scope = await asyncio.to_thread(scope_from, *arguments)
-        else:
-            scope = scope_from(*arguments)
+        asked = request.scope["query_string"], entry
+        arguments = organization, clock().date(), targets
+        scope = parse_scope(*asked, *arguments)
+        if scope is None:  # the links are read, so not on the event loop
+            scope = await asyncio.to_thread(scope_from, parse_query(*asked), *arguments)
         if entry is CACHE_STATS:
             return JsonResponse(encode(answers.statistics(organization)))
         return JsonResponse(await answers.body(entry, scope, request.receive))

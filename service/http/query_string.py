@@ -1,12 +1,13 @@
-"""Query strings of requests: parsed into the parameters of an entry of the catalog."""
+"""Query strings of requests: parsed into the parameters of an entry of the catalog, and into a scope."""
 
 from collections.abc import Mapping
+from datetime import date
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Final
 from urllib.parse import parse_qsl
 
-from queries import Entry, parameters_of, select_parameters
+from data.store.links import LinkIndex
+from queries import Entry, Scope, parameters_of, scope_from, select_parameters
 
 MAX_CACHED_QUERY_BYTES: Final = 512
 """Longer query strings are parsed every time, so that the cache stays small."""
@@ -14,13 +15,26 @@ MAX_CACHED_QUERY_BYTES: Final = 512
 
 def parse_query(query_string: bytes, entry: Entry) -> Mapping[str, str]:
     """The parameters of `entry` in a query string. Raises InvalidParameter if one is given twice or is too long."""
-    known = parameters_of(entry)
-    parse = _parse if len(query_string) <= MAX_CACHED_QUERY_BYTES else _parse.__wrapped__
-    return parse(query_string, known)
+    return _parse(query_string, parameters_of(entry))
+
+
+def parse_scope(query_string: bytes, entry: Entry, organization: str, today: date, targets: LinkIndex) -> Scope | None:
+    """The scope that a query string asks `entry` for; None if the links must be read for it. Raises InvalidParameter.
+
+    Cached without the links, which change: use parse_query and scope_from for these, in a thread.
+    """
+    parse = _parse_scope if len(query_string) <= MAX_CACHED_QUERY_BYTES else _parse_scope.__wrapped__
+    return parse(query_string, parameters_of(entry), organization, today, targets)
 
 
 @lru_cache(1_024)
+def _parse_scope(
+    query_string: bytes, known: tuple[str, ...], organization: str, today: date, targets: LinkIndex
+) -> Scope | None:
+    query = _parse(query_string, known)
+    return None if "target_url" in query else scope_from(query, organization, today, targets)
+
+
 def _parse(query_string: bytes, known: tuple[str, ...]) -> Mapping[str, str]:
-    """Parse a query string. Cached: the result depends on nothing else, such as the day or the caller."""
     pairs = parse_qsl(query_string.decode("latin-1"), keep_blank_values=True, errors="replace")
-    return MappingProxyType(select_parameters(pairs, known))
+    return select_parameters(pairs, known)

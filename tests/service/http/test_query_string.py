@@ -1,14 +1,18 @@
 """From the query string of a request to parameters, and from a refused parameter to a response."""
 
 import contextlib
+from datetime import date, timedelta
+from itertools import product
 from urllib.parse import quote, urlencode
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from queries import COMMON_PARAMETERS, ENTRIES, InvalidParameter
-from service.http.query_string import parse_query
+from data import Lake
+from data.store.links import LinkIndex
+from queries import COMMON_PARAMETERS, ENTRIES, InvalidParameter, Scope
+from service.http.query_string import parse_query, parse_scope
 
 DEVICES, BOTS = (ENTRIES[name] for name in ("devices", "bot-traffic"))
 
@@ -24,6 +28,26 @@ def test_a_query_string_is_read_as_forms_are():
 def test_only_bot_traffic_knows_traffic_type():
     assert parse_query(b"traffic_type=ai", BOTS) == {"traffic_type": "ai"}
     assert [name for name, entry in ENTRIES.items() if parse_query(b"traffic_type=ai", entry)] == ["bot-traffic"]
+
+
+def test_the_scope_of_a_query_string_is_that_of_the_caller_and_the_day(tmp_path):
+    lake = Lake(tmp_path, create=True)
+    with contextlib.closing(lake.manifest):
+        targets = LinkIndex(lake)
+        for organization, day in product(("acme", "globex"), (date(2026, 5, 1), date(2026, 5, 2))):
+            scope = parse_scope(b"range=7d&domain=a.example", DEVICES, organization, day, targets)
+            assert scope == Scope(organization, day - timedelta(days=6), day, domain="a.example")
+
+
+def test_a_query_string_that_names_a_target_has_no_scope_without_the_links(tmp_path):
+    lake = Lake(tmp_path, create=True)
+    with contextlib.closing(lake.manifest):
+        for query in (
+            b"target_url=https://a.example/",
+            b"target%5Furl=https://a.example/",
+            b"target_url=" + b"a" * 600,
+        ):
+            assert parse_scope(query, DEVICES, "acme", date(2026, 5, 1), LinkIndex(lake)) is None
 
 
 def test_a_refused_parameter_is_a_400_with_its_problem_and_its_remedy(client):
