@@ -158,7 +158,8 @@ def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Com
     hooks.store_address(settings.public_url + settings.base_path)
     countries = CountryDatabase(settings.geoip) if settings.geoip else None
     jobs, values = Jobs(lake), load_traffic_values(settings.values)
-    warehouse, options = Warehouse(lake, values, settings.memory), _cluster_options(settings)
+    workers, options = Workers(), _cluster_options(settings)
+    warehouse = workers.open(lambda: Warehouse(lake, values, settings.memory))
     cluster = open_cluster(lake, warehouse, options, values) if options else None
 
     def detecting_engine(seconds: float) -> Engine:
@@ -180,7 +181,7 @@ def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Com
         sender=Sender(hooks.database, HookClient(settings.hook_networks), clock, log, mark_sent),
         warehouse=warehouse,
         engine=cluster or warehouse,
-        workers=Workers(),
+        workers=workers,
         cache=AnswerCache(),
         authenticator=Authenticator(settings, api_keys, JwksClient(settings.jwks) if settings.jwks else None),
         receiver=VisitReceiver(lambda: _intake(lake, settings, countries, clock)),

@@ -46,11 +46,11 @@ def analytics(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) 
     async def endpoint(request: Request) -> Response:
         organization = request.scope["caller"].organization
         reject_body(request)
-        asked = request.scope["query_string"], entry
-        arguments = organization, clock().date(), targets
-        scope = parse_scope(*asked, *arguments)
+        query_string, today = request.scope["query_string"], clock().date()
+        scope = parse_scope(query_string, entry, organization, today, targets)
         if scope is None:  # the links are read, so not on the event loop
-            scope = await asyncio.to_thread(scope_from, parse_query(*asked), *arguments)
+            query = parse_query(query_string, entry)
+            scope = await asyncio.to_thread(scope_from, query, organization, today, targets)
         if entry is CACHE_STATS:
             return JsonResponse(encode(answers.statistics(organization)))
         return JsonResponse(await answers.body(entry, scope, request.receive))

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from queries import ClusterUnavailable, Engine, EngineLost, Entry, FilesGone, Scope, Variables, is_for_cluster
 from service.encoding import encode
 from service.http.errors import ClusterDown, Overloaded
+from service.priority import lower_priority
 
 Result = TypeVar("Result")
 
@@ -28,10 +29,10 @@ CLUSTER_THREADS: Final = 8
 
 
 class Lane:
-    """Threads that run queries, and the number of admitted batches."""
+    """Threads that run queries, at a low priority, and the number of admitted batches."""
 
     def __init__(self, threads: int, name: str) -> None:
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=lower_priority)
         self._batches = 0
 
     async def compute(self, work: Callable[[], Result]) -> Result:
@@ -70,6 +71,10 @@ class Workers(Lane):
         super().__init__((os.cpu_count() or 1) + 1, "query")
         self.cluster = Lane(CLUSTER_THREADS, "cluster")
         self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="probe")
+
+    def open(self, engine: Callable[[], Result]) -> Result:
+        """Open an engine in a thread of queries, whose priority DuckDB's own threads inherit. Blocks."""
+        return self._threads.submit(engine).result()
 
     async def run(self, work: Callable[[], Result]) -> Result:
         """Run short blocking work in a thread of its own, which queries cannot occupy."""
