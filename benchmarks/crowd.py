@@ -27,10 +27,13 @@ from benchmarks.steady import HEALTH, Times
 from benchmarks.worlds import WHOLE, Setting
 from data import Lake
 from data.ingest.importer import Importer, Options
+from data.maintenance.compaction import Compactor
 
 SLOW_SOCKETS: Final = 2_000
 COLD_QUESTIONS: Final = 200
 FILES_OF_A_DAY: Final = 12
+MERGED_DAYS: Final = 75
+"""Of 90, from the first on: the server counts these. Days that it merges itself it counts ten minutes later."""
 WINDOW_SECONDS: Final = 8
 MOST_SECONDS: Final = 140
 """From the start; after that, no further window is measured of what has been measured once."""
@@ -47,9 +50,9 @@ _PROGRESS: Final = Console(stderr=True)
 
 def crowd(setting: Setting) -> Iterator[Figure]:
     """99 of 100 small answers, quiet, in each crowd, and in all of them together."""
-    crowded = _uncompacted_lake(setting)
+    prepared = _lake_to_maintain(setting)
     half, end = (time.monotonic() + part * MOST_SECONDS for part in (0.6, 1))
-    with _crowded_server(crowded, setting.scratch / "idle", half, is_compacted=True) as (port, key, steady):
+    with _crowded_server(prepared, setting.scratch / "idle", half, is_compacted=True) as (port, key, steady):
         quiet, slow = [], []
         for _ in range(PAIRS):
             quiet.append(_p99(steady.measure(WINDOW_SECONDS / 2)))
@@ -59,9 +62,9 @@ def crowd(setting: Setting) -> Iterator[Figure]:
         yield from beside(f"small answers, p99, {SLOW_SOCKETS:,} slow sockets", "ms", {OURS: slow, QUIET: quiet})
         with _crowd_of("cold", port, COLD_QUESTIONS, key):
             yield from _figures(f"{COLD_QUESTIONS} cold questions", [steady.measure(WINDOW_SECONDS)])
-    with _crowded_server(crowded, setting.scratch / "maintained", half) as (_, _, steady):
+    with _crowded_server(prepared, setting.scratch / "maintained", half) as (_, _, steady):
         yield from _figures("compaction and rollups", steady.measure_maintenance(setting.scratch / "maintained"))
-    with _crowded_server(crowded, setting.scratch / "everything", end) as (port, key, steady), ExitStack() as crowds:
+    with _crowded_server(prepared, setting.scratch / "everything", end) as (port, key, steady), ExitStack() as crowds:
         crowds.enter_context(_crowd_of("cold", port, COLD_QUESTIONS, key))
         crowds.enter_context(_crowd_of("slow", port, SLOW_SOCKETS))
         yield from _figures("all together", steady.measure_maintenance(setting.scratch / "everything"))
@@ -102,15 +105,19 @@ class _Steady:
         return times
 
     def measure_maintenance(self, root: Path) -> list[Times]:
-        """Ask until the server has merged and counted all days, or the deadline has passed."""
+        """Ask until the server has merged all days and counted all months, or the deadline has passed.
+
+        Raises RuntimeError unless it has merged some and counted some meanwhile.
+        """
         windows: list[Times] = []
         before = _progress_of(root)
         while not windows or (time.monotonic() < self._deadline and not _is_done(root)):
             windows.append(self.measure(WINDOW_SECONDS))
             files, months = _progress_of(root)
             _PROGRESS.print(f"  {before[0]:,} files have become {files:,}, months counted: {months}")
-        if _progress_of(root) == before:
-            raise RuntimeError("the server has merged no files and counted no days meanwhile.")
+        files, months = _progress_of(root)
+        if files == before[0] or months == before[1]:
+            raise RuntimeError("the server has merged no files or counted no days meanwhile.")
         return windows
 
 
@@ -140,11 +147,11 @@ def _crowd_of(kind: str, port: int, clients: int, *key: str) -> Iterator[None]:
         _PROGRESS.print(f"  {clients:,} {kind} clients: {crowd.stdout.readline().strip()}")
 
 
-def _uncompacted_lake(setting: Setting) -> Path:
-    """A lake with many files for each past day, of which no server has merged or counted any; kept for the next run."""
-    root = setting.kept / "lake-uncompacted"
+def _lake_to_maintain(setting: Setting) -> Path:
+    """A lake with many files for each of its last days, and one for the days before, none counted; kept."""
+    root = setting.kept / "lake-to-maintain"
     if not root.exists():
-        part = root.with_name("lake-uncompacted.part")
+        part = root.with_name("lake-to-maintain.part")
         shutil.rmtree(part, ignore_errors=True)
         lake = Lake(part, create=True)
         importer = Importer(lake)
@@ -155,6 +162,7 @@ def _uncompacted_lake(setting: Setting) -> Path:
                 importer.run(piece, Options(ORGANIZATION, DOMAIN))
                 lines.seek(0)
                 _PROGRESS.print(f"  {number + 1} of {FILES_OF_A_DAY} logs are imported")
+        Compactor(lake).run(limit=MERGED_DAYS)
         lake.manifest.close()
         part.rename(root)
     return root
@@ -169,7 +177,7 @@ def _progress_of(root: Path) -> tuple[int, int]:
 
 
 def _is_done(root: Path) -> bool:
-    """Whether each day has one file and is counted."""
+    """Whether each day has one file, and days of each month are counted."""
     sql = (
         "SELECT count(*), count(DISTINCT day), count(DISTINCT substr(day, 1, 7)) FROM files WHERE deletable_at IS NULL"
     )
