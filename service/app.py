@@ -159,7 +159,7 @@ def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Com
     countries = CountryDatabase(settings.geoip) if settings.geoip else None
     jobs, values = Jobs(lake), load_traffic_values(settings.values)
     workers, options = Workers(), _cluster_options(settings)
-    warehouse = workers.open(lambda: Warehouse(lake, values, settings.memory))
+    warehouse = workers.open_engine(lambda: Warehouse(lake, values, settings.memory))
     cluster = open_cluster(lake, warehouse, options, values) if options else None
 
     def detecting_engine(seconds: float) -> Engine:

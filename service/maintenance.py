@@ -27,7 +27,6 @@ from service.http.endpoints import Clock
 from service.jobs.detection import DailyDetection
 from service.jobs.erasure import expire_evidence
 from service.mail.weekly import WeeklyMail
-from service.priority import lower_priority
 
 _LOG: Final = logging.getLogger(__name__)
 FLUSH_AFTER: Final = timedelta(seconds=10)
@@ -67,7 +66,6 @@ class Maintenance:
         self._mail = mail
         self._compactor = Compactor(lake, clock, QUIET_PERIOD)
         self._rollups = RollupBuilder(lake, clock, QUIET_PERIOD, counter)
-        self._flusher = ThreadPoolExecutor(1, thread_name_prefix="flush")  # keeps up with new visits at any load
         self._schedule: Sequence[tuple[float, Sequence[MaintenanceTask]]] = [
             (1, [self._flush_if_due]),
             (30, [self._compact, self._build_rollups, self._recheck_files, self._recheck_rollups]),
@@ -76,9 +74,7 @@ class Maintenance:
             *([(600, [mail.send_due])] if mail else []),
         ]
         """Groups of tasks, with the seconds to wait between two rounds of a group. No group waits for another."""
-        self._threads = ThreadPoolExecutor(
-            len(self._schedule), thread_name_prefix="maintenance", initializer=lower_priority
-        )
+        self._threads = ThreadPoolExecutor(len(self._schedule), thread_name_prefix="maintenance")
         self._tasks: list[asyncio.Task[None]] = []
         self._damaged_files: set[str] = set()
         self._reported_damage: set[str] = set()
@@ -99,8 +95,7 @@ class Maintenance:
             self._detection.interrupt()
         if self._mail:
             self._mail.interrupt()
-        for threads in (self._threads, self._flusher):
-            await asyncio.to_thread(threads.shutdown, cancel_futures=True)
+        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
         await asyncio.to_thread(self._run_safely, self._flush)
 
     async def _repeat(self, seconds: float, tasks: Sequence[MaintenanceTask]) -> None:
@@ -114,8 +109,7 @@ class Maintenance:
     async def _run_step(self, work: MaintenanceTask) -> bool:
         """Run one step, then sleep as long as it took, so that queries get at least half of the machine."""
         started_at = time.monotonic()
-        threads = self._flusher if work == self._flush_if_due else self._threads
-        has_more = await asyncio.get_running_loop().run_in_executor(threads, self._run_safely, work)
+        has_more = await asyncio.get_running_loop().run_in_executor(self._threads, self._run_safely, work)
         await asyncio.sleep(time.monotonic() - started_at)
         return has_more
 

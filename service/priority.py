@@ -1,12 +1,16 @@
-"""The priority of threads: what nobody waits for within milliseconds lets the event loop go first."""
+"""The priority of threads: queries let the event loop go first."""
 
 import os
 import sys
 import threading
 from typing import Final
 
-NICENESS: Final = 10
-"""Of threads that query, merge and count, above the process's own: beside the event loop one gets a tenth of a core."""
+NICENESS: Final = 5
+"""Of threads that query, above the process's own: beside another program's busy thread, one gets a quarter of a core.
+
+With 10 it gets a tenth, and queries on a machine that others keep busy run into their time limit. Only for threads that
+hardly hold the interpreter's lock: whoever holds it while others have the core stops the event loop.
+"""
 
 
 def lower_priority() -> None:

@@ -72,7 +72,7 @@ class Workers(Lane):
         self.cluster = Lane(CLUSTER_THREADS, "cluster")
         self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="probe")
 
-    def open(self, engine: Callable[[], Result]) -> Result:
+    def open_engine(self, engine: Callable[[], Result]) -> Result:
         """Open an engine in a thread of queries, whose priority DuckDB's own threads inherit. Blocks."""
         return self._threads.submit(engine).result()
 

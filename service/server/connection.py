@@ -190,7 +190,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             keep_alive=version != "1.0" and self.parser.should_keep_alive(),
             on_response=self.on_response_complete,
         )
-        exchange.on_response = partial(self._answered, exchange)
+        exchange.on_response = partial(self._finish_exchange, exchange)
         if is_answering:
             self.flow.pause_reading()
             self.pipeline.appendleft((exchange, self.app))
@@ -209,7 +209,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._state = _State.IDLE
         self._state_since = self.limits.now
 
-    def _answered(self, exchange: Exchange) -> None:
+    def _finish_exchange(self, exchange: Exchange) -> None:
         """Close the connection, or start the next request."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
