@@ -1,7 +1,5 @@
 """`traffic mcp`: the reports of one organization as tools of an assistant, over stdin and stdout."""
 
-from importlib.metadata import version
-
 from data import BadInput
 from service.commands.filters import open_lake
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
@@ -21,6 +19,8 @@ def mcp(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> No
         raise BadInput(
             "`traffic mcp` needs the package mcp: install traffic-analytics with its extra 'mcp'."
         ) from error
+    from importlib.metadata import version
+
     from service.mcp.sources import lake_sources
     from service.mcp.tools import Toolbox
 
