@@ -1,5 +1,6 @@
 """The entry point of `traffic`: it starts without packages that libraries import wherever they are installed."""
 
+import gc
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
@@ -25,6 +26,9 @@ class _NotInstalled:
 def main() -> None:
     """Run one command; see service/commands."""
     sys.meta_path.insert(0, _NotInstalled)
+    gc.disable()  # imports make no garbage, but enough objects for many searches for it
     from service.commands import main as run  # noqa: PLC0415  # it imports pyarrow
 
+    gc.freeze()  # what is imported stays, so that later searches leave it out
+    gc.enable()
     run()

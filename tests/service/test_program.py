@@ -47,3 +47,10 @@ def test_pyspark_may_import_them(run, tmp_path):
     program = "import service.program, sys; sys.argv = ['traffic', '--help']\n"
     run(sys.executable, "-c", f"{program}try: service.program.main()\nexcept SystemExit: import pyspark")
     assert (tmp_path / "imported").exists()
+
+
+def test_garbage_is_collected_in_commands_but_not_among_what_was_imported():
+    state = "lambda: print(gc.isenabled(), gc.get_freeze_count() > 10_000)"
+    program = f"import gc, service.program, service.commands; service.commands.main = {state}; service.program.main()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("True True\n", "")
