@@ -101,25 +101,32 @@ def _present(values: msgspec.Struct) -> Columns:
 
 
 def table_of(parts: Sequence[Unpacked]) -> pa.Table:
-    """The visits of all parts, concatenated as a table of VISITS_OF_DAYS."""
+    """The visits of all parts, concatenated as a table with the columns of VISITS_OF_DAYS, texts as dictionaries."""
     starts = accumulate((_count(part.shared) for part in parts), initial=0)
     numbers = [start + number for start, part in zip(starts, parts, strict=False) for number in part.numbers]
     rows = pa.array(numbers, pa.int32())
     columns = {column.name: _column(column.name, column.type, parts, rows) for column in COLUMNS}
     columns["day"] = columns["visited_at"].cast(pa.date32())
-    return pa.table([columns[name] for name in VISITS_OF_DAYS.names], schema=VISITS_OF_DAYS)
+    return pa.table([columns[name] for name in VISITS_OF_DAYS.names], VISITS_OF_DAYS.names)
 
 
 def _column(name: str, kind: pa.DataType, parts: Sequence[Unpacked], rows: pa.Array) -> pa.Array:
     """One column of all visits. In each part it may be in `columns`, in `shared` or missing."""
     columns = [part.columns.get(name, ()) for part in parts]
     if all(columns):
-        return pa.array(chain.from_iterable(columns), kind)
+        return _encoded(pa.array(chain.from_iterable(columns), kind))
     shared = [part.shared.get(name) or [None] * _count(part.shared) for part in parts]
     if not any(columns):
-        return pa.array(chain.from_iterable(shared), kind).take(rows)
-    values = (column or _expand(part, name) for part, column in zip(parts, columns, strict=True))
-    return pa.array(chain.from_iterable(values), kind)
+        values = _encoded(pa.array(chain.from_iterable(shared), kind))
+        if not pa.types.is_dictionary(values.type):
+            return values.take(rows)
+        return pa.DictionaryArray.from_arrays(values.indices.take(rows), values.dictionary)
+    expanded = (column or _expand(part, name) for part, column in zip(parts, columns, strict=True))
+    return _encoded(pa.array(chain.from_iterable(expanded), kind))
+
+
+def _encoded(values: pa.Array) -> pa.Array:
+    return values.dictionary_encode() if pa.types.is_string(values.type) else values
 
 
 def _expand(part: Unpacked, name: str) -> list[Any]:

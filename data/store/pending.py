@@ -3,7 +3,11 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import accumulate, groupby
 from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from data.errors import Conflict, LakeDamaged, NewerVersion
 from data.store.footers import PendingRange
@@ -12,9 +16,13 @@ from data.store.landing import Landing
 from data.store.manifest import Manifest, format_time, insert_files
 from data.store.packing import Packed, Unpacked, table_of, unpack
 from data.text import plural
+from data.visits import VISITS_OF_DAYS
 
 MAX_VISITS_PER_TRANSACTION: Final = 100_000
 """The number of visits that are moved in one transaction, which limits memory."""
+PIECE_VISITS: Final = 10_000
+"""About as many visits are unpacked at once: as Python objects they take many times the memory of a table."""
+_ORDER: Final = [(name, "ascending") for name in ("day", "short_code", "visited_at")]
 
 
 class Backlog(NamedTuple):
@@ -60,12 +68,14 @@ def flush_all(lake: Lake) -> int:
     moved, last, unreadable = 0, 0, list[_Unreadable]()
     while batches := _oldest(lake.manifest, last, latest):
         last = batches[-1].id
-        readable = [(batch, part) for batch in batches if (part := _read(batch, unreadable))]
+        tables = _tables_of(batches, unreadable)
+        skipped = {row.batch.id for row in unreadable}
+        readable = [batch for batch in batches if batch.id not in skipped]
         try:
-            _land(lake, readable)
+            _land(lake, readable, tables)
         except Conflict:
             break  # another process moves them
-        moved += sum(batch.visits for batch, _ in readable)
+        moved += sum(batch.visits for batch in readable)
     _raise_for(unreadable)
     return moved
 
@@ -114,24 +124,39 @@ def _read(batch: _PendingBatch, unreadable: list[_Unreadable]) -> Unpacked | Non
         return None
 
 
-def _land(lake: Lake, readable: list[tuple[_PendingBatch, Unpacked]]) -> None:
+def _tables_of(batches: list[_PendingBatch], unreadable: list[_Unreadable]) -> dict[str, list[pa.Table]]:
+    """The visits of each organization, unpacked piece by piece."""
+    tables = defaultdict[str, list[pa.Table]](list)
+    ordered = sorted(batches, key=lambda batch: batch.organization)
+    totals = accumulate(batch.visits for batch in ordered)
+    pieces = zip(ordered, totals, strict=True)
+    for (organization, _), piece in groupby(pieces, lambda one: (one[0].organization, one[1] // PIECE_VISITS)):
+        if parts := [part for batch, _ in piece if (part := _read(batch, unreadable))]:
+            tables[organization].append(table_of(parts))
+    return tables
+
+
+def _land(lake: Lake, readable: list[_PendingBatch], tables: dict[str, list[pa.Table]]) -> None:
     if not readable:
         return
-    parts = defaultdict[str, list[Unpacked]](list)
-    for batch, part in readable:
-        parts[batch.organization].append(part)
-    (first, *_), (last, *_) = readable[0], readable[-1]
+    first, last = readable[0], readable[-1]
     moved = PendingRange(first.id, first.received_at, last.id, last.received_at)
     content = f"{first.id}@{first.received_at}"  # what else is moved then is among what the next attempt moves
-    landings = [Landing(lake, organization, content, moved) for organization in parts]
+    landings = [Landing(lake, organization, content, moved) for organization in tables]
     try:
-        for landing, unpacked in zip(landings, parts.values(), strict=True):
-            order = [(name, "ascending") for name in ("day", "short_code", "visited_at")]
-            landing.stage(table_of(unpacked).sort_by(order))
-        _move(lake.manifest, [batch.id for batch, _ in readable], landings)
+        for landing, pieces in zip(landings, tables.values(), strict=True):
+            landing.stage(_sorted(pa.concat_tables(pieces)))
+        _move(lake.manifest, [batch.id for batch in readable], landings)
     finally:
         for landing in landings:
             landing.discard()
+
+
+def _sorted(visits: pa.Table) -> pa.Table:
+    """Visits in the order in which a file has them. Each text column gets one dictionary."""
+    names = [name for name, _ in _ORDER]
+    keys = visits.select(names).cast(pa.schema([VISITS_OF_DAYS.field(name) for name in names]))
+    return visits.unify_dictionaries().combine_chunks().take(pc.sort_indices(keys, _ORDER))
 
 
 def _move(manifest: Manifest, keys: list[int], landings: list[Landing]) -> None:

@@ -164,6 +164,24 @@ def test_many_visits_are_moved_a_part_at_a_time_oldest_first(lake, monkeypatch, 
     assert len(lake.manifest.live_files("acme")) == files
 
 
+def test_only_a_piece_of_the_visits_is_unpacked_at_once(lake, monkeypatch):
+    monkeypatch.setattr(pending, "PIECE_VISITS", 3)
+    table_of, pieces = pending.table_of, []
+
+    def counted(parts):
+        pieces.append(sum(len(part.numbers) for part in parts))
+        return table_of(parts)
+
+    monkeypatch.setattr(pending, "table_of", counted)
+    for number in range(7):
+        keep(lake, f"/{number}")
+        keep(lake, f"/{number}", organization="other")
+    assert pending.flush_all(lake) == 14
+    assert paths(lake) == paths(lake, "other") == {f"/{number}": 1 for number in range(7)}
+    assert (sum(pieces), max(pieces)) == (14, 3)
+    assert [len(lake.manifest.live_files(name)) for name in ("acme", "other")] == [1, 1]
+
+
 def test_what_one_commit_kept_is_moved_as_a_whole_however_much_it_is(lake, monkeypatch):
     monkeypatch.setattr(pending, "MAX_VISITS_PER_TRANSACTION", 2)
     keep(lake, *(f"/{number}" for number in range(5)))
