@@ -103,6 +103,7 @@ class RollupBuilder:
         self._counter = counter
         self._cancelled = threading.Event()
         self._engine: duckdb.DuckDBPyConnection | None = None
+        self._queue: list[Month] = []  # found by an earlier run, which ended at its limit
 
     def run(self, wait: bool = True, limit: int | None = None, progress: Progress | None = None) -> int:
         """Build missing rollups of closed days, for at most `limit` months. Returns the number of months built.
@@ -110,15 +111,20 @@ class RollupBuilder:
         Without `wait`, does nothing while another process rewrites files. A month with a damaged file is skipped;
         after the other months, LakeDamaged is raised for the first of these.
         """
-        months = self._months_to_build()
-        if not months:
+        self._queue = self._queue or self._months_to_build()
+        if not self._queue:
             return 0
         with rewriting_engine(self._lake) as engine:
             try:
                 self._engine = engine
                 _prepare(engine, self._lake)
                 return rewrite_each(
-                    self._lake, months, partial(self._build_month, engine), wait=wait, limit=limit, progress=progress
+                    self._lake,
+                    [*self._queue],
+                    partial(self._build_next, engine),
+                    wait=wait,
+                    limit=limit,
+                    progress=progress,
                 )
             finally:
                 self._engine = None
@@ -146,6 +152,10 @@ class RollupBuilder:
         recently_landed = {file.day for file in files if is_recent(file.checked_at, self._quiet_period, now)}
         covered = live_rollups(self._lake, organization, rollup_version(), files).days
         return [file for file in files if file.day < today and file.day not in recently_landed | covered]
+
+    def _build_next(self, engine: duckdb.DuckDBPyConnection, month: Month) -> None:
+        self._queue.remove(month)
+        self._build_month(engine, month)
 
     def _build_month(self, engine: duckdb.DuckDBPyConnection, month: Month) -> None:
         files = self._lake.manifest.live_files(*month, month.last)

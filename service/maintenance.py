@@ -99,11 +99,12 @@ class Maintenance:
         await asyncio.to_thread(self._run_safely, self._flush)
 
     async def _repeat(self, seconds: float, tasks: Sequence[MaintenanceTask]) -> None:
+        """Run all steps of the tasks, one of each in turn, so that none waits for another that never ends."""
         await asyncio.sleep(START_DELAY_SECONDS)
         while True:
-            for work in tasks:
-                while await self._run_step(work):
-                    pass
+            unfinished = tasks
+            while unfinished:
+                unfinished = [work for work in unfinished if await self._run_step(work)]
             await asyncio.sleep(seconds)
 
     async def _run_step(self, work: MaintenanceTask) -> bool:

@@ -91,7 +91,7 @@ class Compactor:
         today = self._now().date()
         now = datetime.now(UTC)  # not self._now(): checked_at is set by the system clock
         work = []
-        for partition in starmap(Partition, self._lake.manifest.days_of_several_files()):
+        for partition in starmap(Partition, self._lake.manifest.days_of_many_files(today, MAX_OPEN_FILES)):
             files = self._lake.manifest.live_files(*partition, partition.day)
             is_active = any(is_recent(file.checked_at, self._quiet_period, now) for file in files)
             is_past = partition.day < today and not is_active

@@ -211,11 +211,15 @@ class Manifest:
         rows = self.rows(_SELECT_LIVE + "organization = ? AND day BETWEEN ? AND ? AND visits > 0 ORDER BY path", days)
         return [_file_of(row) for row in rows]
 
-    def days_of_several_files(self) -> list[tuple[str, date]]:
-        """Each organization and day with more than one live file that has visits, sorted."""
+    def days_of_many_files(self, today: date, most_open: int) -> list[tuple[str, date]]:
+        """Each organization and day that has several live files with visits, or more than `most_open` from today on.
+
+        Sorted.
+        """
         rows = self.rows(
             "SELECT organization, day FROM files WHERE deletable_at IS NULL AND visits > 0 "
-            "GROUP BY organization, day HAVING count(*) > 1 ORDER BY organization, day"
+            "GROUP BY organization, day HAVING count(*) > iif(day < ?, 1, ?) ORDER BY organization, day",
+            [today.isoformat(), most_open],
         )
         return [(organization, date.fromisoformat(day)) for organization, day in rows]
 

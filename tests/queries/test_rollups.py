@@ -500,10 +500,28 @@ def test_a_day_that_was_changed_while_it_was_counted_is_not_closed(lake, warehou
 def test_a_damaged_month_stops_no_other(lake, warehouse):
     file = next(file for file in lake.manifest.live_files("acme") if file.day == date(2026, 2, 5))
     damage(lake.root / file.path)
-    assert [RollupBuilder(lake).run(limit=1) for _ in range(2)] == [1, 1]
-    with pytest.raises(LakeDamaged, match="SHA-256 differs"):
-        RollupBuilder(lake).run(limit=1)
+    builder = RollupBuilder(lake)
+    assert [builder.run(limit=1) for _ in range(2)] == [1, 1]
+    for _ in range(2):
+        with pytest.raises(LakeDamaged, match="SHA-256 differs"):
+            builder.run(limit=1)
     assert len(rollups(lake)) == 2
+
+
+def test_months_are_looked_for_again_once_all_that_were_found_are_built(lake, monkeypatch):
+    looks, live_files = [], type(lake.manifest).live_files
+
+    def counted(manifest, organization, start=date.min, end=date.max):
+        if start == date.min:
+            looks.append(organization)
+        return live_files(manifest, organization, start, end)
+
+    monkeypatch.setattr(type(lake.manifest), "live_files", counted)
+    builder = RollupBuilder(lake)
+    assert [builder.run(limit=1) for _ in range(3)] == [1, 1, 1]
+    assert len(looks) == len(set(looks))
+    assert builder.run(limit=1) == 0
+    assert len(looks) == 2 * len(set(looks))
 
 
 def test_without_patience_for_others_nothing_happens_while_they_rewrite(lake):

@@ -18,7 +18,7 @@ import pytest
 
 from data import LakeDamaged
 from data.ingest.visitor_ids import LIFETIME, daily_salts
-from data.maintenance.compaction import Compactor
+from data.maintenance.compaction import CompactionResult, Compactor
 from data.store import pending
 from data.store.link_files import all_stored_links
 from data.store.manifest import READERS_GRACE
@@ -206,6 +206,16 @@ def test_everything_that_is_due_is_done(lake, clock, hasty, caplog):
     assert paths(lake) == {"/merged": 3, "/waiting": 1}
     assert len(told) == 1
     assert f"{broken.path} is not what was written" in "".join(told)
+
+
+def test_files_are_looked_at_while_merging_never_ends(lake, clock, hasty, monkeypatch, caplog):
+    clock.now = datetime.now(UTC)
+    land(lake, "other", [visit()])
+    (broken,) = lake.manifest.live_files("other")
+    flip(lake, broken, clock.now - CHECK_AFTER - timedelta(seconds=1))
+    monkeypatch.setattr(upkeep.Compactor, "run", lambda *_, **__: CompactionResult(partitions=1))
+    working(lake, clock, lambda: caplog.messages)
+    assert "is not what was written" in caplog.text
 
 
 @pytest.mark.parametrize("ahead", [timedelta(0), READERS_GRACE - timedelta(seconds=1), READERS_GRACE])
