@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Final, Literal, cast
 
+import pyarrow as pa
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -122,6 +123,7 @@ def serve_on(
     `monitor` is a second application and its socket, served without limits until the first one has stopped.
     """
     gc.set_threshold(*GC_THRESHOLDS)
+    pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps what a flush has freed
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(middleware, listener, on_ready, monitor))
 
