@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+from contextlib import suppress
 from typing import Final
 
 NICENESS: Final = 5
@@ -14,7 +15,11 @@ hardly hold the interpreter's lock: whoever holds it while others have the core 
 
 
 def lower_priority() -> None:
-    """Let this thread, and those that it will start, go after others. Only Linux has a priority of each thread."""
+    """Let this thread, and those that it will start, go after others.
+
+    Only Linux has a priority of each thread; a sandbox that forbids the system call keeps them all equal.
+    """
     if sys.platform == "linux":
         niceness = os.getpriority(os.PRIO_PROCESS, os.getpid()) + NICENESS
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
+        with suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)

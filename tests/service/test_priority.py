@@ -36,3 +36,12 @@ def test_queries_and_the_threads_of_their_engine_go_after_others(lake):
 def test_an_engine_that_cannot_be_opened_fails_where_it_is_opened(lake):
     with closing(Workers()) as workers, pytest.raises(ZeroDivisionError):
         workers.open_engine(lambda: 1 // 0)
+
+
+def test_where_the_system_forbids_priorities_queries_run_at_the_usual_one(monkeypatch):
+    def forbidden(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "setpriority", forbidden)
+    with closing(Workers()) as workers:
+        assert asyncio.run(workers.compute(niceness)) == niceness()
