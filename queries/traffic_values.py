@@ -1,10 +1,11 @@
 """The value of one visit of each category, as configured by the operator. Used by traffic-value-breakdown.sql."""
 
-import tomllib
 from decimal import Decimal
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
+
+import tomli
 
 from data import BOT_CATEGORIES, BadInput
 
@@ -21,8 +22,8 @@ def load_traffic_values(path: Path | None = None) -> list[TrafficValue]:
     """The values in a file like traffic_values.toml; None: the shipped file. Raises BadInput for an invalid file."""
     source = path or resources.files("queries").joinpath("traffic_values.toml")
     try:
-        table = tomllib.loads(source.read_text("utf-8"), parse_float=Decimal)
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        table = tomli.loads(source.read_text("utf-8"), parse_float=Decimal)
+    except (OSError, tomli.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"{source} cannot be read as traffic values: {error}.") from error
     currency, values = table.get("currency"), table.get("value_per_visit")
     if not isinstance(currency, str) or not isinstance(values, dict):

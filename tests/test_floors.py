@@ -35,9 +35,10 @@ LIBRARIES = {
         "msgspec",
         "pyarrow",
         "re2",
+        "tomli",
         "ua_parser",
     },
-    "queries": {"duckdb", "grpc", "pyarrow", "pyspark", "sqlglot"},
+    "queries": {"duckdb", "grpc", "pyarrow", "pyspark", "sqlglot", "tomli"},
     "service": {
         "cachetools",
         "httptools",

@@ -7,13 +7,14 @@ classifier.py, devices.py, referrers.py and ip_verification.py.
 import hashlib
 import ipaddress
 import re
-import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import MISSING, dataclass, fields
 from datetime import date
 from functools import cache
 from importlib import metadata, resources
 from typing import Any, Final, TypeVar
+
+import tomli
 
 from data.rules.patterns import compile_pattern
 from data.visits import CATEGORY_OF_KIND, CONFIDENCE_SCORES, DEVICE_TYPES, REFERRER_TYPES
@@ -189,7 +190,7 @@ def _checked_rows(row_type: type[Row], name: str, content: bytes) -> tuple[Row, 
 @cache
 def _parsed(content: bytes) -> dict[str, Any]:
     """Parse a TOML file. Cached, because several modules load the same file."""
-    return tomllib.loads(content.decode())
+    return tomli.loads(content.decode())
 
 
 def rules_version() -> str:

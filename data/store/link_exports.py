@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
+
+import tomli
 
 from data.errors import BadInput
 from data.hosts import normalized_host
@@ -64,7 +65,7 @@ class _Row(NamedTuple):
 @cache
 def shapes() -> tuple[LinkShape, ...]:
     """The rows of link_formats.toml."""
-    rows = tomllib.loads(Path(__file__).with_name("link_formats.toml").read_text("utf-8"))["shape"]
+    rows = tomli.loads(Path(__file__).with_name("link_formats.toml").read_text("utf-8"))["shape"]
     found = []
     for row in rows:
         lists = {name: tuple(row[name]) for name in ("short_urls", "items", "total") if name in row}
