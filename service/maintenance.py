@@ -39,6 +39,9 @@ START_DELAY_SECONDS: Final = 1.0
 
 QUIET_PERIOD: Final = timedelta(minutes=10)
 """How long a past day must be without new visits before its files are merged and counted."""
+TURN_SECONDS: Final = 5.0
+"""How long a task goes on while others of its group wait, so that none waits for one that never ends."""
+
 MaintenanceTask = Callable[[], bool]
 """Does one step of a task. Returns whether there is more to do now."""
 
@@ -99,13 +102,21 @@ class Maintenance:
         await asyncio.to_thread(self._run_safely, self._flush)
 
     async def _repeat(self, seconds: float, tasks: Sequence[MaintenanceTask]) -> None:
-        """Run all steps of the tasks, one of each in turn, so that none waits for another that never ends."""
+        """Run all steps of the tasks, which take turns."""
         await asyncio.sleep(START_DELAY_SECONDS)
         while True:
             unfinished = tasks
             while unfinished:
-                unfinished = [work for work in unfinished if await self._run_step(work)]
+                unfinished = [work for work in unfinished if await self._take_turn(work)]
             await asyncio.sleep(seconds)
+
+    async def _take_turn(self, work: MaintenanceTask) -> bool:
+        """Run steps for TURN_SECONDS, at least one. Returns whether there is more to do."""
+        ends_at = time.monotonic() + TURN_SECONDS
+        while has_more := await self._run_step(work):
+            if time.monotonic() >= ends_at:
+                break
+        return has_more
 
     async def _run_step(self, work: MaintenanceTask) -> bool:
         """Run one step, then sleep as long as it took, so that queries get at least half of the machine."""

@@ -214,11 +214,11 @@ class Manifest:
     def days_of_many_files(self, today: date, most_open: int) -> list[tuple[str, date]]:
         """Each organization and day that has several live files with visits, or more than `most_open` from today on.
 
-        Sorted.
+        Those of most files come first.
         """
         rows = self.rows(
             "SELECT organization, day FROM files WHERE deletable_at IS NULL AND visits > 0 "
-            "GROUP BY organization, day HAVING count(*) > iif(day < ?, 1, ?) ORDER BY organization, day",
+            "GROUP BY organization, day HAVING count(*) > iif(day < ?, 1, ?) ORDER BY count(*) DESC, organization, day",
             [today.isoformat(), most_open],
         )
         return [(organization, date.fromisoformat(day)) for organization, day in rows]

@@ -64,6 +64,7 @@ def impatient(monkeypatch):
 @pytest.fixture
 def hasty(monkeypatch):
     monkeypatch.setattr(upkeep, "asyncio", Hasty())
+    monkeypatch.setattr(upkeep, "TURN_SECONDS", 0.01)
 
 
 @pytest.fixture
@@ -237,6 +238,20 @@ def test_salts_are_forgotten_when_they_are_48_hours_old(lake, clock, chores, ahe
     clock.now += ahead
     assert chores._forget_salts() is False
     assert lake.salts.read_bytes().count(salt.encode()) == left
+
+
+@pytest.mark.parametrize(("seconds", "steps"), [(0, 1), (600, 3)])
+def test_a_turn_of_a_task_ends_after_its_time_or_when_nothing_is_left(lake, clock, monkeypatch, seconds, steps):
+    monkeypatch.setattr(upkeep, "TURN_SECONDS", seconds)
+    left, chores = [True, True, False], Maintenance(lake, clock, None)
+
+    async def work():
+        has_more = await chores._take_turn(lambda: left.pop(0))
+        await chores.end()
+        return has_more
+
+    assert asyncio.run(work()) == (steps < 3)
+    assert len(left) == 3 - steps
 
 
 def test_salts_are_forgotten_while_detectors_run_for_long(lake, clock, hasty):

@@ -279,6 +279,16 @@ def test_no_more_partitions_are_merged_than_asked_for(lake):
     assert numbers(lake) == {2: 1, 3: 1, 4: 1}
 
 
+def test_the_day_of_most_files_is_merged_first(lake):
+    for organization, files in (("a", 2), ("b", 4), ("c", 3)):
+        land_files(lake, 1, files, organization)
+    merged = []
+    for _ in range(3):
+        compact(lake, limit=1)
+        merged.append({name for name in "abc" if len(names(lake, name)) == 1})
+    assert merged == [{"b"}, {"b", "c"}, {"a", "b", "c"}]
+
+
 def test_progress_ends_where_all_is_done(lake):
     told = []
     for day in (2, 3, 4):
