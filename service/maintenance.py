@@ -102,12 +102,11 @@ class Maintenance:
         await asyncio.to_thread(self._run_safely, self._flush)
 
     async def _repeat(self, seconds: float, tasks: Sequence[MaintenanceTask]) -> None:
-        """Run all steps of the tasks, which take turns."""
+        """Let all tasks take turns until none has more to do, again and again."""
         await asyncio.sleep(START_DELAY_SECONDS)
         while True:
-            unfinished = tasks
-            while unfinished:
-                unfinished = [work for work in unfinished if await self._take_turn(work)]
+            while any([await self._take_turn(work) for work in tasks]):
+                pass
             await asyncio.sleep(seconds)
 
     async def _take_turn(self, work: MaintenanceTask) -> bool:

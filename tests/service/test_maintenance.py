@@ -254,6 +254,13 @@ def test_a_turn_of_a_task_ends_after_its_time_or_when_nothing_is_left(lake, cloc
     assert len(left) == 3 - steps
 
 
+def test_files_that_become_too_many_while_months_are_counted_are_merged_meanwhile(lake, clock, hasty, monkeypatch):
+    merges = []
+    monkeypatch.setattr(upkeep.Compactor, "run", lambda *_, **__: merges.append(1) or CompactionResult())
+    monkeypatch.setattr(upkeep.RollupBuilder, "run", lambda *_, **__: 1)
+    working(lake, clock, lambda: len(merges) > 2)
+
+
 def test_salts_are_forgotten_while_detectors_run_for_long(lake, clock, hasty):
     started, interrupted = threading.Event(), threading.Event()
 
