@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 from starlette.types import Receive
 
 from queries import ENDPOINTS, Engine, Entry, Scope, template_entries
-from service.http.cache import AnswerCache, CacheKey
+from service.http.cache import AnswerCache, CachedAnswer, CacheKey
 from service.http.errors import ClientDisconnected, Overloaded
 from service.http.query_batch import QueryBatch, Workers
 
@@ -69,23 +69,26 @@ class Answers:
 
     def _cached(self, entry: Entry, scope: Scope, epoch: int) -> bytes | None:
         """The cached answer, which counts as a hit; None if it, or one of its parts, is not cached."""
-        body = self._lookup(entry, CacheKey.of(entry.name, scope, epoch))
-        if body is not None:
-            self._cache.count(scope.organization, entry.name, "hits")
-        return body
+        key = CacheKey.of(entry.name, scope, epoch)
+        answer = self._cache.get(key) or self._assemble(entry, key)
+        if answer is None:
+            return None
+        self._cache.count(scope.organization, entry.name, "hits")
+        return answer.body
 
-    def _lookup(self, entry: Entry, key: CacheKey) -> bytes | None:
-        """The cached answer, or one assembled from its parts if all of them are cached; otherwise None."""
+    def _assemble(self, entry: Entry, key: CacheKey) -> CachedAnswer | None:
+        """The answer made of the parts of an entry, if it has any and all are cached. Cached as long as these."""
         parts = _PARTS.get(entry.name)
         if not parts:
-            return self._cache.get(key)
-        members = []
-        for name, part in parts:
-            body = self._cache.get(CacheKey(part.name, *key[1:]))
-            if body is None:
-                return None
-            members.append(name + body)
-        return _object_of(members)
+            return None
+        found = [self._cache.get(CacheKey(part.name, *key[1:])) for _, part in parts]
+        cached = [answer for answer in found if answer]
+        if len(cached) < len(parts):
+            return None
+        body = _object_of(name + answer.body for (name, _), answer in zip(parts, cached, strict=True))
+        answer = CachedAnswer(body, min(answer.stored_at for answer in cached))
+        self._cache.put(key, answer)
+        return answer
 
     def _check_capacity(self, entries: Iterable[Entry], scope: Scope, epoch: int) -> None:
         """Raise Overloaded if one of the entries has to be computed and there is no capacity for it.

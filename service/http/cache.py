@@ -9,7 +9,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self
 
-from cachetools import TTLCache
+from cachetools import TLRUCache
 
 from queries import Scope
 
@@ -43,11 +43,16 @@ class CachedAnswer(NamedTuple):
     stored_at: float
 
 
-class _BoundedCache(TTLCache[CacheKey, CachedAnswer]):
-    """A TTLCache that calls `on_eviction` for every answer that it removes to make room for another."""
+class _BoundedCache(TLRUCache[CacheKey, CachedAnswer]):
+    """A TLRUCache of TTL_SECONDS that calls `on_eviction` for every answer that it removes to make room for another."""
 
     def __init__(self, clock: Callable[[], float], on_eviction: Callable[[CacheKey], None]) -> None:
-        super().__init__(MAX_BYTES, TTL_SECONDS, clock, lambda answer: len(answer.body) + _OVERHEAD_BYTES)
+        super().__init__(
+            MAX_BYTES,
+            ttu=lambda _, answer, __: answer.stored_at + TTL_SECONDS,
+            timer=clock,
+            getsizeof=lambda answer: len(answer.body) + _OVERHEAD_BYTES,
+        )
         self._on_eviction = on_eviction
 
     def popitem(self) -> tuple[CacheKey, CachedAnswer]:
@@ -70,12 +75,17 @@ class AnswerCache:
         """How many answers are cached; expired ones may be among them."""
         return len(self._answers)
 
-    def get(self, key: CacheKey) -> bytes | None:
+    def get(self, key: CacheKey) -> CachedAnswer | None:
         """The cached answer, or None if there is none younger than TTL_SECONDS. Counts nothing."""
         try:
-            return self._answers[key].body  # TTLCache.get would look it up twice
+            return self._answers[key]  # TLRUCache.get would look it up twice
         except KeyError:
             return None
+
+    def put(self, key: CacheKey, answer: CachedAnswer) -> None:
+        """Store an answer, unless it is too large."""
+        if len(answer.body) + _OVERHEAD_BYTES <= MAX_BYTES:
+            self._answers[key] = answer
 
     def needs_computation(self, key: CacheKey) -> bool:
         """Whether get_or_compute would start a computation: the answer is neither cached nor being computed."""
@@ -88,10 +98,10 @@ class AnswerCache:
         Concurrent calls with the same key share one computation. It is cancelled when all of the calls are
         cancelled. If it fails, all of them raise its error and nothing is cached.
         """
-        body = self.get(key)
-        self.count(key.organization, key.name, "misses" if body is None else "hits")
-        if body is not None:
-            return body
+        cached = self.get(key)
+        self.count(key.organization, key.name, "misses" if cached is None else "hits")
+        if cached is not None:
+            return cached.body
         task = self._running.get(key)
         if task is None or task.cancelling():
             task = self._start(key, compute)
@@ -122,8 +132,7 @@ class AnswerCache:
     def _start(self, key: CacheKey, compute: Callable[[], Awaitable[bytes]]) -> asyncio.Task[bytes]:
         async def run() -> bytes:
             body = await compute()
-            if len(body) + _OVERHEAD_BYTES <= MAX_BYTES:
-                self._answers[key] = CachedAnswer(body, self._clock())
+            self.put(key, CachedAnswer(body, self._clock()))
             return body
 
         task = asyncio.create_task(run())

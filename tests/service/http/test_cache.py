@@ -146,6 +146,21 @@ def test_the_dashboard_shares_the_answers_of_its_members(answers, engine):
     assert engine.computed["devices", "acme"] == engine.computed["traffic-overview", "acme"] == 1
 
 
+def test_a_dashboard_is_held_no_longer_than_its_oldest_member(answers, engine, clock):
+    async def ask():
+        await answers.body(DEVICES, MINE)
+        clock.now = 100
+        for _ in range(3):  # computed, assembled, cached as a whole
+            await answers.body(DASHBOARD, MINE)
+        assert engine.computed["devices", "acme"] == 1
+        clock.now = TTL_SECONDS
+        await answers.body(DASHBOARD, MINE)
+
+    asyncio.run(ask())
+    assert engine.computed["devices", "acme"] == 2
+    assert engine.computed["traffic-overview", "acme"] == 1
+
+
 def test_a_cold_dashboard_looks_at_the_manifest_once(answers, engine):
     asyncio.run(answers.body(DASHBOARD, MINE))
     assert engine.snapshots == 1
@@ -335,7 +350,7 @@ def test_what_is_served_is_never_older_than_five_minutes_and_never_anothers(scri
             key = CacheKey.of("devices", Scope(organization, START, date(2026, 3, 10 + number)))
             made = f"{organization} {number} {clock.now}".encode()
             body = await answers.get_or_compute(key, lambda made=made: asyncio.sleep(0, made))
-            assert answers.get(key) == body
+            assert answers.get(key).body == body
             owner, which, made_at = body.decode().split()
             assert (owner, int(which)) == (organization, number)
             assert clock.now - float(made_at) < TTL_SECONDS
