@@ -33,6 +33,7 @@ class Answers:
         self._engine = engine
         self._cache = cache
         self._workers = workers
+        self._epochs: dict[str, int] = {}
 
     async def body(self, entry: Entry, scope: Scope, receive: Receive | None = None) -> bytes:
         """The answer of an entry of the catalog for a scope, encoded as JSON.
@@ -41,7 +42,7 @@ class Answers:
         and what the Engine raises. With `receive`, the ASGI callable of the request, also raises
         ClientDisconnected as soon as the client disconnects.
         """
-        epoch = self._engine.epoch(scope.organization)
+        epoch = self._epoch(scope.organization)
         body = self._cached(entry, scope, epoch)
         if body is not None:
             return body
@@ -52,7 +53,7 @@ class Answers:
 
     async def bodies(self, entries: Sequence[Entry], scope: Scope) -> list[bytes]:
         """The answers of several entries, as `body` gives them. What is not cached is computed as one batch."""
-        epoch = self._engine.epoch(scope.organization)
+        epoch = self._epoch(scope.organization)
         self._check_capacity(entries, scope, epoch)
         leaves = [leaf for entry in entries for leaf in template_entries(entry)]
         batch = QueryBatch(self._engine, self._workers, scope, leaves)
@@ -66,6 +67,17 @@ class Answers:
         """The rows of cache-stats."""
         parts = {name: [part.name for _, part in pairs] for name, pairs in _PARTS.items()}
         return self._cache.statistics(organization, list(ENDPOINTS), parts)
+
+    def _epoch(self, organization: str) -> int:
+        """The epoch of an organization, read once in a turn of the event loop.
+
+        All requests that are answered in one turn were received before it, so none of them gets an older epoch.
+        """
+        if not self._epochs:
+            asyncio.get_running_loop().call_soon(self._epochs.clear)
+        if organization not in self._epochs:
+            self._epochs[organization] = self._engine.epoch(organization)
+        return self._epochs[organization]
 
     def _cached(self, entry: Entry, scope: Scope, epoch: int) -> bytes | None:
         """The cached answer, which counts as a hit; None if it, or one of its parts, is not cached."""

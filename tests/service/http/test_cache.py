@@ -42,11 +42,15 @@ class Engine(Warehouse):
 
     def __init__(self, lake):
         self.computed = Counter()
-        self.snapshots = 0
+        self.snapshots = self.epochs = 0
         self.open = threading.Event()
         self.open.set()
         self.failure = None
         super().__init__(lake)
+
+    def epoch(self, organization):
+        self.epochs += 1
+        return super().epoch(organization)
 
     def variables(self, scope):
         self.snapshots += 1
@@ -159,6 +163,17 @@ def test_a_dashboard_is_held_no_longer_than_its_oldest_member(answers, engine, c
     asyncio.run(ask())
     assert engine.computed["devices", "acme"] == 2
     assert engine.computed["traffic-overview", "acme"] == 1
+
+
+def test_the_epoch_is_read_once_for_all_requests_of_a_turn_and_again_in_the_next(answers, engine):
+    async def ask():
+        await answers.body(OVERVIEW, MINE)
+        engine.epochs = 0
+        for turn in range(3):
+            await asyncio.gather(*(answers.body(OVERVIEW, MINE) for _ in range(50)))
+            assert engine.epochs == turn + 1
+
+    asyncio.run(ask())
 
 
 def test_a_cold_dashboard_looks_at_the_manifest_once(answers, engine):
