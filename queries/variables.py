@@ -152,7 +152,14 @@ def set_variables(cursor: duckdb.DuckDBPyConnection, variables: Variables) -> No
         if name == LINK_VISITS:
             cursor.register(LINK_VISITS, value)
         else:
-            cursor.execute(_SET[name], {"value": value})
+            cursor.execute(parsed(cursor, _SET[name]), {"value": value})
+
+
+def parsed(cursor: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
+    """The one statement of a text of this package, parsed once in a process. Every cursor may execute it."""
+    if text not in _PARSED:
+        (_PARSED[text],) = cursor.extract_statements(text)
+    return _PARSED[text]
 
 
 def define_relations(engine: duckdb.DuckDBPyConnection, lake: Lake) -> None:
@@ -168,6 +175,7 @@ def rollup_schema(engine: duckdb.DuckDBPyConnection) -> Schema:
     return engine.sql(sql_text("rollups")).to_arrow_table().schema
 
 
+_PARSED: Final[dict[str, duckdb.Statement]] = {}
 _VISIT_FILES: Final = "CAST($value AS STRUCT(paths VARCHAR[], schemas_differ BOOLEAN))"
 _SET: Final = {
     "scope": "SET VARIABLE scope = CAST($value AS scope)",

@@ -11,7 +11,7 @@ from queries.locked_engine import QUERY_TIMEOUT_SECONDS, LockedEngine
 from queries.prelude import sql_text
 from queries.scope import Scope
 from queries.traffic_values import TrafficValue
-from queries.variables import LINK_VISITS, Variables, one_source
+from queries.variables import LINK_VISITS, Variables, one_source, parsed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,7 +85,7 @@ class Warehouse:
             return {member: self.answer(part, shared, cancelled) for member, part in entry.members}
         names = [field.name for field in entry.fields]
         with self._engine.cursor(variables, cancelled, is_kept=True) as cursor:
-            result = cursor.execute(template(entry.name))
+            result = cursor.execute(parsed(cursor, template(entry.name)))
             _check_columns(entry, [(name, str(kind)) for name, kind, *_ in result.description or ()])
             found = result.fetchall()
         rows = [dict(zip(names, row, strict=True)) for row in found]

@@ -11,7 +11,7 @@ import queries.locked_engine
 from data import Lake
 from queries import ENTRIES, FilesGone, QueryFailed, QueryTimeout, Scope, Warehouse
 from queries.locked_engine import MAX_IDLE_CURSORS
-from queries.variables import set_variables
+from queries.variables import parsed, set_variables
 from tests.visits import land, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
@@ -64,6 +64,17 @@ def test_no_snapshot_is_answered_with_the_variables_of_another(warehouse, times_
     assert times_set == ["acme", "bee"]
     assert total(warehouse, {**acme}) == 2  # as large, but another snapshot
     assert times_set == ["acme", "bee", "acme"]
+
+
+def test_a_text_is_parsed_once_for_cursors_with_variables_of_their_own(warehouse):
+    text = "SELECT getvariable('scope').organization"
+    statements, rows = [], []
+    for scope in (ACME, BEE):
+        with warehouse._engine.cursor(warehouse.variables(scope)) as cursor:
+            statements.append(parsed(cursor, text))
+            rows += cursor.execute(statements[-1]).fetchall()
+    assert statements[0] is statements[1]
+    assert rows == [("acme",), ("bee",)]
 
 
 def test_queries_at_once_have_cursors_of_their_own(warehouse):
