@@ -6,10 +6,8 @@ The lists are stored by data/store/ip_list_files.py and used by ip_verification.
 import ipaddress
 import json
 import re
-import urllib.request
 from collections.abc import Callable
 from datetime import datetime
-from http.client import HTTPException
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -72,6 +70,9 @@ def parse_networks(body: bytes, form: str) -> list[Network]:
 
 def download(row: IpList) -> bytes:
     """Download a list from its URL. Raises BadInput when that fails or the response is incomplete."""
+    import urllib.request  # noqa: PLC0415  # imports read lists but download none, and this is slow to load
+    from http.client import HTTPException  # noqa: PLC0415
+
     try:
         request = urllib.request.Request(row.url, headers={"User-Agent": "traffic-analytics"})  # noqa: S310  # our table
         with urllib.request.urlopen(request, timeout=FETCH_SECONDS) as response:  # noqa: S310

@@ -9,7 +9,7 @@ import typer
 from data import Lake
 from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import messages, progress_bar
+from service.commands.printing import progress_bar
 
 if TYPE_CHECKING:
     from data.maintenance.backup import BackupResult
@@ -50,5 +50,5 @@ def _copied(lake: Lake, folder: Path) -> "BackupResult":
     """Copy with a progress bar."""
     from data.maintenance.backup import back_up
 
-    with progress_bar(messages(), "Copying", is_bytes=True) as progress:
+    with progress_bar("Copying", is_bytes=True) as progress:
         return back_up(lake, folder, progress)

@@ -9,7 +9,7 @@ from data import Lake
 from data.progress import Progress
 from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption, flag
-from service.commands.printing import messages, progress_bar
+from service.commands.printing import progress_bar
 from service.setting_values import parse_count, parse_engine
 from service.settings import setting
 
@@ -43,9 +43,9 @@ def compact(
     opened = Lake(lake)
     flush_all(opened)
     compactor = Compactor(opened)
-    with progress_bar(messages(), "Compacting") as progress:
+    with progress_bar("Compacting") as progress:
         done = compactor.run(progress=progress)
-    with progress_bar(messages(), "Counting") as progress:
+    with progress_bar("Counting") as progress:
         months = _build_rollups(opened, options, progress)
     swept = compactor.sweep()
     typer.echo(

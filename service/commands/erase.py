@@ -15,11 +15,9 @@ from data.text import plural
 from service.api_keys import ApiKeys
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
-from service.commands.printing import messages, progress_bar, utc
+from service.commands.printing import progress_bar, utc
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from data.maintenance.erasure import Criteria, Eraser, ErasureResult
     from data.store.manifest import LandedFile
     from service.jobs.erasure import ErasedEvidence
@@ -60,40 +58,40 @@ def erase(
     criteria = _criteria(short_code, domain, no_domain, since, before, visitor, everything)
     check_can_ask(yes, dry_run)
     opened = _open(lake, organization)
-    terminal = messages()
     eraser = Eraser(opened)
     if dry_run:
-        planned = _run(terminal, eraser, organization, criteria, dry_run=True)
+        planned = _run(eraser, organization, criteria, dry_run=True)
         _print_receipt(planned, _erase_evidence(opened, organization, criteria, dry_run=True), None)
         return
     if not yes:
-        _ask(_run(terminal, eraser, organization, criteria, dry_run=True))
-    erased = _run(terminal, eraser, organization, criteria)
-    terminal.print(f"{_summary(erased)} no longer counted.")
+        _ask(_run(eraser, organization, criteria, dry_run=True))
+    erased = _run(eraser, organization, criteria)
+    typer.echo(f"{_summary(erased)} no longer counted.", err=True)
     evidence = _erase_evidence(opened, organization, criteria)
-    finish(terminal, opened, erased.dead, erased.ended_at)
+    finish(opened, erased.dead, erased.ended_at)
     _print_receipt(erased, evidence, datetime.now(UTC))
 
 
-def finish(terminal: "Console", lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
+def finish(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
     """Delete replaced files once no query can be reading them, and truncate the manifest's WAL. Raises FilesInUse."""
     from data.maintenance.erasure import GRACE, FilesInUse, delete_files, truncate_wal
 
     if dead:
-        _wait(terminal, round(GRACE.total_seconds()))
+        _wait(round(GRACE.total_seconds()))
     delete_files(lake, dead, ended_at)
     for second in range(LOG_WAIT_SECONDS):
         if truncate_wal(lake):
             return
         if not second:
-            terminal.print("The files are deleted; waiting for a process that reads manifest.sqlite, such as a backup.")
+            left = "The files are deleted; waiting for a process that reads manifest.sqlite, such as a backup."
+            typer.echo(left, err=True)
         time.sleep(1)
     raise FilesInUse("the files are deleted, but a process still reads manifest.sqlite; stop it and run this again.")
 
 
-def _wait(terminal: "Console", seconds: int) -> None:
-    terminal.print(f"Deleting the files in {seconds} s, when no query reads them any more.")
-    with progress_bar(terminal, "Waiting") as progress:
+def _wait(seconds: int) -> None:
+    typer.echo(f"Deleting the files in {seconds} s, when no query reads them any more.", err=True)
+    with progress_bar("Waiting") as progress:
         for second in range(seconds):
             time.sleep(1)
             progress(second + 1, seconds)
@@ -158,10 +156,8 @@ def _open(lake: Path, organization: str) -> Lake:
     return opened
 
 
-def _run(
-    terminal: "Console", eraser: "Eraser", organization: str, criteria: "Criteria", dry_run: bool = False
-) -> "ErasureResult":
-    with progress_bar(terminal, "Looking" if dry_run else "Erasing") as progress:
+def _run(eraser: "Eraser", organization: str, criteria: "Criteria", dry_run: bool = False) -> "ErasureResult":
+    with progress_bar("Looking" if dry_run else "Erasing") as progress:
         return eraser.run(organization, criteria, dry_run, progress)
 
 

@@ -13,7 +13,7 @@ from data.errors import Conflict
 from data.text import plural
 from service.commands.filters import EndOption, StartOption, open_lake, parameters_of
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
-from service.commands.printing import csv_bytes, messages, progress_bar
+from service.commands.printing import csv_bytes, progress_bar
 from service.settings import setting
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _write_files(
 
     make_durably(folder)
     staged, done = folder / _STAGED, 0
-    with locked(folder, wait=False) as has_lock, progress_bar(messages(), "Exporting") as progress:
+    with locked(folder, wait=False) as has_lock, progress_bar("Exporting") as progress:
         if not has_lock:
             raise Conflict(f"another export writes to {folder}: wait until it has ended.")
         for day, group in groupby(paths, key=lambda key: key[0]):

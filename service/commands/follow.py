@@ -65,7 +65,7 @@ def follow(
     console = messages()
     options = options_of(organization, domain, log_format, nginx_log_format, columns, short_code_pattern, skip_assets)
     opened = Lake(lake, create=True)
-    importer = Importer(opened, proxies=parse_networks(trusted_proxies), countries=countries_of(console, geoip))
+    importer = Importer(opened, proxies=parse_networks(trusted_proxies), countries=countries_of(geoip))
     console.print(f"Lake: {opened.root}")
     status = _Status(console, log)
     follower = Follower(

@@ -1,6 +1,5 @@
 """`traffic import`: imports access logs into the lake."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -12,13 +11,10 @@ from data.logs.format_names import FORMATS
 from data.text import plural
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
-from service.commands.printing import messages, progress_bar
+from service.commands.printing import progress_bar
 from service.settings import parse_networks, setting
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from data.ingest.importer import Importer, Options
     from data.ingest.summary import Summary
     from data.rules.geoip import CountryDatabase
@@ -79,18 +75,17 @@ def import_logs(
     """
     from data.ingest.importer import Importer
 
-    console = messages()
     options = options_of(organization, domain, log_format, nginx_log_format, columns, short_code_pattern, skip_assets)
     opened = Lake(lake, create=True)
-    countries = countries_of(console, geoip)
+    countries = countries_of(geoip)
     importer = Importer(opened, proxies=parse_networks(trusted_proxies), countries=countries)
-    console.print(f"Lake: {opened.root}")
+    _print(f"Lake: {opened.root}")
     if again and not (yes or dry_run):
-        _ask_about_erasures([_run(console, importer, file, options, dry_run=True, again=True) for file in files])
+        _ask_about_erasures([_run(importer, file, options, dry_run=True, again=True) for file in files])
     summaries = []
     for file in files:
-        summaries.append(_run(console, importer, file, options, dry_run, again))
-        _report(console.print, file, summaries[-1], options.domain, dry_run)
+        summaries.append(_run(importer, file, options, dry_run, again))
+        _report(file, summaries[-1], options.domain, dry_run)
     if any(summary.cut_short for summary in summaries):
         raise typer.Exit(1)
 
@@ -124,22 +119,20 @@ def options_of(
     )
 
 
-def countries_of(console: "Console", geoip: str) -> "CountryDatabase | None":
+def countries_of(geoip: str) -> "CountryDatabase | None":
     """The country database, or None with a message if it cannot be read: imports work without countries."""
     from data.rules.geoip import CountryDatabase
 
     try:
         return CountryDatabase(Path(geoip)) if geoip else None
     except BadInput as error:
-        console.print(f"traffic: {error}; countries are unknown unless the log contains them.")
+        _print(f"traffic: {error}; countries are unknown unless the log contains them.")
         return None
 
 
-def _run(
-    console: "Console", importer: "Importer", file: Path, options: "Options", dry_run: bool, again: bool
-) -> "Summary":
+def _run(importer: "Importer", file: Path, options: "Options", dry_run: bool, again: bool) -> "Summary":
     """Import one file with a progress bar."""
-    with progress_bar(console, file.name) as progress:
+    with progress_bar(file.name) as progress:
         return importer.run(file, options, dry_run, progress, again)
 
 
@@ -152,80 +145,84 @@ def _ask_about_erasures(summaries: list["Summary"]) -> None:
         ask("Import it again?")
 
 
-def _categories(summary: "Summary") -> "Table":
-    """A table of the visits of each category."""
-    from rich.table import Table
+def _print_categories(summary: "Summary") -> None:
+    rows = [
+        (category, f"{count:,}", f"{100 * count / summary.visits:.1f} %")
+        for category, count in summary.categories.most_common()
+    ]
+    category_width, count_width = (max(len(row[column]) for row in rows) for column in (0, 1))
+    for category, count, share in rows:
+        _print(f"  {category:{category_width}}  {count:{count_width}}  {share}")
 
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for category, count in summary.categories.most_common():
-        table.add_row(f"  {category}", f"{count:,}", f"{100 * count / summary.visits:.1f} %", style=None)
-    return table
 
-
-def _preview(write: Callable[[object], None], summary: "Summary") -> None:
+def _preview(summary: "Summary") -> None:
     """Print what tells whether a log was understood: its short codes, and whether default queries include it."""
     from queries import DEFAULT_RANGE, RANGES
 
     share = 100 * summary.with_short_code / summary.visits
     codes = f", such as {', '.join(summary.short_codes)}" if summary.short_codes else ""
-    write(f"  {share:.1f} % of paths match the short-code pattern{codes}")
+    _print(f"  {share:.1f} % of paths match the short-code pattern{codes}")
     if share < MIN_SHORT_CODE_SHARE:
-        write("  warning: few of its paths are links; --short-code-pattern says where in a path the short code stands")
+        _print("  warning: few of its paths are links; --short-code-pattern says where in a path the short code stands")
     age = datetime.now(UTC).date() - summary.last_day if summary.last_day else timedelta(0)
     if age >= timedelta(days=RANGES[DEFAULT_RANGE]):
         days = f"--start-date {summary.first_day} --end-date {summary.last_day}"
         longer = [name for name, length in RANGES.items() if age < timedelta(days=length)]
-        write(
+        _print(
             f"  warning: its newest visit is older than the default range of queries, {DEFAULT_RANGE}: "
             f"ask with {' or '.join([*(f'--range {name}' for name in longer), days])}"
         )
     for erasure in summary.erasures:
-        write(f"  warning: {erasure}; this log may contain them")
+        _print(f"  warning: {erasure}; this log may contain them")
 
 
-def _report(write: Callable[[object], None], file: Path, summary: "Summary", domain: str, dry_run: bool) -> None:
+def _report(file: Path, summary: "Summary", domain: str, dry_run: bool) -> None:
     """Print the summary of an import."""
     if summary.already_imported:
         without = ", without a domain" if summary.begun_without_domain else ""
-        write(f"{file}: already imported{without}, nothing changed.")
+        _print(f"{file}: already imported{without}, nothing changed.")
         return
     outcome = "would land" if dry_run else "landed"
     grown = " of a log whose beginning was imported before" if summary.continued else ""
     visits, lines = plural(summary.visits, "visit"), plural(summary.lines, "line")
-    write(f"{file}: {visits} {outcome} from {lines}{grown} ({summary.log_format}).")
+    _print(f"{file}: {visits} {outcome} from {lines}{grown} ({summary.log_format}).")
     if summary.visits:
-        write(_categories(summary))
-        write(f"  days {summary.first_day} to {summary.last_day} (UTC)")
+        _print_categories(summary)
+        _print(f"  days {summary.first_day} to {summary.last_day} (UTC)")
     if dry_run and summary.visits:
-        _preview(write, summary)
+        _preview(summary)
     if summary.begun_without_domain:
-        write(f"  earlier lines were imported without a domain; these have {domain}")
-    _report_oddities(write, summary)
+        _print(f"  earlier lines were imported without a domain; these have {domain}")
+    _report_oddities(summary)
     if summary.rejected:
         where = f", noted in {summary.rejects_file}" if summary.rejects_file else ""
         line, reason = summary.rejects[0]
-        write(f"  {plural(summary.rejected, 'line')} not read{where}; the first is line {line:,}: {reason}")
+        _print(f"  {plural(summary.rejected, 'line')} not read{where}; the first is line {line:,}: {reason}")
     if summary.in_future:
         lines = plural(summary.in_future, "line")
-        write(
+        _print(
             f"  of them {lines} more than a day in the future: is the clock right here, and where the log was written?"
         )
     if summary.visits and summary.without_user_agent == summary.visits:
-        write("  this log names no user agents: people cannot be told from automata, so none is counted as human")
+        _print("  this log names no user agents: people cannot be told from automata, so none is counted as human")
     if summary.cut_short:
-        write("  the file is cut short: what could be read counts; import the whole file and only the rest is added")
+        _print("  the file is cut short: what could be read counts; import the whole file and only the rest is added")
 
 
-def _report_oddities(write: Callable[[object], None], summary: "Summary") -> None:
+def _report_oddities(summary: "Summary") -> None:
     """Print what is odd about visits that landed all the same."""
     for agent, count in summary.contradicted.most_common():
         claim = f"{plural(count, 'visit')} claiming to be {agent}"
-        write(f"  {claim}, but not from its operator's addresses: other_bot, contradicted")
+        _print(f"  {claim}, but not from its operator's addresses: other_bot, contradicted")
     if summary.contradicted:
-        write("  (if these are addresses of a proxy of yours, name its networks in TRAFFIC_TRUSTED_PROXIES)")
+        _print("  (if these are addresses of a proxy of yours, name its networks in TRAFFIC_TRUSTED_PROXIES)")
     if summary.assets:
-        write(f"  {plural(summary.assets, 'request')} for images, styles, scripts and fonts left out")
+        _print(f"  {plural(summary.assets, 'request')} for images, styles, scripts and fonts left out")
     if summary.repaired:
-        write(f"  {summary.repaired:,} mended: cut short inside the user agent")
+        _print(f"  {summary.repaired:,} mended: cut short inside the user agent")
     if summary.invalid_domains:
-        write(f"  {summary.invalid_domains:,} with an invalid host: the domain is unknown")
+        _print(f"  {summary.invalid_domains:,} with an invalid host: the domain is unknown")
+
+
+def _print(line: str) -> None:
+    typer.echo(line, err=True)  # without rich, which takes longer to load than a small log to be read

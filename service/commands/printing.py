@@ -80,26 +80,26 @@ def console(is_wide: bool = False) -> "Console":
 
 
 def messages() -> "Console":
-    """A console on stderr, for messages and progress bars."""
+    """A console on stderr, for what is shown there besides lines of text, which typer.echo writes sooner."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 @contextmanager
-def progress_bar(terminal: "Console", text: str, is_bytes: bool = False) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(text: str, is_bytes: bool = False) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar while in this context. Yields a function to call with the completed and the total amount.
 
-    Shows nothing if the console is not a terminal.
+    Shows nothing, and does not wait for rich to load, if stderr is not a terminal.
     """
-    if not terminal.is_terminal:
+    if not sys.stderr.isatty():
         yield lambda _completed, _total: None
         return
     from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     done = DownloadColumn() if is_bytes else TaskProgressColumn()
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), done, TimeRemainingColumn())
-    with Progress(*columns, console=terminal, transient=True) as bar:
+    with Progress(*columns, console=messages(), transient=True) as bar:
         task = bar.add_task(text, total=None)
         yield lambda completed, total: bar.update(task, completed=completed, total=total)
 

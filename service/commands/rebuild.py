@@ -10,7 +10,7 @@ import typer
 from data import BadInput, Lake
 from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import messages, printable, progress_bar
+from service.commands.printing import printable, progress_bar
 
 if TYPE_CHECKING:
     from data.maintenance.rebuild import Rebuild, RebuildResult
@@ -36,10 +36,10 @@ def rebuild(
     from data.maintenance.rebuild import Rebuild, locked_for_rebuild
 
     with locked_for_rebuild(lake) as root:
-        with progress_bar(messages(), "Reading") as progress:
+        with progress_bar("Reading") as progress:
             one = Rebuild(root, progress)
         _ask_questions(one, yes)
-        with progress_bar(messages(), "Checking", is_bytes=True) as checking:
+        with progress_bar("Checking", is_bytes=True) as checking:
             result = one.run(checking)
     _print_result(one, result)
     if result.damaged:

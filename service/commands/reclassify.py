@@ -7,7 +7,7 @@ import typer
 from data import BadInput, Lake
 from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import console, messages, printable, progress_bar
+from service.commands.printing import console, printable, progress_bar
 
 
 def reclassify(
@@ -31,7 +31,7 @@ def reclassify(
     if organization and organization not in organizations:
         raise BadInput(f"the lake at {lake} has no organization {organization!r}.")
     chosen = [organization] if organization else organizations
-    with progress_bar(messages(), "Reclassifying") as progress:
+    with progress_bar("Reclassifying") as progress:
         changes = Reclassifier(opened).run(chosen, dry_run, progress)
     table = Table("from", "to", "visits", "most frequent user agent", box=None)
     for move, agents in sorted(changes.moves.items(), key=lambda found: (-found[1].total(), found[0])):

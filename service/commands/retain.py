@@ -10,7 +10,7 @@ from data.text import plural
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.erase import finish
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import console, messages
+from service.commands.printing import console
 from service.settings import parse_retention_days, setting
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def retain(
             ask("Delete them? This cannot be undone.")
     retained = apply_retention(opened, retention_days, now, organization=organization)
     evidence = expire_evidence(opened, retained.before, now, organization=organization)
-    finish(messages(), opened, retained.dead, datetime.now(UTC))
+    finish(opened, retained.dead, datetime.now(UTC))
     _print(retained, "are", is_table_shown=yes)
     _print_evidence(evidence, "is")
 

@@ -9,7 +9,7 @@ import typer
 from data import BadInput, Lake, LakeDamaged, is_organization
 from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption
-from service.commands.printing import messages, printable, progress_bar
+from service.commands.printing import printable, progress_bar
 
 if TYPE_CHECKING:
     from data.maintenance.verification import VerificationResult
@@ -60,7 +60,7 @@ def _checked(lake: Lake, organization: str) -> "VerificationResult":
     from data.maintenance.verification import DamagedFile, verify_lake
     from service.jobs.inspection import CONTROL, damaged_implementations
 
-    with progress_bar(messages(), "Verifying", is_bytes=True) as progress:
+    with progress_bar("Verifying", is_bytes=True) as progress:
         found = verify_lake(lake, organization, progress)
     if not any(finding.path == CONTROL for finding in found.findings):
         found.findings += [DamagedFile(CONTROL, reason) for reason in damaged_implementations(lake)]

@@ -342,5 +342,5 @@ def test_only_the_beginning_of_a_log_decides_its_format(detected):
 
 @pytest.mark.parametrize("lines", [["garbage"], ["", "\r", "x"], ['{"a": 1}', "plain words"]])
 def test_lines_that_no_format_explains_are_refused_naming_what_is_known(detected, lines):
-    with pytest.raises(BadInput, match="vhost-combined, combined, common"):
+    with pytest.raises(BadInput, match="combined, vhost-combined, common"):
         detected(*lines)
