@@ -4,7 +4,7 @@ SELECT
     bytes,
     '' AS domain,
     first_address(first) AS ip,
-    bracketed_time(head) AS visited_at,
+    bracketed_time(head, words) AS visited_at,
     request.method,
     request.target,
     request.protocol,

@@ -7,10 +7,14 @@ CREATE MACRO hide_escapes(line) AS CASE WHEN contains(line, '\') OR contains(lin
     THEN replace(replace(replace(line, '\\', chr(1)), '\"', chr(2)), ' "" [', ' - [') ELSE line END;
 CREATE MACRO restore_escapes(part) AS CASE WHEN contains(part, chr(1)) OR contains(part, chr(2))
     THEN replace(replace(part, chr(2), '\"'), chr(1), '\\') ELSE part END;
--- The time [17/May/2015:10:05:03 +0000] (28 characters and a space) at the end of the part before the request.
-CREATE MACRO bracketed_time(head) AS CAST(try_strptime(
-    right(CASE WHEN ends_with(head, '] ') THEN head ELSE rtrim(head) || ' ' END, 29), '[%d/%b/%Y:%H:%M:%S %z] '
-) AS TIMESTAMP);
+-- The time [17/May/2015:10:05:03 +0000] (28 characters and a space) at the end of the part before the request, whose
+-- words are split at each space. The first branch handles most logs, and parses no time zone.
+CREATE MACRO bracketed_time(head, words) AS CASE
+    WHEN words[-1] = '' AND words[-2] = '+0000]' AND strlen(words[-3]) = 21
+        THEN try_strptime(words[-3], '[%d/%b/%Y:%H:%M:%S')
+    ELSE CAST(try_strptime(
+        right(CASE WHEN ends_with(head, '] ') THEN head ELSE rtrim(head) || ' ' END, 29), '[%d/%b/%Y:%H:%M:%S %z] '
+    ) AS TIMESTAMP) END;
 -- The client's address, of the first word of a line: a comma follows it when those of proxies do.
 CREATE MACRO first_address(word) AS CASE WHEN ends_with(word, ',') THEN rtrim(word, ',') ELSE word END;
 
@@ -41,12 +45,12 @@ CREATE MACRO names_a_host(head, first, second) AS CASE WHEN second = '-' THEN FA
     WHEN is_address(second) THEN NOT is_address(first_address(first)) OR regexp_matches(head, '^[0-9.]+:[0-9]+ ')
     ELSE FALSE END;
 
--- The lines of the relation `source`, split at their quotes into `parts`. `head` is the part before the request, `first`
--- and `second` are its first two words.
+-- The lines of the relation `source`, split at their quotes into `parts`. `head` is the part before the request, `words`
+-- are its words, `first` and `second` the first two.
 -- Every step is a subquery, because a macro repeats its argument wherever it uses it: one that is an expression instead
 -- of a column makes the query many times as large, and planning it slower than reading a log.
 CREATE MACRO quoted_lines(source) AS TABLE
-SELECT number, bytes, parts, head, words[1] AS first, coalesce(words[2], '') AS second, split_request(line) AS request,
+SELECT number, bytes, parts, head, words, words[1] AS first, coalesce(words[2], '') AS second, split_request(line) AS request,
     after_request, referrer, user_agent
 FROM (
     SELECT number, bytes, parts, head, string_split(head, ' ') AS words, restore_escapes(line) AS line, after_request,

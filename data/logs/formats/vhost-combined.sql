@@ -4,7 +4,7 @@ SELECT
     bytes,
     first AS domain,
     second AS ip,
-    bracketed_time(head) AS visited_at,
+    bracketed_time(head, words) AS visited_at,
     request.method,
     request.target,
     request.protocol,

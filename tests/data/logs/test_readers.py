@@ -129,6 +129,13 @@ def test_times_become_utc(fact, at, utc):
     assert fact("combined", combined(at=at))["visited_at"] == utc
 
 
+@pytest.mark.parametrize("zone", ["+0000", "-0000"])
+@pytest.mark.parametrize("end", ["]", "] ", "]  "])
+def test_times_are_read_behind_names_of_several_words_and_before_any_number_of_spaces(fact, zone, end):
+    line = f'203.0.113.7 - Jane van Dyk [17/May/2015:10:05:03 {zone}{end}"GET /abc HTTP/1.1" 200 5 "-" "curl/8.5.0"'
+    assert fact("combined", line)["visited_at"] == AT
+
+
 @pytest.mark.parametrize(
     ("logged", "user_agent"),
     [
