@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import accumulate, starmap
 from pathlib import Path
 from typing import Final
@@ -64,9 +65,17 @@ class Compactor:
         skipped; after the others are done, LakeDamaged is raised for the first of them.
         """
         result = CompactionResult()
-        rewrite_each(
-            self._lake, self._work(), lambda part: self._merge(*part, result), wait=wait, limit=limit, progress=progress
-        )
+        work = self._work()
+        if not work:
+            return result
+        with rewriting_engine(self._lake) as engine:
+            engine.execute("SET threads = 1")  # leave the other cores to queries
+            try:
+                self._engine = engine
+                merge = partial(self._merge, engine, result)
+                rewrite_each(self._lake, work, merge, wait=wait, limit=limit, progress=progress)
+            finally:
+                self._engine = None
         return result
 
     def interrupt(self) -> None:
@@ -100,22 +109,21 @@ class Compactor:
                 work.append((partition, chosen))
         return work
 
-    def _merge(self, partition: Partition, files: list[LandedFile], result: CompactionResult) -> None:
+    def _merge(
+        self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, part: tuple[Partition, list[LandedFile]]
+    ) -> None:
+        partition, files = part
         live = {file.path for file in self._lake.manifest.live_files(*partition, partition.day)}
         if not live.issuperset(file.path for file in files):
             raise Conflict(f"visits of {partition.day} were changed by another process; try again.")
         paths = readable(self._lake, *files)
         staged = [Staged(new_path(self._lake), *partition, sum(file.visits for file in files))]
         try:
-            with rewriting_engine(self._lake) as engine:
-                self._engine = engine
-                engine.execute("SET threads = 1")  # leave the other cores to queries
-                merged = engine.sql(read_sql("data.maintenance", "sql/merged_visits"), params={"files": paths})
-                write_visits(merged.to_arrow_reader(100_000), staged[0].path, replacing_footer(self._lake, files))
+            merged = engine.sql(read_sql("data.maintenance", "sql/merged_visits"), params={"files": paths})
+            write_visits(merged.to_arrow_reader(100_000), staged[0].path, replacing_footer(self._lake, files))
             replacement = Replacement(files, self._now() + READERS_GRACE, changes_answers=False)
             self._lake.manifest.replace_files(replacement, publisher(self._lake, staged))
         finally:
-            self._engine = None
             discard(self._lake, staged)
         result.partitions += 1
         result.files_before += len(files)
