@@ -185,9 +185,9 @@ def create_database(path: Path, staged: Path, migrations: Sequence[str]) -> None
     os.close(os.open(staged, os.O_CREAT | os.O_EXCL, 0o600))
     try:
         with closing(sqlite3.connect(staged)) as db:
-            for script in migrations:
-                db.executescript(script)
-            db.execute(f"PRAGMA user_version = {len(migrations)}")
+            version = f"PRAGMA user_version = {len(migrations)};"
+            # synced once, when it is whole: statement by statement, that takes a disk a tenth of a second and more
+            db.executescript("\n".join(["PRAGMA synchronous = OFF; BEGIN;", *migrations, version, "COMMIT;"]))
         sync(staged)
         with suppress(FileExistsError):  # another process was faster
             path.hardlink_to(staged)

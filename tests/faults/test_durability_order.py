@@ -144,3 +144,11 @@ def test_the_folder_of_a_new_lake_is_synced_before_anything_in_it_is_acknowledge
     for folder in (tmp_path / "new", tmp_path / "new" / "lake"):
         (made,) = [place for place, call in enumerate(done) if call.name == "mkdir" and call.paths == [str(folder)]]
         assert any(sync > made for sync in syncs(done, folder.parent)), folder
+
+
+def test_a_new_database_is_synced_once_when_it_is_whole(program, traceable, tmp_path):
+    nothing(tmp_path)
+    words = ("traffic", "keys", "create", "--name", "test", "--org", "acme", "--lake", "lake")
+    calls = succeeded(program.trace(tmp_path, "in_order", *words).calls)
+    made = [call.name for call in calls if "/.staging/control-" in call.text and call.name in (*SYNCS, *WRITES)]
+    assert [name in SYNCS for name in made].index(True) == len(made) - 1 > 0
