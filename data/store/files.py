@@ -18,6 +18,9 @@ NETWORK: Final = frozenset({
 
 _SCHEMA_VERSION: Final = "traffic.schema_version"
 
+_BUFFER_BYTES: Final = 1 << 20
+"""Parquet is written in pieces of so many bytes: Arrow itself writes a small file in more than a hundred."""
+
 
 def versioned(version: int) -> dict[str, str]:
     """The metadata for a Parquet footer that records the schema version of the visits."""
@@ -52,15 +55,18 @@ def write_parquet(
     are read back as plain ones.
     """
     repeating = [name for name in schema.names if not pa.types.is_timestamp(schema.field(name).type)]
-    with pq.ParquetWriter(
-        path,
-        schema,
-        compression=compression,
-        use_dictionary=repeating,
-        write_statistics=[name for name in schema.names if name in statistics],
-        store_schema=False,
-        write_page_checksum=True,  # `traffic rebuild` has no other
-    ) as writer:
+    with (
+        pa.output_stream(path, compression=None, buffer_size=_BUFFER_BYTES) as file,
+        pq.ParquetWriter(
+            file,
+            schema,
+            compression=compression,
+            use_dictionary=repeating,
+            write_statistics=[name for name in schema.names if name in statistics],
+            store_schema=False,
+            write_page_checksum=True,  # `traffic rebuild` has no other
+        ) as writer,
+    ):
         for part in parts:
             writer.write_table(part, row_group_size=row_group)
         if metadata:

@@ -72,6 +72,8 @@ def test_an_import_tells_of_visits_that_are_synced(program, traceable, tell, tmp
     told = [f"{name}: 4 visits landed" for name in names]
     placed = [assert_in_order(part, tmp_path) for part in parts(succeeded(run.calls), *told)]
     assert placed == [2] * len(names)
+    written = [call.paths[0] for call in run.calls if call.name == "write" and ".parquet>" in call.text]
+    assert len(written) == len(set(written)) == sum(placed)  # small files are written in one piece
     tell(batches=len(names), files=sum(placed), out_of_order=0)
 
 
