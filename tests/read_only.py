@@ -7,12 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from service.commands import main
+from tests.relations import define_once
 from tests.service.commands.runs import Run
 
 _MOUNTED = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
@@ -58,4 +60,7 @@ def _run(arguments: list[str]) -> Run:
 
 
 if __name__ == "__main__":
-    print(json.dumps([_run(arguments) for arguments in json.loads(sys.argv[1])]))
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as relations:
+        define_once(patch, Path(relations))
+        runs = [_run(arguments) for arguments in json.loads(sys.argv[1])]
+    print(json.dumps(runs))

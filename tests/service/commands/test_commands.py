@@ -37,10 +37,13 @@ PERSON, GPTBOT = (
 )
 
 LOOP = """
-import functools, io, json, sys, traceback
+import functools, io, json, pathlib, sys, traceback
+import pytest
 import data.rules.classifier, data.ingest.importer
 from service.commands import main
+from tests.relations import define_once
 data.rules.classifier.Classifier = data.ingest.importer.Classifier = functools.cache(data.rules.classifier.Classifier)
+define_once(pytest.MonkeyPatch(), pathlib.Path(sys.argv[1]))
 asked, told = sys.stdin, sys.stdout
 for line in asked:
     sys.argv = ["traffic", *json.loads(line)]
@@ -84,11 +87,10 @@ def refused(run):
 
 
 @pytest.fixture(scope="module")
-def program():
+def program(tmp_path_factory):
     """Runs `traffic` with some arguments."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", LOOP], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRON
-    )
+    command = [sys.executable, "-c", LOOP, tmp_path_factory.mktemp("relations")]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRON)
 
     def program(*arguments):
         process.stdin.write(json.dumps([str(argument) for argument in arguments]) + "\n")
