@@ -42,6 +42,7 @@ class Warehouse:
         """
         self._lake = lake
         self._engine = LockedEngine(lake, None, values, memory, seconds)
+        self._no_visits = self._engine.empty_variables()
 
     def variables(self, scope: Scope) -> Variables:
         """A snapshot of the lake for a scope. Answers computed from one snapshot are consistent with each other."""
@@ -109,7 +110,7 @@ class Warehouse:
 
     def probe(self) -> None:
         """Run a query over the empty seed file, as a health check. Raises what any query may raise."""
-        with self._engine.cursor(self._engine.empty_variables()) as cursor:
+        with self._engine.cursor(self._no_visits, is_kept=True) as cursor:
             cursor.execute("SELECT count(*) FROM visits_in_scope").fetchall()
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ import threading
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 import queries.locked_engine
@@ -24,6 +25,7 @@ class DefinedOnce:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files: dict[str, Path] = {}
+        self._schema: pa.Schema | None = None
         self._lock = threading.Lock()
 
     def __call__(self, engine: duckdb.DuckDBPyConnection, lake: Lake) -> None:
@@ -35,7 +37,8 @@ class DefinedOnce:
                 file = self._files[defined_by] = self._folder / f"{len(self._files)}.duckdb"
                 _copy(engine, f"ATTACH '{file}' AS defined", "memory", "defined")
                 return
-            write_seed(lake, queries.variables.rollup_schema(engine))
+            self._schema = self._schema or queries.variables.rollup_schema(engine)
+            write_seed(lake, self._schema)
             queries.variables.set_variables(engine, queries.variables.empty_variables(lake))
             _copy(engine, f"ATTACH '{self._files[defined_by]}' AS defined (READ_ONLY)", "defined", "memory")
 
