@@ -348,25 +348,35 @@ def serve_slowly(journal):
     main()
 
 
-@pytest.fixture
-def served(lake, key_of, tmp_path):
-    """The real server on a real socket, slow where it is asked to be."""
-    land(lake, "acme", [visit()])
-    key, journal, told = key_of(lake), tmp_path / "journal", tmp_path / "told"
+@pytest.fixture(scope="module")
+def server(shared_lake, key_of, tmp_path_factory):
+    """The real server on a real socket, slow where it is asked to be, and the file of its journal."""
+    land(shared_lake, "acme", [visit()])
+    folder = tmp_path_factory.mktemp("server")
+    key, journal, told = key_of(shared_lake), folder / "journal", folder / "told"
     journal.touch()
     code = f"from tests.contract.test_engine_faults import serve_slowly; serve_slowly({str(journal)!r})"
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
     places = os.pathsep.join([*filter(None, [environ.get("PYTHONPATH")]), str(ROOT)])
-    environ |= {"TRAFFIC_LAKE": str(lake.root), "TRAFFIC_TRUSTED_PROXIES": "127.0.0.1", "PYTHONPATH": places}
+    environ |= {"TRAFFIC_LAKE": str(shared_lake.root), "TRAFFIC_TRUSTED_PROXIES": "127.0.0.1", "PYTHONPATH": places}
     with told.open("w") as output:
         process = subprocess.Popen([sys.executable, "-c", code], stderr=output, stdout=output, env=environ)
         try:
             found = until(lambda: re.search(r"at http://127.0.0.1:(\d+)/", told.read_text()), process)
-            yield Served(int(found[1]), key, journal)
+            yield Served(int(found[1]), key, journal), journal
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(30)
     assert process.returncode == 0, told.read_text()
+
+
+@pytest.fixture
+def served(server):
+    """The server, with a journal in which no query of another test is."""
+    served, journal = server
+    yield served
+    until(lambda: (text := journal.read_text()).count("began ") == text.count("ended "))
+    journal.write_text("")
 
 
 def until(condition, process=None, seconds=30):
@@ -476,9 +486,9 @@ def timed(served, path):
     return time.monotonic() - begun
 
 
-def test_a_file_that_ends_the_engine_fails_its_own_request_and_nobody_elses(served, lake, key_of):
-    land_fatal(lake, "bad")
-    key, told, days = key_of(lake, "bad"), {"acme": [], "health": []}, itertools.count()
+def test_a_file_that_ends_the_engine_fails_its_own_request_and_nobody_elses(served, shared_lake, key_of):
+    land_fatal(shared_lake, "bad")
+    key, told, days = key_of(shared_lake, "bad"), {"acme": [], "health": []}, itertools.count()
     stop = threading.Event()
 
     def ask_on(name, path):
@@ -508,12 +518,12 @@ def test_a_file_that_ends_the_engine_fails_its_own_request_and_nobody_elses(serv
     assert set(told["health"]) <= {200, 500}
 
 
-def test_a_lake_that_vanishes_and_returns_is_told_by_health(served, lake):
+def test_a_lake_that_vanishes_and_returns_is_told_by_health(served, shared_lake):
     for number in range(3):
         assert served.ask("/healthz")[0] == 200
-        aside = lake.root.rename(f"{lake.root}-aside")
+        aside = shared_lake.root.rename(f"{shared_lake.root}-aside")
         assert served.ask("/healthz")[0] == 500
         assert served.ask(devices(f"gone{number}.example"))[0] == 500
-        aside.rename(lake.root)
+        aside.rename(shared_lake.root)
         assert served.ask("/healthz")[0] == 200
         assert served.ask(devices(f"gone{number}.example"))[0] == 200
