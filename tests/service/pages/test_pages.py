@@ -103,10 +103,10 @@ def shared_lake(shared_lake):
 
 
 @pytest.fixture(scope="module")
-def api(shared_lake, opened):
-    """Asks the API over the same lake, as acme."""
-    with opened(shared_lake) as client:
-        yield lambda path: client.get(f"/analytics/{path}").json()
+def api(shared_lake, application, key_of):
+    """Asks the API of the same application, as acme."""
+    headers = {"Authorization": f"Bearer {key_of(shared_lake)}"}
+    return lambda path: application.get(f"/analytics/{path}", headers=headers).json()
 
 
 @pytest.fixture(scope="module")
