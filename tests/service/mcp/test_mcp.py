@@ -10,9 +10,6 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from mcp.client import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
-from mcp.client.streamable_http import streamable_http_client
 
 from data.ingest.importer import Importer, Options
 from data.store.links import change_links, new_link
@@ -42,13 +39,20 @@ def filled(shared_lake, tmp_path_factory):
     return shared_lake
 
 
+# The SDK takes 1 s to load, so only the process that asks loads it
+
+
 def over_stdio(lake):
+    from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: PLC0415
+
     arguments = ["mcp", "--org", "acme", "--lake", str(lake.root)]
     return stdio_client(StdioServerParameters(command=str(PROGRAM), args=arguments))
 
 
 @asynccontextmanager
 async def over_http(address, key):
+    from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
+
     headers = {"Authorization": f"Bearer {key}"}
     async with (
         httpx2.AsyncClient(headers=headers, trust_env=False, verify=False, timeout=60) as client,
@@ -67,6 +71,8 @@ def address(filled, serving):
 @pytest.fixture(scope="module", params=["stdio", "http", "http with a handshake"])
 def asked(request, filled, key_of):
     """Asks one transport: its tools by name, and what some calls return."""
+    from mcp.client import Client  # noqa: PLC0415
+
     is_stdio = request.param == "stdio"
     calls = CALLS | (free_sql(filled) if is_stdio else {})
 
