@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import httpx2
 import pytest
+import typer.main
 from starlette.testclient import TestClient
 
 import data.ingest.importer
@@ -56,6 +57,14 @@ def relations(tmp_path_factory):
     """The relations, bound once for all engines of this process."""
     with pytest.MonkeyPatch.context() as patch:
         define_once(patch, tmp_path_factory.mktemp("relations"))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def command():
+    """The commands and their options, put together once for all calls in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
         yield
 
 

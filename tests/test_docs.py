@@ -89,9 +89,15 @@ def test_a_command_in_a_document_has_these_flags(line):
     """Its program knows the command and every flag in it."""
     name, *words = shlex.split(re.split(r"(?<![\w-])traffic (?=[a-z])", line)[-1].partition(" > ")[0], comments=True)
     subcommands = getattr(PROGRAM.commands[name], "commands", {})
-    run = CliRunner().invoke(app, [name, *[word for word in words[:1] if word in subcommands], "--help"])
+    shown = help_of_command(name, *[word for word in words[:1] if word in subcommands])
+    assert all(word.partition("=")[0] in shown for word in words if word.startswith("--"))
+
+
+@cache
+def help_of_command(*words):
+    run = CliRunner().invoke(app, [*words, "--help"])
     assert run.exit_code == 0
-    assert all(word.partition("=")[0] in run.output for word in words if word.startswith("--"))
+    return run.output
 
 
 @cache

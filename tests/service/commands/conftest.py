@@ -1,23 +1,13 @@
 """The program in this process, as a command line calls it."""
 
-import functools
 import io
 import os
 import sys
 
 import pytest
-import typer.main
 
 from service.commands import main
 from tests.service.commands.runs import Run
-
-
-@pytest.fixture(scope="session", autouse=True)
-def command():
-    """The commands and their options, put together once for all calls in this process."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
-        yield
 
 
 @pytest.fixture

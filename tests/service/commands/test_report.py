@@ -39,12 +39,20 @@ def shared_lake(shared_lake, today):
     return shared_lake
 
 
+@pytest.fixture(scope="module")
+def printed():
+    """What `traffic report` has printed so far, by its flags."""
+    return {}
+
+
 @pytest.fixture
-def report(traffic, shared_lake):
-    """Runs `traffic report` over the lake that these tests share."""
+def report(traffic, shared_lake, printed):
+    """Runs `traffic report` over the lake that these tests share, once with the same flags."""
 
     def report(*flags):
-        return traffic("report", "--org", "acme", "--lake", shared_lake.root, *flags)
+        if flags not in printed:
+            printed[flags] = traffic("report", "--org", "acme", "--lake", shared_lake.root, *flags)
+        return printed[flags]
 
     return report
 
