@@ -221,6 +221,15 @@ def test_an_engine_that_ends_without_a_lake_is_replaced_when_the_lake_is_back(la
         assert warehouse.answer(OVERVIEW, variables)["total_visits"] == 1
 
 
+def test_a_health_check_keeps_its_cursor_for_the_next(lake):
+    with closing(Warehouse(lake)) as warehouse:
+        cursors = set()
+        for _ in range(3):
+            warehouse.probe()
+            cursors |= {idle.cursor for idle in warehouse._engine._idle}
+        assert len(cursors) == 1
+
+
 # Leaving, step by step
 
 
