@@ -22,6 +22,7 @@ with warnings.catch_warnings():  # it warns of a pandas that it does not know ye
     from pyspark.sql.connect.client import DefaultChannelBuilder
     from pyspark.sql.connect.column import Column
     from pyspark.sql.connect.functions import array, col, inline, lit, struct
+    from pyspark.sql.connect.proto import SQL, Plan, Relation
     from pyspark.sql.connect.session import SparkSession
 
 __all__ = ["CLIENT_ERRORS", "ClusterSession", "Query", "col", "lit"]
@@ -78,8 +79,15 @@ class ClusterSession:
         """The snapshot whose views were made."""
 
     def table(self, text: str, arguments: Mapping[str, Any]) -> pa.Table:
-        """The rows of a SELECT with named parameters."""
-        return self.spark.sql(text, args=dict(arguments)).toArrow()
+        """The rows of a SELECT with named parameters.
+
+        It is sent once, as a plan: `spark.sql(…).toArrow()` asks for its analysis and for its schema before, and each
+        time the server analyzes it anew.
+        """
+        literals = {name: lit(value).to_plan(self.spark.client) for name, value in arguments.items()}
+        plan = Plan(root=Relation(sql=SQL(query=text, named_arguments=literals)))
+        table: pa.Table = self.spark.client.to_table(plan, {})[0]
+        return table
 
     def read_files(self, view: str, schema: str, paths: list[str], **columns: Column) -> None:
         """Define a view of Parquet files, with these columns in addition."""

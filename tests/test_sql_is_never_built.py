@@ -7,8 +7,8 @@ from tests.tables import examples
 
 ROOT = Path(__file__).parent.parent
 FILES = [path for floor in ("data", "queries", "service") for path in sorted((ROOT / floor).rglob("*.py"))]
-TAKING = {"execute", "executemany", "executescript", "sql", "query", "rows", "_rows", "extract_statements"}
-"""Functions whose first argument is SQL: of SQLite, of DuckDB, and ours that hand it on."""
+TAKING = {"execute", "executemany", "executescript", "sql", "query", "rows", "_rows", "extract_statements", "SQL"}
+"""What takes SQL as its first argument or by name: of SQLite, of DuckDB, of Spark, and ours that hand it on."""
 READING = {"read_sql", "sql_text", "template", "_format_sql"}
 """Functions that read a SQL file of the package, by its name."""
 VERBS = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "SET ", "PRAGMA ", "DESCRIBE ", "BEGIN ", "FROM ")
@@ -100,7 +100,9 @@ def foreign_in(source):
             case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[sql, *_]) if name in TAKING:
                 if not is_ours(sql, constants):
                     found.append((holders.get(id(node), ""), ast.unparse(sql)))
-            case ast.Call(func=ast.Attribute(attr=name), args=[]) if name in TAKING and node.keywords:
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[], keywords=[_, *_]) if (
+                name in TAKING
+            ):
                 found.append((holders.get(id(node), ""), ast.unparse(node)))
             case ast.JoinedStr() if reads_like_sql(node) and not is_ours(node, constants):
                 found.append((holders.get(id(node), ""), ast.unparse(node)))
