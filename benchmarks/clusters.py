@@ -32,7 +32,7 @@ def clusters(setting: Setting) -> Iterator[Figure]:
         for workers in (1, 2):
             folder = setting.scratch / f"spark{workers}"
             folder.mkdir()
-            servers[f"Spark, workers: {workers}"] = spark(folder, workers, _OPTIONS)
+            servers[f"Spark, workers: {workers}"] = spark(folder, workers, _OPTIONS, java_options="")
         for world in setting.worlds:
             yield from _answers(world, {name: server.address for name, server in servers.items()})
     finally:

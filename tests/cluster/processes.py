@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -61,21 +62,23 @@ class Process:
 FOR_SMALL_DATA = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.sql.ui.explainMode": "simple",
 }
-"""Options that save compiling each query, which takes longer than to count what the tests have."""
+"""Options that save compiling and describing each query, which takes longer than to count what the tests have."""
+JAVA_FOR_SMALL_DATA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of Java for processes that run for minutes only, more of them than there are cores."""
 
 
 class Spark:
     """Apache Spark: a standalone master, workers of one core each, and a Connect server, all on loopback."""
 
-    def __init__(self, folder, workers=2, options=FOR_SMALL_DATA):
+    def __init__(self, folder, workers=2, options=FOR_SMALL_DATA, java_options=JAVA_FOR_SMALL_DATA):
         self._folder = folder
         self._options = options
         self._home = Path(find_spec("pyspark").origin).parent
         self._env = {
             "SPARK_HOME": str(self._home), "SPARK_LOCAL_IP": LOOPBACK, "SPARK_LOCAL_DIRS": str(folder / "local"),
+            "JAVA_TOOL_OPTIONS": java_options,
         }  # fmt: skip
         self._running = []
         self.port = 0
@@ -89,16 +92,18 @@ class Spark:
         at_free_ports = ["--host", LOOPBACK, "--port", "0", "--webui-port", "0"]
         master = ["org.apache.spark.deploy.master.Master", *at_free_ports]
         self._url = self._start("master", master, r"Starting Spark master at (spark://\S+)").match[1]
-        self.workers = [
-            self._start(
-                f"worker{number}",
-                ["org.apache.spark.deploy.worker.Worker", *at_free_ports, "--cores", "1", "--memory", "1g",
-                 "--work-dir", str(self._folder / f"work{number}"), self._url],
-                "Successfully registered with master",
-            )
-            for number in range(workers)
-        ]  # fmt: skip
-        self.start_connect()
+
+        def start_worker(number):
+            worker = [
+                "org.apache.spark.deploy.worker.Worker", *at_free_ports, "--cores", "1", "--memory", "1g",
+                "--work-dir", str(self._folder / f"work{number}"), self._url,
+            ]  # fmt: skip
+            return self._start(f"worker{number}", worker, "Successfully registered with master")
+
+        with ThreadPoolExecutor() as threads:
+            starting = threads.map(start_worker, range(workers))
+            self.start_connect()
+            self.workers = list(starting)
 
     def start_connect(self):
         """Start the Connect server, at the port that it had before if it ran already."""
