@@ -3,6 +3,7 @@
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -12,6 +13,8 @@ from data.errors import LakeDamaged, NewerVersion
 from data.store.files import move_durably, sync
 
 _LOG: Final = logging.getLogger(__name__)
+_MAX_WAIT_SECONDS: Final = 60.0
+"""How long a database is waited for that another process writes."""
 
 
 MIGRATIONS: Final = (
@@ -153,9 +156,8 @@ def open_database(path: Path, migrations: Sequence[str], refuse_new: str = "") -
     try:
         if refuse_new and not (path.exists() and path.stat().st_size):
             raise LakeDamaged(f"{path} is {'empty' if path.exists() else 'missing'}, {refuse_new}")
-        db = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
-        (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
-        if mode != "wal":
+        db = sqlite3.connect(path, timeout=_MAX_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+        if _use_write_ahead_log(db) != "wal":
             raise LakeDamaged(f"{path} cannot keep a write-ahead log here; put the lake on a local disk.")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA secure_delete = ON")  # overwrite deleted rows: pending visits are stored here
@@ -167,6 +169,21 @@ def open_database(path: Path, migrations: Sequence[str], refuse_new: str = "") -
             raise
         raise LakeDamaged(f"{path} cannot be used: {error}.") from error
     return db
+
+
+def _use_write_ahead_log(db: sqlite3.Connection) -> str:
+    """Switch a database to write-ahead mode; return its mode.
+
+    Unlike any other statement, this one fails at once while another process writes: both may create the database.
+    """
+    ends_at = time.monotonic() + _MAX_WAIT_SECONDS
+    while True:
+        try:
+            return str(*db.execute("PRAGMA journal_mode = WAL").fetchone())
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > ends_at:
+                raise
+        time.sleep(0.01)
 
 
 def migrate_copy(path: Path, migrations: Sequence[str]) -> None:

@@ -64,6 +64,14 @@ def test_every_older_version_is_brought_to_the_newest(tmp_path, version):
     assert version_of(path) == NEWEST
 
 
+def test_while_another_process_creates_it_opening_waits(tmp_path, monkeypatch):
+    with closing(sqlite3.connect(tmp_path / "manifest.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        monkeypatch.setattr("data.store.schema.time.sleep", lambda _: other.execute("COMMIT"))
+        Manifest(tmp_path / "manifest.sqlite").close()
+        assert not other.in_transaction
+
+
 def test_opening_again_keeps_what_there_is(tmp_path):
     for expected in ([], ["acme"]):
         with closing(Manifest(tmp_path / "manifest.sqlite")) as manifest:
