@@ -10,6 +10,9 @@ from service.http.errors import Problem
 _CONTROLS: Final = bytes({*range(0x20), 0x7F} - {ord("\t")})
 """Bytes that no header may contain."""
 
+_WITHOUT_BODY: Final = (204, 304)
+"""Statuses of responses that never have a body."""
+
 Headers = list[tuple[bytes, bytes]]
 
 
@@ -36,7 +39,8 @@ class Exchange(RequestResponseCycle):
         if message["type"] == "http.response.start":
             self._status, self._headers = message["status"], self.default_headers + list(message["headers"])
             return
-        if message["type"] != "http.response.body" or message.get("more_body") or not self._status:
+        is_ready = self._status and not self.response_complete
+        if message["type"] != "http.response.body" or message.get("more_body") or not is_ready:
             raise RuntimeError("a response is one http.response.start and one http.response.body.")
         if self.flow.write_paused and not self.disconnected:
             await self.flow.drain()
@@ -50,14 +54,15 @@ class Exchange(RequestResponseCycle):
     def _encode(self, body: bytes) -> bytes:
         """The bytes of the response. Raises RuntimeError for control characters and for a wrong Content-Length."""
         headers = self._headers
-        if body and (b"content-length", b"%d" % len(body)) not in headers:
+        if self.scope["method"] == "HEAD" or self._status in _WITHOUT_BODY:
+            body = b""
+        elif (b"content-length", b"%d" % len(body)) not in headers:
             raise RuntimeError("the header Content-Length is not the length of the body.")
         if (b"connection", b"close") in headers:
             self.keep_alive = False
         elif not self.keep_alive:
             headers.append((b"connection", b"close"))
-        head = encode_head(self._status, headers)
-        return head if self.scope["method"] == "HEAD" else head + body
+        return encode_head(self._status, headers) + body
 
 
 def encode_head(status: int, headers: Headers) -> bytes:

@@ -1,8 +1,72 @@
-"""Heads of responses: their bytes, and which headers cannot be sent."""
+"""Responses: their bytes, and what is never sent."""
+
+import asyncio
+import logging
+import socket
 
 import pytest
+from uvicorn.protocols.http.flow_control import FlowControl
 
-from service.server.exchange import encode_head
+from service.server.exchange import Exchange, encode_head
+
+START = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}
+BODY = {"type": "http.response.body", "body": b"ok"}
+WHOLE = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+
+
+def sent(*messages, method="GET"):
+    """What a client receives, and whether a message was refused."""
+
+    async def send():
+        ours, theirs = socket.socketpair()
+        transport, _ = await asyncio.get_running_loop().create_connection(asyncio.Protocol, sock=ours)
+        log = logging.getLogger(__name__)
+        exchange = Exchange(
+            {"method": method}, transport, FlowControl(transport), log, log, access_log=False, default_headers=[],
+            message_event=asyncio.Event(), expect_100_continue=False, keep_alive=True, on_response=lambda: None,
+        )  # fmt: skip
+        is_refused = False
+        try:
+            for message in messages:
+                await exchange.send(message)
+        except RuntimeError:
+            is_refused = True
+        transport.close()
+        with theirs:
+            return await asyncio.to_thread(theirs.makefile("rb").read), is_refused
+
+    return asyncio.run(send())
+
+
+def test_a_response_is_its_head_and_its_body():
+    assert sent(START, BODY) == (WHOLE, False)
+    assert sent(START, BODY, method="HEAD") == (WHOLE.removesuffix(b"ok"), False)
+
+
+@pytest.mark.parametrize("status", [204, 304])
+def test_a_status_that_forbids_a_body_has_none(status):
+    received, is_refused = sent({**START, "status": status, "headers": []}, BODY)
+    assert received.endswith(b"\r\n\r\n")
+    assert not is_refused
+
+
+def test_a_response_is_sent_once():
+    assert sent(START, BODY, BODY) == (WHOLE, True)
+
+
+@pytest.mark.parametrize("messages", [[BODY], [START, {**BODY, "more_body": True}], [START, START, {"type": "other"}]])
+def test_a_response_of_other_messages_is_refused(messages):
+    assert sent(*messages) == (b"", True)
+
+
+@pytest.mark.parametrize("length", [b"0", b"1", b"3"])
+@pytest.mark.parametrize("body", [b"ok", b""])
+def test_a_body_of_another_length_than_declared_is_refused(length, body):
+    refused = length != b"%d" % len(body)
+    headers = [(b"content-length", length)]
+    received, is_refused = sent({**START, "headers": headers}, {**BODY, "body": body})
+    assert (is_refused, not received) == (refused, refused)
+    assert sent({**START, "headers": []}, {**BODY, "body": body}) == (b"", True)
 
 
 def test_a_head_is_the_status_line_and_the_headers():
