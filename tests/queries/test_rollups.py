@@ -22,7 +22,7 @@ from data.maintenance.erasure import GRACE, Criteria, Eraser, delete_files
 from data.maintenance.retention import apply_retention
 from data.store import lake as lake_module
 from data.store.manifest import READERS_GRACE, format_time
-from data.store.rollups import damaged_rollups, seed_path
+from data.store.rollups import ROW_GROUP, RelationRows, damaged_rollups, seed_path, write_rollup
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.prelude import prelude, relation_names, rollup_version, served_filters, sql_text
 from queries.variables import LINK_VISITS, ROLLUP_FILTERS, one_source, source_of, visit_files
@@ -341,6 +341,30 @@ def test_rows_of_a_rollup_lie_uncompressed_by_domain_day_and_words(read_only):
             for row in rows.filter(pc.field("relation") == relation).to_pylist()
         ]
         assert stored == sorted(stored)
+
+
+def test_a_large_relation_is_sorted_and_padded_a_row_group_at_a_time(read_only, tmp_path):
+    schema, numbers = pq.read_schema(seed_path(read_only.lake)), range(5 * ROW_GROUP - 1)
+    codes = pa.table({"short_code": [str(number * 7_919 % len(numbers)) for number in numbers]})
+    relations = [
+        RelationRows("daily_links", [codes.slice(0, 9), codes.slice(9)]),
+        RelationRows("daily_tools", [codes[:1]]),
+    ]
+    before = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(before)
+    pa.set_memory_pool(pool)
+    try:
+        write_rollup(relations, schema, tmp_path / "rollup.parquet")
+    finally:
+        pa.set_memory_pool(before)
+    file = pq.ParquetFile(tmp_path / "rollup.parquet")
+    groups = [file.read_row_group(number, ["relation", "short_code"]) for number in range(file.num_row_groups)]
+    assert [len(group) for group in groups] == [*[ROW_GROUP] * 4, ROW_GROUP - 1, 1]
+    assert [pc.unique(group["relation"]).to_pylist() for group in groups] == [*[["daily_links"]] * 5, ["daily_tools"]]
+    assert pa.concat_tables(groups[:5])["short_code"].to_pylist() == sorted(codes["short_code"].to_pylist())
+    assert file.schema_arrow.names == schema.names
+    whole = pa.table([pa.nulls(len(codes), field.type) for field in schema], schema=schema)
+    assert pool.max_memory() < whole.nbytes / 2
 
 
 def test_days_that_are_not_over_are_not_counted_ahead(lake, warehouse):
