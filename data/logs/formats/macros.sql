@@ -50,8 +50,8 @@ CREATE MACRO names_a_host(head, first, second) AS CASE WHEN second = '-' THEN FA
 -- Every step is a subquery, because a macro repeats its argument wherever it uses it: one that is an expression instead
 -- of a column makes the query many times as large, and planning it slower than reading a log.
 CREATE MACRO quoted_lines(source) AS TABLE
-SELECT number, bytes, parts, head, words, words[1] AS first, coalesce(words[2], '') AS second, split_request(line) AS request,
-    after_request, referrer, user_agent
+SELECT number, bytes, parts, head, words, words[1] AS first, coalesce(words[2], '') AS second,
+    split_request(line) AS request, after_request, referrer, user_agent
 FROM (
     SELECT number, bytes, parts, head, string_split(head, ' ') AS words, restore_escapes(line) AS line, after_request,
         dash_as_empty(restore_escapes(referrer)) AS referrer, dash_as_empty(restore_escapes(user_agent)) AS user_agent
