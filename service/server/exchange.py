@@ -44,6 +44,7 @@ class Exchange(RequestResponseCycle):
             raise RuntimeError("a response is one http.response.start and one http.response.body.")
         if self.flow.write_paused and not self.disconnected:
             await self.flow.drain()
+        self.disconnected = self.disconnected or self.transport.is_closing()  # uvicorn tells the last request only
         if not self.disconnected:
             self.transport.write(self._encode(message.get("body", b"")))
             self.response_started = self.response_complete = True

@@ -14,17 +14,21 @@ BODY = {"type": "http.response.body", "body": b"ok"}
 WHOLE = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
 
+def exchange_on(transport, flow, method="GET"):
+    log = logging.getLogger(__name__)
+    return Exchange(
+        {"method": method}, transport, flow, log, log, access_log=False, default_headers=[],
+        message_event=asyncio.Event(), expect_100_continue=False, keep_alive=True, on_response=lambda: None,
+    )  # fmt: skip
+
+
 def sent(*messages, method="GET"):
     """What a client receives, and whether a message was refused."""
 
     async def send():
         ours, theirs = socket.socketpair()
         transport, _ = await asyncio.get_running_loop().create_connection(asyncio.Protocol, sock=ours)
-        log = logging.getLogger(__name__)
-        exchange = Exchange(
-            {"method": method}, transport, FlowControl(transport), log, log, access_log=False, default_headers=[],
-            message_event=asyncio.Event(), expect_100_continue=False, keep_alive=True, on_response=lambda: None,
-        )  # fmt: skip
+        exchange = exchange_on(transport, FlowControl(transport), method)
         is_refused = False
         try:
             for message in messages:
@@ -48,6 +52,36 @@ def test_a_status_that_forbids_a_body_has_none(status):
     received, is_refused = sent({**START, "status": status, "headers": []}, BODY)
     assert received.endswith(b"\r\n\r\n")
     assert not is_refused
+
+
+def test_a_client_that_left_while_its_responses_waited_is_sent_nothing_more():
+    class Client(asyncio.Protocol):
+        def pause_writing(self):
+            flow.pause_writing()
+
+        def connection_lost(self, _):
+            flow.resume_writing()
+
+    async def send():
+        nonlocal flow
+        ours, theirs = socket.socketpair()
+        transport, _ = await asyncio.get_running_loop().create_connection(Client, sock=ours)
+        flow = FlowControl(transport)
+        whole = {**BODY, "body": b"a" * (1 << 22)}
+        start = {**START, "headers": [(b"content-length", b"%d" % (1 << 22))]}
+        first, second = (exchange_on(transport, flow) for _ in range(2))
+        for message in (start, whole):
+            await first.send(message)
+        assert flow.write_paused
+        await second.send(start)
+        waiting = asyncio.create_task(second.send(whole))
+        await asyncio.sleep(0)
+        theirs.close()
+        await waiting
+        return first.response_complete, second.response_complete, second.disconnected
+
+    flow = None
+    assert asyncio.run(send()) == (True, False, True)
 
 
 def test_a_response_is_sent_once():
