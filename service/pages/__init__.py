@@ -7,10 +7,11 @@ templates and the static files are loaded with the first page.
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from starlette.responses import RedirectResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from data import Lake
 from data.store.links import LinkIndex
@@ -73,8 +74,7 @@ class Pages:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request for a page, or pass it on."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            await self._close()
+            await self._app(scope, receive, partial(self._send_after_close, send))
         elif self.is_page(scope["path"]):
             await (await self._loaded_site())(scope, receive, send)
         elif scope["path"] in self._base_paths and _is_browser(scope):
@@ -82,10 +82,14 @@ class Pages:
         else:
             await self._app(scope, receive, send)
 
-    async def _close(self) -> None:
-        """After the lifespan: wait for what runs in threads, and close the database of sessions."""
-        if self._site:
+    async def _send_after_close(self, send: Send, message: Message) -> None:
+        """Before the end of the lifespan is sent, wait for what runs in threads, and close the database of sessions.
+
+        Afterwards the event loop ends and cancels whatever still runs.
+        """
+        if self._site and message["type"].startswith("lifespan.shutdown"):
             await asyncio.to_thread(self._site.close)
+        await send(message)
 
     async def _loaded_site(self) -> "Site":
         async with self._loading:

@@ -181,6 +181,8 @@ def test_a_signal_lets_the_request_under_way_be_answered_and_ends_with_0(lake, s
             for each in (idle, connection):
                 each.sendall(b"GET %s/healthz HTTP/1.1\r\nHost: x\r\n\r\n" % base.encode())
                 assert each.recv(65_536).startswith(b"HTTP/1.1 200")
+            idle.sendall(b"GET %s/app/sign-in HTTP/1.1\r\nHost: x\r\n\r\n" % base.encode())  # so that pages are loaded
+            assert idle.recv(65_536).startswith(b"HTTP/1.1 200")
             path = f"{base}{SLOW}".encode()
             connection.sendall(b"GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n" % (path, key))
             time.sleep(0.03)
