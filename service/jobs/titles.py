@@ -25,18 +25,18 @@ class _Sentences(NamedTuple):
 _SENTENCES: Final = {
     "broken_link": _Sentences(
         "AI products do not find {where}",
-        "From {days}, AI products asked for it {agent_fetches} times, and {ai_referrals} people whom they sent; each "
-        "got 404 or 410, and nobody found it since.",
+        "From {days}, it was requested by AI products ({agent_fetches}) and by people whom they sent ({ai_referrals}); "
+        "each got 404 or 410, and nobody found it since.",
     ),
     "invented_link": _Sentences(
         "AI products send people to {where}, which never existed",
-        "From {days}, AI products asked for it {agent_fetches} times, and {ai_referrals} people whom they sent; nobody "
-        "ever got an answer below 400. The address was probably made up.",
+        "From {days}, it was requested by AI products ({agent_fetches}) and by people whom they sent ({ai_referrals}); "
+        "nobody ever got an answer below 400. The address was probably made up.",
     ),
     "ai_attention_gap": _Sentences(
         "Assistants read {where}, and send nobody",
-        "From {days}, assistants fetched it {agent_fetches} times and sent {ai_referrals} people; by their rates over "
-        "all links, at least five were to be expected.",
+        "From {days}, assistants fetched it {agent_fetches} times; people whom they sent: {ai_referrals}. By their "
+        "rates over all links, at least five were to be expected.",
     ),
     "blocked_agent": _Sentences(
         "An AI agent is refused at {domain}",
@@ -52,7 +52,7 @@ _SENTENCES: Final = {
     ),
     "referral_drop": _Sentences(
         "An AI product sends fewer people to {where}",
-        "In the last 14 days of {days}, {ai_referrals} people came from it; in the 14 before, {referrals_before} did.",
+        "People whom it sent in the last 14 days of {days}: {ai_referrals}; in the 14 days before: {referrals_before}.",
     ),
     "training_without_return": _Sentences(
         "A training crawler takes much of {domain}, and its operator sends nobody",

@@ -73,7 +73,7 @@ _DECIMALS: Final = frozenset(
 )
 
 _WORDS: Final = frozenset(("bot_category", "agent_kind", "traffic_type", "detection_method"))
-"""Fields with words of ours, whose underscores are shown as spaces."""
+"""Fields whose values are words of the API, written as people write them."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def plain(column: TableColumn, value: object) -> str:
     """The content of a cell as plain text."""
     match column.kind:
         case "word":
-            return str(value).replace("_", " ")
+            return formats.humanize(str(value))
         case "text" | "list" | "badge":
             return ", ".join(value) if isinstance(value, list) else str(value)
         case "flag":

@@ -1,6 +1,12 @@
-"""How pages write numbers, days and times."""
+"""How pages write numbers, days, times and the API's words."""
 
 from datetime import date, datetime
+from typing import Final
+
+
+def humanize(value: str) -> str:
+    """A word of the API as people write it: AI assistant for ai_assistant."""
+    return " ".join(_CAPITALS.get(word, word) for word in value.split("_"))
 
 
 def number(value: float | None) -> str:
@@ -54,3 +60,6 @@ def size(value: int) -> str:
             break
         amount /= 1_000
     return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+
+
+_CAPITALS: Final = {"ai": "AI", "seo": "SEO"}

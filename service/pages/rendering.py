@@ -63,6 +63,7 @@ def environment() -> Environment:
     )
     made.filters |= {
         "with_code": with_code,
+        "humanize": formats.humanize,
         "number": formats.number,
         "decimal": formats.decimal,
         "percent": formats.percent,

@@ -49,7 +49,7 @@ def test_what_is_found_becomes_a_new_job_with_its_evidence(jobs, only, events):
     assert (job["type"], job["status"], job["priority"], job["version"]) == ("broken_link", "new", "medium", 1)
     assert (job["domain"], job["path"], job["short_code"]) == ("go.example.com", "/gone", "gone")
     assert job["title"] == "AI products do not find a path of go.example.com"
-    assert "asked for it 60 times, and 10 people" in job["summary"]
+    assert "by AI products (60) and by people whom they sent (10)" in job["summary"]
     assert job["evidence"]["template"] == "jobs/broken_link"
     assert job["evidence"]["replay"] == f"traffic jobs replay {job['id']}"
     assert job["evidence"]["scope"]["start_date"] == "2026-02-15"

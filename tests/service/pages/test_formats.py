@@ -1,0 +1,28 @@
+"""How pages write the API's words."""
+
+import pytest
+
+from data.visits import BOT_CATEGORIES, CATEGORY_OF_KIND
+from service.pages.formats import humanize
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("human", "human"),
+        ("ai_assistant", "AI assistant"),
+        ("ai_search_index", "AI search index"),
+        ("seo", "SEO"),
+        ("search_crawler", "search crawler"),
+        ("ai_attention_gap", "AI attention gap"),
+        ("email", "email"),
+    ],
+)
+def test_a_word_of_the_api_is_written_as_people_write_it(word, expected):
+    assert humanize(word) == expected
+
+
+@pytest.mark.parametrize("word", sorted({*CATEGORY_OF_KIND, *BOT_CATEGORIES}))
+def test_no_category_and_no_kind_of_agent_is_shown_with_an_underscore_or_a_small_ai(word):
+    assert "_" not in humanize(word)
+    assert "ai" not in humanize(word).split()
