@@ -155,8 +155,12 @@ PEOPLE: Final = (
 TIMES: Final = (
     panel("hourly-activity", "Hours of the day", chart="hours", is_wide=True),
     panel("daily-activity", "Days of the week", chart="weekdays", is_wide=True),
-    panel("peak-times", "Busiest hours of the week", "rank day_name hour visits percentage human_clicks ai_visits"),
-    panel("weekend-vs-weekday", "Weekdays and weekends"),
+    panel("peak-times", "Busiest hours of the week", "day_name hour visits percentage human_clicks ai_visits"),
+    panel(
+        "weekend-vs-weekday",
+        "Weekdays and weekends",
+        "period days visits avg_visits human_clicks ai_visits other_visits",
+    ),
 )
 LINKS: Final = (
     panel(

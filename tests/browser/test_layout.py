@@ -1,4 +1,4 @@
-"""Every page in both themes and four widths: nothing overflows, no error, no other origin."""
+"""Every page in both themes and four widths: nothing overflows, no error, no other origin; tables fit a laptop."""
 
 import base64
 
@@ -8,6 +8,9 @@ from tests.browser.traffic import HOSTILE, OF_ACME, PAGES
 
 WIDTHS = (360, 768, 1280, 1920)
 THEMES = ("light", "dark")
+HIDDEN_PARTS = """tables => tables
+  .filter(table => table.scrollWidth > table.clientWidth && !table.closest("details:not([open])"))
+  .map(table => table.getAttribute("aria-label"))"""
 COLOR = """async ([picture, x]) => {
   const image = new Image();
   image.src = `data:image/png;base64,${picture}`;
@@ -40,6 +43,14 @@ def test_a_page_fits_every_window_and_asks_its_own_server_only(opened, pictures,
             if pictures:
                 page.screenshot(path=pictures / f"{name}-{width}-{theme}.png", full_page=True)
     assert watched.problems == []
+
+
+def test_no_table_has_to_be_scrolled_sideways_on_a_laptop(opened, names):
+    watched = opened()
+    for path in PAGES.values():
+        page = watched.goto(path.format(**names))
+        page.set_viewport_size({"width": 1280, "height": 900})
+        assert page.eval_on_selector_all(".scroll", HIDDEN_PARTS) == []
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if name not in OF_ACME])
