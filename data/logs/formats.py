@@ -62,6 +62,10 @@ IN_FUTURE: Final = "more than a day in the future"
 """The reason of a line whose time is later than FormatContext.latest."""
 
 SAMPLE_LINES = 1000
+
+_BATCH_ROWS: Final = 16_384
+"""Requests come from DuckDB in batches of so many: the columns of a whole block would grow by being copied, again and
+again into memory that the system has to clear first."""
 _TEXT = re.compile(rb"^[^\S\n]*[^#\s]", re.MULTILINE)
 
 
@@ -107,9 +111,10 @@ def has_text(text: bytes) -> bool:
 
 def first_lines(text: bytes, first_line: int) -> pa.Table:
     """The first SAMPLE_LINES lines of `text` after leading empty ones, for format detection, as (number, line)."""
-    start = len(text) - len(text.lstrip(b"\r\n"))
-    lines = text[start:].split(b"\n", SAMPLE_LINES)[:SAMPLE_LINES]
-    return split_lines(b"\n".join(lines), first_line + text.count(b"\n", 0, start))
+    start = end = len(text) - len(text.lstrip(b"\r\n"))
+    for _ in range(SAMPLE_LINES):
+        end = text.find(b"\n", end) + 1 or len(text)
+    return split_lines(text[start:end], first_line + text.count(b"\n", 0, start))
 
 
 def split_lines(text: bytes, first_line: int) -> pa.Table:
@@ -164,7 +169,7 @@ class LineReader:
             FROM ({_format_sql(log_format)})
             """,
             params={**context.parameters(log_format), "latest": context.latest},
-        ).to_arrow_table()
+        ).to_arrow_table(_BATCH_ROWS)
         self._engine.unregister("lines")
         return requests
 

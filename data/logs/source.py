@@ -107,7 +107,8 @@ class Preamble:
             return
         if self._header is None:
             self._header = _first_line(text)
-        at = text.rfind(b"\n#Fields:", 0, end) + 1
+        has_directives = b"#" in text  # most logs have none, which is quicker to see than where the last one is
+        at = text.rfind(b"\n#Fields:", 0, end) + 1 if has_directives else 0
         if at or text.startswith((b"#Fields:", BOM + b"#Fields:")):
             self._fields = _first_line(text[at : at + MAX_LINE_BYTES])
 
@@ -122,7 +123,8 @@ def _first_line(text: bytes) -> bytes:
 
 
 def _cut(path: Path, content: Content, start: int, preamble: Preamble) -> Iterator[Block]:
-    digest, size, line, buffer, skipping = hashlib.sha256(), 0, 1, bytearray(), False
+    digest, size, line, skipping = hashlib.sha256(), 0, 1, False
+    pieces, held = list[bytes](), 0  # what was read since the last block, in pieces, and how many bytes they are
     for chunk in _readable(path, content.size):
         digest.update(chunk)
         old, fresh = chunk[: max(0, start - size)], chunk[max(0, start - size) :]
@@ -133,29 +135,36 @@ def _cut(path: Path, content: Content, start: int, preamble: Preamble) -> Iterat
         if skipping:
             newline = fresh.find(b"\n")
             fresh, skipping = (fresh[newline:], False) if newline >= 0 else (b"", True)
-        buffer += fresh
-        if len(buffer) >= BLOCK_BYTES:
-            cut = buffer.rfind(b"\n") + 1
-            if cut:
-                yield Block(line, _beginning(buffer, cut), size - len(buffer) + cut, finished=True)
-                line += buffer.count(b"\n", 0, cut)
-                del buffer[:cut]
+        pieces.append(fresh)
+        held += len(fresh)
+        if held >= BLOCK_BYTES:
+            text, rest = _whole_lines(pieces)
+            if text:
+                yield Block(line, text, size - len(rest), finished=True)
+                line += text.count(b"\n")
             else:
                 skipping = True
-                del buffer[MAX_LINE_BYTES + 1 :]
+                rest = rest[: MAX_LINE_BYTES + 1]
+            pieces, held = [rest], len(rest)
     if digest.hexdigest() != content.sha256:
         raise BadInput(f"{path} changed while it was being read; import it again.")
-    cut = buffer.rfind(b"\n") + 1
+    text, rest = _whole_lines(pieces)
+    if text:
+        yield Block(line, text, size - len(rest), finished=True)
+        line += text.count(b"\n")
+    if rest:
+        yield Block(line, rest, size, finished=False)
+
+
+def _whole_lines(pieces: list[bytes]) -> tuple[bytes, bytes]:
+    """The text of all pieces up to its last newline, copied once, and the rest."""
+    *before, last = pieces or [b""]
+    cut = last.rfind(b"\n") + 1
     if cut:
-        yield Block(line, _beginning(buffer, cut), size - len(buffer) + cut, finished=True)
-        line += buffer.count(b"\n", 0, cut)
-    if buffer[cut:]:
-        yield Block(line, bytes(buffer[cut:]), size, finished=False)
-
-
-def _beginning(buffer: bytearray, end: int) -> bytes:
-    with memoryview(buffer) as view:  # slicing the bytearray would copy twice
-        return bytes(view[:end])
+        return b"".join((*before, last[:cut])), last[cut:]
+    text = b"".join(pieces)
+    cut = text.rfind(b"\n") + 1
+    return text[:cut], text[cut:]
 
 
 def _readable(path: Path, size: int) -> Iterator[bytes]:

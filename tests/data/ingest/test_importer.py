@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
@@ -25,7 +26,7 @@ from hypothesis import strategies as st
 
 from data.errors import BadInput
 from data.ingest.importer import Importer, Options
-from data.logs import source
+from data.logs import formats, source
 from data.store.lake import Lake
 from data.store.link_exports import read_export
 from data.store.links import change_links
@@ -785,6 +786,22 @@ def test_a_line_longer_than_a_block_is_refused_in_any_alphabet(logs, monkeypatch
     summary = logs.load(line("/a") + line("/long", agent="Ж" * 100_000) + line("/b"))
     assert summary.rejects == [(2, "longer than 65536 bytes")]
     assert logs.paths() == {"/a": 1, "/b": 1}
+
+
+def test_visits_are_the_same_in_however_many_batches_their_requests_come(importer, monkeypatch):
+    many = (line(f"/{n % 700}", f"192.0.2.{n % 250}", agent=f"agent/{n % 900}", status=200 + n % 3) for n in range(5000))
+    text = "".join([*many, *GARBLED]).encode()
+    block, columns = source.Block(1, text, len(text), finished=True), []
+    with closing(importer.reader()) as reader:
+        for rows in (1 << 20, 2048):
+            monkeypatch.setattr(formats, "_BATCH_ROWS", rows)
+            columns.append(reader._line_reader.read(formats.split_lines(text, 1), "combined")["user_agent"])
+        parted = reader.read(block, "combined", ACME)
+        monkeypatch.setattr(formats, "_BATCH_ROWS", 1 << 20)
+        whole = reader.read(block, "combined", ACME)
+    assert [column.num_chunks for column in columns] == [1, 3]
+    assert parted.visits.equals(whole.visits)
+    assert (parted.rejects, parted.visits.num_rows) == (whole.rejects, 5008)
 
 
 CONTENT = "".join(GARBLED).encode()
