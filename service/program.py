@@ -1,6 +1,8 @@
 """The entry point of `traffic`: it starts without packages that libraries import wherever they are installed."""
 
+import atexit
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
@@ -23,12 +25,36 @@ class _NotInstalled:
         return None
 
 
+class _End:
+    """Ends the process without freeing every object and module first, which the system does at once.
+
+    It is registered with atexit before anything else is, and so called last: threads are joined, databases closed.
+    """
+
+    code: object = None  # of SystemExit; None: the process ends otherwise, such as by an error that Python reports
+
+    def __call__(self) -> None:
+        if isinstance(self.code, int):
+            try:
+                sys.stdout.flush()
+                sys.stderr.flush()
+            except (OSError, ValueError):
+                return  # Python reports it
+            os._exit(self.code)
+
+
 def main() -> None:
     """Run one command; see service/commands."""
+    end = _End()
+    atexit.register(end)
     sys.meta_path.insert(0, _NotInstalled)
     gc.disable()  # imports make no garbage, but enough objects for many searches for it
     from service.commands import main as run  # noqa: PLC0415  # it imports pyarrow
 
     gc.freeze()  # what is imported stays, so that later searches leave it out
     gc.enable()
-    run()
+    try:
+        run()
+    except SystemExit as ended:
+        end.code = ended.code
+        raise

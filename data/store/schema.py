@@ -1,9 +1,11 @@
 """Opens and migrates the SQLite databases of a lake, and declares the tables of the manifest."""
 
+import atexit
 import logging
 import os
 import sqlite3
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -143,6 +145,20 @@ The tables are used in manifest.py, pending.py, rollups.py, link_files.py, erasu
 """
 
 
+class _Database(sqlite3.Connection):
+    """A connection that can be referred to weakly."""
+
+
+_OPEN: Final = weakref.WeakSet[_Database]()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Close every database when the program ends: the last one to do so empties the write-ahead log and removes it."""
+    for db in list(_OPEN):
+        db.close()
+
+
 def open_database(path: Path, migrations: Sequence[str], refuse_new: str = "") -> sqlite3.Connection:
     """Open or create a database in write-ahead mode with full syncing, and apply missing migrations.
 
@@ -156,7 +172,10 @@ def open_database(path: Path, migrations: Sequence[str], refuse_new: str = "") -
     try:
         if refuse_new and not (path.exists() and path.stat().st_size):
             raise LakeDamaged(f"{path} is {'empty' if path.exists() else 'missing'}, {refuse_new}")
-        db = sqlite3.connect(path, timeout=_MAX_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(
+            path, timeout=_MAX_WAIT_SECONDS, isolation_level=None, check_same_thread=False, factory=_Database
+        )
+        _OPEN.add(db)
         if _use_write_ahead_log(db) != "wal":
             raise LakeDamaged(f"{path} cannot keep a write-ahead log here; put the lake on a local disk.")
         db.execute("PRAGMA synchronous = FULL")

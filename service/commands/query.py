@@ -77,10 +77,11 @@ def query(
     if entry and engine:
         answer = _answer_of_cluster(parse_engine(engine), engine_lake, opened, entry, scope, with_values)
     elif entry:
-        warehouse = Warehouse(opened, with_values)
-        answer = warehouse.answer(entry, warehouse.variables(scope))
+        with closing(Warehouse(opened, with_values)) as warehouse:
+            answer = warehouse.answer(entry, warehouse.variables(scope))
     else:
-        answer = _run_sql_file(OwnSql(opened, organization, with_values), Path(name), scope)
+        with closing(OwnSql(opened, organization, with_values)) as own_sql:
+            answer = _run_sql_file(own_sql, Path(name), scope)
     print_answer(select_columns(select_part(answer, part), columns), output, is_wide)
     _explain_no_visits(opened, scope)
 

@@ -1,6 +1,7 @@
 """`traffic report`: the overview as one HTML file that opens without a network, or as text for a mail."""
 
 import sys
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -44,6 +45,7 @@ def report(
         raise BadInput(f"{output!r} is not an output format; use {' or '.join(FORMATS)}.")
     opened, now = open_lake(lake, organization), datetime.now(UTC)
     parameters = parameters_of(days, start_date, end_date, short_code, target_url, domain, "")
-    made = Report.load(opened, Warehouse(opened), organization, parameters, now.date())
+    with closing(Warehouse(opened)) as warehouse:
+        made = Report.load(opened, warehouse, organization, parameters, now.date())
     text = made.html(now) if output == "html" else made.text()
     sys.stdout.buffer.write(text.encode())  # as it is, while typer.echo drops what colours a terminal

@@ -64,3 +64,54 @@ def test_garbage_is_collected_in_commands_but_not_among_what_was_imported():
     program = f"import gc, service.program, service.commands; service.commands.main = {state}; service.program.main()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("True True\n", "")
+
+
+ENDING = """
+import atexit, sys, threading, time
+import service.program, service.commands
+def run():
+    atexit.register(print, "at exit")
+    threading.Thread(target=lambda: (time.sleep(0.2), print("thread"))).start()
+    {end}
+service.commands.main = run
+service.program.main()
+"""
+
+
+@pytest.fixture
+def ended():
+    """Ends a program by a statement; its exit code, what it printed, and its last error."""
+
+    def ended(end, stdout=subprocess.PIPE):
+        command = [sys.executable, "-c", ENDING.format(end=end)]
+        environ = os.environ | {"PYTHONUNBUFFERED": ""}
+        done = subprocess.run(command, env=environ, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
+        return done.returncode, done.stdout and done.stdout.split("\n"), done.stderr.strip().rpartition("\n")[2]
+
+    return ended
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "error"),
+    [
+        ("sys.exit(0)", 0, ""),
+        ("sys.exit(3)", 3, ""),
+        ("sys.exit('no')", 1, "no"),
+        ("1 / 0", 1, "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_command_ends_after_its_threads_and_what_was_registered_for_the_end(ended, end, code, error):
+    assert ended(end) == (code, ["thread", "at exit", ""], error)
+
+
+def test_what_cannot_be_written_at_the_end_is_reported(ended):
+    with Path("/dev/full").open("w") as full:
+        assert ended("sys.exit(0)", full) == (120, None, "OSError: [Errno 28] No space left on device")
+
+
+def test_databases_are_closed_at_the_end_of_a_command(tmp_path):
+    log = tmp_path / "access.log"
+    log.write_text('203.0.113.1 - - [04/Mar/2026:10:00:00 +0000] "GET /a HTTP/1.1" 302 0 "-" "GPTBot/1.2"\n')
+    command = [PROGRAM, "import", log, "--org", "acme", "--domain", "go.example", "--lake", tmp_path / "lake"]
+    subprocess.run(command, check=True, capture_output=True)
+    assert sorted(path.name for path in (tmp_path / "lake").glob("*.sqlite*")) == ["manifest.sqlite", "salts.sqlite"]
