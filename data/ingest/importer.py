@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Final
+from typing import Final, TypeVar
 
 from data.errors import BadInput
 from data.hosts import normalized_host
 from data.ingest.block_reader import BlockReader, BlockResult, Options
-from data.ingest.pipeline import Rules
+from data.ingest.pipeline import Countries, Rules
 from data.ingest.room import Room
 from data.ingest.summary import Summary
 from data.ingest.visitor_ids import daily_salts
@@ -24,7 +24,6 @@ from data.logs.formats import has_text
 from data.logs.source import Block, Content, blocks, identify
 from data.progress import Progress
 from data.rules.classifier import Classifier
-from data.rules.geoip import Countries
 from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
 from data.store.batches import Batch, check_domain, longest
@@ -37,6 +36,8 @@ from data.store.links import LinkIndex
 from data.text import plural
 
 __all__ = ["Importer", "Options", "Summary"]
+
+Loaded = TypeVar("Loaded")
 
 MAX_PARALLEL_BLOCKS: Final = 2
 """Blocks that are read in parallel. More do not help: classifying distinct values holds the interpreter lock."""
@@ -69,7 +70,7 @@ class Importer:
     ) -> None:
         self._lake = lake
         self._now = now
-        self._classifier = Classifier()
+        self._classifier = _in_background(Classifier)  # meanwhile a log is hashed, and its first lines are parsed
         self._proxies = tuple(proxies)
         self._verifier = Verifier(snapshots(lake), self._proxies)
         self._countries = countries
@@ -84,7 +85,7 @@ class Importer:
 
     def reader(self) -> BlockReader:
         """A new reader with this importer's rules, salts, IP lists, countries and links. The caller closes it."""
-        rules = Rules(self._classifier, self._salts, self._verifier, self._countries, self._links.links)
+        rules = Rules(self._classifier.result, self._salts, self._verifier, self._countries, self._links.links)
         return BlockReader(rules, self._now)
 
     def run(
@@ -208,6 +209,15 @@ class Importer:
             writer.writerows(summary.rejects)
         summary.rejects_file = self._lake.rejects / f"{batch.organization}-{batch.sha256[:16]}.csv"
         move_durably(staged, summary.rejects_file)
+
+
+def _in_background(load: Callable[[], Loaded]) -> Future[Loaded]:
+    """Call a function in a thread of its own, which ends with it."""
+    pool = ThreadPoolExecutor(1)
+    try:
+        return pool.submit(load)
+    finally:
+        pool.shutdown(wait=False)
 
 
 def _landing_name(log: _LogFile) -> str:

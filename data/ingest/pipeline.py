@@ -22,7 +22,7 @@ import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import date
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import duckdb
 import pyarrow as pa
@@ -32,7 +32,6 @@ from data.hosts import normalized_host
 from data.ingest.dictionary import DictionaryColumn, Interner, composite_key, dictionary_encoded, expand, text_columns
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Origin, Request, combine
-from data.rules.geoip import Countries
 from data.rules.ip_verification import Verifier
 from data.rules.paths import PROBE, PROGRAM, classify_path
 from data.rules.referrers import INTERNAL, is_internal
@@ -53,6 +52,13 @@ _TARGET_COLUMNS: Final = columns_filled_by("target")
 _ORIGIN_COLUMNS: Final = columns_filled_by("referrer", "campaign")
 
 
+class Countries(Protocol):
+    """What tells countries of addresses."""
+
+    def lookup(self, address: str, /) -> str | None:
+        """The ISO 3166-1 alpha-2 code of an IP address's country; None when it is unknown."""
+
+
 class Tenant(NamedTuple):
     """The organization of the visits, the domain of those without one, and the pattern (RE2) of its short codes."""
 
@@ -65,7 +71,8 @@ class Tenant(NamedTuple):
 class Rules:
     """What requests are classified with: the rules, the salts of visitor hashes, IP lists, countries of addresses."""
 
-    classifier: Classifier
+    classifier: Callable[[], Classifier]
+    """Returns the rules, and waits until they are loaded."""
     salts: Salts
     verifier: Verifier
     countries: Countries | None = None
@@ -106,12 +113,12 @@ class VisitBuilder:
         ]:
             rows = indices.take(order)
             columns |= {name: expand(values, rows) for name, values in distinct.items()}
-        rules_version = pa.array([self._rules.classifier.rules_version])
+        rules_version = pa.array([self._rules.classifier().rules_version])
         return pa.table({**columns, "rules_version": expand(rules_version, pa.repeat(0, len(order)))})
 
     def _targets(self, targets: pa.Array, tenant: Tenant) -> Columns:
         """Path, query, short code, is_malicious and is_program of each distinct target."""
-        paths = self._rules.classifier.paths
+        paths = self._rules.classifier().paths
         patterns = {
             "short_code_pattern": tenant.short_code_pattern,
             "probe_pattern": paths.probe_pattern,
@@ -161,7 +168,7 @@ class VisitBuilder:
     ) -> list[tuple[pa.Array, Columns]]:
         """Classification and origin, each as the index of every row and the columns of distinct values."""
         classifications, origins = Interner[Classification](), Interner[Origin]()
-        classifier, agents = self._rules.classifier, encoded["user_agent"].dictionary.to_pylist()
+        classifier, agents = self._rules.classifier(), encoded["user_agent"].dictionary.to_pylist()
         keys, referrals = _referral_keys(encoded, targets["query"])
         with _CLASSIFY_LOCK:
             by_agent = classifications.intern([classifier.classify_user_agent(agent) for agent in agents])

@@ -4,7 +4,7 @@ import re
 import struct
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import maxminddb
 
@@ -16,13 +16,6 @@ _DAMAGE_ERRORS: Final = (
     maxminddb.InvalidDatabaseError,
 )  # fmt: skip
 """The exceptions that the reader raises for a damaged file."""
-
-
-class Countries(Protocol):
-    """What tells countries of addresses."""
-
-    def lookup(self, address: str, /) -> str | None:
-        """The ISO 3166-1 alpha-2 code of an IP address's country; None when it is unknown."""
 
 
 class CountryDatabase:

@@ -121,10 +121,12 @@ def options_of(
 
 def countries_of(geoip: str) -> "CountryDatabase | None":
     """The country database, or None with a message if it cannot be read: imports work without countries."""
+    if not geoip:
+        return None
     from data.rules.geoip import CountryDatabase
 
     try:
-        return CountryDatabase(Path(geoip)) if geoip else None
+        return CountryDatabase(Path(geoip))
     except BadInput as error:
         _print(f"traffic: {error}; countries are unknown unless the log contains them.")
         return None

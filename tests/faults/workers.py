@@ -56,6 +56,9 @@ class InThisThread:
     def __exit__(self, *_):
         pass
 
+    def shutdown(self, wait=True):
+        pass
+
     def submit(self, work, *words):
         future = Future()
         future.set_result(work(*words))

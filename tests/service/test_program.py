@@ -42,11 +42,11 @@ def test_commands_import_no_package_that_they_do_not_use(run, tmp_path):
     assert run(sys.executable, "-c", "import pyarrow; pyarrow.array([1])")[2]  # as every program would
 
 
-def test_an_import_loads_no_library_of_consoles_and_downloads_where_nobody_watches(tmp_path):
+def test_an_import_loads_no_library_of_consoles_downloads_and_countries_where_nobody_asks(tmp_path):
     log = tmp_path / "access.log"
     log.write_text('203.0.113.1 - - [04/Mar/2026:10:00:00 +0000] "GET /a HTTP/1.1" 302 0 "-" "GPTBot/1.2"\n')
     command = ["traffic", "import", log, "--org", "acme", "--domain", "go.example", "--lake", tmp_path / "lake"]
-    loaded = "print([name for name in ('rich', 'urllib.request') if name in sys.modules])"
+    loaded = "print([name for name in ('rich', 'urllib.request', 'maxminddb') if name in sys.modules])"
     program = f"import service.program, sys\ntry: service.program.main()\nexcept SystemExit: {loaded}"
     done = subprocess.run([sys.executable, "-c", program, *command[1:]], capture_output=True, text=True, check=False)
     assert (done.stdout, "1 visit landed" in done.stderr) == ("[]\n", True)

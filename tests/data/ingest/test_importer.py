@@ -10,6 +10,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from contextlib import closing
@@ -24,6 +25,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import data.ingest.importer as importing
 from data.errors import BadInput
 from data.ingest.importer import Importer, Options
 from data.logs import formats, source
@@ -789,7 +791,8 @@ def test_a_line_longer_than_a_block_is_refused_in_any_alphabet(logs, monkeypatch
 
 
 def test_visits_are_the_same_in_however_many_batches_their_requests_come(importer, monkeypatch):
-    many = (line(f"/{n % 700}", f"192.0.2.{n % 250}", agent=f"agent/{n % 900}", status=200 + n % 3) for n in range(5000))
+    agents = (f"agent/{number % 900}" for number in range(5000))
+    many = (line(f"/{n % 700}", f"192.0.2.{n % 250}", agent=agent) for n, agent in enumerate(agents))
     text = "".join([*many, *GARBLED]).encode()
     block, columns = source.Block(1, text, len(text), finished=True), []
     with closing(importer.reader()) as reader:
@@ -893,6 +896,27 @@ def test_refused_lines_of_a_grown_log_have_their_numbers_in_the_whole_file(logs)
 def test_a_log_without_refused_lines_leaves_no_note(lake, load):
     assert load(LINES).rejects_file is None
     assert list(lake.rejects.iterdir()) == []
+
+
+# Rules that take a while
+
+
+def test_lines_are_parsed_while_the_rules_are_loaded(lake, write, monkeypatch):
+    parsed, read, load = threading.Event(), formats.LineReader.read, importing.Classifier
+    monkeypatch.setattr(formats.LineReader, "read", lambda *given: (read(*given), parsed.set())[0])
+    monkeypatch.setattr(importing, "Classifier", lambda: parsed.wait(60) and load())
+    assert Importer(lake).run(write(LINES), ACME).visits == 12
+
+
+def test_rules_that_cannot_be_loaded_end_an_import_before_anything_lands(lake, write, monkeypatch):
+    def load():
+        raise ValueError("agents.toml, row 1: field 'token' is missing")
+
+    monkeypatch.setattr(importing, "Classifier", load)
+    with pytest.raises(ValueError, match="row 1"):
+        Importer(lake).run(write(LINES), ACME)
+    assert lake.manifest.batches("acme") == []
+    assert not lake.has_visits()
 
 
 # Several at once
