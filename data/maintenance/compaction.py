@@ -22,6 +22,7 @@ from data.maintenance.unknown import clear_unknown
 from data.progress import Progress
 from data.sql import read_sql
 from data.store.clock import TOLERANCE, is_recent
+from data.store.files import ROW_GROUP
 from data.store.footers import replacing_footer
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
@@ -120,7 +121,7 @@ class Compactor:
         staged = [Staged(new_path(self._lake), *partition, sum(file.visits for file in files))]
         try:
             merged = engine.sql(read_sql("data.maintenance", "sql/merged_visits"), params={"files": paths})
-            write_visits(merged.to_arrow_reader(100_000), staged[0].path, replacing_footer(self._lake, files))
+            write_visits(merged.to_arrow_reader(ROW_GROUP), staged[0].path, replacing_footer(self._lake, files))
             replacement = Replacement(files, self._now() + READERS_GRACE, changes_answers=False)
             self._lake.manifest.replace_files(replacement, publisher(self._lake, staged))
         finally:

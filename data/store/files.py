@@ -18,6 +18,8 @@ NETWORK: Final = frozenset({
 
 _SCHEMA_VERSION: Final = "traffic.schema_version"
 
+ROW_GROUP: Final = 20_000
+"""The number of rows in a row group of visits."""
 _BUFFER_BYTES: Final = 1 << 20
 """Parquet is written in pieces of so many bytes: Arrow itself writes a small file in more than a hundred."""
 
@@ -44,7 +46,7 @@ def write_parquet(
     path: Path,
     *,
     statistics: Collection[str] = (),
-    row_group: int = 20_000,
+    row_group: int = ROW_GROUP,
     compression: str = "zstd",
     metadata: Mapping[str, str] | None = None,
 ) -> None:
