@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -43,10 +43,11 @@ def more_days(lake):
 
 
 def rows_of(lake):
-    """Every row of the live rollups as text, and the days without rows for single domains."""
-    paths = lake.manifest.rows("SELECT path, days_without_domains FROM cubes WHERE deletable_at IS NULL ORDER BY month")
-    tables = [pq.ParquetFile(lake.root / path).read() for path, _ in paths]
-    return sorted(str(row) for table in tables for row in table.to_pylist()), [days for _, days in paths]
+    """Of each live rollup, one a month: every row as text, and the days without rows for single domains."""
+    rollups = lake.manifest.rows(
+        "SELECT path, days_without_domains FROM cubes WHERE deletable_at IS NULL ORDER BY month"
+    )
+    return [(sorted(map(str, pq.ParquetFile(lake.root / path).read().to_pylist())), days) for path, days in rollups]
 
 
 @pytest.fixture(scope="module")
@@ -62,23 +63,41 @@ def counted_here(landed, tmp_path_factory):
         return before, rows_of(lake)
 
 
-@pytest.mark.parametrize("kind", ["spark", "sail"])
-def test_rollups_counted_by_a_cluster_are_those_of_one_machine(request, kind, landed, counted_here, tmp_path, tell):
-    address = request.getfixturevalue(kind).address
-    shutil.copytree(landed, tmp_path / "lake")
-    with opened(tmp_path / "lake") as lake:
-        cluster = open_cluster(lake, Warehouse(lake), ClusterOptions(address, from_visits=0))
-        builder = RollupBuilder(lake, lambda: LATER, counter=cluster)
+@pytest.fixture
+def counting(landed, tmp_path):
+    """A copy of the lake, and a builder whose counter is the cluster at an address."""
+
+    @contextmanager
+    def counting(address):
+        shutil.copytree(landed, tmp_path / "lake")
+        with opened(tmp_path / "lake") as lake:
+            cluster = open_cluster(lake, Warehouse(lake), ClusterOptions(address, from_visits=0))
+            yield lake, RollupBuilder(lake, lambda: LATER, counter=cluster)
+            cluster.close()
+
+    return counting
+
+
+def test_rollups_counted_by_sail_are_those_of_one_machine(counting, counted_here, sail, tell):
+    with counting(sail.address) as (lake, builder):
         assert builder.run() == 2
-        rows, days_without_domains = rows_of(lake)
-        assert (rows, days_without_domains) == counted_here[0]
-        assert str(CROWDED) in days_without_domains[1]
-        if kind == "sail":  # the rows that are stored are added here, whoever has counted the others
-            more_days(lake)
-            assert builder.run() == 1
-            assert rows_of(lake) == counted_here[1]
-        cluster.close()
-    tell(rows=len(rows))
+        assert rows_of(lake) == counted_here[0]
+        more_days(lake)
+        assert builder.run() == 1  # the rows that are stored are added here, whoever has counted the others
+        assert rows_of(lake) == counted_here[1]
+        tell(rows=sum(len(rows) for rows, _ in counted_here[1]))
+
+
+def test_a_rollup_counted_by_spark_is_that_of_one_machine(counting, counted_here, spark, tell):
+    """Of the month with the crowded day, every relation; Spark plans each for a second."""
+    with counting(spark.address) as (lake, builder):
+        months = builder._months_to_build()
+        builder._months_to_build = lambda: [month for month in months if month.first == CROWDED.replace(day=1)]
+        assert builder.run() == 1
+        ((rows, days_without_domains),) = rows_of(lake)
+        assert (rows, days_without_domains) == counted_here[0][1]
+        assert str(CROWDED) in days_without_domains
+        tell(rows=len(rows))
 
 
 def test_only_months_of_many_visits_are_counted_by_the_cluster(landed, sail, tmp_path):
@@ -111,7 +130,7 @@ def test_a_month_that_the_cluster_did_not_finish_is_not_stored(landed, sail, tmp
         with pytest.raises(QueryFailed, match="cancelled"):
             builder.run()
         cluster.close()
-        assert rows_of(lake) == ([], [])
+        assert rows_of(lake) == []
         assert not list(lake.staging.glob("*.parquet"))
 
 
