@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from contextlib import closing
 from datetime import date
 from pathlib import Path
 
@@ -47,15 +48,18 @@ def as_tables(entry, answer):
     return answer if isinstance(answer, list) else [answer]
 
 
-@pytest.mark.parametrize("name", ENTRIES)
-def test_every_answer_is_a_table_with_the_rows_of_the_api(root, reader, name):
+@pytest.fixture(scope="module")
+def warehouse(root):
     lake = Lake(root, must_write=False)
-    warehouse = Warehouse(lake)
+    with closing(lake.manifest), closing(Warehouse(lake)) as warehouse:
+        yield warehouse
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_every_answer_is_a_table_with_the_rows_of_the_api(reader, warehouse, name):
     scope = Scope("acme", date(2026, 3, 2), TODAY)
     expected = as_tables(ENTRIES[name], warehouse.answer(ENTRIES[name], warehouse.variables(scope)))
     assert rows_of(reader.query(name, organization="acme", range="7d")) == expected
-    warehouse.close()
-    lake.manifest.close()
 
 
 @pytest.mark.parametrize("name", ["top-links", "ai-sources", "traffic-overview"])

@@ -226,9 +226,17 @@ def test_every_answer_equals_a_recount_by_hand(world, question):
 
 
 @brief
-@given(questions())
-def test_the_parts_of_an_answer_add_up_to_the_whole(world, question):
+@given(questions(), st.data())
+def test_answers_agree_with_each_other(world, question, data):
+    """All that must hold between the answers of one lake, which takes longer to land than to ask."""
     scope = replace(world.case(question).scope, traffic_type=None)
+    assert_the_parts_of_an_answer_add_up_to_the_whole(world, scope)
+    assert_a_filter_never_adds_visits(world, scope)
+    assert_each_member_of_the_dashboard_equals_its_own_endpoint(world, scope)
+    assert_a_range_split_in_two_adds_up(world, scope, data)
+
+
+def assert_the_parts_of_an_answer_add_up_to_the_whole(world, scope):
     overview = world.answer("traffic-overview", scope)
     assert overview["total_visits"] == overview["human_clicks"] + overview["ai_visits"] + overview["other_visits"]
     assert overview["ai_visits"] == sum(overview[f"ai_{kind}"] for kind in
@@ -253,10 +261,7 @@ def test_the_parts_of_an_answer_add_up_to_the_whole(world, question):
         assert sum(row["visits"] for row in world.answer(name, scope)) == overview["total_visits"], name
 
 
-@brief
-@given(questions())
-def test_a_filter_never_adds_visits(world, question):
-    narrow = replace(world.case(question).scope, traffic_type=None)
+def assert_a_filter_never_adds_visits(world, narrow):
     for wide in (replace(narrow, short_code=None), replace(narrow, domain=None)):
         few, many = world.answer("traffic-overview", narrow), world.answer("traffic-overview", wide)
         assert all(few[field] <= many[field] for field in few if field != "ai_percentage")
@@ -265,18 +270,12 @@ def test_a_filter_never_adds_visits(world, question):
         assert all(row["unique_visitors"] <= totals[row["device_type"]] for row in few)
 
 
-@brief
-@given(questions())
-def test_each_member_of_the_dashboard_equals_its_own_endpoint(world, question):
-    scope = replace(world.case(question).scope, traffic_type=None)
+def assert_each_member_of_the_dashboard_equals_its_own_endpoint(world, scope):
     answer = world.answer("dashboard", scope)
     assert answer == {member: world.answer(entry.name, scope) for member, entry in ENTRIES["dashboard"].members}
 
 
-@brief
-@given(questions(), st.data())
-def test_a_range_split_in_two_adds_up(world, question, data):
-    whole = replace(world.case(question).scope, traffic_type=None)
+def assert_a_range_split_in_two_adds_up(world, whole, data):
     length = (whole.end_date - whole.start_date).days
     end = whole.start_date + timedelta(data.draw(st.integers(0, max(length - 1, 0))))
     halves = [replace(whole, end_date=end)]
