@@ -15,7 +15,7 @@ from tests.faults.trials import scaled
 from tests.faults.victims import nothing
 from tests.lakes import opened
 
-SECONDS = scaled(5, 600)
+SECONDS = scaled(3, 600)
 ROLES = (("import_logs", "a"), ("import_logs", "b"), ("send",), ("send",), ("maintain",), ("reclassify",), ("forget",),
          ("read",), ("read",))  # fmt: skip
 

@@ -12,7 +12,7 @@ from tests.faults.servers import serving
 from tests.faults.trials import scaled
 from tests.faults.victims import nothing
 
-SECONDS = scaled(3, 300)
+SECONDS = scaled(2, 300)
 CLIENTS = 3
 
 

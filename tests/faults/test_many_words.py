@@ -24,7 +24,7 @@ from tests.visits import land_table, visit
 
 DAYS = 4
 REFERRERS = scaled(4 * (MAX_WORDS + 100), 1_600_000)
-CLIENTS, REQUESTS = 3, scaled(2, 8)
+CLIENTS, REQUESTS = 3, scaled(1, 8)
 CACHED = "/analytics/devices"
 MEMORY_MB = 300
 P99_SECONDS, MOST_MB, LARGEST_DASHBOARD = 0.05, MEMORY_MB + 300, 1_000_000

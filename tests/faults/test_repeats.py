@@ -75,7 +75,7 @@ def test_a_log_imported_by_several_at_once_that_are_killed_counts_once(
     program, logs, answers_of_one_import, tell, tmp_path
 ):
     choice, kills, imports = random.Random(3), 0, 0
-    for number in range(scaled(2, 30)):
+    for number in range(scaled(1, 30)):
         folder = tmp_path / str(number)
         folder.mkdir()
         nothing(folder)

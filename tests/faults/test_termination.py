@@ -54,7 +54,7 @@ def test_a_server_that_ends_under_load_keeps_every_visit_it_acknowledged(number,
     for _ in range(TIMES[number]):
         with serving(program, tmp_path) as server, ThreadPoolExecutor(SENDERS + READERS) as pool:
             asking = [pool.submit(load.ask, ask, server) for ask in [load.send] * SENDERS + [load.read] * READERS]
-            time.sleep(choice.uniform(0.5, 1.5))
+            time.sleep(choice.uniform(0.2, 0.8))
             server.child.kill(number)
             run = server.child.wait()
             for future in asking:
