@@ -83,12 +83,20 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_a_file_imports_only_its_own_floor_and_lower_ones(path):
-    floor = path.relative_to(ROOT).parts[0]
-    below = FLOORS[: FLOORS.index(floor) + 1]
-    tops = {name.partition(".")[0] for name in imports_of(path)}
-    assert tops & {*FLOORS, *ROOF} <= set(below)
+def files_of(floor: str) -> list[Path]:
+    return [path for path in FILES if path.is_relative_to(ROOT / floor)]
+
+
+def tops_of(path: Path) -> set[str]:
+    """The packages that a file imports."""
+    return {name.partition(".")[0] for name in imports_of(path)}
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_a_file_imports_only_its_own_floor_and_lower_ones(floor):
+    above = {*FLOORS[FLOORS.index(floor) + 1 :], *ROOF}
+    assert files_of(floor)
+    assert {name_of(path): found for path in files_of(floor) if (found := tops_of(path) & above)} == {}
 
 
 def room_of(module: str) -> str:
@@ -97,22 +105,25 @@ def room_of(module: str) -> str:
     return part if part in ROOMS or part in GROUND else ""
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in FILES if path.is_relative_to(ROOT / "data") and name_of(path) != FACADE], ids=name_of
-)
-def test_a_file_of_data_imports_only_its_own_room_and_lower_ones(path):
-    room = room_of(".".join(path.relative_to(ROOT).with_suffix("").parts))
-    assert room, "neither a room of data/ nor a module of its ground"
-    used = {room_of(name) for name in imports_of(path) if name.partition(".")[0] == "data"}
-    assert used <= {room, *ROOMS.get(room, GROUND)}
+def test_a_file_of_data_imports_only_its_own_room_and_lower_ones():
+    rooms = {
+        path: room_of(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        for path in files_of("data")
+        if name_of(path) != FACADE
+    }
+    assert [name_of(path) for path, room in rooms.items() if not room] == []  # no room, and no module of the ground
+    used = {
+        path: {room_of(name) for name in imports_of(path) if name.partition(".")[0] == "data"}
+        - {room, *ROOMS.get(room, GROUND)}
+        for path, room in rooms.items()
+    }
+    assert {name_of(path): found for path, found in used.items() if found} == {}
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_a_file_imports_only_the_libraries_of_its_floor(path):
-    floor = path.relative_to(ROOT).parts[0]
-    tops = {name.partition(".")[0] for name in imports_of(path)}
-    foreign = {top for top in tops if top not in sys.stdlib_module_names and top not in FLOORS}
-    assert foreign <= LIBRARIES[floor]
+@pytest.mark.parametrize("floor", FLOORS)
+def test_a_file_imports_only_the_libraries_of_its_floor(floor):
+    known = {*sys.stdlib_module_names, *FLOORS, *LIBRARIES[floor]}
+    assert {name_of(path): found for path in files_of(floor) if (found := tops_of(path) - known)} == {}
 
 
 def test_duckdb_answers_from_one_engine_and_counts_ahead_in_another():
@@ -135,10 +146,10 @@ def test_only_the_compiler_needs_sqlglot_which_users_do_not_have():
     assert set(needing) == {"compiler"}
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if path.is_relative_to(ROOT / "service")], ids=name_of)
-def test_of_the_queries_floor_the_service_uses_the_public_names_only(path):
-    used = [name.split(".") for name in imports_of(path) if name.startswith("queries")]
-    assert all(len(parts) == 2 and parts[1] in queries.__all__ for parts in used)
+def test_of_the_queries_floor_the_service_uses_the_public_names_only():
+    public = {f"queries.{name}" for name in queries.__all__}
+    used = {path: {name for name in imports_of(path) if name.startswith("queries")} for path in files_of("service")}
+    assert {name_of(path): found - public for path, found in used.items() if found - public} == {}
 
 
 @pytest.mark.parametrize("floor", ["data", "queries"])

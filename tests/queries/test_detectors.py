@@ -16,12 +16,13 @@ from data import Lake
 from data.visits import AI_CATEGORIES
 from queries import DETECTORS, Finding, OwnSql, Scope, Warehouse, days_before, detect, measure, template
 from queries.detectors import Detector
+from tests.faults.trials import scaled
 from tests.recount import find, measured
 from tests.tables import examples, tables
 from tests.visits import Visit, land, links, visit
 
 AS_OF = date(2026, 3, 30)
-EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", "15"))
+EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", scaled(8, 200)))
 FILES = sorted(
     file.name.removesuffix(".sql")
     for file in resources.files("queries").joinpath("jobs").iterdir()

@@ -46,7 +46,7 @@ from tests.tables import examples
 from tests.visits import Visit, land, links, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
-QUESTIONS = scaled(120, 4_000)
+QUESTIONS = scaled(64, 4_000)
 LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_entries(entry)}
 TEMPLATES = sorted(
     file.name.removesuffix(".sql") for file in resources.files("queries").joinpath("templates").iterdir()

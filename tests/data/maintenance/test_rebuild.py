@@ -41,9 +41,11 @@ SCOPES = [Scope(name, date(2026, 1, 1), date(2026, 1, 9)) for name in ("acme", "
 
 FEW = ["traffic-overview", "top-links", "bot-traffic"]
 """Answers from rollups, from links, and from visits alone."""
+ALL = [name for name in ENDPOINTS if ENTRIES[name].shape != "parts"]
+"""A dashboard's parts are among them."""
 
 
-def answers(root: Path, names: Iterable[str] = ENDPOINTS if IS_LONG else FEW) -> dict[str, object]:
+def answers(root: Path, names: Iterable[str] = ALL if IS_LONG else FEW) -> dict[str, object]:
     """Every visit of each organization as a warehouse reads it, and some answers."""
     with opened(root) as lake, closing(Warehouse(lake)) as warehouse:
         found: dict[str, object] = {}
@@ -135,7 +137,7 @@ def reclassified(lake: Lake) -> None:
 def names_after(history: Callable[[Lake], None]) -> Iterable[str]:
     """What is asked for after a history; nothing where answers are made of visits alone, which are compared anyway."""
     if IS_LONG or history is compacted:
-        return ENDPOINTS
+        return ALL
     return FEW if history in (nothing, erased_after_a_merge) else ()
 
 
