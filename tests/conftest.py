@@ -29,6 +29,7 @@ from data.rules.classifier import Classifier
 from service.api_keys import ApiKeys
 from service.app import create_app
 from service.settings import read_settings, setting
+from tests.block_readers import reuse_engines
 from tests.provider import real_provider
 from tests.relations import define_once
 
@@ -57,6 +58,14 @@ def relations(tmp_path_factory):
     """The relations, bound once for all engines of this process."""
     with pytest.MonkeyPatch.context() as patch:
         define_once(patch, tmp_path_factory.mktemp("relations"))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def block_readers():
+    """The engines that read lines, opened once for all importers of this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        reuse_engines(patch)
         yield
 
 
