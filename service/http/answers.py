@@ -93,14 +93,16 @@ class Answers:
         parts = _PARTS.get(entry.name)
         if not parts:
             return None
-        found = [self._cache.get(CacheKey(part.name, *key[1:])) for _, part in parts]
-        cached = [answer for answer in found if answer]
-        if len(cached) < len(parts):
-            return None
-        body = _object_of(name + answer.body for (name, _), answer in zip(parts, cached, strict=True))
-        answer = CachedAnswer(body, min(answer.stored_at for answer in cached))
-        self._cache.put(key, answer)
-        return answer
+        answers = []
+        for _, part in parts:
+            answer = self._cache.get(CacheKey(part.name, *key[1:]))
+            if answer is None:
+                return None
+            answers.append(answer)
+        body = _object_of(name + answer.body for (name, _), answer in zip(parts, answers, strict=True))
+        assembled = CachedAnswer(body, min(answer.stored_at for answer in answers))
+        self._cache.put(key, assembled)
+        return assembled
 
     def _check_capacity(self, entries: Iterable[Entry], scope: Scope, epoch: int) -> None:
         """Raise Overloaded if one of the entries has to be computed and there is no capacity for it.
@@ -148,8 +150,8 @@ async def _disconnect(receive: Receive) -> None:
 
 async def _all_of(compute: Callable[[Entry], Coroutine[Any, Any, bytes]], entries: Sequence[Entry]) -> list[bytes]:
     """What `compute` returns for each entry, in their order. If one fails, cancels the others and raises its error."""
-    begun = sorted(entries, key=lambda entry: entry.name not in LONG)
-    tasks = {entry.name: asyncio.ensure_future(compute(entry)) for entry in begun}
+    long_first = sorted(entries, key=lambda entry: entry.name not in LONG)
+    tasks = {entry.name: asyncio.ensure_future(compute(entry)) for entry in long_first}
     try:
         return await asyncio.gather(*(tasks[entry.name] for entry in entries))
     finally:
