@@ -6,7 +6,6 @@ data/store/rollups.py decides which days a stored rollup is valid for; queries/r
 import calendar
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import chain, groupby
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data import Lake
-from data.maintenance.rewriting import rewrite_each, rewriting_engine
+from data.maintenance.rewriting import InterruptibleEngine, rewrite_each
 from data.progress import Progress
 from data.store.clock import is_recent
 from data.store.landing import new_path
@@ -102,7 +101,7 @@ class RollupBuilder:
         self._quiet_period = quiet_period
         self._counter = counter
         self._cancelled = threading.Event()
-        self._engine: duckdb.DuckDBPyConnection | None = None
+        self._engine = InterruptibleEngine(lake)
         self._queue: list[Month] = []  # found by an earlier run, which ended at its limit
 
     def run(self, wait: bool = True, limit: int | None = None, progress: Progress | None = None) -> int:
@@ -114,28 +113,17 @@ class RollupBuilder:
         self._queue = self._queue or self._months_to_build()
         if not self._queue:
             return 0
-        with rewriting_engine(self._lake) as engine:
-            try:
-                self._engine = engine
-                _prepare(engine, self._lake)
-                return rewrite_each(
-                    self._lake,
-                    [*self._queue],
-                    partial(self._build_next, engine),
-                    wait=wait,
-                    limit=limit,
-                    progress=progress,
-                )
-            finally:
-                self._engine = None
+        with self._engine.open() as engine:
+            engine.execute("SET GLOBAL parquet_metadata_cache = TRUE")
+            define_relations(engine, self._lake)
+            build = partial(self._build_next, engine)
+            return rewrite_each(self._lake, [*self._queue], build, wait=wait, limit=limit, progress=progress)
 
     def interrupt(self) -> None:
         """Cancel a run() in another thread; the month that it is building is not stored. `counter` counts no more."""
         if self._counter:
             self._counter.stop(self._cancelled)
-        with suppress(duckdb.Error):  # it may have just finished
-            if engine := self._engine:
-                engine.interrupt()
+        self._engine.interrupt()
 
     def _months_to_build(self) -> list[Month]:
         """The months that contain a closed day without a rollup."""
@@ -229,13 +217,6 @@ def _chunks(files: Sequence[LandedFile]) -> list[list[LandedFile]]:
         chunks[-1] += day
         room -= visits
     return chunks
-
-
-def _prepare(engine: duckdb.DuckDBPyConnection, lake: Lake) -> None:
-    """Define the relations in the engine and limit it to one thread."""
-    engine.execute("SET threads = 1")  # leave the other cores to queries
-    engine.execute("SET GLOBAL parquet_metadata_cache = TRUE")
-    define_relations(engine, lake)
 
 
 def _days_with_cut_domains(engine: duckdb.DuckDBPyConnection, month: Variables) -> list[date]:

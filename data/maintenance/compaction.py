@@ -6,7 +6,6 @@ Answers do not change, so epochs stay the same, and readers never wait.
 import math
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -17,7 +16,7 @@ from typing import Final
 import duckdb
 
 from data.errors import Conflict
-from data.maintenance.rewriting import Partition, readable, rewrite_each, rewriting_engine
+from data.maintenance.rewriting import InterruptibleEngine, Partition, readable, rewrite_each
 from data.maintenance.unknown import clear_unknown
 from data.progress import Progress
 from data.sql import read_sql
@@ -57,7 +56,7 @@ class Compactor:
         self._lake = lake
         self._now = now
         self._quiet_period = quiet_period
-        self._engine: duckdb.DuckDBPyConnection | None = None
+        self._engine = InterruptibleEngine(lake)
 
     def run(self, wait: bool = True, limit: int | None = None, progress: Progress | None = None) -> CompactionResult:
         """Merge the files of partitions that have too many, `limit` partitions at most, each one atomically.
@@ -69,21 +68,14 @@ class Compactor:
         work = self._work()
         if not work:
             return result
-        with rewriting_engine(self._lake) as engine:
-            engine.execute("SET threads = 1")  # leave the other cores to queries
-            try:
-                self._engine = engine
-                merge = partial(self._merge, engine, result)
-                rewrite_each(self._lake, work, merge, wait=wait, limit=limit, progress=progress)
-            finally:
-                self._engine = None
+        with self._engine.open() as engine:
+            merge = partial(self._merge, engine, result)
+            rewrite_each(self._lake, work, merge, wait=wait, limit=limit, progress=progress)
         return result
 
     def interrupt(self) -> None:
         """Cancel a merge that is running in another thread. It changes nothing."""
-        with suppress(duckdb.Error):  # it may just have ended
-            if engine := self._engine:
-                engine.interrupt()
+        self._engine.interrupt()
 
     def sweep(self) -> int:
         """Delete dead files after their grace period, and leftovers of crashes; return the number of deleted files.

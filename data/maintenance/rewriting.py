@@ -72,6 +72,31 @@ def rewriting_engine(lake: Lake) -> Iterator[duckdb.DuckDBPyConnection]:
             raise LakeDamaged(f"visits cannot be read or rewritten: {' '.join(str(error).split())}") from error
 
 
+class InterruptibleEngine:
+    """The rewriting engine of a task of maintenance, open while the task runs, which another thread may interrupt."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._connection: duckdb.DuckDBPyConnection | None = None
+
+    @contextmanager
+    def open(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A rewriting_engine of one thread: the other cores are left to queries."""
+        with rewriting_engine(self._lake) as connection:
+            connection.execute("SET threads = 1")
+            self._connection = connection
+            try:
+                yield connection
+            finally:
+                self._connection = None
+
+    def interrupt(self) -> None:
+        """Cancel the query that runs, from another thread: it ends with LakeDamaged. Otherwise does nothing."""
+        with suppress(duckdb.Error):  # the connection may have just been closed
+            if connection := self._connection:
+                connection.interrupt()
+
+
 def rewrite_each(
     lake: Lake,
     parts: Sequence[Part],

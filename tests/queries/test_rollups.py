@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -539,6 +540,13 @@ def test_a_damaged_month_stops_no_other(lake, warehouse, few_relations):
         with pytest.raises(LakeDamaged, match="SHA-256 differs"):
             builder.run(limit=1)
     assert len(rollups(lake)) == 2
+
+
+def test_a_run_opens_one_engine_for_all_months(lake, monkeypatch, few_relations):
+    engines, connect = [], duckdb.connect
+    monkeypatch.setattr(duckdb, "connect", lambda: engines.append(connect()) or engines[-1])
+    assert RollupBuilder(lake).run() == 3
+    assert len(engines) == 1
 
 
 def test_months_are_looked_for_again_once_all_that_were_found_are_built(lake, monkeypatch, few_relations):

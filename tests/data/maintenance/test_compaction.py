@@ -289,6 +289,15 @@ def test_the_day_of_most_files_is_merged_first(lake):
     assert merged == [{"b"}, {"b", "c"}, {"a", "b", "c"}]
 
 
+def test_a_run_opens_one_engine_for_all_days(lake, monkeypatch):
+    for day in (2, 3, 4):
+        land_files(lake, day, 2)
+    engines, connect = [], duckdb.connect
+    monkeypatch.setattr(duckdb, "connect", lambda: engines.append(connect()) or engines[-1])
+    assert compact(lake).partitions == 3
+    assert len(engines) == 1
+
+
 def test_progress_ends_where_all_is_done(lake):
     told = []
     for day in (2, 3, 4):
