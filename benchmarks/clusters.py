@@ -79,6 +79,6 @@ def _without_rollups(variables: Variables) -> Variables:
     return variables | {
         "uncovered_files": variables["files"],
         "rollups": variables["rollups"][:1],
-        "closed_days": [],
+        "closed_months": [],
         "sources": one_source("all_visits"),
     }

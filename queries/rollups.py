@@ -34,6 +34,7 @@ from queries.prelude import relation_names, rollup_version
 from queries.scope import Scope
 from queries.variables import (
     Variables,
+    closed_days,
     cluster_variables,
     define_relations,
     one_source,
@@ -162,8 +163,9 @@ class RollupBuilder:
         else:
             before["days_without_domains"] += _days_with_cut_domains(engine, before)
             rows = _rollup_rows(engine, self._lake, before, _chunks(added))
-        closed = [file for file in files if file.day in before["closed_days"]]
-        days = source_files_by_day([*closed, *added])
+        closed = frozenset(closed_days(before))
+        stored = [file for file in files if file.day in closed]
+        days = source_files_by_day([*stored, *added])
         rollup = Rollup(*month, rollup_version(), days, frozenset(before["days_without_domains"]) & days.keys())
         staged = new_path(self._lake)
         try:
@@ -189,7 +191,7 @@ class RollupBuilder:
         for name in relation_names():
             counted = counter.rollup_rows(name, visits, self._cancelled)
             counted = counted.cast(pa.schema([schema.field(column) for column in counted.column_names]))
-            if not before["closed_days"]:
+            if not before["closed_months"]:
                 yield RelationRows(name, [counted])
                 continue
             set_variables(engine, {"relation": name})
@@ -236,7 +238,7 @@ def _rollup_rows(
     few groups and are counted in one query.
     """
     set_variables(engine, {**before, "sources": one_source("visits_by_domain")})
-    stored = [(STORED_BEFORE, visit_files(lake, []))] if before["closed_days"] else []
+    stored = [(STORED_BEFORE, visit_files(lake, []))] if before["closed_months"] else []
     for name in relation_names("daily"):
         counted = [(COUNTED_DAILY, visit_files(lake, chunk)) for chunk in chunks]
         yield _count_relation(engine, name, [*stored, *counted])

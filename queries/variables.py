@@ -21,9 +21,9 @@ from queries.prelude import prelude, relation_names, rollup_version, served_filt
 from queries.scope import Scope
 
 Variables = dict[str, Any]
-"""Values by variable name: scope, files, links, uncovered_files, rollups, closed_days, the same days as closed_months,
-days_without_domains, crowded_days, sources and traffic_values; subject for a measure of a job; and LINK_VISITS when
-several answers share the visits of one link. Those of a snapshot for a cluster are listed at `cluster_variables`.
+"""Values by variable name: scope, files, links, uncovered_files, rollups, closed_months, days_without_domains,
+crowded_days, sources and traffic_values; subject for a measure of a job; and LINK_VISITS when several answers share the
+visits of one link. Those of a snapshot for a cluster are listed at `cluster_variables`.
 Nobody changes a snapshot from which something was answered: cursors keep its values."""
 
 ROLLUP_FILTERS: Final = frozenset({"organization", "start_date", "end_date", "domain"})
@@ -45,7 +45,6 @@ def empty_variables(lake: Lake) -> Variables:
         "files": visit_files(lake, []),
         "uncovered_files": visit_files(lake, []),
         "rollups": [str(seed_path(lake))],
-        "closed_days": [],
         "closed_months": [],
         "days_without_domains": [],
         "crowded_days": [],
@@ -75,7 +74,6 @@ def scope_variables(lake: Lake, scope: Scope, cluster_from: int | None = None) -
         "files": visit_files(lake, live),
         "uncovered_files": visit_files(lake, uncovered),
         "rollups": [str(seed_path(lake)), *rollups.files],
-        "closed_days": sorted(closed),
         "closed_months": _months(closed),
         "days_without_domains": sorted(rollups.days_without_domains),
         "crowded_days": _crowded_days(uncovered if filters <= ROLLUP_FILTERS else live),
@@ -122,6 +120,16 @@ def _months(days: Collection[date]) -> list[dict[str, Any]]:
     for day in days:
         bits[month_of(day)] += 1 << day.day - 1
     return [{"month": month, "days": bits[month]} for month in sorted(bits)]
+
+
+def closed_days(variables: Variables) -> list[date]:
+    """The days that rollups answer for, oldest first: the bits of closed_months as days."""
+    return [
+        closed["month"].replace(day=day)
+        for closed in variables["closed_months"]
+        for day in range(1, 32)
+        if closed["days"] >> day - 1 & 1
+    ]
 
 
 def source_of(relation: str, filters: Collection[str]) -> str:
@@ -183,7 +191,6 @@ _SET: Final = {
     "files": f"SET VARIABLE files = {_VISIT_FILES}",
     "uncovered_files": f"SET VARIABLE uncovered_files = {_VISIT_FILES}",
     "rollups": "SET VARIABLE rollups = CAST($value AS VARCHAR[])",
-    "closed_days": "SET VARIABLE closed_days = CAST($value AS DATE[])",
     "closed_months": "SET VARIABLE closed_months = CAST($value AS STRUCT(month DATE, days INTEGER)[])",
     "days_without_domains": "SET VARIABLE days_without_domains = CAST($value AS DATE[])",
     "crowded_days": "SET VARIABLE crowded_days = CAST($value AS DATE[])",

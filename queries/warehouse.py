@@ -11,7 +11,7 @@ from queries.locked_engine import QUERY_TIMEOUT_SECONDS, LockedEngine
 from queries.prelude import sql_text
 from queries.scope import Scope
 from queries.traffic_values import TrafficValue
-from queries.variables import LINK_VISITS, Variables, one_source, parsed
+from queries.variables import LINK_VISITS, Variables, closed_days, one_source, parsed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,7 +67,7 @@ class Warehouse:
         return {
             **variables,
             # To cut takes long, and rollups show of most crowded days that nothing was cut.
-            "crowded_days": days_to_cut(variables["crowded_days"], variables["closed_days"], [day for (day,) in cut]),
+            "crowded_days": days_to_cut(variables["crowded_days"], closed_days(variables), [day for (day,) in cut]),
             "sources": one_source(LINK_VISITS),
             LINK_VISITS: visits.combine_chunks(),  # one chunk from each file would be slow to read
         }

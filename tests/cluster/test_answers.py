@@ -180,7 +180,7 @@ def variables_without_rollups(lake, scope):
             "scope": asdict(scope),
             "uncovered_files": variables["files"],
             "rollups": variables["rollups"][:1],
-            "closed_days": [],
+            "closed_months": [],
             "days_without_domains": [],
             "sources": one_source("all_visits"),
             "subject": SUBJECT,

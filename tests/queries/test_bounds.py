@@ -12,7 +12,7 @@ from data import Lake
 from data.store.rollups import LiveRollups
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.prelude import prelude, relation_names
-from queries.variables import MAX_WORDS
+from queries.variables import MAX_WORDS, closed_days
 from tests.recount import MAX_ROWS, OTHER_WORDS, recount
 from tests.recount import MAX_WORDS as MAX_WORDS_COUNTED
 from tests.sql import rows
@@ -175,7 +175,7 @@ def test_every_relation_has_the_same_rows_from_rollups_as_from_visits(warehouse,
     from_rollups = warehouse.variables(scope)
     monkeypatch.setattr("queries.variables.live_rollups", lambda *_: NO_ROLLUPS)
     from_visits = warehouse.variables(scope)
-    assert from_rollups["closed_days"] != from_visits["closed_days"]
+    assert closed_days(from_rollups) != closed_days(from_visits)
     for name in relation_names():
         days = "EXCLUDE (days)" if name.startswith("monthly") else ""  # visits give those of several months in one row
         sql = f"SELECT DISTINCT * {days} FROM {name} ORDER BY ALL"
@@ -183,7 +183,7 @@ def test_every_relation_has_the_same_rows_from_rollups_as_from_visits(warehouse,
 
 
 def test_a_day_whose_domains_were_cut_serves_no_domain_filter(warehouse):
-    closed = {scope.domain: warehouse.variables(scope)["closed_days"] for scope in SCOPES[:3]}
+    closed = {scope.domain: closed_days(warehouse.variables(scope)) for scope in SCOPES[:3]}
     assert closed == {None: [CROWDED, QUIET, BUSY], "1999.example": [QUIET, BUSY]}
     whole = warehouse.variables(SCOPES[0])
     days = "SELECT DISTINCT day FROM stored_rows('daily_categories') WHERE for_domain IS NOT NULL ORDER BY day"

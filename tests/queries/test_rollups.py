@@ -26,7 +26,7 @@ from data.store.manifest import READERS_GRACE, format_time
 from data.store.rollups import ROW_GROUP, RelationRows, damaged_rollups, seed_path, write_rollup
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.prelude import prelude, relation_names, rollup_version, served_filters, sql_text
-from queries.variables import LINK_VISITS, ROLLUP_FILTERS, one_source, source_of, visit_files
+from queries.variables import LINK_VISITS, ROLLUP_FILTERS, closed_days, one_source, source_of, visit_files
 from tests.lakes import date_ahead, opened
 from tests.sql import rows
 from tests.visits import land, visit
@@ -173,14 +173,14 @@ def recounted(warehouse: Warehouse, scope: Scope) -> dict:
     variables |= {
         "uncovered_files": variables["files"],
         "rollups": variables["rollups"][:1],
-        "closed_days": [],
+        "closed_months": [],
         "sources": one_source("all_visits"),
     }
     return {name: warehouse.answer(ENTRIES[name], variables) for name in MANY}
 
 
 def closed(warehouse: Warehouse, scope: Scope = SHORT) -> int:
-    return len(warehouse.variables(scope)["closed_days"])
+    return len(closed_days(warehouse.variables(scope)))
 
 
 def rollups(lake: Lake) -> list[Path]:
@@ -288,7 +288,7 @@ def test_a_filter_that_somebody_adds_is_answered_from_all_visits(tmp_path, monke
     for code in (None, "sale"):
         filtered = warehouse.variables(ByCountry("acme", *days, code, country="DE"))
         assert set(filtered["sources"].values()) == {"all_visits"}
-        assert filtered["closed_days"] == [*days]
+        assert closed_days(filtered) == [*days]
         same = warehouse.variables(ByCountry("german", *days, code))
         assert set(same["sources"].values()) == {"all_visits" if code else "uncovered_visits"}
         for name in (*ALL, "weekly-trend"):  # every part of a dashboard is among them
@@ -379,7 +379,7 @@ def test_a_large_relation_is_sorted_and_padded_a_row_group_at_a_time(read_only, 
 
 def test_days_that_are_not_over_are_not_counted_ahead(lake, warehouse, few_relations):
     assert RollupBuilder(lake, lambda: datetime(2026, 2, 10, 23, 59, tzinfo=UTC)).run() == 3
-    assert max(warehouse.variables(SHORT)["closed_days"]) == date(2026, 2, 9)
+    assert max(closed_days(warehouse.variables(SHORT))) == date(2026, 2, 9)
     assert RollupBuilder(lake, quiet_period=timedelta(hours=1)).run() == 0  # all has landed just now
 
 
