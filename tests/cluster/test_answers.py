@@ -290,3 +290,21 @@ def test_rows_of_a_months_rollup_are_counted_alike(session, lakes, lake_name):
         assert sorted(map(repr, found)) == sorted(map(repr, expected))
         others = set(range(len(columns))) - set(places)  # those of other relations
         assert {row[place] for row in rows for place in others} <= {None}
+
+
+def test_a_text_is_sent_once(session, monkeypatch):
+    stub, calls = session.spark.client._stub, []
+    for name in ("AnalyzePlan", "ExecutePlan"):
+        monkeypatch.setattr(stub, name, noting(calls, name, getattr(stub, name)))
+    assert session.table("SELECT :n AS n", {"n": 7}).to_pylist() == [{"n": 7}]
+    assert calls == ["ExecutePlan"]
+
+
+def noting(calls, name, call):
+    """The call, which adds its name to `calls` each time."""
+
+    def noted(*args, **kwargs):
+        calls.append(name)
+        return call(*args, **kwargs)
+
+    return noted
