@@ -200,7 +200,8 @@ def measure_shipped(organization: OrganizationOption, lake: LakeOption = DEFAULT
         }
         for job_id, one in run.outcomes.items()
     ]
-    print_answer(rows, "table")
+    if rows:
+        print_answer(rows, "table")
     if run.failed:
         raise TrafficError(f"{', '.join(run.failed)} could not be measured; run it again, or leave it to the server.")
     if not rows:

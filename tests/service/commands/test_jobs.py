@@ -120,6 +120,11 @@ def test_an_outcome_that_cannot_be_measured_ends_with_an_error(jobs, job_id, lak
     assert (run.code, job_id in run.out) == (0, True)
 
 
+def test_without_a_shipped_job_outcome_prints_one_sentence(jobs, lake):
+    land(lake, "acme", [visit()])
+    assert tuple(jobs("outcome", "--org", "acme"))[:3] == (0, "", "No shipped job waits for its outcome.\n")
+
+
 def test_erase_says_in_its_receipt_what_evidence_it_deleted(jobs, job_id, traffic, lake, monkeypatch):
     monkeypatch.setattr("service.commands.erase.finish", lambda *_: None)
     arguments = ("erase", "--org", "acme", "--domain", "go.example.com", "--lake", lake.root)
