@@ -172,8 +172,8 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
     return Settings(
         lake=Path(text["lake"]),
         host=text["host"],
-        port=_port("port", text["port"]),
-        monitor_port=_port("monitor_port", text["monitor_port"]) if text["monitor_port"] else None,
+        port=_port("TRAFFIC_PORT or --port", text["port"]),
+        monitor_port=_port("TRAFFIC_MONITOR_PORT", text["monitor_port"]) if text["monitor_port"] else None,
         cors_origins=_origins(text["cors_origins"]),
         base_path=_base_path(text["base_path"]),
         pages=_pages(text["pages"]),
@@ -209,7 +209,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
 
 def _port(name: str, text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > 65_535:
-        raise BadInput(f"{setting(name).variable} is {text!r}; it must be a number from 0 to 65535.")
+        raise BadInput(f"{name} is {text!r}; it must be a number from 0 to 65535.")
     return int(text)
 
 
@@ -264,7 +264,7 @@ def _short_code_pattern(text: str) -> str:
 def _base_path(text: str) -> str:
     path = "/" + text.strip("/")
     if any(character in path for character in "?#{} ") or "//" in path:
-        raise BadInput(f"TRAFFIC_BASE_PATH is {text!r}; it must be a plain path like /v1.")
+        raise BadInput(f"TRAFFIC_BASE_PATH or --base-path is {text!r}; it must be a plain path like /v1.")
     return path.rstrip("/")
 
 
