@@ -43,9 +43,9 @@ USUAL: Final = [name for name in CASES if name not in {"cluster", "growth", "sus
 
 
 def main(
-    visits: Annotated[str, typer.Option(help="how many visits of 90 days; several sizes parted by commas")] = "1000000",
+    visits: Annotated[str, typer.Option(help="how many visits of 90 days; several, separated by commas")] = "1000000",
     organizations: Annotated[int, typer.Option(help="organizations that they belong to; one is asked about")] = 1,
-    only: Annotated[str, typer.Option(help="cases to run, parted by commas")] = ",".join(USUAL),
+    only: Annotated[str, typer.Option(help="cases to run, separated by commas")] = ",".join(USUAL),
     runs: Annotated[int, typer.Option(min=1, help="how often all of it is measured, one run after the other")] = 1,
     minutes: Annotated[float, typer.Option(help="how long visits are posted in the case sustained")] = 10,
     data: Annotated[Path, typer.Option(help="where lakes, logs and the peers' databases are kept")] = KEPT,

@@ -82,7 +82,7 @@ def _through_the_manifest(lake: Lake) -> list[Figure]:
 
 
 def reported_bodies(log: Path, size: int, requests: int, scratch: Path) -> Iterator[Path]:
-    """Files of as many bodies, parted by NUL, each of `size` visits as lines of JSON; no visit comes twice."""
+    """Files of as many bodies, separated by NUL, each of `size` visits as lines of JSON; no visit comes twice."""
     path = scratch / f"bodies-{size}"
     with log.open(encoding="utf-8") as lines:
         rows = (json.dumps(row) for row in _reported(lines))

@@ -1,7 +1,7 @@
 """A load driver: keep-alive connections that ask again as soon as they are answered, in a process of their own.
 
 Every request comes from another source address, through X-Forwarded-For, and every answer must be 200; with a file
-of bodies, parted by NUL, they are posted one after the other, and every answer must be 202 and refuse none.
+of bodies, separated by NUL, they are posted one after the other, and every answer must be 202 and refuse none.
 """
 
 import asyncio
