@@ -31,9 +31,9 @@ class Assets:
     """All static files of the pages, in memory."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
-        found = {path.name: _read(path) for path in sorted(folder.iterdir()) if path.suffix in MEDIA_TYPES}
-        self._by_hashed_name = {asset.name: asset for asset in found.values()}
-        self._hashed_names = {name: asset.name for name, asset in found.items()}
+        assets = {path.name: _read(path) for path in sorted(folder.iterdir()) if path.suffix in MEDIA_TYPES}
+        self._by_hashed_name = {asset.name: asset for asset in assets.values()}
+        self._hashed_names = {name: asset.name for name, asset in assets.items()}
 
     def hashed_name(self, name: str) -> str:
         """The name under which a file is served. Raises KeyError if there is no such file."""

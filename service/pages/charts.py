@@ -168,11 +168,11 @@ def world_map(counts: Mapping[str, int], map_url: str, names: Mapping[str, str])
     counts has a number of visits by ISO 3166-1 alpha-2 code; codes that are no country, such as "unknown", are
     ignored. map_url is the address of static/map.svg; names are the countries' names, for what a pointer shows.
     """
-    known = {code: count for code, count in counts.items() if count > 0 and code in _MAP_CODES}
-    highest = max(known.values(), default=0)
-    shades = {code: max(SHADES - round(log(highest / count, 5)), 1) for code, count in known.items()}
+    visited = {code: count for code, count in counts.items() if count > 0 and code in _MAP_CODES}
+    highest = max(visited.values(), default=0)
+    shades = {code: max(SHADES - round(log(highest / count, 5)), 1) for code, count in visited.items()}
     shaded = {
-        code: _SHADED % (map_url, code, shade, names.get(code, code), f"{known[code]:,}")
+        code: _SHADED % (map_url, code, shade, names.get(code, code), f"{visited[code]:,}")
         for code, shade in shades.items()
     }
     return _WORLD.format(box=_MAP_VIEW_BOX, countries=joined(*(_countries(map_url) | shaded).values()))

@@ -147,8 +147,8 @@ def _kind_of(field: Field) -> str:
 
 def _data(value: object, text: str) -> Markup:
     """A value as the API has it, and the text that is shown."""
-    known = value if isinstance(value, int | float) else escape("" if value is None else value)
-    return Markup(f'<data value="{known}">{escape(text)}</data>')  # noqa: S704  # a number, or escaped
+    raw = value if isinstance(value, int | float) else escape("" if value is None else value)
+    return Markup(f'<data value="{raw}">{escape(text)}</data>')  # noqa: S704  # a number, or escaped
 
 
 def _badge(text: str) -> Markup:

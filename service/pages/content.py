@@ -108,16 +108,16 @@ class PageContent:
         if not self.page.is_dashboard:
             return []
         overview = self.answers(loaded)["traffic-overview"]
-        found = []
+        filled = []
         for name, label, color, target in TILES:
             path, _, fixed = target.partition("?")
             query = self.filters.query_string(traffic_type=fixed.partition("=")[2] or None)
             change = self.comparison.change(name, loaded[-3], loaded[-2]) if self.comparison else None
-            found.append(
+            filled.append(
                 {"label": label, "value": overview[name], "kind": color, "change": change, "field": name,
                  "href": f"{path}{query}" if target and self.links else ""}
             )  # fmt: skip
-        return found
+        return filled
 
     def _filled(
         self, panel: Panel, answers: Mapping[str, Any], days_before: Sequence[Mapping[str, Any]] | None, source: str

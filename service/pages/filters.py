@@ -105,8 +105,8 @@ class Filters:
 
     def chips(self) -> list[tuple[str, str, str]]:
         """What is filtered: label, value, and the query string without it."""
-        found = [(label, self.parameters[name], name) for name, label in CHIPS.items() if name in self.parameters]
-        chips = [(label, value, self.query_string(**{name: None})) for label, value, name in found]
+        active = [(label, self.parameters[name], name) for name, label in CHIPS.items() if name in self.parameters]
+        chips = [(label, value, self.query_string(**{name: None})) for label, value, name in active]
         if self.is_custom:
             span = f"{self.scope.start_date} to {self.scope.end_date}"
             chips.insert(0, ("Days", span, self.query_string(range=DEFAULT_RANGE)))

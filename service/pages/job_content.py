@@ -62,15 +62,15 @@ class Evidence:
 
 def evidence_of(record: Record) -> Evidence | None:
     """The evidence of a record; None for a job that was written by hand."""
-    found = record["evidence"]
-    if found is None:
+    evidence = record["evidence"]
+    if evidence is None:
         return None
-    names = list(found["rows"][0]) if found["rows"] else []
-    untrusted = frozenset(found["untrusted"])
+    names = list(evidence["rows"][0]) if evidence["rows"] else []
+    untrusted = frozenset(evidence["untrusted"])
     columns = [EvidenceColumn(_column(record["type"], name), name in untrusted) for name in names]
-    rows = [[_cell(column, row.get(column.column.field)) for column in columns] for row in found["rows"]]
-    start, end = (date.fromisoformat(found["scope"][name]) for name in ("start_date", "end_date"))
-    name = found["template"]
+    rows = [[_cell(column, row.get(column.column.field)) for column in columns] for row in evidence["rows"]]
+    start, end = (date.fromisoformat(evidence["scope"][name]) for name in ("start_date", "end_date"))
+    name = evidence["template"]
     sql = template(name) if name in {detector.entry.name for detector in DETECTORS.values()} else ""
     arguments = [f"queries/{name}.sql", "--org", record["organization"], "--start-date", start, "--end-date", end]
     return Evidence(
@@ -79,8 +79,8 @@ def evidence_of(record: Record) -> Evidence | None:
         rows=rows,
         span=formats.span(start, end),
         sql=sql,
-        has_changed=hashlib.sha256(sql.encode()).hexdigest() != found["sql_sha256"],
-        replay=found["replay"],
+        has_changed=hashlib.sha256(sql.encode()).hexdigest() != evidence["sql_sha256"],
+        replay=evidence["replay"],
         query=f"traffic query {shlex.join(map(str, arguments))}",
     )
 
@@ -113,9 +113,9 @@ def days_of(shipped_on: date, today: date) -> tuple[date, date]:
 
 def filled_days(counts: Sequence[DayCount], first: date, last: date) -> list[DayCount]:
     """The counts of every day from first to last; 0 on those without visits."""
-    known = {day: (events, visits) for day, events, visits in counts}
+    by_day = {day: (events, visits) for day, events, visits in counts}
     days = [first + timedelta(number) for number in range((last - first).days + 1)]
-    return [(day, *known.get(day, (0, 0))) for day in days]
+    return [(day, *by_day.get(day, (0, 0))) for day in days]
 
 
 def chart_of(days: Sequence[DayCount], shipped_on: date) -> Markup:

@@ -53,7 +53,7 @@ def headers_of(embedders: Iterable[str] = ()) -> dict[str, str]:
 
 def environment() -> Environment:
     """The templates, with everything escaped, and how pages write numbers and times as their filters."""
-    made = Environment(
+    jinja = Environment(
         loader=FileSystemLoader(FOLDER, encoding="utf-8"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -61,7 +61,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters |= {
+    jinja.filters |= {
         "with_code": with_code,
         "humanize": formats.humanize,
         "number": formats.number,
@@ -71,7 +71,7 @@ def environment() -> Environment:
         "time": formats.moment,
         "size": formats.size,
     }
-    return made
+    return jinja
 
 
 class Renderer:

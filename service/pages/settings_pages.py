@@ -107,8 +107,8 @@ class _SettingsPages:
     async def sessions(self, request: Request) -> Response:
         """The sessions that the caller may end: all of the organization, or for viewers and keys their own."""
         own: Session = request.scope["session"]
-        found = await self._site.sessions.read(lambda store: store.sessions_of(own.organization))
-        mine = [session for session in found if own.caller.may_manage_keys or session.id == own.id]
+        listed = await self._site.sessions.read(lambda store: store.sessions_of(own.organization))
+        mine = [session for session in listed if own.caller.may_manage_keys or session.id == own.id]
         return await self._page(request, "sessions", sessions=mine, own=own)
 
     async def revoke_session(self, request: Request) -> Response:
@@ -170,8 +170,8 @@ class _SettingsPages:
         """What this organization has stored; nothing about others."""
         session: Session = request.scope["session"]
         services = self._site.services
-        found = await self._site.in_thread(organization_status, services.lake, session.organization, services.clock())
-        return await self._page(request, "storage", stored=found)
+        status = await self._site.in_thread(organization_status, services.lake, session.organization, services.clock())
+        return await self._page(request, "storage", stored=status)
 
     async def _page(self, request: Request, tab: str, status: int = 200, **content: Any) -> Response:  # noqa: ANN401
         template = f"settings_{tab.replace('-', '_')}.html"

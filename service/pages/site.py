@@ -190,14 +190,14 @@ class Site:
         target = request.url.path
         if request.url.query:
             target += f"?{request.url.query}"
-        known = f"next={quote(target, safe='')}" if request.method == "GET" and target != f"{self.root}/" else ""
+        parameter = f"next={quote(target, safe='')}" if request.method == "GET" and target != f"{self.root}/" else ""
         secret = self.cookie(request)
         if (
             secret and self.services.oidc and sign_in.is_navigation(request)
             and await self.sessions.read(lambda store: store.is_renewable(secret))
         ):  # fmt: skip
-            return RedirectResponse(f"{self.root}/oidc/start?silent=1&{known}".rstrip("&"), 303)
-        return RedirectResponse(f"{self.root}/sign-in?{known}".rstrip("?"), 303)
+            return RedirectResponse(f"{self.root}/oidc/start?silent=1&{parameter}".rstrip("&"), 303)
+        return RedirectResponse(f"{self.root}/sign-in?{parameter}".rstrip("?"), 303)
 
     async def _to_overview(self, _: Request) -> Response:
         return RedirectResponse(f"{self.root}/", 303)

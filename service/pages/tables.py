@@ -89,8 +89,10 @@ class CellLinks:
 
     def link(self, domain: str, short_code: str) -> str:
         """The page of a link."""
-        known = None if domain in {"", "unknown", REST} else domain
-        query = self._filters.query_string(domain=known, short_code=short_code, target_url=None, traffic_type=None)
+        domain_filter = None if domain in {"", "unknown", REST} else domain
+        query = self._filters.query_string(
+            domain=domain_filter, short_code=short_code, target_url=None, traffic_type=None
+        )
         return f"{self._root}/link{query}"
 
 
