@@ -78,10 +78,10 @@ class Authenticator:
                 if header is not None:
                     return None
                 header = value
-        found = self._callers.get(header) if header else None
-        if found is None:
+        entry = self._callers.get(header) if header else None
+        if entry is None:
             return None
-        caller, until, expires_at, generation = found
+        caller, until, expires_at, generation = entry
         if self._clock() >= until or time.time() >= expires_at or generation != self._jwks_generation():
             return None
         return caller

@@ -81,15 +81,15 @@ async def fetch_in_background(
 
     def work() -> None:
         try:
-            found: bytes | FetchError = fetch(url, seconds, max_bytes, form, headers)
+            outcome: bytes | FetchError = fetch(url, seconds, max_bytes, form, headers)
         except FetchError as error:
-            found = error
+            outcome = error
         finally:
             slots.release()  # first, so that whoever gets the result may make the next request
-        if isinstance(found, FetchError):
-            body.set_exception(found)
+        if isinstance(outcome, FetchError):
+            body.set_exception(outcome)
         else:
-            body.set_result(found)
+            body.set_result(outcome)
 
     threading.Thread(target=work, name="fetch", daemon=True).start()
     try:

@@ -204,13 +204,13 @@ async def _read_members(
     """The JSON object in the body of a request, with just these members. Raises InvalidBody or BodyTooLarge."""
     names = ", ".join([*sorted(required), *(f"{name} (optional)" for name in sorted(optional))])
     fix = f"Send a JSON object with {names}."
-    found = await read_object(request, max_bytes, fix)
-    if not required <= found.keys() <= required | optional:
+    members = await read_object(request, max_bytes, fix)
+    if not required <= members.keys() <= required | optional:
         raise InvalidBody("is not an object with just the known members", fix)
-    missing = [name for name in required if not found[name]]
+    missing = [name for name in required if not members[name]]
     if missing:
         raise InvalidBody(f"has no {missing[0]}", fix)
-    return found
+    return members
 
 
 def _text(body: Mapping[str, object], name: str) -> str | None:
@@ -239,9 +239,9 @@ def _moment(body: Mapping[str, object], name: str) -> datetime | None:
     if text is None:
         return None
     try:
-        found = datetime.fromisoformat(text)
-        if found.tzinfo is not None:
-            return found.astimezone(UTC)
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC)
     except (ValueError, OverflowError):  # or a time before the year 1 in UTC
         pass
     raise InvalidBody(f"has a {name} that is no time", "Send RFC 3339, such as 2026-11-20T10:00:00Z.")
@@ -260,5 +260,5 @@ def _expected_version(request: Request) -> int | None:
     header = request.headers.get("if-match")
     if header is None or header == "*":
         return None
-    found = _VERSION.fullmatch(header.strip())
-    return int(found[1]) if found else -1
+    match = _VERSION.fullmatch(header.strip())
+    return int(match[1]) if match else -1

@@ -196,7 +196,7 @@ _NEW_KEY: Final = {
 def _api_keys() -> dict[str, Any]:
     """The routes that list and create API keys."""
     errors = {status: ref("responses", status) for status in (*ERRORS, *WRITE_ERRORS)}
-    made = object_schema({**_KEY, "key": {"type": "string", "description": "shown only once"}})
+    created = object_schema({**_KEY, "key": {"type": "string", "description": "shown only once"}})
     return {
         "get": {
             "operationId": "list-api-keys",
@@ -207,7 +207,7 @@ def _api_keys() -> dict[str, Any]:
             "operationId": "create-api-key",
             "summary": "Create an API key. Identity tokens of roles that may write only.",
             "requestBody": {"required": True, "content": {"application/json": {"schema": _NEW_KEY}}},
-            "responses": {"201": response(made, "The key, shown only once."), **errors},
+            "responses": {"201": response(created, "The key, shown only once."), **errors},
         },
     }
 

@@ -60,9 +60,11 @@ async def reply_to(message: object, toolbox: Toolbox, version: str) -> Reply:
 async def _result(
     method: str, parameters: Mapping[str, Any], toolbox: Toolbox, server: Mapping[str, str]
 ) -> dict[str, Any]:
-    asked = parameters.get("_meta", {}).get(_VERSION_KEY)
-    if asked not in (None, MODERN):
-        raise RpcError(UNSUPPORTED_VERSION, f"Use version {MODERN}.", data={"supported": [MODERN], "requested": asked})
+    requested = parameters.get("_meta", {}).get(_VERSION_KEY)
+    if requested not in (None, MODERN):
+        raise RpcError(
+            UNSUPPORTED_VERSION, f"Use version {MODERN}.", data={"supported": [MODERN], "requested": requested}
+        )
     match method:
         case "server/discover":
             return {
@@ -73,9 +75,9 @@ async def _result(
                 **_CACHEABLE,
             }
         case "initialize":
-            wanted = parameters.get("protocolVersion")
+            protocol = parameters.get("protocolVersion")
             return {
-                "protocolVersion": wanted if wanted in HANDSHAKE else HANDSHAKE[-1],
+                "protocolVersion": protocol if protocol in HANDSHAKE else HANDSHAKE[-1],
                 "capabilities": {"tools": {}},
                 "serverInfo": server,
                 "instructions": INSTRUCTIONS,

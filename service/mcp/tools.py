@@ -155,8 +155,8 @@ class Toolbox:
         return _text(f"{entry.name}: {entry.description} {_DATA}", answer)
 
     async def _classify(self, arguments: Mapping[str, str]) -> str:
-        found = await asyncio.to_thread(self._sources.classify, arguments)
-        return _text("How this request is classified.", found)
+        classification = await asyncio.to_thread(self._sources.classify, arguments)
+        return _text("How this request is classified.", classification)
 
     async def _links(self, _: Mapping[str, str]) -> str:
         def text() -> str:
@@ -175,9 +175,9 @@ class Toolbox:
     async def _run_sql(self, arguments: Mapping[str, str]) -> str:
         assert self._sources.run_sql  # noqa: S101  # the tool exists only with it
         parameters = validate(arguments.items(), _ALL_PARAMETERS)
-        found = await asyncio.to_thread(self._sources.run_sql, arguments["sql"], parameters)
-        rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
-        more = f" Only the first {MAX_ROWS:,} rows." if found.is_truncated else ""
+        result = await asyncio.to_thread(self._sources.run_sql, arguments["sql"], parameters)
+        rows = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
+        more = f" Only the first {MAX_ROWS:,} rows." if result.is_truncated else ""
         return _text(f"Rows of the query.{more} {_DATA}", orjson.loads(encode(rows)))
 
 
@@ -196,10 +196,10 @@ def _text(meaning: str, answer: object) -> str:
         return _object_text(meaning, answer)
     rows = [_cut(row) for row in answer[:MAX_ENCODED_ROWS]]
     text = json.dumps(rows)
-    kept = min(len(rows), max(len(rows) * MAX_ANSWER_LENGTH // len(text), 1))
-    if kept < len(answer):
-        meaning += f" Only the first {kept:,} of {len(answer):,} rows, to save room."
-        text = json.dumps(rows[:kept])
+    count = min(len(rows), max(len(rows) * MAX_ANSWER_LENGTH // len(text), 1))
+    if count < len(answer):
+        meaning += f" Only the first {count:,} of {len(answer):,} rows, to save room."
+        text = json.dumps(rows[:count])
     return f"{meaning}\n{text}"
 
 
