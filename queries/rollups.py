@@ -250,8 +250,8 @@ def _count_relation(
     engine: duckdb.DuckDBPyConnection, relation: str, queries: Sequence[tuple[str, Variables]]
 ) -> RelationRows:
     """The rows of one relation: the results of `queries`, pairs of SQL text and the visit files it reads."""
-    found = []
+    tables = []
     for sql, files in queries:
         set_variables(engine, {"relation": relation, "uncovered_files": files})
-        found.append(engine.sql(sql).to_arrow_table())
-    return RelationRows(relation, found)
+        tables.append(engine.sql(sql).to_arrow_table())
+    return RelationRows(relation, tables)

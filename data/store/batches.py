@@ -36,10 +36,10 @@ def longest(prefixes: Iterable[Batch], size: int, domain: str) -> Batch | None:
     Of equally long ones, the one with this domain. Without any visits, as of a header that many files begin with, only
     an import of the whole content counts, and it has no domain.
     """
-    found = sorted(prefixes, key=lambda batch: (batch.size, batch.domain == domain))
-    if any(batch.visits for batch in found):
-        return found[-1]
-    return replace(found[-1], domain="") if found and found[-1].size == size else None
+    ascending = sorted(prefixes, key=lambda batch: (batch.size, batch.domain == domain))
+    if any(batch.visits for batch in ascending):
+        return ascending[-1]
+    return replace(ascending[-1], domain="") if ascending and ascending[-1].size == size else None
 
 
 def check_domain(name: object, before: Batch | None, domain: str) -> None:

@@ -22,15 +22,15 @@ def links_on(links: Iterable[Link], domain: str) -> list[Link]:
 
     Without a domain, all links. Raises BadInput when some of them name one.
     """
-    found = list(links)
+    all_links = list(links)
     if not domain:
-        if domains := sorted({link.domain for link in found} - {""}):
+        if domains := sorted({link.domain for link in all_links} - {""}):
             raise BadInput(
                 f"some links are for one domain only ({', '.join(domains[:5])}): choose whose redirects with --domain."
             )
-        return found
-    chosen = {link.short_code: link for link in found if not link.domain}
-    chosen |= {link.short_code: link for link in found if link.domain == domain}
+        return all_links
+    chosen = {link.short_code: link for link in all_links if not link.domain}
+    chosen |= {link.short_code: link for link in all_links if link.domain == domain}
     return [chosen[short_code] for short_code in sorted(chosen)]
 
 

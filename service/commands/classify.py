@@ -61,12 +61,12 @@ def _rules(lake: Path) -> _ClassificationRules:
     from data.rules.ip_verification import Verifier
     from data.store.ip_list_files import snapshots
 
-    kept = {}
+    lists = {}
     if (lake / "manifest.sqlite").exists():
         opened = Lake(lake)
-        kept = snapshots(opened)
+        lists = snapshots(opened)
         opened.manifest.close()
-    return _ClassificationRules(Classifier(), Verifier(kept))
+    return _ClassificationRules(Classifier(), Verifier(lists))
 
 
 def _request(fields: dict[str, str]) -> "Request":

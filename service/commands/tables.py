@@ -166,12 +166,12 @@ def _name_parts(name: str) -> list[str]:
 def _leave_out(columns: list[PrintedColumn], width: int) -> list[PrintedColumn]:
     """The columns that fit if every text is as short as it may be."""
     last = [columns[0], *(column for name in _LEFT_OUT_LAST for column in columns[1:] if column.name == name)]
-    kept = list(columns)
+    fitting = list(columns)
     for column in [*(column for column in reversed(columns) if column not in last), *reversed(last[1:])]:
-        if sum(_min_width(one) for one in kept) + _GAP * (len(kept) - 1) <= width:
+        if sum(_min_width(one) for one in fitting) + _GAP * (len(fitting) - 1) <= width:
             break
-        kept.remove(column)
-    return kept
+        fitting.remove(column)
+    return fitting
 
 
 def _min_width(column: PrintedColumn) -> int:

@@ -30,11 +30,11 @@ def verify(
     with closing(opened.manifest):
         if organization and not _is_known(opened, organization):
             raise BadInput(f"the lake at {lake} has no organization {organization!r}.")
-        found = _checked(opened, organization)
-    for path, reason in found.findings:
+        result = _checked(opened, organization)
+    for path, reason in result.findings:
         typer.echo(printable(f"{path}: {reason}"))
-    _print_summary(found)
-    if found.findings:
+    _print_summary(result)
+    if result.findings:
         raise typer.Exit(1)
 
 
