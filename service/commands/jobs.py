@@ -122,9 +122,9 @@ def detect(
     with _opened_warehouse(lake, organization) as (jobs, warehouse):
         if is_dry_run:
             findings = [
-                one for detector in DETECTORS.values() for one in detect(warehouse, detector, organization, day)
+                finding for detector in DETECTORS.values() for finding in detect(warehouse, detector, organization, day)
             ]
-            rows = [{"type": one.type, "weight": one.weight, **one.subject} for one in findings]
+            rows = [{"type": finding.type, "weight": finding.weight, **finding.subject} for finding in findings]
             columns = dict.fromkeys(name for row in rows for name in row)
             print_answer([{name: row.get(name) for name in columns} for row in rows], "table")
             return
@@ -153,7 +153,7 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
         organization = jobs.organization_of(job_id)
         record = jobs.record(organization, job_id)
     evidence = record["evidence"] or {}
-    detectors = [one for one in DETECTORS.values() if one.entry.name == evidence.get("template")]
+    detectors = [detector for detector in DETECTORS.values() if detector.entry.name == evidence.get("template")]
     if not detectors or not evidence["rows"]:
         raise BadInput(
             f"the job {job_id} has no evidence to replay: it was written by hand, its visits were erased, or its row "
@@ -161,10 +161,14 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
         )
     as_of = date.fromisoformat(evidence["scope"]["end_date"]) + timedelta(days=1)
     with _opened_warehouse(lake, organization) as (_, warehouse):
-        findings = [(one, finding) for one in detectors for finding in detect(warehouse, one, organization, as_of)]
+        findings = [
+            (detector, finding)
+            for detector in detectors
+            for finding in detect(warehouse, detector, organization, as_of)
+        ]
     version, subject = rules_version(), detectors[0].subject
-    found = [subject_of(detector, finding, as_of, version) for detector, finding in findings]
-    rows = [row for one in found for row in json.loads(evidence_of(one))["rows"]]
+    subjects = [subject_of(detector, finding, as_of, version) for detector, finding in findings]
+    rows = [row for detected in subjects for row in json.loads(evidence_of(detected))["rows"]]
     then = evidence["rows"][0]
     now: dict[str, Any] = next((row for row in rows if all(row[name] == then[name] for name in subject)), {})
     print_answer([{"column": name, "then": value, "now": now.get(name)} for name, value in then.items()], "table", True)
@@ -174,7 +178,7 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
         notes.append("It is not found any more in these days.")
     if evidence["rules_version"] != version:
         notes.append("The rules of classification have changed since.")
-    if found and found[0].sql_sha256 != evidence["sql_sha256"]:
+    if subjects and subjects[0].sql_sha256 != evidence["sql_sha256"]:
         notes.append("The query has changed since.")
     typer.echo(" ".join(notes), err=True)
 
@@ -192,13 +196,13 @@ def measure_shipped(organization: OrganizationOption, lake: LakeOption = DEFAULT
     rows = [
         {
             "id": job_id,
-            "outcome": one.status,
-            "before": f"{one.before.events:,} of {one.before.visits:,}",
-            "after": f"{one.after.events:,} of {one.after.visits:,}",
-            "probability": one.probability,
-            "until": one.until,
+            "outcome": outcome.status,
+            "before": f"{outcome.before.events:,} of {outcome.before.visits:,}",
+            "after": f"{outcome.after.events:,} of {outcome.after.visits:,}",
+            "probability": outcome.probability,
+            "until": outcome.until,
         }
-        for job_id, one in run.outcomes.items()
+        for job_id, outcome in run.outcomes.items()
     ]
     if rows:
         print_answer(rows, "table")

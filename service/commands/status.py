@@ -53,7 +53,7 @@ def _print_json(lake: Lake, status: "LakeStatus", jobs: "JobCounts") -> None:
     from service.encoding import encode
 
     repeated = [log._asdict() for log in status.repeated_logs]
-    organizations = [{"organization": name, **asdict(one)} for name, one in status.organizations.items()]
+    organizations = [{"organization": name, **asdict(data)} for name, data in status.organizations.items()]
     members = {"organizations": organizations, "repeated_logs": repeated, "jobs": jobs}
     typer.echo(encode({"lake": str(lake.root), **asdict(status), **members}))
 
@@ -67,11 +67,11 @@ def _print_holdings(status: "LakeStatus", now: datetime) -> None:
     table = Table(box=None)
     for name in names:
         table.add_column(name, justify="right" if name in names[1:4] + names[6:] else "left")
-    for name, one in (*status.organizations.items(), ("(total)", status.total)):
+    for name, data in (*status.organizations.items(), ("(total)", status.total)):
         table.add_row(
-            printable(name), f"{one.files:,}", f"{one.visits:,}", decimal(one.bytes),
-            _moment(one.first_visit_at, one.first_day), _moment(one.last_visit_at, one.last_day),
-            f"{one.open_files:,}", f"{one.unmerged_days:,}", _pending(one, now),
+            printable(name), f"{data.files:,}", f"{data.visits:,}", decimal(data.bytes),
+            _moment(data.first_visit_at, data.first_day), _moment(data.last_visit_at, data.last_day),
+            f"{data.open_files:,}", f"{data.unmerged_days:,}", _pending(data, now),
         )  # fmt: skip
     console().print(table)
 

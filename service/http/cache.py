@@ -127,7 +127,7 @@ class AnswerCache:
         for name, hits in [(name, counts[name, "hits"]) for name in parts]:
             counts.update({(part, "hits"): hits for part in parts[name]})
         of_each = [_row(name, cached[name], counts, [name], now) for name in names]
-        return [_row("total", [one for name in names for one in cached[name]], counts, names, now), *of_each]
+        return [_row("total", [answer for name in names for answer in cached[name]], counts, names, now), *of_each]
 
     def _start(self, key: CacheKey, compute: Callable[[], Awaitable[bytes]]) -> asyncio.Task[bytes]:
         async def run() -> bytes:
@@ -170,7 +170,7 @@ def _row(
         "misses": misses,
         "hit_rate": ((20_000 * hits + requests) // (2 * requests)) / 100 if requests else None,
         "evictions": evictions,
-        "bytes": sum(len(one.body) for one in cached),
+        "bytes": sum(len(answer.body) for answer in cached),
         "ttl_seconds": TTL_SECONDS,
-        "oldest_age_seconds": max((int(now - one.stored_at) for one in cached), default=None),
+        "oldest_age_seconds": max((int(now - answer.stored_at) for answer in cached), default=None),
     }

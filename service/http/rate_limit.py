@@ -146,8 +146,8 @@ class SourceResolver:
             return None
         version, number = 4 if len(packed) == 4 else 6, int.from_bytes(packed)
         is_trusted = False
-        for one, mask, network in self._trusted:
-            is_trusted = is_trusted or (version == one and number & mask == network)
+        for of_version, mask, network in self._trusted:
+            is_trusted = is_trusted or (version == of_version and number & mask == network)
         if version == 4:
             return socket.inet_ntop(socket.AF_INET, packed), is_trusted
         return str(ipaddress.ip_network((number >> 64 << 64, 64))), is_trusted
