@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -30,6 +30,7 @@ from service.api_keys import ApiKeys
 from service.app import create_app
 from service.settings import read_settings, setting
 from tests.block_readers import reuse_engines
+from tests.forks import Forked, Forks, without_settings
 from tests.provider import real_provider
 from tests.relations import define_once
 
@@ -55,10 +56,11 @@ def rules():
 
 @pytest.fixture(scope="session", autouse=True)
 def relations(tmp_path_factory):
-    """The relations, bound once for all engines of this process."""
+    """The relations, bound once for all engines of this process; the folder with what others may copy."""
+    folder = tmp_path_factory.mktemp("relations")
     with pytest.MonkeyPatch.context() as patch:
-        define_once(patch, tmp_path_factory.mktemp("relations"))
-        yield
+        define_once(patch, folder)
+        yield folder
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -171,7 +173,7 @@ class Server(NamedTuple):
     """A running `traffic serve`."""
 
     address: str  # with the base path, without a final slash
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | Forked
     monitor: str | None = None  # where it tells of its health
 
     @property
@@ -180,15 +182,25 @@ class Server(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def serving():
-    """Runs `traffic serve` on a free port as long as a with block lasts."""
+def forks(relations):
+    """Starts `traffic` in processes that need not load it first."""
+    with closing(Forks(relations)) as forks:
+        yield forks
+
+
+@pytest.fixture(scope="session")
+def serving(forks):
+    """Runs `traffic serve` on a free port as long as a with block lasts: a forked process, or the installed program."""
 
     @contextmanager
-    def serving(lake, *flags, **changes):
-        environ = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
-        environ |= {setting(name).variable: str(value) for name, value in {"lake": lake.root, **changes}.items()}
-        command = [Path(sys.executable).parent / "traffic", "serve", "--port", "0", *flags]
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environ)
+    def serving(lake, *flags, before="", is_installed=False, **changes):
+        settings = {setting(name).variable: str(value) for name, value in {"lake": lake.root, **changes}.items()}
+        words = ["serve", "--port", "0", *flags]
+        if is_installed:
+            command, environ = [Path(sys.executable).parent / "traffic", *words], without_settings() | settings
+            process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environ)
+        else:
+            process = forks.start(*words, before=before, settings=settings)
         try:
             told = ""
             while not (place := re.search(r"at (http://\S+)/ ", told)):
@@ -198,13 +210,13 @@ def serving():
             monitor = re.search(r"Health and metrics at (http://\S+)/\n", told)
             yield Server(place[1], process, monitor and monitor[1])
         finally:
-            if process.poll() is None:
-                process.terminate()
+            process.terminate()
             try:
-                process.communicate(timeout=60)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.communicate()
+                process.wait()
+            process.stderr.close()
 
     return serving
 

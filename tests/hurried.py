@@ -1,13 +1,6 @@
 """Servers whose deadlines for connections are other than the true ones, so that tests need not wait so long."""
 
-import os
-import re
-import subprocess
-import sys
 from contextlib import contextmanager
-from pathlib import Path
-
-from service.settings import setting
 
 HURRIED = {
     "SWEEP_SECONDS": 0.05,
@@ -21,24 +14,15 @@ HURRIED = {
 
 
 @contextmanager
-def serving(lake, proxies="", **constants):
+def hurried(serving, lake, proxies="", **constants):
     """The port and process of a `traffic serve` with other deadlines; it ends without having told of any trouble."""
-    code = (
-        "import service.server.connection as limits, service.server.run as server, service.commands as commands\n"
+    before = (
+        "import service.server.connection as limits, service.server.run as server\n"
         "for module in (limits, server):\n"
         f" vars(module).update({{name: value for name, value in {constants}.items() if name in vars(module)}})\n"
-        "commands.main()"
     )
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
-    environ |= {setting("lake").variable: str(lake.root), setting("trusted_proxies").variable: proxies}
-    command = [sys.executable, "-c", code, "serve", "--port", "0"]
-    log = (Path(lake.root).parent / "log").open("wb")
-    with log, subprocess.Popen(command, stderr=subprocess.PIPE, stdout=log, text=True, env=environ) as process:
-        try:
-            line = process.stderr.readline()
-            yield int(re.search(r":(\d+)/", line)[1]), process
-        finally:
-            process.terminate()
-            told = process.stderr.read()
-        assert "Traceback" not in told
-        assert process.wait(60) == 0
+    with serving(lake, before=before, trusted_proxies=proxies) as server:
+        yield server.port, server.process
+        server.process.terminate()
+        assert server.process.wait(60) == 0
+        assert "Traceback" not in server.process.stderr.read()

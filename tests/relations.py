@@ -1,5 +1,7 @@
 """The relations, bound once in a process: to bind them is most of the time that an engine takes to start."""
 
+import hashlib
+import os
 import threading
 from pathlib import Path
 
@@ -20,27 +22,29 @@ class DefinedOnce:
     """Stands for define_relations(): the first engine runs the prelude, the others copy what that one defined.
 
     A prelude with another text is run again, and so is one for other variables, whose types are those of columns.
+    Other processes that are given the same folder copy from it, too.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._files: dict[str, Path] = {}
         self._schema: pa.Schema | None = None
         self._lock = threading.Lock()
 
     def __call__(self, engine: duckdb.DuckDBPyConnection, lake: Lake) -> None:
         types = engine.execute("SELECT name, type FROM duckdb_variables() ORDER BY name").fetchall()
         defined_by = str((queries.variables.prelude(), types))
+        file = self._folder / f"{hashlib.sha256(defined_by.encode()).hexdigest()}.duckdb"
         with self._lock:
-            if defined_by not in self._files:
+            if not file.exists():
                 define_relations(engine, lake)
-                file = self._files[defined_by] = self._folder / f"{len(self._files)}.duckdb"
-                _copy(engine, f"ATTACH '{file}' AS defined", "memory", "defined")
+                own = file.with_suffix(f".{os.getpid()}")
+                _copy(engine, f"ATTACH '{own}' AS defined", "memory", "defined")
+                own.replace(file)
                 return
             self._schema = self._schema or queries.variables.rollup_schema(engine)
             write_seed(lake, self._schema)
             queries.variables.set_variables(engine, queries.variables.empty_variables(lake))
-            _copy(engine, f"ATTACH '{self._files[defined_by]}' AS defined (READ_ONLY)", "defined", "memory")
+            _copy(engine, f"ATTACH '{file}' AS defined (READ_ONLY)", "defined", "memory")
 
 
 def _copy(engine: duckdb.DuckDBPyConnection, attach: str, source: str, target: str) -> None:

@@ -41,7 +41,7 @@ def asking(serving, key_of):
     def asking(lake, organization="acme", **changes):
         headers = {"Authorization": f"Bearer {key_of(lake, organization)}"}
         with (
-            serving(lake, trusted_proxies="127.0.0.1/32", **changes) as server,
+            serving(lake, is_installed=True, trusted_proxies="127.0.0.1/32", **changes) as server,
             httpx2.Client(base_url=server.address, headers=headers, trust_env=False, timeout=600) as client,
         ):
             yield client

@@ -4,13 +4,9 @@ import asyncio
 import itertools
 import json
 import os
-import re
 import select
-import signal
 import socket
 import statistics
-import subprocess
-import sys
 import threading
 import time
 from contextlib import ExitStack, closing, contextmanager
@@ -37,7 +33,6 @@ from tests.visits import land, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
 WEEK = "start_date=2026-03-02&end_date=2026-03-08"
-ROOT = Path(__file__).parent.parent.parent
 OVERVIEW = ENTRIES["traffic-overview"]
 FOR_EVER = "SELECT count(*) FROM range(10000000) AS a(x), range(10000000) AS b(y) WHERE (x + y) % 7 = x"
 SLOW_TO_FETCH = "SELECT unnest(range(1000)) FROM range(100000000)"
@@ -329,7 +324,7 @@ class Served:
 
 
 def serve_slowly(journal):
-    """`traffic serve` with templates that take for ever for a domain like ever1, and a while for one like while1."""
+    """Let templates take for ever for a domain like ever1 and a while for one like while1; note when queries run."""
     numbers = "range(CASE WHEN getvariable('scope').domain LIKE '{}%' THEN {} ELSE 1 END)"
     slow = " AND ".join(
         f"(SELECT count(*) FROM {numbers.format(name, many)} AS a(x), {numbers.format(name, many)} AS b(y)"
@@ -351,32 +346,20 @@ def serve_slowly(journal):
                 notes.write(f"ended {domain} {time.monotonic()}\n")
 
     LockedEngine.cursor = noted
-    from service.commands import main  # noqa: PLC0415  # the tests here need no command line
-
-    sys.argv = ["traffic", "serve", "--port", "0"]
-    main()
 
 
 @pytest.fixture(scope="module")
-def server(shared_lake, key_of, tmp_path_factory):
+def server(shared_lake, key_of, serving, tmp_path_factory):
     """The real server on a real socket, slow where it is asked to be, and the file of its journal."""
     land(shared_lake, "acme", [visit()])
-    folder = tmp_path_factory.mktemp("server")
-    key, journal, told = key_of(shared_lake), folder / "journal", folder / "told"
+    journal = tmp_path_factory.mktemp("server") / "journal"
     journal.touch()
-    code = f"from tests.contract.test_engine_faults import serve_slowly; serve_slowly({str(journal)!r})"
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
-    places = os.pathsep.join([*filter(None, [environ.get("PYTHONPATH")]), str(ROOT)])
-    environ |= {"TRAFFIC_LAKE": str(shared_lake.root), "TRAFFIC_TRUSTED_PROXIES": "127.0.0.1", "PYTHONPATH": places}
-    with told.open("w") as output:
-        process = subprocess.Popen([sys.executable, "-c", code], stderr=output, stdout=output, env=environ)
-        try:
-            found = until(lambda: re.search(r"at http://127.0.0.1:(\d+)/", told.read_text()), process)
-            yield Served(int(found[1]), key, journal), journal
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(30)
-    assert process.returncode == 0, told.read_text()
+    before = f"from tests.contract.test_engine_faults import serve_slowly; serve_slowly({str(journal)!r})"
+    with serving(shared_lake, before=before, trusted_proxies="127.0.0.1") as server:
+        yield Served(server.port, key_of(shared_lake), journal), journal
+        server.process.terminate()
+        _, told = server.process.communicate()
+        assert server.process.returncode == 0, told
 
 
 @pytest.fixture
@@ -388,12 +371,11 @@ def served(server):
     journal.write_text("")
 
 
-def until(condition, process=None, seconds=30):
+def until(condition, seconds=30):
     """What a condition gives, once it is true."""
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, "it did not come to that"
-        assert process is None or process.poll() is None, "the process ended"
         time.sleep(0.002)
     return found
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from service.server import connection as limits
-from tests.hurried import HURRIED, serving
+from tests.hurried import HURRIED, hurried
 from tests.sockets import read_until
 from tests.visits import land, visit
 
@@ -135,12 +135,12 @@ def look(port, kinds):
         slow.look(held)
 
 
-def test_slow_clients_are_cut_off_in_time_and_cost_others_nothing(filled):
+def test_slow_clients_are_cut_off_in_time_and_cost_others_nothing(filled, serving):
     resource.setrlimit(resource.RLIMIT_NOFILE, (4_096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     lake, header = filled
     body = request("/visits", header, "Content-Length: 100", method="POST") + b"[" * 10
-    with serving(
-        lake, WRITE_TIMEOUT_SECONDS=WRITE_TIMEOUT_SECONDS, BODY_IDLE_TIMEOUT_SECONDS=BODY_IDLE_TIMEOUT_SECONDS
+    with hurried(
+        serving, lake, WRITE_TIMEOUT_SECONDS=WRITE_TIMEOUT_SECONDS, BODY_IDLE_TIMEOUT_SECONDS=BODY_IDLE_TIMEOUT_SECONDS
     ) as (port, _):
         with connected(port, "127.5.1.1") as first:
             for path in (LARGE, QUICK):
@@ -181,10 +181,10 @@ def test_slow_clients_are_cut_off_in_time_and_cost_others_nothing(filled):
 
 
 @pytest.fixture(scope="module")
-def hurried(shared_lake, key_of):
+def port_and_header(shared_lake, serving, key_of):
     """A server whose deadlines are a tenth of the true ones, and the header that opens its lake."""
     land(shared_lake, "acme", [visit(visited_at=datetime.now(UTC).replace(tzinfo=None))])
-    with serving(shared_lake, **HURRIED) as (port, _):
+    with hurried(serving, shared_lake, **HURRIED) as (port, _):
         yield port, f"Authorization: Bearer {key_of(shared_lake)}"
 
 
@@ -200,8 +200,8 @@ def trickled(connection, pieces, seconds):
     return rest_on(connection)
 
 
-def test_a_header_that_trickles_is_timed_out(hurried):
-    with connected(hurried[0], "127.4.0.1") as connection:
+def test_a_header_that_trickles_is_timed_out(port_and_header):
+    with connected(port_and_header[0], "127.4.0.1") as connection:
         begun = time.monotonic()
         told = trickled(connection, [bytes([byte]) for byte in request("/healthz", "a: " + "b" * 1_000)], 0.02)
         assert 0.4 < time.monotonic() - begun < 5
@@ -214,8 +214,8 @@ def test_a_header_that_trickles_is_timed_out(hurried):
 
 @pytest.mark.parametrize(("pause", "least"), [(0.1, 1.5), (60, 0.7)], ids=["trickles", "stops"])
 @pytest.mark.parametrize("framing", ["Content-Length: 1000", "Transfer-Encoding: chunked"])
-def test_a_body_that_trickles_or_stops_is_timed_out_and_counted_once(hurried, pause, least, framing):
-    port, header = hurried
+def test_a_body_that_trickles_or_stops_is_timed_out_and_counted_once(port_and_header, pause, least, framing):
+    port, header = port_and_header
     with connected(port, f"127.4.{int(10 * least)}.{len(framing)}") as connection:
         begun = time.monotonic()
         pieces = [b"1\r\n[\r\n"] * 1_000
@@ -228,37 +228,37 @@ def test_a_body_that_trickles_or_stops_is_timed_out_and_counted_once(hurried, pa
     assert json.loads(body)["error"] == "The body of the request did not come in time."
 
 
-def test_timed_out_headers_count_for_their_source(hurried):
+def test_timed_out_headers_count_for_their_source(port_and_header):
     with ExitStack() as stack:
-        held = [stack.enter_context(connected(hurried[0], "127.4.9.9")) for _ in range(62)]
+        held = [stack.enter_context(connected(port_and_header[0], "127.4.9.9")) for _ in range(62)]
         for connection in held:
             connection.sendall(b"GET /")
         statuses = [int(rest_on(connection).split()[1]) for connection in held]
     assert sorted(statuses) == [408] * 60 + [429] * 2
 
 
-def test_a_body_that_nobody_waits_for_any_more_ends_its_connection_in_silence(hurried):
-    with connected(hurried[0], "127.4.0.3") as connection:
+def test_a_body_that_nobody_waits_for_any_more_ends_its_connection_in_silence(port_and_header):
+    with connected(port_and_header[0], "127.4.0.3") as connection:
         connection.sendall(request("/visits", "Content-Length: 1000", method="POST"))
         assert answer_on(connection)[0] == 401
         assert rest_on(connection) == b""
 
 
-def test_who_is_idle_is_closed_in_silence_and_who_comes_again_in_time_is_not(hurried):
-    with connected(hurried[0], "127.4.0.4") as connection:
+def test_who_is_idle_is_closed_in_silence_and_who_comes_again_in_time_is_not(port_and_header):
+    with connected(port_and_header[0], "127.4.0.4") as connection:
         for _ in range(5):
             connection.sendall(request("/healthz"))
             assert answer_on(connection)[0] == 200
             time.sleep(0.3)
         assert rest_on(connection) == b""
-    with connected(hurried[0], "127.4.0.4") as connection:
+    with connected(port_and_header[0], "127.4.0.4") as connection:
         connection.sendall(b"\r\n")
         assert rest_on(connection) == b""
 
 
-def test_the_time_that_an_answer_takes_is_not_the_clients(hurried):
+def test_the_time_that_an_answer_takes_is_not_the_clients(port_and_header):
     """Many long computations at once: each waits longer than any deadline of its client."""
-    port, header = hurried
+    port, header = port_and_header
     dashboard = LARGE.replace("time-series", "dashboard")
     paths = [dashboard.replace("1926", f"{1926 + number}") for number in range(12)]
     begun = time.monotonic()
@@ -277,9 +277,9 @@ def test_the_time_that_an_answer_takes_is_not_the_clients(hurried):
     assert took[-1] > HURRIED["IDLE_TIMEOUT_SECONDS"] + 2 * HURRIED["SWEEP_SECONDS"]
 
 
-def test_a_large_answer_is_read_slowly_and_whole(hurried):
+def test_a_large_answer_is_read_slowly_and_whole(port_and_header):
     """At 400 KB a second the answer of 4 MB takes longer than the time that an answer may lie unread."""
-    port, header = hurried
+    port, header = port_and_header
     with connected(port, "127.4.0.5", receive=65_536) as connection:
         connection.sendall(request(LARGE, header, "Connection: close"))
         told, begun = b"", time.monotonic()
@@ -293,10 +293,10 @@ def test_a_large_answer_is_read_slowly_and_whole(hurried):
     assert len(told.partition(b"\r\n\r\n")[2]) == length
 
 
-def test_slow_clients_do_not_hold_up_the_end(filled):
+def test_slow_clients_do_not_hold_up_the_end(filled, serving):
     lake, header = filled
     half = request("/visits", header, "Content-Length: 100", method="POST") + b"[" * 10
-    with serving(lake, DRAIN_SECONDS=1) as (port, process), ExitStack() as stack:
+    with hurried(serving, lake, DRAIN_SECONDS=1) as (port, process), ExitStack() as stack:
         begun = (b"", b"GET /", half, request("/healthz")[:-2], request(LARGE, header))
         for number, said in enumerate(begun, 1):
             stack.enter_context(connected(port, f"127.4.7.{number}", receive=4_096)).sendall(said)

@@ -15,11 +15,11 @@ import pytest
 from data.maintenance.compaction import ABANDONED_AFTER, Compactor
 from data.store import pending
 from data.store.manifest import READERS_GRACE
+from tests.forks import without_settings
 from tests.lakes import numbers, paths, strays
 from tests.visits import land, packed, visit
 
 PROGRAM = Path(sys.executable).parent / "traffic"
-ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
 KILLS = int(os.environ.get("TRAFFIC_KILLS", "2"))
 
 SWEPT = "that nobody reads any more."
@@ -98,14 +98,12 @@ def test_a_damaged_file_is_named_once_the_rest_is_done(lake, compact):
     assert numbers(lake) == {3: 1, 4: 2, 5: 1}
 
 
-def started(lake):
-    return subprocess.Popen([PROGRAM, "compact", "--lake", lake.root], stderr=subprocess.PIPE, text=True, env=ENVIRON)
-
-
-def test_two_at_the_same_time_and_readers_all_come_to_an_end(lake):
+def test_two_at_the_same_time_and_readers_all_come_to_an_end(lake, forks):
     land_files(lake, range(1, 11), 3)
     before = paths(lake)
-    running = [started(lake) for _ in range(2)]
+    command = ["compact", "--lake", lake.root]
+    installed = subprocess.Popen([PROGRAM, *command], stderr=subprocess.PIPE, text=True, env=without_settings())
+    running = [installed, forks.start(*command)]
     reads = 0
     while any(process.poll() is None for process in running):
         assert paths(lake) == before
@@ -120,12 +118,12 @@ def test_two_at_the_same_time_and_readers_all_come_to_an_end(lake):
     assert strays(lake) == ([], set())
 
 
-def test_a_killed_run_loses_and_doubles_nothing_and_the_next_one_does_the_rest(lake):
+def test_a_killed_run_loses_and_doubles_nothing_and_the_next_one_does_the_rest(lake, forks):
     chance = random.Random(KILLS)
     for turn in range(KILLS):
         land_files(lake, range(1, 16), 2)
         before = paths(lake)
-        process = started(lake)
+        process = forks.start("compact", "--lake", lake.root)
         pause, dead = threading.Event(), lake.manifest.rows("SELECT count(*) FROM files WHERE deletable_at IS NOT NULL")
         while process.poll() is None and not pause.wait(0.002):
             if lake.manifest.rows("SELECT count(*) FROM files WHERE deletable_at IS NOT NULL") != dead:

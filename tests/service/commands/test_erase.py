@@ -298,14 +298,14 @@ def asked(client, name="traffic-overview"):
     return response.json()
 
 
-def test_a_held_answer_is_not_given_after_an_erasure_by_another_process(lake, client):
+def test_a_held_answer_is_not_given_after_an_erasure_by_another_process(lake, client, forks):
     fill(lake)
     assert asked(client)["total_visits"] == asked(client)["total_visits"] == 9
-    command = [sys.executable, "-c", NO_GRACE, "60", "erase", "--org", "acme", "--domain", "go.example", "--yes"]
-    with subprocess.Popen([*command, "--lake", lake.root], stderr=subprocess.PIPE, text=True, env=ENVIRON) as process:
-        assert process.stderr.readline() == "3 visits of acme on 3 days no longer counted.\n"
-        assert asked(client)["total_visits"] == 6  # at once: the other process still waits
-        process.kill()
+    process = forks.start("erase", "--org", "acme", "--domain", "go.example", "--yes", "--lake", lake.root)
+    assert process.stderr.readline() == "3 visits of acme on 3 days no longer counted.\n"
+    assert asked(client)["total_visits"] == 6  # at once: the other process still waits
+    process.kill()
+    process.communicate()
 
 
 def test_every_endpoint_answers_as_a_server_that_was_started_afterwards(lake, client, opened):

@@ -120,7 +120,6 @@ def test_folders_are_read_as_one_table(export, ago, tmp_path):
 KILLED = """
 import itertools, os, signal
 import data.store.files as files
-from service.commands import main
 
 calls, name = itertools.count(), {name!r}
 original = getattr(files, name)
@@ -129,7 +128,6 @@ def killing(*arguments, **flags):
         os.kill(os.getpid(), signal.SIGKILL)
     return original(*arguments, **flags)
 setattr(files, name, killing)
-main()
 """
 
 
@@ -143,11 +141,12 @@ def command(lake, folder, *flags):
 @pytest.mark.parametrize("output", ["parquet", "csv"])
 @pytest.mark.parametrize(("name", "call"), [("sync", 30), ("move_durably", 12)])
 def test_an_export_that_is_killed_between_two_steps_leaves_whole_files_and_goes_on(
-    export, shared_lake, tmp_path, name, call, output
+    export, forks, shared_lake, tmp_path, name, call, output
 ):
-    code, words = KILLED.format(name=name, call=call), command(shared_lake, tmp_path / "to", "--format", output)
-    run = subprocess.run([sys.executable, "-c", code, *words], check=False, capture_output=True, text=True)
-    assert run.returncode == -signal.SIGKILL, run.stderr
+    words = command(shared_lake, tmp_path / "to", "--format", output)
+    run = forks.start(*words, before=KILLED.format(name=name, call=call))
+    _, told = run.communicate()
+    assert run.returncode == -signal.SIGKILL, told
     goes_on(export, tmp_path, output)
 
 

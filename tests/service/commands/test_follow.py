@@ -3,14 +3,12 @@
 It is killed 2 times; with `TRAFFIC_FAULTS=10` ten times as often, with `TRAFFIC_FAULTS=all` 60 times.
 """
 
-import json
 import os
 import pty
 import random
 import re
 import resource
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -23,78 +21,35 @@ from tests.lakes import paths
 from tests.service.commands.runs import Run
 from tests.tables import examples
 
-ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
-
-FORKS = """
-import functools, json, os, sys
-import data.ingest.follower, data.ingest.importer
-from data.rules.classifier import Classifier
-from service.commands import main
-data.ingest.importer.Classifier = functools.cache(Classifier)
-data.ingest.importer.Classifier()
-
-def started(arguments, out, err):
-    child = os.fork()
-    if not child:
-        for number, path in ((1, out), (2, err)):
-            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
-        sys.argv = ["traffic", "follow", *arguments]
-        main()
-    return child
-
-def runs(child):
-    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
-
-def ended(child):
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-for line in sys.stdin:
-    name, *asked = json.loads(line)
-    print(json.dumps(globals()[name](*asked)), flush=True)
-"""
-"""Runs the program in processes of their own, which need not load it first, and tells what became of them."""
 
 
 def line(path):
     return f'203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET {path} HTTP/1.1" 200 5316 "-" "{CHROME}"\n'
 
 
-@pytest.fixture(scope="module")
-def forks():
-    process = subprocess.Popen(
-        [sys.executable, "-c", FORKS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRON
-    )
-
-    def ask(question):
-        process.stdin.write(json.dumps(question, default=str) + "\n")
-        process.stdin.flush()
-        return json.loads(process.stdout.readline())
-
-    yield ask
-    process.communicate(timeout=60)
-
-
 class Following:
     """A running `traffic follow`."""
 
     def __init__(self, forks, folder, *arguments, err=None):
-        self.forks = forks
         self.out, self.err = folder / "out", err or folder / "err"
-        self.pid = forks(["started", list(arguments), self.out, self.err])
-        self.code = None
+        out, err = (
+            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOCTTY) for path in (self.out, self.err)
+        )
+        self.process = forks.start("follow", *arguments, out=out, err=err)
+        os.close(out)
+        os.close(err)
 
     @property
     def told(self):
         return self.err.read_text() if self.err.is_file() else ""
 
     def end(self, number=signal.SIGTERM):
-        os.kill(self.pid, number)
+        self.process.send_signal(number)
         return self.ended()
 
     def ended(self):
-        self.code = self.forks(["ended", self.pid])
-        return Run(self.code, self.out.read_text(), self.told)
+        return Run(self.process.wait(), self.out.read_text(), self.told)
 
 
 @pytest.fixture
@@ -108,15 +63,15 @@ def follow(forks, lake, tmp_path):
         return started[-1]
 
     yield follow
-    for process in started:
-        if process.code is None:
-            process.end(signal.SIGKILL)
+    for following in started:
+        following.process.kill()
+        following.process.wait()
 
 
 def until(is_so, process):
     """Wait until something is so, as long as the process runs."""
     while not is_so():
-        assert process.forks(["runs", process.pid]), process.ended()
+        assert process.process.poll() is None, process.ended()
         time.sleep(0.01)
 
 
@@ -206,7 +161,7 @@ def test_a_full_disk_is_told_once_and_nothing_is_lost(lake, follow, log):
     reader, writer = os.pipe()
     process = follow(log, err=type(log)(f"/proc/{os.getpid()}/fd/{writer}"))  # a pipe knows no such limit
     until(lambda: paths(lake), process)
-    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+    resource.prlimit(process.process.pid, resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
     with log.open("a") as file:
         file.write(line("/b"))
     told = b""
@@ -216,7 +171,7 @@ def test_a_full_disk_is_told_once_and_nothing_is_lost(lake, follow, log):
         file.write(line("/c"))
     time.sleep(0.2)  # some ticks
     assert paths(lake) == Counter(("/a",))
-    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    resource.prlimit(process.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     while b"stored again" not in told:
         told += os.read(reader, 10_000)
     until(lambda: len(paths(lake)) == 3, process)

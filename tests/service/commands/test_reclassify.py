@@ -3,16 +3,12 @@
 It is killed 4 times; with `TRAFFIC_FAULTS=3` three times as often, with `TRAFFIC_FAULTS=all` 20 times.
 """
 
-import json
-import os
 import random
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import date, datetime, timedelta
 
 import pyarrow.parquet as pq
@@ -26,66 +22,9 @@ from tests.faults.trials import scaled
 from tests.service.commands.runs import refused
 from tests.visits import land, visit
 
-ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
 START, END = date(1, 1, 1), date(9999, 12, 31)
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
-
-RULES = """
-import functools, io, json, os, sys
-import data.ingest.importer, data.maintenance.reclassification
-from data.rules.classifier import Classifier
-from service.commands import main
-data.ingest.importer.Classifier = data.maintenance.reclassification.Classifier = functools.cache(Classifier)
-data.ingest.importer.Classifier()
-"""
-FORKS = """
-def started(arguments):
-    child = os.fork()
-    if not child:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        sys.argv = ["traffic", *arguments]
-        main()
-    return child
-
-def runs(child):
-    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
-
-for line in sys.stdin:
-    asked = json.loads(line)
-    if asked == "any running?":
-        told = any(map(runs, children))
-    elif asked == "ended how?":
-        told = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-    else:
-        told = children = [started(arguments) for arguments in asked]
-    print(json.dumps(told), flush=True)
-"""
-"""Runs the program in processes of their own, which need not load it first; until it is asked how they ended,
-nobody else gets their ids."""
-
-
-@contextmanager
-def answering(code):
-    """A process that reads lines of JSON and answers each with a line of JSON."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", RULES + code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRON
-    )
-
-    def ask(question):
-        process.stdin.write(json.dumps(question, default=str) + "\n")
-        process.stdin.flush()
-        return json.loads(process.stdout.readline())
-
-    yield ask
-    process.communicate(timeout=60)
-
-
-@pytest.fixture(scope="module")
-def forks():
-    """Runs `traffic` several times at once, each in a process of its own."""
-    with answering(FORKS) as ask:
-        yield ask
 
 
 @pytest.fixture
@@ -240,12 +179,13 @@ def test_a_killed_run_leaves_whole_partitions_and_the_next_ones_do_the_rest(lake
     before, choice, done, ends = partitions(lake), random.Random(11), 0, []
     facts = ("visited_at", "path", "user_agent", "visitor", "short_code")
     for _ in range(KILLS):
-        (process,) = forks([["reclassify", "--lake", lake.root]])
-        while forks("any running?") and epochs(lake) == done:
+        process = forks.start("reclassify", "--lake", lake.root)
+        while process.poll() is None and epochs(lake) == done:
             time.sleep(0.002)
         time.sleep(choice.uniform(0, 0.12))
-        os.kill(process, signal.SIGKILL)
-        ends += forks("ended how?")
+        process.kill()
+        process.communicate()
+        ends.append(process.returncode)
         left, done = partitions(lake), epochs(lake)
         assert sum(rows != before[place] for place, rows in left.items()) == done
         for place, rows in left.items():
@@ -290,8 +230,9 @@ def test_imports_beside_a_reclassification_lose_and_double_nothing(lake, forks, 
     imports = [
         ["import", log, "--org", "acme", "--domain", "go.example", "--lake", lake.root] for log in (grown, other)
     ]
-    forks([["reclassify", "--lake", lake.root], *imports])
-    assert forks("ended how?") == [0, 0, 0]
+    running = [forks.start(*words) for words in (["reclassify", "--lake", lake.root], *imports)]
+    told = [process.communicate()[1] for process in running]
+    assert [process.returncode for process in running] == [0, 0, 0], told
     new = [("grown", number) for number in range(60, 100)] + [("other", number) for number in range(500)]
     new = Counter((date(2026, 1, 1 + number % DAYS), f"/{name}/{number}") for name, number in new)
     told = visits(lake)

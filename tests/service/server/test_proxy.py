@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from service.server import connection as limits
-from tests.hurried import HURRIED, serving
+from tests.hurried import HURRIED, hurried
 
 IS_LONG = os.environ.get("TRAFFIC_FAULTS") == "all"
 CLIENTS, POSTS, PAUSES, DEADLINES = (100, 10, (4.5, 6.0), {}) if IS_LONG else (12, 4, (0.4, 1.0), HURRIED)
@@ -104,9 +104,9 @@ class Client:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists connections in /proc")
 @pytest.mark.skipif(not NGINX, reason="nginx is missing: apt-get install nginx-light (Debian package nginx-light)")
-def test_posts_that_nginx_sends_on_idle_connections_are_answered(lake, key_of, tmp_path, tell):
+def test_posts_that_nginx_sends_on_idle_connections_are_answered(lake, serving, key_of, tmp_path, tell):
     key = key_of(lake)
-    with serving(lake, proxies="127.0.0.1", **DEADLINES) as (service, _), nginx(tmp_path, service) as port:
+    with hurried(serving, lake, proxies="127.0.0.1", **DEADLINES) as (service, _), nginx(tmp_path, service) as port:
         clients = [Client(number, port, key) for number in range(1, CLIENTS + 1)]
         with ThreadPoolExecutor(CLIENTS) as threads:
             assert [*threads.map(Client.post, clients)] == [202] * CLIENTS
@@ -129,9 +129,9 @@ def is_closed(connection):
     return bool(select.select([connection], [], [], 0)[0])
 
 
-def test_an_idle_connection_of_a_trusted_proxy_outlives_those_of_others(lake):
+def test_an_idle_connection_of_a_trusted_proxy_outlives_those_of_others(lake, serving):
     assert limits.PROXY_IDLE_TIMEOUT_SECONDS > 60 > limits.IDLE_TIMEOUT_SECONDS
-    with serving(lake, proxies="127.8.1.1", **HURRIED | {"PROXY_IDLE_TIMEOUT_SECONDS": 5.0}) as (port, _):
+    with hurried(serving, lake, proxies="127.8.1.1", **HURRIED | {"PROXY_IDLE_TIMEOUT_SECONDS": 5.0}) as (port, _):
         proxy, other = (
             socket.create_connection(("127.0.0.1", port), source_address=(address, 0))
             for address in ("127.8.1.1", "127.8.1.2")

@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from service.server.run import SIGNAL_DEBOUNCE_SECONDS
+from service.server.run import ACCEPT_SECONDS, SIGNAL_DEBOUNCE_SECONDS
 from tests.visits import land, visit
 
 PROGRAM = Path(sys.executable).parent / "traffic"
@@ -29,7 +29,7 @@ SLOW = "/analytics/dashboard?start_date=1926-03-01&end_date=2026-03-01"  # all o
 def shared(shared_lake, serving, key_of):
     """A server, and the headers of a caller from a source that a test chooses."""
     land(shared_lake, "acme", [visit(visited_at=datetime.now(UTC).replace(tzinfo=None))])
-    with serving(shared_lake, trusted_proxies="127.0.0.1") as server:
+    with serving(shared_lake, is_installed=True, trusted_proxies="127.0.0.1") as server:
         yield server, key_of(shared_lake)
 
 
@@ -175,7 +175,7 @@ def test_a_bad_setting_is_one_line_and_exit_code_2(tmp_path, flags):
 @pytest.mark.parametrize(("number", "base"), [(signal.SIGTERM, ""), (signal.SIGINT, "/v1")])
 def test_a_signal_lets_the_request_under_way_be_answered_and_ends_with_0(lake, serving, key_of, number, base):
     key = key_of(lake).encode()
-    with serving(lake, "--base-path", f"{base}/") as server, connected(server.port) as idle:
+    with serving(lake, "--base-path", f"{base}/", is_installed=True) as server, connected(server.port) as idle:
         assert server.address.endswith(f":{server.port}{base}")
         with connected(server.port) as connection:
             for each in (idle, connection):
@@ -244,6 +244,7 @@ def test_a_second_port_answers_as_long_as_the_first_and_a_little_longer(lake, se
             wait_until_refused(server.port)
             while b"\ntraffic_connections 1.0\n" not in (numbers := exchange(monitor, head % b"/metrics")):
                 assert numbers.startswith(b"HTTP/1.1 200")
+            time.sleep(2 * ACCEPT_SECONDS)  # until then connections are kept
             assert server.process.poll() is None
             slow.sendall(b'"path": "/x"}')
             status, headers, body = read(received(slow))

@@ -1,0 +1,89 @@
+"""`traffic` in processes of its own, forked from tests/forked.py, which has loaded it: that takes most of a second."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAUSE_SECONDS = 0.002
+
+
+def without_settings():
+    """The environment of this process, without settings of the program."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
+
+
+class Forked:
+    """A process of `traffic`: what tests use of subprocess.Popen."""
+
+    def __init__(self, forks, pid, stderr=None):
+        self.pid, self.stderr, self.returncode = pid, stderr, None
+        self._forks = forks
+
+    def poll(self):
+        if self.returncode is None:
+            self.returncode = self._forks.ask({"ended": self.pid})
+        return self.returncode
+
+    def wait(self, timeout=60):
+        deadline = time.monotonic() + timeout
+        while self.poll() is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired("traffic", timeout)
+            time.sleep(PAUSE_SECONDS)
+        return self.returncode
+
+    def send_signal(self, number):
+        if self.poll() is None:  # until it is asked how it ended, nobody else has its id
+            os.kill(self.pid, number)
+
+    def terminate(self):
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+    def communicate(self, timeout=60):
+        """What is left in its stderr, once it has ended."""
+        self.wait(timeout)
+        with self.stderr:
+            return None, self.stderr.read()
+
+
+class Forks:
+    """Starts `traffic`. All engines copy the relations from files in a folder; see tests.relations."""
+
+    def __init__(self, folder):
+        self._socket, asked = socket.socketpair()
+        command = [sys.executable, "-m", "tests.forked", str(asked.fileno()), str(folder)]
+        with asked:
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, env=without_settings(), stdin=subprocess.DEVNULL, pass_fds=[asked.fileno()]
+            )
+
+    def ask(self, question, *descriptors):
+        socket.send_fds(self._socket, [json.dumps(question, default=str).encode() + b"\n"], descriptors)
+        return json.loads(self._socket.recv(100))
+
+    def start(self, *words, before="", settings=None, out=1, err=None):
+        """Start a command with some words and settings (variables), after some Python code.
+
+        It prints into open files: into that of this process and into a pipe unless told otherwise.
+        """
+        question = {"words": words, "before": before, "environ": without_settings() | (settings or {})}
+        if err is not None:
+            return Forked(self, self.ask(question, out, err))
+        read, write = os.pipe()
+        forked = Forked(self, self.ask(question, out, write), os.fdopen(read, encoding="utf-8"))
+        os.close(write)
+        return forked
+
+    def close(self):
+        """End, and with it every process that still runs."""
+        self._socket.close()
+        self._process.wait(60)
