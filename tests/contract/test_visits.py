@@ -546,12 +546,17 @@ def test_rules_that_cannot_be_loaded_at_first_are_loaded_later(client, lake, mon
 
 # A real server
 
+FLUSH_EACH_SECOND = """
+import datetime, service.maintenance
+service.maintenance.FLUSH_AFTER = datetime.timedelta(seconds=1)
+"""
+
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory, serving, key_of):
-    """A running server, its lake, and a key of acme; a test chooses its source."""
+    """A running server that flushes every second, its lake, and a key of acme; a test chooses its source."""
     lake = Lake(tmp_path_factory.mktemp("served") / "lake", create=True)
-    with closing(lake.manifest), serving(lake, trusted_proxies="127.0.0.1") as server:
+    with closing(lake.manifest), serving(lake, before=FLUSH_EACH_SECOND, trusted_proxies="127.0.0.1") as server:
         yield server, lake, key_of(lake)
         server.process.terminate()
         assert server.process.wait(60) == 0

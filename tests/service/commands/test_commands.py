@@ -23,6 +23,7 @@ import pytest
 from data import BOT_CATEGORIES
 from queries import ENDPOINTS, ENTRIES
 from service.api_keys import ApiKeys
+from service.commands import main
 from tests.tables import examples
 from tests.visits import land, links, visit
 
@@ -35,32 +36,6 @@ PERSON, GPTBOT = (
     f'203.0.113.7 - - [04/Mar/2026:10:05:03 +0000] "GET /sale HTTP/1.1" 302 5 "-" "{agent}"\n'
     for agent in (CHROME, "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)")
 )
-
-LOOP = """
-import functools, io, json, pathlib, sys, traceback
-import pytest
-import data.rules.classifier, data.ingest.importer
-from service.commands import main
-from tests.relations import define_once
-data.rules.classifier.Classifier = data.ingest.importer.Classifier = functools.cache(data.rules.classifier.Classifier)
-define_once(pytest.MonkeyPatch(), pathlib.Path(sys.argv[1]))
-asked, told = sys.stdin, sys.stdout
-for line in asked:
-    sys.argv = ["traffic", *json.loads(line)]
-    sys.stdout, sys.stderr = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
-    code = "no exit"
-    try:
-        main()
-    except SystemExit as end:
-        code = end.code
-    except BaseException:
-        traceback.print_exc()
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    print(json.dumps([code, *(s.buffer.getvalue().decode("latin-1") for s in (sys.stdout, sys.stderr))]), file=told)
-    told.flush()
-"""
-"""Runs the program's entry point again and again in one process: to start a new one takes most of a second."""
 
 
 class Run(NamedTuple):
@@ -87,19 +62,23 @@ def refused(run):
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    """Runs `traffic` with some arguments."""
-    command = [sys.executable, "-c", LOOP, tmp_path_factory.mktemp("relations")]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRON)
+def program():
+    """Runs `traffic` with some arguments in this process, as a command line calls it, without the caller's settings."""
 
     def program(*arguments):
-        process.stdin.write(json.dumps([str(argument) for argument in arguments]) + "\n")
-        process.stdin.flush()
-        code, out, err = json.loads(process.stdout.readline())
-        return Run(code, out.encode("latin-1"), err.encode("latin-1").decode())
+        out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
+        with pytest.MonkeyPatch.context() as patch:
+            for name in os.environ.keys() - ENVIRON.keys():
+                patch.delenv(name)
+            for name, value in (("argv", ["traffic", *map(str, arguments)]), ("stdout", out), ("stderr", err)):
+                patch.setattr(sys, name, value)
+            with pytest.raises(SystemExit) as end:
+                main()
+        for stream in (out, err):
+            stream.flush()
+        return Run(end.value.code, out.buffer.getvalue(), err.buffer.getvalue().decode())
 
-    yield program
-    process.communicate(timeout=60)
+    return program
 
 
 def started(*arguments, **options):

@@ -4,12 +4,10 @@ import fcntl
 import os
 import pty
 import struct
-import subprocess
-import sys
 import termios
+from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -22,7 +20,6 @@ from service.commands.tables import fit, shorten, text_of
 from tests.tables import examples
 from tests.visits import land, links, visit
 
-PROGRAM = Path(sys.executable).parent / "traffic"
 URL = "https://shop.example/" + "a" * 100 + "/ü?last=yes"
 ROW = {
     "short_code": "sale",
@@ -50,7 +47,7 @@ def names_of(columns):
 
 
 @pytest.fixture(scope="module")
-def terminal(shared_lake):
+def terminal(shared_lake, forks):
     """Runs `traffic query` on a terminal of 80 columns. Returns the lines that it shows."""
     hostile = visit(short_code="sale", referrer="\x1b[2Jevil\u202e.example", referrer_type="other")
     land(shared_lake, "acme", [hostile, *[visit(short_code="sale", visitor=number) for number in range(1_499)]])
@@ -60,18 +57,15 @@ def terminal(shared_lake):
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         days = ("--start-date", "2026-03-02", "--end-date", "2026-03-10")
-        command = [PROGRAM, "query", *arguments, "--org", "acme", "--lake", shared_lake.root, *days]
-        environ = {name: value for name, value in os.environ.items() if not name.startswith(("TRAFFIC_", "COLUMNS"))}
-        with subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environ | {"TERM": "dumb"}) as process:
-            os.close(theirs)
-            shown = b""
-            try:
-                while read := os.read(ours, 65_536):
-                    shown += read
-            except OSError:  # the other end is closed
-                pass
+        words = ("query", *arguments, "--org", "acme", "--lake", shared_lake.root, *days)
+        process = forks.start(*words, settings={"TERM": "dumb", "COLUMNS": ""}, out=theirs, err=theirs)
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # the other end is closed
+            while read := os.read(ours, 65_536):
+                shown += read
         os.close(ours)
-        assert process.returncode == 0, shown
+        assert process.wait() == 0, shown
         return shown.decode().splitlines()
 
     return terminal

@@ -131,7 +131,7 @@ def is_closed(connection):
 
 def test_an_idle_connection_of_a_trusted_proxy_outlives_those_of_others(lake, serving):
     assert limits.PROXY_IDLE_TIMEOUT_SECONDS > 60 > limits.IDLE_TIMEOUT_SECONDS
-    with hurried(serving, lake, proxies="127.8.1.1", **HURRIED | {"PROXY_IDLE_TIMEOUT_SECONDS": 5.0}) as (port, _):
+    with hurried(serving, lake, proxies="127.8.1.1", **HURRIED | {"PROXY_IDLE_TIMEOUT_SECONDS": 3.0}) as (port, _):
         proxy, other = (
             socket.create_connection(("127.0.0.1", port), source_address=(address, 0))
             for address in ("127.8.1.1", "127.8.1.2")
