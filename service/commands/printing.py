@@ -20,18 +20,6 @@ _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 FORMATS: Final = ("table", "json", "csv", "parquet")
 
 
-def select_part(answer: "Result", part: str) -> "Result":
-    """One member of an answer with several parts, or the whole answer if `part` is empty. Raises BadInput."""
-    if not part:
-        return answer
-    parts = parts_of(answer)
-    if part not in parts:
-        raise BadInput(
-            f"there is no part {part!r}; " + (f"use {', '.join(parts)}." if parts else "this answer has none.")
-        )
-    return parts[part]
-
-
 def select_columns(answer: "Result", names: str) -> "Result":
     """The answer with these columns only, separated by commas, in this order; all if `names` is empty.
 
@@ -50,6 +38,12 @@ def select_columns(answer: "Result", names: str) -> "Result":
     return selected if isinstance(answer, list) else selected[0]
 
 
+def check_format(answer: "Result", output: str) -> None:
+    """Raise BadInput if a format cannot represent the answer: CSV and Parquet hold one table."""
+    if output in ("csv", "parquet") and (parts := parts_of(answer)):
+        raise BadInput(f"this answer has several parts; choose one with --part: {', '.join(parts)}.")
+
+
 def print_answer(answer: "Result", output: str, is_wide: bool = False) -> None:
     """Write an answer to stdout in one of FORMATS. Raises BadInput if the format cannot represent it.
 
@@ -63,9 +57,8 @@ def print_answer(answer: "Result", output: str, is_wide: bool = False) -> None:
         print_table(answer, is_wide)
     elif output == "json":
         _write(encode(answer))
-    elif parts := parts_of(answer):
-        raise BadInput(f"this answer has several parts; choose one with --part: {', '.join(parts)}.")
     else:
+        check_format(answer, output)
         rows = answer if isinstance(answer, list) else [answer]
         _write(csv_bytes(rows, list(rows[0]) if rows else []) if output == "csv" else _parquet(rows))
 

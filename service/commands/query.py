@@ -22,7 +22,7 @@ from service.commands.filters import (
     parameters_of,
 )
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
-from service.commands.printing import FORMATS, print_answer, select_columns, select_part
+from service.commands.printing import FORMATS, check_format, print_answer, select_columns
 from service.setting_values import parse_engine
 from service.settings import setting
 
@@ -70,19 +70,24 @@ def query(
     if output not in FORMATS:
         raise BadInput(f"{output!r} is not an output format; use one of {', '.join(FORMATS)}.")
     entry = _entry(name)
+    answered = _part_of(entry, part) if part else entry
+    if answered:
+        outline = _outline(answered)
+        select_columns(outline, columns)
+        check_format(outline, output)
     parameters = parameters_of(days, start_date, end_date, short_code, target_url, domain, traffic_type)
     opened = open_lake(lake, organization)
     scope = _scope(opened, entry or ENTRIES["bot-traffic"], organization, parameters, no_domain)
     with_values = load_traffic_values(Path(values) if values else None)
-    if entry and engine:
-        answer = _answer_of_cluster(parse_engine(engine), engine_lake, opened, entry, scope, with_values)
-    elif entry:
+    if answered and engine:
+        answer = _answer_of_cluster(parse_engine(engine), engine_lake, opened, answered, scope, with_values)
+    elif answered:
         with closing(Warehouse(opened, with_values)) as warehouse:
-            answer = warehouse.answer(entry, warehouse.variables(scope))
+            answer = warehouse.answer(answered, warehouse.variables(scope))
     else:
         with closing(OwnSql(opened, organization, with_values)) as own_sql:
             answer = _run_sql_file(own_sql, Path(name), scope)
-    print_answer(select_columns(select_part(answer, part), columns), output, is_wide)
+    print_answer(select_columns(answer, columns), output, is_wide)
     _explain_no_visits(opened, scope)
 
 
@@ -127,6 +132,23 @@ def _entry(name: str) -> "Entry | None":
     if name.endswith(".sql"):
         return None
     raise BadInput(f"there is no endpoint {name!r}; use one of {', '.join(ENTRIES)}, or a .sql file.")
+
+
+def _part_of(entry: "Entry | None", part: str) -> "Entry":
+    """One member of an entry. Raises BadInput for an unknown one, and for a file of SQL, which has none."""
+    members = dict(entry.members) if entry else {}
+    if part not in members:
+        raise BadInput(
+            f"there is no part {part!r}; " + (f"use {', '.join(members)}." if members else "this answer has none.")
+        )
+    return members[part]
+
+
+def _outline(entry: "Entry") -> "Result":
+    """An answer of the entry's shape without values, to refuse what cannot be printed before anything is counted."""
+    if entry.members:
+        return {name: _outline(member) for name, member in entry.members}
+    return [{field.name: None for field in entry.fields}]
 
 
 def _scope(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, str], no_domain: bool) -> "Scope":

@@ -202,6 +202,20 @@ def test_query_takes_a_part_of_an_answer(query):
         assert "nothing" in refused(query(name, "--part", "nothing"))
 
 
+def test_query_refuses_what_it_cannot_print_before_it_opens_the_lake(program, tmp_path):
+    def reason(*words):
+        return refused(program("query", *words, "--org", "acme", "--lake", tmp_path / "missing"))
+
+    assert "use weekly, byPlatform" in reason("weekly-trend", "--part", "nothing")
+    assert "this answer has none" in reason("devices", "--part", "nothing")
+    assert "this answer has none" in reason("mine.sql", "--part", "nothing")
+    assert "use device_type, " in reason("devices", "--columns", "nothing")
+    assert "use week, " in reason("weekly-trend", "--part", "weekly", "--columns", "nothing")
+    assert "--part: weekly, byPlatform" in reason("weekly-trend", "--columns", "week")
+    for form in ("csv", "parquet"):
+        assert "--part: weekly, byPlatform" in reason("weekly-trend", "--format", form)
+
+
 def test_query_runs_a_template_of_your_own(query, tmp_path):
     file = tmp_path / "mine.sql"
     file.write_text("SELECT bot_category, count(*) AS visits FROM visits_in_scope GROUP BY ALL ORDER BY 1", "utf-8")
