@@ -147,8 +147,9 @@ def _time(value: datetime | float, now: datetime) -> datetime:
 
 
 def _moment(value: float) -> datetime:
-    while value > 1e11:  # seconds reach that in the year 5138
-        value /= 1_000
+    for _ in range(3):  # milli-, micro-, nanoseconds
+        if value > 1e11:  # seconds reach that in the year 5138
+            value /= 1_000
     return datetime.fromtimestamp(value, UTC)
 
 

@@ -230,7 +230,10 @@ def test_a_text_that_is_no_time_is_refused(time):
     assert reason(time=time) == "Invalid RFC3339 encoded datetime: time"
 
 
-@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00", 10**400, -1e300])
+@pytest.mark.parametrize(
+    "time",
+    ["0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00", 10**400, -1e300, 1e300, 1_772_627_400_250_500_000_000],
+)
 def test_a_time_beyond_any_calendar_is_refused(time):
     assert reason(time=time) == UNREADABLE
 
@@ -240,7 +243,7 @@ def test_a_time_beyond_any_calendar_is_refused(time):
     [
         "1969-12-31T23:59:59Z", "1970-01-01T00:00:00+00:01", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z",
         "2026-03-16T12:00:00.000001Z", "2026-03-16T12:00:01Z", -1, -0.5, 1_773_662_401, 1e11,
-        1_773_662_400_001, 1e308, 10**20,
+        1_773_662_400_001, 10**20,
     ],
 )  # fmt: skip
 def test_a_time_before_1970_or_more_than_a_day_ahead_is_refused(time):
