@@ -3,6 +3,7 @@
 Its tables are declared in schema.py; pending.py, rollups.py and link_files.py use some too. landing.py writes files.
 """
 
+import errno
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -89,6 +90,15 @@ def _file_of(row: tuple[Any, ...]) -> LandedFile:
     return LandedFile(organization, day, path, visits, size, sha256, changed_ns, inode, checked, *rest)
 
 
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Device and inode of a file; None without one."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 class Manifest:
     """An open manifest. Thread-safe; several processes may open the same one."""
 
@@ -97,14 +107,23 @@ class Manifest:
 
         Raises LakeDamaged when a newer program wrote it.
         """
+        self._path = path
         self._writer, self._writing = connect(path, MIGRATIONS, refuse_new), threading.Lock()
         self._reader, self._reading = connect(path, MIGRATIONS, ""), threading.Lock()  # never waits for a writer
         self._epoch_reader, self._reading_epoch = connect(path, MIGRATIONS, ""), threading.Lock()  # nor for a read
+        self._file = _identity(path)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """A write transaction, committed at the end of the context or rolled back on any error."""
+        """A write transaction, committed at the end of the context or rolled back on any error.
+
+        Raises OSError (ESTALE) when the file was moved, deleted or replaced since it was opened: SQLite would write on
+        into the file that nobody opens again.
+        """
         with self._writing, transaction(self._writer):
+            if _identity(self._path) != self._file:
+                message = "The lake was moved or replaced while it was open; stop this program and start it again"
+                raise OSError(errno.ESTALE, message, str(self._path))
             yield self._writer
 
     def rows(self, sql: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[tuple[Any, ...]]:

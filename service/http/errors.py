@@ -22,7 +22,7 @@ Problem
 ├── Overloaded          503  too many queries at a time
 ├── ClusterDown         503  the cluster that should answer is not available
 ├── ProviderUnavailable 503  the identity provider does not answer
-└── StorageUnavailable  503  the disk is full or fails
+└── StorageUnavailable  503  the disk is full or fails, or the lake was moved
 """
 
 from collections.abc import Mapping, Sequence
@@ -262,7 +262,7 @@ class ProviderUnavailable(Problem):
 
 
 class StorageUnavailable(Problem):
-    """The disk is full or fails; nothing of the request was stored."""
+    """The disk is full or fails, or the lake was moved or replaced; nothing of the request was stored."""
 
     status = 503
 

@@ -1,6 +1,7 @@
 """Receives live visits. Requests are collected into batches and acknowledged only when their visits are durable."""
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from service.http.errors import BodyTooLarge, InvalidBody, Overloaded, StorageUn
 if TYPE_CHECKING:
     from data.ingest.live import IngestResult, LiveIngest
 
+_LOG: Final = logging.getLogger(__name__)
 MAX_BODY_BYTES: Final = 4 << 20
 MAX_VISITS: Final = 10_000
 MAX_PENDING_BYTES: Final = 64 << 20
@@ -114,7 +116,10 @@ def _resolve(batch: list[_PendingRequest], outcomes: "Sequence[IngestResult | Ex
 
 
 def _as_problem(error: Exception) -> Exception:
-    return StorageUnavailable() if isinstance(error, OSError | sqlite3.OperationalError) else error
+    if not isinstance(error, OSError | sqlite3.OperationalError):
+        return error
+    _LOG.warning("Live visits are not kept: %s", error)
+    return StorageUnavailable()
 
 
 def _parse_rows(body: bytes) -> Sequence[Row]:

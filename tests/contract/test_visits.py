@@ -5,6 +5,7 @@ import itertools
 import json
 import re
 import resource
+import shutil
 import socket
 import sqlite3
 import sys
@@ -505,6 +506,19 @@ def test_where_the_disk_fails_nothing_is_acknowledged_and_reads_go_on(client, la
             assert client.get("/analytics/traffic-overview").status_code == 200
             assert client.get("/healthz").status_code == 200
     assert send(client, row("/after", time="2026-03-01T00:00:00Z")).text == body(1)
+    assert kept(lake) == {"/before": 1, "/after": 1}
+
+
+def test_no_visit_is_acknowledged_into_a_lake_that_was_moved_away(client, lake):
+    assert send(client, row("/before")).status_code == 202
+    away = lake.root.with_name("away")
+    lake.root.rename(away)
+    shutil.copytree(away, lake.root)
+    assert (response := send(client, row("/lost"))).status_code == 503, response.text
+    shutil.rmtree(lake.root)
+    assert send(client, row("/lost")).status_code == 503
+    away.rename(lake.root)
+    assert send(client, row("/after")).status_code == 202
     assert kept(lake) == {"/before": 1, "/after": 1}
 
 

@@ -1,6 +1,7 @@
 """The manifest: what it promises about imports and files, whatever comes between."""
 
 import re
+import shutil
 import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -324,3 +325,21 @@ def test_programs_that_bring_it_up_to_date_at_the_same_time_copy_it_once(tmp_pat
             manifest.close()
     assert (version_of(path), version_of(tmp_path / "manifest.sqlite.before-1")) == (NEWEST, 1)
     assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("what", ["moved", "deleted", "replaced"])
+def test_nothing_is_written_into_a_manifest_that_is_no_longer_in_its_place(tmp_path, manifest, what):
+    path, away = tmp_path / "manifest.sqlite", tmp_path / "away"
+    land(manifest)
+    path.rename(away)
+    if what == "deleted":
+        away.unlink()
+    if what == "replaced":
+        shutil.copy(away, path)
+    with pytest.raises(OSError, match="moved or replaced"), manifest.transaction():
+        pass
+    assert len(manifest.batches("acme")) == 1
+    if what == "moved":
+        away.rename(path)
+        with manifest.transaction() as db:
+            assert db.in_transaction
