@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
+from data.store.clock import format_time
 from data.store.lake import Lake
 from data.store.link_files import stored_links
-from data.store.manifest import READERS_GRACE, LandedFile, format_time
+from data.store.manifest import READERS_GRACE, LandedFile
 from data.visits import VISITS
 from tests.visits import Visit
 

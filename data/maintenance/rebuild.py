@@ -20,10 +20,11 @@ from data.errors import BadInput, LakeDamaged, NewerVersion
 from data.maintenance.rebuild_plan import RebuildPlan, plan_rebuild
 from data.maintenance.unknown import partition_of
 from data.progress import Progress
+from data.store.clock import format_time
 from data.store.files import move_durably, sha256_of, sync
 from data.store.footers import PendingRange, VisitFile, merged_batches
 from data.store.locks import exclusive
-from data.store.manifest import READERS_GRACE, LandedFile, Manifest, format_time, insert_files
+from data.store.manifest import READERS_GRACE, LandedFile, Manifest, insert_files
 
 _NO_DAMAGE: Final = frozenset({
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_LOCKED,

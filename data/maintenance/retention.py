@@ -14,10 +14,10 @@ from data.errors import Conflict, TrafficError
 from data.maintenance.erasure import GRACE
 from data.maintenance.rewriting import stage_removal_record
 from data.maintenance.unknown import expire_unknown, partition_of, unknown_files
-from data.store.clock import is_recent
+from data.store.clock import format_time, is_recent
 from data.store.lake import Lake
 from data.store.landing import discard, publisher
-from data.store.manifest import LandedFile, Replacement, format_time
+from data.store.manifest import LandedFile, Replacement
 
 
 class ClockDoubtful(TrafficError):

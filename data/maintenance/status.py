@@ -15,9 +15,8 @@ import pyarrow.parquet as pq
 from data.errors import LakeDamaged
 from data.maintenance.repeated_logs import RepeatedLog, repeated_logs
 from data.rules.tables import rules_version
-from data.store.clock import TOLERANCE
+from data.store.clock import TOLERANCE, format_time
 from data.store.lake import Lake
-from data.store.manifest import format_time
 
 MAX_FOOTERS: Final = 500
 """With more files than this, footers (about 0.2 ms each) are not read, and times of visits are unknown."""

@@ -6,8 +6,8 @@ The hash of a visitor is not recorded.
 from datetime import UTC, date, datetime
 from typing import NamedTuple
 
+from data.store.clock import format_time
 from data.store.lake import Lake
-from data.store.manifest import format_time
 
 
 class Erasure(NamedTuple):

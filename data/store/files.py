@@ -1,5 +1,6 @@
 """Writes and hashes files durably. The manifest records which files there are."""
 
+import errno
 import hashlib
 import os
 from collections.abc import Collection, Iterable, Mapping
@@ -38,6 +39,22 @@ def sha256_of(path: Path) -> str:
     """The SHA-256 of a file's bytes, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """The device and the inode of a file; None if there is no such file."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def check_identity(path: Path, opened: tuple[int, int] | None) -> None:
+    """Raise OSError (ESTALE) unless the file of the lake at this path is the one that was opened."""
+    if identity(path) != opened:
+        message = "The lake was moved or replaced while it was open; stop this program and start it again"
+        raise OSError(errno.ESTALE, message, str(path))
 
 
 def write_parquet(

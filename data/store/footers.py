@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 
 from data.errors import LakeDamaged
 from data.store.batches import Batch
+from data.store.clock import format_time
 from data.store.files import version_of, versioned
 from data.store.lake import Lake
-from data.store.manifest import LandedFile, format_time
+from data.store.manifest import LandedFile
 from data.visits import SCHEMA_VERSION
 
 _KEY: Final = "traffic.file"

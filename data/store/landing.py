@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.store.batches import Batch
+from data.store.clock import format_time
 from data.store.files import move_durably, sha256_of, write_parquet
 from data.store.footers import BatchRecord, Footer, PendingRange, footer_of, record_of, replacing_footer
 from data.store.lake import Lake
-from data.store.manifest import LandedFile, Publisher, format_time
+from data.store.manifest import LandedFile, Publisher
 from data.visits import COLUMNS, VISITS
 
 _STATISTICS: Final = tuple(column.name for column in COLUMNS if column.has_statistics)

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data.errors import LakeDamaged
+from data.store.clock import format_time, unchecked_bounds
 from data.store.files import move_durably, sha256_of, write_parquet
 from data.store.lake import LINKS, Lake
-from data.store.manifest import READERS_GRACE, format_time, unchecked_bounds
+from data.store.manifest import READERS_GRACE
 
 _LIVE: Final = "SELECT path, bytes, sha256, changed_ns, inode FROM links WHERE deletable_at IS NULL"
 _IMPORTED_AT: Final = "traffic.imported_at"

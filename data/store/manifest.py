@@ -3,7 +3,6 @@
 Its tables are declared in schema.py; pending.py, rollups.py and link_files.py use some too. landing.py writes files.
 """
 
-import errno
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +14,8 @@ from typing import Any, Final
 
 from data.errors import Conflict
 from data.store.batches import Batch, check_content, forget_others
-from data.store.clock import TOLERANCE
+from data.store.clock import TOLERANCE, format_time, unchecked_bounds
+from data.store.files import check_identity, identity
 from data.store.schema import MIGRATIONS, open_database, transaction
 from data.visits import SCHEMA_VERSION
 
@@ -61,16 +61,6 @@ class Replacement:
     """Whether answers computed from the old files are out of date."""
 
 
-def format_time(moment: datetime) -> str:
-    """A time as stored in the manifest: UTC with a fixed length, so that strings sort like times."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")
-
-
-def unchecked_bounds(before: datetime | None) -> tuple[str, str]:
-    """The first and the last `checked_at` that count as checked since `before`; without it, none do."""
-    return (format_time(before), format_time(datetime.now(UTC) + TOLERANCE)) if before else ("~", "")
-
-
 def insert_files(db: sqlite3.Connection, files: Iterable[LandedFile]) -> None:
     """Register live files. The caller has begun a transaction."""
     db.executemany(
@@ -90,15 +80,6 @@ def _file_of(row: tuple[Any, ...]) -> LandedFile:
     return LandedFile(organization, day, path, visits, size, sha256, changed_ns, inode, checked, *rest)
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Device and inode of a file; None without one."""
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_dev, status.st_ino
-
-
 class Manifest:
     """An open manifest. Thread-safe; several processes may open the same one."""
 
@@ -107,23 +88,19 @@ class Manifest:
 
         Raises LakeDamaged when a newer program wrote it.
         """
-        self._path = path
         self._writer, self._writing = connect(path, MIGRATIONS, refuse_new), threading.Lock()
         self._reader, self._reading = connect(path, MIGRATIONS, ""), threading.Lock()  # never waits for a writer
         self._epoch_reader, self._reading_epoch = connect(path, MIGRATIONS, ""), threading.Lock()  # nor for a read
-        self._file = _identity(path)
+        self._opened = path, identity(path)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """A write transaction, committed at the end of the context or rolled back on any error.
 
-        Raises OSError (ESTALE) when the file was moved, deleted or replaced since it was opened: SQLite would write on
-        into the file that nobody opens again.
+        Raises OSError (ESTALE) when the manifest was moved or replaced: SQLite would write on into the old one.
         """
         with self._writing, transaction(self._writer):
-            if _identity(self._path) != self._file:
-                message = "The lake was moved or replaced while it was open; stop this program and start it again"
-                raise OSError(errno.ESTALE, message, str(self._path))
+            check_identity(*self._opened)
             yield self._writer
 
     def rows(self, sql: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[tuple[Any, ...]]:

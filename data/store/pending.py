@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.errors import Conflict, LakeDamaged, NewerVersion
+from data.store.clock import format_time
 from data.store.footers import PendingRange
 from data.store.lake import Lake
 from data.store.landing import Landing
-from data.store.manifest import Manifest, format_time, insert_files
+from data.store.manifest import Manifest, insert_files
 from data.store.packing import Packed, Unpacked, table_of, unpack
 from data.text import plural
 from data.visits import VISITS_OF_DAYS

@@ -23,9 +23,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from data.errors import BadInput, Conflict
+from data.store.clock import format_time, unchecked_bounds
 from data.store.files import move_durably, sha256_of, write_durably, write_parquet
 from data.store.lake import Lake
-from data.store.manifest import READERS_GRACE, LandedFile, format_time, unchecked_bounds
+from data.store.manifest import READERS_GRACE, LandedFile
 
 ROW_GROUP: Final = 60_000
 """The number of rows in a row group."""

@@ -22,7 +22,8 @@ from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import GRACE, Criteria, Eraser, delete_files
 from data.maintenance.retention import apply_retention
 from data.store import lake as lake_module
-from data.store.manifest import READERS_GRACE, format_time
+from data.store.clock import format_time
+from data.store.manifest import READERS_GRACE
 from data.store.rollups import ROW_GROUP, RelationRows, damaged_rollups, seed_path, write_rollup
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.prelude import prelude, relation_names, rollup_version, served_filters, sql_text
