@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data import Lake
-from data.maintenance.rewriting import InterruptibleEngine, rewrite_each
+from data.maintenance.rewriting import InterruptibleEngine, limit_memory, rewrite_each
 from data.progress import Progress
 from data.store.clock import is_recent
 from data.store.landing import new_path
@@ -161,8 +161,10 @@ class RollupBuilder:
             elsewhere = {**elsewhere, "days_without_domains": before["days_without_domains"]}
             rows = self._rows_counted_elsewhere(self._counter, elsewhere, engine, before)
         else:
+            chunks = _chunks(added)
+            limit_memory(engine, max(sum(file.visits for file in chunk) for chunk in chunks))
             before["days_without_domains"] += _days_with_cut_domains(engine, before)
-            rows = _rollup_rows(engine, self._lake, before, _chunks(added))
+            rows = _rollup_rows(engine, self._lake, before, chunks)
         closed = frozenset(closed_days(before))
         stored = [file for file in files if file.day in closed]
         days = source_files_by_day([*stored, *added])

@@ -16,7 +16,7 @@ from typing import Final
 import duckdb
 
 from data.errors import Conflict
-from data.maintenance.rewriting import InterruptibleEngine, Partition, readable, rewrite_each
+from data.maintenance.rewriting import InterruptibleEngine, Partition, limit_memory, readable, rewrite_each
 from data.maintenance.unknown import clear_unknown
 from data.progress import Progress
 from data.sql import read_sql
@@ -111,6 +111,7 @@ class Compactor:
             raise Conflict(f"visits of {partition.day} were changed by another process; try again.")
         paths = readable(self._lake, *files)
         staged = [Staged(new_path(self._lake), *partition, sum(file.visits for file in files))]
+        limit_memory(engine, staged[0].visits)
         try:
             merged = engine.sql(read_sql("data.maintenance", "sql/merged_visits"), params={"files": paths})
             write_visits(merged.to_arrow_reader(ROW_GROUP), staged[0].path, replacing_footer(self._lake, files))

@@ -16,7 +16,14 @@ import duckdb
 from data.errors import LakeDamaged, TrafficError
 from data.hosts import normalized_host
 from data.maintenance.compaction import Compactor
-from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine, stage_removal_record
+from data.maintenance.rewriting import (
+    Partition,
+    limit_memory,
+    partitions,
+    readable,
+    rewriting_engine,
+    stage_removal_record,
+)
 from data.maintenance.unknown import partition_of, remove_all_visits, unknown_files
 from data.progress import Progress
 from data.sql import read_sql
@@ -138,6 +145,7 @@ class Eraser:
         try:
             with self._lake.write_lock(), self._lake.rewrite_lock():
                 for file in self._lake.manifest.live_files(partition.organization, partition.day, partition.day):
+                    limit_memory(engine, file.visits)
                     count = self._count_erased(engine, file, erased.criteria)
                     if count:
                         files.append(file)
@@ -174,6 +182,7 @@ class Eraser:
             if not criteria.selects_whole_days:
                 raise
             file = VisitFile(path, 0, 1, None)
+        limit_memory(engine, file.visits)
         count = file.visits
         if not criteria.selects_whole_days:
             count = _count_matching(engine, [self._lake.seed_visits, str(path)], criteria)

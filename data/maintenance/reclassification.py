@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from data.ingest.dictionary import text_columns
-from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine
+from data.maintenance.rewriting import Partition, limit_memory, partitions, readable, rewriting_engine
 from data.progress import Progress
 from data.rules.classifier import Classifier, Request
 from data.rules.ip_verification import apply_verdict
@@ -85,6 +85,7 @@ class Reclassifier:
             with self._lake.write_lock(), self._lake.rewrite_lock():
                 files = self._files_with_old_rules(engine, partition)
                 for file in files:
+                    limit_memory(engine, file.visits)
                     visits = self._reclassified(engine, partition, readable(self._lake, file), changes)
                     changes.rewritten += file.visits
                     if not dry_run:

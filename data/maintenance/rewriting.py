@@ -19,12 +19,15 @@ from data.visits import VISITS
 
 Part = TypeVar("Part")
 
-MEMORY: Final = "192MB"
-"""DuckDB's memory limit, above which it spills into the lake's staging folder.
+MIN_MEMORY: Final = 192 << 20
+"""DuckDB's memory limit in bytes, above which it spills into the lake's staging folder.
 
-Five million visits of a day are merged and counted in a process of 501 MB at most; with 160MB it is 479, with 256MB 564
-and with 512MB 806 MB.
+Five million visits of a day are merged and counted in a process of 501 MB at most; with 160 MB it is 479, with 256 MB
+564 and with 512 MB 806 MB.
 """
+MEMORY_PER_VISIT: Final = 32
+"""Bytes of that limit for each visit that is rewritten or counted at once, where that is more: what spills still
+needs memory for each part that it spilled. A day of 15 million visits was merged with 384 MB, and not with 256 MB."""
 
 
 class Partition(NamedTuple):
@@ -64,12 +67,17 @@ def rewriting_engine(lake: Lake) -> Iterator[duckdb.DuckDBPyConnection]:
     """A DuckDB connection that may spill to disk (visits contain no IP addresses). DuckDB errors become LakeDamaged."""
     with closing(duckdb.connect()) as engine:
         engine.execute("SET TimeZone = 'UTC'")
-        engine.execute("SET memory_limit = $memory", {"memory": MEMORY})
+        limit_memory(engine)
         engine.execute("SET temp_directory = $folder", {"folder": str(lake.staging / "engine")})
         try:
             yield engine
         except duckdb.Error as error:
             raise LakeDamaged(f"visits cannot be read or rewritten: {' '.join(str(error).split())}") from error
+
+
+def limit_memory(engine: duckdb.DuckDBPyConnection, visits: int = 0) -> None:
+    """Set the memory limit of a rewriting engine to what it needs to rewrite so many visits at once."""
+    engine.execute("SET memory_limit = $bytes", {"bytes": f"{max(MIN_MEMORY, visits * MEMORY_PER_VISIT)}B"})
 
 
 class InterruptibleEngine:
