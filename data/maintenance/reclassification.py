@@ -5,29 +5,35 @@ had both `referrer` and `utm_source`, only `utm_source` is stored and used. Who 
 is not known any more once the path was taken for a probe.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 import duckdb
 import pyarrow as pa
 
 from data.ingest.dictionary import text_columns
-from data.maintenance.rewriting import Partition, limit_memory, partitions, readable, rewriting_engine
+from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine
 from data.progress import Progress
 from data.rules.classifier import Classifier, Request
 from data.rules.ip_verification import apply_verdict
 from data.rules.paths import classify_path
 from data.sql import read_sql
+from data.store.files import ROW_GROUP
 from data.store.footers import replacing_footer
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
 from data.store.links import LinkIndex
 from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 from data.visits import Classification
+
+MAX_VISITS: Final = 250_000
+"""Visits of a file that are reclassified at once, so that memory does not depend on the file's size: one of 14 million
+visits takes 665 MB, with a million at once 936 MB, and the same time."""
 
 
 class Move(NamedTuple):
@@ -84,11 +90,14 @@ class Reclassifier:
         try:
             with self._lake.write_lock(), self._lake.rewrite_lock():
                 files = self._files_with_old_rules(engine, partition)
+                self._register_links(engine, partition.organization)
                 for file in files:
-                    limit_memory(engine, file.visits)
-                    visits = self._reclassified(engine, partition, readable(self._lake, file), changes)
+                    parts = self._reclassified(engine, file, changes)
                     changes.rewritten += file.visits
-                    if not dry_run:
+                    if dry_run:
+                        deque(parts, maxlen=0)
+                    else:
+                        visits = chain.from_iterable(part.to_arrow_reader(ROW_GROUP) for part in parts)
                         staged.append(Staged(new_path(self._lake), *partition, file.visits, file.unfinished_of))
                         write_visits(visits, staged[-1].path, replacing_footer(self._lake, [file]))
                 changes.partitions += bool(files)
@@ -110,22 +119,31 @@ class Reclassifier:
             ).fetchall()[0][0]
         ]
 
-    def _reclassified(
-        self, engine: duckdb.DuckDBPyConnection, partition: Partition, files: list[str], changes: Changes
-    ) -> pa.Table:
-        paths, links = self._classifier.paths, self._links.links(partition.organization)
+    def _register_links(self, engine: duckdb.DuckDBPyConnection, organization: str) -> None:
+        links = self._links.links(organization)
         engine.register("link_codes", pa.table({"short_code": pa.array(links.short_codes, pa.string())}))
         engine.register("link_domains", pa.table({"domain": pa.array(links.domains, pa.string())}))
+
+    def _reclassified(
+        self, engine: duckdb.DuckDBPyConnection, file: LandedFile, changes: Changes
+    ) -> Iterator[duckdb.DuckDBPyRelation]:
+        """The visits of a file with their new classifications, in their stored order, MAX_VISITS at once.
+
+        What changes is added to `changes`. A relation is valid until the next one.
+        """
+        files, paths = readable(self._lake, file), self._classifier.paths
         patterns = {"probe_pattern": paths.probe_pattern, "program_pattern": paths.program_pattern}
-        engine.execute(read_sql("data.maintenance", "sql/stored_visits"), {"files": files, **patterns})
-        inputs = engine.execute(read_sql("data.maintenance", "sql/distinct_inputs")).fetchall()
-        engine.register("classified", self._classified(inputs))
-        for before, after, user_agent, visits in engine.execute(
-            read_sql("data.maintenance", "sql/changed_visits")
-        ).fetchall():
-            changes.moves[Move(before, after)][user_agent] += visits
         rules = {"rules_version": self._classifier.rules_version}
-        return engine.sql(read_sql("data.maintenance", "sql/reclassified_visits"), params=rules).to_arrow_table()
+        for first in range(0, file.visits, MAX_VISITS):
+            rows = {"first_row": first, "end_row": first + MAX_VISITS}
+            engine.execute(read_sql("data.maintenance", "sql/stored_visits"), {"files": files, **rows, **patterns})
+            inputs = engine.execute(read_sql("data.maintenance", "sql/distinct_inputs")).fetchall()
+            engine.register("classified", self._classified(inputs))
+            for before, after, user_agent, visits in engine.execute(
+                read_sql("data.maintenance", "sql/changed_visits")
+            ).fetchall():
+                changes.moves[Move(before, after)][user_agent] += visits
+            yield engine.sql(read_sql("data.maintenance", "sql/reclassified_visits"), params=rules)
 
     def _classified(self, inputs: list[tuple[Any, ...]]) -> pa.Table:
         """Classify every distinct request: a table of its number, its classification and its referrer's type."""

@@ -141,13 +141,16 @@ def new_path(lake: Lake) -> Path:
     return lake.staging / f"{uuid.uuid4()}.parquet"
 
 
-def write_visits(visits: pa.Table | pa.RecordBatchReader, path: Path, footer: Footer) -> None:
+def write_visits(visits: pa.Table | Iterable[pa.RecordBatch], path: Path, footer: Footer) -> None:
     """Write and sync the visits of one organization's day, in the given order.
 
     Columns are matched by name; missing ones (as in visits of an earlier schema version) are null.
     """
-    parts = [visits] if isinstance(visits, pa.Table) else map(_table_of, visits)
-    schema = pa.schema([_keep_dictionary(field, visits.schema) for field in VISITS])
+    parts: Iterable[pa.Table]
+    if isinstance(visits, pa.Table):
+        parts, schema = [visits], pa.schema([_keep_dictionary(field, visits.schema) for field in VISITS])
+    else:
+        parts, schema = map(_table_of, visits), VISITS
     write_parquet(
         (_with_columns(part, schema) for part in parts),
         schema,

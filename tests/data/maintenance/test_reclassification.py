@@ -20,6 +20,7 @@ from data.errors import LakeDamaged
 from data.ingest import importer as importing
 from data.ingest.importer import Importer, Options
 from data.logs import source
+from data.maintenance import reclassification
 from data.maintenance.reclassification import Changes, Move, Reclassifier
 from data.rules import tables as reference
 from data.rules.classifier import Classifier, Request
@@ -396,7 +397,10 @@ def expected(rules, row):
     rules=st.sampled_from((with_new_rows, with_other_rows)),
 )
 @some
-def test_every_visit_is_classified_as_it_would_be_alone_and_keeps_its_place(shared_lake, under, names, files, rules):
+def test_every_visit_is_classified_as_it_would_be_alone_and_keeps_its_place(
+    shared_lake, under, names, monkeypatch, files, rules
+):
+    monkeypatch.setattr(reclassification, "MAX_VISITS", 5)
     organization = names()
     for rows in files:
         land(shared_lake, organization, rows)
@@ -429,9 +433,10 @@ def test_only_files_with_a_visit_of_other_rules_are_rewritten(lake, rules):
     assert {row["rules_version"] for row in rows_of(lake)} == {rules.rules_version}
 
 
-def test_a_landed_file_keeps_its_order_even_where_it_is_not_sorted(lake, tmp_path):
+def test_a_landed_file_keeps_its_order_even_where_it_is_not_sorted(lake, monkeypatch):
     land(lake, "acme", [visit(path=f"/{number}", visited_at=datetime(2026, 3, 4, 1)) for number in range(3_000)])
     before = [row["path"] for row in rows_of(lake)]
+    monkeypatch.setattr(reclassification, "MAX_VISITS", 1_000)
     reclassify(lake)
     assert [row["path"] for row in rows_of(lake)] == before
 

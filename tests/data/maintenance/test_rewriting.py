@@ -1,4 +1,4 @@
-"""The memory of what rewrites and counts visits: it grows with the visits of a day, since no spilling replaces it."""
+"""The memory of what rewrites and counts visits: it grows with the visits of a day where spilling cannot replace it."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -37,7 +37,7 @@ def crowded(lake):
     return lake
 
 
-@pytest.mark.parametrize("name", REWRITES)
+@pytest.mark.parametrize("name", [name for name in REWRITES if name != "reclassification"])  # takes a file in parts
 def test_a_day_of_more_visits_has_more_memory(crowded, monkeypatch, name):
     monkeypatch.setattr(rewriting, "MIN_MEMORY", 1 << 20)
     monkeypatch.setattr(rewriting, "MEMORY_PER_VISIT", (256 << 20) // VISITS)
