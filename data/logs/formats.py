@@ -88,9 +88,9 @@ class FormatContext:
         if name == "ndjson":
             return {"fields": list(FIELD_NAMES), "paths": self.columns.paths()}
         if name == "csv":
-            found = columns_in_header(self.header)
-            positions = self.columns.positions(found)
-            return {"fields": list(FIELD_NAMES), "positions": positions, "width": len(found)}
+            names = columns_in_header(self.header)
+            positions = self.columns.positions(names)
+            return {"fields": list(FIELD_NAMES), "positions": positions, "width": len(names)}
         if name == NGINX_LOG_FORMAT and self.nginx_log_format:
             return {"pattern": self.nginx_log_format.pattern, "names": list(self.nginx_log_format.names)}
         return {}
@@ -204,8 +204,8 @@ def check_columns(lines: pa.Table, log_format: str, context: FormatContext) -> N
     name = _format_name(log_format)
     if name == "csv":
         context.columns.require(columns_in_header(context.header), all_renamed=True)
-    elif name == "ndjson" and (found := columns_in_objects(lines["line"].to_pylist())):
-        context.columns.require(found)
+    elif name == "ndjson" and (names := columns_in_objects(lines["line"].to_pylist())):
+        context.columns.require(names)
 
 
 def _format_name(log_format: str) -> str:

@@ -44,8 +44,8 @@ def parse_nginx_log_format(text: str) -> NginxLogFormat:
     """
     text = text.replace("\\t", "\t")  # as nginx reads it
     pattern, names, end, before = "", [], 0, ""
-    for found in _VARIABLE.finditer(text):
-        name, literal = found[1] or found[2], text[end : found.start()]
+    for match in _VARIABLE.finditer(text):
+        name, literal = match[1] or match[2], text[end : match.start()]
         if before and not literal:
             raise BadInput(
                 f"--log-format has ${before} and ${name} next to each other, so their boundary is ambiguous; "
@@ -55,7 +55,7 @@ def parse_nginx_log_format(text: str) -> NginxLogFormat:
         is_new = name in VARIABLES and name not in names
         pattern += re2.escape(literal) + (f"({shape})" if is_new else f"(?:{shape})")
         names += [name] if is_new else []
-        end, before = found.end(), name
+        end, before = match.end(), name
     _require(names, _TIMES, "time")
     _require(names, _REQUESTS, "request")
     # Variables that are not in the description get empty groups, so that SQL can refer to all of them.

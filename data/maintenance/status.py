@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -129,7 +128,7 @@ def status_of(lake: Lake, now: datetime) -> LakeStatus:
     return LakeStatus(
         manifest_version=version,
         organizations=organizations,
-        total=_total(organizations.values()),
+        total=_total(list(organizations.values())),
         dead_files=dead_files or 0,
         dead_bytes=dead_bytes or 0,
         oldest_check_at=_time(oldest_check),
@@ -170,28 +169,28 @@ def stored_span(lake: Lake, organization: str) -> StoredSpan:
 def _organizations(lake: Lake, now: datetime, organization: str = "") -> dict[str, OrganizationStatus]:
     """The data of every organization by its name, or only of the one that is given."""
     today = now.astimezone(UTC).date().isoformat()
-    found = {}
+    statuses = {}
     for name, files, visits, size, first, last, open_files, unmerged, waiting, oldest in lake.manifest.rows(
         _ORGANIZATIONS, [today, today, organization]
     ):
-        found[name] = OrganizationStatus(
+        statuses[name] = OrganizationStatus(
             files, visits, size, _day(first), _day(last), None, None, open_files, unmerged, waiting, _time(oldest)
         )
-    _add_times(lake, found, organization)
-    return found
+    _add_times(lake, statuses, organization)
+    return statuses
 
 
-def _add_times(lake: Lake, holdings: dict[str, OrganizationStatus], organization: str) -> None:
+def _add_times(lake: Lake, statuses: dict[str, OrganizationStatus], organization: str) -> None:
     """Add the times of the first and last visit of each organization, unless there are too many footers to read."""
     ends = lake.manifest.rows(_ENDS, [organization])
     if len(ends) > MAX_FOOTERS:
         return
     for name, path in ends:
         span = _span(lake.root / path)
-        if span and name in holdings:
-            holding, (first, last) = holdings[name], span
-            holding.first_visit_at = min(first, holding.first_visit_at or first)
-            holding.last_visit_at = max(last, holding.last_visit_at or last)
+        if span and name in statuses:
+            status, (first, last) = statuses[name], span
+            status.first_visit_at = min(first, status.first_visit_at or first)
+            status.last_visit_at = max(last, status.last_visit_at or last)
 
 
 def _has_old_rules(lake: Lake, current: str) -> bool:
@@ -222,8 +221,7 @@ def _span(path: Path) -> tuple[datetime, datetime] | None:
     )
 
 
-def _total(holdings: Iterable[OrganizationStatus]) -> OrganizationStatus:
-    rows = list(holdings)
+def _total(rows: list[OrganizationStatus]) -> OrganizationStatus:
     return OrganizationStatus(
         files=sum(row.files for row in rows),
         visits=sum(row.visits for row in rows),

@@ -55,26 +55,26 @@ class VerificationResult:
 
 def verify_lake(lake: Lake, organization: str = "", progress: Progress | None = None) -> VerificationResult:
     """Verify the data of one organization, or of all. Continues after damage."""
-    found = VerificationResult()
+    result = VerificationResult()
     for name in (*DATABASES, lake.salts.name):
-        _report(found, name, _database_problem(lake, lake.root / name))
-    _check_seeds(lake, found)
+        _report(result, name, _database_problem(lake, lake.root / name))
+    _check_seeds(lake, result)
     try:
-        _check_links(lake, organization, found)
-        _check_visits(lake, organization, found, progress)
+        _check_links(lake, organization, result)
+        _check_visits(lake, organization, result, progress)
         for path in damaged_rollups(lake, organization):
-            _report(found, path, "is damaged: its SHA-256 differs; run `traffic compact` to rebuild it")
-        found.unknown = len(unknown_files(lake, organization))
-        _check_pending(lake, organization, found)
+            _report(result, path, "is damaged: its SHA-256 differs; run `traffic compact` to rebuild it")
+        result.unknown = len(unknown_files(lake, organization))
+        _check_pending(lake, organization, result)
     except sqlite3.DatabaseError as error:
-        if not found.is_manifest_damaged:
-            _report(found, DATABASES[0], f"cannot be used: {error}")
-    return found
+        if not result.is_manifest_damaged:
+            _report(result, DATABASES[0], f"cannot be used: {error}")
+    return result
 
 
-def _report(found: VerificationResult, path: str, reason: str) -> None:
+def _report(result: VerificationResult, path: str, reason: str) -> None:
     if reason:
-        found.findings.append(DamagedFile(path, reason))
+        result.findings.append(DamagedFile(path, reason))
 
 
 def _database_problem(lake: Lake, path: Path) -> str:
@@ -96,24 +96,24 @@ def integrity_error(database: sqlite3.Connection) -> str:
     return "" if result == "ok" else f"is damaged: {' '.join(result.split())}"
 
 
-def _check_seeds(lake: Lake, found: VerificationResult) -> None:
+def _check_seeds(lake: Lake, result: VerificationResult) -> None:
     for name, schema in ((lake.seed_visits, VISITS), (lake.seed_links, LINKS)):
         path, problem = Path(name), _table_problem(Path(name), schema)
-        _report(found, os.path.relpath(path, lake.root), problem and f"{problem}; delete it, and it will be recreated")
+        _report(result, os.path.relpath(path, lake.root), problem and f"{problem}; delete it, and it will be recreated")
 
 
-def _check_links(lake: Lake, organization: str, found: VerificationResult) -> None:
+def _check_links(lake: Lake, organization: str, result: VerificationResult) -> None:
     stored = all_stored_links(lake, organization)
     for links in stored:
-        _report(found, links.path, _links_problem(lake, links))
+        _report(result, links.path, _links_problem(lake, links))
     registered = {(lake.root / links.path).parent for links in stored}
     for folder in sorted((lake.root / "links").glob(f"organization={organization or '[!_]*'}")):
         if folder not in registered:
             try:
                 unregistered = unregistered_links(lake, folder.name.removeprefix("organization="))
-                found.unregistered_links += unregistered is not None
+                result.unregistered_links += unregistered is not None
             except LakeDamaged as error:
-                _report(found, str(folder.relative_to(lake.root)), str(error))
+                _report(result, str(folder.relative_to(lake.root)), str(error))
 
 
 def _links_problem(lake: Lake, links: StoredLinks) -> str:
@@ -142,18 +142,18 @@ def _unreadable(error: Exception) -> str:
     return f"cannot be read: {' '.join(str(error).split())}"
 
 
-def _check_visits(lake: Lake, organization: str, found: VerificationResult, progress: Progress | None) -> None:
+def _check_visits(lake: Lake, organization: str, result: VerificationResult, progress: Progress | None) -> None:
     organizations = [organization] if organization else lake.manifest.organizations()
     manifest = lake.manifest
     files = [file for name in organizations for file in (*manifest.live_files(name), *manifest.removal_records(name))]
     size = sum(file.size for file in files)
     for file in files:
-        _report(found, file.path, _visit_file_problem(lake, file))
-        found.files += 1
-        found.visits += file.visits
-        found.size += file.size
+        _report(result, file.path, _visit_file_problem(lake, file))
+        result.files += 1
+        result.visits += file.visits
+        result.size += file.size
         if progress:
-            progress(found.size, size)
+            progress(result.size, size)
 
 
 def _visit_file_problem(lake: Lake, file: LandedFile) -> str:
@@ -185,8 +185,8 @@ def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
     return {field.name: field.type for field in schema}
 
 
-def _check_pending(lake: Lake, organization: str, found: VerificationResult) -> None:
+def _check_pending(lake: Lake, organization: str, result: VerificationResult) -> None:
     try:
         check_pending(lake.manifest, organization)
     except LakeDamaged as error:
-        _report(found, DATABASES[0], str(error))
+        _report(result, DATABASES[0], str(error))

@@ -96,7 +96,7 @@ def readable_user_agent(logged: str) -> str:
     """The user agent that a client sent, from a log: unescaped, at most 1,024 characters, '' when there is none."""
     text = logged[: 4 * MAX_USER_AGENT_LENGTH]
     if "\\" in text:
-        text = _ESCAPE.sub(lambda found: _decode_escapes(found[1]) if found[1] else found[2], text)
+        text = _ESCAPE.sub(lambda match: _decode_escapes(match[1]) if match[1] else match[2], text)
     for _ in range(2):  # older CloudFront logs are percent-encoded twice
         if " " not in text and ("%20" in text or "%2520" in text):
             text = unquote(text, errors="replace")
@@ -125,10 +125,10 @@ def _crawler_match(row: dict[str, Any], user_agent: str, is_ours: bool) -> RuleM
     With `is_ours`, the row's token is in our table but did not match there, so it is only a part of another bot's name.
     """
     kind = _kind_of(row)
-    found = _compiled(row["pattern"]).search(user_agent)
-    agent = found.group(0).strip(" /(;")
+    match = _compiled(row["pattern"]).search(user_agent)
+    agent = match.group(0).strip(" /(;")
     if is_ours:
-        kind, agent = "other", _word_around(user_agent, *found.span())
+        kind, agent = "other", _word_around(user_agent, *match.span())
     rule = f'crawler-user-agents: "{row["pattern"]}"'
     url = row.get("url", "")
     evidence = url if url.startswith("http") else _CRAWLER_LIST
@@ -148,8 +148,8 @@ def _heuristic_match(row: Heuristic, user_agent: str) -> RuleMatch:
 
 
 def _first_product(user_agent: str) -> str | None:
-    found = re.match(r"[\w.+-]{2,40}", user_agent)
-    return found[0] if found and not found[0].lower().startswith("mozilla") else None
+    match = re.match(r"[\w.+-]{2,40}", user_agent)
+    return match[0] if match and not match[0].lower().startswith("mozilla") else None
 
 
 @cache

@@ -106,7 +106,7 @@ class Classifier:
 
     def _classify_user_agent_uncached(self, user_agent: str) -> Classification:
         """Apply the rules; people's browsers are cached without their builds, which no rule depends on."""
-        any_build = _BUILD.sub(lambda found: f"{found[1]}.0.0", user_agent)  # a template would take twice as long
+        any_build = _BUILD.sub(lambda match: f"{match[1]}.0.0", user_agent)  # a template would take twice as long
         classification = self._classify_any_build(any_build)
         is_own = classification.device_type != "bot" or any_build == user_agent
         return classification if is_own else self._apply_rules(user_agent)

@@ -32,8 +32,8 @@ def host_and_path(referrer: str) -> tuple[str, str] | None:
     scheme, authority, path = _ADDRESS.match(referrer).groups()  # type: ignore[union-attr]  # it matches anything
     if scheme is None and not _BARE_HOST.fullmatch(authority):
         return None
-    found = _HOST.fullmatch(authority.rpartition("@")[2])
-    host = found[1].lower().rstrip(".") if found else ""
+    match = _HOST.fullmatch(authority.rpartition("@")[2])
+    host = match[1].lower().rstrip(".") if match else ""
     if not host or len(host) > MAX_HOST_LENGTH:
         return None
     return ("android-app://" + host if scheme and scheme[0] in "aA" else host), path

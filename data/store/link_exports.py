@@ -66,11 +66,11 @@ class _Row(NamedTuple):
 def shapes() -> tuple[LinkShape, ...]:
     """The rows of link_formats.toml."""
     rows = tomli.loads(Path(__file__).with_name("link_formats.toml").read_text("utf-8"))["shape"]
-    found = []
+    shapes_read = []
     for row in rows:
         lists = {name: tuple(row[name]) for name in ("short_urls", "items", "total") if name in row}
-        found.append(LinkShape(**{**row, **lists}))
-    return tuple(found)
+        shapes_read.append(LinkShape(**{**row, **lists}))
+    return tuple(shapes_read)
 
 
 def format_names() -> list[str]:
@@ -239,14 +239,14 @@ def _pages(path: Path, text: str, known: Sequence[LinkShape]) -> Iterator[tuple[
             pages = [(_shape_of(page, known), page) for page in document]
         else:
             pages = [(shape, document)]
-        for found, page in pages:
-            if found is None:
+        for page_shape, page in pages:
+            if page_shape is None:
                 line = text.count("\n", 0, position) + 1
                 raise BadInput(
                     f"{path}, in what ends in line {line}: no list of links is known in this JSON; it must be that of "
                     f"{', '.join(dict.fromkeys(shape.format for shape in known))}, or use CSV with --columns."
                 )
-            yield found, page
+            yield page_shape, page
 
 
 def _shape_of(page: object, known: Sequence[LinkShape]) -> LinkShape | None:

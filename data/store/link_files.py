@@ -68,11 +68,11 @@ def stored_links(lake: Lake, organization: str) -> StoredLinks | None:
     rows = lake.manifest.rows(f"{_LIVE} AND organization = ?", [organization])
     if rows:
         return StoredLinks(*rows[0])
-    found = unregistered_links(lake, organization)
-    if found:
+    links = unregistered_links(lake, organization)
+    if links:
         with suppress(sqlite3.OperationalError), lake.manifest.transaction() as db:  # on a full disk, the next time
-            _insert(db, organization, found, datetime.now(UTC))
-    return found
+            _insert(db, organization, links, datetime.now(UTC))
+    return links
 
 
 def register_all_links(lake: Lake, manifest: sqlite3.Connection) -> None:
@@ -80,8 +80,8 @@ def register_all_links(lake: Lake, manifest: sqlite3.Connection) -> None:
     registered = {name for (name,) in manifest.execute("SELECT organization FROM links WHERE deletable_at IS NULL")}
     for folder in sorted((lake.root / "links").glob("organization=[!_]*")):
         organization = folder.name.removeprefix("organization=")
-        if organization not in registered and (found := unregistered_links(lake, organization)):
-            _insert(manifest, organization, found, datetime.now(UTC))
+        if organization not in registered and (links := unregistered_links(lake, organization)):
+            _insert(manifest, organization, links, datetime.now(UTC))
 
 
 def unregistered_links(lake: Lake, organization: str) -> StoredLinks | None:

@@ -198,8 +198,8 @@ class Manifest:
         Asked before every answer, on the event loop of the server. It takes microseconds and waits for no other read.
         """
         with self._reading_epoch:
-            found = self._epoch_reader.execute("SELECT epoch FROM epochs WHERE organization = ?", [organization])
-            return sum(epoch for (epoch,) in found.fetchall())
+            epochs = self._epoch_reader.execute("SELECT epoch FROM epochs WHERE organization = ?", [organization])
+            return sum(epoch for (epoch,) in epochs.fetchall())
 
     def live_files(self, organization: str, start: date = date.min, end: date = date.max) -> list[LandedFile]:
         """The live files of one organization from `start` to `end` (inclusive) that have visits, sorted by path."""
