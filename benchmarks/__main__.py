@@ -73,8 +73,8 @@ def main(
     if drawing:
         drawing.write_text(picture(figures), "utf-8")
     failed = missed(figures)
-    for found in failed:
-        print(f"missed: {found.case} at {found.visits:,} visits, {found.who}: {bar_of(found)}", file=sys.stderr)
+    for figure in failed:
+        print(f"missed: {figure.case} at {figure.visits:,} visits, {figure.who}: {bar_of(figure)}", file=sys.stderr)
     sys.exit(1 if failed else 0)
 
 
@@ -83,9 +83,9 @@ def _measured(setting: Setting, only: list[str]) -> list[Figure]:
     console = Console(stderr=True)
     for name in only:
         with console.status(f"Measuring: {name} …"):
-            for found in CASES[name](setting):
-                console.print(f"{found.case} of {found.visits:,}, {found.who}: {found.median:,.2f} {found.unit}")
-                figures.append(found)
+            for figure in CASES[name](setting):
+                console.print(f"{figure.case} of {figure.visits:,}, {figure.who}: {figure.median:,.2f} {figure.unit}")
+                figures.append(figure)
     return figures
 
 
@@ -98,7 +98,7 @@ def _told(setting: Setting, runs: int, figures: list[Figure]) -> dict[str, Any]:
         "runs": runs,
         "organizations": setting.organizations,
         "visits": {world.visits: world.digest for world in setting.worlds},
-        "figures": [{**asdict(found), "bar": str(bar_of(found) or "")} for found in figures],
+        "figures": [{**asdict(figure), "bar": str(bar_of(figure) or "")} for figure in figures],
     }
 
 

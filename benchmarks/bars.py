@@ -100,4 +100,4 @@ def bar_of(figure: Figure) -> Bar | None:
 
 def missed(figures: Iterable[Figure]) -> list[Figure]:
     """The figures that do not keep within their bars; aims do not count."""
-    return [found for found in figures if (bar := bar_of(found)) and not bar.is_aim and not bar.holds(found)]
+    return [figure for figure in figures if (bar := bar_of(figure)) and not bar.is_aim and not bar.holds(figure)]

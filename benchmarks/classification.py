@@ -49,16 +49,16 @@ class Quality:
     recall: float
 
 
-def quality(question: str, who: str, labels: Sequence[bool], found: Sequence[bool]) -> Quality:
+def quality(question: str, who: str, labels: Sequence[bool], predictions: Sequence[bool]) -> Quality:
     """Compare what was found with the labels."""
-    right = sum(label and one for label, one in zip(labels, found, strict=True))
-    return Quality(question, who, sum(labels), right / max(1, sum(found)), right / max(1, sum(labels)))
+    right = sum(label and one for label, one in zip(labels, predictions, strict=True))
+    return Quality(question, who, sum(labels), right / max(1, sum(predictions)), right / max(1, sum(labels)))
 
 
 def qualities(rows: list[dict[str, Any]]) -> list[Quality]:
     """Ours for each category, then the questions that peers answer too."""
     classifier = Classifier()
-    told = [classifier.classify(request_of(row)).bot_category for row in rows]
+    predicted = [classifier.classify(request_of(row)).bot_category for row in rows]
     labels = [row["bot_category"] for row in rows]
     agents = [row.get("user_agent") or "" for row in rows]
     automata = [label not in ("human", "ai_referral") for label in labels]
@@ -68,13 +68,13 @@ def qualities(rows: list[dict[str, Any]]) -> list[Quality]:
     ai_crawlers = [any(pattern.search(agent) for pattern in _AI_CRAWLERS) for agent in agents]
     return [
         *(
-            quality(category, "ours", [label == category for label in labels], [one == category for one in told])
+            quality(category, "ours", [label == category for label in labels], [one == category for one in predicted])
             for category in BOT_CATEGORIES
         ),
-        quality("automaton?", "ours", automata, [one not in ("human", "ai_referral") for one in told]),
+        quality("automaton?", "ours", automata, [one not in ("human", "ai_referral") for one in predicted]),
         quality("automaton?", "crawler-user-agents", automata, crawlers),
         quality("automaton?", "ua-parser", automata, spiders),
-        quality("AI agent?", "ours", ai_agents, [one in AI_AGENTS for one in told]),
+        quality("AI agent?", "ours", ai_agents, [one in AI_AGENTS for one in predicted]),
         quality("AI agent?", "crawler-user-agents", ai_agents, ai_crawlers),
     ]
 
@@ -110,7 +110,8 @@ def speeds(user_agents: list[str]) -> list[Figure]:
                 classify(user_agent)
             runs[name].append(len(user_agents) / (time.process_time() - begun))
     return [
-        Figure(name, "user agents/s", statistics.median(found), min(found), max(found)) for name, found in runs.items()
+        Figure(name, "user agents/s", statistics.median(values), min(values), max(values))
+        for name, values in runs.items()
     ]
 
 
@@ -122,26 +123,26 @@ def main(
     Example: uv run python -m benchmarks.classification --output classification.json
     """
     rows = list(chain.from_iterable(map(labelled, NAMES)))
-    found = qualities(rows)
+    results = qualities(rows)
     shares = logged_shares()
     fast = speeds(_made_up_user_agents())
-    _print(found, fast, len(rows))
+    _print(results, fast, len(rows))
     _print_shares(shares)
     if output:
         figures = {
-            "quality": [asdict(one) for one in found],
+            "quality": [asdict(one) for one in results],
             "logs": [{"half": half, "who": who, **share._asdict()} for (half, who), share in shares.items()],
             "speed": [asdict(one) for one in fast],
         }
         output.write_text(json.dumps(figures, indent=2), "utf-8")
 
 
-def _print(found: list[Quality], fast: list[Figure], rows: int) -> None:
+def _print(results: list[Quality], fast: list[Figure], rows: int) -> None:
     console = Console(width=120)
     table = Table(title=f"{rows:,} labelled requests", title_justify="left", box=None)
     for column in ("question", "who", "labelled", "precision", "recall"):
         table.add_column(column, justify="left" if column in ("question", "who") else "right")
-    for one in found:
+    for one in results:
         table.add_row(one.question, one.who, f"{one.labelled:,}", f"{one.precision:.4f}", f"{one.recall:.4f}")
     console.print(table)
     table = Table(

@@ -53,25 +53,25 @@ def _answers(world: World, addresses: dict[str, str]) -> Iterator[Figure]:
         }
         is_large = world.visits > _LARGEST_WITH_DASHBOARD
         for name in ANSWERS[is_large:]:
-            found = _in_turn(ENTRIES[name], ways, 0 if is_large else RUNS)
-            yield from beside(f"cluster: {name}", "s", found, world.visits)
+            samples = _in_turn(ENTRIES[name], ways, 0 if is_large else RUNS)
+            yield from beside(f"cluster: {name}", "s", samples, world.visits)
         for cluster in clusters.values():
             cluster.close()
 
 
 def _in_turn(entry: Entry, ways: dict[str, tuple[Engine, Variables]], runs: int) -> dict[str, list[float]]:
     """The seconds of so many answers of each, after one that only counts if there is no other. All must be equal."""
-    found: dict[str, list[float]] = {name: [] for name in ways}
+    samples: dict[str, list[float]] = {name: [] for name in ways}
     for run in range(runs + 1):
         answers = []
         for name, (engine, snapshot) in ways.items():
             started = time.perf_counter()
             answers.append(engine.answer(entry, snapshot))
             if run or not runs:
-                found[name].append(time.perf_counter() - started)
+                samples[name].append(time.perf_counter() - started)
         if any(answer != answers[0] for answer in answers):
             raise SystemExit(f"the answers of {entry.name} differ.")
-    return found
+    return samples
 
 
 def _without_rollups(variables: Variables) -> Variables:

@@ -49,8 +49,8 @@ def disk(setting: Setting) -> Iterator[Figure]:
             sizes[VIEWS] = sizes[MERGE_TREE] + clickhouse.bytes_of(clickhouse.views(world, VIEWS))
             if world.visits <= _MOST_FOR_SQLITE:
                 sizes[SQLITE] = SQLite(setting.kept, world).path.stat().st_size
-            found = {who: [size / world.visits] for who, size in sizes.items()}
-            yield from beside("on disk", "bytes/visit", found, world.visits)
+            samples = {who: [size / world.visits] for who, size in sizes.items()}
+            yield from beside("on disk", "bytes/visit", samples, world.visits)
 
 
 def _dashboard(setting: Setting, world: World, warehouse: Warehouse, clickhouse: ClickHouse) -> Iterator[Figure]:
@@ -74,8 +74,8 @@ def _one_link(setting: Setting, world: World, warehouse: Warehouse, clickhouse: 
 def _one_by_one(world: World, warehouse: Warehouse, table: Peer) -> Iterator[Figure]:
     for name, entry in ENDPOINTS.items():
         if name != "dashboard":
-            found = in_turn(_alone(entry, warehouse, table))
-            yield from beside(f"cold, one answer: {name}", "ms", found, world.visits)
+            samples = in_turn(_alone(entry, warehouse, table))
+            yield from beside(f"cold, one answer: {name}", "ms", samples, world.visits)
 
 
 def _alone(entry: Entry, warehouse: Warehouse, table: Peer) -> dict[str, Way]:
@@ -91,8 +91,8 @@ def _grown(smallest: World, world: World, warehouse: Warehouse) -> list[Figure]:
     """The dashboard beside the one over the smallest world."""
     with closing(Warehouse(smallest.lake, seconds=_PATIENCE)) as other:
         name = f"itself at {smallest.visits:,} visits"
-        found = in_turn({OURS: _ours(warehouse, WHOLE), name: _ours(other, WHOLE)})
-    return beside("cold dashboard", "ms", found, world.visits)[1:]
+        samples = in_turn({OURS: _ours(warehouse, WHOLE), name: _ours(other, WHOLE)})
+    return beside("cold dashboard", "ms", samples, world.visits)[1:]
 
 
 def _plain(setting: Setting, world: World) -> dict[str, Peer]:

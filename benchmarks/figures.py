@@ -32,11 +32,11 @@ def figure(case: str, unit: str, values: list[float], visits: int = 0) -> Figure
     return Figure(case, unit, statistics.median(values), min(values), max(values), visits=visits)
 
 
-def beside(case: str, unit: str, found: Mapping[str, list[float]], visits: int = 0) -> list[Figure]:
+def beside(case: str, unit: str, samples: Mapping[str, list[float]], visits: int = 0) -> list[Figure]:
     """Our own runs and those of each peer, summed up."""
-    ours = found[OURS]
+    ours = samples[OURS]
     figures = [figure(case, unit, ours, visits)]
-    for who, theirs in found.items():
+    for who, theirs in samples.items():
         if who != OURS:
             ratio = statistics.median(mine / other for mine, other in zip(ours, theirs, strict=True))
             figures.append(replace(figure(case, unit, theirs, visits), who=who, ratio=ratio))
@@ -46,9 +46,9 @@ def beside(case: str, unit: str, found: Mapping[str, list[float]], visits: int =
 def over_runs(figures: Iterable[Figure]) -> list[Figure]:
     """One figure for each that was measured in several runs: medians of medians and of ratios, extremes of all runs."""
     runs: dict[tuple[str, str, int], list[Figure]] = {}
-    for found in figures:
-        runs.setdefault((found.case, found.who, found.visits), []).append(found)
-    return [_over_runs(found) for found in runs.values()]
+    for one in figures:
+        runs.setdefault((one.case, one.who, one.visits), []).append(one)
+    return [_over_runs(one) for one in runs.values()]
 
 
 def _over_runs(runs: list[Figure]) -> Figure:
@@ -64,13 +64,13 @@ def _over_runs(runs: list[Figure]) -> Figure:
 
 def in_turn(ways: Mapping[str, Callable[[], float]], runs: int = RUNS) -> dict[str, list[float]]:
     """What each way measures, one after the other, so many times; before that once to warm up."""
-    found: dict[str, list[float]] = {name: [] for name in ways}
+    samples: dict[str, list[float]] = {name: [] for name in ways}
     for run in range(runs + 1):
         for name, way in ways.items():
             value = way()
             if run:
-                found[name].append(value)
-    return found
+                samples[name].append(value)
+    return samples
 
 
 def percentile_99(values: Iterable[float]) -> float:

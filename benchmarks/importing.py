@@ -41,10 +41,10 @@ def importing(setting: Setting) -> Iterator[Figure]:
         if run:  # the first one warms up
             ours.append(pair[0])
             theirs.append(pair[1])
-    found = {OURS: [ran.seconds for ran in ours], GOACCESS: [ran.seconds for ran in theirs]}
-    yield from beside("import", "s", found, LINES)
-    found = {OURS: [ran.processor_seconds for ran in ours], GOACCESS: [ran.processor_seconds for ran in theirs]}
-    yield from beside("processor time of an import", "s", found, LINES)
+    samples = {OURS: [ran.seconds for ran in ours], GOACCESS: [ran.seconds for ran in theirs]}
+    yield from beside("import", "s", samples, LINES)
+    samples = {OURS: [ran.processor_seconds for ran in ours], GOACCESS: [ran.processor_seconds for ran in theirs]}
+    yield from beside("processor time of an import", "s", samples, LINES)
     yield figure("memory of an import", "MB", [ran.megabytes for ran in ours], LINES)
     few = _few_lines(log, setting.scratch / "few.log")
     short = [_imported(few, setting.scratch / "lake", FEW_LINES) for _ in range(RUNS)]

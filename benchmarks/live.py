@@ -49,8 +49,8 @@ def intake(setting: Setting) -> Iterator[Figure]:
             many = load(port, "/visits", key, BATCH_REQUESTS, BATCH_CONNECTIONS, next(thousands))
             return BATCH * many["requests_per_second"]
 
-        found = in_turn({OURS: lambda: singles(next(ones)), "empty POST": lambda: singles(empty)})
-        yield from beside("single visits, durable", "requests/s", found)
+        samples = in_turn({OURS: lambda: singles(next(ones)), "empty POST": lambda: singles(empty)})
+        yield from beside("single visits, durable", "requests/s", samples)
         yield from beside(f"visits in batches of {BATCH:,}, durable", "visits/s", in_turn({OURS: batches}))
         seen = [_seconds_until_seen(port, key, scratch) for _ in range(RUNS)]
         yield figure("acknowledged until seen by a cold query", "s", seen)
@@ -94,9 +94,9 @@ def reported_bodies(log: Path, size: int, requests: int, scratch: Path) -> Itera
 def _reported(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
     """What a server would report of the requests in a log, as they happen now."""
     for line in lines:
-        found = _LINE.match(line)
-        if found:
-            ip, method, url, status, referrer, user_agent = found.groups()
+        match = _LINE.match(line)
+        if match:
+            ip, method, url, status, referrer, user_agent = match.groups()
             yield {"ip": ip, "method": method, "url": url, "domain": DOMAIN, "status": int(status),
                    "referrer": referrer.removeprefix("-"), "user_agent": user_agent}  # fmt: skip
 

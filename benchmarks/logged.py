@@ -50,11 +50,15 @@ def logged() -> Iterator[Logged]:
 
 def share_by_line(rows: list[Logged], is_bot: list[bool]) -> Share:
     """Precision and recall over the lines of `rows`, without those that are aside."""
-    told = [(row, bot) for row, bot in zip(rows, is_bot, strict=True) if row.label != "aside"]
-    labelled = sum(row.lines for row, _ in told if row.label == "automaton")
-    found = sum(row.lines for row, bot in told if bot)
-    right = sum(row.lines for row, bot in told if bot and row.label == "automaton")
+    predicted = [(row, bot) for row, bot in zip(rows, is_bot, strict=True) if row.label != "aside"]
+    labelled = sum(row.lines for row, _ in predicted if row.label == "automaton")
+    positives = sum(row.lines for row, bot in predicted if bot)
+    right = sum(row.lines for row, bot in predicted if bot and row.label == "automaton")
     repositories = len({row.repository for row in rows})
     return Share(
-        repositories, sum(row.lines for row, _ in told), labelled, right / max(1, found), right / max(1, labelled)
+        repositories,
+        sum(row.lines for row, _ in predicted),
+        labelled,
+        right / max(1, positives),
+        right / max(1, labelled),
     )

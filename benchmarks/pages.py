@@ -50,8 +50,8 @@ _ALL_DAYS: Final = f"start_date={WHOLE.start_date}&end_date={WHOLE.end_date}"
 def pages(setting: Setting) -> Iterator[Figure]:
     """All of it at every size."""
     for world in setting.worlds:
-        for found in (*rendering(world), *_served(world)):
-            yield replace(found, visits=world.visits)
+        for one in (*rendering(world), *_served(world)):
+            yield replace(one, visits=world.visits)
     yield from _report(setting)
 
 
@@ -154,7 +154,7 @@ def rendering(world: World) -> Iterator[Figure]:
         asyncio.run(_view(site, _Browser.signed_in(0, world).cookie))
         body = asyncio.run(answers.bodies([ENDPOINTS["dashboard"]], renderer.context["filters"].scope))[0]
         steps = _steps(renderer, orjson.loads(body), f"{site.root}/static/{site.assets.hashed_name('map.svg')}")
-        found = {name: [_cpu_milliseconds(step) for _ in range(RENDERINGS)] for name, step in steps.items()}
+        samples = {name: [_cpu_milliseconds(step) for _ in range(RENDERINGS)] for name, step in steps.items()}
     finally:
         site.close()
         workers.close()
@@ -162,9 +162,9 @@ def rendering(world: World) -> Iterator[Figure]:
         warehouse.close()
         for one in (keys, jobs, hooks):
             one.close()
-    for name, times in found.items():
+    for name, times in samples.items():
         yield figure(f"rendering of the Overview: {name}", "ms", times)
-    yield figure("rendering of the Overview", "ms", [sum(step) for step in zip(*found.values(), strict=True)])
+    yield figure("rendering of the Overview", "ms", [sum(step) for step in zip(*samples.values(), strict=True)])
 
 
 async def _view(site: Site, cookie: str) -> None:
@@ -217,8 +217,8 @@ def _report(setting: Setting) -> Iterator[Figure]:
     lines = setting.sizes[0]
     report = setting.scratch / "report.html"
     _make_report(setting.log(lines), report)
-    found = figure("first view of a report", "kB", [len(gzip.compress(report.read_bytes(), GZIP_LEVEL)) / 1000], lines)
-    yield replace(found, who=GOACCESS_REPORT)
+    size = figure("first view of a report", "kB", [len(gzip.compress(report.read_bytes(), GZIP_LEVEL)) / 1000], lines)
+    yield replace(size, who=GOACCESS_REPORT)
 
 
 def _make_report(log: Path, report: Path) -> None:

@@ -26,16 +26,18 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328 }
 
 def picture(figures: Iterable[Figure]) -> str:
     """The SVG of all figures of peers in CASES. A bar to the right of 1: ours is so many times as fast as that peer."""
-    peers = [found for found in figures if found.ratio and found.case in CASES and not found.who.startswith("itself")]
+    peers = [
+        figure for figure in figures if figure.ratio and figure.case in CASES and not figure.who.startswith("itself")
+    ]
     groups: dict[tuple[str, int], list[Figure]] = {}
-    for found in sorted(peers, key=lambda found: (CASES.index(found.case), found.visits)):
-        groups.setdefault((found.case, found.visits), []).append(found)
+    for figure in sorted(peers, key=lambda figure: (CASES.index(figure.case), figure.visits)):
+        groups.setdefault((figure.case, figure.visits), []).append(figure)
     height = _TOP + len(groups) * _HEADER + len(peers) * _ROW + 10
     svg = Element("svg", xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {_WIDTH} {height}", role="img")
     SubElement(svg, "title").text = "How many times as fast as each peer ours is, on a logarithmic scale"
     SubElement(svg, "style").text = _STYLE
     _text(svg, 0, 18, "How many times as fast as each of the others", "title")
-    logarithms = [0.0, *(math.log10(speedup(found)) for found in peers)]
+    logarithms = [0.0, *(math.log10(speedup(figure)) for figure in peers)]
     least, most = math.floor(min(logarithms)), max(1, math.ceil(max(logarithms)))
 
     def place(factor: float) -> float:
@@ -50,10 +52,10 @@ def picture(figures: Iterable[Figure]) -> str:
     for (case, visits), rows in groups.items():
         y += _HEADER
         _text(svg, 0, y - 10, f"{case}, {visits:,} visits", "case")
-        for found in rows:
-            factor = speedup(found)
+        for figure in rows:
+            factor = speedup(figure)
             start, end = sorted((place(1), place(factor)))
-            _text(svg, _LEFT - 10, y + 8, found.who, "quiet", "end")
+            _text(svg, _LEFT - 10, y + 8, figure.who, "quiet", "end")
             shape = {"x": f"{start:.1f}", "y": f"{y - 3}", "width": f"{end - start:.1f}", "height": "14"}
             SubElement(svg, "rect", {**shape, "class": "faster" if factor >= 1 else "slower"})
             _text(svg, end + 6, y + 8, f"{factor:.2g}" if factor < 10 else f"{factor:.0f}")
@@ -61,10 +63,10 @@ def picture(figures: Iterable[Figure]) -> str:
     return tostring(svg, "unicode") + "\n"
 
 
-def speedup(found: Figure) -> float:
+def speedup(figure: Figure) -> float:
     """How many times as fast as a peer ours is; below 1: slower."""
-    ratio = found.ratio or 1
-    return ratio if found.unit in _GREATER_IS_BETTER else 1 / ratio
+    ratio = figure.ratio or 1
+    return ratio if figure.unit in _GREATER_IS_BETTER else 1 / ratio
 
 
 def _text(svg: Element, x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> None:

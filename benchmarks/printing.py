@@ -17,19 +17,19 @@ def table_of(figures: Iterable[Figure]) -> Table:
     table = Table(box=MARKDOWN)
     for column in _COLUMNS:
         table.add_column(column, justify="right" if column in _NUMBERS else "left", no_wrap=True)
-    for found in sorted(figures, key=lambda found: found.visits):
-        table.add_row(*row_of(found))
+    for figure in sorted(figures, key=lambda figure: figure.visits):
+        table.add_row(*row_of(figure))
     return table
 
 
-def row_of(found: Figure) -> tuple[str, ...]:
+def row_of(figure: Figure) -> tuple[str, ...]:
     """One line: the figure, and whether it keeps within its bar."""
-    bar = bar_of(found)
-    verdict = "" if bar is None else "kept" if bar.holds(found) else "missed"
-    ratio = "" if found.ratio is None else f"{found.ratio:.3g}"
-    numbers = (_number(value) for value in (found.median, found.least, found.most))
-    visits = f"{found.visits:,}" if found.visits else ""
-    return (found.case, visits, found.who, found.unit, *numbers, ratio, str(bar or ""), verdict)
+    bar = bar_of(figure)
+    verdict = "" if bar is None else "kept" if bar.holds(figure) else "missed"
+    ratio = "" if figure.ratio is None else f"{figure.ratio:.3g}"
+    numbers = (_number(value) for value in (figure.median, figure.least, figure.most))
+    visits = f"{figure.visits:,}" if figure.visits else ""
+    return (figure.case, visits, figure.who, figure.unit, *numbers, ratio, str(bar or ""), verdict)
 
 
 def _number(value: float) -> str:

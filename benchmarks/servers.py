@@ -46,11 +46,11 @@ def wrk(port: int, path: str, key: str, seconds: int = 4) -> dict[str, float]:
     """Requests per second that wrk counts, every one of them answered by 200, from as many sources."""
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}", "-s", str(Path(__file__).parent / "sources.lua")]
     command += ["-H", f"Authorization: Bearer {key}", f"http://127.0.0.1:{port}{path}"]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    found = re.search(r"Requests/sec:\s+([\d.]+)", told)
-    if found is None or re.search(r"Non-2xx|Socket errors", told):
-        raise RuntimeError(f"wrk met what is no 200: {told}")
-    return {"requests_per_second": float(found[1])}
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    match = re.search(r"Requests/sec:\s+([\d.]+)", output)
+    if match is None or re.search(r"Non-2xx|Socket errors", output):
+        raise RuntimeError(f"wrk got answers other than 200: {output}")
+    return {"requests_per_second": float(match[1])}
 
 
 @contextmanager
@@ -60,10 +60,10 @@ def server(lake: Path, **settings: str) -> Iterator[tuple[int, subprocess.Popen[
     with _process([str(TRAFFIC), "serve", "--port", "0"], environ) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
-        found = re.search(r":(\d+)/", line)
-        if not found:
+        match = re.search(r":(\d+)/", line)
+        if not match:
             raise SystemExit(f"the server did not start: {line}")
-        yield int(found[1]), process
+        yield int(match[1]), process
 
 
 @contextmanager

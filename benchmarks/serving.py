@@ -38,8 +38,8 @@ def serving(setting: Setting) -> Iterator[Figure]:
     for world in setting.worlds:
         key = key_of(world.lake.root, WHOLE.organization)
         starts = figure("exec to first 200", "s", [_first_answer(world, key) for _ in range(RUNS)])
-        for found in (starts, *_served(world, key, setting.scratch)):
-            yield replace(found, visits=world.visits)
+        for one in (starts, *_served(world, key, setting.scratch)):
+            yield replace(one, visits=world.visits)
 
 
 def _first_answer(world: World, key: str) -> float:
@@ -64,13 +64,13 @@ def _cached(name: str, port: int, key: str, scratch: Path) -> list[Figure]:
     body.write_bytes(get(port, path, key))
     requests = CACHED_REQUESTS if body.stat().st_size < _SMALL else CACHED_REQUESTS // 4
     with bare(body) as bare_port:
-        found = in_turn(
+        samples = in_turn(
             {
                 OURS: lambda: most(port, path, key, requests)["requests_per_second"],
                 BARE: lambda: most(bare_port, path, key, requests)["requests_per_second"],
             }
         )
-    return beside(f"cached {name}", "requests/s", found)
+    return beside(f"cached {name}", "requests/s", samples)
 
 
 def hanging_hooks(setting: Setting) -> Iterator[Figure]:
@@ -85,14 +85,14 @@ def hanging_hooks(setting: Setting) -> Iterator[Figure]:
         server(hanging, TRAFFIC_HOOK_NETWORKS=_LOOPBACK) as (port, _),
         server(world.lake.root) as (port_without, _),
     ):
-        found = in_turn(
+        samples = in_turn(
             {
                 OURS: lambda: most(port, path, keys[1], CACHED_REQUESTS)["requests_per_second"],
                 WITHOUT_HOOKS: lambda: most(port_without, path, keys[0], CACHED_REQUESTS)["requests_per_second"],
             }
         )
         _check_under_way(hooks)
-    yield from beside("cached traffic-overview, hooks hang", "requests/s", found, world.visits)
+    yield from beside("cached traffic-overview, hooks hang", "requests/s", samples, world.visits)
 
 
 @contextmanager

@@ -44,13 +44,13 @@ class _Asker:
 
     async def measure(self, seconds: float) -> Times:
         """Ask for so long."""
-        found: Times = {path: [] for path in (*self._paths, HEALTH, "late")}
+        times: Times = {path: [] for path in (*self._paths, HEALTH, "late")}
         async with asyncio.TaskGroup() as group:
             async for number, due in due_times(RATE, seconds):
-                found["late"].append(1000 * (time.perf_counter() - due))
+                times["late"].append(1000 * (time.perf_counter() - due))
                 path = self._paths[number % len(self._paths)] if number % RATE else HEALTH
-                group.create_task(self._ask(path, due, found[path]))
-        return found
+                group.create_task(self._ask(path, due, times[path]))
+        return times
 
     def close(self) -> None:
         """Close all connections."""

@@ -62,8 +62,8 @@ class _Samples:
 def sustained(setting: Setting) -> Iterator[Figure]:
     """VISITS_PER_SECOND for the minutes of the setting, over the largest world."""
     world, root = setting.worlds[-1], setting.scratch / "live"
-    for found in _sustained(setting, world, root):
-        yield replace(found, visits=world.visits)
+    for one in _sustained(setting, world, root):
+        yield replace(one, visits=world.visits)
 
 
 def _sustained(setting: Setting, world: World, root: Path) -> Iterator[Figure]:

@@ -46,9 +46,9 @@ class Setting:
 def average_link(lake: Lake) -> Scope:
     """The scope of the one link whose visits are closest to the average of all links."""
     with closing(OwnSql(lake, WHOLE.organization, seconds=600)) as own_sql:
-        found = own_sql.sql(
+        result = own_sql.sql(
             "SELECT short_code FROM visits_in_scope WHERE short_code IS NOT NULL GROUP BY short_code "
             "ORDER BY abs(count(*) - sum(count(*)) OVER () / count(*) OVER ()), short_code LIMIT 1",
             WHOLE,
         )
-    return replace(WHOLE, short_code=found.rows[0][0])
+    return replace(WHOLE, short_code=result.rows[0][0])

@@ -36,7 +36,7 @@ class Peer(Protocol):
     def ask(self, member: str, scope: Scope) -> object:
         """Answer a member, in whatever shape comes cheapest; this is what is timed."""
 
-    def rows(self, member: str, found: object) -> Rows:
+    def rows(self, member: str, answer: object) -> Rows:
         """The rows of what `ask` returned."""
 
 

@@ -94,7 +94,7 @@ class Table:
         """The member as tab-separated text."""
         return self._told(filled(self._texts[member], {"scope": condition(scope)}))
 
-    def rows(self, _: str, found: object) -> Rows:
+    def rows(self, _: str, answer: object) -> Rows:
         """Its lines, split."""
-        assert isinstance(found, bytes)
-        return [tuple(line.split("\t")) for line in found.decode().splitlines()]
+        assert isinstance(answer, bytes)
+        return [tuple(line.split("\t")) for line in answer.decode().splitlines()]

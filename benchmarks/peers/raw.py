@@ -19,7 +19,7 @@ class Raw:
         """The member's rows."""
         return self._engine.execute(filled(self._texts[member], {"scope": condition(scope)})).fetchall()
 
-    def rows(self, _: str, found: object) -> Rows:
+    def rows(self, _: str, answer: object) -> Rows:
         """They are rows already."""
-        assert isinstance(found, list)
-        return found
+        assert isinstance(answer, list)
+        return answer

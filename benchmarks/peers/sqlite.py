@@ -27,10 +27,10 @@ class SQLite:
         """The member's rows."""
         return self._database.execute(filled(self._texts[member], {"scope": condition(scope)})).fetchall()
 
-    def rows(self, _: str, found: object) -> Rows:
+    def rows(self, _: str, answer: object) -> Rows:
         """They are rows already."""
-        assert isinstance(found, list)
-        return found
+        assert isinstance(answer, list)
+        return answer
 
     def _load(self, world: World, path: Path) -> None:
         path.unlink(missing_ok=True)
