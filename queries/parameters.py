@@ -69,16 +69,16 @@ def _parameters(traffic_type: bool, short_code: bool) -> tuple[str, ...]:
 
 def select_parameters(pairs: Iterable[tuple[str, str]], known: Collection[str]) -> dict[str, str]:
     """The same for the parameters of these names."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, value in pairs:
         if name not in known:
             continue
-        if name in found:
+        if name in values:
             raise InvalidParameter(name, "is given twice", "Give it once.")
         if len(value) > MAX_VALUE_LENGTH:
             raise InvalidParameter(name, "is too long", f"Use at most {MAX_VALUE_LENGTH:,} characters.")
-        found[name] = value
-    return {name: value for name, value in found.items() if value}
+        values[name] = value
+    return {name: value for name, value in values.items() if value}
 
 
 def scope_from(query: Mapping[str, str], organization: str, today: date, targets: LinkIndex) -> Scope:

@@ -88,8 +88,7 @@ class Warehouse:
         with self._engine.cursor(variables, cancelled, is_kept=True) as cursor:
             result = cursor.execute(parsed(cursor, template(entry.name)))
             _check_columns(entry, [(name, str(kind)) for name, kind, *_ in result.description or ()])
-            found = result.fetchall()
-        rows = [dict(zip(names, row, strict=True)) for row in found]
+            rows = [dict(zip(names, row, strict=True)) for row in result.fetchall()]
         return rows[0] if entry.shape == "row" else rows
 
     def tables(self, entry: Entry, variables: Variables) -> Tables:
@@ -118,11 +117,11 @@ class Warehouse:
         self._engine.close()
 
 
-def _check_columns(entry: Entry, found: list[tuple[str, str]]) -> None:
+def _check_columns(entry: Entry, columns: list[tuple[str, str]]) -> None:
     """Check that a template, detector or measure returns the columns that its entry declares: pairs of name and type.
 
     Raises AssertionError.
     """
     declared = [(field.name, field.kind.sql) for field in entry.fields]
-    if found != declared:
-        raise AssertionError(f"template {entry.name} returns {found}, the catalog declares {declared}")
+    if columns != declared:
+        raise AssertionError(f"template {entry.name} returns {columns}, the catalog declares {declared}")

@@ -62,8 +62,8 @@ def crawlers(reader: Reader, organization: str, start: date, end: date) -> list[
         if row["agent_kind"] in _GROUP_OF and row["confidence"] != "contradicted":
             visits[_GROUP_OF[row["agent_kind"]], row["agent"], row["operator"]] += row["visits"]
     order = list(GROUPS)
-    found = [Crawler(*key, count, people.get(key[2], 0)) for key, count in visits.items()]
-    return sorted(found, key=lambda one: (order.index(one.group), -one.visits, one.agent, one.operator))
+    listed = [Crawler(*key, count, people.get(key[2], 0)) for key, count in visits.items()]
+    return sorted(listed, key=lambda one: (order.index(one.group), -one.visits, one.agent, one.operator))
 
 
 def people_by_operator(referrals: Mapping[str, int]) -> Mapping[str, int]:
@@ -75,10 +75,10 @@ def people_by_operator(referrals: Mapping[str, int]) -> Mapping[str, int]:
     return {operator: sum(referrals.get(name, 0) for name in names) for operator, names in products.items()}
 
 
-def robots_lines(found: list[Crawler]) -> Iterator[str]:
+def robots_lines(listed: list[Crawler]) -> Iterator[str]:
     """Lines of a robots.txt that close everything to these crawlers, with comments that say what that means."""
     for group in GROUPS:
-        members = [one for one in found if one.group == group]
+        members = [one for one in listed if one.group == group]
         if not members:
             continue
         yield f"# {group}: {sum(one.visits for one in members):,} visits"

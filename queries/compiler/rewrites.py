@@ -32,12 +32,12 @@ def rewrite(tree: exp.Expr) -> exp.Expr:
     flatten_tuples(tree)
     for kind, rewritten in _REWRITES:
         for node in [*tree.find_all(kind)][::-1]:  # the inner before the outer
-            found = rewritten(node)
-            if found is not node:
+            replacement = rewritten(node)
+            if replacement is not node:
                 if node is tree:
-                    tree = found
+                    tree = replacement
                 else:
-                    node.replace(found)
+                    node.replace(replacement)
     return tree
 
 
@@ -124,12 +124,12 @@ def _bracket(node: exp.Bracket) -> exp.Expr:
 
 def _joined_list(node: exp.ArrayToString) -> exp.Expr:
     """array_to_string(list_sort(list(DISTINCT x) FILTER (…)), ', '), where x is no text: NULL if there is none."""
-    found = node.this.this if isinstance(node.this, exp.ArraySort) else None
-    if not (isinstance(found, exp.Filter) and isinstance(found.this.this, exp.Distinct)):
+    distinct = node.this.this if isinstance(node.this, exp.ArraySort) else None
+    if not (isinstance(distinct, exp.Filter) and isinstance(distinct.this.this, exp.Distinct)):
         raise NotCarried(node.sql("duckdb"))
-    (value,) = found.this.this.expressions
-    found.set("this", call("collect_set", value))
-    texts = exp.cast(call("array_sort", found), "ARRAY<STRING>", dialect="spark")
+    (value,) = distinct.this.this.expressions
+    distinct.set("this", call("collect_set", value))
+    texts = exp.cast(call("array_sort", distinct), "ARRAY<STRING>", dialect="spark")
     return call("nullif", call("array_join", texts, node.expression), "")
 
 

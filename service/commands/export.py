@@ -106,14 +106,14 @@ def _days(lake: Lake, organization: str, parameters: dict[str, str] | None) -> l
         }
     valid = validate(parameters.items(), ENTRIES["devices"])
     scope = scope_from(valid, organization, yesterday, LinkIndex(lake))  # a range ends yesterday
-    found = sorted(day for day in stored if scope.start_date <= day <= scope.end_date)
+    days = sorted(day for day in stored if scope.start_date <= day <= scope.end_date)
     length = (scope.end_date - scope.start_date).days + 1
-    if len(found) < length:
+    if len(days) < length:
         typer.echo(
-            f"{organization} has visits on {len(found):,} of {plural(length, 'day')} from {scope.start_date} to "
+            f"{organization} has visits on {len(days):,} of {plural(length, 'day')} from {scope.start_date} to "
             f"{scope.end_date}; the others are left out.", err=True,
         )  # fmt: skip
-    return found
+    return days
 
 
 def _write_files(

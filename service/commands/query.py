@@ -208,7 +208,7 @@ def _run_sql_file(own_sql: "OwnSql", path: Path, scope: "Scope") -> "Result":
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path} cannot be read: {error}.") from error
     try:
-        found = own_sql.sql(sql, scope)
+        result = own_sql.sql(sql, scope)
     except QueryFailed as error:
         raise BadInput(f"{path}: {error}") from error
-    return [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+    return [dict(zip(result.columns, row, strict=True)) for row in result.rows]

@@ -34,7 +34,7 @@ def reclassify(
     with progress_bar("Reclassifying") as progress:
         changes = Reclassifier(opened).run(chosen, dry_run, progress)
     table = Table("from", "to", "visits", "most frequent user agent", box=None)
-    for move, agents in sorted(changes.moves.items(), key=lambda found: (-found[1].total(), found[0])):
+    for move, agents in sorted(changes.moves.items(), key=lambda move: (-move[1].total(), move[0])):
         after = move.after if move.after != move.before else "(other details)"
         ((example, _),) = agents.most_common(1)
         table.add_row(move.before, after, f"{agents.total():,}", printable(example or "(none)"))

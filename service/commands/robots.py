@@ -46,9 +46,9 @@ def robots(
         return
     first, last = _days()
     with closing(Reader(open_lake(lake, organization))) as reader:
-        found = crawlers(reader, organization, first, last)
+        listed = crawlers(reader, organization, first, last)
     typer.echo(f"# {organization}: crawlers from {first} to {last} (UTC); remove the lines of those that may come.")
-    for line in robots_lines(found):
+    for line in robots_lines(listed):
         typer.echo(printable(line))
 
 
@@ -73,9 +73,9 @@ def check(
         raise BadInput(f"{output!r} is not an output format; use one of {', '.join(FORMATS)}.")
     rules = read_robots(file)
     with closing(Reader(open_lake(lake, organization))) as reader:
-        found = offences(reader, rules, organization, *_days(), domain=domain)
-    answer: Result = [one._asdict() for one in found]
-    if found or output != "table":
+        rows = offences(reader, rules, organization, *_days(), domain=domain)
+    answer: Result = [one._asdict() for one in rows]
+    if rows or output != "table":
         print_answer(answer, output)
     else:
         typer.echo("No crawler went against it.", err=True)

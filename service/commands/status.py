@@ -39,13 +39,13 @@ def status(
         raise BadInput(f"{output!r} is not an output format; use {' or '.join(_FORMATS)}.")
     opened, now = Lake(lake, must_write=False), datetime.now(UTC)
     with closing(opened.manifest):
-        found, jobs = status_of(opened, now), job_counts(opened)
+        lake_status, jobs = status_of(opened, now), job_counts(opened)
     if output == "json":
-        _print_json(opened, found, jobs)
+        _print_json(opened, lake_status, jobs)
     else:
-        _print_holdings(found, now)
-        _print_lake(opened, found, jobs, now)
-        for log in found.repeated_logs:
+        _print_organizations(lake_status, now)
+        _print_lake(opened, lake_status, jobs, now)
+        for log in lake_status.repeated_logs:
             typer.echo(_repeated(log), err=True)
 
 
@@ -58,7 +58,7 @@ def _print_json(lake: Lake, status: "LakeStatus", jobs: "JobCounts") -> None:
     typer.echo(encode({"lake": str(lake.root), **asdict(status), **members}))
 
 
-def _print_holdings(status: "LakeStatus", now: datetime) -> None:
+def _print_organizations(status: "LakeStatus", now: datetime) -> None:
     """Print a table with one line for each organization, and the total."""
     from rich.filesize import decimal
     from rich.table import Table
@@ -122,9 +122,9 @@ def _moment(moment: datetime | None, day: object) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}" if moment else str(day or "")
 
 
-def _pending(holding: "OrganizationStatus", now: datetime) -> str:
-    since = f" ({_age(holding.oldest_pending_at, now)})" if holding.oldest_pending_at else ""
-    return f"{holding.pending_visits:,}{since}"
+def _pending(organization: "OrganizationStatus", now: datetime) -> str:
+    since = f" ({_age(organization.oldest_pending_at, now)})" if organization.oldest_pending_at else ""
+    return f"{organization.pending_visits:,}{since}"
 
 
 def _age(moment: datetime | None, now: datetime) -> str:
@@ -132,5 +132,5 @@ def _age(moment: datetime | None, now: datetime) -> str:
     if moment is None:
         return "never"
     seconds = max(0, int((now - moment).total_seconds()))
-    size, unit = next((found for found in _UNITS if seconds >= 2 * found[0]), _UNITS[-1])
+    size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= 2 * size), _UNITS[-1])
     return f"{plural(seconds // size, unit)} ago"

@@ -61,31 +61,33 @@ def _checked(lake: Lake, organization: str) -> "VerificationResult":
     from service.jobs.inspection import CONTROL, damaged_implementations
 
     with progress_bar("Verifying", is_bytes=True) as progress:
-        found = verify_lake(lake, organization, progress)
-    if not any(finding.path == CONTROL for finding in found.findings):
-        found.findings += [DamagedFile(CONTROL, reason) for reason in damaged_implementations(lake)]
-    return found
+        result = verify_lake(lake, organization, progress)
+    if not any(finding.path == CONTROL for finding in result.findings):
+        result.findings += [DamagedFile(CONTROL, reason) for reason in damaged_implementations(lake)]
+    return result
 
 
-def _print_summary(found: "VerificationResult") -> None:
+def _print_summary(result: "VerificationResult") -> None:
     """Print the summary to stderr."""
     from rich.filesize import decimal
 
-    summary = f"{plural(found.files, 'file')} with {plural(found.visits, 'visit')} ({decimal(found.size)}) were checked"
-    if found.is_manifest_damaged:
+    summary = (
+        f"{plural(result.files, 'file')} with {plural(result.visits, 'visit')} ({decimal(result.size)}) were checked"
+    )
+    if result.is_manifest_damaged:
         fix = "run `traffic rebuild`, or restore all of it from a backup"
         typer.echo(f"{summary}; without its manifest the lake is unusable: {fix}.", err=True)
-    elif found.findings:
+    elif result.findings:
         fix = "restore what is named above from a backup, each file at the same path"
-        typer.echo(f"{summary}; {len(found.findings):,} are damaged: {fix}.", err=True)
+        typer.echo(f"{summary}; {len(result.findings):,} are damaged: {fix}.", err=True)
     else:
         typer.echo(f"{summary}: no damage found; links and databases are sound.", err=True)
-    if found.unregistered_links:
-        links = plural(found.unregistered_links, "organization")
+    if result.unregistered_links:
+        links = plural(result.unregistered_links, "organization")
         typer.echo(f"The links of {links} have no checksum yet: the next import or report records it.", err=True)
-    if found.unknown:
+    if result.unknown:
         typer.echo(
-            f"{plural(found.unknown, 'visit file')} not in the manifest, in visits/ or unknown/: no query reads them. "
+            f"{plural(result.unknown, 'visit file')} not in the manifest, in visits/ or unknown/: no query reads them. "
             "`traffic rebuild` makes a manifest that counts them, `traffic rebuild --discard-unknown` says what they "
             "are and deletes them.",
             err=True,

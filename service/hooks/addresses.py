@@ -30,8 +30,8 @@ _RESERVED: Final = tuple(
 
 def system_resolver(host: str, port: int) -> list[str]:
     """The addresses of a host as the operating system finds them. Raises OSError."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in addresses))
 
 
 def resolve(resolver: Resolver, host: str, port: int, seconds: float) -> list[Address]:

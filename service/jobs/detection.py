@@ -63,7 +63,7 @@ def update_jobs(  # noqa: PLR0917
         except TrafficError as error:
             runs.append(DetectionRun(detector.type, [], Counter(), str(error)))
             continue
-        results = Counter(jobs.upsert(subject_of(detector, found, as_of, version), now) for found in findings)
+        results = Counter(jobs.upsert(subject_of(detector, finding, as_of, version), now) for finding in findings)
         runs.append(DetectionRun(detector.type, findings, results))
     jobs.dismiss_gone(organization, [run.type for run in runs if not run.error], now)
     return runs

@@ -32,33 +32,33 @@ def new_job_id() -> str:
     return f"job_{secrets.token_hex(10)}"
 
 
-def fingerprint_of(found: DetectedSubject) -> str:
+def fingerprint_of(detected: DetectedSubject) -> str:
     """The SHA-256 of type, organization and subject. A broken link that turns out to be invented stays one job."""
-    named = [_SAME_SUBJECT.get(found.type, found.type), found.organization, sorted(found.subject.items())]
+    named = [_SAME_SUBJECT.get(detected.type, detected.type), detected.organization, sorted(detected.subject.items())]
     return hashlib.sha256(orjson.dumps(named)).hexdigest()
 
 
-def upsert(connection: sqlite3.Connection, found: DetectedSubject, now: datetime) -> str:
+def upsert(connection: sqlite3.Connection, detected: DetectedSubject, now: datetime) -> str:
     """Make or refresh the job of a subject: created, refreshed, reopened or ignored.
 
     Ignored is what was resolved a short time ago, what a person dismissed, and what is lighter than all open jobs of
     its type when there are too many.
     """
-    known = job_of_fingerprint(connection, found.organization, fingerprint_of(found))
+    known = job_of_fingerprint(connection, detected.organization, fingerprint_of(detected))
     if known and known.status in OPEN:
-        refreshed = _refreshed(known, found, now)
+        refreshed = _refreshed(known, detected, now)
         is_heavier = PRIORITIES.index(refreshed.priority) > PRIORITIES.index(known.priority)
         change(connection, known, refreshed, Step("update" if is_heavier else None, SYSTEM, now))
         return "refreshed"
     if known and not _returns(connection, known, now):
         return "ignored"
-    if not _has_room(connection, found, now):
+    if not _has_room(connection, detected, now):
         return "ignored"
     if known:
         reopened = replace(known, status="new", implementation_number=None, outcome_status="none", outcome=None)
-        change(connection, known, _refreshed(reopened, found, now), Step("return", SYSTEM, now))
+        change(connection, known, _refreshed(reopened, detected, now), Step("return", SYSTEM, now))
         return "reopened"
-    create(connection, _new(found, now), Step("create", SYSTEM, now))
+    create(connection, _new(detected, now), Step("create", SYSTEM, now))
     return "created"
 
 
@@ -75,46 +75,46 @@ def dismiss_gone(connection: sqlite3.Connection, organization: str, kind: str, n
     return len(gone)
 
 
-def _new(found: DetectedSubject, now: datetime) -> Job:
+def _new(detected: DetectedSubject, now: datetime) -> Job:
     job = Job(
         id=new_job_id(),
-        organization=found.organization,
-        type=found.type,
+        organization=detected.organization,
+        type=detected.type,
         status="new",
         title="",
         created_at=creation_time(now),
         updated_at=creation_time(now),
-        action_id=found.action_id,
-        fingerprint=fingerprint_of(found),
-        subject=orjson.dumps(dict(found.subject)).decode(),
-        domain=_named(found, "domain"),
-        short_code=_named(found, "short_code"),
-        path=_named(found, "path"),
+        action_id=detected.action_id,
+        fingerprint=fingerprint_of(detected),
+        subject=orjson.dumps(dict(detected.subject)).decode(),
+        domain=_text_of(detected, "domain"),
+        short_code=_text_of(detected, "short_code"),
+        path=_text_of(detected, "path"),
     )
-    return _refreshed(job, found, now)
+    return _refreshed(job, detected, now)
 
 
-def _refreshed(job: Job, found: DetectedSubject, now: datetime) -> Job:
+def _refreshed(job: Job, detected: DetectedSubject, now: datetime) -> Job:
     """The job with new evidence. What somebody decided about it stays."""
-    days = found.days[0].isoformat(), found.days[1].isoformat()
-    title, summary = sentences(job, found.rows, days)
+    days = detected.days[0].isoformat(), detected.days[1].isoformat()
+    title, summary = sentences(job, detected.rows, days)
     return replace(
         job,
         title=title,
         summary=summary,
-        priority=priority_of(found.weight),
-        weight=found.weight,
-        evidence=evidence_of(found),
-        evidence_rows=len(found.rows),
-        action_label=found.action_label,
-        implementation_type=job.implementation_type if job.status in _DECIDED else found.implementation_type,
+        priority=priority_of(detected.weight),
+        weight=detected.weight,
+        evidence=evidence_of(detected),
+        evidence_rows=len(detected.rows),
+        action_label=detected.action_label,
+        implementation_type=job.implementation_type if job.status in _DECIDED else detected.implementation_type,
         last_detected_at=stored_time(now),
     )
 
 
-def _named(found: DetectedSubject, column: str) -> str | None:
+def _text_of(detected: DetectedSubject, column: str) -> str | None:
     """What the subject says of a column, or else the first row."""
-    value: Any = found.subject.get(column) or next((row.get(column) for row in found.rows), None)
+    value: Any = detected.subject.get(column) or next((row.get(column) for row in detected.rows), None)
     return value if isinstance(value, str) else None
 
 
@@ -126,12 +126,12 @@ def _returns(connection: sqlite3.Connection, job: Job, now: datetime) -> bool:
     return closed[1] == SYSTEM.kind
 
 
-def _has_room(connection: sqlite3.Connection, found: DetectedSubject, now: datetime) -> bool:
+def _has_room(connection: sqlite3.Connection, detected: DetectedSubject, now: datetime) -> bool:
     """Whether there may be one more open job of a type. A lighter one that nobody has looked at makes room."""
-    jobs = open_jobs_of_type(connection, found.organization, found.type)
+    jobs = open_jobs_of_type(connection, detected.organization, detected.type)
     if len(jobs) < MAX_OPEN_JOBS:
         return True
-    lightest = next((job for job in jobs if job.status == "new" and job.weight < found.weight), None)
+    lightest = next((job for job in jobs if job.status == "new" and job.weight < detected.weight), None)
     if lightest:
         step = Step("expire", SYSTEM, now, "heavier ones were found")
         change(connection, lightest, replace(lightest, status="dismissed"), step)

@@ -224,23 +224,25 @@ def _past(history: Sequence[HistoryLine], deliveries: Sequence[Delivery]) -> dic
     return {"history": [line.public() for line in history], "deliveries": sent}
 
 
-def evidence_of(found: DetectedSubject) -> str:
+def evidence_of(detected: DetectedSubject) -> str:
     """The evidence of a job as JSON of at most MAX_EVIDENCE_BYTES, with strangers' text encoded and cut."""
-    encoded = _REQUESTED.union(found.untrusted)
-    rows = [{name: harmless(value) if name in encoded else value for name, value in row.items()} for row in found.rows]
+    encoded = _REQUESTED.union(detected.untrusted)
+    rows = [
+        {name: harmless(value) if name in encoded else value for name, value in row.items()} for row in detected.rows
+    ]
     while True:
         evidence = {
-            "template": found.template,
-            "sql_sha256": found.sql_sha256,
-            "rules_version": found.rules_version,
+            "template": detected.template,
+            "sql_sha256": detected.sql_sha256,
+            "rules_version": detected.rules_version,
             "scope": {
-                "start_date": found.days[0].isoformat(),
-                "end_date": found.days[1].isoformat(),
+                "start_date": detected.days[0].isoformat(),
+                "end_date": detected.days[1].isoformat(),
                 "domain": None,
                 "short_code": None,
             },
             "rows": rows,
-            "untrusted": list(found.untrusted),
+            "untrusted": list(detected.untrusted),
         }
         text = encode(evidence)
         if len(text) <= MAX_EVIDENCE_BYTES or not rows:

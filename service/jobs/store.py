@@ -231,11 +231,11 @@ class Jobs:
             change(connection, job, after, Step(status, actor, now, f"implementation {number}"))
         return self.record(organization, job_id)
 
-    def upsert(self, found: DetectedSubject, now: datetime) -> str:
+    def upsert(self, detected: DetectedSubject, now: datetime) -> str:
         """Make or refresh the job of what a detector found: created, refreshed, reopened or ignored."""
-        check_organization(found.organization)
+        check_organization(detected.organization)
         with self.database.transaction() as connection:
-            return findings.upsert(connection, found, now)
+            return findings.upsert(connection, detected, now)
 
     def dismiss_gone(self, organization: str, types: list[str], now: datetime) -> int:
         """Dismiss undecided jobs of these types that were not found for 28 days. Call it after a run. How many.

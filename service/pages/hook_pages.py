@@ -61,10 +61,10 @@ class _HookPages:
                 )
             except BadInput as error:
                 problem, status = str(error), 400
-        found = await in_thread(self._hooks.readers, self._hooks.of, session.organization) if may_write else []
+        hooks = await in_thread(self._hooks.readers, self._hooks.of, session.organization) if may_write else []
         return await tab_page(
             self._site, request, "agent-hooks", "settings_agent_hooks.html", status,
-            hooks=found, hook=hook, made=made, problem=problem, may_write=may_write, events=EVENTS,
+            hooks=hooks, hook=hook, made=made, problem=problem, may_write=may_write, events=EVENTS,
             fields=fields if problem else dict.fromkeys(DEFAULT_EVENTS, "on"),
         )  # fmt: skip
 
@@ -111,11 +111,11 @@ class _HookPages:
     async def _page(self, request: Request, status: int = 200, problem: str = "", made: str | None = None) -> Response:
         organization, hook_id = _editor(request), request.path_params["id"]
         try:
-            found: Hook = await in_thread(self._hooks.readers, self._hooks.hook, organization, hook_id)
+            hook: Hook = await in_thread(self._hooks.readers, self._hooks.hook, organization, hook_id)
             deliveries = await in_thread(self._hooks.readers, self._hooks.deliveries, organization, hook_id)
         except NoSuchHook as error:
             raise NotFound from error
-        content: dict[str, Any] = {"hook": found, "deliveries": deliveries, "problem": problem, "made": made}
+        content: dict[str, Any] = {"hook": hook, "deliveries": deliveries, "problem": problem, "made": made}
         return await tab_page(self._site, request, "agent-hooks", "settings_agent_hook.html", status, **content)
 
     async def _write(self, work: Callable[[], Result]) -> Result:

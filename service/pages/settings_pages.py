@@ -85,9 +85,9 @@ class _SettingsPages:
                 )
             except BadInput as error:
                 problem, status = str(error), 400
-        found = await self._site.in_thread(self._keys.keys_of, session.organization)
+        keys = await self._site.in_thread(self._keys.keys_of, session.organization)
         return await self._page(
-            request, "api-keys", status, keys=found[::-1], made=made, problem=problem,
+            request, "api-keys", status, keys=keys[::-1], made=made, problem=problem,
             may_manage=session.caller.may_manage_keys, origin=self._site.origin.origin(request),
             base=self._site.services.settings.base_path,
         )  # fmt: skip
@@ -133,10 +133,10 @@ class _SettingsPages:
                 secret = await self._create_share(session, fields)
             except BadInput as error:
                 problem, status = str(error), 400
-        found = await self._site.in_thread(self._site.shares.shares_of, session.organization) if may_manage else []
+        shares = await self._site.in_thread(self._site.shares.shares_of, session.organization) if may_manage else []
         made = f"{self._site.origin.origin(request)}{self._site.root}/share/{secret}" if secret else None
         return await self._page(
-            request, "shares", status, shares=found, made=made, problem=problem, may_manage=may_manage,
+            request, "shares", status, shares=shares, made=made, problem=problem, may_manage=may_manage,
             fields={} if made else fields, is_embedded=bool(fields.get("embedders", "").strip()),
         )  # fmt: skip
 

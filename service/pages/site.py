@@ -100,7 +100,7 @@ class Site:
             groups.setdefault(scope, []).append(entry)
         loading = asyncio.gather(*(self.services.answers.bodies(group, scope) for scope, group in groups.items()))
         answers = await while_connected(loading, request.receive)
-        bodies = {scope: iter(found) for scope, found in zip(groups, answers, strict=True)}
+        bodies = {scope: iter(bodies_of_scope) for scope, bodies_of_scope in zip(groups, answers, strict=True)}
         return [orjson.loads(next(bodies[scope])) for _, scope in wanted]
 
     async def session(self, request: Request) -> Session | None:
