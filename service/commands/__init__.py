@@ -79,7 +79,7 @@ def _first_sentence(docstring: str) -> str:
     return " ".join(docstring.split()).partition(". ")[0].rstrip(".") + "."
 
 
-for _group in (app, agents.app, keys.app, links.app, robots.app):
+for _group in (app, agents.app, hooks.app, jobs.app, keys.app, links.app, robots.app):
     for _command in _group.registered_commands:  # without a short help, lists of commands cut it
         _command.short_help = _first_sentence((_command.callback and _command.callback.__doc__) or "")
 

@@ -46,10 +46,9 @@ def erase(
 ) -> None:
     """Delete the visits that match all given criteria, and print a receipt as JSON.
 
-    The evidence of jobs that counts such visits is deleted, too; it cannot be told by visitor.
-
-    They stop counting at once, also in a running server; some seconds later their files are deleted, too. Their logs
-    still count as imported, so only `traffic import --again` restores the visits.
+    The visits stop counting at once, also in a running server; some seconds later their files are deleted, too. Their
+    logs still count as imported, so only `traffic import --again` restores the visits. The evidence of jobs that counts
+    such visits is deleted with them, except with --visitor: evidence names no visitors.
 
     Example: traffic erase --org acme --domain old.example --before 2026-01-01 --dry-run
     """
@@ -162,7 +161,7 @@ def _run(eraser: "Eraser", organization: str, criteria: "Criteria", dry_run: boo
 
 
 def _erase_evidence(lake: Lake, organization: str, criteria: "Criteria", dry_run: bool = False) -> "ErasedEvidence":
-    """Delete the evidence of jobs that counts visits of these criteria; of a visitor, none does so by name."""
+    """Delete the evidence of jobs that counts visits of these criteria. Evidence names no visitors."""
     from service.jobs.erasure import ErasedEvidence, VisitFilter, erase_evidence
 
     if criteria.visitor is not None:

@@ -50,7 +50,10 @@ def list_jobs(
         rows = [row for row in jobs.of(organization) if status in ("", row["status"])]
     if output == "table":
         rows = [{name: row[name] for name in _LISTED} for row in rows]
-    print_answer(rows, output, wide)
+    if rows or output != "table":
+        print_answer(rows, output, wide)
+    else:
+        typer.echo(f"{organization} has no jobs{f' that are {status}' if status else ''}.", err=True)
 
 
 @app.command()
@@ -105,9 +108,7 @@ def dismiss(job_id: JobArgument, note: NoteOption = None, lake: LakeOption = DEF
 def detect(
     organization: OrganizationOption,
     is_dry_run: Annotated[bool, typer.Option("--dry-run", help="print what was found, and change no job")] = False,
-    as_of: Annotated[
-        str, typer.Option(help="the day after the 28 that are looked at, YYYY-MM-DD; default: today")
-    ] = "",
+    as_of: Annotated[str, typer.Option(help="the day after the 28 days to examine, YYYY-MM-DD; default: today")] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Run the detectors over the last 28 complete days, and make or refresh jobs. The server does it once a day.
@@ -126,7 +127,10 @@ def detect(
             ]
             rows = [{"type": finding.type, "weight": finding.weight, **finding.subject} for finding in findings]
             columns = dict.fromkeys(name for row in rows for name in row)
-            print_answer([{name: row.get(name) for name in columns} for row in rows], "table")
+            if rows:
+                print_answer([{name: row.get(name) for name in columns} for row in rows], "table")
+            else:
+                typer.echo("The detectors found nothing.", err=True)
             return
         runs = update_jobs(warehouse, jobs, organization, day, now)
     counts = ("created", "refreshed", "reopened", "ignored")

@@ -37,7 +37,7 @@ def retain(
     The evidence of jobs about such days is deleted with them.
 
     A server whose TRAFFIC_RETENTION_DAYS is set does this itself, unasked. If the clock is more than a day after the
-    newest visit and after the last run, it may be ahead: that is said before the question, and --yes alone is refused.
+    newest visit and after the last run, it may be ahead: the command warns before it asks, and refuses --yes alone.
 
     Example: traffic retain --days 400 --dry-run
     """

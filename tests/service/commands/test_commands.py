@@ -502,7 +502,7 @@ def test_help_names_every_command(program):
         assert {command.split()[0] for command in COMMANDS} <= set(names)
 
 
-@pytest.mark.parametrize("group", [(), ("keys",), ("links",), ("agents",)])
+@pytest.mark.parametrize("group", [(), ("agents",), ("hooks",), ("jobs",), ("keys",), ("links",), ("robots",)])
 def test_help_describes_every_command_in_a_whole_sentence(program, group):
     out = program(*group, "--help").out.decode()
     assert max(map(len, out.splitlines())) <= 80

@@ -41,6 +41,8 @@ def test_jobs_are_listed_for_people_and_whole_for_programs(jobs, job_id):
     assert list(rows[0])[7:9] == ["priority", "domain"]
     assert jobs("list", "--org", "acme", "--status", "approved", "--format", "json").json == []
     assert jobs("list", "--org", "other", "--format", "json").json == []
+    assert tuple(jobs("list", "--org", "other"))[:3] == (0, "", "other has no jobs.\n")
+    assert jobs("list", "--org", "acme", "--status", "sent")[2] == "acme has no jobs that are sent.\n"
     assert jobs("list", "--org", "acme", "--format", "csv").out.startswith("id,organization,type,status,title,")
 
 
