@@ -1,4 +1,4 @@
-"""The bars: what must hold of a figure, in one table. A bar that is missed fails the program; an aim does not."""
+"""The bars: the limits that figures must keep, in one table. A missed bar fails the program; a missed aim does not."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Bar:
         return limit if self.aim is None else f"{limit}, aim {self.aim:g}"
 
     def is_of(self, figure: Figure) -> bool:
-        """Whether it is said of this figure; a case that ends in * means all that begin alike."""
+        """Whether the bar applies to a figure; a case that ends in * matches every case with that prefix."""
         named = figure.case.startswith(self.case[:-1]) if self.case.endswith("*") else figure.case == self.case
         return named and figure.who == self.who and figure.visits >= self.visits
 

@@ -139,7 +139,7 @@ def check_files(lake: Lake) -> Check:
     paths = [lake.root / path for (path,) in lake.manifest.rows(_LIVE_PATHS)]
     problems = [(path, problem) for path in paths if (problem := _unreadable(path))]
     if not problems:
-        return Check("ok", "files", f"all {plural(len(paths), 'file')} can be read.")
+        return Check("ok", "files", f"{plural(len(paths), 'file')} can be read.")
     path, problem = problems[0]
     others = f", and {plural(len(problems) - 1, 'other file')} neither" if len(problems) > 1 else ""
     remedy = "give them to this user with chown -R, or run `traffic verify` and restore what it names from a backup."

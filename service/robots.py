@@ -12,6 +12,7 @@ from protego import Protego
 
 from data import BadInput
 from data.rules.tables import Agent, load
+from data.text import plural
 from queries import Reader, Tables
 
 GROUPS: Final = {
@@ -47,7 +48,7 @@ class Offence(NamedTuple):
 
 
 def crawlers(reader: Reader, organization: str, start: date, end: date) -> list[Crawler]:
-    """The crawlers that came from `start` to `end` (UTC, inclusive), by group; in each those with most visits first.
+    """The crawlers seen from `start` to `end` (UTC, inclusive), by group; in each those with most visits first.
 
     Agents from outside the addresses of their operator are left out: they are somebody else. Raises what Reader.query
     raises.
@@ -81,10 +82,11 @@ def robots_lines(listed: list[Crawler]) -> Iterator[str]:
         members = [one for one in listed if one.group == group]
         if not members:
             continue
-        yield f"# {group}: {sum(one.visits for one in members):,} visits"
+        yield f"# {group}: {plural(sum(one.visits for one in members), 'visit')}"
         for one in members:
             sent = f"{one.people:,} people" if one.people != 1 else "1 person"
-            yield f"# {one.agent} ({one.operator}): {one.visits:,} visits kept away; {one.operator} sent {sent}"
+            visits = plural(one.visits, "visit")
+            yield f"# {one.agent} ({one.operator}): {visits} kept away; {one.operator} sent {sent}"
             if _TOKEN.fullmatch(one.agent):
                 yield f"User-agent: {one.agent}"
             else:
@@ -99,7 +101,7 @@ def offences(
 ) -> list[Offence]:
     """The visits of crawlers from `start` to `end` (UTC, inclusive) to paths that a robots.txt closes to them.
 
-    At most 100,000 pairs of agent and path are looked at. A path has no query string, so rules that need one close
+    At most 100,000 pairs of agent and path are checked. A path has no query string, so rules that need one close
     nothing. Raises what Reader.sql raises.
     """
     text = resources.files("service").joinpath("robots.sql").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""The constructs that a compiled text may have: each was looked at, and whatever else is left over is an error."""
+"""The constructs that a compiled query may contain: each was checked, and any other is an error."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ from sqlglot import exp
 
 
 class NotCarried(Exception):
-    """A construct of DuckDB for which no counterpart in Spark was looked at."""
+    """A construct of DuckDB without a checked counterpart in Spark."""
 
 
 LOOKED_AT: Final[frozenset[type[exp.Expr]]] = frozenset({
@@ -52,7 +52,7 @@ def check_constructs(query: exp.Query) -> None:
 
 
 def _problem(node: exp.Expr) -> str:
-    """Why a node of a kind that was looked at is not carried as it is; "" if it is."""
+    """Why a node of a known kind cannot be carried over unchanged; "" if it can."""
     match node:
         case exp.Anonymous():
             return "" if node.name in FUNCTIONS else ": this function"

@@ -67,7 +67,7 @@ class Compiler:
     def compile(self, tree: exp.Expr, origin: str, source: str) -> str:
         """The text for one statement of DuckDB. `origin` is its file, without .sql, and `source` where visits are from.
 
-        Raises NotCarried for a construct that has no counterpart that was looked at.
+        Raises NotCarried for a construct without a checked counterpart.
         """
         try:
             statement = self._compiled(tree, source)

@@ -206,7 +206,9 @@ def _report(file: Path, summary: "Summary", domain: str, dry_run: bool) -> None:
             f"  of them {lines} more than a day in the future: is the clock right here, and where the log was written?"
         )
     if summary.visits and summary.without_user_agent == summary.visits:
-        _print("  this log names no user agents: people cannot be told from automata, so none is counted as human")
+        _print(
+            "  this log names no user agents: people cannot be distinguished from bots, so nobody is counted as human"
+        )
     if summary.cut_short:
         _print("  the file is cut short: what could be read counts; import the whole file and only the rest is added")
 

@@ -37,7 +37,7 @@ def system_resolver(host: str, port: int) -> list[str]:
 def resolve(resolver: Resolver, host: str, port: int, seconds: float) -> list[Address]:
     """The addresses of a host. Raises OSError or ValueError; TimeoutError if `seconds` are not enough.
 
-    The operating system cannot be told to give up, so it works in a thread that is abandoned.
+    getaddrinfo takes no time limit, so it runs in a thread that is abandoned.
     """
     answers: queue.SimpleQueue[list[str] | Exception] = queue.SimpleQueue()
 

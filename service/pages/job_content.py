@@ -29,7 +29,7 @@ _VERDICTS: Final = {
     "improved": "It helped: the difference is larger than chance would make it.",
     "unchanged": "It changed nothing, or no more than chance would.",
     "worse": "It got worse, by more than chance would make it.",
-    "not_measurable": "It cannot be told: there were too few visits since.",
+    "not_measurable": "It could not be measured: there were too few visits since.",
 }
 
 
@@ -99,7 +99,7 @@ def outcome_sentences(outcome: Record) -> list[str]:
             f"If nothing had changed, the probability of such a difference would be {_chance(outcome['probability'])}."
         )
     if outcome["status"] == "waiting" and outcome["until"]:
-        sentences.append(f"It is looked at daily, for the last time on {formats.day(str(outcome['until'])[:10])}.")
+        sentences.append(f"It is measured daily until {formats.day(str(outcome['until'])[:10])}.")
     if before:
         sentences.append("This compares the days before and after; it does not prove the cause.")
     return sentences

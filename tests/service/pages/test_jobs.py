@@ -315,7 +315,7 @@ def test_a_shipped_job_shows_the_days_before_and_after_that_were_measured(lake, 
 @pytest.mark.parametrize(
     ("status", "sentence"),
     [("improved", "It helped"), ("unchanged", "It changed nothing"), ("worse", "It got worse"),
-     ("not_measurable", "It cannot be told"), ("waiting", "It is too early to tell")],
+     ("not_measurable", "It could not be measured"), ("waiting", "It is too early to tell")],
 )  # fmt: skip
 def test_an_outcome_is_told_in_words_with_its_numbers(acme, jobs, job, status, sentence):
     shipped(jobs, job, NOW - timedelta(days=6))
