@@ -227,8 +227,8 @@ def on_cluster(session, name, scope):
 
 
 def on_duckdb(lake, variables, *statements):
-    """The rows of one SQL text after the other, in DuckDB."""
-    with closing(Warehouse(lake)) as warehouse, warehouse._engine.cursor(variables) as cursor:
+    """The rows of one SQL text after the other, in DuckDB; the limit of time is for all of them together."""
+    with closing(Warehouse(lake, seconds=600)) as warehouse, warehouse._engine.cursor(variables) as cursor:
         return [comparable(cursor.sql(sql).to_arrow_table()) for sql in statements]
 
 
