@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, astuple, replace
 from datetime import date, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -238,11 +239,17 @@ def comparable(table):
     return [*zip(table.column_names, types, strict=True)], [tuple(row.values()) for row in table.to_pylist()]
 
 
-def assert_alike(session, lake, scope, names, only_with_rows=False):
+@cache
+def answers_here(lake, scope, *names):
+    """The snapshot of a lake for a scope and, by name, what DuckDB answers from it; asked once for both clusters."""
     variables = variables_without_rollups(lake, scope)
+    return variables, dict(zip(names, on_duckdb(lake, variables, *map(template, names)), strict=True))
+
+
+def assert_alike(session, lake, scope, names, only_with_rows=False):
+    variables, answers = answers_here(lake, scope, *names)
     make_views(session, variables)
-    answers = zip(names, on_duckdb(lake, variables, *map(template, names)), strict=True)
-    expected = {name: answer for name, answer in answers if answer[1] or not only_with_rows}
+    expected = {name: answer for name, answer in answers.items() if answer[1] or not only_with_rows}
     with ThreadPoolExecutor(3) as threads:  # to plan a query takes a cluster longer than to count these few visits
         found = threads.map(lambda name: on_cluster(session, name, scope), expected)
     for (name, expected_answer), answer in zip(expected.items(), found, strict=True):
@@ -257,10 +264,8 @@ def test_every_text_answers_as_its_origin_does(session, kind, lakes, scope):
 
 def test_detectors_find_what_is_planted(lakes):
     """On this machine, and so on clusters, which answer in the same scope as it does."""
-    names = [detector.entry.name for detector in DETECTORS.values()]
-    variables = variables_without_rollups(lakes["sample"], WHOLE)
-    found = on_duckdb(lakes["sample"], variables, *(template(name) for name in names))
-    assert [name for name, (_, rows) in zip(names, found, strict=True) if not rows] == []
+    _, found = answers_here(lakes["sample"], WHOLE, *ENTRIES_OF_TEXTS)
+    assert [name for name in (detector.entry.name for detector in DETECTORS.values()) if not found[name][1]] == []
 
 
 def test_a_day_with_too_many_words_is_cut_alike(session, lakes):
