@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.requests import ClientDisconnect, Request
 
 from data import BadInput
-from data.logs.reported import Row, Submission, split_rows
+from data.logs.reported import MAX_ROWS, Row, Submission, TooManyRows, split_rows
 from service.http.errors import BodyTooLarge, InvalidBody, Overloaded, StorageUnavailable
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 MAX_BODY_BYTES: Final = 4 << 20
-MAX_VISITS: Final = 10_000
 MAX_PENDING_BYTES: Final = 64 << 20
 """Total size of the bodies in memory; further requests are answered with Overloaded."""
 
@@ -47,7 +46,7 @@ class VisitReceiver:
 
     async def receive(self, request: Request, organization: str) -> "IngestResult":
         """Store the visits of one request. Raises InvalidBody, BodyTooLarge, Overloaded or StorageUnavailable."""
-        if request.headers.get("content-encoding", "identity") != "identity":
+        if request.headers.get("content-encoding", "identity").lower() != "identity":
             raise InvalidBody("is encoded", "Send it as it is, without Content-Encoding.")
         body = bytearray()
         try:
@@ -124,9 +123,8 @@ def _as_problem(error: Exception) -> Exception:
 
 def _parse_rows(body: bytes) -> Sequence[Row]:
     try:
-        rows = split_rows(body)
+        return split_rows(body)
+    except TooManyRows as error:
+        raise BodyTooLarge(f"The body holds more than {MAX_ROWS:,} visits.") from error
     except BadInput as error:
         raise InvalidBody("is no JSON array", "Send an array of objects, or one object on each line.") from error
-    if len(rows) > MAX_VISITS:
-        raise BodyTooLarge(f"The body holds {len(rows):,} visits; {MAX_VISITS:,} may come at once.")
-    return rows

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from data.logs.reported import SCHEMA
+from data.logs.reported import MAX_ROWS, SCHEMA
 from queries import CATALOG, DEFAULT_RANGE, JOBS, RANGES, TRAFFIC_TYPES, Entry, Field, parameters_of
 from service.http import openapi_hooks, openapi_jobs, openapi_links
-from service.http.live_visits import MAX_VISITS
 from service.http.openapi_parts import CONFLICTS, ERRORS, HEADERS, MISSING, WRITE_ERRORS, object_schema, ref, response
 
 _PARAMETERS: Final = {
@@ -128,7 +127,7 @@ def _route(entry: Entry, parameters: Sequence[str]) -> dict[str, Any]:
 def _visits() -> dict[str, Any]:
     """The route that accepts live visits."""
     counts = object_schema({"accepted": {"type": "integer"}, "refused": {"type": "integer"}, "errors": _REFUSED})
-    rows = {"type": "array", "items": {"type": "object", **SCHEMA, "title": "Visit"}, "maxItems": MAX_VISITS}
+    rows = {"type": "array", "items": {"type": "object", **SCHEMA, "title": "Visit"}, "maxItems": MAX_ROWS}
     body = {"application/json": {"schema": rows}, "application/x-ndjson": {"schema": {"type": "string"}}}
     return {
         "post": {

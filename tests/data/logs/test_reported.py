@@ -2,6 +2,8 @@
 
 import json
 import os
+import tracemalloc
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from data.errors import BadInput
 from data.hosts import normalized_host
-from data.logs.reported import MAX_ROW_BYTES, SCHEMA, ReportedVisit, parse_reported, split_rows
+from data.logs.reported import MAX_ROW_BYTES, MAX_ROWS, SCHEMA, ReportedVisit, TooManyRows, parse_reported, split_rows
 
 NOW = datetime(2026, 3, 15, 12)
 EPOCH = datetime(1970, 1, 1)
@@ -605,6 +607,28 @@ def test_what_stands_between_two_lines_belongs_to_its_row_alone():
 def test_rows_of_an_array_that_are_no_objects_are_refused_one_by_one():
     rows = split_rows(b"[" + A + b',7,"x",null,[],{},["\xff"],' + B + b"]")
     assert [type(outcome(row)) for row in rows] == [ReportedVisit, str, str, str, str, str, str, ReportedVisit]
+
+
+MANY = 2_000_000  # rows or blank lines; 4 MB
+
+
+@pytest.mark.parametrize("body", [b"[" + b"0," * MANY + b"0]", b'["",' * MANY, b"0\n" * MANY, b"\n" * 2 * MANY])
+def test_a_body_of_millions_of_rows_is_told_by_its_first_ones(body):
+    tracemalloc.start()
+    try:
+        with suppress(BadInput):
+            assert len(split_rows(body)) == 0
+        assert tracemalloc.get_traced_memory()[1] < 3 * len(body)
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("start", "between", "end"), [(b"[", b",", b"]"), (b"", b"\n", b""), (b"", b"\n\n", b"\n")])
+def test_more_rows_than_may_come_at_once_are_refused_whatever_they_are(start, between, end):
+    for row in (A, b"0", b'{"a":",,,,"}'):
+        assert len(split_rows(start + between.join([row] * MAX_ROWS) + end)) == MAX_ROWS
+        with pytest.raises(TooManyRows):
+            split_rows(start + between.join([row] * (MAX_ROWS + 1)) + end)
 
 
 def test_what_separates_lines_for_people_separates_none_here():
