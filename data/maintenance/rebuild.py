@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data.errors import BadInput, LakeDamaged, NewerVersion
@@ -21,7 +20,7 @@ from data.maintenance.rebuild_plan import RebuildPlan, plan_rebuild
 from data.maintenance.unknown import partition_of
 from data.progress import Progress
 from data.store.clock import format_time
-from data.store.files import move_durably, sha256_of, sync
+from data.store.files import UNREADABLE, move_durably, sha256_of, sync
 from data.store.footers import PendingRange, VisitFile, merged_batches
 from data.store.locks import exclusive
 from data.store.manifest import READERS_GRACE, LandedFile, Manifest, insert_files
@@ -133,7 +132,7 @@ class Rebuild:
                 with pq.ParquetFile(file.path, page_checksum_verification=True) as parquet:
                     for _ in parquet.iter_batches():
                         pass
-            except (OSError, pa.ArrowException) as error:
+            except UNREADABLE as error:
                 raise LakeDamaged(f"{file.path} cannot be read: {' '.join(str(error).split())}.") from error
         if file.path.is_relative_to(self.root / "unknown"):
             target = self.root / "visits" / file.path.relative_to(self.root / "unknown")

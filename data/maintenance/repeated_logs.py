@@ -2,11 +2,10 @@
 
 from typing import Final, NamedTuple
 
-import pyarrow as pa
-
 from data.errors import LakeDamaged
 from data.hosts import normalized_host
 from data.logs.format_names import HOSTLESS_FORMATS
+from data.store.files import UNREADABLE
 from data.store.lake import Lake
 
 MAX_FILES: Final = 500
@@ -49,5 +48,5 @@ def _domains(lake: Lake, organization: str) -> set[str] | None:
         return None
     try:
         return {domain or "" for file in files for domain in lake.domains_in(file)}
-    except (LakeDamaged, OSError, pa.ArrowException):
+    except (LakeDamaged, *UNREADABLE):
         return None

@@ -8,13 +8,13 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data.errors import LakeDamaged
 from data.maintenance.repeated_logs import RepeatedLog, repeated_logs
 from data.rules.tables import rules_version
 from data.store.clock import TOLERANCE, format_time
+from data.store.files import UNREADABLE
 from data.store.lake import Lake
 
 MAX_FOOTERS: Final = 500
@@ -199,7 +199,7 @@ def _has_old_rules(lake: Lake, current: str) -> bool:
         try:
             file = pq.ParquetFile(lake.root / path, read_dictionary=["rules_version"])
             versions = file.read(columns=["rules_version"])["rules_version"].unique().to_pylist()
-        except (OSError, pa.ArrowException):
+        except UNREADABLE:
             continue  # `traffic verify` reports it
         if versions != [current]:
             return True
@@ -210,15 +210,14 @@ def _span(path: Path) -> tuple[datetime, datetime] | None:
     """The times of the first and last visit of a file, by its footer; None when it cannot be read."""
     try:
         footer = pq.read_metadata(path)
-    except (OSError, pa.ArrowException):
+        column = footer.schema.names.index("visited_at")
+        groups = [footer.row_group(number).column(column).statistics for number in range(footer.num_row_groups)]
+        if not groups or not all(group is not None and group.has_min_max for group in groups):
+            return None
+        first, last = min(group.min for group in groups), max(group.max for group in groups)
+    except UNREADABLE:
         return None  # `traffic verify` reports it
-    column = footer.schema.names.index("visited_at")
-    groups = [footer.row_group(number).column(column).statistics for number in range(footer.num_row_groups)]
-    if not groups or not all(group is not None and group.has_min_max for group in groups):
-        return None
-    return min(group.min for group in groups).replace(tzinfo=UTC), max(group.max for group in groups).replace(
-        tzinfo=UTC
-    )
+    return first.replace(tzinfo=UTC), last.replace(tzinfo=UTC)
 
 
 def _total(rows: list[OrganizationStatus]) -> OrganizationStatus:

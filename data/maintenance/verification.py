@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from data.errors import LakeDamaged
 from data.maintenance.unknown import unknown_files
 from data.progress import Progress
-from data.store.files import version_of
+from data.store.files import UNREADABLE, version_of
 from data.store.lake import LINKS, Lake
 from data.store.link_files import StoredLinks, all_stored_links, unregistered_links
 from data.store.manifest import LandedFile
@@ -134,7 +134,7 @@ def _table_problem(path: Path, schema: pa.Schema) -> str:
             return "" if file.schema_arrow.equals(schema) else "has unexpected columns"
     except FileNotFoundError:  # just replaced or removed
         return ""
-    except (OSError, pa.ArrowException) as error:
+    except UNREADABLE as error:
         return _unreadable(error)
 
 
@@ -165,7 +165,7 @@ def _visit_file_problem(lake: Lake, file: LandedFile) -> str:
         if (lake.root / file.path).exists():
             return "is damaged: its SHA-256 differs"
         return "is missing" if lake.manifest.is_live(file.path) else ""  # erased since it was listed
-    except (OSError, ValueError, pa.ArrowException) as error:
+    except UNREADABLE as error:
         return _unreadable(error)
 
 

@@ -17,6 +17,9 @@ NETWORK: Final = frozenset({
 """File systems of other machines, as Linux names them in /proc/self/mountinfo (proc_pid_mountinfo(5))."""
 
 
+UNREADABLE: Final = (OSError, ValueError, OverflowError, pa.ArrowException)
+"""What reading a Parquet file raises when it is missing or damaged; ValueError where a name is no UTF-8 any more."""
+
 _SCHEMA_VERSION: Final = "traffic.schema_version"
 
 ROW_GROUP: Final = 20_000

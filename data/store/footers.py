@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data.errors import LakeDamaged
 from data.store.batches import Batch
 from data.store.clock import format_time
-from data.store.files import version_of, versioned
+from data.store.files import UNREADABLE, version_of, versioned
 from data.store.lake import Lake
 from data.store.manifest import LandedFile
 from data.visits import SCHEMA_VERSION
@@ -77,7 +76,7 @@ def read_visit_file(path: Path) -> VisitFile:
         record = (parquet.metadata or {}).get(_KEY.encode())
         footer = msgspec.json.decode(record, type=Footer) if record else None
         return VisitFile(path, parquet.num_rows, version_of(parquet), footer)
-    except (OSError, ValueError, pa.ArrowException, msgspec.MsgspecError) as error:
+    except (*UNREADABLE, msgspec.MsgspecError) as error:
         raise LakeDamaged(f"{path} cannot be read: {' '.join(str(error).split())}.") from error
 
 

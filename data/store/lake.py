@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data.errors import BadInput, LakeDamaged
-from data.store.files import make_durably, network_file_system, sha256_of, versioned, write_durably
+from data.store.files import UNREADABLE, make_durably, network_file_system, sha256_of, versioned, write_durably
 from data.store.locks import SharedManifest, locked
 from data.store.manifest import LandedFile, Manifest
 from data.store.read_only import connect_read_only, is_read_only, open_database_read_only
@@ -103,7 +103,8 @@ class Lake:
             self.seed_links = self.seed("links/organization=_seed/links.parquet", LINKS)
             network = network_file_system(self.root)
         except OSError as error:
-            raise BadInput(f"the lake at {root} cannot be written: {error.strerror}.") from error
+            at = f": {error.filename}" if error.filename else ""
+            raise BadInput(f"the lake at {root} cannot be written: {error.strerror}{at}.") from error
         if network:
             raise BadInput(
                 f"the lake cannot lie at {root}: {network} is a network file system, on which a crash may lose "
@@ -240,7 +241,7 @@ class Lake:
             raise LakeDamaged(f"{path} is not what was written (its SHA-256 differs); restore it from a backup.")
 
     def seed(self, name: str, schema: pa.Schema, metadata: Mapping[str, str] | None = None) -> str:
-        """The path of an empty file, which is written if it is missing or has other columns than `schema`."""
+        """The path of an empty file, which is written if it is missing or damaged, or has other columns."""
         if _has_columns(self.root / name, schema):
             return f"{self.root}/{name}"
         path = self._scratch / name
@@ -251,10 +252,8 @@ class Lake:
 def _has_columns(path: Path, schema: pa.Schema) -> bool:
     try:
         return bool(pq.read_schema(path).equals(schema))
-    except FileNotFoundError:
+    except UNREADABLE:
         return False
-    except (OSError, pa.ArrowException):
-        return True  # it is damaged: `traffic verify` reports that
 
 
 def _stat(path: Path | str) -> os.stat_result:

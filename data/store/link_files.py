@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from data.errors import LakeDamaged
 from data.store.clock import format_time, unchecked_bounds
-from data.store.files import move_durably, sha256_of, write_parquet
+from data.store.files import UNREADABLE, move_durably, sha256_of, write_parquet
 from data.store.lake import LINKS, Lake
 from data.store.manifest import READERS_GRACE
 
@@ -158,7 +158,7 @@ def _imported_at(path: Path) -> tuple[str, int]:
     try:
         footer = pq.read_metadata(path).metadata or {}
         return footer.get(_IMPORTED_AT.encode(), b"").decode(), path.stat().st_mtime_ns
-    except (OSError, ValueError, pa.ArrowException):
+    except UNREADABLE:
         return "~", 0
 
 
@@ -169,6 +169,6 @@ def _check_columns(path: Path) -> None:
             file.read()
             if file.schema_arrow.equals(LINKS):
                 return
-    except (OSError, pa.ArrowException) as error:
+    except UNREADABLE as error:
         raise LakeDamaged(f"{path} cannot be read ({' '.join(str(error).split())}); {_REPAIR}") from error
     raise LakeDamaged(f"{path} has unexpected columns; {_REPAIR}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from data import Lake
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, announce_new_lake
 from service.commands.printing import console, printable
 from service.settings import read_settings
 
@@ -36,7 +36,8 @@ def create(
     """
     from service.hooks.registry import DEFAULT_EVENTS
 
-    hook, secret = _hooks(lake).create(organization, name, url, event or DEFAULT_EVENTS)
+    announce_new_lake(lake)
+    hook, secret = _hooks(lake, create=True).create(organization, name, url, event or DEFAULT_EVENTS)
     events = ", ".join(hook.events)
     typer.echo(f"{hook.id} of {organization} is sent {events}. Its secret is shown only once:", err=True)
     typer.echo(secret)
@@ -114,11 +115,11 @@ def rotate(hook: HookArgument, organization: OrganizationOption, lake: LakeOptio
     typer.echo(secret)
 
 
-def _hooks(lake: Path) -> "Hooks":
+def _hooks(lake: Path, create: bool = False) -> "Hooks":
     from service.hooks.registry import Hooks
 
     settings = read_settings(os.environ)
-    return Hooks(Lake(lake, create=True), settings.hook_networks, settings.public_url)
+    return Hooks(Lake(lake, create), settings.hook_networks, settings.public_url)
 
 
 def _time(moment: datetime | None) -> str:

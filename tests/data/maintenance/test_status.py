@@ -13,6 +13,7 @@ from data.ingest.visitor_ids import daily_salts
 from data.maintenance import status
 from data.maintenance.retention import apply_retention
 from data.maintenance.status import OrganizationStatus, status_of
+from data.maintenance.verification import verify_lake
 from data.rules.tables import IpList, rules_version
 from data.store import pending
 from data.store.ip_list_files import refresh
@@ -202,6 +203,16 @@ def test_a_manifest_that_cannot_be_read_is_told(lake):
         db.execute("DROP TABLE epochs")
     with pytest.raises(LakeDamaged, match=str(lake.root)):
         status_of(lake, NOW)
+
+
+def test_a_file_whose_footer_is_damaged_has_no_times(lake):
+    land(lake, "acme", at(1))
+    (file,) = lake.manifest.live_files("acme")
+    path = lake.root / file.path
+    path.write_bytes(path.read_bytes().replace(b"visited_at", b"\xffisited_at"))
+    found = status_of(lake, NOW).total
+    assert (found.visits, found.first_visit_at) == (file.visits, None)
+    assert [path for path, _ in verify_lake(lake).findings] == [file.path]
 
 
 def test_ten_thousand_files_are_not_touched(lake, monkeypatch):

@@ -1,6 +1,7 @@
 """The lake as a folder: opening it, its seed files, and which of its files can be trusted."""
 
 import os
+import shutil
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -91,6 +92,15 @@ def test_a_file_in_the_way_of_the_folder_is_bad_input(tmp_path):
             Lake(root, create=True)
 
 
+@pytest.mark.parametrize("folder", [".staging", "visits", "rejects"])
+def test_a_file_in_the_way_of_a_folder_of_the_lake_is_named(tmp_path, opened, folder):
+    opened(tmp_path / "lake", create=True).manifest.close()
+    shutil.rmtree(tmp_path / "lake" / folder)
+    (tmp_path / "lake" / folder).write_text("in the way")
+    with pytest.raises(BadInput, match=rf"cannot be written: .*: {tmp_path}/lake/{folder}"):
+        Lake(tmp_path / "lake")
+
+
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="the superuser may write anywhere")
 def test_an_unwritable_folder_is_bad_input(tmp_path):
     tmp_path.chmod(0o500)
@@ -137,6 +147,22 @@ def test_seed_files_stay_as_they_are_when_the_lake_is_opened_again(lake, opened)
 def test_a_lost_seed_file_is_made_again(lake, opened):
     Path(lake.seed_visits).unlink()
     assert Path(opened(lake.root).seed_visits).exists()
+
+
+@pytest.mark.parametrize("damage", [b"", b"no Parquet file"])
+def test_a_damaged_seed_file_is_made_again(lake, opened, damage):
+    before = Path(lake.seed_visits).read_bytes()
+    for content in (damage, before.replace(b"visited_at", b"\xffisited_at")):  # a name that is no UTF-8
+        Path(lake.seed_visits).write_bytes(content)
+        assert Path(opened(lake.root).seed_visits).read_bytes() == before
+
+
+def test_a_manifest_that_is_no_database_is_told_with_what_to_do(lake):
+    land(lake, visits("/a"))
+    lake.manifest.close()
+    (lake.root / "manifest.sqlite").write_bytes(b"no database" * 100)
+    with pytest.raises(LakeDamaged, match=r"cannot be used \(file is not a database\), .* `traffic rebuild`"):
+        Lake(lake.root)
 
 
 def test_an_organization_without_visits_has_the_seed_only(lake):

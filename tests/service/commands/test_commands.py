@@ -541,6 +541,15 @@ def test_a_command_that_makes_a_lake_says_so(program, tmp_path, command):
     assert told[1] != told[0]
 
 
+def test_a_lake_without_its_manifest_is_not_said_to_be_new(program, lake):
+    land(lake, "acme", [visit()])
+    lake.manifest.close()
+    (lake.root / "manifest.sqlite").unlink()
+    run = program("keys", "create", "--org", "acme", "--name", "a", "--lake", lake.root)
+    assert (run.code, run.out) == (1, b"")
+    assert run.err.startswith(f"traffic: {lake.root}/manifest.sqlite is missing, but the lake contains visits: run ")
+
+
 def test_a_damaged_lake_ends_with_1_and_names_the_file(program, lake):
     land(lake, "acme", [visit()])
     (file,) = (lake.root / "visits" / "organization=acme").rglob("*.parquet")
