@@ -91,7 +91,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         IDLE      HEADER   on_message_begin             _idle_timeout from _state_since: closed in silence
         HEADER    BODY     on_headers_complete          HEADER_TIMEOUT_SECONDS from _state_since: 408
         BODY      IDLE     on_message_complete          BODY_TIMEOUT_SECONDS from _state_since, or
-                                                        BODY_IDLE_TIMEOUT_SECONDS from _received_at: 408
+                                                        BODY_IDLE_TIMEOUT_SECONDS from _received_at: 408;
+                                                        answered already: LINGER_SECONDS from _state_since: closed
         any       CLOSING  _reject: malformed request, limit, deadline
         CLOSING   -        input is discarded           LINGER_SECONDS from _state_since: closed
         any       -        a response is not read       WRITE_TIMEOUT_SECONDS from _stalled_since: reset
@@ -224,7 +225,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._start_asgi_task(cycle, app)
         elif self._error:
             self._send_error(self._error)
-        elif self._state is _State.IDLE:
+        elif self._state in (_State.IDLE, _State.BODY):
             self._state_since = self.limits.now
 
     def _is_answering(self) -> bool:
@@ -275,10 +276,10 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         idle_timeout = self._idle_timeout if self._state is _State.IDLE else LINGER_SECONDS
         if self._state is _State.HEADER and in_state > HEADER_TIMEOUT_SECONDS:
             self._reject(RequestTimeout("header"))
+        elif self._state is not _State.HEADER and in_state > idle_timeout and not self._is_answering():
+            self.transport.close()
         elif self._state is _State.BODY and (in_state > BODY_TIMEOUT_SECONDS or idle > BODY_IDLE_TIMEOUT_SECONDS):
             self._reject(RequestTimeout("body"))
-        elif self._state in (_State.IDLE, _State.CLOSING) and in_state > idle_timeout and not self._is_answering():
-            self.transport.close()
         else:
             return False
         return True

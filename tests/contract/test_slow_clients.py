@@ -248,6 +248,16 @@ def test_a_body_that_nobody_waits_for_any_more_ends_its_connection_in_silence(po
         assert rest_on(connection) == b""
 
 
+@pytest.mark.parametrize("framing", ["Content-Length: 1000000", "Transfer-Encoding: chunked"])
+def test_a_body_that_comes_on_and_on_after_its_answer_is_not_read_for_long(shared_lake, serving, framing):
+    with hurried(serving, shared_lake, LINGER_SECONDS=0.2) as (port, _), connected(port, "127.4.0.7") as connection:
+        connection.sendall(request("/visits", framing, method="POST"))
+        assert answer_on(connection)[0] == 401
+        begun = time.monotonic()
+        assert trickled(connection, [b"1\r\n[\r\n"] * 1_000, 0.05) == b""
+        assert time.monotonic() - begun < 15
+
+
 def test_who_is_idle_is_closed_in_silence_and_who_comes_again_in_time_is_not(port_and_header):
     with connected(port_and_header[0], "127.4.0.4") as connection:
         for _ in range(5):
