@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -43,8 +44,24 @@ class _End:
             os._exit(self.code)
 
 
+def _open_missing_streams() -> None:
+    """Open the standard streams that the caller closed: else files of the lake get their numbers.
+
+    What is written to a closed stdout fails (EBADF), so that no answer is lost without an error; messages are dropped.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            handle = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+            if handle != number:
+                os.dup2(handle, number)
+                os.close(handle)
+            stream = io.FileIO(number, "r" if name == "stdin" else "w", closefd=False)
+            setattr(sys, name, io.TextIOWrapper(stream, "utf-8", write_through=True))  # nothing is left to flush
+
+
 def main() -> None:
     """Run one command; see service/commands."""
+    _open_missing_streams()
     end = _End()
     atexit.register(end)
     sys.meta_path.insert(0, _NotInstalled)

@@ -97,6 +97,10 @@ def main() -> None:
         code = _fail(str(error), 2)
     except TrafficError as error:
         code = _fail(str(error), 1)
+    except RuntimeError as error:
+        if str(error) != "Query interrupted":  # so DuckDB reports Ctrl-C
+            raise
+        code = _fail("stopped.", 130)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of stdout is gone
         code = 1

@@ -52,6 +52,19 @@ def test_an_import_loads_no_library_of_consoles_downloads_and_countries_where_no
     assert (done.stdout, "1 visit landed" in done.stderr) == ("[]\n", True)
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_streams_that_the_caller_closed_end_nothing_in_a_traceback(tmp_path, closed):
+    log = tmp_path / "access.log"
+    log.write_text('203.0.113.1 - - [04/Mar/2026:10:00:00 +0000] "GET /a HTTP/1.1" 302 0 "-" "GPTBot/1.2"\n')
+    lake = f"--org acme --lake {tmp_path / 'lake'}"
+    for command, code in (
+        (f"import {log} --domain go.example {lake}", 0),
+        (f"query traffic-overview {lake}", int(">&-" in closed.replace("2>&-", ""))),  # its answer is lost
+    ):
+        done = subprocess.run(f"{PROGRAM} {command} {closed}", shell=True, capture_output=True, text=True, check=False)
+        assert (done.returncode, "Traceback" in done.stderr) == (code, False), done
+
+
 def test_pyspark_may_import_them(run, tmp_path):
     (tmp_path / "pyspark.py").write_text("import numpy, pandas\n")
     program = "import service.program, sys; sys.argv = ['traffic', '--help']\n"

@@ -541,6 +541,18 @@ def test_a_command_that_makes_a_lake_says_so(program, tmp_path, command):
     assert told[1] != told[0]
 
 
+def test_ctrl_c_while_duckdb_works_ends_with_130(monkeypatch, capsys, lake):
+    def interrupted(*_):
+        raise RuntimeError("Query interrupted")  # as DuckDB does, for KeyboardInterrupt
+
+    land(lake, "acme", [visit()])
+    monkeypatch.setattr("queries.warehouse.LockedEngine", interrupted)
+    monkeypatch.setattr(sys, "argv", ["traffic", "views", "--org", "acme", "--lake", str(lake.root)])
+    with pytest.raises(SystemExit, match="130"):
+        main()
+    assert capsys.readouterr() == ("", "traffic: stopped.\n")
+
+
 def test_a_lake_without_its_manifest_is_not_said_to_be_new(program, lake):
     land(lake, "acme", [visit()])
     lake.manifest.close()
