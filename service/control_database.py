@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from data import Lake
+from data.store.files import check_identity, identity
 from data.store.schema import create_database, transaction
 
 MIGRATIONS: Final = (
@@ -238,19 +239,28 @@ class ControlDatabase:
         if not lake.is_read_only:
             path.chmod(0o600)
         self._reader, self._reading = lake.open_database(path, MIGRATIONS, ""), threading.Lock()
+        self._opened = path, identity(path)
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Run one statement; the rows that it returns. Whatever begins with SELECT is a read."""
+        """Run one statement; the rows that it returns. Whatever begins with SELECT is a read.
+
+        A write raises what `transaction` raises.
+        """
         if sql.startswith("SELECT"):
             with self._reading:
                 return self._reader.execute(sql, parameters).fetchall()
         with self._writing:
+            check_identity(*self._opened)
             return self._writer.execute(sql, parameters).fetchall()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """A write transaction, committed at the end of the context or rolled back on any error."""
+        """A write transaction, committed at the end of the context or rolled back on any error.
+
+        Raises OSError (ESTALE) when the database was moved or replaced: SQLite would write on into the old one.
+        """
         with self._writing, transaction(self._writer):
+            check_identity(*self._opened)
             yield self._writer
 
     @contextmanager

@@ -1,6 +1,7 @@
 """Keys and jobs in their small database: nothing in it opens anything, and several programs may hold it."""
 
 import re
+import shutil
 import sqlite3
 import stat
 import string
@@ -52,6 +53,25 @@ def test_a_mistyped_key_does_not_look_like_one(control):
     for wrong in ("", "tak_", key[:-1], f"{key}0", f" {key}", key.upper(), key[:20] + "ü" + key[21:]):
         assert not is_well_formed_key(wrong)
         assert control.organization_of(wrong) is None
+
+
+@pytest.mark.parametrize("what", ["moved", "deleted", "replaced"])
+def test_nothing_is_written_into_a_database_that_is_no_longer_in_its_place(control, lake, tmp_path, what):
+    key, away = control.create_key("acme", "a"), tmp_path / "away"
+    database(lake).rename(away)
+    if what == "deleted":
+        away.unlink()
+    if what == "replaced":
+        shutil.copy(away, database(lake))
+    for write in (lambda: control.create_key("acme", "b"), lambda: control.revoke_key(key[:12])):
+        with pytest.raises(OSError, match="moved or replaced"):
+            write()
+    with pytest.raises(OSError, match="moved or replaced"), control._database.transaction():
+        pass
+    assert [key.name for key in control.all_keys()] == ["a"]
+    if what == "moved":
+        away.rename(database(lake))
+        control.create_key("acme", "b")
 
 
 def test_the_database_keeps_no_key_and_is_its_owners_alone(control, lake):
