@@ -4,6 +4,7 @@ import atexit
 import gc
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
@@ -66,8 +67,12 @@ def main() -> None:
     atexit.register(end)
     sys.meta_path.insert(0, _NotInstalled)
     gc.disable()  # imports make no garbage, but enough objects for many searches for it
+    interrupted = signal.getsignal(signal.SIGINT)
+    if interrupted is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends imports at once: nothing is open yet
     from service.commands import main as run  # noqa: PLC0415  # it imports pyarrow
 
+    signal.signal(signal.SIGINT, interrupted)
     gc.freeze()  # what is imported stays, so that later searches leave it out
     gc.enable()
     try:

@@ -89,7 +89,7 @@ def main() -> None:
     arguments = sys.argv[1:] or ["--help"]
     try:
         code = app(arguments, standalone_mode=False) or 0
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
         code = _fail("stopped.", 130)
     except typer.TyperException as error:
         code = _fail(getattr(error, "format_message", error.__str__)(), getattr(error, "exit_code", 2))

@@ -1,6 +1,7 @@
 """The start of the program, beside packages that others have installed."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,19 @@ def test_an_import_loads_no_library_of_consoles_downloads_and_countries_where_no
     program = f"import service.program, sys\ntry: service.program.main()\nexcept SystemExit: {loaded}"
     done = subprocess.run([sys.executable, "-c", program, *command[1:]], capture_output=True, text=True, check=False)
     assert (done.stdout, "1 visit landed" in done.stderr) == ("[]\n", True)
+
+
+def test_ctrl_c_while_a_command_starts_ends_it_without_a_traceback():
+    program = (
+        "import os, signal, sys, service.program\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'service.commands': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "service.program.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
