@@ -67,7 +67,7 @@ def write_parquet(
     *,
     statistics: Collection[str] = (),
     row_group: int = ROW_GROUP,
-    compression: str = "zstd",
+    compression: str | dict[str, str] = "zstd",
     metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Write tables of the same schema into one Parquet file, and sync it.

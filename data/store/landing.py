@@ -147,8 +147,10 @@ def write_visits(visits: pa.Table | Iterable[pa.RecordBatch], path: Path, footer
     Columns are matched by name; missing ones (as in visits of an earlier schema version) are null.
     """
     parts: Iterable[pa.Table]
+    same = set[str]()
     if isinstance(visits, pa.Table):
         parts, schema = [visits], pa.schema([_keep_dictionary(field, visits.schema) for field in VISITS])
+        same = _same_in_every_row(visits)
     else:
         parts, schema = map(_table_of, visits), VISITS
     write_parquet(
@@ -156,6 +158,7 @@ def write_visits(visits: pa.Table | Iterable[pa.RecordBatch], path: Path, footer
         schema,
         path,
         statistics=_STATISTICS,
+        compression={name: "none" if name in same else "zstd" for name in schema.names},
         metadata=footer.metadata,
     )
 
@@ -165,6 +168,12 @@ def _keep_dictionary(field: pa.Field, given: pa.Schema) -> pa.Field:
     kind = given.field(field.name).type if field.name in given.names else field.type
     is_encoded = pa.types.is_dictionary(kind) and kind.value_type == field.type
     return field.with_type(kind) if is_encoded else field
+
+
+def _same_in_every_row(visits: pa.Table) -> set[str]:
+    """Columns with at most one value, of those with a dictionary. To compress them takes longer than to write them."""
+    encoded = [name for name in visits.column_names if pa.types.is_dictionary(visits.schema.field(name).type)]
+    return {name for name in encoded if all(len(chunk.dictionary) <= 1 for chunk in visits[name].chunks)}
 
 
 def _with_columns(visits: pa.Table, schema: pa.Schema) -> pa.Table:

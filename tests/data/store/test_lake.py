@@ -139,6 +139,18 @@ def test_a_dictionary_is_read_as_what_it_holds(tmp_path):
     assert (span.min, span.max, span.null_count) == ("a.example", "b.example", 1)
 
 
+def test_columns_that_are_the_same_in_every_row_are_not_compressed(tmp_path):
+    values = {"method": ["GET"] * 500, "utm_term": [None] * 500, "country": ["DE", "FR"] * 250}
+    visits = {name: pa.array(texts, pa.string()).dictionary_encode() for name, texts in values.items()}
+    table = pa.table({**visits, "path": pa.array([f"/{number}" for number in range(500)])})
+    write_visits(table, tmp_path / "file", footer_of("acme", date(2026, 3, 1), []))
+    group = pq.read_metadata(tmp_path / "file").row_group(0)
+    codecs = {group.column(place).path_in_schema: group.column(place).compression for place in range(len(VISITS))}
+    assert {name for name in values if codecs[name] == "UNCOMPRESSED"} == {"method", "utm_term"}
+    assert codecs["path"] == codecs["country"] == "ZSTD"
+    assert pq.read_table(tmp_path / "file").select([*values]).to_pydict() == values
+
+
 def test_seed_files_stay_as_they_are_when_the_lake_is_opened_again(lake, opened):
     before = Path(lake.seed_visits).stat().st_mtime_ns
     assert Path(opened(lake.root).seed_visits).stat().st_mtime_ns == before
