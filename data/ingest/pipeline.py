@@ -30,6 +30,8 @@ import pyarrow.compute as pc
 
 from data.hosts import normalized_host
 from data.ingest.dictionary import DictionaryColumn, Interner, composite_key, dictionary_encoded, expand, text_columns
+from data.ingest.sorting import sort_order
+from data.ingest.visitor_ids import visitor_hashes
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Origin, Request, combine
 from data.rules.ip_verification import Verifier
@@ -45,7 +47,7 @@ Salts = Callable[[list[date]], dict[date, str]]
 Columns = dict[str, pa.Array]
 
 _CLASSIFY_LOCK: Final = threading.Lock()
-"""Threads that classify at the same time compete for the interpreter lock at every pattern, which is slower."""
+"""Threads that classify or hash at the same time compete for the interpreter lock at every value, which is slower."""
 
 _ENCODED_COLUMNS: Final = ("day", "domain", "ip", "country", "method", "target", "protocol", "referrer", "user_agent")
 _TARGET_COLUMNS: Final = columns_filled_by("target")
@@ -99,7 +101,9 @@ class VisitBuilder:
         encoded["user_agent"] = _readable(encoded["user_agent"])
         encoded["domain"] = _domains(encoded["domain"], tenant.domain)
         targets = self._targets(encoded["target"].dictionary, tenant)
-        order = _order(requests, targets["short_code_rank"].take(encoded["target"].indices))
+        short_code_rank = targets["short_code_rank"].take(encoded["target"].indices)
+        day, visited_at, number = (requests[name].combine_chunks() for name in ("day", "visited_at", "number"))
+        order = sort_order(day, short_code_rank, visited_at, number)
         columns = {name: requests[name].take(order) for name in ("day", "visited_at", "status")}
         columns["visitor"] = self._visitors(encoded, tenant.organization).take(order)
         columns["country"] = self._countries(encoded["country"], encoded["ip"]).take(order)
@@ -139,10 +143,12 @@ class VisitBuilder:
         salts = self._rules.salts(days.dictionary.to_pylist())
         visitors = composite_key(days.indices, ips.indices, agents.indices)
         day, ip, agent = visitors.parts
-        salt = pa.array([salts[value] for value in days.dictionary.to_pylist()], pa.string())
-        inputs = {"salt": salt.take(day), "ip": ips.dictionary.take(ip), "user_agent": agents.dictionary.take(agent)}
-        hashes = self._queried("visitor_hashes", "visitor_inputs", inputs, {"organization": organization})
-        return hashes["visitor"].take(visitors.indices)
+        ordered = [salts[value] for value in days.dictionary.to_pylist()]
+        clients = pc.binary_join_element_wise(ips.dictionary.take(ip), agents.dictionary.take(agent), "\0")
+        with _CLASSIFY_LOCK:
+            hashes = visitor_hashes(ordered, organization, day, clients.cast(pa.binary()))
+        is_known = pc.invert(pc.is_in(ips.dictionary, pa.array(["", "-"]))).take(ip)
+        return pc.if_else(is_known, hashes, None).take(visitors.indices)
 
     def _queried(self, query: str, relation: str, columns: Columns, parameters: dict[str, str]) -> Columns:
         """The result of sql/<query>.sql over a relation of these columns and a `number` for each row."""
@@ -266,12 +272,6 @@ def _mark_internal(
 def _or_null(texts: pa.Array) -> pa.Array:
     """`texts` with empty strings replaced by null."""
     return pc.if_else(pc.equal(texts, pa.scalar("", pa.string())), pa.scalar(None, pa.string()), texts)
-
-
-def _order(requests: pa.Table, short_code_rank: pa.Array) -> pa.Array:
-    """The indices that sort rows by day, short code, time and line number."""
-    keys = requests.select(["day", "visited_at", "number"]).add_column(1, "short_code_rank", short_code_rank)
-    return pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names])
 
 
 def _referral_keys(encoded: dict[str, DictionaryColumn], queries: pa.Array) -> tuple[pa.Array, list[Request]]:

@@ -9,18 +9,27 @@ as new ones.
 import hashlib
 import secrets
 import sqlite3
+import sys
 import uuid
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Final
+
+import pyarrow as pa
 
 from data.errors import LakeDamaged
 from data.store.clock import TOLERANCE
 from data.store.schema import create_database
 
 LIFETIME = timedelta(hours=48)
+_BATCH: Final = 4096
+"""Visitors that are hashed at a time: the objects of so many stay in the processor's cache, which takes two thirds of
+the time."""
+_WORDS: Final = hashlib.sha256().digest_size // 8
+"""The number of 64-bit words of a digest."""
 _TABLE: Final = "CREATE TABLE salts (day TEXT PRIMARY KEY, salt TEXT NOT NULL, created_at REAL NOT NULL);"
 
 
@@ -43,12 +52,29 @@ def daily_salts(path: Path, days: Iterable[date], now: datetime) -> dict[date, s
 
 
 def visitor_hash(salt: str, organization: str, address: str, user_agent: str) -> int:
-    """The hash that identifies a visitor: the first 64 bits of SHA-256.
-
-    sql/visitor_hashes.sql computes the same hash for a block of requests.
-    """
+    """The hash that identifies a visitor: the first 64 bits of SHA-256. `visitor_hashes` computes many of them."""
     digest = hashlib.sha256("\0".join((salt, organization, address, user_agent)).encode()).digest()
     return int.from_bytes(digest[:8])
+
+
+def visitor_hashes(salts: Sequence[str], organization: str, days: pa.Array, clients: pa.Array) -> pa.UInt64Array:
+    """The hash of each visitor; `days` are indices of `salts`, `clients` are address, NUL and user agent; none is null.
+
+    OpenSSL hashes with the processor's own instructions, and what all visitors of a day begin with is hashed once, so
+    this takes half the time of DuckDB's sha256.
+    """
+    begun = [hashlib.sha256(f"{salt}\0{organization}\0".encode()).copy for salt in salts]
+    digests = bytearray()
+    for at in range(0, len(clients), _BATCH):
+        batch = zip(days.slice(at, _BATCH).to_pylist(), clients.slice(at, _BATCH).to_pylist(), strict=True)
+        for day, client in batch:
+            digest = begun[day]()
+            digest.update(client)
+            digests += digest.digest()
+    hashes = array("Q", digests)[::_WORDS]
+    if sys.byteorder == "little":
+        hashes.byteswap()
+    return pa.UInt64Array.from_buffers(pa.uint64(), len(hashes), [None, pa.py_buffer(hashes)])
 
 
 def delete_old_salts(path: Path, now: datetime) -> None:

@@ -1,14 +1,16 @@
 """The salts of the days: random, shared, short-lived, and for their owner's eyes only."""
 
+import hashlib
 import re
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 
+import pyarrow as pa
 import pytest
 
 from data.errors import LakeDamaged
-from data.ingest.visitor_ids import LIFETIME, daily_salts, delete_old_salts
+from data.ingest.visitor_ids import LIFETIME, daily_salts, delete_old_salts, visitor_hash, visitor_hashes
 from data.store.clock import TOLERANCE
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -95,3 +97,19 @@ def test_emptied_salts_are_damage_and_not_replaced_by_others(tmp_path):
     )
     path.unlink()
     assert len(daily_salts(path, [DAY], NOW)) == 1
+
+
+def test_many_hashes_are_the_first_64_bits_of_sha256_of_salt_organization_address_and_agent():
+    salts = ["ab" * 32, "01" * 32]
+    visitors = [(number % 2, f"203.0.113.{number}", f"Agent\u00e9/{number}" * (number % 9)) for number in range(10_000)]
+    days, clients = [day for day, *_ in visitors], ["\0".join(client).encode() for _, *client in visitors]
+    hashes = visitor_hashes(salts, "acme", pa.array(days, pa.int64()), pa.array(clients, pa.binary()))
+    assert hashes.to_pylist() == [visitor_hash(salts[day], "acme", *client) for day, *client in visitors]
+    assert hashes.type == pa.uint64()
+    (known,) = visitor_hashes(["0" * 64], "acme", pa.array([0]), pa.array([b"203.0.113.7\0curl/8"])).to_pylist()
+    digest = hashlib.sha256(b"0" * 64 + b"\0acme\000203.0.113.7\0curl/8").hexdigest()
+    assert f"{known:016x}" == digest[:16]
+
+
+def test_no_visitors_have_no_hashes():
+    assert visitor_hashes([], "acme", pa.array([], pa.int64()), pa.array([], pa.binary())).to_pylist() == []
