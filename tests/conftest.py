@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import importlib
 import itertools
 import os
 import re
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -30,7 +31,7 @@ from service.api_keys import ApiKeys
 from service.app import create_app
 from service.settings import read_settings, setting
 from tests.block_readers import reuse_engines
-from tests.forks import Forked, Forks, without_settings
+from tests.forks import ROOT, Forked, Forks, without_settings
 from tests.provider import real_provider
 from tests.relations import define_once
 
@@ -319,6 +320,19 @@ def pytest_configure(config):
         sys.dont_write_bytecode, sys.pycache_prefix = False, str(config.rootpath / ".pytest_cache" / "compiled")
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+
+
+def pytest_collection(session):
+    """Import a share of the test files first, in each process another one.
+
+    To rewrite the assertions of all files takes longer than anything else of collecting in a clean clone. Every process
+    needs them all: each finds the others' shares compiled once it has its own.
+    """
+    if worker := getattr(session.config, "workerinput", None):
+        files = sorted(file for place in session.config.args for file in Path(place).rglob("test_*.py"))
+        for file in files[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+            with suppress(Exception, pytest.skip.Exception):  # it is reported when the file is collected
+                importlib.import_module(".".join(file.resolve().relative_to(ROOT).with_suffix("").parts))
 
 
 def pytest_collection_finish():
