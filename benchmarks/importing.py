@@ -1,16 +1,16 @@
 """Import: from a log file to durable, classified, queryable visits, beside a tool that counts log files."""
 
 import json
-import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from benchmarks.bars import GOACCESS
-from benchmarks.figures import OURS, RUNS, Figure, beside, figure, seconds
+from benchmarks.figures import OURS, RUNS, Figure, beside, figure
 from benchmarks.made import ORGANIZATION
 from benchmarks.servers import TRAFFIC
 from benchmarks.worlds import WHOLE, Setting
@@ -41,14 +41,14 @@ def importing(setting: Setting) -> Iterator[Figure]:
         if run:  # the first one warms up
             ours.append(pair[0])
             theirs.append(pair[1])
-    samples = {OURS: [ran.seconds for ran in ours], GOACCESS: [ran.seconds for ran in theirs]}
+    samples = {OURS: [one.seconds for one in ours], GOACCESS: [one.seconds for one in theirs]}
     yield from beside("import", "s", samples, LINES)
-    samples = {OURS: [ran.processor_seconds for ran in ours], GOACCESS: [ran.processor_seconds for ran in theirs]}
+    samples = {OURS: [one.processor_seconds for one in ours], GOACCESS: [one.processor_seconds for one in theirs]}
     yield from beside("processor time of an import", "s", samples, LINES)
-    yield figure("memory of an import", "MB", [ran.megabytes for ran in ours], LINES)
+    yield figure("memory of an import", "MB", [one.megabytes for one in ours], LINES)
     few = _few_lines(log, setting.scratch / "few.log")
     short = [_imported(few, setting.scratch / "lake", FEW_LINES) for _ in range(RUNS)]
-    yield figure("import of a small log", "s", [ran.seconds for ran in short], FEW_LINES)
+    yield figure("import of a small log", "s", [one.seconds for one in short], FEW_LINES)
     if max(setting.sizes) >= MANY_LINES:
         once = _imported(setting.log(MANY_LINES), setting.scratch / "lake", MANY_LINES)
         yield figure("import", "s", [once.seconds], MANY_LINES)
@@ -59,20 +59,20 @@ def _imported(log: Path, lake: Path, lines: int) -> Ran:
     """Import into a fresh lake, and count what can be queried there."""
     shutil.rmtree(lake, ignore_errors=True)
     command = [str(TRAFFIC), "import", str(log), "--org", ORGANIZATION, "--domain", "go.example.com"]
-    ran = _run([*command, "--lake", str(lake)])
+    taken = ran([*command, "--lake", str(lake)])
     warehouse = Warehouse(Lake(lake), seconds=600)
     answer = warehouse.answer(ENTRIES["traffic-overview"], warehouse.variables(WHOLE))
     warehouse.close()
     assert isinstance(answer, dict)
     _check("traffic import", answer["total_visits"], lines)
-    return ran
+    return taken
 
 
 def _counted(log: Path, output: Path, lines: int) -> Ran:
     command = ["goaccess", str(log), "--log-format=COMBINED", "--no-global-config", "--no-progress", "-o", str(output)]
-    ran = _run(command)
+    taken = ran(command)
     _check("goaccess", json.loads(output.read_text("utf-8"))["general"]["valid_requests"], lines)
-    return ran
+    return taken
 
 
 def _few_lines(log: Path, to: Path) -> Path:
@@ -87,17 +87,7 @@ def _check(who: str, counted: int, lines: int) -> None:
         raise SystemExit(f"{who} counted {counted:,} of {lines:,} lines.")
 
 
-def _run(command: list[str]) -> Ran:
-    usage = None
-
-    def run() -> None:
-        nonlocal usage
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise SystemExit(f"{command[0]} ended with {process.returncode}")
-
-    taken = seconds(run)
-    assert usage is not None
-    return Ran(taken, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000)
+def ran(command: list[str]) -> Ran:
+    """Run a program to its end. Raises CalledProcessError when it fails."""
+    measured = [sys.executable, "-m", "benchmarks.measured", *command]
+    return Ran(**json.loads(subprocess.run(measured, check=True, stdout=subprocess.PIPE).stdout))
