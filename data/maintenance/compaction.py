@@ -5,18 +5,26 @@ Answers do not change, so epochs stay the same, and readers never wait.
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import accumulate, starmap
+from itertools import accumulate, pairwise, starmap
 from pathlib import Path
 from typing import Final
 
 import duckdb
+import pyarrow as pa
 
 from data.errors import Conflict
-from data.maintenance.rewriting import InterruptibleEngine, Partition, limit_memory, readable, rewrite_each
+from data.maintenance.rewriting import (
+    InterruptibleEngine,
+    Partition,
+    limit_memory,
+    readable,
+    rewrite_each,
+    until_memory_suffices,
+)
 from data.maintenance.unknown import clear_unknown
 from data.progress import Progress
 from data.sql import read_sql
@@ -29,6 +37,10 @@ from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 
 MAX_OPEN_FILES: Final = 12
 """The number of files of a day that still receives visits; with those that land meanwhile, it stays below 16."""
+_RANGES: Final = (1, 4, 16, 64, 256)
+"""In how many ranges visits are merged: the next number is tried when memory was not enough."""
+_NO_CODE: Final = "\U0010ffff"
+"""Stands for no short code, which is sorted last."""
 ABANDONED_AFTER: Final = timedelta(hours=24)
 """The age at which a staged file counts as left over from a killed program."""
 
@@ -113,8 +125,10 @@ class Compactor:
         staged = [Staged(new_path(self._lake), *partition, sum(file.visits for file in files))]
         limit_memory(engine, staged[0].visits)
         try:
-            merged = engine.sql(read_sql("data.maintenance", "sql/merged_visits"), params={"files": paths})
-            write_visits(merged.to_arrow_reader(ROW_GROUP), staged[0].path, replacing_footer(self._lake, files))
+            footer = replacing_footer(self._lake, files)
+            until_memory_suffices(
+                lambda ranges: write_visits(_merged(engine, paths, ranges), staged[0].path, footer), _RANGES
+            )
             replacement = Replacement(files, self._now() + READERS_GRACE, changes_answers=False)
             self._lake.manifest.replace_files(replacement, publisher(self._lake, staged))
         finally:
@@ -149,6 +163,22 @@ class Compactor:
             return path.stat().st_mtime
         except FileNotFoundError:
             return math.inf
+
+
+def _merged(engine: duckdb.DuckDBPyConnection, paths: list[str], ranges: int) -> Iterator[pa.RecordBatch]:
+    """The visits of several files, sorted, in about as many ranges of about the same number of visits."""
+    if ranges == 1:
+        yield from engine.sql(
+            read_sql("data.maintenance", "sql/merged_visits"), params={"files": paths}
+        ).to_arrow_reader(ROW_GROUP)
+        return
+    files = {"files": paths, "none": _NO_CODE}
+    keys = engine.execute(read_sql("data.maintenance", "sql/merge_keys"), files).fetchall()
+    inner = [keys[number * len(keys) // ranges] for number in range(1, ranges)]
+    for first, end in pairwise([("", "-infinity"), *inner, (_NO_CODE, "infinity")]):
+        bounds = {"first_code": first[0], "first_time": first[1], "end_code": end[0], "end_time": end[1]}
+        merged = engine.sql(read_sql("data.maintenance", "sql/merged_range"), params={**files, **bounds})
+        yield from merged.to_arrow_reader(ROW_GROUP)
 
 
 def _to_merge(files: list[LandedFile], is_past: bool) -> list[LandedFile]:

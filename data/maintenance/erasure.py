@@ -4,7 +4,7 @@ Visits that expire by age, in all organizations, are handled by retention.py.
 """
 
 import sqlite3
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import duckdb
+import pyarrow as pa
 
 from data.errors import LakeDamaged, TrafficError
 from data.hosts import normalized_host
@@ -23,13 +24,14 @@ from data.maintenance.rewriting import (
     readable,
     rewriting_engine,
     stage_removal_record,
+    until_memory_suffices,
 )
 from data.maintenance.unknown import partition_of, remove_all_visits, unknown_files
 from data.progress import Progress
 from data.sql import read_sql
 from data.store.clock import TOLERANCE
 from data.store.erasures import Erasure, record_erasure
-from data.store.files import move_durably
+from data.store.files import ROW_GROUP, move_durably
 from data.store.footers import Footer, VisitFile, footer_of, read_visit_file, replacing_footer
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
@@ -155,7 +157,7 @@ class Eraser:
                     elif count and not dry_run:
                         staged.append(Staged(new_path(self._lake), *partition, file.visits - count, file.unfinished_of))
                         paths, footer = readable(self._lake, file), replacing_footer(self._lake, [file])
-                        _write_remaining(engine, paths, staged[-1].path, footer)
+                        _write_remaining(engine, paths, file.visits, staged[-1].path, footer)
                 if files and not dry_run:
                     self._skip_rest(files, staged)
                     if removed:
@@ -194,7 +196,7 @@ class Eraser:
         staged = new_path(self._lake)
         try:
             footer = file.footer or footer_of(*partition_of(path))
-            _write_remaining(engine, [self._lake.seed_visits, str(path)], staged, footer)
+            _write_remaining(engine, [self._lake.seed_visits, str(path)], file.visits, staged, footer)
             move_durably(staged, path)
         finally:
             staged.unlink(missing_ok=True)
@@ -237,10 +239,21 @@ def _count_matching(engine: duckdb.DuckDBPyConnection, paths: list[str], criteri
     return int(count)
 
 
-def _write_remaining(engine: duckdb.DuckDBPyConnection, paths: list[str], target: Path, footer: Footer) -> None:
-    """Write the visits of a file that are not in `erased_rows`. The seed is the first of `paths`."""
-    remaining = engine.sql(read_sql("data.maintenance", "sql/remaining_visits"), params={"files": paths})
-    write_visits(remaining.to_arrow_reader(100_000), target, footer)
+def _write_remaining(
+    engine: duckdb.DuckDBPyConnection, paths: list[str], visits: int, target: Path, footer: Footer
+) -> None:
+    """Write those of a file's visits that are not in `erased_rows`. The seed is the first of `paths`."""
+    until_memory_suffices(
+        lambda rows: write_visits(_remaining(engine, paths, visits, rows), target, footer), (visits, ROW_GROUP)
+    )
+
+
+def _remaining(engine: duckdb.DuckDBPyConnection, paths: list[str], visits: int, rows: int) -> Iterator[pa.RecordBatch]:
+    """Those visits in their stored order, from so many rows of the file at once."""
+    for first in range(0, visits, rows):
+        part = {"files": paths, "first_row": first, "end_row": first + rows}
+        remaining = engine.sql(read_sql("data.maintenance", "sql/remaining_visits"), params=part)
+        yield from remaining.to_arrow_reader(ROW_GROUP)
 
 
 def delete_files(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:

@@ -80,6 +80,21 @@ def limit_memory(engine: duckdb.DuckDBPyConnection, visits: int = 0) -> None:
     engine.execute("SET memory_limit = $bytes", {"bytes": f"{max(MIN_MEMORY, visits * MEMORY_PER_VISIT)}B"})
 
 
+def until_memory_suffices(rewrite: Callable[[int], None], sizes: Sequence[int]) -> None:
+    """Call `rewrite` with the first size; with the next one if a rewriting engine ran out of memory, and so on.
+
+    Visits with long texts of clients, such as user agents, may need a hundred times the memory of others.
+    """
+    for size in sizes:
+        try:
+            rewrite(size)
+        except (duckdb.OutOfMemoryException, OSError) as error:  # OSError: from Arrow, which reads DuckDB's results
+            if "Out of Memory" not in str(error) or size == sizes[-1]:
+                raise
+        else:
+            return
+
+
 class InterruptibleEngine:
     """The rewriting engine of a task of maintenance, open while the task runs, which another thread may interrupt."""
 

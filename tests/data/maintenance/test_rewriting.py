@@ -1,20 +1,25 @@
 """The memory of what rewrites and counts visits: it grows with the visits of a day where spilling cannot replace it."""
 
+import random
 from datetime import UTC, date, datetime, timedelta
 
+import duckdb
 import pytest
 
 from data.errors import LakeDamaged
-from data.maintenance import rewriting
+from data.maintenance import compaction, erasure, rewriting
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
+from data.visits import VISITS as COLUMNS
 from queries import RollupBuilder
 from tests.visits import land, visit
 
 DAY, NOW = date(2026, 3, 5), datetime(2026, 3, 15, 12, tzinfo=UTC)
 VISITS = 2_000
 """In each of two files of the day."""
+LITTLE = 8
+"""Megabytes with which a file of long texts cannot be erased from in one piece."""
 
 REWRITES = {
     "compaction": lambda lake: Compactor(lake, lambda: NOW).run().partitions,
@@ -52,3 +57,58 @@ def test_a_day_for_which_memory_does_not_suffice_stays_as_it_is(crowded, monkeyp
     with pytest.raises(LakeDamaged, match="Out of Memory"):
         REWRITES[name](crowded)
     assert [file.path for file in crowded.manifest.live_files("acme")] == before
+
+
+@pytest.fixture
+def long_texts(lake):
+    """A lake with a day of two files, whose visits have a kilobyte of random text each; some are of no link."""
+    draw = random.Random(1)
+    for number in range(2):
+        at = datetime(2026, 3, 5, number, tzinfo=UTC)
+        rows = [
+            visit(
+                short_code=None if n % 3 == 0 else f"a{n % 7}",
+                user_agent=draw.randbytes(512).hex(),
+                visitor=2 * n + number,
+                visited_at=at + timedelta(seconds=draw.randrange(7200)),
+            )
+            for n in range(VISITS)
+        ]
+        land(lake, "acme", rows)
+    return lake
+
+
+def stored(lake):
+    """The visits of the day as they lie in its files."""
+    files = [str(lake.root / file.path) for file in lake.manifest.live_files("acme")]
+    return duckdb.execute("SELECT * FROM read_parquet($1, hive_partitioning := FALSE)", [files]).fetchall()
+
+
+def by_key(visits):
+    code, at = COLUMNS.names.index("short_code"), COLUMNS.names.index("visited_at")
+    return sorted(visits, key=lambda row: (row[code] is None, row[code] or "", row[at]))
+
+
+def test_visits_with_long_texts_are_merged_in_ranges_if_memory_does_not_suffice(long_texts, monkeypatch):
+    """Anybody on the internet can send them, and without this, nothing of that day would ever be merged."""
+    monkeypatch.setattr(rewriting, "MIN_MEMORY", 10 << 20)
+    before = stored(long_texts)
+    with monkeypatch.context() as patch:
+        patch.setattr(compaction, "_RANGES", (1,))
+        with pytest.raises(LakeDamaged, match="Out of Memory"):
+            Compactor(long_texts, lambda: NOW).run()
+    assert Compactor(long_texts, lambda: NOW).run().files_after == 1
+    after = stored(long_texts)
+    assert after == by_key(after)
+    assert sorted(after, key=str) == sorted(before, key=str)
+
+
+def test_visits_with_long_texts_are_erased_from_if_memory_does_not_suffice(long_texts, monkeypatch):
+    Compactor(long_texts, lambda: NOW).run()
+    monkeypatch.setattr(erasure, "ROW_GROUP", 200)
+    visitor, before = COLUMNS.names.index("visitor"), stored(long_texts)
+    for megabytes, erased in ((64, 1), (LITTLE, 2)):  # in one piece, and in parts
+        monkeypatch.setattr(rewriting, "MIN_MEMORY", megabytes << 20)
+        assert Eraser(long_texts, lambda: NOW).run("acme", Criteria(visitor=erased)).visits == 1
+        before = [row for row in before if row[visitor] != erased]
+        assert stored(long_texts) == before
