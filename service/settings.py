@@ -43,8 +43,8 @@ class Setting(NamedTuple):
 
 SETTINGS: Final = (
     Setting("lake", "data/lake", "folder of visits, manifest, links, API keys and jobs"),
-    Setting("host", "127.0.0.1", "address to serve on"),
-    Setting("port", "8000", "port to serve on; 0 takes a free one"),
+    Setting("host", "127.0.0.1", "address that the server listens on"),
+    Setting("port", "8000", "port that the server listens on; 0 takes a free one"),
     Setting(
         "monitor_port",
         "",

@@ -30,6 +30,7 @@ _BATCH: Final = 4096
 the time."""
 _WORDS: Final = hashlib.sha256().digest_size // 8
 """The number of 64-bit words of a digest."""
+_SALTS_ARE_LOST: Final = "its salts are lost; delete it, and visitors of the last 48 hours count as new ones."
 _TABLE: Final = "CREATE TABLE salts (day TEXT PRIMARY KEY, salt TEXT NOT NULL, created_at REAL NOT NULL);"
 
 
@@ -85,17 +86,20 @@ def delete_old_salts(path: Path, now: datetime) -> None:
 
 @contextmanager
 def _open(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open or create the database of salts. Raises LakeDamaged when it was emptied."""
+    """Open or create the database of salts. Raises LakeDamaged when it was emptied, or is no database."""
     staging = path.with_name(".staging")
     staging.mkdir(exist_ok=True)
     create_database(path, staging / f"salts-{uuid.uuid4()}.sqlite", [_TABLE])
     with closing(sqlite3.connect(path, timeout=60, isolation_level=None)) as db:
-        db.execute("PRAGMA secure_delete = ON")
-        if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'salts'").fetchone():
-            raise LakeDamaged(
-                f"{path} is empty, its salts are lost; delete it, and visitors of the last 48 hours count as new ones."
-            )
-        yield db
+        try:
+            db.execute("PRAGMA secure_delete = ON")
+            if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'salts'").fetchone():
+                raise LakeDamaged(f"{path} is empty, {_SALTS_ARE_LOST}")
+            yield db
+        except sqlite3.OperationalError:  # a full disk, or one that fails
+            raise
+        except sqlite3.DatabaseError as error:
+            raise LakeDamaged(f"{path} cannot be used ({error}), {_SALTS_ARE_LOST}") from error
 
 
 def _delete_old(db: sqlite3.Connection, now: datetime) -> None:

@@ -92,6 +92,9 @@ class Lake:
             raise BadInput(
                 f"the lake cannot lie at {self.root}: its path may not contain any of {' '.join(_PATH_WILDCARDS)}"
             )
+        if self.root.is_symlink() and not self.root.exists():
+            target = self.root.readlink()
+            raise BadInput(f"{root} is a symbolic link to {target}, which does not exist; is its disk mounted?")
         if not create and not (self.root / "manifest.sqlite").exists() and not self.has_visits():
             raise BadInput(f"there is no lake at {root}; import a log first, or name another with TRAFFIC_LAKE.")
         try:

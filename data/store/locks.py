@@ -1,15 +1,22 @@
 """Locks between the programs that use one lake. The system releases them when a program dies."""
 
 import fcntl
+import logging
 import os
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from data.errors import Conflict
 from data.store.files import make_durably
 from data.store.manifest import Manifest
+
+_LOG: Final = logging.getLogger(__name__)
+NOTICE_AFTER_SECONDS: Final = 2.0
+"""How long a lock is waited for in silence."""
 
 
 class SharedManifest(Manifest):
@@ -21,7 +28,7 @@ class SharedManifest(Manifest):
         """As a Manifest; waits while the manifest is being rebuilt."""
         self._in_use: int | None = os.open(path.parent / ".staging", os.O_RDONLY)
         try:
-            fcntl.flock(self._in_use, fcntl.LOCK_SH)
+            _lock(self._in_use, path.parent / ".staging", fcntl.LOCK_SH)
             super().__init__(path, refuse_new, connect)
         except BaseException:
             self._release()
@@ -50,14 +57,27 @@ def exclusive(root: Path) -> Iterator[None]:
 
 @contextmanager
 def locked(folder: Path, wait: bool) -> Iterator[bool]:
-    """Lock a folder; yields whether this process has the lock."""
+    """Lock a folder; yields whether this process has the lock. With `wait`, logs a warning when that takes long."""
     handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        has_lock = True
-    except BlockingIOError:
-        has_lock = False
-    try:
-        yield has_lock
+        yield _lock(handle, folder, fcntl.LOCK_EX, wait)
     finally:
         os.close(handle)
+
+
+def _lock(handle: int, folder: Path, kind: int, wait: bool = True) -> bool:
+    """Lock an open folder, shared or exclusively; return whether it is locked now."""
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if not wait:
+            return False
+        message = "%s is locked by another program, such as an import, a merge or a rebuild; waiting until it is done."
+        notice = threading.Timer(NOTICE_AFTER_SECONDS, _LOG.warning, (message, folder))
+        notice.daemon = True
+        notice.start()
+        try:
+            fcntl.flock(handle, kind)
+        finally:
+            notice.cancel()
+    return True

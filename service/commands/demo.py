@@ -30,7 +30,9 @@ ai_referral = 0.4
 def demo(
     port: Annotated[
         int,
-        typer.Option(envvar=_PORT.variable, help="port to serve on; if it is in use, a free one is chosen", max=65_535),
+        typer.Option(
+            envvar=_PORT.variable, help="port that it listens on; if it is in use, a free one is chosen", max=65_535
+        ),
     ] = int(_PORT.default),
     visits: Annotated[int, typer.Option(min=1, help="number of visits to generate")] = VISITS,
 ) -> None:

@@ -51,8 +51,12 @@ def list_hooks(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE
     """
     from rich.table import Table
 
+    hooks = _hooks(lake).of(organization)
+    if not hooks:
+        typer.echo(f"{organization} has no hooks; `traffic hooks create` makes one.", err=True)
+        return
     table = Table("id", "name", "URL", "events", "active", "last success", "last failure", "failures", box=None)
-    for hook in _hooks(lake).of(organization):
+    for hook in hooks:
         state = "yes" if hook.active else f"no. {hook.disabled_reason or ''}".strip()
         times = _time(hook.last_success_at), _time(hook.last_failure_at)
         events = ", ".join(hook.events)
@@ -80,8 +84,12 @@ def deliveries(hook: HookArgument, organization: OrganizationOption, lake: LakeO
     """
     from rich.table import Table
 
+    messages = _hooks(lake).deliveries(organization, hook)
+    if not messages:
+        typer.echo(f"Nothing was sent to {hook} yet; `traffic hooks test` sends a made-up job.", err=True)
+        return
     table = Table("id", "event", "job", "status", "attempts", "answer", "ms", "created", "next attempt", box=None)
-    for one in _hooks(lake).deliveries(organization, hook):
+    for one in messages:
         answer = one.error or str(one.status_code or "")
         times = _time(one.created_at), _time(one.next_attempt_at)
         ms = "" if one.ms is None else str(one.ms)

@@ -37,8 +37,12 @@ def list_keys(lake: LakeOption = DEFAULT_LAKE) -> None:
     """
     from rich.table import Table
 
+    keys = ApiKeys(Lake(lake)).all_keys()
+    if not keys:
+        typer.echo("There are no API keys; `traffic keys create` makes one.", err=True)
+        return
     table = Table("id", "organization", "name", "created at", "created by", "last used at", "revoked at", box=None)
-    for key in ApiKeys(Lake(lake)).all_keys():
+    for key in keys:
         created_by = printable(key.created_by or "")
         created_at, last_used_at, revoked_at = map(_time, (key.created_at, key.last_used_at, key.revoked_at))
         table.add_row(key.id, key.organization, key.name, created_at, created_by, last_used_at, revoked_at)

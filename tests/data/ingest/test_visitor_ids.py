@@ -85,15 +85,18 @@ def test_many_at_once_are_given_the_same_salts(tmp_path):
     assert all(salts == told[0] for salts in told)
 
 
-def test_emptied_salts_are_damage_and_not_replaced_by_others(tmp_path):
+@pytest.mark.parametrize(
+    ("content", "is_wrong"), [(b"", "is empty"), (b"no database", "cannot be used (file is not a database)")]
+)
+def test_damaged_salts_are_named_and_not_replaced_by_others(tmp_path, content, is_wrong):
     """P6: otherwise the visitors of a day would silently count twice."""
     path = tmp_path / "salts.sqlite"
     daily_salts(path, [DAY], NOW)
-    path.write_bytes(b"")
+    path.write_bytes(content)
     with pytest.raises(LakeDamaged) as refused:
         daily_salts(path, [DAY], NOW)
     assert str(refused.value) == (
-        f"{path} is empty, its salts are lost; delete it, and visitors of the last 48 hours count as new ones."
+        f"{path} {is_wrong}, its salts are lost; delete it, and visitors of the last 48 hours count as new ones."
     )
     path.unlink()
     assert len(daily_salts(path, [DAY], NOW)) == 1

@@ -92,6 +92,14 @@ def test_a_file_in_the_way_of_the_folder_is_bad_input(tmp_path):
             Lake(root, create=True)
 
 
+@pytest.mark.parametrize("create", [False, True])
+def test_a_link_to_a_folder_that_does_not_exist_is_named(tmp_path, create):
+    (tmp_path / "lake").symlink_to(tmp_path / "disk" / "lake")
+    with pytest.raises(BadInput, match=rf"symbolic link to {tmp_path}/disk/lake, which does not exist"):
+        Lake(tmp_path / "lake", create)
+    assert not (tmp_path / "disk").exists()
+
+
 @pytest.mark.parametrize("folder", [".staging", "visits", "rejects"])
 def test_a_file_in_the_way_of_a_folder_of_the_lake_is_named(tmp_path, opened, folder):
     opened(tmp_path / "lake", create=True).manifest.close()

@@ -53,6 +53,16 @@ def test_a_hook_is_created_and_only_its_secret_printed(hooks, registry):
     assert hook not in hooks("list", organization="other").out
 
 
+def test_without_hooks_or_deliveries_a_list_says_how_to_get_some(hooks, registry):
+    listed = hooks("list")
+    assert (listed.code, listed.out) == (0, "")
+    assert listed.err == "acme has no hooks; `traffic hooks create` makes one.\n"
+    hook, _ = create(hooks)
+    assert (
+        hooks("deliveries", hook).err == f"Nothing was sent to {hook} yet; `traffic hooks test` sends a made-up job.\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

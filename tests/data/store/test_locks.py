@@ -1,0 +1,54 @@
+"""Locks between programs: who waits long says so, and who does not wait is told at once."""
+
+import logging
+import threading
+import time
+from contextlib import closing
+
+import pytest
+
+from data.store import locks
+from data.store.lake import Lake
+
+
+@pytest.fixture
+def lake(tmp_path):
+    lake = Lake(tmp_path / "lake", create=True)
+    with closing(lake.manifest):
+        yield lake
+
+
+def wait_for(lock):
+    """A thread that waits for a lock of a lake."""
+
+    def take():
+        with lock():
+            pass
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    return thread
+
+
+def test_a_lock_that_takes_long_is_waited_for_with_a_warning(lake, monkeypatch, caplog):
+    monkeypatch.setattr(locks, "NOTICE_AFTER_SECONDS", 0.01)
+    with lake.write_lock():
+        waiting = wait_for(lake.write_lock)
+        while not caplog.messages:
+            time.sleep(0.005)
+        assert waiting.is_alive()
+    waiting.join()
+    assert caplog.messages == [
+        f"{lake.root} is locked by another program, such as an import, a merge or a rebuild; waiting until it is done."
+    ]
+
+
+def test_a_lock_that_is_free_or_soon_free_is_taken_in_silence(lake, caplog):
+    caplog.set_level(logging.DEBUG)
+    with lake.rewrite_lock() as has_lock:
+        assert has_lock
+        waiting = wait_for(lake.rewrite_lock)
+        with lake.rewrite_lock(wait=False) as has_it_too:
+            assert not has_it_too
+    waiting.join()
+    assert caplog.messages == []
