@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -17,7 +18,7 @@ import duckdb
 import pyarrow as pa
 
 from data.ingest.dictionary import text_columns
-from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine
+from data.maintenance.rewriting import Partition, partitions, readable, rewriting_engine, until_memory_suffices
 from data.progress import Progress
 from data.rules.classifier import Classifier, Request
 from data.rules.ip_verification import apply_verdict
@@ -33,7 +34,7 @@ from data.visits import Classification
 
 MAX_VISITS: Final = 250_000
 """Visits of a file that are reclassified at once, so that memory does not depend on the file's size: one of 14 million
-visits takes 665 MB, with a million at once 936 MB, and the same time."""
+visits takes 665 MB, with a million at once 936 MB, and the same time. Less at once where texts are too long for it."""
 
 
 class Move(NamedTuple):
@@ -43,6 +44,10 @@ class Move(NamedTuple):
     after: str
 
 
+Moves = defaultdict[Move, Counter[str | None]]
+"""The number of visits with each move, by user agent."""
+
+
 @dataclass
 class Changes:
     """What the current rules change."""
@@ -50,8 +55,7 @@ class Changes:
     visits: int = 0  # checked
     rewritten: int = 0  # in files that contain visits of older rules
     partitions: int = 0
-    moves: defaultdict[Move, Counter[str | None]] = field(default_factory=lambda: defaultdict(Counter))
-    """The number of visits with each move, by user agent."""
+    moves: Moves = field(default_factory=lambda: Moves(Counter))
 
     @property
     def changed(self) -> int:
@@ -92,14 +96,9 @@ class Reclassifier:
                 files = self._files_with_old_rules(engine, partition)
                 self._register_links(engine, partition.organization)
                 for file in files:
-                    parts = self._reclassified(engine, file, changes)
-                    changes.rewritten += file.visits
-                    if dry_run:
-                        deque(parts, maxlen=0)
-                    else:
-                        visits = chain.from_iterable(part.to_arrow_reader(ROW_GROUP) for part in parts)
+                    if not dry_run:
                         staged.append(Staged(new_path(self._lake), *partition, file.visits, file.unfinished_of))
-                        write_visits(visits, staged[-1].path, replacing_footer(self._lake, [file]))
+                    self._rewrite(engine, file, staged[-1].path if staged else None, changes)
                 changes.partitions += bool(files)
                 if staged:
                     replacement = Replacement(files, self._now() + READERS_GRACE, changes_answers=True)
@@ -124,25 +123,44 @@ class Reclassifier:
         engine.register("link_codes", pa.table({"short_code": pa.array(links.short_codes, pa.string())}))
         engine.register("link_domains", pa.table({"domain": pa.array(links.domains, pa.string())}))
 
-    def _reclassified(
-        self, engine: duckdb.DuckDBPyConnection, file: LandedFile, changes: Changes
-    ) -> Iterator[duckdb.DuckDBPyRelation]:
-        """The visits of a file with their new classifications, in their stored order, MAX_VISITS at once.
+    def _rewrite(
+        self, engine: duckdb.DuckDBPyConnection, file: LandedFile, target: Path | None, changes: Changes
+    ) -> None:
+        """Write the reclassified visits of a file to `target`, if any, and add what changes to `changes`."""
+        moves = Moves(Counter)
 
-        What changes is added to `changes`. A relation is valid until the next one.
+        def rewrite(visits: int) -> None:
+            moves.clear()
+            parts = self._reclassified(engine, file, visits, moves)
+            if target:
+                batches = chain.from_iterable(part.to_arrow_reader(ROW_GROUP) for part in parts)
+                write_visits(batches, target, replacing_footer(self._lake, [file]))
+            else:
+                deque(parts, maxlen=0)
+
+        until_memory_suffices(rewrite, (MAX_VISITS, ROW_GROUP))
+        changes.rewritten += file.visits
+        for move, agents in moves.items():
+            changes.moves[move].update(agents)
+
+    def _reclassified(
+        self, engine: duckdb.DuckDBPyConnection, file: LandedFile, visits: int, moves: Moves
+    ) -> Iterator[duckdb.DuckDBPyRelation]:
+        """The visits of a file with their new classifications, in their stored order, so many at once.
+
+        What changes is added to `moves`. A relation is valid until the next one.
         """
         files, paths = readable(self._lake, file), self._classifier.paths
         patterns = {"probe_pattern": paths.probe_pattern, "program_pattern": paths.program_pattern}
         rules = {"rules_version": self._classifier.rules_version}
-        for first in range(0, file.visits, MAX_VISITS):
-            rows = {"first_row": first, "end_row": first + MAX_VISITS}
+        for first in range(0, file.visits, visits):
+            rows = {"first_row": first, "end_row": first + visits}
             engine.execute(read_sql("data.maintenance", "sql/stored_visits"), {"files": files, **rows, **patterns})
             inputs = engine.execute(read_sql("data.maintenance", "sql/distinct_inputs")).fetchall()
             engine.register("classified", self._classified(inputs))
-            for before, after, user_agent, visits in engine.execute(
-                read_sql("data.maintenance", "sql/changed_visits")
-            ).fetchall():
-                changes.moves[Move(before, after)][user_agent] += visits
+            changed = engine.execute(read_sql("data.maintenance", "sql/changed_visits")).fetchall()
+            for before, after, user_agent, count in changed:
+                moves[Move(before, after)][user_agent] += count
             yield engine.sql(read_sql("data.maintenance", "sql/reclassified_visits"), params=rules)
 
     def _classified(self, inputs: list[tuple[Any, ...]]) -> pa.Table:

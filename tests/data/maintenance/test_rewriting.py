@@ -7,7 +7,7 @@ import duckdb
 import pytest
 
 from data.errors import LakeDamaged
-from data.maintenance import compaction, erasure, rewriting
+from data.maintenance import compaction, erasure, reclassification, rewriting
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
@@ -112,3 +112,21 @@ def test_visits_with_long_texts_are_erased_from_if_memory_does_not_suffice(long_
         assert Eraser(long_texts, lambda: NOW).run("acme", Criteria(visitor=erased)).visits == 1
         before = [row for row in before if row[visitor] != erased]
         assert stored(long_texts) == before
+
+
+def test_visits_with_long_texts_are_reclassified_if_memory_does_not_suffice(long_texts, monkeypatch):
+    Compactor(long_texts, lambda: NOW).run()
+    before = stored(long_texts)
+    expected = Reclassifier(long_texts, lambda: NOW).run(["acme"], dry_run=True)
+    assert expected.changed == 2 * VISITS
+    monkeypatch.setattr(rewriting, "MIN_MEMORY", 18 << 20)
+    with monkeypatch.context() as patch:
+        patch.setattr(reclassification, "ROW_GROUP", 2 * VISITS)
+        with pytest.raises(LakeDamaged, match="Out of Memory"):
+            Reclassifier(long_texts, lambda: NOW).run(["acme"])
+    monkeypatch.setattr(reclassification, "ROW_GROUP", 500)
+    assert Reclassifier(long_texts, lambda: NOW).run(["acme"], dry_run=True) == expected
+    assert Reclassifier(long_texts, lambda: NOW).run(["acme"]) == expected
+    keys = [COLUMNS.names.index(name) for name in ("short_code", "visited_at", "visitor", "user_agent")]
+    assert [[row[key] for key in keys] for row in stored(long_texts)] == [[row[key] for key in keys] for row in before]
+    assert Reclassifier(long_texts, lambda: NOW).run(["acme"]).rewritten == 0
