@@ -60,16 +60,20 @@ class LockedEngine:
         values: list[TrafficValue] | None = None,
         memory: str | None = None,
         seconds: float = QUERY_TIMEOUT_SECONDS,
+        *,
+        caches_footers: bool = True,
     ) -> None:
         """Define the relations, then lock the engine.
 
         `organization`: whose visits, links and rollups it may open; None: those of every organization. `memory` limits
         all queries together, such as "300MB"; None: the default of DuckDB. `seconds` limits each query.
+        `caches_footers`: whether the footers of Parquet files are kept in this memory, for files that are read often.
         """
         self._lake = lake
         self._folders = _folders(lake, organization)
         self._memory = memory
         self._seconds = seconds
+        self._caches_footers = caches_footers
         self._values = [value._asdict() for value in (load_traffic_values() if values is None else values)]
         self._duckdb = self._new()
         self._replace_lock = threading.Lock()
@@ -167,7 +171,7 @@ class LockedEngine:
     def _new(self) -> duckdb.DuckDBPyConnection:
         engine = duckdb.connect(config=_CONFIG)
         engine.execute("SET TimeZone = 'UTC'")
-        engine.execute("SET GLOBAL parquet_metadata_cache = TRUE")  # files of the lake never change
+        engine.execute("SET GLOBAL parquet_metadata_cache = $is_on", {"is_on": self._caches_footers})
         set_variables(engine, {"traffic_values": self._values})
         define_relations(engine, self._lake)
         self._lock(engine)

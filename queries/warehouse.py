@@ -35,13 +35,16 @@ class Warehouse:
         values: list[TrafficValue] | None = None,
         memory: str | None = None,
         seconds: float = QUERY_TIMEOUT_SECONDS,
+        *,
+        caches_footers: bool = True,
     ) -> None:
         """Start an engine.
 
         `memory` limits all queries together, such as "300MB"; None: the default of DuckDB. `seconds` limits each query.
+        `caches_footers`: whether the footers of Parquet files are kept in this memory, for files that are read often.
         """
         self._lake = lake
-        self._engine = LockedEngine(lake, None, values, memory, seconds)
+        self._engine = LockedEngine(lake, None, values, memory, seconds, caches_footers=caches_footers)
         self._no_visits = self._engine.empty_variables()
 
     def variables(self, scope: Scope) -> Variables:

@@ -163,7 +163,8 @@ def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Com
     cluster = open_cluster(lake, warehouse, options, values) if options else None
 
     def detecting_engine(seconds: float) -> Engine:
-        opened = Warehouse(lake, values, settings.memory, seconds)
+        # It reads the files of all organizations once: their footers would fill its memory.
+        opened = Warehouse(lake, values, settings.memory, seconds, caches_footers=False)
         return open_cluster(lake, opened, replace(options, seconds=seconds), values) if options else opened
 
     detection = DailyDetection(lake, jobs, clock, detecting_engine)

@@ -99,6 +99,8 @@ class Maintenance:
         if self._mail:
             self._mail.interrupt()
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+        if self._detection:
+            self._detection.close()
         await asyncio.to_thread(self._run_safely, self._flush)
 
     async def _repeat(self, seconds: float, tasks: Sequence[MaintenanceTask]) -> None:

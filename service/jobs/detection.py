@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -142,7 +142,7 @@ class DailyDetection:
     def __init__(
         self, lake: Lake, jobs: Jobs, clock: Callable[[], datetime], open_engine: Callable[[float], Engine]
     ) -> None:
-        """`open_engine` starts an engine with a time limit in seconds; it is closed after each organization."""
+        """`open_engine` starts an engine with a time limit in seconds, which takes longer than most runs on it."""
         self._lake = lake
         self._jobs = jobs
         self._clock = clock
@@ -153,7 +153,10 @@ class DailyDetection:
         """Organizations whose last run failed: they come last, so that they do not keep the others waiting."""
 
     def run_next(self) -> bool:
-        """Run the detectors for one organization that has not had them today. Returns whether there may be more."""
+        """Run the detectors for one organization that has not had them today. Returns whether there may be more.
+
+        The engine stays open until there are no more.
+        """
         now = self._clock()
         if now.hour >= FIRST_HOUR:
             for organization in sorted(self._lake.manifest.organizations(), key=self._failed.__contains__):
@@ -162,6 +165,7 @@ class DailyDetection:
                     self._run(organization, now)
                     self._failed.discard(organization)
                     return True
+        self.close()
         return False
 
     def interrupt(self) -> None:
@@ -170,16 +174,21 @@ class DailyDetection:
         if self._engine:
             self._engine.stop(self._cancelled)
 
+    def close(self) -> None:
+        """Close the engine, if one is open."""
+        engine, self._engine = self._engine, None
+        if engine:
+            engine.close()
+
     def _run(self, organization: str, now: datetime) -> None:
         started_at = time.monotonic()
-        with closing(self._open_engine(QUERY_SECONDS)) as engine:
-            self._engine = engine
-            runs = update_jobs(engine, self._jobs, organization, now.date(), now, self._cancelled)
-            if self._cancelled.is_set():
-                return
-            measure_outcomes(engine, self._jobs, organization, now, self._cancelled)
-            if self._cancelled.is_set():
-                return
+        engine = self._engine = self._engine or self._open_engine(QUERY_SECONDS)
+        runs = update_jobs(engine, self._jobs, organization, now.date(), now, self._cancelled)
+        if self._cancelled.is_set():
+            return
+        measure_outcomes(engine, self._jobs, organization, now, self._cancelled)
+        if self._cancelled.is_set():
+            return
         for run in runs:
             if run.error:
                 _LOG.warning("the detector %s did not run for %s: %s", run.type, organization, run.error)

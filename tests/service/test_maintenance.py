@@ -265,7 +265,7 @@ def test_salts_are_forgotten_while_detectors_run_for_long(lake, clock, hasty):
     started, interrupted = threading.Event(), threading.Event()
 
     class Endless:
-        interrupt = interrupted.set
+        interrupt = close = interrupted.set
 
         @staticmethod
         def run_next():

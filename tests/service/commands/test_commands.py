@@ -542,7 +542,7 @@ def test_a_command_that_makes_a_lake_says_so(program, tmp_path, command):
 
 
 def test_ctrl_c_while_duckdb_works_ends_with_130(monkeypatch, capsys, lake):
-    def interrupted(*_):
+    def interrupted(*_, **_options):
         raise RuntimeError("Query interrupted")  # as DuckDB does, for KeyboardInterrupt
 
     land(lake, "acme", [visit()])

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from queries import Warehouse
+from queries import QueryFailed, Warehouse
 from service.jobs.detection import DailyDetection, measure_outcomes
 from service.jobs.implementations import Draft
 from tests.lakes import files_of
@@ -71,3 +71,20 @@ def test_a_run_that_is_interrupted_is_not_noted(detection, jobs):
     detection.interrupt()
     detection.run_next()
     assert jobs.last_run("acme") is None
+
+
+def test_one_engine_serves_all_organizations_of_a_day_and_is_closed_then(lake, jobs):
+    for organization in ("acme", "other", "third"):
+        land(lake, organization, [visit(visited_at=NOW.replace(tzinfo=None) - timedelta(days=2))])
+    opened = []
+
+    def open_engine(seconds):
+        opened.append(Warehouse(lake, [], seconds=seconds))
+        return opened[-1]
+
+    detection = DailyDetection(lake, jobs, lambda: NOW, open_engine)
+    assert [detection.run_next() for _ in range(4)] == [True, True, True, False]
+    assert {jobs.last_run(name) for name in ("acme", "other", "third")} == {NOW.date()}
+    (engine,) = opened
+    with pytest.raises(QueryFailed, match="closed"):
+        engine.probe()
