@@ -39,8 +39,6 @@ MAX_OPEN_FILES: Final = 12
 """The number of files of a day that still receives visits; with those that land meanwhile, it stays below 16."""
 _RANGES: Final = (1, 4, 16, 64, 256)
 """In how many ranges visits are merged: the next number is tried when memory was not enough."""
-_NO_CODE: Final = "\U0010ffff"
-"""Stands for no short code, which is sorted last."""
 ABANDONED_AFTER: Final = timedelta(hours=24)
 """The age at which a staged file counts as left over from a killed program."""
 
@@ -166,18 +164,14 @@ class Compactor:
 
 
 def _merged(engine: duckdb.DuckDBPyConnection, paths: list[str], ranges: int) -> Iterator[pa.RecordBatch]:
-    """The visits of several files, sorted, in about as many ranges of about the same number of visits."""
-    if ranges == 1:
-        yield from engine.sql(
-            read_sql("data.maintenance", "sql/merged_visits"), params={"files": paths}
-        ).to_arrow_reader(ROW_GROUP)
-        return
-    files = {"files": paths, "none": _NO_CODE}
-    keys = engine.execute(read_sql("data.maintenance", "sql/merge_keys"), files).fetchall()
-    inner = [keys[number * len(keys) // ranges] for number in range(1, ranges)]
-    for first, end in pairwise([("", "-infinity"), *inner, (_NO_CODE, "infinity")]):
-        bounds = {"first_code": first[0], "first_time": first[1], "end_code": end[0], "end_time": end[1]}
-        merged = engine.sql(read_sql("data.maintenance", "sql/merged_range"), params={**files, **bounds})
+    """The visits of several files, sorted, in so many ranges of about the same number of visits."""
+    keys, files = [], {"files": paths}
+    if ranges > 1:
+        keys = engine.execute(read_sql("data.maintenance", "sql/merge_keys"), files).fetchall()
+    inner = [keys[number * len(keys) // ranges][0] for number in range(1, ranges)]
+    for first, end in pairwise([None, *inner, None]):
+        bounds = {"first_key": first, "end_key": end}
+        merged = engine.sql(read_sql("data.maintenance", "sql/merged_visits"), params={**files, **bounds})
         yield from merged.to_arrow_reader(ROW_GROUP)
 
 

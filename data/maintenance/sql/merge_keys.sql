@@ -1,5 +1,5 @@
--- A sample of the keys of merged_range, sorted. Parameters: files, none.
-SELECT coalesce(short_code, $none) AS short_code, visited_at::TEXT AS visited_at
+-- A sample of the keys that merged_visits sorts by, each as one binary value, sorted. Parameter: files.
+SELECT create_sort_key(short_code, 'ASC NULLS LAST', visited_at, 'ASC NULLS LAST') AS key
 FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
 USING SAMPLE reservoir(10000 ROWS) REPEATABLE (1)
-ORDER BY ALL
+ORDER BY key

@@ -18,8 +18,6 @@ from tests.visits import land, visit
 DAY, NOW = date(2026, 3, 5), datetime(2026, 3, 15, 12, tzinfo=UTC)
 VISITS = 2_000
 """In each of two files of the day."""
-LITTLE = 8
-"""Megabytes with which a file of long texts cannot be erased from in one piece."""
 
 REWRITES = {
     "compaction": lambda lake: Compactor(lake, lambda: NOW).run().partitions,
@@ -61,13 +59,16 @@ def test_a_day_for_which_memory_does_not_suffice_stays_as_it_is(crowded, monkeyp
 
 @pytest.fixture
 def long_texts(lake):
-    """A lake with a day of two files, whose visits have a kilobyte of random text each; some are of no link."""
-    draw = random.Random(1)
+    """A lake with a day of two files, whose visits have a kilobyte of random text each.
+
+    Some are of no link, and some of one whose code is larger than every character.
+    """
+    draw, codes = random.Random(1), [None, "a", "b", "\U0010ffff", "\U0010ffffz"]
     for number in range(2):
         at = datetime(2026, 3, 5, number, tzinfo=UTC)
         rows = [
             visit(
-                short_code=None if n % 3 == 0 else f"a{n % 7}",
+                short_code=codes[n % len(codes)],
                 user_agent=draw.randbytes(512).hex(),
                 visitor=2 * n + number,
                 visited_at=at + timedelta(seconds=draw.randrange(7200)),
@@ -105,13 +106,15 @@ def test_visits_with_long_texts_are_merged_in_ranges_if_memory_does_not_suffice(
 
 def test_visits_with_long_texts_are_erased_from_if_memory_does_not_suffice(long_texts, monkeypatch):
     Compactor(long_texts, lambda: NOW).run()
-    monkeypatch.setattr(erasure, "ROW_GROUP", 200)
     visitor, before = COLUMNS.names.index("visitor"), stored(long_texts)
-    for megabytes, erased in ((64, 1), (LITTLE, 2)):  # in one piece, and in parts
-        monkeypatch.setattr(rewriting, "MIN_MEMORY", megabytes << 20)
-        assert Eraser(long_texts, lambda: NOW).run("acme", Criteria(visitor=erased)).visits == 1
-        before = [row for row in before if row[visitor] != erased]
-        assert stored(long_texts) == before
+    monkeypatch.setattr(rewriting, "MIN_MEMORY", 15 << 20)
+    with monkeypatch.context() as patch:
+        patch.setattr(erasure, "ROW_GROUP", 2 * VISITS)
+        with pytest.raises(LakeDamaged, match="Out of Memory"):
+            Eraser(long_texts, lambda: NOW).run("acme", Criteria(visitor=1))
+    monkeypatch.setattr(erasure, "ROW_GROUP", 200)
+    assert Eraser(long_texts, lambda: NOW).run("acme", Criteria(visitor=1)).visits == 1
+    assert stored(long_texts) == [row for row in before if row[visitor] != 1]
 
 
 def test_visits_with_long_texts_are_reclassified_if_memory_does_not_suffice(long_texts, monkeypatch):
