@@ -59,7 +59,7 @@ def _imported(log: Path, lake: Path, lines: int) -> Ran:
     """Import into a fresh lake, and count what can be queried there."""
     shutil.rmtree(lake, ignore_errors=True)
     command = [str(TRAFFIC), "import", str(log), "--org", ORGANIZATION, "--domain", "go.example.com"]
-    taken = ran([*command, "--lake", str(lake)])
+    taken = run([*command, "--lake", str(lake)])
     warehouse = Warehouse(Lake(lake), seconds=600)
     answer = warehouse.answer(ENTRIES["traffic-overview"], warehouse.variables(WHOLE))
     warehouse.close()
@@ -70,7 +70,7 @@ def _imported(log: Path, lake: Path, lines: int) -> Ran:
 
 def _counted(log: Path, output: Path, lines: int) -> Ran:
     command = ["goaccess", str(log), "--log-format=COMBINED", "--no-global-config", "--no-progress", "-o", str(output)]
-    taken = ran(command)
+    taken = run(command)
     _check("goaccess", json.loads(output.read_text("utf-8"))["general"]["valid_requests"], lines)
     return taken
 
@@ -87,7 +87,7 @@ def _check(who: str, counted: int, lines: int) -> None:
         raise SystemExit(f"{who} counted {counted:,} of {lines:,} lines.")
 
 
-def ran(command: list[str]) -> Ran:
+def run(command: list[str]) -> Ran:
     """Run a program to its end. Raises CalledProcessError when it fails."""
     measured = [sys.executable, "-m", "benchmarks.measured", *command]
     return Ran(**json.loads(subprocess.run(measured, check=True, stdout=subprocess.PIPE).stdout))

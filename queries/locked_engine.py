@@ -171,6 +171,7 @@ class LockedEngine:
     def _new(self) -> duckdb.DuckDBPyConnection:
         engine = duckdb.connect(config=_CONFIG)
         engine.execute("SET TimeZone = 'UTC'")
+        # files of the lake never change, so their footers are right for ever
         engine.execute("SET GLOBAL parquet_metadata_cache = $is_on", {"is_on": self._caches_footers})
         set_variables(engine, {"traffic_values": self._values})
         define_relations(engine, self._lake)

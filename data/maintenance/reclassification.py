@@ -98,7 +98,7 @@ class Reclassifier:
                 for file in files:
                     if not dry_run:
                         staged.append(Staged(new_path(self._lake), *partition, file.visits, file.unfinished_of))
-                    self._rewrite(engine, file, staged[-1].path if staged else None, changes)
+                    self._rewrite(engine, file, None if dry_run else staged[-1].path, changes)
                 changes.partitions += bool(files)
                 if staged:
                     replacement = Replacement(files, self._now() + READERS_GRACE, changes_answers=True)

@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from benchmarks.importing import ran
+from benchmarks.importing import run
 
 
 def test_the_memory_of_who_measures_a_program_is_not_counted_as_its_own() -> None:
     large = bytearray(b"1" * 300_000_000)
-    taken = ran([sys.executable, "-c", "sum(range(1_000_000))"])
+    taken = run([sys.executable, "-c", "sum(range(1_000_000))"])
     assert taken.megabytes < 100
     del large
     assert taken.processor_seconds > 0
@@ -19,4 +19,4 @@ def test_the_memory_of_who_measures_a_program_is_not_counted_as_its_own() -> Non
 
 def test_a_program_that_fails_is_not_measured() -> None:
     with pytest.raises(subprocess.CalledProcessError):
-        ran([sys.executable, "-c", "raise SystemExit(3)"])
+        run([sys.executable, "-c", "raise SystemExit(3)"])

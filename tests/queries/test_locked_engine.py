@@ -52,6 +52,18 @@ def total(warehouse, variables):
     return warehouse.answer(OVERVIEW, variables)["total_visits"]
 
 
+def test_footers_of_files_are_kept_unless_an_engine_is_opened_without(lake):
+    kept = []
+    for caches_footers in (True, False):
+        with closing(Warehouse(lake, caches_footers=caches_footers)) as warehouse:
+            variables = warehouse.variables(ACME)
+            assert total(warehouse, variables) == 2
+            with warehouse._engine.cursor(variables) as cursor:
+                size = cursor.execute("SELECT memory_usage_bytes FROM duckdb_memory() WHERE tag = 'OBJECT_CACHE'")
+                kept.append(size.fetchall()[0][0])
+    assert kept[0] > 10 * kept[1]
+
+
 def test_a_dashboard_sets_the_variables_of_its_snapshot_once(warehouse, times_set):
     warehouse.answer(ENTRIES["dashboard"], warehouse.variables(ACME))
     warehouse.tables(ENTRIES["dashboard"], warehouse.variables(BEE))

@@ -442,6 +442,12 @@ def test_keys_are_made_listed_and_revoked(lake, program):
     assert "_x" in refused(program("keys", "create", "--org", "_x", "--name", "n", "--lake", lake.root))
 
 
+def test_without_keys_a_list_says_how_to_get_one(lake, program):
+    listed = program("keys", "list", "--lake", lake.root)
+    assert (listed.code, listed.out) == (0, b"")
+    assert listed.err == "There are no API keys; `traffic keys create` makes one.\n"
+
+
 def test_times_of_keys_are_utc_with_z(lake, program):
     program("keys", "create", "--org", "acme", "--name", "a", "--lake", lake.root)
     (row,) = program("keys", "list", "--lake", lake.root).out.decode().splitlines()[1:]

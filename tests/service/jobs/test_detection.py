@@ -1,5 +1,6 @@
 """The daily run of detectors and measures: what fails stops neither the other jobs nor the other organizations."""
 
+import asyncio
 import threading
 from datetime import timedelta
 
@@ -8,6 +9,7 @@ import pytest
 from queries import QueryFailed, Warehouse
 from service.jobs.detection import DailyDetection, measure_outcomes
 from service.jobs.implementations import Draft
+from service.maintenance import Maintenance
 from tests.lakes import files_of
 from tests.service.jobs.findings import ANNA, NOW, broken
 from tests.visits import land, visit
@@ -73,18 +75,34 @@ def test_a_run_that_is_interrupted_is_not_noted(detection, jobs):
     assert jobs.last_run("acme") is None
 
 
-def test_one_engine_serves_all_organizations_of_a_day_and_is_closed_then(lake, jobs):
+@pytest.fixture
+def opened(lake, jobs):
+    """A daily detection of three organizations, and the list of engines that it opens."""
     for organization in ("acme", "other", "third"):
         land(lake, organization, [visit(visited_at=NOW.replace(tzinfo=None) - timedelta(days=2))])
-    opened = []
+    engines = []
 
     def open_engine(seconds):
-        opened.append(Warehouse(lake, [], seconds=seconds))
-        return opened[-1]
+        engines.append(Warehouse(lake, [], seconds=seconds))
+        return engines[-1]
 
-    detection = DailyDetection(lake, jobs, lambda: NOW, open_engine)
+    return DailyDetection(lake, jobs, lambda: NOW, open_engine), engines
+
+
+def test_one_engine_serves_all_organizations_of_a_day_and_is_closed_then(opened, jobs):
+    detection, engines = opened
     assert [detection.run_next() for _ in range(4)] == [True, True, True, False]
     assert {jobs.last_run(name) for name in ("acme", "other", "third")} == {NOW.date()}
-    (engine,) = opened
+    (engine,) = engines
+    with pytest.raises(QueryFailed, match="closed"):
+        engine.probe()
+
+
+def test_a_server_that_ends_between_two_organizations_closes_the_engine(opened, lake):
+    detection, engines = opened
+    assert detection.run_next()
+    (engine,) = engines
+    engine.probe()
+    asyncio.run(Maintenance(lake, lambda: NOW, None, detection).end())
     with pytest.raises(QueryFailed, match="closed"):
         engine.probe()
