@@ -19,7 +19,7 @@ from benchmarks.peers import World
 from benchmarks.servers import bare, get, key_of, most, resident_mb, server
 from benchmarks.worlds import WHOLE, Setting
 from data import Lake
-from service.hooks.outbox import format_time
+from service.clock import to_text
 from service.hooks.registry import Hooks
 from service.jobs.records import COMMAND_LINE
 from service.jobs.states import APPROVE_FIX
@@ -117,7 +117,7 @@ def _check_under_way(hooks: Hooks) -> None:
     rows = hooks.database.rows(
         "SELECT count(*) FILTER (WHERE attempts > 0), count(*) FILTER (WHERE claimed_until > ?), "
         "group_concat(DISTINCT error) FROM deliveries",
-        [format_time(datetime.now(UTC))],
+        [to_text(datetime.now(UTC))],
     )
     failed, claimed, errors = rows[0]
     if not failed or not claimed or errors != "timed_out":

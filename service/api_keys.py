@@ -6,10 +6,10 @@ import string
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
 from data import BadInput, Lake, check_organization
+from service.clock import hour_text, to_text, utc_now
 from service.control_database import ControlDatabase
 
 KEY_PREFIX: Final = "tak_"
@@ -53,7 +53,7 @@ class ApiKeys:
             raise BadInput("a key's name has 1 to 100 printable characters.")
         secret = "".join(secrets.choice(_ALPHABET) for _ in range(_SECRET_LENGTH))
         key = f"{KEY_PREFIX}{secret}{_checksum(secret)}"
-        now = datetime.now(UTC).isoformat(timespec="seconds")
+        now = to_text(utc_now())
         self._database.rows(
             "INSERT INTO keys (id, sha256, organization, name, created_at, created_by) VALUES (?, ?, ?, ?, ?, ?)",
             [key_id_of(key), _sha256(key), organization, name, now, created_by],
@@ -78,7 +78,7 @@ class ApiKeys:
 
         If `organization` is given, only a key of that organization is revoked.
         """
-        now = datetime.now(UTC).isoformat(timespec="seconds")
+        now = to_text(utc_now())
         revoked = self._database.rows(
             "UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL AND ? IN ('', organization) "
             "RETURNING id",
@@ -98,7 +98,7 @@ class ApiKeys:
 
     def record_use(self, key: str) -> None:
         """Store, in a background thread, that a key was used in this hour. For information only."""
-        key_id, hour = key_id_of(key), datetime.now(UTC).replace(minute=0).isoformat(timespec="minutes")
+        key_id, hour = key_id_of(key), hour_text(utc_now())
         if self._last_use_hours.get(key_id) != hour:
             self._last_use_hours[key_id] = hour
             self.writer.submit(self._database.rows, "UPDATE keys SET last_used_at = ? WHERE id = ?", [hour, key_id])

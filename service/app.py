@@ -17,6 +17,7 @@ from data.store.links import LinkIndex
 from data.store.pending import backlog
 from queries import CATALOG, ClusterOptions, Engine, Warehouse, load_traffic_values, open_cluster
 from service.api_keys import ApiKeys
+from service.clock import Clock, utc_now
 from service.hooks.delivery import HookClient
 from service.hooks.registry import Hooks
 from service.hooks.sender import Sender
@@ -25,7 +26,6 @@ from service.http.answers import Answers
 from service.http.authentication import AuthenticationMiddleware, Authenticator
 from service.http.cache import AnswerCache
 from service.http.cors import JsonCorsMiddleware
-from service.http.endpoints import Clock, utc_now
 from service.http.hook_endpoints import hook_routes
 from service.http.jwks import JwksClient
 from service.http.link_endpoints import link_route

@@ -7,10 +7,11 @@ import logging
 import threading
 import traceback
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import BinaryIO, Final, NamedTuple
 
 import orjson
+
+from service.clock import to_text, utc_now
 
 WRITE_INTERVAL_SECONDS: Final = 0.1
 MAX_WAITING_LINES: Final = 100_000
@@ -98,6 +99,6 @@ def error_fields(error: BaseException) -> dict[str, object]:
 
 
 def _line(level: str, event: str, fields: Mapping[str, object]) -> bytes:
-    at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    at = to_text(utc_now(), "milliseconds")
     line = {"at": at, "level": level, "event": event, **fields}
     return orjson.dumps(line, default=str, option=orjson.OPT_APPEND_NEWLINE)

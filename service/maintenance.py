@@ -23,7 +23,7 @@ from data.store.link_files import all_stored_links
 from data.store.pending import backlog, flush_all
 from data.store.rollups import damaged_rollups
 from queries import RelationCounter, RollupBuilder
-from service.http.endpoints import Clock
+from service.clock import Clock
 from service.jobs.detection import DailyDetection
 from service.jobs.erasure import expire_evidence
 from service.mail.weekly import WeeklyMail

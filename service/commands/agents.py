@@ -8,6 +8,7 @@ import typer
 
 from data import BadInput, Lake
 from data.text import plural
+from service.clock import to_text
 from service.commands.options import DEFAULT_LAKE, LakeOption, announce_new_lake
 from service.commands.printing import console, messages
 
@@ -58,9 +59,7 @@ def refresh(
     kept = snapshots(opened)
     for row, _, problem in outcomes:
         snapshot = kept.get(row.name)
-        cells = (
-            (f"{len(snapshot.networks):,}", f"{snapshot.fetched_at:%Y-%m-%dT%H:%M:%SZ}") if snapshot else ("", "never")
-        )
+        cells = (f"{len(snapshot.networks):,}", to_text(snapshot.fetched_at)) if snapshot else ("", "never")
         table.add_row(row.name, row.operator, *cells, problem)
     console().print(table)
     failed = sum(outcome.snapshot is None for outcome in outcomes)

@@ -13,9 +13,10 @@ import typer
 from data import BadInput, Lake, check_organization
 from data.text import plural
 from service.api_keys import ApiKeys
+from service.clock import to_text
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
-from service.commands.printing import progress_bar, utc
+from service.commands.printing import progress_bar
 
 if TYPE_CHECKING:
     from data.maintenance.erasure import Criteria, Eraser, ErasureResult
@@ -187,7 +188,7 @@ def _print_receipt(erased: "ErasureResult", evidence: "ErasedEvidence", erased_a
         "organization": erased.organization,
         "criteria": _criteria_of(erased.criteria),
         "dry_run": erased_at is None,
-        "erased_at": erased_at and utc(erased_at),
+        "erased_at": erased_at and to_text(erased_at),
         "visits": erased.visits,
         **({"unknown_visits": erased.unknown_visits} if erased.unknown_visits else {}),
         "partitions": erased.partitions,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from data import Lake
+from service.clock import to_text
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, announce_new_lake
 from service.commands.printing import console, printable
 from service.settings import read_settings
@@ -131,4 +132,4 @@ def _hooks(lake: Path, create: bool = False) -> "Hooks":
 
 
 def _time(moment: datetime | None) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}" if moment else ""
+    return to_text(moment) if moment else ""

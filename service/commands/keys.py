@@ -1,6 +1,5 @@
 """`traffic keys`: creates, lists and revokes API keys."""
 
-from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -8,7 +7,7 @@ import typer
 from data import Lake
 from service.api_keys import ApiKeys
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, announce_new_lake
-from service.commands.printing import console, printable, utc
+from service.commands.printing import console, printable
 
 app = typer.Typer(help="Create, list and revoke API keys.", rich_markup_mode=None)
 
@@ -44,7 +43,7 @@ def list_keys(lake: LakeOption = DEFAULT_LAKE) -> None:
     table = Table("id", "organization", "name", "created at", "created by", "last used at", "revoked at", box=None)
     for key in keys:
         created_by = printable(key.created_by or "")
-        created_at, last_used_at, revoked_at = map(_time, (key.created_at, key.last_used_at, key.revoked_at))
+        created_at, last_used_at, revoked_at = key.created_at, key.last_used_at or "", key.revoked_at or ""
         table.add_row(key.id, key.organization, key.name, created_at, created_by, last_used_at, revoked_at)
     console().print(table)
 
@@ -60,8 +59,3 @@ def revoke(
     """
     ApiKeys(Lake(lake)).revoke_key(key_id)
     typer.echo(f"{key_id} is revoked.", err=True)
-
-
-def _time(stored: str | None) -> str:
-    """A stored time in UTC, as it is printed; '' if there is none."""
-    return utc(datetime.fromisoformat(stored)) if stored else ""

@@ -12,6 +12,7 @@ import typer
 from data import BadInput, Lake, check_organization
 from data.hosts import check_host
 from data.text import plural
+from service.clock import to_text
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, announce_new_lake
 from service.commands.printing import printable
@@ -176,7 +177,7 @@ def _print_csv(links: Iterable["Link"]) -> None:
     writer = csv.writer(sys.stdout)
     writer.writerow(COLUMNS)
     for link in links:
-        writer.writerow((link.short_code, link.domain, link.target_url, f"{link.created_at.isoformat()}Z"))
+        writer.writerow((link.short_code, link.domain, link.target_url, to_text(link.created_at, "auto")))
 
 
 def _summary(changes: "LinkChanges") -> str:

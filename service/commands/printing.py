@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from data import BadInput
+from service.clock import to_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -102,11 +103,6 @@ def printable(text: str) -> str:
     return _CONTROLS.sub("\ufffd", text)
 
 
-def utc(moment: datetime) -> str:
-    """A time in UTC as RFC 3339 has it: 2026-11-20T10:00:00Z."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def parts_of(answer: "Result") -> dict[str, "Result"]:
     """The members of an answer that are answers themselves."""
     members = answer.items() if isinstance(answer, dict) else ()
@@ -131,7 +127,7 @@ def csv_bytes(rows: list[dict[str, Any]], names: list[str]) -> bytes:
 
 def _cell(value: object) -> object:
     if isinstance(value, datetime):
-        return utc(value)
+        return to_text(value)
     import orjson
 
     return orjson.dumps(value).decode() if isinstance(value, list | bool) else value

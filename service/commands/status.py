@@ -10,6 +10,7 @@ import typer
 
 from data import BadInput, Lake
 from data.text import plural
+from service.clock import to_text
 from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import console, printable
 
@@ -119,7 +120,7 @@ def _repeated(log: "RepeatedLog") -> str:
 
 
 def _moment(moment: datetime | None, day: object) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}" if moment else str(day or "")
+    return to_text(moment) if moment else str(day or "")
 
 
 def _pending(organization: "OrganizationStatus", now: datetime) -> str:

@@ -9,6 +9,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
+from service.clock import to_text
 from service.commands.printing import console, messages, parts_of, printable
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def text_of(value: object) -> str:
         case None:
             text = ""
         case datetime():
-            text = value.strftime("%Y-%m-%dT%H:%M:%SZ")
+            text = to_text(value)
         case list():
             text = printable(" ".join(map(str, value)))
         case bool():

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from service.clock import to_text
 from service.encoding import encode
 from service.hooks.delivery import Attempt
 from service.hooks.records import Delivery
@@ -65,11 +66,6 @@ class ClaimedDelivery:
     secrets: tuple[str, ...]  # to sign with; two while a secret is being rotated
 
 
-def format_time(moment: datetime) -> str:
-    """A time in UTC as control.sqlite has it. Such texts compare like the times."""
-    return moment.isoformat(timespec="seconds")
-
-
 def enqueue(
     connection: sqlite3.Connection,
     organization: str,
@@ -102,7 +98,7 @@ def add_delivery(
     now: datetime,
 ) -> str:
     """Add one message for one hook, to be sent at once. Returns its id."""
-    delivery_id, at = f"evt_{secrets.token_hex(10)}", format_time(now)
+    delivery_id, at = f"evt_{secrets.token_hex(10)}", to_text(now)
     connection.execute(
         "INSERT INTO deliveries (id, hook_id, organization, event, job_id, body, status, created_at, due_at) "
         "VALUES (?, ?, ?, ?, ?, ?, 'pending', ?, ?)",
@@ -173,7 +169,7 @@ def claim(connection: sqlite3.Connection, now: datetime) -> ClaimedDelivery | No
     It belongs to the caller for LEASE, who ends it with `finish`; whatever happens to the caller, it is due again then.
     Those of an organization that has MAX_UNDER_WAY wait.
     """
-    at = format_time(now)
+    at = to_text(now)
     rows = connection.execute(
         "UPDATE deliveries SET claimed_until = :until WHERE number = ("
         " SELECT number FROM deliveries WHERE status = 'pending' AND due_at <= :at"
@@ -183,7 +179,7 @@ def claim(connection: sqlite3.Connection, now: datetime) -> ClaimedDelivery | No
         " AND claimed_until > :at GROUP BY organization HAVING count(*) >= :max)"
         " ORDER BY due_at, number LIMIT 1"
         ") RETURNING id, hook_id, organization, event, job_id, body, attempts, claimed_until",
-        {"at": at, "until": format_time(now + LEASE), "max": MAX_UNDER_WAY},
+        {"at": at, "until": to_text(now + LEASE), "max": MAX_UNDER_WAY},
     ).fetchall()
     if not rows:
         return None
@@ -214,12 +210,12 @@ def finish(connection: sqlite3.Connection, claimed: ClaimedDelivery, attempt: At
     if outcome == "failed":
         pause = SCHEDULE[attempts] * _RANDOM.uniform(1 - JITTER, 1 + JITTER)
         pause = max(pause, min(attempt.retry_after or pause, MAX_RETRY_AFTER))
-    at = format_time(now)
+    at = to_text(now)
     connection.execute(
         "UPDATE deliveries SET status = ?, attempts = ?, due_at = ?, claimed_until = NULL, attempted_at = ?, "
         "status_code = ?, error = ?, ms = ?, finished_at = ? WHERE id = ?",
         [
-            "pending" if outcome == "failed" else outcome, attempts, format_time(now + pause), at,
+            "pending" if outcome == "failed" else outcome, attempts, to_text(now + pause), at,
             attempt.status_code, attempt.error, attempt.ms, None if outcome == "failed" else at, claimed.id,
         ],
     )  # fmt: skip
@@ -228,7 +224,7 @@ def finish(connection: sqlite3.Connection, claimed: ClaimedDelivery, attempt: At
 
 def _record_health(connection: sqlite3.Connection, claimed: ClaimedDelivery, attempt: Attempt, now: datetime) -> bool:
     """Record an attempt in its hook, and disable the hook if it failed for too long. Returns whether it is active."""
-    at = format_time(now)
+    at = to_text(now)
     if attempt.is_success:
         connection.execute(
             "UPDATE hooks SET last_success_at = ?, consecutive_failures = 0, failing_since = NULL WHERE id = ?",
@@ -246,7 +242,7 @@ def _record_health(connection: sqlite3.Connection, claimed: ClaimedDelivery, att
     reason = ""
     if attempt.status_code == 410:
         reason = "The receiver answered 410 Gone."
-    elif failures >= DISABLED_FAILURES and since <= format_time(now - DISABLED_AFTER):
+    elif failures >= DISABLED_FAILURES and since <= to_text(now - DISABLED_AFTER):
         reason = f"Every attempt failed for {DISABLED_AFTER.days} days."
     if reason:
         deactivate(connection, claimed.hook_id, reason, now)
@@ -256,7 +252,7 @@ def _record_health(connection: sqlite3.Connection, claimed: ClaimedDelivery, att
 
 def deactivate(connection: sqlite3.Connection, hook_id: str, reason: str | None, now: datetime) -> None:
     """Make a hook inactive. What waits for it is dead; what is under way has its last attempt."""
-    at = format_time(now)
+    at = to_text(now)
     connection.execute("UPDATE hooks SET active = 0, disabled_reason = ? WHERE id = ?", [reason, hook_id])
     connection.execute(
         "UPDATE deliveries SET status = 'dead', finished_at = ?, claimed_until = NULL "
@@ -267,8 +263,8 @@ def deactivate(connection: sqlite3.Connection, hook_id: str, reason: str | None,
 
 def delete_old(connection: sqlite3.Connection, now: datetime) -> None:
     """Delete deliveries that ended KEPT ago, and secrets that sign no longer."""
-    connection.execute("DELETE FROM deliveries WHERE finished_at <= ?", [format_time(now - KEPT)])
+    connection.execute("DELETE FROM deliveries WHERE finished_at <= ?", [to_text(now - KEPT)])
     connection.execute(
         "UPDATE hooks SET previous_secret = NULL, previous_secret_until = NULL WHERE previous_secret_until <= ?",
-        [format_time(now)],
+        [to_text(now)],
     )

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypedDict
 
+from service.clock import from_text
+
 Row = tuple[Any, ...]
 
 
@@ -32,8 +34,8 @@ class Hook:
     @classmethod
     def from_row(cls, row: Row) -> "Hook":
         """A hook from its columns in this order: events as JSON, times as text."""
-        created_at = datetime.fromisoformat(row[6])
-        values = [*row[:4], tuple(json.loads(row[4])), bool(row[5]), created_at, *row[7:9], *map(_time, row[9:13])]
+        created_at, times = from_text(row[6]), map(from_text, row[9:13])
+        values = [*row[:4], tuple(json.loads(row[4])), bool(row[5]), created_at, *row[7:9], *times]
         return cls(*values, *row[13:])
 
 
@@ -57,7 +59,7 @@ class Delivery:
     @classmethod
     def from_row(cls, row: Row) -> "Delivery":
         """A delivery from its columns in this order: times as text."""
-        values = [*row[:9], *map(_time, row[9:])]
+        values = [*row[:9], *map(from_text, row[9:])]
         return cls(*values)
 
 
@@ -68,7 +70,3 @@ class HookChanges(TypedDict, total=False):
     url: str
     events: Sequence[str]
     active: bool
-
-
-def _time(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None

@@ -3,21 +3,21 @@
 import json
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
 from data import BadInput, Lake, check_organization
+from service.clock import Clock, to_text, utc_now
 from service.control_database import ControlDatabase
 from service.hooks.outbox import (
     EVENTS,
     TEST_EVENT,
     add_delivery,
     deactivate,
-    format_time,
     message,
     read_address,
     read_deliveries,
@@ -56,7 +56,7 @@ class Hooks:
         lake: Lake,
         networks: tuple[Network, ...] = (),
         public_url: str = "",
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Clock = utc_now,
     ) -> None:
         """`networks` may be reached by plain http; `public_url` is the server's own origin, where no hook may lead."""
         self.database = ControlDatabase(lake)
@@ -79,7 +79,7 @@ class Hooks:
         """Create a hook. Returns it and its secret, which is shown only here. Raises BadInput."""
         check_organization(organization)
         self._check({"name": name, "url": url, "events": events})
-        hook_id, secret, now = f"hook_{secrets.token_hex(10)}", new_secret(), format_time(self._clock())
+        hook_id, secret, now = f"hook_{secrets.token_hex(10)}", new_secret(), to_text(self._clock())
         with self.database.transaction() as connection:
             (count,) = connection.execute(
                 "SELECT count(*) FROM hooks WHERE organization = ?", [organization]
@@ -145,7 +145,7 @@ class Hooks:
             connection.execute(
                 "UPDATE hooks SET previous_secret = secret, previous_secret_until = ?, secret = ?, "
                 "secret_rotated_at = ? WHERE id = ?",
-                [format_time(now + ROTATION), secret, format_time(now), hook_id],
+                [to_text(now + ROTATION), secret, to_text(now), hook_id],
             )
         return self.hook(organization, hook_id), secret
 
@@ -181,7 +181,7 @@ class Hooks:
 
         Raises NoSuchHook, also for a delivery that was deleted.
         """
-        at = format_time(self._clock())
+        at = to_text(self._clock())
         with self._change(organization, hook_id) as connection:
             replayed = connection.execute(
                 "UPDATE deliveries SET status = 'pending', attempts = 0, due_at = ?, finished_at = NULL "

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
+from service.clock import to_text
 from service.control_database import ControlDatabase
 from service.hooks.delivery import Attempt, HookClient
-from service.hooks.outbox import ClaimedDelivery, claim, delete_old, finish, format_time
+from service.hooks.outbox import ClaimedDelivery, claim, delete_old, finish
 from service.hooks.signature import signature_headers
 from service.logs import Log, error_fields
 
@@ -73,7 +74,7 @@ class Sender:
 
     def send_one(self) -> bool:
         """Attempt the oldest delivery that is due. Returns whether there was one."""
-        at = format_time(self._clock())
+        at = to_text(self._clock())
         claimed = None
         if self._database.rows(
             "SELECT 1 FROM deliveries WHERE status = 'pending' AND due_at <= ? AND coalesce(claimed_until, '') <= ? "

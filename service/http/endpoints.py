@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
-from datetime import UTC, datetime
 from typing import Final, TypeVar, TypeVarTuple
 
 import orjson
@@ -14,6 +13,7 @@ from data import BadInput
 from data.store.links import LinkIndex
 from queries import CACHE_STATS, Entry, scope_from
 from service.api_keys import ApiKeys, Key, key_id_of
+from service.clock import Clock, from_text
 from service.encoding import encode
 from service.http.answers import Answers
 from service.http.authentication import Caller
@@ -26,18 +26,12 @@ from service.http.routing import Endpoint
 from service.mcp.http import reply_to
 from service.mcp.tools import Toolbox
 
-Clock = Callable[[], datetime]
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
 MAX_NAME_BYTES: Final = 4_096
 MAX_MESSAGE_BYTES: Final = 65_536
 """Of one message of the Model Context Protocol, whose longest part is the name of a link's target."""
-
-
-def utc_now() -> datetime:
-    """The time in UTC."""
-    return datetime.now(UTC)
 
 
 def analytics(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) -> Endpoint:
@@ -120,10 +114,7 @@ async def _read_name(request: Request) -> str:
 
 def _public_fields(key: Key) -> dict[str, object]:
     """The properties of a key in responses."""
-    times = {
-        name: datetime.fromisoformat(text) if (text := getattr(key, name)) else None
-        for name in ("created_at", "last_used_at", "revoked_at")
-    }
+    times = {name: from_text(getattr(key, name)) for name in ("created_at", "last_used_at", "revoked_at")}
     return {"id": key.id, "name": key.name, "created_by": key.created_by, **times}
 
 

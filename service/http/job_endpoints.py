@@ -10,10 +10,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from data import BadInput
+from service.clock import Clock
 from service.encoding import encode
 from service.http.authentication import Caller
 from service.http.bodies import read_object
-from service.http.endpoints import Clock, in_thread, reject_body
+from service.http.endpoints import in_thread, reject_body
 from service.http.errors import (
     BodyTooLarge,
     Forbidden,

@@ -12,10 +12,11 @@ from data import BadInput
 from data.hosts import HOST_RULE, normalized_host
 from data.store.links import SHORT_CODE_RULE, Link, is_short_code, new_link
 from queries import InvalidParameter
+from service.clock import Clock
 from service.encoding import encode
 from service.http.authentication import Caller
 from service.http.bodies import read_json
-from service.http.endpoints import Clock, reject_body
+from service.http.endpoints import reject_body
 from service.http.errors import Forbidden, InvalidBody, NotFound
 from service.http.links import LinkEditor
 from service.http.responses import JsonResponse

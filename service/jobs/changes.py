@@ -4,9 +4,10 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
+from service.clock import to_text
 from service.hooks.outbox import ClaimedDelivery, enqueue
 from service.jobs.records import SYSTEM, HistoryLine, Job, Step, public_record
 from service.jobs.states import EVENTS, JobNotFound, next_status
@@ -21,7 +22,7 @@ def create(connection: sqlite3.Connection, job: Job, step: Step) -> None:
 
 def change(connection: sqlite3.Connection, before: Job, after: Job, step: Step) -> None:
     """Replace `before` by `after`, which becomes the next version of the job."""
-    stored = replace(after, version=before.version + 1, updated_at=creation_time(step.now))
+    stored = replace(after, version=before.version + 1, updated_at=to_text(step.now))
     update_job(connection, stored)
     _record_step(connection, before, stored, step)
 
@@ -40,23 +41,13 @@ def mark_sent(connection: sqlite3.Connection, delivered: ClaimedDelivery, now: d
             change(connection, job, replace(job, status=status), step)
 
 
-def stored_time(now: datetime) -> str:
-    """A time as it is stored."""
-    return now.astimezone(UTC).isoformat(timespec="seconds")
-
-
-def creation_time(now: datetime) -> str:
-    """A time as created_at and updated_at are stored: without an offset, as other programs write them."""
-    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
-
-
 def _record_step(connection: sqlite3.Connection, before: Job | None, after: Job, step: Step) -> None:
     """Write the line of history, and announce the change if it is an event."""
     action, actor, now, note = step
     if action is None:
         return
     status = before.status if before else None
-    line = HistoryLine(stored_time(now), actor.name, actor.kind, action, status, after.status, note, after.version)
+    line = HistoryLine(to_text(now), actor.name, actor.kind, action, status, after.status, note, after.version)
     add_history(connection, after.id, line)
     if action in EVENTS:
         record = public_record(after, implementation_in_force(connection, after))

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import orjson
 
-from service.jobs.changes import change, create, creation_time, stored_time
+from service.clock import to_text
+from service.jobs.changes import change, create
 from service.jobs.records import SYSTEM, DetectedSubject, Job, Step, evidence_of, priority_of
 from service.jobs.states import OPEN, PRIORITIES
 from service.jobs.tables import closing_line, job_of_fingerprint, open_jobs_of_type
@@ -64,7 +65,7 @@ def upsert(connection: sqlite3.Connection, detected: DetectedSubject, now: datet
 
 def dismiss_gone(connection: sqlite3.Connection, organization: str, kind: str, now: datetime) -> int:
     """Dismiss the undecided jobs of a type that were not found for GONE_AFTER. Returns how many."""
-    limit = stored_time(now - GONE_AFTER)
+    limit = to_text(now - GONE_AFTER)
     gone = [
         job
         for job in open_jobs_of_type(connection, organization, kind)
@@ -82,8 +83,8 @@ def _new(detected: DetectedSubject, now: datetime) -> Job:
         type=detected.type,
         status="new",
         title="",
-        created_at=creation_time(now),
-        updated_at=creation_time(now),
+        created_at=to_text(now),
+        updated_at=to_text(now),
         action_id=detected.action_id,
         fingerprint=fingerprint_of(detected),
         subject=orjson.dumps(dict(detected.subject)).decode(),
@@ -108,7 +109,7 @@ def _refreshed(job: Job, detected: DetectedSubject, now: datetime) -> Job:
         evidence_rows=len(detected.rows),
         action_label=detected.action_label,
         implementation_type=job.implementation_type if job.status in _DECIDED else detected.implementation_type,
-        last_detected_at=stored_time(now),
+        last_detected_at=to_text(now),
     )
 
 

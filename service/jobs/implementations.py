@@ -9,7 +9,7 @@ import orjson
 
 from data import BadInput
 from data.hosts import normalized_host
-from service.jobs.changes import stored_time
+from service.clock import to_text
 from service.jobs.records import Implementation, Job, Step
 from service.jobs.states import IMPLEMENTATION_TYPES, TooLarge
 from service.jobs.texts import check_text, percent_encoded
@@ -86,7 +86,7 @@ def implementation_of(draft: Draft, content: bytes | None, job: Job, number: int
         status="attached",
         note=draft.note,
         attached_by=step.actor.name,
-        attached_at=stored_time(step.now),
+        attached_at=to_text(step.now),
         shipped_at=None,
     )
 

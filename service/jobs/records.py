@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from service.clock import from_text
 from service.encoding import encode
 from service.hooks.records import Delivery
 from service.jobs.states import APPROVE_FIX, PERSONS_MOVES
@@ -129,8 +130,8 @@ class Implementation:
             "url": self.url,
             "status": self.status,
             "attached_by": self.attached_by,
-            "attached_at": moment(self.attached_at),
-            "shipped_at": moment(self.shipped_at),
+            "attached_at": from_text(self.attached_at),
+            "shipped_at": from_text(self.shipped_at),
             "note": self.note,
         }
 
@@ -151,7 +152,7 @@ class HistoryLine:
     def public(self) -> dict[str, Any]:
         """Its JSON."""
         return {
-            "at": moment(self.at),
+            "at": from_text(self.at),
             "actor": self.actor,
             "actor_kind": self.actor_kind,
             "action": self.action,
@@ -170,8 +171,8 @@ def public_row(job: Job, implementation: tuple[str, str] | None) -> dict[str, An
         "type": job.type,
         "status": job.status,
         "title": job.title,
-        "created_at": moment(job.created_at),
-        "updated_at": moment(job.updated_at),
+        "created_at": from_text(job.created_at),
+        "updated_at": from_text(job.updated_at),
         "priority": job.priority,
         "domain": harmless_text(job.domain),
         "short_code": harmless_text(job.short_code),
@@ -182,7 +183,7 @@ def public_row(job: Job, implementation: tuple[str, str] | None) -> dict[str, An
         "implementation_type": implementation[0] if implementation else job.implementation_type,
         "implementation_status": implementation[1] if implementation else None,
         "outcome_status": job.outcome_status,
-        "last_detected_at": moment(job.last_detected_at),
+        "last_detected_at": from_text(job.last_detected_at),
         "version": job.version,
     }
 
@@ -253,11 +254,6 @@ def evidence_of(detected: DetectedSubject) -> str:
 def priority_of(weight: float) -> str:
     """The priority of a weekly weight."""
     return "high" if weight >= 100 else "medium" if weight >= 10 else "low"
-
-
-def moment(text: str | None) -> datetime | None:
-    """A stored time; one without an offset is UTC, which is how JSON shows it, too."""
-    return datetime.fromisoformat(text) if text else None
 
 
 def _actions(job: Job) -> list[dict[str, Any]]:

@@ -8,11 +8,12 @@ from typing import Any, Final
 
 from data import BadInput, Lake, check_organization
 from data.hosts import check_host
+from service.clock import to_text
 from service.control_database import ControlDatabase
 from service.encoding import encode
 from service.hooks.outbox import read_deliveries
 from service.jobs import findings
-from service.jobs.changes import change, create, creation_time, stored_time
+from service.jobs.changes import change, create
 from service.jobs.checks import Approval, approved_as, conflict, move_of, read_expected
 from service.jobs.implementations import (
     MAX_IMPLEMENTATIONS,
@@ -123,8 +124,8 @@ class Jobs:
             type=MANUAL,
             status="new",
             title=check_line("title", title, MAX_TITLE_LENGTH),
-            created_at=creation_time(now),
-            updated_at=creation_time(now),
+            created_at=to_text(now),
+            updated_at=to_text(now),
             priority="medium",
             domain=None if domain is None else check_host(domain, "domain"),
             short_code=short_code,
@@ -213,7 +214,7 @@ class Jobs:
             raise BadInput(f"shipped_at is more than {MAX_SHIPPED_AGE.days} days ago; nothing can be measured since.")
         if url is not None:
             check_url(url)
-        shipped = stored_time(shipped_at or now) if status == "shipped" else None
+        shipped = to_text(shipped_at or now) if status == "shipped" else None
         with self.database.transaction() as connection:
             job = read_expected(connection, organization, job_id, version)
             before = read_implementation(connection, job, number)
@@ -243,7 +244,7 @@ class Jobs:
         Those of any type that the service dismissed 90 days ago are deleted.
         """
         with self.database.transaction() as connection:
-            delete_expired(connection, organization, stored_time(now - findings.DELETED_AFTER))
+            delete_expired(connection, organization, to_text(now - findings.DELETED_AFTER))
             return sum(findings.dismiss_gone(connection, organization, kind, now) for kind in types)
 
     def shipped(self, organization: str) -> list[ShippedJob]:
@@ -281,7 +282,7 @@ class Jobs:
         """Note that all detectors ran today."""
         self.database.rows(
             "INSERT OR REPLACE INTO detection_runs VALUES (?, ?, ?, ?, ?, ?)",
-            [organization, now.date().isoformat(), rules_version, findings, ms, stored_time(now)],
+            [organization, now.date().isoformat(), rules_version, findings, ms, to_text(now)],
         )
 
     def counts(self) -> dict[str, int]:

@@ -6,6 +6,7 @@ from typing import Final
 
 import orjson
 
+from service.clock import from_text
 from service.hooks.outbox import delete_messages
 from service.jobs.records import HistoryLine, Implementation, Job, ShippedJob
 from service.jobs.states import JobNotFound
@@ -124,7 +125,7 @@ def read_shipped(connection: sqlite3.Connection, organization: str) -> list[Ship
         [organization],
     )
     return [
-        ShippedJob(job_id, organization, kind, orjson.loads(subject), datetime.fromisoformat(shipped_at))
+        ShippedJob(job_id, organization, kind, orjson.loads(subject), from_text(shipped_at))
         for job_id, kind, subject, shipped_at in rows
     ]
 
@@ -220,7 +221,7 @@ def closing_line(connection: sqlite3.Connection, job_id: str) -> tuple[datetime,
         "AND from_status IS NOT to_status ORDER BY id DESC LIMIT 1",
         [job_id],
     ).fetchone()
-    return (datetime.fromisoformat(row[0]), row[1]) if row else None
+    return (from_text(row[0]), row[1]) if row else None
 
 
 def _values(job: Job) -> list[object]:

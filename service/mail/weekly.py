@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from data import Lake, TrafficError
 from queries import Warehouse
+from service.clock import to_text
 from service.control_database import ControlDatabase
 from service.mail.addresses import SmtpServer
 from service.mail.smtp import Mailer
@@ -148,7 +149,7 @@ class WeeklyMail:
         """Note the mail before it is sent, so that it is not sent twice. False if another server noted it first."""
         rows = self._database.rows(
             "INSERT INTO weekly_mails VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1",
-            [organization, week.first_day.isoformat(), now.isoformat(timespec="seconds")],
+            [organization, week.first_day.isoformat(), to_text(now)],
         )
         return bool(rows)
 

@@ -1,14 +1,14 @@
 """Where the tools read: a lake in this process, or a running server's answers and their cache."""
 
 import asyncio
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from data import Lake
 from data.store.links import LinkIndex, links_of
 from queries import Entry, OwnSql, Rows, Warehouse, load_traffic_values, scope_from
+from service.clock import Clock, utc_now
 from service.encoding import encode
 from service.http.answers import Answers
 from service.jobs.store import Jobs
@@ -17,19 +17,17 @@ from service.mcp.tools import MAX_ROWS, Sources
 if TYPE_CHECKING:
     from data.rules.classifier import Classifier
 
-Clock = Callable[[], datetime]
-
 
 def lake_sources(lake: Lake, organization: str) -> Sources:
     """Read an open lake. Free SQL runs on an engine that opens the folders of this organization only."""
     warehouse, links = Warehouse(lake, load_traffic_values(None)), LinkIndex(lake)
 
     async def answer(entry: Entry, parameters: Mapping[str, str]) -> bytes:
-        scope = scope_from(parameters, organization, datetime.now(UTC).date(), links)
+        scope = scope_from(parameters, organization, utc_now().date(), links)
         return encode(await asyncio.to_thread(lambda: warehouse.answer(entry, warehouse.variables(scope))))
 
     def run_sql(sql: str, parameters: Mapping[str, str]) -> Rows:
-        scope = scope_from(parameters, organization, datetime.now(UTC).date(), links)
+        scope = scope_from(parameters, organization, utc_now().date(), links)
         return own_sql().sql(sql, scope, MAX_ROWS)
 
     own_sql = cache(lambda: OwnSql(lake, organization))

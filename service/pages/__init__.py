@@ -17,9 +17,9 @@ from data import Lake
 from data.store.links import LinkIndex
 from queries import Warehouse
 from service.api_keys import ApiKeys
+from service.clock import Clock
 from service.hooks.registry import Hooks
 from service.http.answers import Answers
-from service.http.endpoints import Clock
 from service.http.oidc import OidcClient
 from service.http.query_batch import Workers
 from service.http.rate_limit import SourceResolver

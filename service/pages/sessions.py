@@ -12,11 +12,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final, NamedTuple, TypeVar
 
 from data import BadInput, Lake, check_organization
 from service.api_keys import key_id_of
+from service.clock import Clock, hour_text, to_text, utc_now
 from service.control_database import ControlDatabase
 from service.http.authentication import Caller
 
@@ -66,7 +67,7 @@ class OpenedSession(NamedTuple):
 class SessionStore:
     """The sessions and sign-in links of one lake. Its methods block; safe to use from several threads."""
 
-    def __init__(self, lake: Lake, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, lake: Lake, clock: Clock = utc_now) -> None:
         self._database = ControlDatabase(lake)
         self._clock = clock
 
@@ -83,17 +84,17 @@ class SessionStore:
             raise BadInput(f"--days is {days}; it must be a number from 1 to {MAX_SESSION_DAYS}.")
         code, now = secrets.token_urlsafe(32), self._clock()
         lifetime = timedelta(days=1) if is_reusable else LINK_LIFETIME
-        self._database.rows("DELETE FROM sign_in_links WHERE expires_at < ?", [_text(now)])
+        self._database.rows("DELETE FROM sign_in_links WHERE expires_at < ?", [to_text(now)])
         self._database.rows(
             "INSERT INTO sign_in_links (sha256, organization, role, days, is_reusable, created_at, expires_at) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [_sha256(code), organization, role, days, is_reusable, _text(now), _text(now + lifetime)],
+            [_sha256(code), organization, role, days, is_reusable, to_text(now), to_text(now + lifetime)],
         )
         return code
 
     def open_by_link(self, code: str) -> OpenedSession | None:
         """Use up a link and open a session; None if the link is unknown, used or expired."""
-        now = _text(self._clock())
+        now = to_text(self._clock())
         rows = self._database.rows(
             "UPDATE sign_in_links SET used_at = ? WHERE sha256 = ? AND expires_at >= ? "
             "AND (used_at IS NULL OR is_reusable) RETURNING organization, role, days",
@@ -111,15 +112,15 @@ class SessionStore:
     def begin_sign_in(self, secret: str, target: str) -> None:
         """Store that a browser left for the identity provider, to go to `target` when it returns with the secret."""
         now = self._clock()
-        self._database.rows("DELETE FROM sign_ins WHERE expires_at < ?", [_text(now)])
+        self._database.rows("DELETE FROM sign_ins WHERE expires_at < ?", [to_text(now)])
         self._database.rows(
             "INSERT INTO sign_ins (sha256, target, expires_at) VALUES (?, ?, ?)",
-            [_sha256(secret), target, _text(now + SIGN_IN_LIFETIME)],
+            [_sha256(secret), target, to_text(now + SIGN_IN_LIFETIME)],
         )
 
     def end_sign_in(self, secret: str) -> str | None:
         """Use up the secret of a browser that returns; its target, or None if it is unknown, used or expired."""
-        now = _text(self._clock())
+        now = to_text(self._clock())
         rows = self._database.rows(
             "DELETE FROM sign_ins WHERE sha256 = ? AND expires_at >= ? RETURNING target", [_sha256(secret), now]
         )
@@ -137,7 +138,7 @@ class SessionStore:
         rows = self._database.rows(
             "SELECT 1 FROM sessions WHERE sha256 = ? AND kind = 'oidc' AND revoked_at IS NULL "
             "AND expires_at <= ? AND expires_at >= ?",
-            [_sha256(secret), _text(now), _text(now - RENEWABLE)],
+            [_sha256(secret), to_text(now), to_text(now - RENEWABLE)],
         )
         return bool(rows)
 
@@ -147,13 +148,13 @@ class SessionStore:
             f"SELECT {_FIELDS} FROM sessions "
             "WHERE sha256 = ? AND revoked_at IS NULL AND expires_at > ? AND (key_id IS NULL OR key_id IN "
             "(SELECT id FROM keys WHERE revoked_at IS NULL))",
-            [_sha256(secret), _text(self._clock())],
+            [_sha256(secret), to_text(self._clock())],
         )
         return Session(*rows[0]) if rows else None
 
     def record_use(self, session: Session) -> None:
         """Store when a session was last used, to the hour."""
-        hour = _hour(self._clock())
+        hour = hour_text(self._clock())
         if session.last_seen_at != hour:
             self._database.rows("UPDATE sessions SET last_seen_at = ? WHERE id = ?", [hour, session.id])
 
@@ -163,7 +164,7 @@ class SessionStore:
             f"SELECT {_FIELDS} FROM sessions "
             "WHERE organization = ? AND revoked_at IS NULL AND expires_at > ? AND (key_id IS NULL OR key_id IN "
             "(SELECT id FROM keys WHERE revoked_at IS NULL)) ORDER BY created_at DESC, id",
-            [organization, _text(self._clock())],
+            [organization, to_text(self._clock())],
         )
         return [Session(*row) for row in rows]
 
@@ -173,7 +174,7 @@ class SessionStore:
             self._database.rows(
                 "UPDATE sessions SET revoked_at = ? WHERE id = ? AND organization = ? AND revoked_at IS NULL "
                 "RETURNING id",
-                [_text(self._clock()), session_id, organization],
+                [to_text(self._clock()), session_id, organization],
             )
         )
 
@@ -194,12 +195,12 @@ class SessionStore:
         secret, now = secrets.token_urlsafe(32), self._clock()
         self._database.rows(
             "DELETE FROM sessions WHERE expires_at < ? AND (kind <> 'oidc' OR expires_at < ?)",
-            [_text(now), _text(now - RENEWABLE)],
+            [to_text(now), to_text(now - RENEWABLE)],
         )
         self._database.rows(
             f"INSERT INTO sessions (sha256, {_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [_sha256(secret), secrets.token_hex(8), organization, role, kind, key_id, subject, _text(now), _hour(now),
-             _text(now + lifetime)],
+            [_sha256(secret), secrets.token_hex(8), organization, role, kind, key_id, subject, to_text(now),
+             hour_text(now), to_text(now + lifetime)],
         )  # fmt: skip
         return OpenedSession(secret, lifetime)
 
@@ -262,14 +263,6 @@ class Sessions:
     def _forget(self, is_meant: Callable[[Session], Any]) -> None:
         for digest in [digest for digest, (session, _) in self._cached.items() if is_meant(session)]:
             del self._cached[digest]
-
-
-def _text(moment: datetime) -> str:
-    return moment.isoformat(timespec="seconds")
-
-
-def _hour(moment: datetime) -> str:
-    return moment.replace(minute=0, second=0, microsecond=0).isoformat(timespec="seconds")
 
 
 def _sha256(secret: str) -> str:

@@ -6,14 +6,15 @@ They are rows of control.sqlite. All of this blocks, so it runs in threads, neve
 import hashlib
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Final
 from urllib.parse import parse_qsl, quote, urlencode
 
 from data import BadInput, Lake
 from queries import DEFAULT_RANGE, RANGES
+from service.clock import Clock, hour_text, to_text, utc_now
 from service.control_database import ControlDatabase
 from service.pages.filters import CHIPS
 from service.settings import is_origin
@@ -52,7 +53,7 @@ class Share:
 class ShareStore:
     """The shares of one lake. Its methods block; safe to use from several threads."""
 
-    def __init__(self, lake: Lake, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, lake: Lake, clock: Clock = utc_now) -> None:
         self._database = ControlDatabase(lake)
         self._clock = clock
 
@@ -70,8 +71,8 @@ class ShareStore:
         self._database.rows(
             "INSERT INTO shares (id, sha256, organization, name, filters, embedders, created_at, created_by, "
             "expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [secrets.token_hex(8), _sha256(secret), organization, name, filters, _origins(embedders), _text(now),
-             created_by, _text(now + lifetime) if lifetime else None],
+            [secrets.token_hex(8), _sha256(secret), organization, name, filters, _origins(embedders), to_text(now),
+             created_by, to_text(now + lifetime) if lifetime else None],
         )  # fmt: skip
         return secret
 
@@ -80,7 +81,7 @@ class ShareStore:
         rows = self._database.rows(
             "SELECT id, organization, name, filters, embedders, created_at, created_by, last_used_at, expires_at, "
             "'active' FROM shares WHERE sha256 = ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)",
-            [_sha256(secret), _text(self._clock())],
+            [_sha256(secret), to_text(self._clock())],
         )
         return Share(*rows[0]) if rows else None
 
@@ -90,13 +91,13 @@ class ShareStore:
             "SELECT id, organization, name, filters, embedders, created_at, created_by, last_used_at, expires_at, "
             "CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN expires_at <= ? THEN 'expired' "
             "ELSE 'active' END FROM shares WHERE organization = ? ORDER BY created_at DESC, id",
-            [_text(self._clock()), organization],
+            [to_text(self._clock()), organization],
         )
         return [Share(*row) for row in rows]
 
     def record_use(self, share: Share) -> None:
         """Store when a share was last used, to the hour. For information only."""
-        hour = _text(self._clock().replace(minute=0, second=0))
+        hour = hour_text(self._clock())
         if share.last_used_at != hour:
             self._database.rows("UPDATE shares SET last_used_at = ? WHERE id = ?", [hour, share.id])
 
@@ -106,7 +107,7 @@ class ShareStore:
             self._database.rows(
                 "UPDATE shares SET revoked_at = ? WHERE id = ? AND organization = ? AND revoked_at IS NULL "
                 "RETURNING id",
-                [_text(self._clock()), share_id, organization],
+                [to_text(self._clock()), share_id, organization],
             )
         )
 
@@ -143,10 +144,6 @@ def _origins(text: str) -> str:
     if len(origins) > MAX_EMBEDDERS:
         raise BadInput(f"there are {len(origins)} origins; a share has at most {MAX_EMBEDDERS}.")
     return " ".join(origins)
-
-
-def _text(moment: datetime) -> str:
-    return moment.isoformat(timespec="seconds")
 
 
 def _sha256(secret: str) -> str:

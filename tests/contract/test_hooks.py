@@ -14,10 +14,10 @@ from standardwebhooks import Webhook
 from starlette.testclient import TestClient
 
 from service.app import create_app
+from service.clock import utc_now
 from service.hooks.delivery import HookClient
 from service.hooks.registry import Hooks
 from service.hooks.sender import THREADS
-from service.http.endpoints import utc_now
 from service.http.hook_endpoints import MAX_BODY_BYTES
 from service.logs import Log, LogHandler
 from tests import identity

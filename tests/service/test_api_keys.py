@@ -98,8 +98,8 @@ def test_a_key_was_never_used_before_it_was_made(control, lake):
     control.create_key("acme", "a")
     with closing(sqlite3.connect(database(lake))) as db, db:
         db.execute(
-            "UPDATE keys SET created_at = '2026-03-04T10:30:00+00:00', last_used_at = '2026-03-04T10:00+00:00', "
-            "revoked_at = '2026-03-04T11:00:00+00:00'"
+            "UPDATE keys SET created_at = '2026-03-04T10:30:00Z', last_used_at = '2026-03-04T10:00:00Z', "
+            "revoked_at = '2026-03-04T11:00:00Z'"
         )
     (key,) = control.all_keys()
     assert key.last_used_at == key.created_at

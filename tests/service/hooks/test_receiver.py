@@ -9,9 +9,9 @@ from contextlib import closing
 
 import pytest
 
+from service.clock import utc_now
 from service.hooks.outbox import enqueue
 from service.hooks.registry import Hooks
-from service.http.endpoints import utc_now
 from tests.docs import HOOKS
 
 JOB = {"id": "job_0123456789abcdef0123", "title": "Links that lead nowhere"}

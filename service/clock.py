@@ -1,0 +1,35 @@
+"""The clock of the service, and the one way in which it writes times: stored in control.sqlite, printed and logged."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import overload
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """The time in UTC."""
+    return datetime.now(UTC)
+
+
+def to_text(moment: datetime, precision: str = "seconds") -> str:
+    """A time in UTC as RFC 3339 writes it: 2026-11-20T10:00:00Z. Such texts compare like their times.
+
+    A time without a zone is in UTC. `precision` is the `timespec` of `datetime.isoformat`.
+    """
+    in_utc = moment.astimezone(UTC) if moment.tzinfo else moment
+    return f"{in_utc.replace(tzinfo=None).isoformat(timespec=precision)}Z"
+
+
+def hour_text(moment: datetime) -> str:
+    """The beginning of the hour of a time, as `to_text` writes it."""
+    return to_text(moment.replace(minute=0, second=0))
+
+
+@overload
+def from_text(text: str) -> datetime: ...
+@overload
+def from_text(text: str | None) -> datetime | None: ...
+def from_text(text: str | None) -> datetime | None:
+    """The time that `to_text` wrote; None for None."""
+    return None if text is None else datetime.fromisoformat(text)
