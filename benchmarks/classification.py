@@ -27,8 +27,8 @@ from benchmarks.logged import Share, logged, share_by_line
 from benchmarks.made import DAYS, LAST_DAY
 from data.rules.bots import BotRules
 from data.rules.classifier import Classifier, Request
-from data.sample import Sample
 from data.visits import AI_CATEGORIES, BOT_CATEGORIES
+from service.demo.sample import Sample
 from tests.corpus import NAMES, labelled, request_of
 
 SAMPLED: Final = 100_000

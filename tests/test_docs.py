@@ -16,9 +16,9 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from data.logs.formats import FORMATS
-from data.sample import Sample
 from queries import CATALOG
 from service.commands import app, main
+from service.demo.sample import Sample
 from service.settings import SETTINGS
 from tests.docs import BLOCKS, CONSTRAINTS, DOCUMENTS, FLOORS, README, ROOT, constraints, generated
 

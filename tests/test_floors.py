@@ -14,7 +14,7 @@ import queries
 ROOT = Path(__file__).parent.parent
 FLOORS = ("data", "queries", "service")
 ROOF = ("tests", "benchmarks")
-GROUND = {"errors", "hosts", "progress", "sample", "sample_countries", "sample_problems", "sql", "text", "visits"}
+GROUND = {"errors", "hosts", "progress", "sql", "text", "visits"}
 ROOMS = {
     "rules": GROUND,
     "logs": GROUND,

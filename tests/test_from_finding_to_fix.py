@@ -11,9 +11,9 @@ import pytest
 from standardwebhooks import Webhook
 
 from data.ingest.importer import Importer, Options
-from data.sample import ASSISTANTS
 from queries import DETECTORS
 from service.commands.demo import _import_problems
+from service.demo.sample import ASSISTANTS
 
 WAIT_SECONDS = 60
 AGENT = ASSISTANTS[0][0]

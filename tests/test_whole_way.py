@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from data.sample import Sample
 from queries import ENDPOINTS, ENTRIES, Scope
 from service.commands import app
+from service.demo.sample import Sample
 from service.encoding import encode
 from tests.faults.trials import IS_LONG
 from tests.recount import recount

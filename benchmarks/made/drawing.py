@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from benchmarks.made.draws import PAGES, Draws, tables_of
 from data import SHORT_CODE_PATTERN
-from data.sample import Sample
+from service.demo.sample import Sample
 
 AT_ONCE: Final = 400_000
 """Visits that are drawn at once, in whole days."""

@@ -13,11 +13,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from data import sample as words
 from data.rules.classifier import Classifier, Request
 from data.rules.paths import classify_path
-from data.sample import Sample
 from data.visits import Classification, columns_filled_by
+from service.demo import sample as words
+from service.demo.sample import Sample
 
 PAGES: Final = 500
 """Pages that are no links; automata look at them."""

@@ -5,7 +5,7 @@ from typing import Final
 
 from benchmarks.made import DAYS, LAST_DAY, ORGANIZATION
 from benchmarks.made.drawing import Drawing
-from data.sample import Sample
+from service.demo.sample import Sample
 
 _BROWSERS: Final = 94_000
 """Of which a million lines show 50,000 different ones."""

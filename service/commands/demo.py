@@ -76,10 +76,10 @@ def _run(folder: Path, port: int, visits: int) -> None:
 
 def _fill(lake: Lake, folder: Path, visits: int, console: "Console") -> None:
     from data.ingest.importer import Importer, Options
-    from data.sample import Sample
-    from data.sample_countries import SampleCountries
     from data.store.link_exports import read_export
     from data.store.links import change_links
+    from service.demo.countries import SampleCountries
+    from service.demo.sample import Sample
 
     now = datetime.now(UTC)
     sample = Sample(visits, now.date(), DAYS, last_second=now.hour * 3_600 + now.minute * 60 + now.second)
@@ -98,9 +98,9 @@ def _import_problems(lake: Lake, folder: Path, now: datetime) -> None:
     """Import the requests in which every detector of jobs finds something, and the list of addresses that they need."""
     from data.ingest.importer import Importer, Options
     from data.rules.tables import IpList, load
-    from data.sample_countries import SampleCountries
-    from data.sample_problems import IP_LIST, IP_LIST_CONTENT, write_problems
     from data.store.ip_list_files import refresh
+    from service.demo.countries import SampleCountries
+    from service.demo.problems import IP_LIST, IP_LIST_CONTENT, write_problems
 
     rows = [row for row in load(IpList, "ip_lists") if row.name == IP_LIST]
     for result in refresh(lake, rows, lambda _: IP_LIST_CONTENT, now):

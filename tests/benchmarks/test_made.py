@@ -10,8 +10,8 @@ from benchmarks.made.drawing import Drawing
 from benchmarks.made.lakes import digest, land_organization, shares
 from data import Lake
 from data.ingest.importer import Importer, Options
-from data.sample import Sample
 from data.visits import VISITS, visits_schema
+from service.demo.sample import Sample
 
 SAMPLE = Sample(3_000, date(2026, 10, 31), days=12, links=40)
 UNTOLD = ("domain", "country", "visitor")

@@ -15,10 +15,10 @@ from benchmarks.peers.raw import Raw
 from benchmarks.peers.sqlite import SQLite
 from benchmarks.printing import row_of
 from data import Lake
-from data.sample import Sample
 from data.store.landing import Landing
 from data.store.manifest import insert_files
 from queries import Scope, Warehouse
+from service.demo.sample import Sample
 
 SAMPLE = Sample(3_000, date(2026, 10, 31), days=12, links=40)
 WHOLE = Scope("acme", date(2026, 10, 18), SAMPLE.last_day)

@@ -16,10 +16,10 @@ import pytest
 
 from data import Lake
 from data.ingest.importer import Importer, Options
-from data.sample import Sample
-from data.sample_countries import SampleCountries
 from data.store.link_exports import read_export
 from data.store.links import change_links
+from service.demo.countries import SampleCountries
+from service.demo.sample import Sample
 from service.hooks.registry import Hooks
 from service.jobs.implementations import Draft
 from service.jobs.store import Jobs

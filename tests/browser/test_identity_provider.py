@@ -8,7 +8,7 @@ import pytest
 
 from data import Lake
 from data.ingest.importer import Importer, Options
-from data.sample import Sample
+from service.demo.sample import Sample
 from tests.browser.conftest import Watched
 from tests.provider import settings_of
 

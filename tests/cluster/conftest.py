@@ -13,9 +13,9 @@ import pytest
 
 from data import Lake
 from data.ingest.importer import Importer, Options
-from data.sample import Sample
 from data.store.link_exports import read_export
 from data.store.links import change_links
+from service.demo.sample import Sample
 from tests.cluster.processes import Sail, Spark
 
 

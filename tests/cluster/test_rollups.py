@@ -13,9 +13,9 @@ import pytest
 
 from data import Lake
 from data.ingest.importer import Importer, Options
-from data.sample import Sample
 from queries import ClusterOptions, QueryFailed, RollupBuilder, Warehouse, open_cluster
 from queries.variables import MAX_WORDS
+from service.demo.sample import Sample
 from tests.lakes import opened
 from tests.visits import land, visit
 

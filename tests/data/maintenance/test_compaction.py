@@ -23,7 +23,6 @@ from data.ingest.importer import Importer, Options
 from data.maintenance import compaction as compacting
 from data.maintenance.compaction import ABANDONED_AFTER, MAX_OPEN_FILES, CompactionResult, Compactor
 from data.maintenance.reclassification import Reclassifier
-from data.sample import Sample
 from data.store import pending
 from data.store.footers import footer_of
 from data.store.lake import Lake
@@ -31,6 +30,7 @@ from data.store.landing import Staged, new_path, publisher, write_visits
 from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 from data.visits import VISITS
 from queries import ENTRIES, Scope, Warehouse
+from service.demo.sample import Sample
 from service.encoding import encode
 from tests.faults.trials import scaled
 from tests.lakes import date_ahead, fail_at, numbers, opened, paths, rows_of, strays

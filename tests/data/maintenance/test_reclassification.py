@@ -26,7 +26,6 @@ from data.rules import tables as reference
 from data.rules.classifier import Classifier, Request
 from data.rules.paths import PROBE, classify_path
 from data.rules.tables import IpList
-from data.sample import Sample
 from data.store.ip_list_files import refresh
 from data.store.lake import Lake
 from data.store.landing import write_visits
@@ -34,6 +33,7 @@ from data.store.link_exports import read_export
 from data.store.links import change_links
 from data.store.manifest import MIGRATIONS
 from data.visits import BOT_CATEGORIES, VISITS, Classification
+from service.demo.sample import Sample
 from tests.lakes import bytes_on_disk, fail_at, files_of, flipped, landed, opened, rows_of
 from tests.visits import land, visit
 

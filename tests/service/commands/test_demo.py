@@ -6,9 +6,9 @@ import pytest
 from rich.console import Console
 
 from data import Lake
-from data.sample_problems import problem_lines
 from queries import DETECTORS, Warehouse, detect, measure
 from service.commands.demo import _fill
+from service.demo.problems import problem_lines
 
 PLANTED = {
     "broken_link": {"domain": "link.example.org", "path": "/spring-guide"},

@@ -3,7 +3,7 @@
 import re
 from datetime import date
 
-from data.sample import Sample
+from service.demo.sample import Sample
 
 
 def test_a_last_day_that_is_not_over_has_fewer_visits_and_none_in_the_future():

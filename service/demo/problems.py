@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
-from data.sample import ASSISTANTS, DOMAINS, MONTHS, PLATFORMS, TRAINERS, browser_of
+from service.demo.sample import ASSISTANTS, DOMAINS, MONTHS, PLATFORMS, TRAINERS, browser_of
 
 IP_LIST: Final = "openai-gptbot"
 IP_LIST_CONTENT: Final = b'{"prefixes": [{"ipv4Prefix": "192.88.99.64/26"}]}'

@@ -4,9 +4,9 @@ import re
 from collections import Counter
 from datetime import date
 
-from data.sample import Sample
-from data.sample_countries import SampleCountries
 from queries.prelude import sql_text
+from service.demo.countries import SampleCountries
+from service.demo.sample import Sample
 
 LINES = list(Sample(5_000, date(2026, 3, 1), days=5, links=9).lines())
 
