@@ -1,8 +1,9 @@
 """Floor 1: computes every report with SQL over the visits in a Scope. These are its public names."""
 
 from queries.catalog import CACHE_STATS, CATALOG, ENDPOINTS, ENTRIES, JOBS, Entry, template, template_entries
+from queries.cluster_options import ClusterOptions, ClusterUnavailable
 from queries.detectors import DETECTORS, Detector
-from queries.engine import ClusterOptions, ClusterUnavailable, Engine, is_for_cluster, open_cluster
+from queries.engine import Engine, open_cluster
 from queries.fields import Field
 from queries.findings import Finding, days_before, detect, measure
 from queries.locked_engine import EngineLost, FilesGone, QueryFailed, QueryTimeout
@@ -23,7 +24,7 @@ from queries.rollups import RelationCounter, RollupBuilder
 from queries.scope import Scope
 from queries.shell import script
 from queries.traffic_values import TrafficValue, load_traffic_values
-from queries.variables import Variables
+from queries.variables import Variables, is_for_cluster
 from queries.warehouse import Result, Tables, Warehouse
 
 __all__ = [

@@ -1,12 +1,13 @@
 """Answers on a cluster that speaks Spark Connect what would be too much for one machine. Needs the extra `cluster`.
 
-The cluster counts visits with the texts in queries/spark/, which are compiled from the templates; it reads the files
-that the manifest lists, from a folder that all its workers see.
+The cluster counts visits with texts that are compiled from the templates when they are needed; it reads the files that
+the manifest lists, from a folder that all its workers see.
 """
 
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 import grpc
@@ -17,13 +18,13 @@ from data import Lake
 from data.store.lake import LINKS
 from data.visits import VISITS
 from queries.catalog import Entry
+from queries.cluster_options import ClusterOptions, ClusterUnavailable
+from queries.compiler import Compiler
 from queries.connect import CLIENT_ERRORS, ClusterSession, Query, col, lit
-from queries.engine import ClusterOptions, ClusterUnavailable, is_for_cluster
 from queries.locked_engine import FilesGone, QueryFailed, QueryTimeout
-from queries.prelude import sql_text
 from queries.scope import Scope
 from queries.traffic_values import TrafficValue, load_traffic_values
-from queries.variables import CLUSTER_FILES, Variables, scope_variables
+from queries.variables import CLUSTER_FILES, Variables, is_for_cluster, scope_variables
 from queries.warehouse import Result, Tables, Warehouse
 from queries.watchdog import Watchdog
 
@@ -65,6 +66,7 @@ class Cluster:
         self._options = options
         self._folder = options.folder.rstrip("/") or str(lake.root)
         self._values = [value._asdict() for value in (load_traffic_values() if values is None else values)]
+        self._compiled = cache(Compiler(warehouse.describe).compiled)
         self._idle: list[ClusterSession] = []
         self._idle_lock = threading.Lock()
         self._watchdog = Watchdog(options.seconds)
@@ -139,7 +141,7 @@ class Cluster:
         return self._counted(self._watchdog, query, entry.name, variables).cast(schema)
 
     def _counted(self, watchdog: Watchdog, query: Query, name: str, variables: Variables) -> pa.Table:
-        """The rows of queries/spark/<name>.sql. If its session was lost, as by a restart, it is run again once."""
+        """The rows of a text of the compiler. If its session was lost, as by a restart, it is run again once."""
         with watchdog.watching(query, query.cancelled):
             try:
                 return self._run(query, name, variables)
@@ -159,7 +161,7 @@ class Cluster:
         try:
             if session.views_of is not variables:
                 self._make_views(session, variables)
-            table = session.table(sql_text(f"spark/{name}"), _arguments(variables["scope"]))
+            table = session.table(self._compiled(name), _arguments(variables["scope"]))
         except CLIENT_ERRORS as error:
             translated = self._as_traffic_error(error, query)
             query.end()
@@ -205,7 +207,7 @@ class Cluster:
         return taken
 
     def _make_views(self, session: ClusterSession, variables: Variables) -> None:
-        """Define the relations that the texts in queries/spark/ read, as views of this session."""
+        """Define the relations that compiled texts read, as views of this session."""
         session.views_of = None
         visits = [f"{self._folder}/{path}" for path in variables[CLUSTER_FILES]]
         links = [f"{self._folder}/{path}" for path in variables["links"]]

@@ -15,7 +15,7 @@ import grpc
 import pyarrow as pa
 from pyspark.errors import PySparkException
 
-from queries.engine import ClusterUnavailable
+from queries.cluster_options import ClusterUnavailable
 
 with warnings.catch_warnings():  # it warns of a pandas that it does not know yet; nothing here uses pandas
     warnings.simplefilter("ignore", FutureWarning)

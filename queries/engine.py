@@ -2,37 +2,18 @@
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from data import BadInput, Lake, TrafficError
+from data import BadInput, Lake
 from queries.catalog import Entry
-from queries.locked_engine import QUERY_TIMEOUT_SECONDS
+from queries.cluster_options import ClusterOptions
 from queries.scope import Scope
 from queries.traffic_values import TrafficValue
-from queries.variables import CLUSTER_FILES, Variables
+from queries.variables import Variables
 from queries.warehouse import Result, Tables, Warehouse
 
 if TYPE_CHECKING:
     from queries.cluster import Cluster
-
-
-@dataclass(frozen=True)
-class ClusterOptions:
-    """Which cluster answers what."""
-
-    address: str = field(repr=False)
-    """As sc://host:15002; its parameters may hold a token."""
-    from_visits: int
-    """The cluster answers what would have to read as many visits on this machine, or more."""
-    seconds: float = QUERY_TIMEOUT_SECONDS
-    """The limit of each answer."""
-    folder: str = ""
-    """The lake's folder as the workers see it; empty: as this machine sees it."""
-
-
-class ClusterUnavailable(TrafficError):
-    """The cluster cannot be reached, does not respond, or was lost while it answered. A retry may work."""
 
 
 class Engine(Protocol):
@@ -66,11 +47,6 @@ class Engine(Protocol):
         """Close the engine."""
 
 
-def is_for_cluster(variables: Variables) -> bool:
-    """Whether answers from this snapshot come from the cluster."""
-    return CLUSTER_FILES in variables
-
-
 def open_cluster(
     lake: Lake, warehouse: Warehouse, options: ClusterOptions, values: list[TrafficValue] | None = None
 ) -> "Cluster":
@@ -82,7 +58,7 @@ def open_cluster(
         from queries.cluster import Cluster  # noqa: PLC0415  # only the extra installs what it needs
     except ImportError as error:
         raise BadInput(
-            "a cluster needs the package pyspark-client: run `pip install 'traffic-analytics[cluster]'`, or "
+            "a cluster needs packages of the extra `cluster`: run `pip install 'traffic-analytics[cluster]'`, or "
             "`uv sync --extra cluster`."
         ) from error
     return Cluster(lake, warehouse, options, values)

@@ -98,6 +98,11 @@ def cluster_variables(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> V
     }
 
 
+def is_for_cluster(variables: Variables) -> bool:
+    """Whether answers from this snapshot come from the cluster."""
+    return CLUSTER_FILES in variables
+
+
 def _filters_served_by_some() -> frozenset[str]:
     """The fields of Scope by which the stored rows of at least one relation can be filtered.
 

@@ -106,6 +106,10 @@ class Warehouse:
             )
             return relation.to_arrow_table()
 
+    def describe(self, sql: str) -> dict[str, str]:
+        """The columns of the rows of a query of ours, with their types, in order. It is not run."""
+        return self._engine.describe(sql)
+
     def stop(self, cancelled: threading.Event) -> None:
         """Cancel the queries of the `answer` call that got this event."""
         self._engine.stop(cancelled)

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,7 @@ LIBRARIES = {
     },
 }
 FILES = [path for floor in FLOORS for path in sorted((ROOT / floor).rglob("*.py"))]
+MODULES = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
 
 
 @cache
@@ -141,9 +143,24 @@ def test_only_the_command_mcp_needs_its_sdk():
     ]
 
 
-def test_only_the_compiler_needs_sqlglot_which_users_do_not_have():
-    needing = [path.parent.name for path in FILES if {"sqlglot", "sqlglot.exp"} & {*imports_of(path)}]
-    assert set(needing) == {"compiler"}
+def test_only_a_cluster_needs_the_packages_of_its_extra():
+    needing = {module for module, path in MODULES.items() if {"grpc", "pyspark", "sqlglot"} & tops_of(path)}
+    needing |= {"queries.compiler"}
+    assert {name for name in needing if "compiler" not in name} == {"queries.cluster", "queries.connect"}
+    importing = {module: modules_of(path) & needing for module, path in MODULES.items() if module not in needing}
+    assert {module: found for module, found in importing.items() if found} == {"queries.engine": {"queries.cluster"}}
+
+
+def modules_of(path: Path) -> set[str]:
+    """The modules of the house that a file imports, wherever in it."""
+    imported = imports_of(path)
+    return {name if name in MODULES else name.rpartition(".")[0] for name in imported} & MODULES.keys()
+
+
+@pytest.mark.parametrize("floor", ["data", "queries"])
+def test_no_files_import_each_other_in_a_circle(floor):
+    graph = {name: modules_of(path) for name, path in MODULES.items() if path.is_relative_to(ROOT / floor)}
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
 
 
 def test_of_the_queries_floor_the_service_uses_the_public_names_only():

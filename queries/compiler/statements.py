@@ -1,21 +1,15 @@
 """Compiles whole statements: templates, detectors, measures, and the rows of rollup relations."""
 
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib import resources
-from pathlib import Path
+import logging
 from typing import Final
 
 import sqlglot
 from sqlglot import exp
 
-from data import Lake
 from queries.compiler.constructs import NotCarried, check_constructs, check_names
 from queries.compiler.names import Describe, write_out_names
 from queries.compiler.rewrites import rewrite
 from queries.compiler.selects import parenthesized, without_needless_parens
-from queries.locked_engine import LockedEngine
 from queries.prelude import prelude, relation_names, sql_text
 
 INPUTS: Final = ("visits", "links", "crowded_days", "days_without_domains", "traffic_values", "subject")
@@ -24,10 +18,7 @@ INPUTS: Final = ("visits", "links", "crowded_days", "days_without_domains", "tra
 _STORED: Final = ("stored_rows", "rollup_rows", "stored_before")
 """Table macros that read rollups. A cluster has none, so that they have no rows."""
 
-_HEADER: Final = """\
--- Compiled from queries/{origin}.sql by `python -m queries.compiler`; do not edit.
--- Run it with spark.sql(text, args); queries/README.md says how, also in spark-sql.
-"""
+logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of CREATE TYPE, which is not compiled
 
 
 class Compiler:
@@ -51,18 +42,21 @@ class Compiler:
         self._relations["visits_in_days"] = self._body("read_visits")
         self._relations["visits_to_count"] = self._body("visits_to_count")
 
-    def report(self, name: str) -> str:
-        """The text for a template, or for a detector or measure, whose names begin with jobs/."""
-        origin = name if name.startswith("jobs/") else f"templates/{name}"
+    def compiled(self, name: str) -> str:
+        """The text for a template, for a detector or measure (`jobs/…`), or for the rows of a new rollup (`rollups/…`)."""
+        folder, _, relation = name.rpartition("/")
+        if folder == "rollups":
+            return self.compile(self._counted(relation), f"relations/{relation}", "visits_by_domain")
+        origin = name if folder else f"templates/{name}"
         return self.compile(sqlglot.parse_one(sql_text(origin), dialect="duckdb"), origin, "all_visits")
 
-    def rollup_relation(self, relation: str) -> str:
-        """The text that counts the rows of a relation that a new rollup stores."""
+    def _counted(self, relation: str) -> exp.Query:
+        """The statement that counts the rows of a relation."""
         body = self._body("counted_" + relation.partition("_")[0])
         for table in body.find_all(exp.Table):
             if _function(table) == "query_table":
                 table.replace(exp.to_table(relation))
-        return self.compile(body, f"relations/{relation}", "visits_by_domain")
+        return body
 
     def compile(self, tree: exp.Expr, origin: str, source: str) -> str:
         """The text for one statement of DuckDB. `origin` is its file, without .sql, and `source` where visits are from.
@@ -73,8 +67,7 @@ class Compiler:
             statement = self._compiled(tree, source)
         except NotCarried as error:
             raise NotCarried(f"queries/{origin}.sql: {error}") from error
-        sql = statement.sql("spark", pretty=True, indent=4, pad=4, max_text_width=100, comments=False)
-        return f"{_HEADER.format(origin=origin)}{sql};\n"
+        return statement.sql("spark", pretty=True, comments=False)
 
     def _compiled(self, tree: exp.Expr, source: str) -> exp.Query:
         """The statement with the relations that it reads as CTEs before its own."""
@@ -190,32 +183,3 @@ def _name_tables(tree: exp.Expr, source: str) -> None:
         if not name:
             raise NotCarried(f"the table function {function}")
         table.set("this", exp.to_identifier(name))
-
-
-@contextmanager
-def compiling() -> Iterator[Compiler]:
-    """A compiler, as long as a with block lasts; it asks an engine over an empty lake for names and types."""
-    with tempfile.TemporaryDirectory() as folder:
-        lake = Lake(Path(folder) / "lake", create=True)
-        engine = LockedEngine(lake, None)
-        try:
-            with engine.unlimited_cursor() as cursor:
-
-                def describe(sql: str) -> dict[str, str]:
-                    return {name: kind for name, kind, *_ in cursor.execute(f"DESCRIBE {sql}").fetchall()}
-
-                yield Compiler(describe)
-        finally:
-            engine.close()
-            lake.manifest.close()
-
-
-def compiled_files() -> Iterator[tuple[str, str]]:
-    """The name, in queries/spark/ and without .sql, and the text of every compiled file."""
-    with compiling() as compiler:
-        for prefix, directory in (("", "templates"), ("jobs/", "jobs")):
-            for file in sorted(resources.files("queries").joinpath(directory).iterdir(), key=str):
-                name = prefix + file.name.removesuffix(".sql")
-                yield name, compiler.report(name)
-        for relation in relation_names():
-            yield f"rollups/{relation}", compiler.rollup_relation(relation)

@@ -23,7 +23,8 @@ from data import Lake
 from data.store.lake import LINKS
 from data.visits import CATEGORY_OF_KIND, VISITS
 from queries import DETECTORS, ENTRIES, Scope, Warehouse, template, template_entries
-from queries.prelude import relation_names, sql_text
+from queries.compiler import Compiler
+from queries.prelude import relation_names
 from queries.variables import MAX_WORDS, one_source
 from tests.visits import land, links, visit
 
@@ -223,9 +224,16 @@ def make_views(session, variables):
     put("subject", ", ".join(f"{name} STRING" for name in SUBJECT), [tuple(variables["subject"].values())])
 
 
-def on_cluster(session, name, scope):
+@pytest.fixture(scope="module")
+def text_of(lakes):
+    """The compiled text of a report, detector, measure or rollup relation, by its name."""
+    with closing(Warehouse(lakes["sample"])) as warehouse:
+        yield cache(Compiler(warehouse.describe).compiled)
+
+
+def on_cluster(session, text, scope):
     arguments = {name: str(value) if isinstance(value, date) else value for name, value in asdict(scope).items()}
-    return comparable(session.table(sql_text(f"spark/{name}"), arguments))
+    return comparable(session.table(text, arguments))
 
 
 def on_duckdb(lake, variables, *statements):
@@ -247,20 +255,20 @@ def answers_here(lake, scope, *names):
     return variables, dict(zip(names, on_duckdb(lake, variables, *map(template, names)), strict=True))
 
 
-def assert_alike(session, lake, scope, names, only_with_rows=False):
+def assert_alike(session, text_of, lake, scope, names, only_with_rows=False):
     variables, answers = answers_here(lake, scope, *names)
     make_views(session, variables)
     expected = {name: answer for name, answer in answers.items() if answer[1] or not only_with_rows}
     with ThreadPoolExecutor(3) as threads:  # to plan a query takes a cluster longer than to count these few visits
-        found = threads.map(lambda name: on_cluster(session, name, scope), expected)
+        found = threads.map(lambda name: on_cluster(session, text_of(name), scope), expected)
     for (name, expected_answer), answer in zip(expected.items(), found, strict=True):
         assert (name, *answer) == (name, *expected_answer)
 
 
 @pytest.mark.parametrize("scope", SCOPES, ids=lambda scope: "-".join(str(part) for part in astuple(scope) if part))
-def test_every_text_answers_as_its_origin_does(session, kind, lakes, scope):
+def test_every_text_answers_as_its_origin_does(session, kind, text_of, lakes, scope):
     is_short = kind == "spark" and scope.organization == "stranger" and not IS_LONG
-    assert_alike(session, lakes["sample"], scope, list(ENTRIES_OF_TEXTS), only_with_rows=is_short)
+    assert_alike(session, text_of, lakes["sample"], scope, list(ENTRIES_OF_TEXTS), only_with_rows=is_short)
 
 
 def test_detectors_find_what_is_planted(lakes):
@@ -269,19 +277,19 @@ def test_detectors_find_what_is_planted(lakes):
     assert [name for name in (detector.entry.name for detector in DETECTORS.values()) if not found[name][1]] == []
 
 
-def test_a_day_with_too_many_words_is_cut_alike(session, lakes):
+def test_a_day_with_too_many_words_is_cut_alike(session, text_of, lakes):
     scope = Scope("acme", date(2026, 3, 3), date(2026, 3, 3))
     assert variables_without_rollups(lakes["crowded"], scope)["crowded_days"] == [date(2026, 3, 3)]
-    assert_alike(session, lakes["crowded"], scope, list(BOUNDED))
+    assert_alike(session, text_of, lakes["crowded"], scope, list(BOUNDED))
 
 
-def test_files_that_lack_columns_are_read_alike(session, lakes):
+def test_files_that_lack_columns_are_read_alike(session, text_of, lakes):
     names = list(ENTRIES_OF_TEXTS) if IS_LONG else ["traffic-overview", "protocols", "bot-traffic"]
-    assert_alike(session, lakes["old"], OLD_SCOPE, names)
+    assert_alike(session, text_of, lakes["old"], OLD_SCOPE, names)
 
 
 @pytest.mark.parametrize("lake_name", ["sample", "crowded"] if IS_LONG else ["sample"])
-def test_rows_of_a_months_rollup_are_counted_alike(session, lakes, lake_name):
+def test_rows_of_a_months_rollup_are_counted_alike(session, text_of, lakes, lake_name):
     lake, scope = lakes[lake_name], Scope("acme", date(2026, 3, 1), date(2026, 3, 31))
     variables = variables_without_rollups(lake, scope)
     variables |= {"sources": one_source("visits_by_domain"), "days_without_domains": [date(2026, 3, 4)]}
@@ -289,7 +297,7 @@ def test_rows_of_a_months_rollup_are_counted_alike(session, lakes, lake_name):
     relations = relation_names() if IS_LONG else ("daily_links", "daily_referrers", "monthly_agent_pages")
     texts = [f"FROM counted_{name.partition('_')[0]}('{name}')" for name in relations]
     for name, (columns, rows) in zip(relations, on_duckdb(lake, variables, *texts), strict=True):
-        found_columns, found = on_cluster(session, f"rollups/{name}", scope)
+        found_columns, found = on_cluster(session, text_of(f"rollups/{name}"), scope)
         assert set(found_columns) <= set(columns)
         places = [columns.index(column) for column in found_columns]
         expected = [tuple(row[place] for place in places) for row in rows]

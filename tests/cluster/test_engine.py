@@ -26,7 +26,6 @@ from queries import (
     open_cluster,
     template_entries,
 )
-from queries.prelude import sql_text
 from tests.cluster.processes import wait_until
 from tests.visits import land, visit
 
@@ -133,7 +132,7 @@ def test_a_query_that_takes_too_long_is_interrupted(request, cluster_at, kind, s
     patient, engine = cluster_at(address), cluster_at(address, seconds=seconds)
     expected = patient.answer(entry, patient.variables(ACME))
     with monkeypatch.context() as patch:
-        patch.setattr("queries.cluster.sql_text", lambda _: ENDLESS)
+        patch.setattr(engine, "_compiled", lambda _: ENDLESS)
         began = time.monotonic()
         with pytest.raises(QueryTimeout, match=f"longer than {seconds} seconds"):
             engine.answer(entry, engine.variables(ACME))
@@ -151,7 +150,7 @@ def cancel_endless(cluster_at, monkeypatch, tell):
         expected, sent = engine.answer(entry, snapshot), threading.Event()
         tasks = cluster.tasks() if kind == "spark" else 0
         with monkeypatch.context() as patch, ThreadPoolExecutor(1) as thread:
-            patch.setattr("queries.cluster.sql_text", lambda _: sent.set() or ENDLESS)
+            patch.setattr(engine, "_compiled", lambda _: sent.set() or ENDLESS)
             asked = thread.submit(engine.answer, entry, snapshot, cancelled)
             sent.wait()
             if kind == "spark":  # what Spark submits in the moment of an interruption would run on without an end
@@ -211,8 +210,3 @@ def test_a_cluster_that_nobody_started_is_named_without_its_token(cluster_at):
     with pytest.raises(ClusterUnavailable, match=r"127\.0\.0\.1:1") as refused:
         engine.answer(ENTRIES["devices"], engine.variables(ACME))
     assert "secret" not in str(refused.value)
-
-
-def test_texts_for_the_cluster_exist_for_every_answer():
-    names = {*LEAVES, *(entry.name for one in DETECTORS.values() for entry in (one.entry, one.measure))}
-    assert all(sql_text(f"spark/{name}") for name in names)
