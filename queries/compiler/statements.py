@@ -43,7 +43,7 @@ class Compiler:
         self._relations["visits_to_count"] = self._body("visits_to_count")
 
     def compiled(self, name: str) -> str:
-        """The text for a template, for a detector or measure (`jobs/…`), or for the rows of a new rollup (`rollups/…`)."""
+        """The text for a template, a detector or measure (`jobs/…`), or the rows of a new rollup (`rollups/…`)."""
         folder, _, relation = name.rpartition("/")
         if folder == "rollups":
             return self.compile(self._counted(relation), f"relations/{relation}", "visits_by_domain")
