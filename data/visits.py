@@ -36,11 +36,12 @@ SHORT_CODE_PATTERN: Final = r"^/([A-Za-z0-9_-]{1,64})/?$"
 """The default pattern (RE2) of short codes: a path of one segment. The group captures the short code."""
 REFERRER_TYPES: Final = ("direct", "internal", "search", "ai", "social", "email", "other")
 
-FilledBy = Literal["request", "target", "visitor", "classification", "referrer", "campaign", "rules"]
+FilledBy = Literal["request", "target", "visitor", "classification", "referrer", "campaign", "zone", "day", "rules"]
 """The step of the pipeline that fills a column.
 
 request: the request as logged or reported. target: the requested path. visitor: client address and user agent.
-classification: the classifier. referrer: the Referer header. campaign: the utm_ parameters. rules: the rules' version.
+classification: the classifier. referrer: the Referer header. campaign: the utm_ parameters. zone: the time zone of the
+organization. day: all visits of the day, once it is over. rules: the rules' version.
 """
 
 
@@ -85,10 +86,13 @@ COLUMNS: Final = (
     Column("utm_campaign", _TEXT, "the campaign's name", "campaign"),
     Column("utm_term", _TEXT, "the campaign's term", "campaign"),
     Column("utm_content", _TEXT, "the campaign's content", "campaign"),
-    Column("visitor", pa.uint64(), "a hash with a daily salt; null without a client address", "visitor"),
+    Column("visitor", pa.int64(), "a hash with a daily salt; null without a client address", "visitor"),
     Column("is_malicious", pa.bool_(), "whether only vulnerability scanners request the path", "target"),
+    Column("protocol", _TEXT, "the HTTP version, such as HTTP/2; null where the log has none", "request"),
+    Column("bytes_sent", pa.int64(), "the size of the response; null where the log has none", "request"),
+    Column("utc_offset", pa.int16(), "minutes from UTC to the organization's time; null: none", "zone"),
+    Column("signals", pa.int64(), "bits that the visits of its day give it; null: not judged yet", "day"),
     Column("rules_version", _TEXT, "of the rules that classified it", "rules", has_statistics=True),
-    Column("protocol", _TEXT, "the HTTP version, such as HTTP/2; null where the log has none", "request", since=2),
 )
 """The columns of a visit. Every other list of columns is derived from this one.
 

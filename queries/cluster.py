@@ -36,7 +36,7 @@ _SPARK_TYPES: Final = {
     pa.string(): "STRING",
     pa.int16(): "SMALLINT",
     pa.bool_(): "BOOLEAN",
-    pa.uint64(): "DECIMAL(20, 0)",
+    pa.int64(): "BIGINT",
     pa.timestamp("us"): "TIMESTAMP_NTZ",
 }
 """How Spark reads the columns of stored files."""

@@ -36,7 +36,7 @@ SELECT
     utm_term,
     utm_content,
     CAST('0x' || left(sha256(
-        salt || chr(0) || $organization || chr(0) || ip || chr(0) || user_agent), 16) AS UBIGINT) AS visitor,
+        salt || chr(0) || $organization || chr(0) || ip || chr(0) || user_agent), 16) AS UBIGINT)::BIT::BIGINT AS visitor,
     is_malicious,
     $rules_version AS rules_version
 FROM drawn

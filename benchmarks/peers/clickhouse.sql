@@ -30,7 +30,7 @@ CREATE TABLE visits (
     utm_campaign LowCardinality(String),
     utm_term LowCardinality(String),
     utm_content LowCardinality(String),
-    visitor UInt64,
+    visitor Int64,
     is_malicious Bool,
     rules_version LowCardinality(String)
 ) ENGINE = MergeTree PARTITION BY toYYYYMM(day) ORDER BY (organization, day, short_code, visited_at);

@@ -52,10 +52,8 @@ class SQLite:
 
 
 def _values(column: pa.ChunkedArray) -> list[object]:
-    """What SQLite keeps: times in seconds, hashes with a sign, flags as numbers."""
+    """What SQLite keeps: times in seconds, flags as numbers."""
     if pa.types.is_timestamp(column.type):
         column = pc.divide(column.cast(pa.int64()), 1_000_000)
-    elif pa.types.is_uint64(column.type):
-        column = pa.chunked_array([chunk.view(pa.int64()) for chunk in column.chunks])
     values: list[object] = column.to_pylist()
     return values

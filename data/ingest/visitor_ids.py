@@ -53,12 +53,12 @@ def daily_salts(path: Path, days: Iterable[date], now: datetime) -> dict[date, s
 
 
 def visitor_hash(salt: str, organization: str, address: str, user_agent: str) -> int:
-    """The hash that identifies a visitor: the first 64 bits of SHA-256. `visitor_hashes` computes many of them."""
+    """The hash that identifies a visitor: the first 64 bits of SHA-256, signed. `visitor_hashes` computes many."""
     digest = hashlib.sha256("\0".join((salt, organization, address, user_agent)).encode()).digest()
-    return int.from_bytes(digest[:8])
+    return int.from_bytes(digest[:8], signed=True)
 
 
-def visitor_hashes(salts: Sequence[str], organization: str, days: pa.Array, clients: pa.Array) -> pa.UInt64Array:
+def visitor_hashes(salts: Sequence[str], organization: str, days: pa.Array, clients: pa.Array) -> pa.Int64Array:
     """The hash of each visitor; `days` are indices of `salts`, `clients` are address, NUL and user agent; none is null.
 
     OpenSSL hashes with the processor's own instructions, and what all visitors of a day begin with is hashed once, so
@@ -72,10 +72,10 @@ def visitor_hashes(salts: Sequence[str], organization: str, days: pa.Array, clie
             digest = begun[day]()
             digest.update(client)
             digests += digest.digest()
-    hashes = array("Q", digests)[::_WORDS]
+    hashes = array("q", digests)[::_WORDS]
     if sys.byteorder == "little":
         hashes.byteswap()
-    return pa.UInt64Array.from_buffers(pa.uint64(), len(hashes), [None, pa.py_buffer(hashes)])
+    return pa.Int64Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
 
 
 def delete_old_salts(path: Path, now: datetime) -> None:

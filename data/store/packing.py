@@ -40,7 +40,7 @@ _LISTS: Final[dict[pa.DataType, Any]] = {
     pa.timestamp("us"): list[datetime | None] | None,
     pa.string(): list[str | None] | None,
     pa.int16(): list[int | None] | None,
-    pa.uint64(): list[int | None] | None,
+    pa.int64(): list[int | None] | None,
     pa.bool_(): list[bool | None] | None,
 }
 _VALUES: Final = msgspec.defstruct(

@@ -29,7 +29,8 @@ NOT_REACHED: Final = (
 )
 LOG_WAIT_SECONDS: Final = 600
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_VISITOR: Final = re.compile(r"0x[0-9a-f]{1,16}|\d{1,20}", re.ASCII | re.IGNORECASE)
+_DECIMAL: Final = re.compile(r"-?\d{1,19}", re.ASCII)
+_HEXADECIMAL: Final = re.compile(r"0x[0-9a-f]{1,16}", re.IGNORECASE)
 
 
 def erase(
@@ -133,10 +134,12 @@ def _criteria(
 
 
 def _visitor(text: str) -> int:
-    number = int(text, 16 if text[:2] in ("0x", "0X") else 10) if _VISITOR.fullmatch(text) else 1 << 64
-    if number >= 1 << 64:
-        raise BadInput(f"--visitor is {text!r}; it must be a number of 64 bits, like 42 or 0x2a.")
-    return number
+    """The hash as visits store it, with a sign; hexadecimal digits are its bits."""
+    if _HEXADECIMAL.fullmatch(text):
+        return int.from_bytes(int(text, 16).to_bytes(8), signed=True)
+    if _DECIMAL.fullmatch(text) and -(1 << 63) <= int(text) < 1 << 63:
+        return int(text)
+    raise BadInput(f"--visitor is {text!r}; it must be a signed number of 64 bits, like -42, or its bits, like 0x2a.")
 
 
 def _day(flag: str, text: str) -> date:

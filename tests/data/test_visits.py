@@ -19,8 +19,8 @@ OF_VERSION_1 = (
     "bot_category: string, agent_kind: string, ai_source: string, agent: string, operator: string, "
     "confidence: string, detection_method: string, device_type: string, operating_system: string, browser: string, "
     "user_agent: string, country: string, referrer: string, referrer_type: string, utm_source: string, "
-    "utm_medium: string, utm_campaign: string, utm_term: string, utm_content: string, visitor: uint64, "
-    "is_malicious: bool, rules_version: string"
+    "utm_medium: string, utm_campaign: string, utm_term: string, utm_content: string, visitor: int64, "
+    "is_malicious: bool, protocol: string, bytes_sent: int64, utc_offset: int16, signals: int64, rules_version: string"
 )
 """Files with these columns exist, so that they may not change any more."""
 

@@ -99,7 +99,7 @@ COLUMNS = {
     "utm_campaign": maybe_words,
     "utm_term": one_of(None, None, "t"),
     "utm_content": one_of(None, None, ""),
-    "visitor": one_of(None, 0, 1, 2**63 - 1, 2**63, 2**64 - 1),
+    "visitor": one_of(None, 0, 1, 2**63 - 1, -(2**63), -1),
     "is_malicious": st.booleans(),
 }
 POOLS = {"visited_at": 14, "bot_category": 7}

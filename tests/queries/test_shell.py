@@ -47,7 +47,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
     lake = Lake(tmp_path_factory.mktemp("lake") / "the analyst's", create=True)
     visits = [
         visit(
-            bot_category=category, visited_at=datetime(2026, 3, day, 5, 59, 59, 999_999), visitor=2**64 - day % 2 - 1,
+            bot_category=category, visited_at=datetime(2026, 3, day, 5, 59, 59, 999_999), visitor=-(2**63) + day % 2,
             ai_source=source, agent=source, short_code=code, domain="bücher.example", country=country, utm_term=code,
             status=404, path=f"/{code}", confidence="high",
         )

@@ -6,4 +6,4 @@ SELECT file_row_number FROM read_parquet($files, file_row_number := TRUE, hive_p
 WHERE (CAST($short_code AS VARCHAR) IS NULL OR short_code = $short_code)
     AND (CAST($domain AS VARCHAR) IS NULL OR lower(domain) IN (lower($domain), $host))
     AND (CAST($no_domain AS BOOLEAN) IS NULL OR (domain IS NULL) = CAST($no_domain AS BOOLEAN))
-    AND (CAST($visitor AS UBIGINT) IS NULL OR visitor = CAST($visitor AS UBIGINT))
+    AND (CAST($visitor AS BIGINT) IS NULL OR visitor = CAST($visitor AS BIGINT))

@@ -164,7 +164,7 @@ def test_a_merged_file_is_sorted_by_short_code_and_time(lake):
 
 def test_values_at_the_edge_of_their_kind_are_kept(lake):
     edge = {
-        "visitor": 2**64 - 1,
+        "visitor": -(2**63),
         "status": -1,
         "visited_at": datetime(1970, 1, 1),
         "path": "",

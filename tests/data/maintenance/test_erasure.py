@@ -31,7 +31,7 @@ from queries import ENTRIES, QueryFailed, Scope, Warehouse
 from tests.lakes import bytes_on_disk, fail_at, files_of, flipped, landed, opened, rows_of
 from tests.visits import land, packed, unpacked, visit
 
-BIG = 2**64 - 1
+LARGEST = 2**63 - 1
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
 
@@ -83,10 +83,10 @@ VISITS_OF = {
     "/2": visit(visited_at=at(1, 23, 59), short_code="Sale", domain="go.example", visitor=8),
     "/3": visit(visited_at=at(2, 0), short_code="sale", domain="other.example", visitor=7),
     "/4": visit(visited_at=at(2), short_code=None, domain=None, visitor=None),
-    "/5": visit(visited_at=at(2), short_code="sale", domain="Go.Example", visitor=BIG),
+    "/5": visit(visited_at=at(2), short_code="sale", domain="Go.Example", visitor=LARGEST),
     "/6": visit(visited_at=at(3), short_code=None, domain="go.example", visitor=0),
     "/7": visit(visited_at=at(3), short_code="x' OR 'a'='a", domain="", visitor=None),
-    "/8": visit(visited_at=at(4), short_code="sale", domain="bücher.example", visitor=1 << 63),
+    "/8": visit(visited_at=at(4), short_code="sale", domain="bücher.example", visitor=-(1 << 63)),
 }
 
 
@@ -107,8 +107,8 @@ VISITS_OF = {
         ({"domain": "example"}, ""),
         ({"visitor": 7}, "13"),
         ({"visitor": 0}, "6"),
-        ({"visitor": 1 << 63}, "8"),
-        ({"visitor": BIG}, "5"),
+        ({"visitor": -(1 << 63)}, "8"),
+        ({"visitor": LARGEST}, "5"),
         ({"visitor": 9}, ""),
         ({"before": date(2026, 3, 1)}, ""),
         ({"before": date(2026, 3, 2)}, "12"),
@@ -145,7 +145,7 @@ def test_another_organization_keeps_its_visits_and_its_epoch(lake):
     assert [lake.manifest.epoch(name) for name in ("acme", "acme-2", "Acme")] == [4, 0, 0]
 
 
-CODES, DOMAINS, VISITORS = ("a", "A", "b", None), ("x.example", "X.example", "y.example", None), (0, 1, BIG, None)
+CODES, DOMAINS, VISITORS = ("a", "A", "b", None), ("x.example", "X.example", "y.example", None), (0, 1, LARGEST, None)
 VISIT = st.builds(
     lambda day, second, code, domain, visitor: visit(
         visited_at=at(day) + timedelta(seconds=second), short_code=code, domain=domain, visitor=visitor

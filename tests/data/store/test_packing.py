@@ -21,7 +21,8 @@ TEXT = st.none() | st.text(st.characters(exclude_categories=("Cs",)), max_size=2
 COLUMNS = {
     "visited_at": st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1)),
     "status": st.none() | st.integers(100, 999),
-    "visitor": st.none() | st.integers(0, 2**64 - 1),
+    **dict.fromkeys(("visitor", "bytes_sent", "signals"), st.none() | st.integers(-(2**63), 2**63 - 1)),
+    "utc_offset": st.none() | st.integers(-720, 840),
     "is_malicious": st.none() | st.booleans(),
 }
 ROWS = st.lists(
@@ -65,13 +66,13 @@ def test_columns_are_packed_by_name_with_the_schema_version():
 def test_bodies_of_earlier_programs_know_columns_by_their_position_only():
     moments = ["2026-03-04T12:30:00", "2026-03-05T00:00:00.000001"]
     own = [moments, ["go.example"] * 2, ["a", None], ["/a", "/"], ["GET"] * 2, [302, None], [None, "DE"],
-           [2**64 - 1, None], [False, True], ["Mozilla/5.0", None]]  # fmt: skip
+           [2**63 - 1, None], [False, True], ["Mozilla/5.0", None]]  # fmt: skip
     shared = [[f"{letter}{place}" for place in range(18)] for letter in "xy"]
     first, second = unpacked([body_of([own, [1, 0], shared])])
     day = {"day": date(2026, 3, 4), "visited_at": datetime(2026, 3, 4, 12, 30)}
     assert first == dict.fromkeys(VISITS.names) | day | {
         "domain": "go.example", "short_code": "a", "path": "/a", "method": "GET", "status": 302, "country": None,
-        "visitor": 2**64 - 1, "is_malicious": False, "user_agent": "Mozilla/5.0",
+        "visitor": 2**63 - 1, "is_malicious": False, "user_agent": "Mozilla/5.0",
         "bot_category": "y0", "agent_kind": "y1", "ai_source": "y2", "agent": "y3", "operator": "y4",
         "confidence": "y5", "detection_method": "y6", "device_type": "y7", "operating_system": "y8", "browser": "y9",
         "referrer": "y10", "referrer_type": "y11", "utm_source": "y12", "utm_medium": "y13", "utm_campaign": "y14",

@@ -33,7 +33,7 @@ from tests.visits import land, packed, visit
 
 ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
 DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-08"}
-BIG = 2**64 - 1
+SMALLEST = -(2**63)
 NO_GRACE = """
 import sys
 from datetime import timedelta
@@ -64,7 +64,7 @@ def paths(lake, organization="acme"):
 
 def fill(lake, organization="acme"):
     """Three days: of each, a visit that differs from the others in every criterion."""
-    kinds = (("sale", "go.example", 7), ("Sale", "old.example", BIG), (None, None, None))
+    kinds = (("sale", "go.example", 7), ("Sale", "old.example", SMALLEST), (None, None, None))
     for day in (3, 4, 5):
         land(
             lake,

@@ -28,7 +28,6 @@ from tests.visits import links, packed, visit
 
 SCOPE = Scope("acme", date(2025, 12, 1), date(2026, 6, 1))
 DAYS = ("--org", "acme", "--start-date", str(SCOPE.start_date), "--end-date", str(SCOPE.end_date))
-OLD = Path(__file__).parent.parent.parent / "fixtures" / "lake-76fa19b"
 ASKED = ("top-links", "traffic-overview")
 
 
@@ -76,10 +75,6 @@ def backup(midway, target):
     assert not list(target.glob("*/organization=_seed"))
 
 
-def old_version(_, target):
-    shutil.copytree(OLD, target)
-
-
 def bytes_in(folder):
     return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*") if path.is_file()}
 
@@ -90,7 +85,7 @@ def answers(folder):
         return [json.loads(encode(warehouse.answer(ENTRIES[name], warehouse.variables(SCOPE)))) for name in ASKED]
 
 
-MADE = [shutil.copytree, without_shared_memory, closed, backup, old_version]
+MADE = [shutil.copytree, without_shared_memory, closed, backup]
 REFUSED = "refused"
 """The lake that is only asked for what it must refuse."""
 

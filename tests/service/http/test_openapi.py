@@ -47,7 +47,7 @@ FORMATS = FormatChecker(formats=["date", "date-time"])
 def asked(shared_lake, opened):
     """The application over visits of every category, a few of them with everything known."""
     kinds = {category: kind for kind, category in CATEGORY_OF_KIND.items()}
-    known = {"short_code": "a", "country": "DE", "visitor": 2**63, "utm_source": "mail", "status": 404}
+    known = {"short_code": "a", "country": "DE", "visitor": -(2**63), "utm_source": "mail", "status": 404}
     visits = [
         visit(
             bot_category=category,

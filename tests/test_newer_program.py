@@ -1,0 +1,228 @@
+"""A lake of this program, opened by one whose visits have one more column; and what that one wrote, by this one.
+
+The tests that need the column are run by the newer program, over a lake that this program wrote. With
+`TRAFFIC_FAULTS=all` it answers every endpoint.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import closing
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import orjson
+import pyarrow.parquet as pq
+import pytest
+
+from data import Lake
+from data.errors import NewerVersion
+from data.maintenance.backup import back_up
+from data.maintenance.compaction import Compactor
+from data.maintenance.erasure import Criteria, Eraser
+from data.maintenance.rebuild import Rebuild, locked_for_rebuild
+from data.maintenance.reclassification import Reclassifier
+from data.maintenance.verification import verify_lake
+from data.store import pending
+from data.store.files import version_of
+from data.visits import BOT_CATEGORIES, COLUMNS, SCHEMA_VERSION, VISITS
+from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope, Warehouse
+from service.encoding import encode
+from tests.faults.trials import IS_LONG
+from tests.lakes import opened
+from tests.sql import rows
+from tests.visits import land, links, packed, visit
+
+FILE = Path(__file__)
+ROOT = FILE.parent.parent
+OLDER, ANSWERS = "TRAFFIC_OLDER_LAKE", "answers.json"
+"""The setting that names the older program's lake for the newer one, and the file beside it with what it answers."""
+HAS_COLUMN = any(column.name == "made_up" for column in COLUMNS)
+NOW = datetime(2026, 5, 31, 9, tzinfo=UTC)
+WHOLE = Scope("acme", date(2026, 3, 1), date(2026, 5, 31))
+ASKED = [*ENDPOINTS] if IS_LONG else ["traffic-overview", "bot-traffic", "protocols"]
+
+by_the_newer = pytest.mark.skipif(not HAS_COLUMN, reason="only the newer program has the column")
+by_this = pytest.mark.skipif(HAS_COLUMN, reason="this is the newer program")
+
+
+def answers(lake):
+    with closing(Warehouse(lake)) as warehouse:
+        variables = warehouse.variables(WHOLE)
+        return {name: orjson.loads(encode(warehouse.answer(ENTRIES[name], variables))) for name in ASKED}
+
+
+def total(lake):
+    with closing(Warehouse(lake)) as warehouse:
+        ((visits,),) = rows(warehouse, "SELECT count(*) FROM visits_in_scope", warehouse.variables(WHOLE))
+        return visits
+
+
+def visits_of(day, month=5):
+    """One visit of each category."""
+    return [
+        visit(
+            visited_at=datetime(2026, month, day, hour), bot_category=category, agent=category, visitor=hour,
+            short_code="launch", path="/launch", protocol="HTTP/2", domain="go.example",
+        )
+        for hour, category in enumerate(BOT_CATEGORIES)
+    ]  # fmt: skip
+
+
+def versions(lake):
+    """The schema versions of live files, by what the manifest says; the footers say the same."""
+    files = lake.manifest.live_files("acme")
+    found = [file.schema_version for file in files]
+    assert [version_of(pq.read_metadata(lake.root / file.path)) for file in files] == found
+    return set(found)
+
+
+def written(root):
+    """A lake of this program: closed days, one of them in two files, links, and visits that wait."""
+    lake = Lake(root, create=True)
+    land(lake, "acme", [*visits_of(3, month=3), *visits_of(28), *visits_of(29)])
+    land(lake, "acme", visits_of(29))
+    links(lake, "acme", [{"short_code": "launch", "target_url": "https://shop.example"}])
+    pending.enqueue(lake.manifest, {"acme": packed(visits_of(30))}, NOW)
+    return lake
+
+
+# By the newer program
+
+
+@pytest.fixture
+def lake(tmp_path):
+    lake = Lake(shutil.copytree(os.environ[OLDER], tmp_path / "lake"))
+    yield lake
+    lake.manifest.close()
+    with opened(lake.root) as after:
+        assert verify_lake(after).findings == []
+
+
+@pytest.fixture
+def told():
+    """What the older program answers."""
+    return json.loads(Path(os.environ[OLDER]).with_name(ANSWERS).read_text())
+
+
+@by_the_newer
+@pytest.mark.parametrize("counted_ahead", [False, True])
+def test_the_older_lake_answers_as_before(lake, told, counted_ahead):
+    assert versions(lake) == {SCHEMA_VERSION - 1}
+    if counted_ahead:
+        assert RollupBuilder(lake, lambda: NOW).run() > 0
+    assert answers(lake) == told
+
+
+@by_the_newer
+def test_its_seeds_are_written_anew(lake):
+    assert pq.read_schema(lake.seed_visits).equals(VISITS)
+    assert version_of(pq.read_metadata(lake.seed_visits)) == SCHEMA_VERSION
+
+
+@by_the_newer
+def test_a_backup_of_it_is_the_same_lake(lake, told, tmp_path):
+    back_up(lake, tmp_path / "backup")
+    with opened(tmp_path / "backup") as restored:
+        assert answers(restored) == told
+        assert pending.flush_all(restored) == len(BOT_CATEGORIES)
+
+
+@by_the_newer
+def test_its_manifest_is_rebuilt(lake, told):
+    lake.manifest.close()
+    for path in lake.root.glob("manifest.sqlite*"):
+        path.unlink()
+    with locked_for_rebuild(lake.root):
+        rebuild = Rebuild(lake.root)
+        assert rebuild.plan.questions == []
+        rebuild.run()
+    with opened(lake.root) as after:
+        assert versions(after) == {SCHEMA_VERSION - 1}
+        assert answers(after) == told
+
+
+@by_the_newer
+def test_the_new_column_is_asked_of_old_and_new_visits_alike(lake):
+    """Landed from a file and from what waits; merged, classified anew and in part erased, it stays."""
+
+    def counts():
+        sql = "SELECT made_up, count(*) FROM visits_in_scope GROUP BY made_up ORDER BY made_up NULLS FIRST"
+        return dict(rows(warehouse, sql, warehouse.variables(WHOLE)))
+
+    warehouse = Warehouse(lake)
+    (old,) = counts().values()
+    moment = datetime(2026, 5, 29, 12)
+    land(lake, "acme", [visit(visited_at=moment, made_up=word, path="/new") for word in ("a", "a", "b")])
+    pending.enqueue(
+        lake.manifest, {"acme": packed([visit(visited_at=moment, made_up="c", domain="gone.example")])}, NOW
+    )
+    waited = pending.flush_all(lake) - 1
+    assert waited == len(BOT_CATEGORIES)
+    assert counts() == {None: old + waited, "a": 2, "b": 1, "c": 1}
+    Compactor(lake, lambda: NOW).run()
+    (merged,) = lake.manifest.live_files("acme", moment.date(), moment.date())
+    assert merged.schema_version == SCHEMA_VERSION
+    Reclassifier(lake, lambda: NOW).run(["acme"])
+    assert counts() == {None: old + waited, "a": 2, "b": 1, "c": 1}
+    Eraser(lake, lambda: NOW).run("acme", Criteria(domain="gone.example"))
+    assert counts() == {None: old + waited, "a": 2, "b": 1}
+    warehouse.close()
+
+
+# By this program
+
+
+@by_this
+def test_a_program_whose_visits_have_one_more_column_goes_on_with_the_lake(tmp_path):
+    lake = written(tmp_path / "lake")
+    (tmp_path / ANSWERS).write_text(json.dumps(answers(lake)))
+    lake.manifest.close()
+    command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "tests.newer_schema", "-p", "no:cacheprovider", FILE]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment |= {OLDER: str(lake.root)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, "6 passed, 2 skipped" in done.stdout) == (0, True), done.stdout
+
+
+WRITER = """
+import sys
+import tests.newer_schema
+from datetime import UTC, datetime
+from pathlib import Path
+from data import Lake
+from data.store import pending
+from tests.visits import land, packed, visit
+lake = Lake(Path(sys.argv[1]))
+moment = datetime(2026, 5, 20, 12)
+land(lake, "acme", [visit(visited_at=moment, made_up="newer")])
+pending.enqueue(lake.manifest, {"acme": packed([visit(visited_at=moment, made_up="newer")])}, datetime.now(UTC))
+lake.manifest.close()
+"""
+
+
+@by_this
+def test_what_the_newer_program_wrote_is_refused_in_one_sentence_and_nothing_of_it_is_lost(tmp_path):
+    written(tmp_path / "lake").manifest.close()
+    subprocess.run([sys.executable, "-c", WRITER, tmp_path / "lake"], cwd=ROOT, check=True)
+    lake = Lake(tmp_path / "lake")
+    refusal = (
+        f"was written by a newer version of this program (visit schema {SCHEMA_VERSION + 1}, this one knows "
+        f"{SCHEMA_VERSION}); upgrade"
+    )
+    newer = next(file for file in lake.manifest.live_files("acme") if file.schema_version > SCHEMA_VERSION)
+    with pytest.raises(NewerVersion) as refused:
+        total(lake)
+    assert str(refused.value) == f"{lake.root / newer.path} {refusal}."
+    with closing(Warehouse(lake)) as warehouse:
+        march = warehouse.variables(Scope("acme", date(2026, 3, 1), date(2026, 3, 31)))
+        assert warehouse.answer(ENTRIES["traffic-overview"], march)["total_visits"] == len(BOT_CATEGORIES)
+    waiting = f"a batch of visits that wait for their file {refusal}."
+    assert verify_lake(lake).findings == [(newer.path, refusal), ("manifest.sqlite", waiting)]
+    with pytest.raises(NewerVersion) as refused:
+        pending.flush_all(lake)
+    assert str(refused.value) == waiting
+    assert pending.backlog(lake.manifest).visits == 1
+    lake.manifest.close()
