@@ -43,6 +43,7 @@ from service.jobs.store import Jobs
 from service.logs import Log
 from service.mail.weekly import WeeklyMail
 from service.maintenance import Maintenance
+from service.mcp.endpoint import mcp_route
 from service.mcp.sources import server_sources
 from service.mcp.tools import Toolbox
 from service.metrics import Metrics, ObservedMetric
@@ -109,7 +110,7 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
         Route(f"{base}/settings/api-keys", endpoints.api_keys(parts.api_keys), methods=["GET", "POST"]),
         Route(f"{base}/settings/api-keys/{{id}}", endpoints.api_key(parts.api_keys), methods=["DELETE"]),
         link_route(base, parts.links, clock),
-        Route(f"{base}/mcp", endpoints.mcp(toolbox_of, version("traffic-analytics")), methods=["POST"]),
+        mcp_route(base, toolbox_of, version("traffic-analytics")),
         Route(f"{base}/visits", endpoints.visits(parts.receiver), methods=["POST"]),
         *(Route(path, endpoint) for path, endpoint in public.items()),
     ]

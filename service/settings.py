@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from data import SHORT_CODE_PATTERN, BadInput, is_organization
-from service.mail.addresses import SmtpServer, parse_recipients, parse_sender, parse_smtp
+from service.mail_settings import SmtpServer, parse_recipients, parse_sender, parse_smtp
 from service.setting_values import (
     JWT_ALGORITHMS,
     parse_algorithms,

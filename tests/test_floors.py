@@ -26,6 +26,43 @@ ROOMS = {
 """The rooms of data/, and what each may import beside itself."""
 FACADE = "data/__init__.py"
 """The public names of data/: nobody inside imports it, and it may import any room."""
+STOREYS = (
+    {"clock", "encoding", "mail_settings", "metrics", "priority", "setting_values"},
+    {"control_database", "logs", "settings"},
+    {"api_keys"},
+    {"outgoing"},
+    {"hooks"},
+    {"jobs"},
+    {"http"},
+    {"mcp", "pages", "server"},
+    {"mail"},
+    {"demo", "doctor", "maintenance", "robots"},
+    {"app"},
+    {"commands"},
+    {"program"},
+)
+"""The rooms and modules of service/, from the ground up: each imports only itself and what is in a set above its own.
+
+Drawn in service/README.md.
+"""
+KNOWN_ARROWS_UP = {("service.hooks.delivery", "service.http.guarded_fetch")}
+KNOWN_CIRCLES = [
+    {"queries.cluster", "queries.connect", "queries.engine"},
+    {
+        "service.pages",
+        "service.pages.export",
+        "service.pages.hook_pages",
+        "service.pages.job_pages",
+        "service.pages.layout",
+        "service.pages.oidc",
+        "service.pages.run_it_yourself",
+        "service.pages.settings_pages",
+        "service.pages.shared_page",
+        "service.pages.sign_in",
+        "service.pages.site",
+        "service.pages.views",
+    },
+]
 LIBRARIES = {
     "data": {
         "cachetools",
@@ -94,6 +131,31 @@ def tops_of(path: Path) -> set[str]:
     return {name.partition(".")[0] for name in imports_of(path)}
 
 
+@cache
+def modules_by_name() -> dict[str, Path]:
+    """Every module of the product: a package stands for its __init__."""
+    return {name_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path in FILES}
+
+
+@cache
+def imported_modules(name: str) -> set[str]:
+    """The modules of the product that a module imports, wherever in the file; not itself."""
+    known = modules_by_name()
+    found = imports_of(known[name])
+    return {one if one in known else one.rpartition(".")[0] for one in found} & known.keys() - {name}
+
+
+def circles(imports: dict[str, set[str]]) -> list[set[str]]:
+    """The groups of modules that reach each other, of each module's imports."""
+    reached = {name: set(targets) for name, targets in imports.items()}
+    for middle, onward in reached.items():
+        for targets in reached.values():
+            if middle in targets:
+                targets.update(onward)
+    groups = {frozenset(other for other in reached[name] if name in reached[other]) for name in reached}
+    return sorted(map(set, groups - {frozenset()}), key=sorted)
+
+
 @pytest.mark.parametrize("floor", FLOORS)
 def test_a_file_imports_only_its_own_floor_and_lower_ones(floor):
     above = {*FLOORS[FLOORS.index(floor) + 1 :], *ROOF}
@@ -120,6 +182,34 @@ def test_a_file_of_data_imports_only_its_own_room_and_lower_ones():
         for path, room in rooms.items()
     }
     assert {name_of(path): found for path, found in used.items() if found} == {}
+
+
+def part_of(module: str) -> str:
+    """The room or module of service/ that a module belongs to, such as "http" for service.http.cache."""
+    return f"{module}.".split(".")[1]
+
+
+def test_a_file_of_service_imports_only_its_own_room_and_lower_ones():
+    storeys = {part: number for number, storey in enumerate(STOREYS) for part in storey}
+    modules = {name for name in modules_by_name() if name.startswith("service.")}
+    assert {part_of(name) for name in modules} <= storeys.keys()
+    arrows = {
+        (name, target)
+        for name in modules
+        for target in imported_modules(name) & modules
+        if part_of(name) != part_of(target) and storeys[part_of(name)] <= storeys[part_of(target)]
+    }
+    assert arrows == KNOWN_ARROWS_UP
+
+
+def test_no_files_import_each_other_in_a_circle():
+    """Neither while they load, nor for types alone, nor inside of functions."""
+    left = {name: imported_modules(name) for name in modules_by_name()}
+    assert circles(left) == KNOWN_CIRCLES
+
+
+def test_a_circle_of_imports_is_found():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}, "e": set()}) == [{"b", "c"}]
 
 
 @pytest.mark.parametrize("floor", FLOORS)

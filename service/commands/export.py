@@ -11,9 +11,10 @@ import typer
 from data import BadInput, Lake
 from data.errors import Conflict
 from data.text import plural
+from service.commands.answers import csv_bytes
 from service.commands.filters import EndOption, StartOption, open_lake, parameters_of
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
-from service.commands.printing import csv_bytes, progress_bar
+from service.commands.printing import progress_bar
 from service.settings import setting
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from data import BadInput, Lake, TrafficError, check_organization
+from service.commands.answers import print_answer
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
-from service.commands.printing import print_answer, printable
+from service.commands.printing import printable
 from service.jobs.states import APPROVE_FIX, STATUSES
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from data import BadInput, Lake
+from service.commands.answers import FORMATS, check_format, print_answer, select_columns
 from service.commands.filters import (
     DomainOption,
     EndOption,
@@ -22,7 +23,6 @@ from service.commands.filters import (
     parameters_of,
 )
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
-from service.commands.printing import FORMATS, check_format, print_answer, select_columns
 from service.setting_values import parse_engine
 from service.settings import setting
 

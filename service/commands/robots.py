@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from data import BadInput
+from service.commands.answers import FORMATS, print_answer
 from service.commands.filters import DomainOption, open_lake
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
-from service.commands.printing import FORMATS, print_answer, printable
+from service.commands.printing import printable
 
 if TYPE_CHECKING:
     from datetime import date

@@ -10,7 +10,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from service.clock import to_text
-from service.commands.printing import console, messages, parts_of, printable
+from service.commands.printing import console, messages, printable
 
 if TYPE_CHECKING:
     from queries import Result
@@ -41,6 +41,12 @@ def print_table(answer: "Result", is_wide: bool = False) -> None:
     Members of an answer with several parts follow each other under their names.
     """
     _print_parts(answer, "", None if is_wide or not sys.stdout.isatty() else console().width)
+
+
+def parts_of(answer: "Result") -> dict[str, "Result"]:
+    """The members of an answer that are answers themselves."""
+    members = answer.items() if isinstance(answer, dict) else ()
+    return {name: member for name, member in members if isinstance(member, list | dict)}
 
 
 def fit(rows: Sequence[dict[str, Any]], width: int | None) -> tuple[list[PrintedColumn], list[str]]:

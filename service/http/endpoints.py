@@ -17,21 +17,17 @@ from service.clock import Clock, from_text
 from service.encoding import encode
 from service.http.answers import Answers
 from service.http.authentication import Caller
-from service.http.bodies import read_json, read_object
+from service.http.bodies import read_object
 from service.http.errors import AllRefused, Forbidden, InvalidBody, NotFound
 from service.http.live_visits import VisitReceiver
 from service.http.query_string import parse_query, parse_scope
 from service.http.responses import JsonResponse
 from service.http.routing import Endpoint
-from service.mcp.http import reply_to
-from service.mcp.tools import Toolbox
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
 MAX_NAME_BYTES: Final = 4_096
-MAX_MESSAGE_BYTES: Final = 65_536
-"""Of one message of the Model Context Protocol, whose longest part is the name of a link's target."""
 
 
 def analytics(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) -> Endpoint:
@@ -137,17 +133,6 @@ def visits(receiver: VisitReceiver) -> Endpoint:
             raise AllRefused(landed.refused)
         counts = {"accepted": landed.accepted, "refused": len(landed.refused)}
         return JsonResponse(orjson.dumps({**counts, "errors": landed.refused}), 202)
-
-    return endpoint
-
-
-def mcp(toolbox_of: Callable[[str], Toolbox], version: str) -> Endpoint:
-    """Answer one message of the Model Context Protocol with the tools of the caller's organization."""
-
-    async def endpoint(request: Request) -> Response:
-        message = await read_json(request, MAX_MESSAGE_BYTES, "Send one JSON-RPC 2.0 request.")
-        reply = await reply_to(message, toolbox_of(request.scope["caller"].organization), version)
-        return JsonResponse(b"" if reply.body is None else orjson.dumps(reply.body), reply.status)
 
     return endpoint
 

@@ -10,7 +10,7 @@ from email.message import EmailMessage
 from typing import Final
 
 from data import TrafficError
-from service.mail.addresses import SmtpServer
+from service.mail_settings import SmtpServer
 
 CONNECT_SECONDS: Final = 5.0
 REPLY_SECONDS: Final = 15.0

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from data import BadInput
-from service.commands.printing import select_columns
+from service.commands.answers import select_columns
 from service.commands.tables import fit, shorten, text_of
 from tests.tables import examples
 from tests.visits import land, links, visit

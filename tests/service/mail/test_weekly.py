@@ -13,9 +13,9 @@ from data import BadInput
 from queries import Warehouse
 from service.control_database import ControlDatabase
 from service.mail import smtp
-from service.mail.addresses import SmtpServer, parse_recipients, parse_smtp
 from service.mail.smtp import Mailer, MailFailed
 from service.mail.weekly import Week, WeeklyMail
+from service.mail_settings import SmtpServer, parse_recipients, parse_smtp
 from service.settings import read_settings
 from tests.service.hooks.receivers import Authority
 from tests.service.mail.servers import PASSWORD, Mailbox, silent_server, smtp_server
