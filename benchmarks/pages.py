@@ -27,6 +27,7 @@ from benchmarks.worlds import WHOLE, Setting
 from data.store.links import LinkIndex
 from queries import ENDPOINTS, Warehouse
 from service.api_keys import ApiKeys
+from service.control_database import ControlDatabase
 from service.hooks.registry import Hooks
 from service.http.answers import Answers
 from service.http.cache import AnswerCache
@@ -68,7 +69,8 @@ class _Browser:
     @classmethod
     def signed_in(cls, port: int, world: World) -> "_Browser":
         """With a new session of the organization that is asked about."""
-        with closing(SessionStore(world.lake)) as store:
+        with closing(ControlDatabase(world.lake)) as control:
+            store = SessionStore(control)
             opened = store.open_by_link(store.create_link(WHOLE.organization))
         assert opened
         return cls(port, f"{COOKIE}={opened.secret}")
@@ -132,19 +134,19 @@ def rendering(world: World) -> Iterator[Figure]:
     noon = datetime.combine(LAST_DAY, datetime.min.time(), UTC) + timedelta(hours=12)
     warehouse, workers, threads = Warehouse(world.lake), Workers(), ThreadPoolExecutor(1)
     answers = Answers(warehouse, AnswerCache(), workers)
-    keys, targets, settings = ApiKeys(world.lake), LinkIndex(world.lake), read_settings({})
-    jobs, hooks = Jobs(world.lake), Hooks(world.lake)
+    control, targets, settings = ControlDatabase(world.lake), LinkIndex(world.lake), read_settings({})
     site = Site(
         PageServices(
             world.lake,
+            control,
             answers,
             targets,
-            keys,
+            ApiKeys(control),
             SourceResolver(),
             settings,
             lambda: noon,
-            jobs,
-            hooks,
+            Jobs(control),
+            Hooks(control),
             warehouse,
             workers,
         )
@@ -160,8 +162,7 @@ def rendering(world: World) -> Iterator[Figure]:
         workers.close()
         threads.shutdown()
         warehouse.close()
-        for one in (keys, jobs, hooks):
-            one.close()
+        control.close()
     for name, times in samples.items():
         yield figure(f"rendering of the Overview: {name}", "ms", times)
     yield figure("rendering of the Overview", "ms", [sum(step) for step in zip(*samples.values(), strict=True)])

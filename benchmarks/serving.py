@@ -20,6 +20,7 @@ from benchmarks.servers import bare, get, key_of, most, resident_mb, server
 from benchmarks.worlds import WHOLE, Setting
 from data import Lake
 from service.clock import to_text
+from service.control_database import ControlDatabase
 from service.hooks.registry import Hooks
 from service.jobs.records import COMMAND_LINE
 from service.jobs.states import APPROVE_FIX
@@ -101,9 +102,9 @@ def _hooks_and_jobs(root: Path, url: str) -> Iterator[Hooks]:
     lake, now = Lake(root), datetime.now(UTC)
     with (
         closing(lake.manifest),
-        closing(Hooks(lake, parse_networks(_LOOPBACK, "hook_networks"))) as hooks,
-        closing(Jobs(lake)) as jobs,
+        closing(ControlDatabase(lake)) as control,
     ):
+        hooks, jobs = Hooks(control, parse_networks(_LOOPBACK, "hook_networks")), Jobs(control)
         for number in range(HANGING_HOOKS):
             hooks.create(WHOLE.organization, f"hook {number}", url)
         for number in range(HANGING_HOOKS):

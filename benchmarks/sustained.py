@@ -31,6 +31,7 @@ from benchmarks.worlds import WHOLE, Setting
 from data import Lake
 from data.store.manifest import Manifest
 from service.api_keys import ApiKeys
+from service.control_database import ControlDatabase
 
 VISITS_PER_SECOND: Final = 10_000
 BODIES: Final = 300
@@ -167,7 +168,8 @@ class _Watch:
 def _keys(setting: Setting, world: World, lake: Lake) -> list[str]:
     """The keys to post with in turn, drawn by the organizations' shares; the first one is that of the asked one."""
     share = shares(world.visits, setting.organizations)
-    with closing(ApiKeys(lake)) as api_keys:
+    with closing(ControlDatabase(lake)) as control:
+        api_keys = ApiKeys(control)
         keys = {name: api_keys.create_key(name, "bench") for name in share}
     drawn = Random(1).choices(list(share), list(share.values()), k=KEYS - 1)
     return [keys[name] for name in (WHOLE.organization, *drawn)]

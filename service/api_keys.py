@@ -1,16 +1,14 @@
 """API keys: create, list, revoke and look up. Only hashes of keys are stored."""
 
-import hashlib
 import secrets
 import string
 import zlib
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
-from data import BadInput, Lake, check_organization
+from data import BadInput, check_organization
 from service.clock import hour_text, to_text, utc_now
-from service.control_database import ControlDatabase
+from service.control_database import ControlDatabase, sha256
 
 KEY_PREFIX: Final = "tak_"
 _ALPHABET: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
@@ -36,15 +34,12 @@ class Key:
 class ApiKeys:
     """The API keys of one lake. Safe to use from several threads and processes.
 
-    All methods but record_use block. An event loop runs those that read in `readers` and those that write in `writer`,
-    so that neither it nor a read waits for a write.
+    All methods but record_use block, so an event loop runs them by `read` and `write` of the database.
     """
 
-    def __init__(self, lake: Lake) -> None:
-        self._database = ControlDatabase(lake)
+    def __init__(self, database: ControlDatabase) -> None:
+        self.database = database
         self._last_use_hours: dict[str, str] = {}
-        self.readers = ThreadPoolExecutor(2, thread_name_prefix="keys-read")
-        self.writer = ThreadPoolExecutor(1, thread_name_prefix="keys-write")
 
     def create_key(self, organization: str, name: str, created_by: str | None = None) -> str:
         """Create a key of an organization and return it. Only its hash is stored. Raises BadInput for a bad name."""
@@ -54,9 +49,9 @@ class ApiKeys:
         secret = "".join(secrets.choice(_ALPHABET) for _ in range(_SECRET_LENGTH))
         key = f"{KEY_PREFIX}{secret}{_checksum(secret)}"
         now = to_text(utc_now())
-        self._database.rows(
+        self.database.rows(
             "INSERT INTO keys (id, sha256, organization, name, created_at, created_by) VALUES (?, ?, ?, ?, ?, ?)",
-            [key_id_of(key), _sha256(key), organization, name, now, created_by],
+            [key_id_of(key), sha256(key), organization, name, now, created_by],
         )
         return key
 
@@ -79,7 +74,7 @@ class ApiKeys:
         If `organization` is given, only a key of that organization is revoked.
         """
         now = to_text(utc_now())
-        revoked = self._database.rows(
+        revoked = self.database.rows(
             "UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL AND ? IN ('', organization) "
             "RETURNING id",
             [now, key_id, organization],
@@ -91,8 +86,8 @@ class ApiKeys:
         """The organization of an active key; None for any other text. A mistyped key is rejected by its checksum."""
         if not is_well_formed_key(key):
             return None
-        rows = self._database.rows(
-            "SELECT organization FROM keys WHERE sha256 = ? AND revoked_at IS NULL", [_sha256(key)]
+        rows = self.database.rows(
+            "SELECT organization FROM keys WHERE sha256 = ? AND revoked_at IS NULL", [sha256(key)]
         )
         return rows[0][0] if rows else None
 
@@ -101,20 +96,16 @@ class ApiKeys:
         key_id, hour = key_id_of(key), hour_text(utc_now())
         if self._last_use_hours.get(key_id) != hour:
             self._last_use_hours[key_id] = hour
-            self.writer.submit(self._database.rows, "UPDATE keys SET last_used_at = ? WHERE id = ?", [hour, key_id])
+            self.database.write_later(
+                self.database.rows, "UPDATE keys SET last_used_at = ? WHERE id = ?", [hour, key_id]
+            )
 
     def organizations(self) -> set[str]:
         """Every organization that has or had a key."""
-        return {name for (name,) in self._database.rows("SELECT DISTINCT organization FROM keys")}
-
-    def close(self) -> None:
-        """Close the database."""
-        self.readers.shutdown()
-        self.writer.shutdown()
-        self._database.close()
+        return {name for (name,) in self.database.rows("SELECT DISTINCT organization FROM keys")}
 
     def _keys(self, organization: str = "", key_id: str = "") -> list[Key]:
-        rows = self._database.rows(
+        rows = self.database.rows(
             "SELECT id, organization, name, created_at, revoked_at, created_by, "
             "max(created_at, last_used_at) FROM keys "
             "WHERE ? IN ('', organization) AND ? IN ('', id) ORDER BY created_at, id",
@@ -143,7 +134,3 @@ def _checksum(secret: str) -> str:
         number, digit = divmod(number, len(_ALPHABET))
         digits = _ALPHABET[digit] + digits
     return digits
-
-
-def _sha256(key: str) -> str:
-    return hashlib.sha256(key.encode()).hexdigest()

@@ -18,6 +18,7 @@ from data.store.pending import backlog
 from queries import CATALOG, ClusterOptions, Engine, Warehouse, load_traffic_values, open_cluster
 from service.api_keys import ApiKeys
 from service.clock import Clock, utc_now
+from service.control_database import ControlDatabase
 from service.hooks.delivery import HookClient
 from service.hooks.registry import Hooks
 from service.hooks.sender import Sender
@@ -59,6 +60,7 @@ class _Components:
     """The long-lived objects of the service, which the application closes when it stops."""
 
     lake: Lake
+    control: ControlDatabase
     api_keys: ApiKeys
     jobs: Jobs
     hooks: Hooks
@@ -83,7 +85,7 @@ class _Components:
         await self.receiver.close()
         await self.maintenance.end()
         self.workers.close()
-        for part in (self.links, self.engine, self.api_keys, self.jobs, self.hooks, self.lake.manifest):
+        for part in (self.links, self.engine, self.control, self.lake.manifest):
             part.close()
 
 
@@ -125,7 +127,7 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
         return middleware(app, route_of=table.path_of)
     oidc = OidcClient(settings, parts.authenticator) if settings.oidc_client_id else None
     services = PageServices(
-        parts.lake, answers, targets, parts.api_keys, limiter.sources, settings, clock,
+        parts.lake, parts.control, answers, targets, parts.api_keys, limiter.sources, settings, clock,
         parts.jobs, parts.hooks, parts.warehouse, parts.workers, oidc,
     )  # fmt: skip
     pages = Pages(app, services)
@@ -154,11 +156,12 @@ def _job_routes(path: str, jobs: Jobs, clock: Clock) -> list[Route]:
 
 def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Components:
     lake = Lake(settings.lake, create=True)
-    api_keys = ApiKeys(lake)
-    hooks = Hooks(lake, settings.hook_networks, settings.public_url, clock)
+    control = ControlDatabase(lake)
+    api_keys, jobs = ApiKeys(control), Jobs(control)
+    hooks = Hooks(control, settings.hook_networks, settings.public_url, clock)
     hooks.store_address(settings.public_url + settings.base_path)
     countries = CountryDatabase(settings.geoip) if settings.geoip else None
-    jobs, values = Jobs(lake), load_traffic_values(settings.values)
+    values = load_traffic_values(settings.values)
     workers, options = Workers(), _cluster_options(settings)
     warehouse = workers.open_engine(lambda: Warehouse(lake, values, settings.memory))
     cluster = open_cluster(lake, warehouse, options, values) if options else None
@@ -172,15 +175,16 @@ def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Com
     mail = None
     if settings.smtp and settings.mail_to:
         mail = WeeklyMail(
-            lake, hooks.database, clock, lambda: Warehouse(lake, values, settings.memory),
+            lake, control, clock, lambda: Warehouse(lake, values, settings.memory),
             server=settings.smtp, sender=settings.mail_from, recipients=settings.mail_to,
         )  # fmt: skip
     return _Components(
         lake=lake,
+        control=control,
         api_keys=api_keys,
         jobs=jobs,
         hooks=hooks,
-        sender=Sender(hooks.database, HookClient(settings.hook_networks), clock, log, mark_sent),
+        sender=Sender(control, HookClient(settings.hook_networks), clock, log, mark_sent),
         warehouse=warehouse,
         engine=cluster or warehouse,
         workers=workers,
@@ -188,7 +192,7 @@ def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Com
         authenticator=Authenticator(settings, api_keys, JwksClient(settings.jwks) if settings.jwks else None),
         receiver=VisitReceiver(lambda: _intake(lake, settings, countries, clock)),
         links=LinkEditor(lake),
-        maintenance=Maintenance(lake, clock, settings.retention_days, detection, mail, cluster),
+        maintenance=Maintenance(lake, control, clock, settings.retention_days, detection, mail, cluster),
     )
 
 

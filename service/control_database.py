@@ -1,9 +1,11 @@
 """The SQLite database of the service, control.sqlite: API keys, sessions, shares, jobs and hooks. No visits."""
 
+import hashlib
 import sqlite3
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +13,7 @@ from typing import Any, Final
 from data import Lake
 from data.store.files import check_identity, identity
 from data.store.schema import create_database, transaction
+from service.threads import Arguments, Result, in_thread
 
 MIGRATIONS: Final = (
     """
@@ -28,7 +31,7 @@ MIGRATIONS: Final = (
         type TEXT NOT NULL,
         status TEXT NOT NULL,
         title TEXT NOT NULL,
-        created_at TEXT NOT NULL,      -- UTC, YYYY-MM-DDTHH:MM:SS, as is updated_at
+        created_at TEXT NOT NULL,      -- as service/clock.py writes it, as are all times
         updated_at TEXT NOT NULL
     );
     CREATE INDEX jobs_newest_first ON jobs (organization, created_at DESC, id DESC);
@@ -36,8 +39,7 @@ MIGRATIONS: Final = (
     """
     -- the identity provider's name of who made it by HTTP, null for the command line
     ALTER TABLE keys ADD COLUMN created_by TEXT;
-    -- to the hour
-    ALTER TABLE keys ADD COLUMN last_used_at TEXT;
+    ALTER TABLE keys ADD COLUMN last_used_at TEXT /* to the hour */;
     """,
     """
     CREATE TABLE sessions (            -- of browsers that are signed in to the pages
@@ -47,7 +49,7 @@ MIGRATIONS: Final = (
         role TEXT NOT NULL,
         kind TEXT NOT NULL,            -- link or key
         key_id TEXT,                   -- of the key that it was made with, and ends with
-        created_at TEXT NOT NULL,      -- UTC, YYYY-MM-DDTHH:MM:SS+00:00, as are the others
+        created_at TEXT NOT NULL,
         last_seen_at TEXT NOT NULL,    -- to the hour
         expires_at TEXT NOT NULL,
         revoked_at TEXT
@@ -72,7 +74,7 @@ MIGRATIONS: Final = (
         name TEXT NOT NULL,
         filters TEXT NOT NULL,         -- that it is fixed to, as a query string of the API: range=30d&domain=go.example
         embedders TEXT NOT NULL,       -- the origins whose pages may embed it, separated by spaces
-        created_at TEXT NOT NULL,      -- UTC, YYYY-MM-DDTHH:MM:SS+00:00, as are the others
+        created_at TEXT NOT NULL,
         created_by TEXT NOT NULL,
         last_used_at TEXT,             -- to the hour
         expires_at TEXT,               -- null: never
@@ -97,7 +99,7 @@ MIGRATIONS: Final = (
         url TEXT NOT NULL,
         events TEXT NOT NULL,          -- the names of those that are sent to it, as JSON
         active INTEGER NOT NULL,
-        created_at TEXT NOT NULL,      -- UTC, YYYY-MM-DDTHH:MM:SS+00:00, as are the others
+        created_at TEXT NOT NULL,
         created_by TEXT,               -- key id or `sub` of who made it by HTTP, null for the command line
         secret TEXT NOT NULL,          -- as it is, since messages are signed with it
         secret_rotated_at TEXT,
@@ -147,12 +149,9 @@ MIGRATIONS: Final = (
     -- of the implementation in force
     ALTER TABLE jobs ADD COLUMN implementation_number INTEGER;
     ALTER TABLE jobs ADD COLUMN outcome_status TEXT NOT NULL DEFAULT 'none';
-    -- JSON
-    ALTER TABLE jobs ADD COLUMN outcome TEXT;
-    -- UTC, YYYY-MM-DDTHH:MM:SS+00:00, as are all times below
+    ALTER TABLE jobs ADD COLUMN outcome TEXT /* JSON */;
     ALTER TABLE jobs ADD COLUMN last_detected_at TEXT;
-    -- one more with every write
-    ALTER TABLE jobs ADD COLUMN version INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE jobs ADD COLUMN version INTEGER NOT NULL DEFAULT 1 /* one more with every write */;
     -- SHA-256 of what a detector found; null: written by somebody
     ALTER TABLE jobs ADD COLUMN fingerprint TEXT;
     ALTER TABLE jobs ADD COLUMN weight REAL NOT NULL DEFAULT 0;
@@ -211,13 +210,14 @@ MIGRATIONS: Final = (
     CREATE TABLE weekly_mails (        -- reports that were mailed, noted before each is sent
         organization TEXT NOT NULL,
         first_day TEXT NOT NULL,       -- of the week: a Monday
-        noted_at TEXT NOT NULL,        -- UTC, YYYY-MM-DDTHH:MM:SS+00:00
+        noted_at TEXT NOT NULL,
         PRIMARY KEY (organization, first_day)
     ) WITHOUT ROWID;
     """,
 )
 """Entry n migrates the database from version n to n + 1. Entries are only added, never changed."""
 
+READ_THREADS: Final = 4
 _LOST_KEYS: Final = "its API keys are lost: copy it back from a backup, or delete it and create new keys."
 
 
@@ -225,7 +225,7 @@ class ControlDatabase:
     """The open control.sqlite of a lake, brought up to date. Safe to use from several threads and processes.
 
     A write may wait for a minute, for another process or for the disk. A read never waits for a write: it has a
-    connection and a lock of its own. Both block, so an event loop runs them in threads.
+    connection and a lock of its own. Both block, so an event loop awaits `read` and `write`, which have threads.
     """
 
     def __init__(self, lake: Lake) -> None:
@@ -240,6 +240,20 @@ class ControlDatabase:
             path.chmod(0o600)
         self._reader, self._reading = lake.open_database(path, MIGRATIONS, ""), threading.Lock()
         self._opened = path, identity(path)
+        self._read_threads = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="control-read")
+        self._write_thread = ThreadPoolExecutor(1, thread_name_prefix="control-write")
+
+    async def read(self, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
+        """The result of work that only reads, done in a thread."""
+        return await in_thread(self._read_threads, work, *arguments)
+
+    async def write(self, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
+        """The result of work that changes the database, done in a thread after that of earlier calls."""
+        return await in_thread(self._write_thread, work, *arguments)
+
+    def write_later(self, work: Callable[[*Arguments], object], *arguments: *Arguments) -> None:
+        """Like `write`, without waiting for it, and without its errors: for what is only for information."""
+        self._write_thread.submit(work, *arguments)
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Run one statement; the rows that it returns. Whatever begins with SELECT is a read.
@@ -274,6 +288,13 @@ class ControlDatabase:
                 self._reader.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Close the database."""
+        """Wait for the work in threads, and close the database."""
+        self._read_threads.shutdown()
+        self._write_thread.shutdown()
         self._writer.close()
         self._reader.close()
+
+
+def sha256(secret: str) -> str:
+    """The digest by which the database knows a secret, which it does not contain."""
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -19,6 +19,7 @@ from data.store.files import sync
 from data.text import plural
 from queries import ENTRIES, Scope, Warehouse
 from service.api_keys import ApiKeys
+from service.control_database import ControlDatabase
 from service.settings import Settings, read_settings
 
 MIN_FREE_BYTES: Final = 100_000_000
@@ -202,8 +203,8 @@ def check_lists(status: LakeStatus, now: datetime) -> Check:
 
 def check_keys(lake: Lake, settings: Settings) -> Check:
     """Whether anybody can ask the API."""
-    with closing(ApiKeys(lake)) as keys:
-        active = [key for key in keys.all_keys() if not key.revoked_at]
+    with closing(ControlDatabase(lake)) as control:
+        active = [key for key in ApiKeys(control).all_keys() if not key.revoked_at]
     if active:
         return Check("ok", "API keys", f"{plural(len(active), 'key')} can be used.")
     if settings.jwks:

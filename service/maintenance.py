@@ -24,6 +24,7 @@ from data.store.pending import backlog, flush_all
 from data.store.rollups import damaged_rollups
 from queries import RelationCounter, RollupBuilder
 from service.clock import Clock
+from service.control_database import ControlDatabase
 from service.jobs.detection import DailyDetection
 from service.jobs.erasure import expire_evidence
 from service.mail.weekly import WeeklyMail
@@ -52,6 +53,7 @@ class Maintenance:
     def __init__(  # noqa: PLR0917
         self,
         lake: Lake,
+        control: ControlDatabase,
         clock: Clock,
         retention_days: int | None,
         detection: DailyDetection | None = None,
@@ -63,6 +65,7 @@ class Maintenance:
         With `counter`, a cluster counts the rollups of many visits.
         """
         self._lake = lake
+        self._control = control
         self._clock = clock
         self._retention_days = retention_days
         self._detection = detection
@@ -201,7 +204,7 @@ class Maintenance:
         if self._retention_days is not None:
             now = self._clock()
             retained = apply_retention_unattended(self._lake, self._retention_days, now)
-            expire_evidence(self._lake, retained.before, now)
+            expire_evidence(self._control, retained.before, now)
         return False
 
     def _sweep(self) -> bool:

@@ -29,8 +29,10 @@ from data import Lake
 from data.rules.classifier import Classifier
 from service.api_keys import ApiKeys
 from service.app import create_app
+from service.control_database import ControlDatabase
 from service.settings import read_settings, setting
 from tests.block_readers import reuse_engines
+from tests.control import open_store
 from tests.forks import ROOT, Forked, Forks, without_settings
 from tests.provider import real_provider
 from tests.relations import define_once
@@ -94,6 +96,13 @@ def lake(tmp_path):
     lake.manifest.close()
 
 
+@pytest.fixture
+def control(lake):
+    """The control database of `lake`."""
+    with closing(ControlDatabase(lake)) as control:
+        yield control
+
+
 @pytest.fixture(scope="module")
 def shared_lake(tmp_path_factory):
     """One lake for all tests of a file."""
@@ -127,10 +136,8 @@ def key_of():
     """Makes an API key of an organization."""
 
     def key_of(lake, organization="acme"):
-        control = ApiKeys(lake)
-        key = control.create_key(organization, "test")
-        control.close()
-        return key
+        with open_store(ApiKeys, lake) as keys:
+            return keys.create_key(organization, "test")
 
     return key_of
 

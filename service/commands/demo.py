@@ -47,6 +47,7 @@ def demo(
 def _run(folder: Path, port: int, visits: int) -> None:
     from service.api_keys import ApiKeys
     from service.app import create_app
+    from service.control_database import ControlDatabase
     from service.pages.links import enter_url
     from service.pages.sessions import SessionStore
     from service.server.run import listen, serve_on
@@ -54,7 +55,8 @@ def _run(folder: Path, port: int, visits: int) -> None:
     console = messages()
     lake = Lake(folder / "lake", create=True)
     _fill(lake, folder, visits, console)
-    key = ApiKeys(lake).create_key("demo", "demo")
+    control = ControlDatabase(lake)
+    key = ApiKeys(control).create_key("demo", "demo")
     try:
         listener = listen("127.0.0.1", port)
     except BadInput:
@@ -63,7 +65,7 @@ def _run(folder: Path, port: int, visits: int) -> None:
     values = {"lake": str(lake.root), "values": str(folder / "values.toml"), "port": str(port)}
     settings = read_settings({setting(name).variable: value for name, value in values.items()})
     address = f"http://127.0.0.1:{port}"
-    dashboard = enter_url(settings, SessionStore(lake).create_link("demo", is_reusable=True))
+    dashboard = enter_url(settings, SessionStore(control).create_link("demo", is_reusable=True))
 
     def ready() -> None:
         console.print(f"Serving at {address}  (Ctrl-C stops and deletes the sample).\n")

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Collection
+from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -12,11 +13,12 @@ import typer
 
 from data import BadInput, Lake, check_organization
 from data.text import plural
-from service.api_keys import ApiKeys
 from service.clock import to_text
 from service.commands.confirmation import ask, check_can_ask
+from service.commands.filters import organizations_with_keys
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 from service.commands.printing import progress_bar
+from service.control_database import ControlDatabase
 
 if TYPE_CHECKING:
     from data.maintenance.erasure import Criteria, Eraser, ErasureResult
@@ -154,7 +156,7 @@ def _day(flag: str, text: str) -> date:
 def _open(lake: Path, organization: str) -> Lake:
     check_organization(organization)
     opened = Lake(lake)
-    if organization not in {*opened.manifest.organizations(), *ApiKeys(opened).organizations()}:
+    if organization not in {*opened.manifest.organizations(), *organizations_with_keys(opened)}:
         raise BadInput(f"the lake at {lake} has no organization {organization!r}.")
     return opened
 
@@ -171,7 +173,8 @@ def _erase_evidence(lake: Lake, organization: str, criteria: "Criteria", dry_run
     if criteria.visitor is not None:
         return ErasedEvidence()
     visits = VisitFilter(criteria.short_code, criteria.domain, criteria.no_domain, criteria.since, criteria.before)
-    return erase_evidence(lake, organization, visits, datetime.now(UTC), dry_run=dry_run)
+    with closing(ControlDatabase(lake)) as control:
+        return erase_evidence(control, organization, visits, datetime.now(UTC), dry_run=dry_run)
 
 
 def _summary(erased: "ErasureResult") -> str:

@@ -125,10 +125,11 @@ def rotate(hook: HookArgument, organization: OrganizationOption, lake: LakeOptio
 
 
 def _hooks(lake: Path, create: bool = False) -> "Hooks":
+    from service.control_database import ControlDatabase
     from service.hooks.registry import Hooks
 
     settings = read_settings(os.environ)
-    return Hooks(Lake(lake, create), settings.hook_networks, settings.public_url)
+    return Hooks(ControlDatabase(Lake(lake, create)), settings.hook_networks, settings.public_url)
 
 
 def _time(moment: datetime | None) -> str:

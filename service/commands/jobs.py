@@ -235,24 +235,26 @@ def _act(lake: Path, job_id: str, action_id: str, note: str | None, approval: "A
 
 @contextmanager
 def _opened(lake: Path) -> Iterator["Jobs"]:
+    from service.control_database import ControlDatabase
     from service.jobs.store import Jobs
 
     opened = Lake(lake)
-    with closing(opened.manifest), closing(Jobs(opened)) as jobs:
-        yield jobs
+    with closing(opened.manifest), closing(ControlDatabase(opened)) as control:
+        yield Jobs(control)
 
 
 @contextmanager
 def _opened_warehouse(lake: Path, organization: str) -> Iterator[tuple["Jobs", "Warehouse"]]:
     from queries import Warehouse
+    from service.control_database import ControlDatabase
     from service.jobs.store import Jobs
 
     check_organization(organization)
     opened = Lake(lake)
     if organization not in opened.manifest.organizations():
         raise BadInput(f"the lake at {lake} has no organization {organization!r}; import a log for it first.")
-    with closing(opened.manifest), closing(Jobs(opened)) as jobs, closing(Warehouse(opened)) as warehouse:
-        yield jobs, warehouse
+    with closing(opened.manifest), closing(ControlDatabase(opened)) as control, closing(Warehouse(opened)) as warehouse:
+        yield Jobs(control), warehouse
 
 
 def _print_record(record: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from data import Lake
 from service.api_keys import ApiKeys
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, announce_new_lake
 from service.commands.printing import console, printable
+from service.control_database import ControlDatabase
 
 app = typer.Typer(help="Create, list and revoke API keys.", rich_markup_mode=None)
 
@@ -23,7 +24,7 @@ def create(
     Example: traffic keys create --org acme --name dashboard
     """
     announce_new_lake(lake)
-    key = ApiKeys(Lake(lake, create=True)).create_key(organization, name)
+    key = ApiKeys(ControlDatabase(Lake(lake, create=True))).create_key(organization, name)
     typer.echo(f"API key of {organization}. It is shown only once; send it as Authorization: Bearer <key>.", err=True)
     typer.echo(key)
 
@@ -36,7 +37,7 @@ def list_keys(lake: LakeOption = DEFAULT_LAKE) -> None:
     """
     from rich.table import Table
 
-    keys = ApiKeys(Lake(lake)).all_keys()
+    keys = ApiKeys(ControlDatabase(Lake(lake))).all_keys()
     if not keys:
         typer.echo("There are no API keys; `traffic keys create` makes one.", err=True)
         return
@@ -57,5 +58,5 @@ def revoke(
 
     Example: traffic keys revoke tak_3fJ9xQ2b
     """
-    ApiKeys(Lake(lake)).revoke_key(key_id)
+    ApiKeys(ControlDatabase(Lake(lake))).revoke_key(key_id)
     typer.echo(f"{key_id} is revoked.", err=True)

@@ -1,5 +1,6 @@
 """`traffic retain`: deletes visits that are older than the retention period."""
 
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ from service.commands.confirmation import ask, check_can_ask
 from service.commands.erase import finish
 from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import console
+from service.control_database import ControlDatabase
 from service.settings import parse_retention_days, setting
 
 if TYPE_CHECKING:
@@ -56,17 +58,18 @@ def retain(
         if yes and not dry_run:
             raise BadInput(f"{problem}; nothing is deleted. If the date is right, add --trust-clock.")
         typer.echo(f"{problem[0].upper()}{problem[1:]}. Is the date right?", err=True)
-    if dry_run or not yes:
-        planned = apply_retention(opened, retention_days, now, dry_run=True, organization=organization)
-        _print(planned, "would be")
-        evidence = expire_evidence(opened, planned.before, now, organization=organization, dry_run=True)
-        _print_evidence(evidence, "would be")
-        if dry_run:
-            return
-        if planned.ended or evidence.jobs:
-            ask("Delete them? This cannot be undone.")
-    retained = apply_retention(opened, retention_days, now, organization=organization)
-    evidence = expire_evidence(opened, retained.before, now, organization=organization)
+    with closing(ControlDatabase(opened)) as control:
+        if dry_run or not yes:
+            planned = apply_retention(opened, retention_days, now, dry_run=True, organization=organization)
+            _print(planned, "would be")
+            evidence = expire_evidence(control, planned.before, now, organization=organization, dry_run=True)
+            _print_evidence(evidence, "would be")
+            if dry_run:
+                return
+            if planned.ended or evidence.jobs:
+                ask("Delete them? This cannot be undone.")
+        retained = apply_retention(opened, retention_days, now, organization=organization)
+        evidence = expire_evidence(control, retained.before, now, organization=organization)
     finish(opened, retained.dead, datetime.now(UTC))
     _print(retained, "are", is_table_shown=yes)
     _print_evidence(evidence, "is")

@@ -25,11 +25,12 @@ def sign_in(
 
     Example: traffic sign-in --org acme --role viewer
     """
+    from service.control_database import ControlDatabase
     from service.pages.links import enter_url
     from service.pages.sessions import SessionStore
 
     flags = {"host": host, "port": port, "base_path": base_path, "lake": str(lake)}
     settings = read_settings({**os.environ, **{setting(name).variable: value for name, value in flags.items()}})
-    code = SessionStore(Lake(lake)).create_link(organization, role, days)
+    code = SessionStore(ControlDatabase(Lake(lake))).create_link(organization, role, days)
     typer.echo(f"Dashboard of {organization}, as {role}. The link works once, within ten minutes:", err=True)
     typer.echo(enter_url(settings, code))

@@ -4,13 +4,12 @@ import json
 import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
-from data import BadInput, Lake, check_organization
+from data import BadInput, check_organization
 from service.clock import Clock, to_text, utc_now
 from service.control_database import ControlDatabase
 from service.hooks.outbox import (
@@ -46,25 +45,23 @@ class HookConflict(BadInput):
 
 
 class Hooks:
-    """The hooks of one lake. Safe to use from several threads and processes; every method blocks.
+    """The hooks of one lake. Safe to use from several threads and processes.
 
-    An event loop runs methods in `readers` if they only read, otherwise in `writer`, so that no read waits for a write.
+    All methods block, so an event loop runs them by `read` and `write` of the database.
     """
 
     def __init__(
         self,
-        lake: Lake,
+        database: ControlDatabase,
         networks: tuple[Network, ...] = (),
         public_url: str = "",
         clock: Clock = utc_now,
     ) -> None:
         """`networks` may be reached by plain http; `public_url` is the server's own origin, where no hook may lead."""
-        self.database = ControlDatabase(lake)
+        self.database = database
         self._clock = clock
         self._allows_http = bool(networks)
         self._own_host = urlsplit(public_url).hostname if public_url else None
-        self.readers = ThreadPoolExecutor(2, thread_name_prefix="hooks-read")
-        self.writer = ThreadPoolExecutor(1, thread_name_prefix="hooks-write")
 
     def create(
         self,
@@ -191,12 +188,6 @@ class Hooks:
             if not replayed:
                 raise NoSuchHook(f"the hook {hook_id} has no delivery {delivery_id!r}.")
         return delivery_id
-
-    def close(self) -> None:
-        """Close the database."""
-        self.readers.shutdown()
-        self.writer.shutdown()
-        self.database.close()
 
     @contextmanager
     def _change(self, organization: str, hook_id: str) -> Iterator[sqlite3.Connection]:

@@ -1,6 +1,5 @@
 """Authentication: from the Authorization header of a request to its Caller, or Unauthorized."""
 
-import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -112,8 +111,7 @@ class Authenticator:
         self._callers[header] = caller, now + seconds, expires_at, generation
 
     async def _authenticate_api_key(self, key: str) -> Caller:
-        loop = asyncio.get_running_loop()
-        organization = await loop.run_in_executor(self._api_keys.readers, self._api_keys.organization_of, key)
+        organization = await self._api_keys.database.read(self._api_keys.organization_of, key)
         if organization is None:
             raise Unauthorized
         self._api_keys.record_use(key)

@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor
-from typing import Final, TypeVar, TypeVarTuple
+from typing import Final
 
 import orjson
 from starlette.requests import Request
@@ -23,9 +22,6 @@ from service.http.live_visits import VisitReceiver
 from service.http.query_string import parse_query, parse_scope
 from service.http.responses import JsonResponse
 from service.http.routing import Endpoint
-
-Result = TypeVar("Result")
-Arguments = TypeVarTuple("Arguments")
 
 MAX_NAME_BYTES: Final = 4_096
 
@@ -55,14 +51,14 @@ def api_keys(keys: ApiKeys) -> Endpoint:
         caller = _key_manager(request)
         if request.method == "GET":
             reject_body(request)
-            listed = await in_thread(keys.readers, keys.keys_of, caller.organization)
+            listed = await keys.database.read(keys.keys_of, caller.organization)
             return JsonResponse(encode([_public_fields(key) for key in listed]))
         name = await _read_name(request)
         try:
-            key = await in_thread(keys.writer, keys.create_key, caller.organization, name, caller.name)
+            key = await keys.database.write(keys.create_key, caller.organization, name, caller.name)
         except BadInput as error:
             raise InvalidBody("has no usable name", str(error)) from error
-        created = await in_thread(keys.readers, keys.key, key_id_of(key))
+        created = await keys.database.read(keys.key, key_id_of(key))
         return JsonResponse(encode({**_public_fields(created), "key": key}), 201)
 
     return endpoint
@@ -75,17 +71,12 @@ def api_key(keys: ApiKeys) -> Endpoint:
         caller = _key_manager(request)
         key_id = request.path_params["id"]
         try:
-            await in_thread(keys.writer, keys.revoke_key, key_id, caller.organization)
+            await keys.database.write(keys.revoke_key, key_id, caller.organization)
         except BadInput as error:
             raise NotFound("There is no active key with this id.", "List the keys to see which are active.") from error
-        return JsonResponse(encode(_public_fields(await in_thread(keys.readers, keys.key, key_id))))
+        return JsonResponse(encode(_public_fields(await keys.database.read(keys.key, key_id))))
 
     return endpoint
-
-
-async def in_thread(threads: Executor, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
-    """The result of blocking work, done in one of these threads."""
-    return await asyncio.get_running_loop().run_in_executor(threads, work, *arguments)
 
 
 def _key_manager(request: Request) -> Caller:

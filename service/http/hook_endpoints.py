@@ -14,9 +14,10 @@ from service.hooks.records import Hook, HookChanges
 from service.hooks.registry import HookConflict, Hooks, NoSuchHook
 from service.http.authentication import Caller
 from service.http.bodies import read_object
-from service.http.endpoints import Arguments, Result, in_thread, reject_body
+from service.http.endpoints import reject_body
 from service.http.errors import Forbidden, InvalidBody, NotFound, StateConflict
 from service.http.responses import JsonResponse
+from service.threads import Arguments, Result
 
 MAX_BODY_BYTES: Final = 16_384
 _FIX: Final = "Send the fields name, url, events and active as /openapi.json describes them."
@@ -48,7 +49,7 @@ class _HookEndpoints:
         caller = _editor(request)
         if request.method != "POST":
             reject_body(request)
-            listed = await in_thread(self._hooks.readers, self._hooks.of, caller.organization)
+            listed = await self._hooks.database.read(self._hooks.of, caller.organization)
             return JsonResponse(encode([hook_fields(hook) for hook in listed]))
         fields = await _read_fields(request)
         if not fields.keys() >= {"name", "url"}:
@@ -100,14 +101,14 @@ class _HookEndpoints:
     async def _read(self, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """The result of a method that only reads. Raises NotFound."""
         try:
-            return await in_thread(self._hooks.readers, work, *arguments)
+            return await self._hooks.database.read(work, *arguments)
         except NoSuchHook as error:
             raise NotFound("There is no such hook or delivery.", "List the hooks to see which there are.") from error
 
     async def _write(self, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """The result of a method that writes. Raises NotFound, StateConflict or InvalidBody."""
         try:
-            return await in_thread(self._hooks.writer, work, *arguments)
+            return await self._hooks.database.write(work, *arguments)
         except NoSuchHook as error:
             raise NotFound("There is no such hook or delivery.", "List the hooks to see which there are.") from error
         except HookConflict as error:

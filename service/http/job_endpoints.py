@@ -14,7 +14,7 @@ from service.clock import Clock
 from service.encoding import encode
 from service.http.authentication import Caller
 from service.http.bodies import read_object
-from service.http.endpoints import in_thread, reject_body
+from service.http.endpoints import reject_body
 from service.http.errors import (
     BodyTooLarge,
     Forbidden,
@@ -46,7 +46,7 @@ def jobs(store: Jobs, clock: Clock) -> Endpoint:
         if request.method != "POST":
             reject_body(request)
             organization = request.scope["caller"].organization
-            return JsonResponse(await in_thread(store.readers, lambda: encode(store.of(organization))))
+            return JsonResponse(await store.database.read(lambda: encode(store.of(organization))))
         caller = _writer(request)
         body = await _read_members(request, {"title", "summary"}, {"domain", "short_code"})
         title, summary = _text(body, "title") or "", _text(body, "summary") or ""
@@ -67,7 +67,7 @@ def job(store: Jobs) -> Endpoint:
         reject_body(request)
         organization, job_id = request.scope["caller"].organization, request.path_params["id"]
         with _problems():
-            return _record_response(await in_thread(store.readers, store.record, organization, job_id))
+            return _record_response(await store.database.read(store.record, organization, job_id))
 
     return endpoint
 
@@ -120,7 +120,7 @@ def job_implementation(store: Jobs) -> Endpoint:
         reject_body(request)
         organization, job_id = request.scope["caller"].organization, request.path_params["id"]
         with _problems():
-            found = await in_thread(store.readers, store.implementation, organization, job_id, _number(request))
+            found = await store.database.read(store.implementation, organization, job_id, _number(request))
         return JsonResponse(encode(found))
 
     return endpoint
@@ -155,7 +155,7 @@ def job_implementation_status(store: Jobs, clock: Clock) -> Endpoint:
 async def _written(store: Jobs, write: Callable[[], Record], status: int = 200) -> JsonResponse:
     """The response to a write, done in the writing thread."""
     with _problems():
-        return _record_response(await in_thread(store.writer, write), status)
+        return _record_response(await store.database.write(write), status)
 
 
 def _record_response(record: Record, status: int = 200) -> JsonResponse:

@@ -7,14 +7,12 @@ deleted ones asked for. It holds no visitor, so an erasure of one visitor leaves
 
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
 import orjson
 
-from data import Lake
 from data.hosts import normalized_host
 from service.control_database import ControlDatabase
 from service.hooks.outbox import delete_messages
@@ -48,44 +46,43 @@ class ErasedEvidence:
 
 
 def erase_evidence(
-    lake: Lake, organization: str, visits: VisitFilter, now: datetime, *, dry_run: bool = False
+    database: ControlDatabase, organization: str, visits: VisitFilter, now: datetime, *, dry_run: bool = False
 ) -> ErasedEvidence:
     """Delete the evidence rows that may count visits of this filter.
 
     A job without any row left loses its subject, its sentences, its outcome, and contents, notes and URLs of its
     implementations, too; an open one is dismissed.
     """
-    return _erase(lake, organization, lambda job, row: _is_about(job, row, visits), now, dry_run)
+    return _erase(database, organization, lambda job, row: _is_about(job, row, visits), now, dry_run)
 
 
 def expire_evidence(
-    lake: Lake, before: date, now: datetime, *, organization: str = "", dry_run: bool = False
+    database: ControlDatabase, before: date, now: datetime, *, organization: str = "", dry_run: bool = False
 ) -> ErasedEvidence:
     """Delete the evidence whose days all lie before a day, of one organization or of all."""
-    return _erase(lake, organization, lambda job, _: _days(job)[1] < before, now, dry_run)
+    return _erase(database, organization, lambda job, _: _days(job)[1] < before, now, dry_run)
 
 
 def _erase(
-    lake: Lake, organization: str, is_erased: Callable[[Job, Row], bool], now: datetime, dry_run: bool
+    database: ControlDatabase, organization: str, is_erased: Callable[[Job, Row], bool], now: datetime, dry_run: bool
 ) -> ErasedEvidence:
     """Delete the evidence rows of which `is_erased` is true, of one organization or, if it is "", of all."""
     erased = ErasedEvidence()
-    with closing(ControlDatabase(lake)) as database:
-        with database.transaction() as connection:
-            for name in [organization] if organization else organizations_with_jobs(connection):
-                for job in read_jobs(connection, name):
-                    kept = [row for row in _evidence_rows(job) if not is_erased(job, row)]
-                    if len(kept) == len(_evidence_rows(job)):
-                        continue
-                    erased.jobs += 1
-                    erased.rows += len(_evidence_rows(job)) - len(kept)
-                    if not kept:
-                        erased.implementations += delete_contents(connection, job.id, dry_run)
-                    if not dry_run:
-                        delete_messages(connection, job.id)
-                        _store_rows(connection, job, kept, now)
-        if erased.jobs and not dry_run:
-            database.rows("PRAGMA wal_checkpoint(TRUNCATE)")  # what was overwritten is in the write-ahead log, too
+    with database.transaction() as connection:
+        for name in [organization] if organization else organizations_with_jobs(connection):
+            for job in read_jobs(connection, name):
+                kept = [row for row in _evidence_rows(job) if not is_erased(job, row)]
+                if len(kept) == len(_evidence_rows(job)):
+                    continue
+                erased.jobs += 1
+                erased.rows += len(_evidence_rows(job)) - len(kept)
+                if not kept:
+                    erased.implementations += delete_contents(connection, job.id, dry_run)
+                if not dry_run:
+                    delete_messages(connection, job.id)
+                    _store_rows(connection, job, kept, now)
+    if erased.jobs and not dry_run:
+        database.rows("PRAGMA wal_checkpoint(TRUNCATE)")  # what was overwritten is in the write-ahead log, too
     return erased
 
 

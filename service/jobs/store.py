@@ -1,12 +1,11 @@
 """The jobs of organizations, in control.sqlite. Each write, with its history and its messages, is one transaction."""
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Any, Final
 
-from data import BadInput, Lake, check_organization
+from data import BadInput, check_organization
 from data.hosts import check_host
 from service.clock import to_text
 from service.control_database import ControlDatabase
@@ -66,15 +65,13 @@ MAX_SHIPPED_AGE: Final = timedelta(days=366)
 class Jobs:
     """The jobs of one lake. Safe to use from several threads and processes.
 
-    All methods block. An event loop runs those that read in `readers` and those that write in `writer`, so that
-    neither it nor a read waits for a write. Writes of people take the `version` that they know of the job, or None, and
-    raise JobNotFound, JobConflict, JobChanged (another version), TooLarge or BadInput; then nothing has changed.
+    All methods block, so an event loop runs them by `read` and `write` of the database. Writes of people take the
+    `version` that they know of the job, or None, and raise JobNotFound, JobConflict, JobChanged (another version),
+    TooLarge or BadInput; then nothing has changed.
     """
 
-    def __init__(self, lake: Lake) -> None:
-        self.database = ControlDatabase(lake)
-        self.readers = ThreadPoolExecutor(2, thread_name_prefix="jobs-read")
-        self.writer = ThreadPoolExecutor(1, thread_name_prefix="jobs-write")
+    def __init__(self, database: ControlDatabase) -> None:
+        self.database = database
 
     def of(self, organization: str) -> list[dict[str, Any]]:
         """Every job of an organization as a row of GET /jobs, newest first."""
@@ -289,9 +286,3 @@ class Jobs:
         """The number of jobs of all organizations by status."""
         counts = dict(self.database.rows("SELECT status, count(*) FROM jobs GROUP BY status"))
         return {status: counts.get(status, 0) for status in STATUSES}
-
-    def close(self) -> None:
-        """Close the database."""
-        self.readers.shutdown()
-        self.writer.shutdown()
-        self.database.close()

@@ -9,6 +9,7 @@ from data import Lake
 from data.store.links import LinkIndex, links_of
 from queries import Entry, OwnSql, Rows, Warehouse, load_traffic_values, scope_from
 from service.clock import Clock, utc_now
+from service.control_database import ControlDatabase
 from service.encoding import encode
 from service.http.answers import Answers
 from service.jobs.store import Jobs
@@ -31,7 +32,7 @@ def lake_sources(lake: Lake, organization: str) -> Sources:
         return own_sql().sql(sql, scope, MAX_ROWS)
 
     own_sql = cache(lambda: OwnSql(lake, organization))
-    jobs = Jobs(lake)
+    jobs = Jobs(ControlDatabase(lake))
     return Sources(answer, lambda: links_of(lake, organization), lambda: jobs.of(organization), classify, run_sql)
 
 

@@ -18,6 +18,7 @@ from data.store.links import LinkIndex
 from queries import Warehouse
 from service.api_keys import ApiKeys
 from service.clock import Clock
+from service.control_database import ControlDatabase
 from service.hooks.registry import Hooks
 from service.http.answers import Answers
 from service.http.oidc import OidcClient
@@ -35,6 +36,7 @@ class PageServices:
     """The parts of the service that pages use."""
 
     lake: Lake
+    control: ControlDatabase
     answers: Answers
     targets: LinkIndex
     api_keys: ApiKeys
@@ -83,7 +85,7 @@ class Pages:
             await self._app(scope, receive, send)
 
     async def _send_after_close(self, send: Send, message: Message) -> None:
-        """Before the end of the lifespan is sent, wait for what runs in threads, and close the database of sessions.
+        """Before the end of the lifespan is sent, wait for what runs in threads.
 
         Afterwards the event loop ends and cancels whatever still runs.
         """

@@ -11,7 +11,6 @@ from data import BadInput
 from service.hooks.outbox import EVENTS
 from service.hooks.records import Hook
 from service.hooks.registry import DEFAULT_EVENTS, HookConflict, NoSuchHook
-from service.http.endpoints import in_thread
 from service.http.errors import Forbidden, NotFound
 from service.pages.sessions import Session
 from service.pages.settings_pages import tab_page
@@ -61,7 +60,7 @@ class _HookPages:
                 )
             except BadInput as error:
                 problem, status = str(error), 400
-        hooks = await in_thread(self._hooks.readers, self._hooks.of, session.organization) if may_write else []
+        hooks = await self._hooks.database.read(self._hooks.of, session.organization) if may_write else []
         return await tab_page(
             self._site, request, "agent-hooks", "settings_agent_hooks.html", status,
             hooks=hooks, hook=hook, made=made, problem=problem, may_write=may_write, events=EVENTS,
@@ -111,8 +110,8 @@ class _HookPages:
     async def _page(self, request: Request, status: int = 200, problem: str = "", made: str | None = None) -> Response:
         organization, hook_id = _editor(request), request.path_params["id"]
         try:
-            hook: Hook = await in_thread(self._hooks.readers, self._hooks.hook, organization, hook_id)
-            deliveries = await in_thread(self._hooks.readers, self._hooks.deliveries, organization, hook_id)
+            hook: Hook = await self._hooks.database.read(self._hooks.hook, organization, hook_id)
+            deliveries = await self._hooks.database.read(self._hooks.deliveries, organization, hook_id)
         except NoSuchHook as error:
             raise NotFound from error
         content: dict[str, Any] = {"hook": hook, "deliveries": deliveries, "problem": problem, "made": made}
@@ -121,7 +120,7 @@ class _HookPages:
     async def _write(self, work: Callable[[], Result]) -> Result:
         """The result of a change of hooks. Raises NotFound or BadInput."""
         try:
-            return await in_thread(self._hooks.writer, work)
+            return await self._hooks.database.write(work)
         except NoSuchHook as error:
             raise NotFound from error
 

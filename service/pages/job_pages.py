@@ -11,7 +11,6 @@ from starlette.routing import Route
 
 from data import BadInput, TrafficError
 from queries import DETECTORS, InvalidParameter, measure
-from service.http.endpoints import in_thread
 from service.http.errors import Forbidden, NotFound
 from service.http.job_endpoints import actor_of
 from service.jobs.implementations import CONTENT_TYPES, MAX_CONTENT_BYTES, Draft
@@ -62,7 +61,7 @@ class _JobPages:
         status = request.query_params.get("status", "")
         if status and status not in STATUSES:
             raise InvalidParameter("status", "is no status of jobs", f"Use {', '.join(STATUSES)}.")
-        rows = await in_thread(self._jobs.readers, self._jobs.of, session.organization)
+        rows = await self._jobs.database.read(self._jobs.of, session.organization)
         counts = Counter(row["status"] for row in rows)
         chosen = [row for row in rows if row["status"] in ((status,) if status else OPEN)]
         tabs = [
@@ -136,7 +135,7 @@ class _JobPages:
     async def _written(self, request: Request, work: Callable[[], object], fields: dict[str, str]) -> Response:
         """Write, and show the job; if it cannot be written, with the reason and what was typed. Raises NotFound."""
         try:
-            await in_thread(self._jobs.writer, work)
+            await self._jobs.database.write(work)
         except JobNotFound as error:
             raise NotFound from error
         except JobChanged as error:
@@ -158,7 +157,7 @@ class _JobPages:
         session: Session = request.scope["session"]
         organization, job_id = session.organization, request.path_params["id"]
         try:
-            job, content = await in_thread(self._jobs.readers, self._read, organization, job_id)
+            job, content = await self._jobs.database.read(self._read, organization, job_id)
         except JobNotFound as error:
             raise NotFound from error
         implementation = job["implementation"]
@@ -193,7 +192,7 @@ class _JobPages:
         if detector is None or shipped_at is None:
             return None
         services, shipped_on = self._site.services, shipped_at.date()
-        subject = await self._site.in_thread(self._site.jobs.subject, organization, job["id"])
+        subject = await self._jobs.database.read(self._site.jobs.subject, organization, job["id"])
         if set(subject.columns) != set(detector.subject):  # it was erased
             return None
         first, last = days_of(shipped_on, services.clock().date())

@@ -38,7 +38,7 @@ class _ProviderSignIn:
         browser = browser if _SECRET.fullmatch(browser) else secrets.token_urlsafe(32)
         sign_in = PendingSignIn.begin(browser, is_silent="silent" in request.query_params)
         address = await self._client.authorization_url(sign_in)
-        await self._site.sessions.write(lambda store: store.begin_sign_in(sign_in.secret, target))
+        await self._site.control.write(self._site.sessions.store.begin_sign_in, sign_in.secret, target)
         response = RedirectResponse(address, 303)
         self._site.set_cookie(request, response, sign_in.browser, SIGN_IN_LIFETIME, COOKIE)
         return response
@@ -47,7 +47,7 @@ class _ProviderSignIn:
         """Open a session for a browser that comes back with a code; if a silent attempt fails, ask the user."""
         query = request.query_params
         sign_in = PendingSignIn(query.get("state", ""), self._site.cookie(request, COOKIE))
-        target = await self._site.sessions.write(lambda store: store.end_sign_in(sign_in.secret))
+        target = await self._site.control.write(self._site.sessions.store.end_sign_in, sign_in.secret)
         if target is None:
             message = f"Begin again at {self._site.services.settings.public_url}{self._site.root}/sign-in."
             raise Forbidden("This sign-in was not begun by this browser within ten minutes.", message)
@@ -64,5 +64,5 @@ class _ProviderSignIn:
             message = "Ask for an organization at the identity provider, then begin again from the sign-in page."
             raise Forbidden("The identity provider's answer lets nobody in.", message) from error
         hours = self._site.services.settings.session_hours
-        opened = await self._site.sessions.write(lambda store: store.open_by_provider(user, hours))
+        opened = await self._site.control.write(self._site.sessions.store.open_by_provider, user, hours)
         return await self._site.signed_in(request, opened, target)

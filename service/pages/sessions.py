@@ -1,27 +1,21 @@
 """Sessions of signed-in browsers, and what starts them: one-time links, and sign-ins at the identity provider.
 
-Only hashes of secrets are stored. All are rows of control.sqlite. Whatever touches it runs in a thread of its own,
-never on the event loop.
+Only hashes of secrets are stored. All are rows of control.sqlite.
 """
 
-import asyncio
-import hashlib
 import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
-from data import BadInput, Lake, check_organization
+from data import BadInput, check_organization
 from service.api_keys import key_id_of
 from service.clock import Clock, hour_text, to_text, utc_now
-from service.control_database import ControlDatabase
+from service.control_database import ControlDatabase, sha256
 from service.http.authentication import Caller
-
-Result = TypeVar("Result")
 
 ROLES: Final = ("editor", "viewer")
 LINK_LIFETIME: Final = timedelta(minutes=10)
@@ -67,8 +61,8 @@ class OpenedSession(NamedTuple):
 class SessionStore:
     """The sessions and sign-in links of one lake. Its methods block; safe to use from several threads."""
 
-    def __init__(self, lake: Lake, clock: Clock = utc_now) -> None:
-        self._database = ControlDatabase(lake)
+    def __init__(self, database: ControlDatabase, clock: Clock = utc_now) -> None:
+        self.database = database
         self._clock = clock
 
     def create_link(self, organization: str, role: str = "editor", days: int = 30, is_reusable: bool = False) -> str:
@@ -84,21 +78,21 @@ class SessionStore:
             raise BadInput(f"--days is {days}; it must be a number from 1 to {MAX_SESSION_DAYS}.")
         code, now = secrets.token_urlsafe(32), self._clock()
         lifetime = timedelta(days=1) if is_reusable else LINK_LIFETIME
-        self._database.rows("DELETE FROM sign_in_links WHERE expires_at < ?", [to_text(now)])
-        self._database.rows(
+        self.database.rows("DELETE FROM sign_in_links WHERE expires_at < ?", [to_text(now)])
+        self.database.rows(
             "INSERT INTO sign_in_links (sha256, organization, role, days, is_reusable, created_at, expires_at) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [_sha256(code), organization, role, days, is_reusable, to_text(now), to_text(now + lifetime)],
+            [sha256(code), organization, role, days, is_reusable, to_text(now), to_text(now + lifetime)],
         )
         return code
 
     def open_by_link(self, code: str) -> OpenedSession | None:
         """Use up a link and open a session; None if the link is unknown, used or expired."""
         now = to_text(self._clock())
-        rows = self._database.rows(
+        rows = self.database.rows(
             "UPDATE sign_in_links SET used_at = ? WHERE sha256 = ? AND expires_at >= ? "
             "AND (used_at IS NULL OR is_reusable) RETURNING organization, role, days",
-            [now, _sha256(code), now],
+            [now, sha256(code), now],
         )
         if not rows:
             return None
@@ -112,17 +106,17 @@ class SessionStore:
     def begin_sign_in(self, secret: str, target: str) -> None:
         """Store that a browser left for the identity provider, to go to `target` when it returns with the secret."""
         now = self._clock()
-        self._database.rows("DELETE FROM sign_ins WHERE expires_at < ?", [to_text(now)])
-        self._database.rows(
+        self.database.rows("DELETE FROM sign_ins WHERE expires_at < ?", [to_text(now)])
+        self.database.rows(
             "INSERT INTO sign_ins (sha256, target, expires_at) VALUES (?, ?, ?)",
-            [_sha256(secret), target, to_text(now + SIGN_IN_LIFETIME)],
+            [sha256(secret), target, to_text(now + SIGN_IN_LIFETIME)],
         )
 
     def end_sign_in(self, secret: str) -> str | None:
         """Use up the secret of a browser that returns; its target, or None if it is unknown, used or expired."""
         now = to_text(self._clock())
-        rows = self._database.rows(
-            "DELETE FROM sign_ins WHERE sha256 = ? AND expires_at >= ? RETURNING target", [_sha256(secret), now]
+        rows = self.database.rows(
+            "DELETE FROM sign_ins WHERE sha256 = ? AND expires_at >= ? RETURNING target", [sha256(secret), now]
         )
         return rows[0][0] if rows else None
 
@@ -135,20 +129,20 @@ class SessionStore:
     def is_renewable(self, secret: str) -> bool:
         """Whether a cookie is of a session that the identity provider began and that has expired since."""
         now = self._clock()
-        rows = self._database.rows(
+        rows = self.database.rows(
             "SELECT 1 FROM sessions WHERE sha256 = ? AND kind = 'oidc' AND revoked_at IS NULL "
             "AND expires_at <= ? AND expires_at >= ?",
-            [_sha256(secret), to_text(now), to_text(now - RENEWABLE)],
+            [sha256(secret), to_text(now), to_text(now - RENEWABLE)],
         )
         return bool(rows)
 
     def session(self, secret: str) -> Session | None:
         """The valid session of a cookie; None for any other text."""
-        rows = self._database.rows(
+        rows = self.database.rows(
             f"SELECT {_FIELDS} FROM sessions "
             "WHERE sha256 = ? AND revoked_at IS NULL AND expires_at > ? AND (key_id IS NULL OR key_id IN "
             "(SELECT id FROM keys WHERE revoked_at IS NULL))",
-            [_sha256(secret), to_text(self._clock())],
+            [sha256(secret), to_text(self._clock())],
         )
         return Session(*rows[0]) if rows else None
 
@@ -156,11 +150,11 @@ class SessionStore:
         """Store when a session was last used, to the hour."""
         hour = hour_text(self._clock())
         if session.last_seen_at != hour:
-            self._database.rows("UPDATE sessions SET last_seen_at = ? WHERE id = ?", [hour, session.id])
+            self.database.rows("UPDATE sessions SET last_seen_at = ? WHERE id = ?", [hour, session.id])
 
     def sessions_of(self, organization: str) -> list[Session]:
         """The valid sessions of an organization, newest first."""
-        rows = self._database.rows(
+        rows = self.database.rows(
             f"SELECT {_FIELDS} FROM sessions "
             "WHERE organization = ? AND revoked_at IS NULL AND expires_at > ? AND (key_id IS NULL OR key_id IN "
             "(SELECT id FROM keys WHERE revoked_at IS NULL)) ORDER BY created_at DESC, id",
@@ -171,16 +165,12 @@ class SessionStore:
     def revoke(self, session_id: str, organization: str) -> bool:
         """End a session of an organization. False if there is none with this id."""
         return bool(
-            self._database.rows(
+            self.database.rows(
                 "UPDATE sessions SET revoked_at = ? WHERE id = ? AND organization = ? AND revoked_at IS NULL "
                 "RETURNING id",
                 [to_text(self._clock()), session_id, organization],
             )
         )
-
-    def close(self) -> None:
-        """Close the database."""
-        self._database.close()
 
     def _open(
         self,
@@ -193,77 +183,50 @@ class SessionStore:
         subject: str | None = None,
     ) -> OpenedSession:
         secret, now = secrets.token_urlsafe(32), self._clock()
-        self._database.rows(
+        self.database.rows(
             "DELETE FROM sessions WHERE expires_at < ? AND (kind <> 'oidc' OR expires_at < ?)",
             [to_text(now), to_text(now - RENEWABLE)],
         )
-        self._database.rows(
+        self.database.rows(
             f"INSERT INTO sessions (sha256, {_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [_sha256(secret), secrets.token_hex(8), organization, role, kind, key_id, subject, to_text(now),
+            [sha256(secret), secrets.token_hex(8), organization, role, kind, key_id, subject, to_text(now),
              hour_text(now), to_text(now + lifetime)],
         )  # fmt: skip
         return OpenedSession(secret, lifetime)
 
 
 class Sessions:
-    """The sessions of a running server: the store behind threads, and a small cache. Belongs to one event loop.
-
-    A write may wait long for the disk or for another process; reads have a thread of their own and do not.
-    """
+    """The sessions of a running server: the store, and a small cache of it. Belongs to one event loop."""
 
     def __init__(self, store: SessionStore, clock: Callable[[], float] = time.monotonic) -> None:
-        self._store = store
+        self.store = store
         self._clock = clock
-        self._reader = ThreadPoolExecutor(1, thread_name_prefix="sessions")
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="session-writes")
         self._cached: OrderedDict[str, tuple[Session, float]] = OrderedDict()
-
-    async def read(self, work: Callable[[SessionStore], Result]) -> Result:
-        """Run work that only reads the store, in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._reader, work, self._store)
-
-    async def write(self, work: Callable[[SessionStore], Result]) -> Result:
-        """Run work that changes control.sqlite, in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._writer, work, self._store)
-
-    def write_later(self, work: Callable[[SessionStore], Any]) -> None:
-        """Run work that changes control.sqlite in a thread, and do not wait for it."""
-        self._writer.submit(work, self._store)
 
     async def session(self, secret: str) -> Session | None:
         """The valid session of a cookie, remembered for CACHE_SECONDS."""
-        digest, now = _sha256(secret), self._clock()
+        digest, now = sha256(secret), self._clock()
         session, until = self._cached.get(digest, (None, now))
         if until > now:
             return session
-        session = await self.read(lambda store: store.session(secret))
+        session = await self.store.database.read(self.store.session, secret)
         self._cached.pop(digest, None)
         if session:
             while len(self._cached) >= MAX_CACHED:
                 self._cached.popitem(last=False)
             self._cached[digest] = session, now + CACHE_SECONDS
-            self.write_later(lambda store: store.record_use(session))
+            self.store.database.write_later(self.store.record_use, session)
         return session
 
     async def revoke(self, session_id: str, organization: str) -> bool:
         """End a session of an organization, at once on this server. False if there is none with this id."""
         self._forget(lambda session: session.id == session_id)
-        return await self.write(lambda store: store.revoke(session_id, organization))
+        return await self.store.database.write(self.store.revoke, session_id, organization)
 
     def forget_key(self, key_id: str) -> None:
         """Forget sessions that were made with a key, which has been revoked."""
         self._forget(lambda session: session.key_id == key_id)
 
-    def close(self) -> None:
-        """Wait for the threads and close the store."""
-        self._reader.shutdown()
-        self._writer.shutdown()
-        self._store.close()
-
     def _forget(self, is_meant: Callable[[Session], Any]) -> None:
         for digest in [digest for digest, (session, _) in self._cached.items() if is_meant(session)]:
             del self._cached[digest]
-
-
-def _sha256(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()

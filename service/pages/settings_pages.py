@@ -80,12 +80,12 @@ class _SettingsPages:
             self._check_may_manage(session)
             name = (await form_fields(request)).get("name", "").strip()
             try:
-                made = await self._site.sessions.write(
-                    lambda _: self._keys.create_key(session.organization, name, session.caller.name)
+                made = await self._site.control.write(
+                    self._keys.create_key, session.organization, name, session.caller.name
                 )
             except BadInput as error:
                 problem, status = str(error), 400
-        keys = await self._site.in_thread(self._keys.keys_of, session.organization)
+        keys = await self._site.control.read(self._keys.keys_of, session.organization)
         return await self._page(
             request, "api-keys", status, keys=keys[::-1], made=made, problem=problem,
             may_manage=session.caller.may_manage_keys, origin=self._site.origin.origin(request),
@@ -98,7 +98,7 @@ class _SettingsPages:
         self._check_may_manage(session)
         key_id = request.path_params["id"]
         try:
-            await self._site.sessions.write(lambda _: self._keys.revoke_key(key_id, session.organization))
+            await self._site.control.write(self._keys.revoke_key, key_id, session.organization)
         except BadInput as error:
             raise NotFound from error
         self._site.sessions.forget_key(key_id)
@@ -107,7 +107,7 @@ class _SettingsPages:
     async def sessions(self, request: Request) -> Response:
         """The sessions that the caller may end: all of the organization, or for viewers and keys their own."""
         own: Session = request.scope["session"]
-        listed = await self._site.sessions.read(lambda store: store.sessions_of(own.organization))
+        listed = await self._site.control.read(self._site.sessions.store.sessions_of, own.organization)
         mine = [session for session in listed if own.caller.may_manage_keys or session.id == own.id]
         return await self._page(request, "sessions", sessions=mine, own=own)
 
@@ -133,7 +133,7 @@ class _SettingsPages:
                 secret = await self._create_share(session, fields)
             except BadInput as error:
                 problem, status = str(error), 400
-        shares = await self._site.in_thread(self._site.shares.shares_of, session.organization) if may_manage else []
+        shares = await self._site.control.read(self._site.shares.shares_of, session.organization) if may_manage else []
         made = f"{self._site.origin.origin(request)}{self._site.root}/share/{secret}" if secret else None
         return await self._page(
             request, "shares", status, shares=shares, made=made, problem=problem, may_manage=may_manage,
@@ -144,16 +144,14 @@ class _SettingsPages:
         """Create the share that a form describes; its secret. Raises BadInput."""
         services, organization = self._site.services, session.organization
         Filters.parse(fixed_filters(fields).encode(), organization, services.clock().date(), services.targets)
-        return await self._site.sessions.write(
-            lambda _: self._site.shares.create(organization, session.caller.name, fields)
-        )
+        return await self._site.control.write(self._site.shares.create, organization, session.caller.name, fields)
 
     async def revoke_share(self, request: Request) -> Response:
         """Revoke a share."""
         session: Session = request.scope["session"]
         self._check_may_manage(session)
         share_id = request.path_params["id"]
-        if not await self._site.sessions.write(lambda _: self._site.shares.revoke(share_id, session.organization)):
+        if not await self._site.control.write(self._site.shares.revoke, share_id, session.organization):
             raise NotFound
         return RedirectResponse(f"{self._site.root}/settings/shares", 303)
 

@@ -32,7 +32,7 @@ def endpoint(site: "Site") -> "Endpoint":
     map_url = f"{site.root}/static/{site.assets.hashed_name('map.svg')}"
 
     async def shared(request: Request) -> Response:
-        share = await site.in_thread(site.shares.share, request.path_params["secret"])
+        share = await site.control.read(site.shares.share, request.path_params["secret"])
         if share is None:
             raise NotFound
         request.scope["caller"] = Caller(share.organization, "viewer", f"share {share.id}", is_key=False)
@@ -40,7 +40,7 @@ def endpoint(site: "Site") -> "Endpoint":
         if request.scope["query_string"]:
             name = next(iter(request.query_params), "?")
             raise InvalidParameter(name, "changes nothing on a shared page", "Remove the question mark and the rest.")
-        site.sessions.write_later(lambda _: site.shares.record_use(share))
+        site.control.write_later(site.shares.record_use, share)
         today = site.services.clock().date()
         filters = Filters.parse(share.filters.encode(), share.organization, today, site.services.targets)
         content = PageContent(PAGE, filters, None, map_url=map_url)

@@ -3,7 +3,6 @@
 They are rows of control.sqlite. All of this blocks, so it runs in threads, never on the event loop.
 """
 
-import hashlib
 import re
 import secrets
 from collections.abc import Iterator, Mapping
@@ -12,10 +11,10 @@ from datetime import timedelta
 from typing import Final
 from urllib.parse import parse_qsl, quote, urlencode
 
-from data import BadInput, Lake
+from data import BadInput
 from queries import DEFAULT_RANGE, RANGES
 from service.clock import Clock, hour_text, to_text, utc_now
-from service.control_database import ControlDatabase
+from service.control_database import ControlDatabase, sha256
 from service.pages.filters import CHIPS
 from service.settings import is_origin
 
@@ -53,8 +52,8 @@ class Share:
 class ShareStore:
     """The shares of one lake. Its methods block; safe to use from several threads."""
 
-    def __init__(self, lake: Lake, clock: Clock = utc_now) -> None:
-        self._database = ControlDatabase(lake)
+    def __init__(self, database: ControlDatabase, clock: Clock = utc_now) -> None:
+        self.database = database
         self._clock = clock
 
     def create(self, organization: str, created_by: str, fields: Mapping[str, str]) -> str:
@@ -68,26 +67,26 @@ class ShareStore:
             raise BadInput("a share's name has 1 to 100 printable characters.")
         now, lifetime = self._clock(), _days(fields.get("days", "").strip())
         secret = secrets.token_urlsafe(32)
-        self._database.rows(
+        self.database.rows(
             "INSERT INTO shares (id, sha256, organization, name, filters, embedders, created_at, created_by, "
             "expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [secrets.token_hex(8), _sha256(secret), organization, name, filters, _origins(embedders), to_text(now),
+            [secrets.token_hex(8), sha256(secret), organization, name, filters, _origins(embedders), to_text(now),
              created_by, to_text(now + lifetime) if lifetime else None],
         )  # fmt: skip
         return secret
 
     def share(self, secret: str) -> Share | None:
         """The valid share with this secret; None for any other text, and if the share is revoked or expired."""
-        rows = self._database.rows(
+        rows = self.database.rows(
             "SELECT id, organization, name, filters, embedders, created_at, created_by, last_used_at, expires_at, "
             "'active' FROM shares WHERE sha256 = ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)",
-            [_sha256(secret), to_text(self._clock())],
+            [sha256(secret), to_text(self._clock())],
         )
         return Share(*rows[0]) if rows else None
 
     def shares_of(self, organization: str) -> list[Share]:
         """Every share of an organization, newest first."""
-        rows = self._database.rows(
+        rows = self.database.rows(
             "SELECT id, organization, name, filters, embedders, created_at, created_by, last_used_at, expires_at, "
             "CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN expires_at <= ? THEN 'expired' "
             "ELSE 'active' END FROM shares WHERE organization = ? ORDER BY created_at DESC, id",
@@ -99,21 +98,17 @@ class ShareStore:
         """Store when a share was last used, to the hour. For information only."""
         hour = hour_text(self._clock())
         if share.last_used_at != hour:
-            self._database.rows("UPDATE shares SET last_used_at = ? WHERE id = ?", [hour, share.id])
+            self.database.rows("UPDATE shares SET last_used_at = ? WHERE id = ?", [hour, share.id])
 
     def revoke(self, share_id: str, organization: str) -> bool:
         """Revoke a share of an organization. False if there is no active one with this id."""
         return bool(
-            self._database.rows(
+            self.database.rows(
                 "UPDATE shares SET revoked_at = ? WHERE id = ? AND organization = ? AND revoked_at IS NULL "
                 "RETURNING id",
                 [to_text(self._clock()), share_id, organization],
             )
         )
-
-    def close(self) -> None:
-        """Close the database."""
-        self._database.close()
 
 
 def fixed_filters(fields: Mapping[str, str]) -> str:
@@ -144,7 +139,3 @@ def _origins(text: str) -> str:
     if len(origins) > MAX_EMBEDDERS:
         raise BadInput(f"there are {len(origins)} origins; a share has at most {MAX_EMBEDDERS}.")
     return " ".join(origins)
-
-
-def _sha256(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()

@@ -37,11 +37,11 @@ class _SignIn:
             return await self._form_page(request, target)
         fields = await form_fields(request)
         key, target = fields.get("key", "").strip(), self._site.own_page(fields.get("next", ""))
-        organization = await self._site.in_thread(self._site.services.api_keys.organization_of, key)
+        organization = await self._site.control.read(self._site.services.api_keys.organization_of, key)
         if organization is None:
             return await self._form_page(request, target, is_wrong=True)
         self._site.services.api_keys.record_use(key)
-        opened = await self._site.sessions.write(lambda store: store.open_by_key(key, organization))
+        opened = await self._site.control.write(self._site.sessions.store.open_by_key, key, organization)
         return await self._site.signed_in(request, opened, target)
 
     async def enter(self, request: Request) -> Response:
@@ -49,7 +49,7 @@ class _SignIn:
         if not is_navigation(request):
             raise Forbidden("This link works once, so it is not loaded in advance.", "Open it yourself.")
         code = request.query_params.get("code", "")
-        opened = await self._site.sessions.write(lambda store: store.open_by_link(code))
+        opened = await self._site.control.write(self._site.sessions.store.open_by_link, code)
         if opened is None:
             return await self._form_page(request, f"{self._site.root}/", is_dead_link=True)
         return await self._site.signed_in(request, opened, f"{self._site.root}/")

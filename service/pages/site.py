@@ -54,9 +54,10 @@ class Site:
         self.services = services
         self.root = f"{services.settings.base_path}/app"
         self.origin = OriginChecker(services.settings, services.sources)
-        self.sessions = Sessions(SessionStore(services.lake, services.clock))
-        self.shares = ShareStore(services.lake, services.clock)
-        self.jobs = JobReader(services.jobs.database)
+        self.control = services.control
+        self.sessions = Sessions(SessionStore(services.control, services.clock))
+        self.shares = ShareStore(services.control, services.clock)
+        self.jobs = JobReader(services.control)
         self.assets = Assets()
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="pages")
         self.renderer = Renderer(self.root, self.assets, self._threads)
@@ -145,10 +146,8 @@ class Site:
         self.set_cookie(request, response, "", timedelta())
 
     def close(self) -> None:
-        """Wait for the threads, and close the databases of sessions and shares."""
+        """Wait for the threads."""
         self._threads.shutdown()
-        self.sessions.close()
-        self.shares.close()
 
     def _cookie_name(self, request: Request, name: str) -> str:
         return f"__Host-{name}" if self.origin.is_https(request) else name
@@ -194,7 +193,7 @@ class Site:
         secret = self.cookie(request)
         if (
             secret and self.services.oidc and sign_in.is_navigation(request)
-            and await self.sessions.read(lambda store: store.is_renewable(secret))
+            and await self.control.read(self.sessions.store.is_renewable, secret)
         ):  # fmt: skip
             return RedirectResponse(f"{self.root}/oidc/start?silent=1&{parameter}".rstrip("&"), 303)
         return RedirectResponse(f"{self.root}/sign-in?{parameter}".rstrip("?"), 303)

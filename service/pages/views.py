@@ -46,7 +46,7 @@ def page_endpoint(site: "Site", page: Page) -> "Endpoint":
         if page is LINK:
             content["title"] = view.filters.scope.short_code
         if page is OVERVIEW:
-            content["undecided_jobs"] = await site.in_thread(site.jobs.undecided, view.filters.organization)
+            content["undecided_jobs"] = await site.control.read(site.jobs.undecided, view.filters.organization)
         return await view.response("page.html", **content)
 
     return endpoint

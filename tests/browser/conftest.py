@@ -8,7 +8,6 @@ import io
 import itertools
 import os
 import shutil
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from data import Lake
 from data.ingest.importer import Importer, Options
 from data.store.link_exports import read_export
 from data.store.links import change_links
+from service.control_database import ControlDatabase
 from service.demo.countries import SampleCountries
 from service.demo.sample import Sample
 from service.hooks.registry import Hooks
@@ -25,6 +25,7 @@ from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
 from service.pages.sessions import SessionStore
 from tests.browser.traffic import HOSTILE, WORDS, hostile_lines
+from tests.control import open_store
 from tests.service.jobs.findings import ANNA, broken
 from tests.visits import land, visit
 
@@ -74,9 +75,9 @@ class Dashboard:
 
     def entrance(self, organization="acme"):
         """The address of a new one-time link."""
-        store = SessionStore(self.lake)
+        store = SessionStore(ControlDatabase(self.lake))
         code = store.create_link(organization)
-        store.close()
+        store.database.close()
         return f"{self.address}/app/enter?code={code}"
 
 
@@ -95,7 +96,7 @@ def asked_for(now):
 def shipped_job(lake, now):
     """Make three jobs of acme and one of attackers; the id of one of acme's that was shipped and is being measured."""
     land(lake, "acme", asked_for(now))
-    with closing(Jobs(lake)) as jobs:
+    with open_store(Jobs, lake) as jobs:
         for number, path in enumerate(("/gone", "/old-price-list", "/" + "w" * 150)):
             jobs.upsert(broken(path, weight=10.0**number), now - timedelta(days=9))
         for number, word in enumerate(WORDS):
@@ -117,7 +118,7 @@ def shipped_job(lake, now):
 
 def approved_job(lake, now):
     """Approve another of these jobs, which takes an implementation then; its id."""
-    with closing(Jobs(lake)) as jobs:
+    with open_store(Jobs, lake) as jobs:
         (job_id,) = (row["id"] for row in jobs.of("acme") if row["path"] == "/old-price-list")
         jobs.act("acme", job_id, "approve_fix", ANNA, now)
         return job_id
@@ -125,7 +126,7 @@ def approved_job(lake, now):
 
 def tested_hook(lake):
     """Make two hooks of acme, the second of them inactive, with a test that was not sent; its id."""
-    with closing(Hooks(lake)) as hooks:
+    with open_store(Hooks, lake) as hooks:
         hooks.create("acme", "Chat", "https://chat.example/hooks/" + "x" * 80, ["job.created", "job.approved"])
         hook, _ = hooks.create("acme", "Coding agent", "https://automation.example/hook")
         hooks.send_test("acme", hook.id)

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from service.api_keys import ApiKeys
+from service.control_database import ControlDatabase
 from service.http.authentication import (
     API_KEY_CACHE_SECONDS,
     MAX_REMEMBERED,
@@ -177,9 +178,9 @@ def test_a_well_formed_key_of_another_lake_is_refused(asked, lake, key_of):
 def test_a_revoked_key_is_refused_within_five_seconds_by_another_process_too(asked, shared, key_of):
     key, other = key_of(shared), key_of(shared)
     assert visits_of(asked, key) == 1
-    control = ApiKeys(shared)  # as another process would
+    control = ApiKeys(ControlDatabase(shared))  # as another process would
     control.revoke_key(key[:12])
-    control.close()
+    control.database.close()
     revoked_at = time.monotonic()
     while visits_of(asked, key) is not None:
         assert time.monotonic() - revoked_at < 50
@@ -549,14 +550,14 @@ def gate(lake, settings, tmp_path):
     def gate(keys=KEYS, clock=time.monotonic, **changes):
         file = tmp_path / "keys.json"
         file.write_text(keys)
-        controls.append(ApiKeys(lake))
+        controls.append(ApiKeys(ControlDatabase(lake)))
         return Authenticator(
             settings(lake, jwks=file, **IDENTITY | changes), controls[-1], JwksClient(str(file), clock), clock
         )
 
     yield gate
     for control in controls:
-        control.close()
+        control.database.close()
 
 
 @examples("claim", "role", "may_write")
@@ -675,9 +676,9 @@ def test_a_revoked_key_opens_for_two_seconds_more_at_most(gate, lake, key_of):
     for _ in range(10):  # use does not prolong it
         clock.now += 0.15
         assert caller(keeper, key)
-    control = ApiKeys(lake)
+    control = ApiKeys(ControlDatabase(lake))
     control.revoke_key(key[:12])
-    control.close()
+    control.database.close()
     clock.now += 0.51
     assert caller(keeper, key) is None
     assert caller(keeper, key) is None

@@ -10,6 +10,7 @@ import pytest
 
 from service.api_keys import ApiKeys
 from tests import identity
+from tests.control import open_store
 
 PATH = "/settings/api-keys"
 FIELDS = ["id", "name", "created_by", "created_at", "last_used_at", "revoked_at"]
@@ -62,7 +63,7 @@ def test_the_command_line_knows_keys_that_were_made_by_http_and_the_other_way_ro
     create(client, "other", organization="other")
     told = client.get(PATH, headers=as_()).json()
     assert [(one["id"], one["created_by"]) for one in told] == [(key[:12], None)]
-    with closing(ApiKeys(lake)) as control:
+    with open_store(ApiKeys, lake) as control:
         made = {(one.organization, one.created_by) for one in control.all_keys()}
     assert made == {("acme", None), ("other", "anna@acme.example")}
 
@@ -140,7 +141,7 @@ def test_when_a_key_was_last_used_is_told_to_the_hour_but_never_before_it_was_ma
     made = create(client).json()
     for _ in range(3):
         client.get("/jobs", headers=with_key(made["key"]))
-    with closing(ApiKeys(lake)) as control:
+    with open_store(ApiKeys, lake) as control:
         while not (used := control.keys_of("acme")[0].last_used_at):
             time.sleep(0.01)
     created, used = datetime.fromisoformat(made["created_at"]), datetime.fromisoformat(used)

@@ -21,6 +21,7 @@ from service.hooks.sender import THREADS
 from service.http.hook_endpoints import MAX_BODY_BYTES
 from service.logs import Log, LogHandler
 from tests import identity
+from tests.control import open_store
 from tests.service.hooks.receivers import Receiver
 from tests.tables import examples
 
@@ -236,7 +237,7 @@ def test_neither_secrets_nor_urls_are_in_the_log_or_the_metrics(lake, settings, 
         client.post(f"{PATH}/{made['id']}/test")
         receiver.wait_for(1)
         client.post(f"{PATH}/{made['id']}/secret")
-        with closing(Hooks(lake)) as hooks:
+        with open_store(Hooks, lake) as hooks:
             while hooks.deliveries("acme", made["id"])[0].status != "delivered":
                 time.sleep(0.01)
         with TestClient(app.monitor) as monitor:
@@ -276,7 +277,7 @@ def test_cached_answers_go_on_while_20_hooks_hang(lake, opened, monkeypatch):
     monkeypatch.setattr("service.app.HookClient", functools.partial(HookClient, seconds=600))
     hanging = [Receiver(["hang"]) for _ in range(THREADS)]
     with opened(lake, clock=utc_now, hook_networks="127.0.0.0/8") as client:
-        with closing(Hooks(lake, (ip_network("127.0.0.0/8"),))) as hooks:
+        with open_store(Hooks, lake, (ip_network("127.0.0.0/8"),)) as hooks:
             for number in range(20):
                 organization = ("acme", "other")[number % 2]
                 hook, _ = hooks.create(organization, "n", hanging[number % THREADS].url)

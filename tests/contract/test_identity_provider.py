@@ -18,6 +18,7 @@ from cryptography.x509.oid import NameOID
 
 from data import BadInput
 from service.api_keys import ApiKeys
+from service.control_database import ControlDatabase
 from service.http import jwks
 from service.http.authentication import Authenticator
 from service.http.jwks import (
@@ -135,14 +136,14 @@ def provider(providers, clock):
 @pytest.fixture
 def gates(lake, settings, clock):
     """Makes gates over sources of keys, each with its key set."""
-    control = ApiKeys(lake)
+    control = ApiKeys(ControlDatabase(lake))
 
     def gates(source, clock=clock):
         keys = JwksClient(str(source), clock)
         return Authenticator(settings(lake, jwks=source, **IDENTITY), control, keys, clock), keys
 
     yield gates
-    control.close()
+    control.database.close()
 
 
 async def settled(keys):

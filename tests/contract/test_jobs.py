@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from service.control_database import ControlDatabase
 from service.jobs.implementations import MAX_CONTENT_BYTES, RULE
 from service.jobs.store import Jobs
 from tests import identity
@@ -32,13 +33,13 @@ def asked(shared_lake, opened, tmp_path_factory):
 @pytest.fixture
 def found(shared_lake):
     """The path of the record of a job that is found now; it ends with the test."""
-    store = Jobs(shared_lake)
+    store = Jobs(ControlDatabase(shared_lake))
     store.upsert(broken(), NOW)
     path = next(f"/jobs/{row['id']}" for row in store.of("acme") if row["status"] == "new" and row["path"] == "/gone")
     yield path
     with store.database.transaction() as connection:
         connection.execute("UPDATE jobs SET fingerprint = NULL, status = 'dismissed'")
-    store.close()
+    store.database.close()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import itertools
 import os
-from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
@@ -12,6 +11,7 @@ from data import Lake
 from service.http import openapi
 from service.jobs.store import Jobs
 from tests import identity
+from tests.control import open_store
 from tests.service.jobs.findings import broken
 from tests.visits import land, visit
 
@@ -52,7 +52,7 @@ def asked(tmp_path_factory, serving):
     folder = tmp_path_factory.mktemp("schemathesis")
     lake = Lake(folder / "lake", create=True)
     land(lake, "acme", [visit(), visit(bot_category="ai_assistant", ai_source="ChatGPT")])
-    with closing(Jobs(lake)) as jobs:
+    with open_store(Jobs, lake) as jobs:
         jobs.upsert(broken(), datetime.now(UTC))
         (job,) = jobs.of("acme")
     changes = identity.settings_of(folder) | {"trusted_proxies": "127.0.0.1"}

@@ -11,6 +11,7 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from service.api_keys import ApiKeys
+from service.control_database import ControlDatabase
 from tests.faults.lakes import reported
 from tests.faults.tracing import Child
 from tests.lakes import opened
@@ -59,9 +60,9 @@ class Server(NamedTuple):
 def serving(program, folder, **settings):
     """A server over folder/lake as long as a with block lasts; acme has a key."""
     with opened(folder / "lake") as lake:
-        control = ApiKeys(lake)
+        control = ApiKeys(ControlDatabase(lake))
         key = control.create_key("acme", "test")
-        control.close()
+        control.database.close()
     settings = {
         f"TRAFFIC_{name.upper()}": value for name, value in {"trusted_proxies": "127.0.0.1", **settings}.items()
     }

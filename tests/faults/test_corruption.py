@@ -17,6 +17,7 @@ from data.store.link_files import link_files
 from data.store.links import LinkIndex
 from data.visits import VISITS
 from queries import ENTRIES, Scope, Warehouse
+from service.control_database import ControlDatabase
 from service.maintenance import Maintenance
 from tests.faults.lakes import log
 from tests.faults.trials import IS_LONG, scaled
@@ -200,13 +201,14 @@ def test_every_answer_about_links_is_right_or_names_their_file(filled, tell):
 
 def look_at_all(lake, files):
     """Look again, as a server does in a day, at as many files as there are."""
-    upkeep = Maintenance(lake, lambda: datetime.now(UTC) + timedelta(hours=25), None)
     findings = set()
-    for _ in files:
-        try:
-            upkeep._recheck_files()
-        except (LakeDamaged, OSError) as error:
-            findings.add(str(error))
+    with closing(ControlDatabase(lake)) as control:
+        upkeep = Maintenance(lake, control, lambda: datetime.now(UTC) + timedelta(hours=25), None)
+        for _ in files:
+            try:
+                upkeep._recheck_files()
+            except (LakeDamaged, OSError) as error:
+                findings.add(str(error))
     return findings
 
 

@@ -90,7 +90,7 @@ def wait_until(holds):
         time.sleep(0.1)
 
 
-def test_background_work_goes_on_when_its_trouble_cannot_be_told(lake, monkeypatch):
+def test_background_work_goes_on_when_its_trouble_cannot_be_told(lake, control, monkeypatch):
     flushes = []
 
     def fail(_):
@@ -114,5 +114,5 @@ def test_background_work_goes_on_when_its_trouble_cannot_be_told(lake, monkeypat
     monkeypatch.setattr("service.maintenance.START_DELAY_SECONDS", 0.0)
     monkeypatch.setattr("service.maintenance.flush_all", fail)
     monkeypatch.setattr("sys.stderr", Full())
-    upkeep = Maintenance(lake, lambda: datetime.now(UTC) + timedelta(minutes=1), None)
+    upkeep = Maintenance(lake, control, lambda: datetime.now(UTC) + timedelta(minutes=1), None)
     asyncio.run(work())

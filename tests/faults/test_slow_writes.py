@@ -13,6 +13,7 @@ import pytest
 
 from service.api_keys import ApiKeys
 from tests import identity
+from tests.control import open_store
 from tests.faults.servers import serving
 from tests.faults.test_failing_disk import wait_until
 from tests.faults.tracing import Tracer
@@ -55,12 +56,12 @@ def stalled(server, folder):
 
 def keys_of(folder, number):
     """New keys of acme, which no server has seen."""
-    with opened(folder / "lake") as lake, closing(ApiKeys(lake)) as keys:
+    with opened(folder / "lake") as lake, open_store(ApiKeys, lake) as keys:
         return [keys.create_key("acme", f"key {key}") for key in range(number)]
 
 
 def used_keys(folder):
-    with opened(folder / "lake") as lake, closing(ApiKeys(lake)) as keys:
+    with opened(folder / "lake") as lake, open_store(ApiKeys, lake) as keys:
         return {key.id for key in keys.all_keys() if key.last_used_at}
 
 

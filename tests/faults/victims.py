@@ -22,6 +22,7 @@ from data.store.manifest import Replacement
 from data.store.pending import flush_all
 from queries import RollupBuilder
 from service.api_keys import ApiKeys
+from tests.control import open_store
 from tests.faults.jobs import JOB, is_approved, job_and_messages, undecided_job
 from tests.faults.lakes import batches, line, log, report, visits
 from tests.lakes import opened
@@ -212,7 +213,7 @@ def something_to_copy(folder):
     """Everything that a backup holds."""
     many_files(folder)
     a_link(folder)
-    with opened(folder / "lake") as lake, closing(ApiKeys(lake)) as control:
+    with opened(folder / "lake") as lake, open_store(ApiKeys, lake) as control:
         control.create_key("acme", "test")
 
 
@@ -222,7 +223,7 @@ def something_to_copy(folder):
 def names_of_keys(folder):
     if not (folder / "lake" / "manifest.sqlite").exists():
         return {}
-    with opened(folder / "lake") as lake, closing(ApiKeys(lake)) as control:
+    with opened(folder / "lake") as lake, open_store(ApiKeys, lake) as control:
         return {key.name: key.organization for key in control.all_keys()}
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from data import BadInput, LakeDamaged
 from service.api_keys import ApiKeys, is_well_formed_key
-from service.control_database import MIGRATIONS
+from service.control_database import MIGRATIONS, ControlDatabase
 from service.jobs.store import Jobs
 from tests.visits import land, visit
 
@@ -23,9 +23,9 @@ ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 @pytest.fixture
 def control(lake):
-    control = ApiKeys(lake)
+    control = ApiKeys(ControlDatabase(lake))
     yield control
-    control.close()
+    control.database.close()
 
 
 def database(lake):
@@ -66,7 +66,7 @@ def test_nothing_is_written_into_a_database_that_is_no_longer_in_its_place(contr
     for write in (lambda: control.create_key("acme", "b"), lambda: control.revoke_key(key[:12])):
         with pytest.raises(OSError, match="moved or replaced"):
             write()
-    with pytest.raises(OSError, match="moved or replaced"), control._database.transaction():
+    with pytest.raises(OSError, match="moved or replaced"), control.database.transaction():
         pass
     assert [key.name for key in control.all_keys()] == ["a"]
     if what == "moved":
@@ -107,13 +107,13 @@ def test_a_key_was_never_used_before_it_was_made(control, lake):
 
 def test_a_revoked_key_opens_nothing_in_any_program(control, lake):
     key, other = control.create_key("acme", "a"), control.create_key("acme", "b")
-    elsewhere = ApiKeys(lake)
+    elsewhere = ApiKeys(ControlDatabase(lake))
     assert elsewhere.organization_of(key) == "acme"
     control.revoke_key(key[:12])
     assert elsewhere.organization_of(key) is None
     assert elsewhere.organization_of(other) == "acme"
     assert [row.revoked_at is None for row in elsewhere.all_keys() if row.id == key[:12]] == [False]
-    elsewhere.close()
+    elsewhere.database.close()
     for unknown in (key[:12], "tak_nothing", "", key):
         with pytest.raises(BadInput, match="no active key"):
             control.revoke_key(unknown)
@@ -138,7 +138,7 @@ def test_the_longest_name_and_organization_are_fine(control):
 
 
 def test_jobs_are_the_newest_first_and_ties_by_id(lake):
-    jobs = Jobs(lake)
+    jobs = Jobs(ControlDatabase(lake))
     with sqlite3.connect(database(lake)) as db:
         db.executemany(
             "INSERT INTO jobs (id, organization, type, status, title, created_at, updated_at) "
@@ -156,7 +156,7 @@ def test_jobs_are_the_newest_first_and_ties_by_id(lake):
     db.close()
     assert [job["id"] for job in jobs.of("acme")] == ["c", "b", "a"]
     assert jobs.of("nobody") == []
-    jobs.close()
+    jobs.database.close()
 
 
 def test_reads_do_not_wait_for_a_write_that_waits_for_another_process(control, lake):
@@ -175,12 +175,12 @@ def test_reads_do_not_wait_for_a_write_that_waits_for_another_process(control, l
 
 
 def test_what_was_written_is_there_when_opened_again(lake):
-    first = ApiKeys(lake)
+    first = ApiKeys(ControlDatabase(lake))
     key = first.create_key("acme", "a")
-    first.close()
-    again = ApiKeys(lake)
+    first.database.close()
+    again = ApiKeys(ControlDatabase(lake))
     assert again.organization_of(key) == "acme"
-    again.close()
+    again.database.close()
 
 
 def test_threads_share_one_database(control):
@@ -195,54 +195,55 @@ def test_programs_that_start_at_once_over_a_new_lake_all_start(lake):
     holder.execute("PRAGMA journal_mode = WAL")
     holder.execute("BEGIN IMMEDIATE")
     with ThreadPoolExecutor(2) as pool:
-        opened = [pool.submit(ApiKeys, lake) for _ in range(2)]
+        opened = [pool.submit(ControlDatabase, lake) for _ in range(2)]
         threading.Event().wait(0.5)  # all of them have seen an empty database
         holder.execute("COMMIT")
         controls = [one.result() for one in opened]
     holder.close()
     for control in controls:
-        control.create_key("acme", "a")
+        ApiKeys(control).create_key("acme", "a")
         control.close()
 
 
 def test_a_database_of_a_newer_program_is_left_alone(lake):
-    ApiKeys(lake).close()
+    ControlDatabase(lake).close()
     with sqlite3.connect(database(lake)) as db:
         db.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     db.close()
     with pytest.raises(LakeDamaged, match="newer"):
-        ApiKeys(lake)
+        ControlDatabase(lake)
 
 
 def test_a_file_that_is_no_database_is_told(lake):
     database(lake).write_bytes(b"no database at all, whatever its name says" * 100)
     with pytest.raises(LakeDamaged, match=re.escape("control.sqlite")):
-        ApiKeys(lake)
+        ControlDatabase(lake)
 
 
 def test_an_emptied_database_of_a_lake_in_use_is_damage_not_a_lake_without_keys(lake):
     """P6: nobody is told that a key is unknown because a file was lost."""
-    ApiKeys(lake).close()
+    ControlDatabase(lake).close()
     land(lake, "acme", [visit()])
     database(lake).write_bytes(b"")
     with pytest.raises(LakeDamaged) as refused:
-        ApiKeys(lake)
+        ControlDatabase(lake)
     assert str(refused.value) == (
         f"{database(lake)} is empty, its API keys are lost: copy it back from a backup, or delete it and create new "
         "keys."
     )
     database(lake).unlink()
-    control = ApiKeys(lake)
+    control = ApiKeys(ControlDatabase(lake))
     assert control.organization_of(control.create_key("acme", "first")) == "acme"
-    control.close()
+    control.database.close()
 
 
 def test_programs_that_create_the_first_key_of_a_lake_in_use_at_once_all_do(lake):
     land(lake, "acme", [visit()])
     with ThreadPoolExecutor(8) as pool:
-        controls = [future.result() for future in [pool.submit(ApiKeys, lake) for _ in range(8)]]
+        opened = [future.result() for future in [pool.submit(ControlDatabase, lake) for _ in range(8)]]
+    controls = [ApiKeys(one) for one in opened]
     keys = [control.create_key("acme", "a") for control in controls]
     assert {control.organization_of(key) for control in controls for key in keys} == {"acme"}
-    for control in controls:
-        control.close()
+    for one in opened:
+        one.close()
     assert not list(lake.staging.glob("*.sqlite"))

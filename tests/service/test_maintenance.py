@@ -68,18 +68,18 @@ def hasty(monkeypatch):
 
 
 @pytest.fixture
-def chores(lake, clock):
+def chores(lake, control, clock):
     """The chores of a lake, to be done one by one."""
-    chores = Maintenance(lake, clock, None)
+    chores = Maintenance(lake, control, clock, None)
     yield chores
     chores._threads.shutdown()
 
 
-def working(lake, clock, until, meanwhile=lambda: None, detection=None):
+def working(lake, control, clock, until, meanwhile=lambda: None, detection=None):
     """Let the chores be done until something has come by itself, and end them."""
 
     async def work():
-        chores = Maintenance(lake, clock, None, detection)
+        chores = Maintenance(lake, control, clock, None, detection)
         chores.begin()
         meanwhile()
         given_up = time.monotonic() + PATIENCE
@@ -177,7 +177,7 @@ def flip(lake, file, checked_at, is_silent=True):
         )  # fmt: skip
 
 
-def test_everything_that_is_due_is_done(lake, clock, hasty, caplog):
+def test_everything_that_is_due_is_done(lake, control, clock, hasty, caplog):
     clock.now = datetime.now(UTC)
     for _ in range(3):
         land(lake, "acme", [visit(path="/merged", visited_at=datetime(2026, 3, 3))])
@@ -203,19 +203,19 @@ def test_everything_that_is_due_is_done(lake, clock, hasty, caplog):
         files = Counter(file.day.day for file in lake.manifest.live_files("acme"))
         return files == {3: 1, 4: 1} and "".join(told) and not salts_left() and not orphan.exists()
 
-    working(lake, clock, all_done)
+    working(lake, control, clock, all_done)
     assert paths(lake) == {"/merged": 3, "/waiting": 1}
     assert len(told) == 1
     assert f"{broken.path} is not what was written" in "".join(told)
 
 
-def test_files_are_looked_at_while_merging_never_ends(lake, clock, hasty, monkeypatch, caplog):
+def test_files_are_looked_at_while_merging_never_ends(lake, control, clock, hasty, monkeypatch, caplog):
     clock.now = datetime.now(UTC)
     land(lake, "other", [visit()])
     (broken,) = lake.manifest.live_files("other")
     flip(lake, broken, clock.now - CHECK_AFTER - timedelta(seconds=1))
     monkeypatch.setattr(upkeep.Compactor, "run", lambda *_, **__: CompactionResult(partitions=1))
-    working(lake, clock, lambda: caplog.messages)
+    working(lake, control, clock, lambda: caplog.messages)
     assert "is not what was written" in caplog.text
 
 
@@ -241,9 +241,11 @@ def test_salts_are_forgotten_when_they_are_48_hours_old(lake, clock, chores, ahe
 
 
 @pytest.mark.parametrize(("seconds", "steps"), [(0, 1), (600, 3)])
-def test_a_turn_of_a_task_ends_after_its_time_or_when_nothing_is_left(lake, clock, monkeypatch, seconds, steps):
+def test_a_turn_of_a_task_ends_after_its_time_or_when_nothing_is_left(
+    lake, control, clock, monkeypatch, seconds, steps
+):
     monkeypatch.setattr(upkeep, "TURN_SECONDS", seconds)
-    left, chores = [True, True, False], Maintenance(lake, clock, None)
+    left, chores = [True, True, False], Maintenance(lake, control, clock, None)
 
     async def work():
         has_more = await chores._take_turn(lambda: left.pop(0))
@@ -254,14 +256,16 @@ def test_a_turn_of_a_task_ends_after_its_time_or_when_nothing_is_left(lake, cloc
     assert len(left) == 3 - steps
 
 
-def test_files_that_become_too_many_while_months_are_counted_are_merged_meanwhile(lake, clock, hasty, monkeypatch):
+def test_files_that_become_too_many_while_months_are_counted_are_merged_meanwhile(
+    lake, control, clock, hasty, monkeypatch
+):
     merges = []
     monkeypatch.setattr(upkeep.Compactor, "run", lambda *_, **__: merges.append(1) or CompactionResult())
     monkeypatch.setattr(upkeep.RollupBuilder, "run", lambda *_, **__: 1)
-    working(lake, clock, lambda: len(merges) > 2)
+    working(lake, control, clock, lambda: len(merges) > 2)
 
 
-def test_salts_are_forgotten_while_detectors_run_for_long(lake, clock, hasty):
+def test_salts_are_forgotten_while_detectors_run_for_long(lake, control, clock, hasty):
     started, interrupted = threading.Event(), threading.Event()
 
     class Endless:
@@ -280,7 +284,7 @@ def test_salts_are_forgotten_while_detectors_run_for_long(lake, clock, hasty):
             clock.now = NOW + LIFETIME + timedelta(seconds=1)
         return salt not in lake.salts.read_bytes()
 
-    working(lake, clock, is_forgotten, detection=Endless())
+    working(lake, control, clock, is_forgotten, detection=Endless())
     assert started.is_set()
 
 
@@ -294,10 +298,10 @@ def test_files_that_landed_while_the_clock_was_ahead_are_checked_again(lake, cho
     assert all_stored_links(lake, before=now - timedelta(minutes=1)) == []
 
 
-def test_old_days_are_deleted_by_themselves_once_a_run_a_day_later_agrees_with_the_clock(lake, clock, caplog):
+def test_old_days_are_deleted_by_themselves_once_a_run_a_day_later_agrees_with_the_clock(lake, control, clock, caplog):
     for day in (1, 13):
         land(lake, "acme", [visit(visited_at=datetime(2026, 3, day), path=f"/{day}")])
-    chores = Maintenance(lake, clock, 5)
+    chores = Maintenance(lake, control, clock, 5)
     for hours, kept in ((24, 2), (24.25, 2), (47, 2), (48, 1)):
         clock.now = NOW + timedelta(hours=hours)
         chores._run_safely(chores._retain)
@@ -422,7 +426,9 @@ KNOWN = [
         "service.maintenance.backlog",
     ],
 )
-def test_each_error_of_a_failing_chore_is_told_once_and_stops_no_other(lake, clock, hasty, monkeypatch, caplog, place):
+def test_each_error_of_a_failing_chore_is_told_once_and_stops_no_other(
+    lake, control, clock, hasty, monkeypatch, caplog, place
+):
     clock.now = datetime.now(UTC)
     land(lake, "other", [visit()])
     (broken,) = lake.manifest.live_files("other")
@@ -436,22 +442,22 @@ def test_each_error_of_a_failing_chore_is_told_once_and_stops_no_other(lake, clo
         return len(turns) > 2 * len(KNOWN) and not waits(lake) and str(broken.path) in "".join(told)
 
     with failing(monkeypatch, place, *KNOWN) as turns:
-        working(lake, clock, others_done)
+        working(lake, control, clock, others_done)
     damage = f"{lake.root}/{broken.path} is not what was written (its SHA-256 differs); restore it from a backup."
     assert sorted(told) == sorted([*map(str, KNOWN), damage])
 
 
 @pytest.mark.parametrize("place", ["service.maintenance.flush_all", "data.maintenance.compaction.Compactor.run"])
-def test_failures_nobody_thought_of_stop_no_chore(lake, clock, hasty, monkeypatch, place):
+def test_failures_nobody_thought_of_stop_no_chore(lake, control, clock, hasty, monkeypatch, place):
     errors = [MemoryError(), RuntimeError("x"), pa.ArrowInvalid("x")]
     keep(lake, "/waiting", at=NOW - FLUSH_AFTER)
     begun = time.monotonic()
     with failing(monkeypatch, place, *errors) as turns:
-        working(lake, clock, lambda: len(turns) > 2 * len(errors) or time.monotonic() - begun > PATIENCE / 2)
+        working(lake, control, clock, lambda: len(turns) > 2 * len(errors) or time.monotonic() - begun > PATIENCE / 2)
     assert len(turns) > 2 * len(errors)
 
 
-def test_a_trouble_that_went_and_comes_again_is_told_again(lake, clock, hasty, monkeypatch, caplog):
+def test_a_trouble_that_went_and_comes_again_is_told_again(lake, control, clock, hasty, monkeypatch, caplog):
     keep(lake, "/a", at=NOW - FLUSH_AFTER)
     turns = itertools.count(1)
 
@@ -464,12 +470,12 @@ def test_a_trouble_that_went_and_comes_again_is_told_again(lake, clock, hasty, m
 
     flush_all = upkeep.flush_all
     monkeypatch.setattr(upkeep, "flush_all", flush)
-    working(lake, clock, lambda: not waits(lake))
+    working(lake, control, clock, lambda: not waits(lake))
     assert caplog.messages == ["[Errno 28] No space left on device"] * 2
     assert paths(lake) == {"/a": 1}
 
 
-def test_a_flush_that_failed_is_tried_again_by_itself(lake, clock, hasty, monkeypatch, caplog):
+def test_a_flush_that_failed_is_tried_again_by_itself(lake, control, clock, hasty, monkeypatch, caplog):
     keep(lake, "/a", at=NOW - FLUSH_AFTER)
     move, turns = sys.modules["data.store.landing"].move_durably, itertools.count(1)
 
@@ -479,7 +485,7 @@ def test_a_flush_that_failed_is_tried_again_by_itself(lake, clock, hasty, monkey
         move(*args)
 
     monkeypatch.setattr("data.store.landing.move_durably", full_at_first)
-    working(lake, clock, lambda: not waits(lake))
+    working(lake, control, clock, lambda: not waits(lake))
     assert paths(lake) == {"/a": 1}
     assert caplog.text.count("No space left") == 1
     assert list(lake.staging.iterdir()) == []
@@ -488,12 +494,14 @@ def test_a_flush_that_failed_is_tried_again_by_itself(lake, clock, hasty, monkey
 # The end
 
 
-def test_at_the_end_what_waits_gets_its_file(lake, clock):
-    working(lake, clock, lambda: True, lambda: keep(lake, "/a", "/b"))
+def test_at_the_end_what_waits_gets_its_file(lake, control, clock):
+    working(lake, control, clock, lambda: True, lambda: keep(lake, "/a", "/b"))
     assert (waits(lake), paths(lake)) == (0, {"/a": 1, "/b": 1})
 
 
-def test_an_end_waits_for_a_flush_that_is_under_way_and_flushes_what_came_meanwhile(lake, clock, hasty, monkeypatch):
+def test_an_end_waits_for_a_flush_that_is_under_way_and_flushes_what_came_meanwhile(
+    lake, control, clock, hasty, monkeypatch
+):
     keep(lake, "/a", at=NOW - FLUSH_AFTER)
     begun, go_on = threading.Event(), threading.Event()
     move = pending._move
@@ -507,7 +515,7 @@ def test_an_end_waits_for_a_flush_that_is_under_way_and_flushes_what_came_meanwh
     monkeypatch.setattr(pending, "_move", slow)
 
     async def work():
-        chores = Maintenance(lake, clock, None)
+        chores = Maintenance(lake, control, clock, None)
         chores.begin()
         while not begun.is_set():
             await asyncio.sleep(0.005)
@@ -522,16 +530,16 @@ def test_an_end_waits_for_a_flush_that_is_under_way_and_flushes_what_came_meanwh
     assert (waits(lake), paths(lake)) == (0, {"/a": 1, "/b": 1})
 
 
-def test_an_end_on_a_full_disk_comes_and_leaves_visits_waiting(lake, clock, monkeypatch, caplog):
+def test_an_end_on_a_full_disk_comes_and_leaves_visits_waiting(lake, control, clock, monkeypatch, caplog):
     with failing(monkeypatch, "data.store.landing.write_parquet", OSError(28, "No space left on device")):
-        working(lake, clock, lambda: True, lambda: keep(lake, "/a"))
+        working(lake, control, clock, lambda: True, lambda: keep(lake, "/a"))
     assert caplog.messages == ["[Errno 28] No space left on device"]
     assert (waits(lake), paths(lake)) == (1, {})
     pending.flush_all(lake)
     assert paths(lake) == {"/a": 1}
 
 
-def test_an_end_while_a_merged_file_is_registered_flushes_too(lake, clock, hasty, monkeypatch):
+def test_an_end_while_a_merged_file_is_registered_flushes_too(lake, control, clock, hasty, monkeypatch):
     for _ in range(2):
         land(lake, "acme", [visit(path="/merged")])
     keep(lake, "/a")
@@ -545,7 +553,7 @@ def test_an_end_while_a_merged_file_is_registered_flushes_too(lake, clock, hasty
     monkeypatch.setattr(lake.manifest, "replace_files", slow)
 
     async def work():
-        chores = Maintenance(lake, clock, None)
+        chores = Maintenance(lake, control, clock, None)
         chores.begin()
         while not begun.is_set():
             await asyncio.sleep(0.005)

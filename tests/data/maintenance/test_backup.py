@@ -31,6 +31,8 @@ from data.store.lake import Lake
 from data.store.manifest import Replacement
 from queries import ENTRIES, Scope, Warehouse
 from service.api_keys import ApiKeys
+from service.control_database import ControlDatabase
+from tests.control import open_store
 from tests.lakes import links_path, opened, rot
 from tests.tables import examples
 from tests.visits import land, links, packed, visit
@@ -68,9 +70,9 @@ def made(tmp_path_factory):
     pending.enqueue(lake.manifest, {"acme": packed(WAITING)}, datetime.now(UTC))
     links(lake, "acme", [{"short_code": "sale", "target_url": "https://acme.example/sale"}])
     (lake.ip_lists / "openai-gptbot.json").write_text('{"fetched_at": "2026-03-01T10:00:00Z", "networks": []}')
-    control = ApiKeys(lake)
+    control = ApiKeys(ControlDatabase(lake))
     control.create_key("acme", "test")
-    control.close()
+    control.database.close()
     (lake.staging / "staged.parquet").write_bytes(b"staged")
     lake.manifest.close()
     return lake.root
@@ -160,12 +162,12 @@ def test_a_copied_back_lake_goes_on_where_the_other_was(lake, tmp_path):
 
 
 def test_keys_open_the_copied_back_lake_and_are_for_its_owner_only(lake, tmp_path):
-    control = ApiKeys(lake)
+    control = ApiKeys(ControlDatabase(lake))
     key = control.create_key("other", "new")
     back_up(lake, tmp_path / "copy")  # while the database is open
-    control.close()
+    control.database.close()
     assert stat.S_IMODE((tmp_path / "copy" / "control.sqlite").stat().st_mode) == 0o600
-    with opened(tmp_path / "copy") as restored, closing(ApiKeys(restored)) as control:
+    with opened(tmp_path / "copy") as restored, open_store(ApiKeys, restored) as control:
         assert control.organization_of(key) == "other"
 
 

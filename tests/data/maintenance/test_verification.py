@@ -22,6 +22,7 @@ from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 from data.store.pending import enqueue
 from data.visits import SCHEMA_VERSION, VISITS
 from service.api_keys import ApiKeys
+from service.control_database import ControlDatabase
 from tests.lakes import bytes_on_disk, links_path, rot
 from tests.visits import land, links, packed, visit
 
@@ -40,9 +41,9 @@ def made(tmp_path_factory):
     land(lake, "other", [visit()])
     for name in ("acme", "other"):
         links(lake, name, [{"short_code": "sale", "target_url": f"https://{name}.example/sale"}])
-    control = ApiKeys(lake)
+    control = ApiKeys(ControlDatabase(lake))
     control.create_key("acme", "test")
-    control.close()
+    control.database.close()
     lake.manifest.close()
     return lake.root
 

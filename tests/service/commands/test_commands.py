@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +23,7 @@ from data import BOT_CATEGORIES
 from queries import ENDPOINTS, ENTRIES
 from service.api_keys import ApiKeys
 from service.commands import main
+from tests.control import open_store
 from tests.tables import examples
 from tests.visits import land, links, visit
 
@@ -430,7 +430,7 @@ def test_keys_are_made_listed_and_revoked(lake, program):
     key = run.out.decode().split()[-1]
     assert run.code == 0
     assert run.out.decode() == f"{key}\n"
-    with closing(ApiKeys(lake)) as control:
+    with open_store(ApiKeys, lake) as control:
         assert control.organization_of(key) == "acme"
         listed = program("keys", "list", "--lake", lake.root).out.decode()
         assert key[:12] in listed

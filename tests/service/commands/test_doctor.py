@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from service.api_keys import ApiKeys
+from service.control_database import ControlDatabase
 from service.doctor import FEW_FREE_BYTES, MIN_FREE_BYTES, check_address, check_space, check_sync, examine
 from service.settings import read_settings
 from tests.lakes import fail_at, files_of
@@ -22,9 +23,9 @@ LISTS = "ip-lists/openai-gptbot.json"
 def healthy(lake):
     """The root of a lake in which nothing is missing."""
     land(lake, "acme", [visit(visited_at=NOW.replace(tzinfo=None))])
-    keys = ApiKeys(lake)
+    keys = ApiKeys(ControlDatabase(lake))
     keys.create_key("acme", "test")
-    keys.close()
+    keys.database.close()
     fetched_at(lake, NOW - timedelta(days=1))
     return lake.root
 
@@ -128,9 +129,9 @@ def test_without_a_key_nobody_can_ask_unless_an_identity_provider_signs_tokens(l
 
 
 def test_a_revoked_key_is_none(healthy, lake):
-    keys = ApiKeys(lake)
+    keys = ApiKeys(ControlDatabase(lake))
     keys.revoke_key(keys.all_keys()[0].id)
-    keys.close()
+    keys.database.close()
     assert checks(healthy)["API keys"][0] == "warning"
 
 

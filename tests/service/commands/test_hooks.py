@@ -1,7 +1,6 @@
 """`traffic hooks`: the same hooks as over HTTP, from the command line."""
 
 import re
-from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from service.hooks.delivery import Attempt
 from service.hooks.outbox import claim, finish
 from service.hooks.registry import Hooks
+from tests.control import open_store
 from tests.service.commands.runs import refused
 
 
@@ -25,7 +25,7 @@ def hooks(traffic, lake, monkeypatch):
 
 @pytest.fixture
 def registry(lake):
-    with closing(Hooks(lake)) as registry:
+    with open_store(Hooks, lake) as registry:
         yield registry
 
 

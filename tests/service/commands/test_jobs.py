@@ -8,8 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from service.control_database import ControlDatabase
 from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
+from tests.control import open_store
 from tests.lakes import files_of
 from tests.service.commands.runs import refused
 from tests.service.jobs.findings import ANNA, NOW, broken
@@ -19,10 +21,10 @@ from tests.visits import land, visit
 @pytest.fixture
 def jobs(traffic, lake):
     """Runs `traffic jobs` over a lake with two jobs of acme."""
-    store = Jobs(lake)
+    store = Jobs(ControlDatabase(lake))
     store.upsert(broken("/gone"), NOW)
     store.upsert(broken("/\x1b[2Jwiped"), NOW)
-    store.close()
+    store.database.close()
     return lambda *arguments: traffic("jobs", *arguments, "--lake", lake.root)
 
 
@@ -98,7 +100,7 @@ def test_a_broken_link_that_is_an_invented_one_now_is_found_again_by_a_replay(jo
 
 def test_a_job_whose_row_was_too_long_to_be_kept_is_not_replayed(jobs, lake):
     land(lake, "acme", [visit()])
-    with closing(Jobs(lake)) as store:
+    with open_store(Jobs, lake) as store:
         store.upsert(broken("/long", rows=[{**broken("/long").rows[0], "statuses": "4" * 70_000}]), NOW)
     (job_id,) = [row["id"] for row in jobs("list", "--org", "acme", "--format", "json").json if row["path"] == "/long"]
     assert "no evidence to replay" in refused(jobs("replay", job_id))
@@ -107,7 +109,7 @@ def test_a_job_whose_row_was_too_long_to_be_kept_is_not_replayed(jobs, lake):
 def test_an_outcome_that_cannot_be_measured_ends_with_an_error(jobs, job_id, lake):
     now = datetime.now(UTC)
     jobs("approve", job_id)
-    with closing(Jobs(lake)) as store:
+    with open_store(Jobs, lake) as store:
         store.attach("acme", job_id, Draft("manual", note="repaired"), ANNA, now)
         at = now - timedelta(days=5)
         store.set_implementation_status("acme", job_id, 1, ANNA, now, status="shipped", shipped_at=at)
@@ -163,7 +165,7 @@ def test_status_counts_jobs_and_a_backup_has_them(jobs, job_id, traffic, lake, t
 
 def test_verify_finds_a_damaged_implementation(jobs, job_id, traffic, lake):
     jobs("approve", job_id)
-    with closing(Jobs(lake)) as store:
+    with open_store(Jobs, lake) as store:
         store.attach("acme", job_id, Draft("patch", "text/plain", "Disallow: /"), ANNA, NOW)
     assert traffic("verify", "--lake", lake.root).code == 0
     with closing(sqlite3.connect(lake.root / "control.sqlite")) as database, database:

@@ -20,6 +20,7 @@ from data.store.lake import Lake
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse, template
 from service.api_keys import ApiKeys
 from service.encoding import encode
+from tests.control import open_store
 from tests.faults.lakes import log
 from tests.lakes import opened
 from tests.read_only import run_read_only
@@ -36,7 +37,7 @@ def copied_midway(tmp_path_factory):
     """A copy of a lake, taken after an import has moved its files, and before it has committed."""
     folder = tmp_path_factory.mktemp("midway")
     lake = Lake(folder / "lake", create=True)
-    with closing(ApiKeys(lake)) as keys, closing(lake.manifest), pytest.MonkeyPatch.context() as patch:
+    with open_store(ApiKeys, lake) as keys, closing(lake.manifest), pytest.MonkeyPatch.context() as patch:
         keys.create_key("acme", "test")
         importer = Importer(lake)
         for name in ("a", "b"):

@@ -1,17 +1,17 @@
 """`traffic sign-in`: a link on stdout, and who it signs in."""
 
 import re
-from contextlib import closing
 
 import pytest
 
 from service.pages.sessions import SessionStore
+from tests.control import open_store
 from tests.service.commands.runs import refused
 
 
 def opened_by(lake, address):
     """The session that a printed link opens; None if it opens none."""
-    with closing(SessionStore(lake)) as store:
+    with open_store(SessionStore, lake) as store:
         opened = store.open_by_link(address.strip().partition("?code=")[2])
         return opened and store.session(opened.secret)
 

@@ -12,6 +12,7 @@ import pytest
 from service.clock import utc_now
 from service.hooks.outbox import enqueue
 from service.hooks.registry import Hooks
+from tests.control import open_store
 from tests.docs import HOOKS
 
 JOB = {"id": "job_0123456789abcdef0123", "title": "Links that lead nowhere"}
@@ -61,7 +62,7 @@ def test_the_receiver_of_the_documents_takes_messages_once_and_refuses_others(la
     with opened(lake, clock=utc_now, hook_networks="127.0.0.0/8") as client:
         made = client.post("/agent-hooks", json={"name": "agent", "url": documented.url}).json()
         process = documented(made["secret"])
-        with closing(Hooks(lake)) as hooks:
+        with open_store(Hooks, lake) as hooks:
             hook = hooks.hook("acme", made["id"])
             with hooks.database.transaction() as connection:
                 enqueue(connection, "acme", "job.approved", JOB, utc_now())

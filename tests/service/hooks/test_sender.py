@@ -6,13 +6,14 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
 
 import pytest
 from standardwebhooks import Webhook
 
+from service.control_database import ControlDatabase
 from service.hooks.delivery import Attempt, HookClient
 from service.hooks.outbox import (
     DISABLED_FAILURES,
@@ -31,6 +32,7 @@ from service.hooks.outbox import (
 )
 from service.hooks.registry import HookConflict, Hooks
 from service.hooks.sender import THREADS, Sender
+from tests.control import open_store
 from tests.lakes import opened
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
@@ -56,7 +58,7 @@ class Outbox:
     def __init__(self, lake):
         self.lake = lake
         self.clock = FakeClock()
-        self.hooks = Hooks(lake, LOOPBACK, clock=self.clock)
+        self.hooks = Hooks(ControlDatabase(lake), LOOPBACK, clock=self.clock)
         self.sender = self.another()
 
     def another(self, client=None, **more):
@@ -101,7 +103,7 @@ class Outbox:
 def outbox(lake):
     outbox = Outbox(lake)
     yield outbox
-    outbox.hooks.close()
+    outbox.hooks.database.close()
 
 
 # What is in a message
@@ -442,17 +444,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from ipaddress import ip_network
 from data import Lake
+from service.control_database import ControlDatabase
 from service.hooks import sender
 from service.hooks.delivery import HookClient
-from service.hooks.registry import Hooks
 
 def killed(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 sender.finish = killed
-hooks = Hooks(Lake(Path(sys.argv[1])))
+control = ControlDatabase(Lake(Path(sys.argv[1])))
 client = HookClient((ip_network("127.0.0.0/8"),))
-sender.Sender(hooks.database, client, lambda: datetime.now(UTC)).send_one()
+sender.Sender(control, client, lambda: datetime.now(UTC)).send_one()
 """
 
 
@@ -481,7 +483,7 @@ def test_several_senders_share_the_outbox_and_send_everything_once(lake, receive
         outbox.hook(there.url)
     for _ in range(5):
         outbox.enqueue()
-    with opened(lake.root) as other, closing(Hooks(other, LOOPBACK)) as hooks:
+    with opened(lake.root) as other, open_store(Hooks, other, LOOPBACK) as hooks:
         senders = [outbox.sender, Sender(hooks.database, HookClient(LOOPBACK), outbox.clock)]
         for one in senders:
             one.begin()
@@ -492,7 +494,7 @@ def test_several_senders_share_the_outbox_and_send_everything_once(lake, receive
                 thread.join()
     assert sum(one.outcomes["delivered"] for one in senders) == 50
     assert len({got.headers["webhook-id"] for got in there.requests}) == there.connections == 50
-    outbox.hooks.close()
+    outbox.hooks.database.close()
 
 
 def test_a_thread_survives_what_goes_wrong(outbox, receiver, caplog, monkeypatch):

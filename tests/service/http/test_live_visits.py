@@ -6,6 +6,7 @@ import pytest
 from starlette.requests import Request
 
 from service.api_keys import ApiKeys
+from service.control_database import ControlDatabase
 from service.http.authentication import Caller
 from service.http.endpoints import api_keys
 from service.http.errors import InvalidBody
@@ -17,10 +18,10 @@ def test_a_client_that_leaves_before_it_has_named_a_key_sent_a_bad_body_and_gets
     async def receive():
         return next(pieces)
 
-    control = ApiKeys(lake)
+    control = ApiKeys(ControlDatabase(lake))
     caller = Caller("acme", "editor", "somebody", is_key=False)
     request = Request({"type": "http", "method": "POST", "headers": [], "caller": caller}, receive)
     with pytest.raises(InvalidBody, match="did not come whole"):
         asyncio.run(api_keys(control)(request))
     assert control.keys_of("acme") == []
-    control.close()
+    control.database.close()

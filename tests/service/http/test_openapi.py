@@ -2,7 +2,6 @@
 
 import re
 import sqlite3
-from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
@@ -13,6 +12,7 @@ from data.visits import CATEGORY_OF_KIND
 from queries import CATALOG, COMMON_PARAMETERS
 from service.http import openapi
 from service.jobs.store import Jobs
+from tests.control import open_store
 from tests.service.jobs.findings import broken
 from tests.visits import land, links, visit
 
@@ -215,7 +215,7 @@ def test_every_route_refuses_a_caller_without_a_token_before_all_else_in_json_wi
 
 
 def test_what_is_said_of_jobs_is_what_the_document_says(asked, document, shared_lake):
-    with closing(Jobs(shared_lake)) as jobs:
+    with open_store(Jobs, shared_lake) as jobs:
         jobs.upsert(broken(), datetime(2026, 3, 15, tzinfo=UTC))
     found = next(row["id"] for row in asked.get("/jobs").json() if row["type"] == "broken_link")
     route = "/jobs/{id}"

@@ -2,14 +2,15 @@
 
 import pytest
 
+from service.control_database import ControlDatabase
 from service.jobs.store import Jobs
 
 
 @pytest.fixture
 def jobs(lake):
-    jobs = Jobs(lake)
+    jobs = Jobs(ControlDatabase(lake))
     yield jobs
-    jobs.close()
+    jobs.database.close()
 
 
 @pytest.fixture

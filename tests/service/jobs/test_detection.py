@@ -98,11 +98,11 @@ def test_one_engine_serves_all_organizations_of_a_day_and_is_closed_then(opened,
         engine.probe()
 
 
-def test_a_server_that_ends_between_two_organizations_closes_the_engine(opened, lake):
+def test_a_server_that_ends_between_two_organizations_closes_the_engine(opened, lake, control):
     detection, engines = opened
     assert detection.run_next()
     (engine,) = engines
     engine.probe()
-    asyncio.run(Maintenance(lake, lambda: NOW, None, detection).end())
+    asyncio.run(Maintenance(lake, control, lambda: NOW, None, detection).end())
     with pytest.raises(QueryFailed, match="closed"):
         engine.probe()

@@ -25,10 +25,10 @@ def test_evidence_goes_with_the_visits_that_it_may_count(lake, jobs, only, crite
     days = {name: date.fromisoformat(text) for name, text in criteria.items() if name in ("since", "before")}
     visits = VisitFilter(**{**criteria, **days})
     before = only()
-    assert erase_evidence(lake, "acme", visits, LATER, dry_run=True).rows == erased
-    assert erase_evidence(lake, "other", visits, LATER).rows == 0
+    assert erase_evidence(jobs.database, "acme", visits, LATER, dry_run=True).rows == erased
+    assert erase_evidence(jobs.database, "other", visits, LATER).rows == 0
     assert only() == before
-    assert erase_evidence(lake, "acme", visits, LATER) == ErasedEvidence(erased, erased, 0)
+    assert erase_evidence(jobs.database, "acme", visits, LATER) == ErasedEvidence(erased, erased, 0)
     assert (only()["evidence"] is None) == bool(erased)
 
 
@@ -42,7 +42,7 @@ def test_nothing_that_came_from_the_visits_is_left(lake, jobs, only):
     jobs.set_implementation_status("acme", job["id"], 1, ANNA, NOW, status="shipped")
     jobs.set_outcome("acme", job["id"], "waiting", {"before": {"days": 14, "events": 42, "visits": 42}}, NOW)
     assert b"some-secret-path" in files(lake)
-    assert erase_evidence(lake, "acme", ALL, LATER) == ErasedEvidence(1, 1, 1)
+    assert erase_evidence(jobs.database, "acme", ALL, LATER) == ErasedEvidence(1, 1, 1)
     job = only()
     assert (job["status"], job["domain"], job["path"], job["evidence_rows"]) == ("dismissed", None, None, 0)
     assert (job["history"][-1]["action"], job["history"][-1]["actor_kind"]) == ("erase", "system")
@@ -56,7 +56,7 @@ def test_nothing_that_came_from_the_visits_is_left(lake, jobs, only):
 
 def test_found_in_other_visits_it_is_another_job(lake, jobs, only):
     jobs.upsert(broken(), NOW)
-    erase_evidence(lake, "acme", ALL, LATER)
+    erase_evidence(jobs.database, "acme", ALL, LATER)
     assert jobs.upsert(broken(), LATER) == "created"
     assert sorted(row["status"] for row in jobs.of("acme")) == ["dismissed", "new"]
 
@@ -64,7 +64,7 @@ def test_found_in_other_visits_it_is_another_job(lake, jobs, only):
 def test_rows_about_other_links_stay(lake, jobs, only):
     row = broken().rows[0]
     jobs.upsert(broken(rows=[row, {**row, "short_code": "kept"}]), NOW)
-    assert erase_evidence(lake, "acme", VisitFilter(short_code="gone"), LATER) == ErasedEvidence(1, 1, 0)
+    assert erase_evidence(jobs.database, "acme", VisitFilter(short_code="gone"), LATER) == ErasedEvidence(1, 1, 0)
     job = only()
     assert ([row["short_code"] for row in job["evidence"]["rows"]], job["evidence_rows"]) == (["kept"], 1)
     assert (job["status"], job["path"], job["version"]) == ("new", "/gone", 2)
@@ -76,7 +76,7 @@ def test_a_closed_job_stays_closed_and_a_job_by_hand_stays_as_it_is(lake, jobs):
     jobs.act("acme", found["id"], "approve_fix", ANNA, NOW)
     jobs.act("acme", found["id"], "resolve", ANNA, NOW)
     by_hand = jobs.create_manual("acme", "Do it", "Now.", ANNA, NOW, domain="go.example.com")
-    assert erase_evidence(lake, "acme", ALL, LATER).jobs == 1
+    assert erase_evidence(jobs.database, "acme", ALL, LATER).jobs == 1
     assert jobs.record("acme", found["id"])["status"] == "resolved"
     assert jobs.record("acme", by_hand["id"]) == by_hand
 
@@ -86,9 +86,9 @@ def test_evidence_of_days_that_are_no_longer_kept_goes(lake, jobs, kept_from, ex
     jobs.upsert(broken(), NOW)
     jobs.upsert(broken(organization="other"), NOW)
     before = date.fromisoformat(kept_from)
-    assert expire_evidence(lake, before, LATER, dry_run=True).jobs == expired
-    assert expire_evidence(lake, before, LATER, organization="acme").jobs == expired // 2
-    assert expire_evidence(lake, before, LATER).jobs == expired // 2
+    assert expire_evidence(jobs.database, before, LATER, dry_run=True).jobs == expired
+    assert expire_evidence(jobs.database, before, LATER, organization="acme").jobs == expired // 2
+    assert expire_evidence(jobs.database, before, LATER).jobs == expired // 2
     retained = apply_retention(lake, 1, NOW)
     assert retained.before == date(2026, 3, 14)
 
@@ -97,5 +97,5 @@ def test_a_persons_dismissal_stays_when_some_of_its_evidence_is_erased(lake, job
     row = broken().rows[0]
     jobs.upsert(broken(rows=[row, {**row, "short_code": "kept"}]), NOW)
     jobs.act("acme", only()["id"], "dismiss", ANNA, NOW)
-    assert erase_evidence(lake, "acme", VisitFilter(short_code="gone"), LATER).rows == 1
+    assert erase_evidence(jobs.database, "acme", VisitFilter(short_code="gone"), LATER).rows == 1
     assert jobs.upsert(broken(), LATER) == "ignored"

@@ -3,7 +3,6 @@
 import os
 import shutil
 import tempfile
-from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,9 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from data import BadInput, Lake
+from service.control_database import ControlDatabase
 from service.jobs.implementations import Draft
 from service.jobs.states import JobChanged, JobConflict
 from service.jobs.store import Jobs
+from tests.control import open_store
 from tests.service.jobs.findings import ANNA, NOW, broken, deliver
 
 STEPS = 200 if os.environ.get("TRAFFIC_FAULTS") == "all" else 20
@@ -40,12 +41,12 @@ class Decisions(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
         self.lake = Lake(self.folder / "lake", create=True)
-        self.jobs = Jobs(self.lake)
+        self.jobs = Jobs(ControlDatabase(self.lake))
         self.now = NOW
         self.versions = {}
 
     def teardown(self):
-        self.jobs.close()
+        self.jobs.database.close()
         self.lake.manifest.close()
         shutil.rmtree(self.folder)
 
@@ -147,7 +148,7 @@ TestDecisions.settings = settings(max_examples=RUNS, stateful_step_count=STEPS, 
 
 
 def test_every_write_is_one_version(lake):
-    with closing(Jobs(lake)) as jobs:
+    with open_store(Jobs, lake) as jobs:
         jobs.upsert(broken(), NOW)
         (job,) = jobs.of("acme")
         writes = [

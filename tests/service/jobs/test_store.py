@@ -17,6 +17,7 @@ from service.jobs.implementations import Draft
 from service.jobs.records import COMMAND_LINE, MAX_EVIDENCE_BYTES
 from service.jobs.states import JobChanged, JobConflict, JobNotFound
 from service.jobs.store import Jobs
+from tests.control import open_store
 from tests.service.jobs.findings import ANNA, NOW, broken, deliver
 
 DAY = timedelta(days=1)
@@ -297,7 +298,7 @@ def test_a_database_with_jobs_of_before_is_migrated_and_loses_none(lake):
             "INSERT INTO jobs VALUES ('1', 'acme', 't', 'new', 'A job', '2026-03-01T00:00:00', '2026-03-01T00:00:00')"
         )
         database.execute(f"PRAGMA user_version = {BEFORE}")
-    with closing(Jobs(lake)) as jobs:
+    with open_store(Jobs, lake) as jobs:
         assert jobs.act("acme", "1", "approve_fix", ANNA, NOW)["status"] == "approved"
     assert (lake.root / f"control.sqlite.before-{BEFORE}").exists()
 
@@ -322,7 +323,7 @@ def test_a_list_of_jobs_reads_only_what_it_shows(jobs, only):
 
 
 def test_what_the_service_dismissed_is_deleted_after_90_days_with_all_that_belongs_to_it(jobs, lake):
-    with closing(Hooks(lake, (), "", lambda: NOW)) as hooks:
+    with open_store(Hooks, lake, (), "", lambda: NOW) as hooks:
         hooks.create("acme", "ci", "https://ci.example.com/hooks", ["job.created", "job.dismissed"])
         for path in ("/gone", "/declined", "/back"):
             jobs.upsert(broken(path), NOW)
@@ -347,7 +348,7 @@ def test_what_the_service_dismissed_is_deleted_after_90_days_with_all_that_belon
 
 
 def test_what_is_approved_is_in_the_outbox_of_hooks(jobs, only, lake):
-    with closing(Hooks(lake, (), "", lambda: NOW)) as hooks:
+    with open_store(Hooks, lake, (), "", lambda: NOW) as hooks:
         hooks.create("acme", name="ci", url="https://ci.example.com/hooks", created_by="anna")
         jobs.upsert(broken(), NOW)
         act(jobs, only(), "review")

@@ -11,7 +11,6 @@ import pytest
 
 from data import BadInput
 from queries import Warehouse
-from service.control_database import ControlDatabase
 from service.mail import smtp
 from service.mail.smtp import Mailer, MailFailed
 from service.mail.weekly import Week, WeeklyMail
@@ -36,18 +35,16 @@ def lake(lake):
 
 
 @pytest.fixture
-def weekly(lake):
+def weekly(lake, control):
     """Makes the weekly mail of one server of the lake, which sends to this port at this time."""
-    database = ControlDatabase(lake)
 
     def weekly(port, now=SUNDAY, recipients=TO):
         return WeeklyMail(
-            lake, database, lambda: now, lambda: Warehouse(lake),
+            lake, control, lambda: now, lambda: Warehouse(lake),
             server=SmtpServer("127.0.0.1", port, tls=False), sender="traffic@acme.example", recipients=recipients,
         )  # fmt: skip
 
-    yield weekly
-    database.close()
+    return weekly
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from service.control_database import ControlDatabase
 from service.pages.sessions import SessionStore
 from tests.conftest import NOW
 from tests.service.pages.reading import Browser
@@ -14,9 +15,9 @@ def link_of():
     """Makes a sign-in code of an organization."""
 
     def link_of(lake, organization="acme", clock=lambda: NOW, **how):
-        store = SessionStore(lake, clock)
+        store = SessionStore(ControlDatabase(lake), clock)
         code = store.create_link(organization, **how)
-        store.close()
+        store.database.close()
         return code
 
     return link_of

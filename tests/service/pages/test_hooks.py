@@ -1,6 +1,5 @@
 """Settings > Agent Hooks: editors only, a secret is shown once, and nothing of another organization is reached."""
 
-from contextlib import closing
 from datetime import timedelta
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from service.hooks.outbox import deactivate
 from service.hooks.registry import Hooks
 from tests.conftest import NOW
+from tests.control import open_store
 from tests.service.pages.reading import read
 
 URL = "https://automation.example/hook?token=t0ken"
@@ -15,7 +15,7 @@ URL = "https://automation.example/hook?token=t0ken"
 
 @pytest.fixture
 def hooks(lake):
-    with closing(Hooks(lake, clock=lambda: NOW)) as hooks:
+    with open_store(Hooks, lake, clock=lambda: NOW) as hooks:
         yield hooks
 
 

@@ -1,7 +1,6 @@
 """Pages of jobs: what they say is the API's record, who may decide what, and strangers' text stays in its cell."""
 
 import re
-from contextlib import closing
 from datetime import date, datetime, timedelta
 
 import pytest
@@ -11,6 +10,7 @@ from service.hooks.registry import Hooks
 from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
 from tests.conftest import NOW
+from tests.control import open_store
 from tests.service.jobs.findings import ANNA, broken
 from tests.service.pages.reading import as_text, read, tables
 from tests.visits import land, visit
@@ -27,7 +27,7 @@ DIFF = "--- a\n+++ b\n@@ -1 +1 @@\n-<b>old</b>\n+<script>alert(1)</script>\n"
 
 @pytest.fixture
 def jobs(lake):
-    with closing(Jobs(lake)) as jobs:
+    with open_store(Jobs, lake) as jobs:
         yield jobs
 
 
@@ -262,7 +262,7 @@ def test_a_form_of_another_site_decides_nothing(acme, jobs, job, headers):
 
 def test_messages_about_a_job_are_those_of_its_record(lake, acme, jobs, job):
     assert acme.read(f"jobs/{job['id']}").all("section", aria_labelledby="messages") == []
-    with closing(Hooks(lake)) as hooks:
+    with open_store(Hooks, lake) as hooks:
         hook, _ = hooks.create("acme", "Chat", "https://chat.example/hook")
     act(acme, job, "approve_fix", 1)
     (message,) = jobs.record("acme", job["id"])["deliveries"]

@@ -30,6 +30,7 @@ from service.http.errors import ProviderUnavailable
 from service.logs import Log
 from service.pages.sessions import SessionStore
 from tests.conftest import NOW
+from tests.control import open_store
 from tests.provider import settings_of
 from tests.service.pages.reading import Browser, read
 from tests.tokens import ABSENT, KEYS, STRANGER, claims, encoded, token
@@ -375,7 +376,7 @@ def test_only_a_page_that_a_user_opens_leads_to_the_provider(timed):
 
 def test_a_session_that_was_ended_or_is_long_over_or_is_of_a_link_leads_to_the_sign_in_page(timed, link_of):
     signed_in(timed, "alice")
-    with closing(SessionStore(timed.lake, lambda: NOW)) as store:
+    with open_store(SessionStore, timed.lake, lambda: NOW) as store:
         (session,) = store.sessions_of("acme")
         assert store.revoke(session.id, "acme")
     time_out(timed.client)
@@ -389,7 +390,7 @@ def test_a_session_that_was_ended_or_is_long_over_or_is_of_a_link_leads_to_the_s
     assert "oidc" in timed.get("", headers=cookie).headers["location"]
     timed.moved(seconds=1)
     assert timed.get("", headers=cookie).headers["location"] == "/app/sign-in"
-    with closing(SessionStore(timed.lake, lambda: NOW)) as store:
+    with open_store(SessionStore, timed.lake, lambda: NOW) as store:
         cookie = {"Cookie": f"traffic={store.open_by_link(store.create_link('acme', days=1)).secret}"}
     assert timed.get("", headers=cookie).headers["location"] == "/app/sign-in"
 

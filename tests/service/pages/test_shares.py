@@ -20,6 +20,7 @@ from service.logs import Log
 from service.pages.rendering import CONTENT_SECURITY_POLICY
 from service.pages.shares import ShareStore
 from tests.conftest import NOW
+from tests.control import open_store
 from tests.service.pages.reading import OURS, Browser, as_text, read, tables
 from tests.tables import examples
 from tests.tables import tables as tables_of
@@ -56,7 +57,7 @@ def shared_lake(shared_lake):
 @pytest.fixture
 def shares(shared_lake):
     """The shares of the lake, as a command or another server has them."""
-    with closing(ShareStore(shared_lake, lambda: NOW)) as store:
+    with open_store(ShareStore, shared_lake, lambda: NOW) as store:
         yield store
 
 
@@ -287,7 +288,7 @@ def test_a_share_that_cannot_be_is_not_made(browser, shares, fields, problem):
 @pytest.mark.parametrize("how", ["viewer", "key"])
 def test_only_editors_see_make_and_revoke_shares(lake, browsing, key_of, how):
     """Nor does a session that a key made: a share would outlive the key."""
-    with closing(ShareStore(lake, lambda: NOW)) as shares:
+    with open_store(ShareStore, lake, lambda: NOW) as shares:
         shares.create("acme", "test", {"name": "secret plan"})
         (share,) = shares.shares_of("acme")
         with browsing(lake, role="viewer") as browser:
@@ -415,7 +416,7 @@ def test_a_backup_has_the_shares_and_verify_knows_them(shared_lake, shares, tmp_
     secret = shares.create("acme", "test", {"name": "kept"})
     back_up(shared_lake, tmp_path / "copy")
     copy = Lake(tmp_path / "copy")
-    with closing(ShareStore(copy, lambda: NOW)) as restored:
+    with open_store(ShareStore, copy, lambda: NOW) as restored:
         assert restored.share(secret).name == "kept"
     assert verify_lake(copy).findings == []
     copy.manifest.close()

@@ -12,9 +12,11 @@ from starlette.testclient import TestClient
 
 from service.api_keys import ApiKeys
 from service.app import create_app
+from service.control_database import ControlDatabase
 from service.logs import Log
 from service.pages.sessions import SessionStore
 from tests.conftest import NOW
+from tests.control import open_store
 from tests.service.pages.reading import OURS, Browser
 from tests.visits import land, visit
 
@@ -226,10 +228,10 @@ def test_a_viewer_sees_but_changes_nothing(lake, browsing, key_of):
 
 def test_a_session_revoked_elsewhere_ends_within_five_seconds(shared_lake, browser):
     assert browser.get("").status_code == 200
-    store = SessionStore(shared_lake, lambda: NOW)
+    store = SessionStore(ControlDatabase(shared_lake), lambda: NOW)
     own = store.session(browser.client.cookies["traffic"])
     assert store.revoke(own.id, "acme")
-    store.close()
+    store.database.close()
     _until_signed_out(browser)
 
 
@@ -237,9 +239,9 @@ def test_a_session_made_with_a_key_ends_with_the_key(shared_lake, stranger, key_
     key = key_of(shared_lake)
     stranger.post("sign-in", key=key)
     assert stranger.get("").status_code == 200
-    keys = ApiKeys(shared_lake)
+    keys = ApiKeys(ControlDatabase(shared_lake))
     keys.revoke_key(key[:12])
-    keys.close()
+    keys.database.close()
     _until_signed_out(stranger)
 
 
@@ -259,7 +261,7 @@ def test_a_session_ends_after_its_days(lake, opened, link_of):
 
 def test_a_write_that_waits_stops_no_page(shared_lake, stranger):
     """While another process holds the write lock, a session that was never seen before is let in."""
-    with closing(SessionStore(shared_lake, lambda: NOW)) as store:
+    with open_store(SessionStore, shared_lake, lambda: NOW) as store:
         secret = store.open_by_link(store.create_link("acme")).secret
     with closing(sqlite3.connect(shared_lake.root / "control.sqlite", isolation_level=None)) as database:
         database.execute("BEGIN IMMEDIATE")
@@ -313,16 +315,16 @@ def _until_signed_out(browser):
 
 
 def _sessions(lake, organization):
-    store = SessionStore(lake, lambda: NOW)
+    store = SessionStore(ControlDatabase(lake), lambda: NOW)
     try:
         return store.sessions_of(organization)
     finally:
-        store.close()
+        store.database.close()
 
 
 def _keys(lake):
-    keys = ApiKeys(lake)
+    keys = ApiKeys(ControlDatabase(lake))
     try:
         return keys.all_keys()
     finally:
-        keys.close()
+        keys.database.close()

@@ -1,0 +1,17 @@
+"""Opens what control.sqlite keeps, as another program does."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any, TypeVar
+
+from data import Lake
+from service.control_database import ControlDatabase
+
+Store = TypeVar("Store")
+
+
+@contextmanager
+def open_store(store: Callable[..., Store], lake: Lake, *arguments: Any, **options: Any) -> Iterator[Store]:
+    """A store, such as ApiKeys, over the control database of a lake; closed at the end of the context."""
+    with closing(ControlDatabase(lake)) as database:
+        yield store(database, *arguments, **options)
