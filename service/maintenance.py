@@ -1,7 +1,6 @@
-"""The background work of a server on its lake, in its own threads: this file decides when to run each task.
+"""The background work of a server on its lake, in its own threads: TASKS says what it does and how often.
 
-The tasks flush live visits to Parquet, compact files, build rollups, recheck files, delete old salts and visits, and
-run the detectors of jobs. They are implemented in data/, queries/ and jobs/.
+The tasks are implemented in data/, queries/, jobs/ and mail/.
 """
 
 import asyncio
@@ -11,7 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import Final
+from itertools import groupby
+from typing import Final, NamedTuple
 
 from data import Lake, LakeDamaged, TrafficError
 from data.ingest.visitor_ids import delete_old_salts
@@ -28,6 +28,7 @@ from service.control_database import ControlDatabase
 from service.jobs.detection import DailyDetection
 from service.jobs.erasure import expire_evidence
 from service.mail.weekly import WeeklyMail
+from service.threads import in_thread
 
 _LOG: Final = logging.getLogger(__name__)
 FLUSH_AFTER: Final = timedelta(seconds=10)
@@ -42,9 +43,6 @@ QUIET_PERIOD: Final = timedelta(minutes=10)
 """How long a past day must be without new visits before its files are merged and counted."""
 TURN_SECONDS: Final = 5.0
 """How long a task goes on while others of its group wait, so that none waits for one that never ends."""
-
-MaintenanceTask = Callable[[], bool]
-"""Does one step of a task. Returns whether there is more to do now."""
 
 
 class Maintenance:
@@ -72,29 +70,22 @@ class Maintenance:
         self._mail = mail
         self._compactor = Compactor(lake, clock, QUIET_PERIOD)
         self._rollups = RollupBuilder(lake, clock, QUIET_PERIOD, counter)
-        self._schedule: Sequence[tuple[float, Sequence[MaintenanceTask]]] = [
-            (1, [self._flush_if_due]),
-            (30, [self._compact, self._build_rollups, self._recheck_files, self._recheck_rollups]),
-            (900, [self._forget_salts, self._retain, self._sweep]),
-            (900, [self._detect_jobs]),
-            *([(600, [mail.send_due])] if mail else []),
-        ]
-        """Groups of tasks, with the seconds to wait between two rounds of a group. No group waits for another."""
-        self._threads = ThreadPoolExecutor(len(self._schedule), thread_name_prefix="maintenance")
-        self._tasks: list[asyncio.Task[None]] = []
+        self._groups = [(every, [*group]) for every, group in groupby(TASKS, lambda task: task.every)]
+        self._threads = ThreadPoolExecutor(len(self._groups), thread_name_prefix="maintenance")
+        self._running: list[asyncio.Task[None]] = []
         self._damaged_files: set[str] = set()
         self._reported_damage: set[str] = set()
         self._recheck_queue: list[StoredFile] = []
-        self._last_warnings: dict[MaintenanceTask, str] = {}
+        self._last_warnings: dict[Step, str] = {}
 
     def begin(self) -> None:
         """Start the background work."""
-        self._tasks = [asyncio.create_task(self._repeat(*one)) for one in self._schedule]
+        self._running = [asyncio.create_task(self._repeat(*one)) for one in self._groups]
 
     async def end(self) -> None:
         """Stop the background work, then flush the pending visits."""
-        for task in self._tasks:
-            task.cancel()
+        for running in self._running:
+            running.cancel()
         self._compactor.interrupt()
         self._rollups.interrupt()
         if self._detection:
@@ -104,50 +95,50 @@ class Maintenance:
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
         if self._detection:
             self._detection.close()
-        await asyncio.to_thread(self._run_safely, self._flush)
+        await asyncio.to_thread(self._run_safely, Maintenance._flush)
 
-    async def _repeat(self, seconds: float, tasks: Sequence[MaintenanceTask]) -> None:
+    async def _repeat(self, seconds: int, tasks: Sequence["Task"]) -> None:
         """Let all tasks take turns until none has more to do, again and again."""
         await asyncio.sleep(START_DELAY_SECONDS)
         while True:
-            while any([await self._take_turn(work) for work in tasks]):
+            while any([await self._take_turn(task.step) for task in tasks]):
                 pass
             await asyncio.sleep(seconds)
 
-    async def _take_turn(self, work: MaintenanceTask) -> bool:
+    async def _take_turn(self, step: "Step") -> bool:
         """Run steps for TURN_SECONDS, at least one. Returns whether there is more to do."""
         ends_at = time.monotonic() + TURN_SECONDS
-        while has_more := await self._run_step(work):
+        while has_more := await self._run_step(step):
             if time.monotonic() >= ends_at:
                 break
         return has_more
 
-    async def _run_step(self, work: MaintenanceTask) -> bool:
+    async def _run_step(self, step: "Step") -> bool:
         """Run one step, then sleep as long as it took, so that queries get at least half of the machine."""
         started_at = time.monotonic()
-        has_more = await asyncio.get_running_loop().run_in_executor(self._threads, self._run_safely, work)
+        has_more = await in_thread(self._threads, self._run_safely, step)
         await asyncio.sleep(time.monotonic() - started_at)
         return has_more
 
-    def _run_safely(self, work: MaintenanceTask) -> bool:
+    def _run_safely(self, step: "Step") -> bool:
         """Run one step. Errors are logged, not raised: the next round tries again."""
         try:
-            has_more = work()
+            has_more = step(self)
         except LakeDamaged as error:
             self._warn_of_damage_once(str(error))
         except (TrafficError, OSError, sqlite3.Error) as error:
-            self._warn_once(work, str(error))
+            self._warn_once(step, str(error))
         except Exception as error:  # noqa: BLE001  # a bug must not end the task for good
-            self._warn_once(work, f"background work failed: {type(error).__name__}: {error}")
+            self._warn_once(step, f"background work failed: {type(error).__name__}: {error}")
         else:
-            self._last_warnings.pop(work, None)
+            self._last_warnings.pop(step, None)
             return has_more
         return False
 
-    def _warn_once(self, work: MaintenanceTask, problem: str) -> None:
+    def _warn_once(self, step: "Step", problem: str) -> None:
         """Log a problem of a task, unless it is the same as last time."""
-        if self._last_warnings.get(work) != problem:
-            self._last_warnings[work] = problem
+        if self._last_warnings.get(step) != problem:
+            self._last_warnings[step] = problem
             _LOG.warning(problem)
 
     def _warn_of_damage_once(self, damage: str) -> None:
@@ -156,7 +147,8 @@ class Maintenance:
             self._reported_damage.add(damage)
             _LOG.warning(damage)
 
-    def _flush_if_due(self) -> bool:
+    def flush_if_due(self) -> bool:
+        """Write live visits to files, once the oldest waited for ten seconds or there are 50,000."""
         visits, oldest = backlog(self._lake.manifest)
         if oldest and (visits >= FLUSH_VISITS or not is_recent(oldest, FLUSH_AFTER, self._clock())):
             self._flush()
@@ -166,20 +158,22 @@ class Maintenance:
         flush_all(self._lake)
         return False
 
-    def _compact(self) -> bool:
+    def compact(self) -> bool:
+        """Merge the files of past days."""
         return self._compactor.run(wait=False, limit=1).partitions > 0
 
-    def _build_rollups(self) -> bool:
+    def build_rollups(self) -> bool:
+        """Count past days ahead."""
         return self._rollups.run(wait=False, limit=1) > 0
 
-    def _recheck_rollups(self) -> bool:
-        """Verify rollups that were not checked for CHECK_AFTER. A damaged one is logged and built again."""
+    def recheck_rollups(self) -> bool:
+        """Verify what was counted ahead, once a day. A damaged rollup is logged and built again."""
         for path in damaged_rollups(self._lake, before=self._clock() - CHECK_AFTER):
             raise LakeDamaged(f"{self._lake.root / path} was not what was written; its visits are counted again.")
         return False
 
-    def _recheck_files(self) -> bool:
-        """Verify one file that was not checked for CHECK_AFTER. A damaged one is logged and skipped from then on."""
+    def recheck_files(self) -> bool:
+        """Verify each file once a day. A damaged one is logged and skipped from then on."""
         if not self._recheck_queue:
             before = self._clock() - CHECK_AFTER
             old: list[StoredFile] = [*all_stored_links(self._lake, before=before)]
@@ -196,20 +190,60 @@ class Maintenance:
                 raise
         return True
 
-    def _forget_salts(self) -> bool:
+    def forget_salts(self) -> bool:
+        """Delete the salts of visitor ids that are 48 hours old."""
         delete_old_salts(self._lake.salts, self._clock())
         return False
 
-    def _retain(self) -> bool:
+    def retain(self) -> bool:
+        """Delete visits that are older than TRAFFIC_RETENTION_DAYS, if it is set."""
         if self._retention_days is not None:
             now = self._clock()
             retained = apply_retention_unattended(self._lake, self._retention_days, now)
             expire_evidence(self._control, retained.before, now)
         return False
 
-    def _sweep(self) -> bool:
+    def sweep(self) -> bool:
+        """Delete replaced files that no query reads any more."""
         self._compactor.sweep()
         return False
 
-    def _detect_jobs(self) -> bool:
+    def detect_jobs(self) -> bool:
+        """Run the detectors of jobs once a day, and measure what was shipped."""
         return self._detection is not None and self._detection.run_next()
+
+    def send_mail(self) -> bool:
+        """Send the reports of the week, if mail is set up."""
+        return self._mail is not None and self._mail.send_due()
+
+
+Step = Callable[[Maintenance], bool]
+"""Does one step of a task. Returns whether there is more to do now."""
+
+
+class Task(NamedTuple):
+    """Something that a server does by itself, as the first line of its step's docstring says."""
+
+    name: str
+    every: int  # seconds between two rounds; tasks of one interval take turns, and wait for no others
+    step: Step
+
+    @property
+    def what(self) -> str:
+        """What it does, in a sentence."""
+        return (self.step.__doc__ or "").partition("\n")[0]
+
+
+TASKS: Final = (
+    Task("flush", 1, Maintenance.flush_if_due),
+    Task("compact", 30, Maintenance.compact),
+    Task("rollups", 30, Maintenance.build_rollups),
+    Task("recheck files", 30, Maintenance.recheck_files),
+    Task("recheck rollups", 30, Maintenance.recheck_rollups),
+    Task("jobs", 600, Maintenance.detect_jobs),
+    Task("mail", 600, Maintenance.send_mail),
+    Task("salts", 900, Maintenance.forget_salts),
+    Task("retention", 900, Maintenance.retain),
+    Task("sweep", 900, Maintenance.sweep),
+)
+"""By interval."""

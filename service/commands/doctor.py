@@ -13,16 +13,23 @@ from service.settings import setting
 def doctor(lake: LakeOption = DEFAULT_LAKE) -> None:
     """Check settings, disk, files, clock, IP lists and API keys, and time a first answer: a line each, with a remedy.
 
+    Below is what a running server does by itself, and how often.
+
     Run it as the user of the service and with its environment. The exit code is 1 if something is broken; warnings
     leave it at 0.
 
     Example: traffic doctor --lake /srv/traffic
     """
     from service.doctor import examine
+    from service.maintenance import TASKS
 
     is_broken = False
     for check in examine({**os.environ, setting("lake").variable: str(lake)}, datetime.now(UTC)):
         typer.echo(f"{check.level:7}  {check.subject:12}  {printable(check.text)}")
         is_broken |= check.level == "broken"
+    typer.echo("\nA running server does by itself:")
+    for task in TASKS:
+        every = f"{task.every} s" if task.every < 60 else f"{task.every // 60} min"
+        typer.echo(f"{every:7}  {task.name:15}  {task.what}")
     if is_broken:
         raise typer.Exit(1)

@@ -206,7 +206,7 @@ def look_at_all(lake, files):
         upkeep = Maintenance(lake, control, lambda: datetime.now(UTC) + timedelta(hours=25), None)
         for _ in files:
             try:
-                upkeep._recheck_files()
+                upkeep.recheck_files()
             except (LakeDamaged, OSError) as error:
                 findings.add(str(error))
     return findings

@@ -106,9 +106,9 @@ def test_background_work_goes_on_when_its_trouble_cannot_be_told(lake, control, 
         async with asyncio.timeout(60):
             while len(flushes) < 2:
                 await asyncio.sleep(0.1)
-        for task in upkeep._tasks:
+        for task in upkeep._running:
             task.cancel()
-        await asyncio.gather(*upkeep._tasks, return_exceptions=True)
+        await asyncio.gather(*upkeep._running, return_exceptions=True)
 
     report(LiveIngest(lake), "waiting")
     monkeypatch.setattr("service.maintenance.START_DELAY_SECONDS", 0.0)

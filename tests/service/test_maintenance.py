@@ -23,7 +23,7 @@ from data.store import pending
 from data.store.link_files import all_stored_links
 from data.store.manifest import READERS_GRACE
 from service import maintenance as upkeep
-from service.maintenance import CHECK_AFTER, FLUSH_AFTER, FLUSH_VISITS, Maintenance
+from service.maintenance import CHECK_AFTER, FLUSH_AFTER, FLUSH_VISITS, TASKS, Maintenance
 from tests.lakes import date_ahead, paths
 from tests.visits import land, links, packed, visit
 
@@ -105,6 +105,11 @@ def live(lake):
     return {file.path: file for file in lake.manifest.live_files("acme")}
 
 
+def test_tasks_of_one_interval_stand_together_and_each_says_what_it_does():
+    assert [task.every for task in TASKS] == sorted(task.every for task in TASKS)
+    assert all(task.what.endswith(".") for task in TASKS)
+
+
 # When visits get their files
 
 
@@ -114,29 +119,29 @@ def test_visits_get_their_file_when_the_oldest_has_waited_ten_seconds(lake, cloc
     keep(lake, "/b", at=NOW + timedelta(seconds=9))
     for seconds, left in ((0, 2), (9.999, 2), (10, 0)):
         clock.now = NOW + timedelta(seconds=seconds)
-        assert chores._flush_if_due() is False
+        assert chores.flush_if_due() is False
         assert waits(lake) == left
     assert paths(lake) == {"/a": 1, "/b": 1}
     keep(lake, "/c", at=NOW + timedelta(seconds=15))
     for seconds, left in ((16, 1), (24.9, 1), (25, 0)):
         clock.now = NOW + timedelta(seconds=seconds)
-        chores._flush_if_due()
+        chores.flush_if_due()
         assert waits(lake) == left
 
 
 def test_visits_that_came_while_the_clock_was_ahead_get_their_file_at_once(lake, clock, chores):
     keep(lake, "/a", at=NOW + timedelta(days=365))
-    chores._flush_if_due()
+    chores.flush_if_due()
     assert paths(lake) == {"/a": 1}
 
 
 def test_visits_get_their_file_when_there_are_fifty_thousand(lake, chores):
     assert FLUSH_VISITS == 50_000
     pending.enqueue(lake.manifest, {"acme": packed([visit(path="/a")] * 49_999)}, NOW)
-    chores._flush_if_due()
+    chores.flush_if_due()
     assert waits(lake) == 49_999
     keep(lake, "/b")
-    chores._flush_if_due()
+    chores.flush_if_due()
     assert waits(lake) == 0
     assert paths(lake) == {"/a": 49_999, "/b": 1}
 
@@ -144,7 +149,7 @@ def test_visits_get_their_file_when_there_are_fifty_thousand(lake, chores):
 def test_without_visits_nothing_is_flushed(lake, clock, chores, monkeypatch):
     monkeypatch.setattr(upkeep, "flush_all", lambda _: pytest.fail("there is nothing to flush"))
     clock.now += timedelta(days=1)
-    chores._flush_if_due()
+    chores.flush_if_due()
 
 
 def test_visits_that_come_during_a_flush_wait_for_their_own_turn(lake, clock, chores, monkeypatch):
@@ -157,7 +162,7 @@ def test_visits_that_come_during_a_flush_wait_for_their_own_turn(lake, clock, ch
         move(*args)
 
     monkeypatch.setattr(pending, "_move", busy)
-    chores._flush_if_due()
+    chores.flush_if_due()
     assert (len(live(lake)), waits(lake)) == (1, 1)
 
 
@@ -224,10 +229,10 @@ def test_dead_files_are_swept_when_their_grace_is_over(lake, clock, chores, ahea
     land(lake, "acme", [visit()])
     land(lake, "acme", [visit()])
     before = live(lake)
-    assert chores._compact() is True
-    assert chores._compact() is False
+    assert chores.compact() is True
+    assert chores.compact() is False
     clock.now += ahead
-    assert chores._sweep() is False
+    assert chores.sweep() is False
     assert {(lake.root / path).exists() for path in before} == {ahead < READERS_GRACE}
     assert sum(paths(lake).values()) == 2
 
@@ -236,7 +241,7 @@ def test_dead_files_are_swept_when_their_grace_is_over(lake, clock, chores, ahea
 def test_salts_are_forgotten_when_they_are_48_hours_old(lake, clock, chores, ahead, left):
     salt = daily_salts(lake.salts, [NOW.date()], NOW)[NOW.date()]
     clock.now += ahead
-    assert chores._forget_salts() is False
+    assert chores.forget_salts() is False
     assert lake.salts.read_bytes().count(salt.encode()) == left
 
 
@@ -248,7 +253,7 @@ def test_a_turn_of_a_task_ends_after_its_time_or_when_nothing_is_left(
     left, chores = [True, True, False], Maintenance(lake, control, clock, None)
 
     async def work():
-        has_more = await chores._take_turn(lambda: left.pop(0))
+        has_more = await chores._take_turn(lambda _: left.pop(0))
         await chores.end()
         return has_more
 
@@ -292,7 +297,7 @@ def test_files_that_landed_while_the_clock_was_ahead_are_checked_again(lake, cho
     land(lake, "acme", [visit()])
     links(lake, "acme", [{"short_code": "a", "target_url": "https://shop.example"}])
     date_ahead(lake)
-    assert [chores._recheck_files() for _ in range(3)] == [True, True, False]
+    assert [chores.recheck_files() for _ in range(3)] == [True, True, False]
     now = datetime.now(UTC)
     assert all(file.checked_at <= now for file in lake.manifest.live_files("acme"))
     assert all_stored_links(lake, before=now - timedelta(minutes=1)) == []
@@ -304,7 +309,7 @@ def test_old_days_are_deleted_by_themselves_once_a_run_a_day_later_agrees_with_t
     chores = Maintenance(lake, control, clock, 5)
     for hours, kept in ((24, 2), (24.25, 2), (47, 2), (48, 1)):
         clock.now = NOW + timedelta(hours=hours)
-        chores._run_safely(chores._retain)
+        chores._run_safely(Maintenance.retain)
         assert len(paths(lake)) == kept
     chores._threads.shutdown()
     assert [message.partition(",")[0] for message in caplog.messages] == [
@@ -318,9 +323,9 @@ def test_a_day_is_merged_at_a_time_and_a_closed_one_only_while_nobody_else_rewri
         land(lake, "acme", [visit(visited_at=datetime(2026, 3, day))])
     other = type(lake)(lake.root)
     with other.rewrite_lock():
-        assert chores._compact() is False
+        assert chores.compact() is False
     other.manifest.close()
-    assert [chores._compact() for _ in range(3)] == [True, True, False]
+    assert [chores.compact() for _ in range(3)] == [True, True, False]
     assert len(live(lake)) == 2
 
 
@@ -332,7 +337,7 @@ def look(chores, most=20):
     findings = []
     for _ in range(most):
         try:
-            if not chores._recheck_files():
+            if not chores.recheck_files():
                 return findings
         except (LakeDamaged, OSError) as error:
             findings.append(str(error))

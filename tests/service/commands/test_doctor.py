@@ -10,6 +10,7 @@ import pytest
 from service.api_keys import ApiKeys
 from service.control_database import ControlDatabase
 from service.doctor import FEW_FREE_BYTES, MIN_FREE_BYTES, check_address, check_space, check_sync, examine
+from service.maintenance import TASKS
 from service.settings import read_settings
 from tests.lakes import fail_at, files_of
 from tests.tables import examples
@@ -43,11 +44,20 @@ def checks(root, now=NOW, **variables):
 def test_a_whole_installation_has_a_line_of_ok_for_everything(healthy, traffic):
     run = traffic("doctor", "--lake", healthy)
     assert run.code == 0, run.out
-    assert [line[:7].strip() for line in run.out.splitlines()] == ["ok"] * 10
-    assert [line[9:21].strip() for line in run.out.splitlines()] == [
+    lines = run.out.partition("\n\n")[0].splitlines()
+    assert [line[:7].strip() for line in lines] == ["ok"] * 10
+    assert [line[9:21].strip() for line in lines] == [
         "settings", "proxies", "disk space", "disk writes", "files", "permissions", "clock", "IP lists", "API keys",
         "first answer",
     ]  # fmt: skip
+
+
+def test_below_the_checks_is_what_a_running_server_does_by_itself(healthy, traffic):
+    heading, *lines = traffic("doctor", "--lake", healthy).out.partition("\n\n")[2].splitlines()
+    assert heading == "A running server does by itself:"
+    assert lines[1] == "30 s     compact          Merge the files of past days."
+    assert lines[-1] == "15 min   sweep            Delete replaced files that no query reads any more."
+    assert [line[9:24].strip() for line in lines] == [task.name for task in TASKS]
 
 
 def test_nothing_is_left_behind(healthy):
@@ -80,7 +90,7 @@ def test_a_file_that_cannot_be_read_is_broken(healthy, lake, traffic, fault):
 def test_without_a_lake_the_checks_end_with_what_to_do(tmp_path, traffic):
     run = traffic("doctor", "--lake", tmp_path / "none")
     assert run.code == 1
-    assert run.out.splitlines()[-1].startswith("broken   lake          there is no lake at")
+    assert "\nbroken   lake          there is no lake at" in run.out
     assert list(tmp_path.iterdir()) == []
 
 
