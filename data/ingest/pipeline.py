@@ -199,7 +199,7 @@ class VisitBuilder:
         encoded: dict[str, DictionaryColumn],
         classifications: Interner[Classification],
     ) -> pa.Array:
-        """`combined`, with the agents that the client address verifies or contradicts."""
+        """`combined`, with the agents that the address verifies, contradicts, or shows behind a browser's name."""
         verifier, distinct = self._rules.verifier, classifications.values()
         verifiable = [index for index, classification in enumerate(distinct) if verifier.can_verify(classification)]
         is_claim = pc.is_in(by_agent, pa.array(verifiable, pa.int32()))
@@ -212,10 +212,10 @@ class VisitBuilder:
             days.dictionary.take(day).to_pylist(),
             strict=True,
         )
-        verified = classifications.intern(
-            [verifier.verify(distinct[index], ip, day) for index, ip, day in combinations]
-        )
-        return pc.replace_with_mask(combined, is_claim, verified.take(claims.indices))
+        verified = classifications.intern([verifier.verify(distinct[index], *at) for index, *at in combinations])
+        verified, claimed = verified.take(claims.indices), by_agent.filter(is_claim)
+        verified = pc.if_else(pc.equal(verified, claimed), combined.filter(is_claim), verified)  # keeps AI referrals
+        return pc.replace_with_mask(combined, is_claim, verified)
 
 
 def _classify_paths(

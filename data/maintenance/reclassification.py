@@ -192,6 +192,6 @@ def _keep_ip_verdict(stored: Classification, classification: Classification) -> 
     """The new classification, with the verdict on the client address at the time of the visit."""
     if stored.detection_method != "ip_range":
         return classification
-    if stored.confidence == "contradicted":
-        return stored
+    if stored.confidence == "contradicted" or (stored.confidence == "medium" and classification.agent is None):
+        return stored  # medium: its address showed an agent behind a browser's name
     return apply_verdict(classification, True) if classification.agent == stored.agent else classification

@@ -1,7 +1,8 @@
 """Classifies requests: a person, one of four kinds of AI traffic, a search crawler or another bot.
 
 The first rule that matches decides, in this order: no user agent → agent table → known crawlers → heuristics →
-a method that browsers do not open pages with → referrer spam → campaign and referrer of an AI product → a person.
+a version that its browser never had → a method that browsers do not open pages with → referrer spam → campaign and
+referrer of an AI product → a person.
 Then the path may show that it was neither a person nor what a library or an unknown bot is taken for (paths.py).
 Client addresses are evaluated in ip_verification.py.
 """
@@ -16,6 +17,7 @@ from data.rules.bots import HUMAN_CLASSIFICATION, BotRules, RuleMatch, bot_class
 from data.rules.devices import DeviceRules
 from data.rules.paths import PathRules, classify_path
 from data.rules.referrers import Campaigns, ReferrerTable, ai_referral, host_and_path, utm_values
+from data.rules.releases import BrowserReleases
 from data.rules.tables import Referrer, Spammer, load, rules_version
 from data.visits import Classification
 
@@ -68,6 +70,7 @@ class Classifier:
         self._bot_rules = BotRules()
         self._campaigns = Campaigns(self.referrers)
         self._device_rules = DeviceRules()
+        self._releases = BrowserReleases()
         self._find_referrer = lru_cache(1 << 14)(self._find_referrer_uncached)
         self._classify_user_agent = lru_cache(1 << 16)(self._classify_user_agent_uncached)
         self._classify_any_build = lru_cache(1 << 14)(self._apply_rules)
@@ -95,7 +98,7 @@ class Classifier:
         """Every rule that the request matches. `classify` returns the classification of the first one."""
         by_path: RuleMatch | None = None
         for match in chain(
-            self._bot_rules.matches(request.user_agent),
+            self._user_agent_matches(request.user_agent),
             self._referral_matches(request.method, request.referrer, request.query),
         ):
             if by_path is None and request.path:
@@ -108,14 +111,18 @@ class Classifier:
         """Apply the rules; people's browsers are cached without their builds, which no rule depends on."""
         any_build = _BUILD.sub(lambda match: f"{match[1]}.0.0", user_agent)  # a template would take twice as long
         classification = self._classify_any_build(any_build)
-        is_own = classification.device_type != "bot" or any_build == user_agent
-        return classification if is_own else self._apply_rules(user_agent)
+        is_own = classification.device_type != "bot" and not any(self._releases.matches(user_agent))
+        return classification if is_own or any_build == user_agent else self._apply_rules(user_agent)
 
     def _apply_rules(self, user_agent: str) -> Classification:
-        match = next(self._bot_rules.matches(user_agent), None)
+        match = next(self._user_agent_matches(user_agent), None)
         if match:
             return match.classification
         return Classification(*HUMAN_CLASSIFICATION[:7], *self._device_rules.device_info(user_agent))
+
+    def _user_agent_matches(self, user_agent: str) -> Iterator[RuleMatch]:
+        yield from self._bot_rules.matches(user_agent)
+        yield from self._releases.matches(user_agent)
 
     def _classify_referral_uncached(self, method: str, referrer: str, query: str) -> Classification:
         return next(self._referral_matches(method, referrer, query)).classification

@@ -1,4 +1,4 @@
-"""Verifies by the client address that a request comes from the agent named in its user agent.
+"""Verifies by the client address that a request comes from the agent named in its user agent, or from one in disguise.
 
 Addresses are never stored. The lists of addresses come from ip_lists.py.
 """
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from data.rules.bots import bot_classification
 from data.rules.ip_lists import Address, Network, Snapshot, parse_address
-from data.rules.tables import Agent, Proxy, load
+from data.rules.tables import Agent, IpList, Proxy, load
 from data.visits import Classification
 
 FRESH_DAYS: Final = 30
@@ -53,12 +53,17 @@ class Verifier:
         rows = load(Agent, "agents")
         self._agents = {row.agent: row for row in rows if _lists_of(row)}
         self._methods = {row.agent: row.verify for row in rows if row.verify}
+        identifying = [row.name for row in load(IpList, "ip_lists") if row.identifies and row.name in self._lists]
+        self._identifying = {name: identified_agent(name, rows) for name in identifying}
+        self._of_agents = Networks(network for name in identifying for network in snapshots[name].networks)
         known = (ipaddress.ip_network(row.network) for row in load(Proxy, "proxies"))
         self._proxies = Networks([*known, *proxies])
         self._client_address = lru_cache(1 << 16)(self._client_address_uncached)
 
     def can_verify(self, classification: Classification) -> bool:
-        """Whether there is a list for the agent of this classification."""
+        """Whether an address can matter: there is a list for this agent, or for a person one that identifies agents."""
+        if classification.device_type != "bot":
+            return bool(self._identifying)
         row = self._agents.get(classification.agent or "")
         return row is not None and any(name in self._lists for name in _lists_of(row))
 
@@ -84,8 +89,25 @@ class Verifier:
         return _outside(row, " and ".join(snapshot.name for _, snapshot in lists), are_all_fresh)
 
     def verify(self, classification: Classification, address: str, day: date) -> Classification:
-        """The classification after checking the address: verified, contradicted, or unchanged."""
+        """The classification after checking the address: verified, contradicted, unchanged, or an agent in disguise."""
+        if classification.device_type != "bot":
+            return self.identified(address, day) or classification
         return apply_verdict(classification, self.verdict(classification.agent, address, day).inside)
+
+    def identified(self, address: str, day: date) -> Classification | None:
+        """The agent that alone sends requests from this address, by lists of about the day of the visit; None: people.
+
+        Addresses of agents are given to others in time, so older lists identify nobody.
+        """
+        parsed = parse_address(address)
+        if parsed is None or parsed not in self._of_agents:  # true of nearly all people, and tested for each of them
+            return None
+        client = self._client_address(address)[0]
+        for name, classification in self._identifying.items():
+            networks, snapshot = self._lists[name]
+            if client and client in networks and _is_fresh(snapshot, day):
+                return classification
+        return None
 
     def _client_address_uncached(self, text: str) -> tuple[Address | None, str]:
         """The parsed client address, or None and the reason why it cannot be used."""
@@ -104,6 +126,14 @@ def apply_verdict(classification: Classification, inside: bool | None) -> Classi
     if inside:
         return classification._replace(confidence="verified", detection_method="ip_range")
     return bot_classification("other", classification.agent, "contradicted", method="ip_range")
+
+
+def identified_agent(ip_list: str, rows: Iterable[Agent]) -> Classification:
+    """What a request under a browser's name is, from an address of a list: that of the agent documented for it."""
+    row = next(row for row in rows if f"ip:{ip_list}" in row.verify and row.confidence == "high")
+    return bot_classification(
+        row.agent_kind, row.agent, "medium", method="ip_range", operator=row.operator, ai_source=row.ai_source
+    )
 
 
 def _lists_of(row: Agent) -> list[str]:

@@ -1,7 +1,6 @@
 """Loads the tables of rules: TOML files in this folder, each row with its evidence.
 
-A malformed row stops the program with a message that names file, row and field. The rows are applied in bots.py,
-classifier.py, devices.py, referrers.py and ip_verification.py.
+A malformed row stops the program with a message that names file, row and field.
 """
 
 import hashlib
@@ -28,7 +27,8 @@ _ALLOWED: Final[dict[str, Collection[str]]] = {
     "device_type": DEVICE_TYPES,
 }
 _RULE_TABLES: Final = (
-    "agents", "notcrawlers", "heuristics", "devices", "browsers", "referrers", "spammers", "campaigns", "probes"
+    "agents", "notcrawlers", "heuristics", "devices", "browsers", "referrers", "spammers", "campaigns", "probes",
+    "releases",
 )  # fmt: skip
 _RULE_PACKAGES: Final = ("crawler-user-agents", "ua-parser-builtins")
 _VERIFICATION_METHOD: Final = re.compile(r"(ip|dns|signature):[a-z0-9.-]+")
@@ -147,6 +147,31 @@ class Browser:
 
 
 @dataclass(frozen=True)
+class Release:
+    """A version of a browser that is no longer the newest."""
+
+    browser: str
+    version: int
+    superseded: date  # the day on which the next version was released, or its support ended
+    evidence: str
+    checked: date
+    build: int = 0  # of Chrome, the third number of its versions: the newest build of this version; 0: unknown
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """How long people go on with a version of a browser once it is superseded. The first row that matches wins."""
+
+    name: str
+    pattern: str  # RE2, on a person's user agent in lower case; the group that matches is the version
+    browser: str  # whose releases
+    years: int  # 0: for ever
+    evidence: str
+    checked: date
+    example: str
+
+
+@dataclass(frozen=True)
 class IpList:
     """A list of the IP addresses of an operator's agents, published by the operator."""
 
@@ -156,6 +181,7 @@ class IpList:
     format: str  # see ip_lists.parse_networks
     evidence: str
     checked: date
+    identifies: bool = False  # nobody but the agent sends requests from there, so a browser's name does not matter
 
 
 @dataclass(frozen=True)
@@ -263,14 +289,12 @@ _CHECKS: Final[dict[str, Callable[[str], None]]] = {
     "pattern": _check_pattern,
     "unless": _check_pattern,
 }
-"""The validator of each field, by name. It raises ValueError for an invalid value."""
+"""The validator of each field, by name; raises ValueError."""
 
 
 def _fits(declared: object, value: object) -> bool:
-    if declared is date:
-        return type(value) is date  # isinstance would accept a datetime
-    if declared is bool:
-        return isinstance(value, bool)
+    if declared in (date, bool, int):
+        return type(value) is declared  # isinstance would accept a datetime as a date, and a bool as an int
     if declared == tuple[str, ...]:
         return isinstance(value, list) and all(isinstance(text, str) and text for text in value)
     return isinstance(value, str) and value != ""

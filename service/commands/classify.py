@@ -93,7 +93,9 @@ def _explain(fields: dict[str, str], rules: _ClassificationRules) -> None:
     table.add_row("decided by", f"{match.rule}  {match.evidence}".rstrip())
     if fields["ip"]:
         verdict = rules.verifier.verdict(match.classification.agent, fields["ip"], datetime.now(UTC).date())
-        table.add_row("address", printable(verdict.reason))
+        is_disguised = classification.detection_method == "ip_range" and classification.confidence == "medium"
+        reason = f"{classification.agent} behind a browser's name" if is_disguised else verdict.reason
+        table.add_row("address", printable(reason))
     for method in rules.verifier.verification_methods(match.classification.agent):
         table.add_row("to verify", method)
     for other in others:

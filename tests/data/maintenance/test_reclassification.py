@@ -487,6 +487,21 @@ def test_a_contradicted_agent_stays_contradicted(lake, under, rules):
     assert (changes.rewritten, changes.changed) == (1, 0)
 
 
+def test_an_agent_that_its_address_showed_behind_a_browsers_name_stays_that_agent(lake, load, under):
+    lists = [row for row in reference.load(IpList, "ip_lists") if row.name == "openai-chatgpt-user"]
+    body = b'{"prefixes": [{"ipv4Prefix": "20.42.10.0/24"}]}'
+    list(refresh(lake, lists, lambda _: body, datetime(2015, 5, 17, tzinfo=UTC)))
+    rows = [("/shown", "20.42.10.9", "-"), ("/sent", "20.42.10.9", "https://claude.ai/"), ("/other", "8.8.8.8", "-")]
+    load("".join(line(path, agent=CHROME, ip=ip, referrer=referrer) for path, ip, referrer in rows))
+    told = [("ChatGPT-User", "medium", "ip_range")] * 2 + [(None, None, None)]
+    names = ("agent", "confidence", "detection_method")
+    expected = {"/shown": told[0], "/sent": told[1], "/other": told[2]}
+    assert {row["path"]: tuple(row[name] for name in names) for row in rows_of(lake)} == expected
+    with under(with_other_rows):
+        assert reclassify(lake).rewritten == 3
+    assert {row["path"]: tuple(row[name] for name in names) for row in rows_of(lake)} == expected
+
+
 def test_what_the_addresses_of_a_log_said_outlives_them(lake, load, under):
     lists = [row for row in reference.load(IpList, "ip_lists") if row.name == "openai-gptbot"]
     body = b'{"prefixes": [{"ipv4Prefix": "20.42.10.0/24"}]}'

@@ -11,6 +11,7 @@ from data.rules.bots import HUMAN_CLASSIFICATION, MAX_USER_AGENT_LENGTH, BotRule
 from data.rules.classifier import Classifier, Request
 from data.rules.devices import DeviceRules
 from data.rules.referrers import utm_values
+from data.rules.releases import BrowserReleases
 from data.rules.tables import Agent, load
 from data.visits import (
     AI_CATEGORIES,
@@ -313,7 +314,7 @@ def test_the_order_of_questions_changes_no_answer(told):
     assert [told(agent) for agent in agents] == [told(agent) for agent in reversed(agents)][::-1]
 
 
-# Builds of a version: rules look at none of them, so an answer for one stands for all
+# Builds of a version: only one rule looks at them, so an answer for one stands for all others
 
 
 BUILD = re.compile(r"((?:Chrome|CriOS|Edg|EdgA|OPR)/)\d+\.0\.\d+\.\d+")
@@ -324,11 +325,11 @@ FAMILIAR = list(
 
 
 def test_a_build_that_was_never_seen_is_told_as_if_all_of_it_were_looked_at():
-    automata, people, classifier = BotRules(), DeviceRules(), Classifier()
+    automata, people, releases, classifier = BotRules(), DeviceRules(), BrowserReleases(), Classifier()
     made_up = {BUILD.sub(rf"\g<1>{build}", agent) for agent in FAMILIAR for build in BUILDS if BUILD.search(agent)}
     assert len(made_up) > 1000
     for agent in made_up | set(FAMILIAR):
-        sign = next(automata.matches(agent), None)
+        sign = next(chain(automata.matches(agent), releases.matches(agent)), None)
         expected = (
             sign.classification if sign else Classification(*HUMAN_CLASSIFICATION[:7], *people.device_info(agent))
         )

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from data.rules.bots import HUMAN_CLASSIFICATION, bot_classification
 from data.rules.ip_lists import Snapshot
-from data.rules.ip_verification import IpVerdict, Networks, Verifier
+from data.rules.ip_verification import IpVerdict, Networks, Verifier, identified_agent
 from data.rules.tables import Agent, IpList, Proxy, load
+from data.visits import Classification
 
 DAY = date(2026, 3, 15)
 FETCHED = datetime(2026, 3, 15, 23, 59, 59, tzinfo=UTC)
@@ -283,7 +284,59 @@ def test_every_way_to_verify_an_agent_is_told(verifier):
     assert [asked.verification_methods(agent) for agent in ("Unknown", "Nobody's", None)] == [(), (), ()]
 
 
+# Agents behind a browser's name
+
+
+@pytest.fixture
+def shipped():
+    """A verifier of the shipped tables: ChatGPT-User comes from HOME."""
+    return lambda fetched=FETCHED: Verifier({"openai-chatgpt-user": Snapshot("openai-chatgpt-user", fetched, HOME)})
+
+
+AT_HOME = bot_classification(
+    "assistant_fetch", "ChatGPT-User", "medium", method="ip_range", operator="OpenAI", ai_source="ChatGPT"
+)
+REFERRED = Classification("ai_referral", "referral", "Claude", *[None] * 4, "mobile", "iOS", "Mobile Safari")
+
+
+@pytest.mark.parametrize("person", [HUMAN_CLASSIFICATION, REFERRED])
+@pytest.mark.parametrize("address", ["20.42.10.0", "20.42.10.255", "::ffff:20.42.10.7", "2603:1030::1"])
+def test_a_browsers_name_from_the_addresses_of_an_agent_is_that_agent(shipped, person, address):
+    assert shipped().can_verify(person)
+    assert shipped().verify(person, address, DAY) == AT_HOME
+
+
+@pytest.mark.parametrize("address", ["20.42.11.0", "5.5.5.5", "10.0.0.1", "-", "", "nonsense"])
+def test_a_browsers_name_from_elsewhere_stays_a_persons(shipped, address):
+    assert shipped().verify(HUMAN_CLASSIFICATION, address, DAY) == HUMAN_CLASSIFICATION
+
+
+@pytest.mark.parametrize("days", [-31, 31])
+def test_a_list_of_other_days_shows_nobody_behind_a_browsers_name(shipped, days):
+    old = shipped(FETCHED + timedelta(days=days))
+    assert old.verify(HUMAN_CLASSIFICATION, "20.42.10.7", DAY) == HUMAN_CLASSIFICATION
+
+
+def test_an_address_of_a_proxy_shows_nobody_behind_a_browsers_name():
+    lists = {"openai-chatgpt-user": Snapshot("openai-chatgpt-user", FETCHED, HOME)}
+    assert Verifier(lists, HOME).verify(HUMAN_CLASSIFICATION, "20.42.10.7", DAY) == HUMAN_CLASSIFICATION
+
+
+def test_a_bot_without_a_name_is_no_person_in_disguise(shipped):
+    assert shipped().verify(bot_classification("library"), "20.42.10.7", DAY) == bot_classification("library")
+
+
 # The tables that are shipped
+
+
+def test_every_list_that_identifies_is_documented_for_an_agent_of_an_assistant():
+    identified = [
+        identified_agent(row.name, load(Agent, "agents")) for row in load(IpList, "ip_lists") if row.identifies
+    ]
+    assert {agent.agent for agent in identified} == {
+        "ChatGPT-User", "Perplexity-User", "Google-Agent", "MistralAI-User", "Kimi-User", "DuckAssistBot",
+    }  # fmt: skip
+    assert {agent.agent_kind for agent in identified} == {"assistant_fetch", "agentic_browser"}
 
 
 def test_every_list_that_an_agent_names_is_known_and_every_list_is_named():

@@ -1,0 +1,89 @@
+"""Tells the age of a browser by its version, and versions that no browser ever had.
+
+The facts are in releases.toml (when a version was superseded) and lifetimes.toml (how long people keep it then).
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import date
+from functools import lru_cache
+from typing import Final
+
+import re2
+
+from data.rules.bots import RuleMatch, bot_classification
+from data.rules.patterns import pattern_set
+from data.rules.tables import Lifetime, Release, load
+
+_CHROME_ALONE: Final = re.compile(
+    r"Mozilla/5\.0 \([^()]*\) AppleWebKit/[\d.]+ \(KHTML, like Gecko\) "
+    r"Chrome/(\d+)\.0\.(\d+)\.\d+(?: Mobile)? Safari/[\d.]+(?: (?:Edg|OPR)/[\d.]+)?"
+)
+"""Chrome, Edge or Opera, and nothing after it: others on its engine may give its version a build of their own."""
+_SAFARI_ON_IOS: Final = re.compile(
+    r"Mozilla/5\.0 \(i[^()]* OS (\d+)_[^()]*\) AppleWebKit/[\d.]+ \(KHTML, like Gecko\) "
+    r"Version/(\d+)[.\d]* Mobile/\w+ Safari/[\d.]+"
+)
+"""Safari on an iPhone or iPad, which has the version of its system, and nothing after it."""
+_FIRST_EQUAL, _FROZEN, _FIRST_FREE = 6, 18, 26
+"""Since iOS 6, Safari has the version of its system; since Safari 26, its user agent says iOS 18 for all later ones."""
+
+
+class BrowserReleases:
+    """The rows of releases.toml and lifetimes.toml, compiled once."""
+
+    def __init__(self) -> None:
+        self._releases = {(row.browser, row.version): row for row in load(Release, "releases")}
+        self._lifetimes = load(Lifetime, "lifetimes")
+        self._patterns = [re2.compile(row.pattern) for row in self._lifetimes]
+        self._any_lifetime = pattern_set(row.pattern for row in self._lifetimes)
+        self.outdated_since = lru_cache(1 << 14)(self._outdated_since)
+
+    def matches(self, user_agent: str) -> Iterator[RuleMatch]:
+        """What shows that no browser ever sent this (unescaped) user agent: its version does not fit the rest of it."""
+        build = _CHROME_ALONE.fullmatch(user_agent)
+        if build and not self._had_build(int(build[1]), int(build[2])):
+            row = self._releases["Chrome", int(build[1])]
+            rule = f"releases.toml: Chrome {build[1]}, which never had build {build[2]}"
+            yield RuleMatch(rule, row.evidence, bot_classification("other"))
+        safari = _SAFARI_ON_IOS.fullmatch(user_agent)
+        if safari and not _is_pair(int(safari[1]), int(safari[2])):
+            rule = f"Safari {safari[2]} on iOS {safari[1]}, a pair that never was"
+            evidence = next(row.evidence for row in self._lifetimes if row.browser == "Safari")
+            yield RuleMatch(rule, evidence, bot_classification("other"))
+
+    def _had_build(self, version: int, build: int) -> bool:
+        """Whether a version of Chrome can have a build: after the branch of the version before it, up to its own.
+
+        True where the table does not know both, and for 0, which hides the build.
+        """
+        row, before = self._releases.get(("Chrome", version)), self._releases.get(("Chrome", version - 1))
+        return not (build and row and row.build and before and before.build) or before.build < build <= row.build
+
+    def _outdated_since(self, user_agent: str) -> date | None:
+        """The day from which nobody but a program sends this user agent; None when there is no such day in the tables.
+
+        A newer version than the tables know has none.
+        """
+        text = user_agent.lower()
+        numbers: list[int] = self._any_lifetime.Match(text) or []
+        if not numbers:
+            return None
+        row, match = self._lifetimes[min(numbers)], self._patterns[min(numbers)].search(text)
+        version = next((group for group in match.groups() if group), None)
+        release = self._releases.get((row.browser, int(version))) if version and row.years else None
+        return _years_later(release.superseded, row.years) if release else None
+
+
+def _is_pair(system: int, safari: int) -> bool:
+    if system < _FIRST_EQUAL or safari >= _FIRST_FREE:
+        return system < _FIRST_EQUAL or system >= _FROZEN
+    return system == safari
+
+
+def _years_later(day: date, years: int) -> date:
+    """The same date so many years later; 1 March for 29 February."""
+    try:
+        return day.replace(year=day.year + years)
+    except ValueError:
+        return date(day.year + years, 3, 1)

@@ -1,0 +1,73 @@
+"""Versions of browsers: those that never were, and those that nobody has any more."""
+
+import json
+from datetime import date
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import re2
+
+from data.rules.bots import readable_user_agent
+from data.rules.classifier import Request
+from data.rules.releases import BrowserReleases
+from data.rules.tables import Lifetime, Release, load
+
+CASES = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+RELEASES, LIFETIMES = load(Release, "releases"), load(Lifetime, "lifetimes")
+
+
+@pytest.fixture(scope="module")
+def releases():
+    return BrowserReleases()
+
+
+@pytest.mark.parametrize(("user_agent", "reason"), CASES["never was"])
+def test_a_version_that_its_browser_never_had_is_a_bots(classifier, user_agent, reason):
+    told = classifier.classify(Request.from_log(user_agent))
+    assert (told.bot_category, told.agent_kind, told.confidence, told.detection_method, told.device_type) == (
+        "other_bot", "other", "low", "heuristic", "bot",
+    )  # fmt: skip
+    first = next(classifier.matches(Request.from_log(user_agent)))
+    assert first.rule.removeprefix("releases.toml: ") == reason
+    assert first.classification == told
+    assert first.evidence.startswith("https://")
+
+
+@pytest.mark.parametrize("user_agent", CASES["may be"].values(), ids=CASES["may be"].keys())
+def test_a_version_that_its_browser_may_have_is_a_persons(classifier, user_agent):
+    assert classifier.classify(Request.from_log(user_agent)).bot_category == "human"
+
+
+@pytest.mark.parametrize(
+    ("user_agent", "since"), [case[1:] for case in CASES["outdated since"]], ids=[c[0] for c in CASES["outdated since"]]
+)
+def test_a_browser_is_outdated_some_years_after_its_next_version(releases, user_agent, since):
+    assert releases.outdated_since(readable_user_agent(user_agent)) == (since and date.fromisoformat(since))
+
+
+def test_a_version_superseded_on_a_leap_day_is_outdated_on_the_first_of_march(releases, monkeypatch):
+    row = Release("Chrome", 79, date(2020, 2, 29), "https://a.example", date(2026, 1, 1))
+    monkeypatch.setitem(releases._releases, ("Chrome", 79), row)
+    assert releases.outdated_since("Mozilla/5.0 (X11) Chrome/79.0.1.1 leap") == date(2022, 3, 1)
+
+
+def test_every_release_stands_once_and_later_versions_were_superseded_later():
+    assert len({(row.browser, row.version) for row in RELEASES}) == len(RELEASES)
+    for before, row in pairwise(RELEASES):
+        if before.browser == row.browser:
+            assert (before.version, before.superseded) < (row.version, row.superseded)
+            assert (before.build < row.build) or not row.build
+
+
+def test_releases_are_known_of_every_browser_that_ages():
+    known = {row.browser for row in RELEASES}
+    assert {row.browser for row in LIFETIMES} == known
+    assert all(row.superseded <= row.checked for row in RELEASES)
+
+
+@pytest.mark.parametrize("row", LIFETIMES, ids=[row.name for row in LIFETIMES])
+def test_the_example_of_a_lifetime_is_decided_by_its_own_row(row):
+    first = next(other for other in LIFETIMES if re2.search(other.pattern, row.example.lower()))
+    assert first == row
+    assert any(re2.search(row.pattern, row.example.lower()).groups()) == bool(row.years)
