@@ -173,7 +173,7 @@ def _progress_of(root: Path) -> tuple[int, int]:
     """How many files are live, and how many months are counted."""
     with closing(Lake(root).manifest) as manifest:
         ((files,),) = manifest.rows("SELECT count(*) FROM files WHERE deletable_at IS NULL")
-        ((months,),) = manifest.rows("SELECT count(*) FROM cubes")
+        ((months,),) = manifest.rows("SELECT count(*) FROM rollups")
     return files, months
 
 

@@ -124,7 +124,7 @@ class _Watch:
         """Take away the rollups of the first UNCOUNTED organizations."""
         with self._manifest.transaction() as db:
             db.execute(
-                "DELETE FROM cubes WHERE organization IN (SELECT DISTINCT organization FROM cubes "
+                "DELETE FROM rollups WHERE organization IN (SELECT DISTINCT organization FROM rollups "
                 "WHERE organization <> ? ORDER BY organization LIMIT ?)",
                 [WHOLE.organization, UNCOUNTED],
             )
@@ -158,7 +158,7 @@ class _Watch:
         )
 
     def _months(self) -> float:
-        return self._number("SELECT count(*) FROM cubes WHERE deletable_at IS NULL")
+        return self._number("SELECT count(*) FROM rollups WHERE deletable_at IS NULL")
 
     def _number(self, sql: str) -> float:
         ((number,),) = self._manifest.rows(sql)

@@ -22,33 +22,19 @@ MIGRATIONS: Final = (
         sha256 TEXT NOT NULL UNIQUE,   -- of the whole key, which is nowhere kept
         organization TEXT NOT NULL,
         name TEXT NOT NULL,
-        created_at TEXT NOT NULL,
+        created_at TEXT NOT NULL,      -- as service/clock.py writes it, as are all times
+        created_by TEXT,               -- the identity provider's name of who made it by HTTP, null for the command line
+        last_used_at TEXT,             -- to the hour
         revoked_at TEXT
     );
-    CREATE TABLE jobs (
-        id TEXT PRIMARY KEY,
-        organization TEXT NOT NULL,
-        type TEXT NOT NULL,
-        status TEXT NOT NULL,
-        title TEXT NOT NULL,
-        created_at TEXT NOT NULL,      -- as service/clock.py writes it, as are all times
-        updated_at TEXT NOT NULL
-    );
-    CREATE INDEX jobs_newest_first ON jobs (organization, created_at DESC, id DESC);
-    """,
-    """
-    -- the identity provider's name of who made it by HTTP, null for the command line
-    ALTER TABLE keys ADD COLUMN created_by TEXT;
-    ALTER TABLE keys ADD COLUMN last_used_at TEXT /* to the hour */;
-    """,
-    """
     CREATE TABLE sessions (            -- of browsers that are signed in to the pages
         id TEXT PRIMARY KEY,           -- to tell sessions apart; not what the cookie contains
         sha256 TEXT NOT NULL UNIQUE,   -- of the cookie's value, which is nowhere kept
         organization TEXT NOT NULL,
         role TEXT NOT NULL,
-        kind TEXT NOT NULL,            -- link or key
+        kind TEXT NOT NULL,            -- link, key or oidc
         key_id TEXT,                   -- of the key that it was made with, and ends with
+        subject TEXT,                  -- `sub` of the identity provider's user who signed in, null for links and keys
         created_at TEXT NOT NULL,
         last_seen_at TEXT NOT NULL,    -- to the hour
         expires_at TEXT NOT NULL,
@@ -65,8 +51,11 @@ MIGRATIONS: Final = (
         expires_at TEXT NOT NULL,
         used_at TEXT
     );
-    """,
-    """
+    CREATE TABLE sign_ins (            -- that browsers began at the identity provider and have not finished
+        sha256 TEXT PRIMARY KEY,       -- of the state and the browser's cookie together, which are nowhere kept
+        target TEXT NOT NULL,          -- the page to go to afterwards
+        expires_at TEXT NOT NULL
+    );
     CREATE TABLE shares (              -- links that show an organization's numbers to whoever has them
         id TEXT PRIMARY KEY,           -- to tell shares apart; not what the link contains
         sha256 TEXT NOT NULL UNIQUE,   -- of the link's secret, which is nowhere kept
@@ -81,17 +70,75 @@ MIGRATIONS: Final = (
         revoked_at TEXT
     );
     CREATE INDEX shares_of_organization ON shares (organization, created_at);
-    """,
-    """
-    -- `sub` of the identity provider's user who signed in, whose session is of the kind oidc; null for links and keys
-    ALTER TABLE sessions ADD COLUMN subject TEXT;
-    CREATE TABLE sign_ins (            -- that browsers began at the identity provider and have not finished
-        sha256 TEXT PRIMARY KEY,       -- of the state and the browser's cookie together, which are nowhere kept
-        target TEXT NOT NULL,          -- the page to go to afterwards
-        expires_at TEXT NOT NULL
+    CREATE TABLE jobs (
+        id TEXT PRIMARY KEY,
+        organization TEXT NOT NULL,
+        type TEXT NOT NULL,
+        status TEXT NOT NULL,
+        title TEXT NOT NULL,
+        created_at TEXT NOT NULL,
+        updated_at TEXT NOT NULL,
+        priority TEXT NOT NULL DEFAULT 'low',  -- the defaults are for jobs that other programs insert
+        domain TEXT,                   -- of the request that it is about: strangers' text, as are the two below
+        short_code TEXT,
+        path TEXT,
+        summary TEXT NOT NULL DEFAULT '',
+        action_id TEXT,
+        action_label TEXT,
+        evidence_rows INTEGER NOT NULL DEFAULT 0,
+        implementation_type TEXT,
+        implementation_number INTEGER, -- of the implementation in force
+        outcome_status TEXT NOT NULL DEFAULT 'none',
+        outcome TEXT,                  -- JSON
+        last_detected_at TEXT,
+        version INTEGER NOT NULL DEFAULT 1,  -- one more with every write
+        fingerprint TEXT,              -- SHA-256 of what a detector found; null: written by somebody
+        weight REAL NOT NULL DEFAULT 0,
+        subject TEXT NOT NULL DEFAULT '{}',  -- the columns that name what was found, as JSON
+        evidence TEXT,                 -- JSON of at most 64 KiB
+        written_by TEXT
     );
-    """,
-    """
+    CREATE INDEX jobs_newest_first ON jobs (organization, created_at DESC, id DESC);
+    CREATE UNIQUE INDEX open_fingerprints ON jobs (organization, fingerprint)
+        WHERE status IN ('new', 'reviewed', 'approved', 'sent');
+    CREATE TABLE job_history (         -- only added to
+        id INTEGER PRIMARY KEY,
+        job_id TEXT NOT NULL REFERENCES jobs (id),
+        at TEXT NOT NULL,
+        actor TEXT NOT NULL,
+        actor_kind TEXT NOT NULL,      -- user, key, command_line or system
+        action TEXT NOT NULL,
+        from_status TEXT,
+        to_status TEXT NOT NULL,
+        note TEXT,
+        version INTEGER NOT NULL       -- of the job afterwards
+    );
+    CREATE INDEX history_of_job ON job_history (job_id, id);
+    CREATE TABLE implementations (
+        job_id TEXT NOT NULL REFERENCES jobs (id),
+        number INTEGER NOT NULL,       -- from 1
+        implementation_type TEXT NOT NULL,
+        content_type TEXT,
+        sha256 TEXT,
+        bytes INTEGER,
+        url TEXT,
+        status TEXT NOT NULL,
+        note TEXT,
+        attached_by TEXT NOT NULL,
+        attached_at TEXT NOT NULL,
+        shipped_at TEXT,
+        content BLOB,                  -- null: elsewhere, or deleted with the evidence
+        PRIMARY KEY (job_id, number)
+    ) WITHOUT ROWID;
+    CREATE TABLE detection_runs (      -- of all detectors over the 28 days before `day`
+        organization TEXT NOT NULL,
+        day TEXT NOT NULL,
+        rules_version TEXT NOT NULL,
+        findings INTEGER NOT NULL,
+        ms INTEGER NOT NULL,
+        ended_at TEXT NOT NULL,
+        PRIMARY KEY (organization, day)
+    ) WITHOUT ROWID;
     CREATE TABLE hooks (
         id TEXT PRIMARY KEY,           -- hook_ and 20 hexadecimal digits
         organization TEXT NOT NULL,
@@ -134,79 +181,9 @@ MIGRATIONS: Final = (
     CREATE INDEX deliveries_due ON deliveries (due_at, number) WHERE status = 'pending';
     CREATE INDEX deliveries_of_hook ON deliveries (hook_id, number);
     CREATE INDEX deliveries_of_job ON deliveries (job_id, number);
-    """,
-    """
-    ALTER TABLE jobs ADD COLUMN priority TEXT NOT NULL DEFAULT 'low';
-    -- what the job is about, as it was requested: strangers' text
-    ALTER TABLE jobs ADD COLUMN domain TEXT;
-    ALTER TABLE jobs ADD COLUMN short_code TEXT;
-    ALTER TABLE jobs ADD COLUMN path TEXT;
-    ALTER TABLE jobs ADD COLUMN summary TEXT NOT NULL DEFAULT '';
-    ALTER TABLE jobs ADD COLUMN action_id TEXT;
-    ALTER TABLE jobs ADD COLUMN action_label TEXT;
-    ALTER TABLE jobs ADD COLUMN evidence_rows INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE jobs ADD COLUMN implementation_type TEXT;
-    -- of the implementation in force
-    ALTER TABLE jobs ADD COLUMN implementation_number INTEGER;
-    ALTER TABLE jobs ADD COLUMN outcome_status TEXT NOT NULL DEFAULT 'none';
-    ALTER TABLE jobs ADD COLUMN outcome TEXT /* JSON */;
-    ALTER TABLE jobs ADD COLUMN last_detected_at TEXT;
-    ALTER TABLE jobs ADD COLUMN version INTEGER NOT NULL DEFAULT 1 /* one more with every write */;
-    -- SHA-256 of what a detector found; null: written by somebody
-    ALTER TABLE jobs ADD COLUMN fingerprint TEXT;
-    ALTER TABLE jobs ADD COLUMN weight REAL NOT NULL DEFAULT 0;
-    -- the columns that name what was found, as JSON
-    ALTER TABLE jobs ADD COLUMN subject TEXT NOT NULL DEFAULT '{}';
-    -- JSON of at most 64 KiB
-    ALTER TABLE jobs ADD COLUMN evidence TEXT;
-    ALTER TABLE jobs ADD COLUMN written_by TEXT;
-    CREATE UNIQUE INDEX open_fingerprints ON jobs (organization, fingerprint)
-        WHERE status IN ('new', 'reviewed', 'approved', 'sent');
-    CREATE TABLE job_history (         -- only added to
-        id INTEGER PRIMARY KEY,
-        job_id TEXT NOT NULL REFERENCES jobs (id),
-        at TEXT NOT NULL,
-        actor TEXT NOT NULL,
-        actor_kind TEXT NOT NULL,      -- user, key, command_line or system
-        action TEXT NOT NULL,
-        from_status TEXT,
-        to_status TEXT NOT NULL,
-        note TEXT,
-        version INTEGER NOT NULL       -- of the job afterwards
-    );
-    CREATE INDEX history_of_job ON job_history (job_id, id);
-    CREATE TABLE implementations (
-        job_id TEXT NOT NULL REFERENCES jobs (id),
-        number INTEGER NOT NULL,       -- from 1
-        implementation_type TEXT NOT NULL,
-        content_type TEXT,
-        sha256 TEXT,
-        bytes INTEGER,
-        url TEXT,
-        status TEXT NOT NULL,
-        note TEXT,
-        attached_by TEXT NOT NULL,
-        attached_at TEXT NOT NULL,
-        shipped_at TEXT,
-        content BLOB,                  -- null: elsewhere, or deleted with the evidence
-        PRIMARY KEY (job_id, number)
-    ) WITHOUT ROWID;
-    """,
-    """
     CREATE TABLE server_address (      -- at most one row: where the links of messages begin, whoever writes them
         url TEXT NOT NULL
     );
-    CREATE TABLE detection_runs (      -- of all detectors over the 28 days before `day`
-        organization TEXT NOT NULL,
-        day TEXT NOT NULL,
-        rules_version TEXT NOT NULL,
-        findings INTEGER NOT NULL,
-        ms INTEGER NOT NULL,
-        ended_at TEXT NOT NULL,
-        PRIMARY KEY (organization, day)
-    ) WITHOUT ROWID;
-    """,
-    """
     CREATE TABLE weekly_mails (        -- reports that were mailed, noted before each is sent
         organization TEXT NOT NULL,
         first_day TEXT NOT NULL,       -- of the week: a Monday

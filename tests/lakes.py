@@ -124,7 +124,7 @@ def date_ahead(lake: Lake) -> None:
     with lake.manifest.transaction() as db:
         db.execute("UPDATE files SET checked_at = ?", [format_time(ahead)])
         db.execute("UPDATE links SET checked_at = ?", [format_time(ahead)])
-        db.execute("UPDATE cubes SET checked_at = ?", [format_time(ahead)])
+        db.execute("UPDATE rollups SET checked_at = ?", [format_time(ahead)])
         db.execute("UPDATE pending SET received_at = ?", [format_time(ahead)])
         dead = [format_time(ahead + READERS_GRACE)]
         db.execute("UPDATE files SET deletable_at = ? WHERE deletable_at IS NOT NULL", dead)

@@ -145,7 +145,7 @@ class Importer:
                 )  # fmt: skip
                 self._write_rejects(batch, summary)  # before the commit: after a crash, the next run writes them again
                 if log.replaces:
-                    landing.advance(batch, again=True)
+                    landing.advance(batch)
                 else:
                     landing.commit(batch, log.before)
                 if log.room:

@@ -18,7 +18,6 @@ from data.maintenance.verification import DATABASES, integrity_error
 from data.progress import Progress
 from data.store.files import move_durably
 from data.store.lake import Lake
-from data.store.link_files import register_all_links
 from data.store.schema import MIGRATIONS
 
 ATTEMPTS: Final = 5
@@ -117,7 +116,7 @@ def _fill(lake: Lake, partial: Path, progress: Progress | None) -> BackupResult:
         ((pending,),) = manifest.execute("SELECT coalesce(sum(visits), 0) FROM pending")
         manifest.execute("DELETE FROM files WHERE deletable_at IS NOT NULL")  # they are not in the backup
         manifest.execute("DELETE FROM links WHERE deletable_at IS NOT NULL")
-        manifest.execute("DELETE FROM cubes")  # neither are rollups, which are computed again
+        manifest.execute("DELETE FROM rollups")  # neither are rollups, which are computed again
         manifest.execute("VACUUM")
         _write_database(manifest, partial / _MANIFEST)
     mode = (lake.root / _MANIFEST).stat().st_mode
@@ -149,7 +148,6 @@ class _LiveFiles:
         """
         for _ in range(ATTEMPTS):
             with _snapshot(self._lake, _MANIFEST) as manifest:
-                register_all_links(self._lake, manifest)
                 files = [_File(*row) for row in manifest.execute(_LIVE)]
                 if self._copy(files):
                     self._drop_all_but(files)

@@ -32,7 +32,7 @@ from data.sql import read_sql
 from data.store.clock import TOLERANCE
 from data.store.erasures import Erasure, record_erasure
 from data.store.files import ROW_GROUP, move_durably
-from data.store.footers import Footer, VisitFile, footer_of, read_visit_file, replacing_footer
+from data.store.footers import Footer, read_visit_file, replacing_footer
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
 from data.store.manifest import LandedFile, Replacement
@@ -53,7 +53,7 @@ class Criteria(NamedTuple):
     """Which visits to erase: those that match all given criteria; without criteria, all visits."""
 
     short_code: str | None = None  # case-sensitive
-    domain: str | None = None  # as stored, in any case, or any form of the same host
+    domain: str | None = None  # in any form of the same host
     no_domain: bool | None = None  # True: only visits without a domain
     visitor: int | None = None
     since: date | None = None  # matches UTC days from this one on
@@ -183,20 +183,21 @@ class Eraser:
         except LakeDamaged:
             if not criteria.selects_whole_days:
                 raise
-            file = VisitFile(path, 0, 1, None)
+            if not dry_run:
+                path.unlink()
+            return 0
         limit_memory(engine, file.visits)
         count = file.visits
         if not criteria.selects_whole_days:
             count = _count_matching(engine, [self._lake.seed_visits, str(path)], criteria)
-        if dry_run or not (count or criteria.selects_whole_days):
+        if dry_run or not count:
             return count
         if count == file.visits:
             remove_all_visits(self._lake, file)
             return count
         staged = new_path(self._lake)
         try:
-            footer = file.footer or footer_of(*partition_of(path))
-            _write_remaining(engine, [self._lake.seed_visits, str(path)], file.visits, staged, footer)
+            _write_remaining(engine, [self._lake.seed_visits, str(path)], file.visits, staged, file.footer)
             move_durably(staged, path)
         finally:
             staged.unlink(missing_ok=True)
@@ -233,7 +234,8 @@ class Eraser:
 def _count_matching(engine: duckdb.DuckDBPyConnection, paths: list[str], criteria: Criteria) -> int:
     """How many visits of a file match; their rows are in `erased_rows` then. The seed is the first of `paths`."""
     wanted = {name: getattr(criteria, name) for name in ("short_code", "domain", "no_domain", "visitor")}
-    wanted["host"] = normalized_host(criteria.domain) if criteria.domain else None
+    if criteria.domain is not None:
+        wanted["domain"] = normalized_host(criteria.domain) or criteria.domain
     engine.execute(read_sql("data.maintenance", "sql/erased_rows"), {"files": paths, **wanted})
     ((count,),) = engine.execute("SELECT count(*) FROM erased_rows").fetchall()
     return int(count)

@@ -22,6 +22,7 @@ from data.progress import Progress
 from data.store.clock import format_time
 from data.store.files import UNREADABLE, move_durably, sha256_of, sync
 from data.store.footers import PendingRange, VisitFile, merged_batches
+from data.store.link_files import insert_links, newest_links
 from data.store.locks import exclusive
 from data.store.manifest import READERS_GRACE, LandedFile, Manifest, insert_files
 
@@ -124,6 +125,8 @@ class Rebuild:
             db.executemany("INSERT INTO last_runs VALUES (?, ?)", old.last_runs)
             db.executemany("INSERT INTO erasures VALUES (?, ?, ?, ?, ?)", old.erasures)
             self._insert_pending(db, old)
+            for organization, links in newest_links(self.root).items():
+                insert_links(db, organization, links, datetime.now(UTC))
 
     def _checked_file(self, file: VisitFile, sha256: str | None) -> LandedFile:
         """Check a file that counts, and move it back if it was moved to unknown/. Raises LakeDamaged."""
@@ -144,7 +147,6 @@ class Rebuild:
         records = [
             (file.footer.organization, batch)
             for file in [*self.plan.counted, *self.plan.replaced]
-            if file.footer
             for batch in file.footer.batches
         ]
         for organization in sorted({name for name, _ in records}):
@@ -161,7 +163,6 @@ class Rebuild:
         ranges = [
             (file.footer.organization, part)
             for file in [*self.plan.counted, *self.plan.replaced, *self.plan.repeated]
-            if file.footer
             for part in file.footer.pending
         ]
         rows = [row for row in old.pending if not any(_was_moved(row, *one) for one in ranges)]
@@ -240,7 +241,7 @@ def _record(file: VisitFile, root: Path, sha256: str) -> LandedFile:
     organization, day = partition_of(file.path)
     return LandedFile(
         organization, day, file.path.relative_to(root).as_posix(), file.visits, stat.st_size, sha256, stat.st_ctime_ns,
-        stat.st_ino, datetime.now(UTC), file.footer.unfinished_of if file.footer else None, file.schema_version,
+        stat.st_ino, datetime.now(UTC), file.footer.unfinished_of, file.schema_version,
     )  # fmt: skip
 
 

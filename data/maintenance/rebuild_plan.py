@@ -1,8 +1,7 @@
 """Decides which visit files of a lake count, by what their footers record and by what is left of the manifest.
 
-A file that another one replaced does not count, and neither does a file of an import that was done again. Files that an
-earlier program wrote record nothing: among those of one day, one whose visits are all in another does not count. What
-this leaves open is a question for the operator.
+A file that another one replaced does not count, and neither does a file of an import that was done again. What this
+leaves open is a question for the operator.
 """
 
 from collections import defaultdict
@@ -11,12 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-import duckdb
-
 from data.errors import LakeDamaged
 from data.maintenance.unknown import partition_of
 from data.progress import Progress
-from data.sql import read_sql
 from data.store.footers import BatchRecord, Footer, VisitFile, merged_batches, read_visit_file
 from data.text import plural
 
@@ -60,10 +56,7 @@ def plan_rebuild(root: Path, known: Mapping[str, bool], progress: Progress | Non
     open_files = [file for file in files if file.path.name not in gone]
     repeated = {file.path for file in _repeated_rewrites(files)} | {file.path for file in _repeated_batches(files)}
     plan.repeated = [file for file in open_files if file.path in repeated]
-    candidates = [file for file in open_files if file.path not in repeated]
-    _compare_old(files, candidates, known, plan)
-    uncounted = {file.path for file in plan.repeated}
-    plan.counted = [file for file in candidates if file.path not in uncounted]
+    plan.counted = [file for file in open_files if file.path not in repeated]
     _ask_about_unfinished(plan, known)
     return plan
 
@@ -87,7 +80,7 @@ def _read_files(root: Path, plan: RebuildPlan, progress: Progress | None) -> lis
 
 def _rewrites(files: Iterable[VisitFile]) -> list[tuple[VisitFile, Footer]]:
     """The files that replaced others, the newest first."""
-    rewrites = [(file, file.footer) for file in files if file.footer and file.footer.replaces]
+    rewrites = [(file, file.footer) for file in files if file.footer.replaces]
     return sorted(rewrites, key=lambda rewrite: rewrite[1].written_at, reverse=True)
 
 
@@ -117,8 +110,7 @@ def _batches(files: Iterable[VisitFile]) -> dict[tuple[str, int], BatchRecord]:
     """The longest record of each batch, by its organization and id."""
     records: defaultdict[str, list[BatchRecord]] = defaultdict(list)
     for file in files:
-        if file.footer:
-            records[file.footer.organization] += file.footer.batches
+        records[file.footer.organization] += file.footer.batches
     return {
         (organization, batch.id): batch
         for organization, batches in records.items()
@@ -129,10 +121,7 @@ def _batches(files: Iterable[VisitFile]) -> dict[tuple[str, int], BatchRecord]:
 def _repeated_batches(files: list[VisitFile]) -> Iterable[VisitFile]:
     """The files of imports of a content that was imported again, or before, under another id."""
     rewritten = {
-        (file.footer.organization, batch.id)
-        for file in files
-        if file.footer and file.footer.replaces
-        for batch in file.footer.batches
+        (file.footer.organization, batch.id) for file in files if file.footer.replaces for batch in file.footer.batches
     }
     chosen: dict[tuple[str, str, str], int] = {}
     batches = _batches(files)
@@ -141,52 +130,11 @@ def _repeated_batches(files: list[VisitFile]) -> Iterable[VisitFile]:
         if batch.sha256 and batch.imported_at and (organization, chosen.get(content, 0)) not in rewritten:
             chosen[content] = key
     for file in files:
-        if file.footer and not file.footer.replaces and file.footer.batches:
+        if file.footer.batches and not file.footer.replaces:
             mine = [batches[file.footer.organization, batch.id] for batch in file.footer.batches]
             kept = [chosen.get((file.footer.organization, one.domain, one.sha256), one.id) == one.id for one in mine]
             if not any(kept):
                 yield file
-
-
-def _compare_old(
-    files: list[VisitFile], candidates: list[VisitFile], known: Mapping[str, bool], plan: RebuildPlan
-) -> None:
-    """Compare the files of each day that an earlier program wrote, unless the manifest knew all of them."""
-    days: defaultdict[Path, list[VisitFile]] = defaultdict(list)
-    for file in files:
-        if file.footer is None and file.visits:
-            days[Path(*file.path.parts[-3:-1])].append(file)
-    open_paths = {file.path for file in candidates}
-    with duckdb.connect() as engine:
-        for of_day in days.values():
-            if len(of_day) > 1 and any(file.path.name not in known for file in of_day):
-                _compare_day(engine, of_day, open_paths, plan)
-
-
-def _compare_day(
-    engine: duckdb.DuckDBPyConnection, files: list[VisitFile], open_paths: set[Path], plan: RebuildPlan
-) -> None:
-    ordered = sorted(files, key=lambda file: (file.visits, file.path.stat().st_mtime_ns), reverse=True)
-    for number, file in enumerate(ordered):
-        if file.path not in open_paths:
-            continue
-        missing = [(_count_missing(engine, file, other), other) for other in ordered[:number]]
-        fewest, other = min(missing, default=(file.visits, file), key=lambda pair: pair[0])
-        if fewest == 0:
-            plan.repeated.append(file)
-        elif fewest < file.visits / 2:
-            shared = f"{file.visits - fewest:,} of the {plural(file.visits, 'visit')} of {file.path}"
-            plan.questions.append(Question([file], f"{shared} are also in {other.path}, but not all of them"))
-
-
-def _count_missing(engine: duckdb.DuckDBPyConnection, file: VisitFile, other: VisitFile) -> int:
-    """How many visits of a file are not in another."""
-    params = {"files": [str(file.path)], "other_files": [str(other.path)]}
-    try:
-        ((count,),) = engine.execute(read_sql("data.maintenance", "sql/visits_not_in"), params).fetchall()
-    except duckdb.Error as error:
-        raise LakeDamaged(f"visits cannot be read: {' '.join(str(error).split())}") from error
-    return int(count)
 
 
 def _ask_about_unfinished(plan: RebuildPlan, known: Mapping[str, bool]) -> None:
@@ -194,7 +142,7 @@ def _ask_about_unfinished(plan: RebuildPlan, known: Mapping[str, bool]) -> None:
     finished = {key for key, batch in _batches([*plan.counted, *plan.replaced]).items() if batch.imported_at}
     unfinished: defaultdict[tuple[str, int], list[VisitFile]] = defaultdict(list)
     for file in plan.counted:
-        if file.footer and file.footer.batches and file.path.name not in known:
+        if file.footer.batches and file.path.name not in known:
             keys = [(file.footer.organization, batch.id) for batch in file.footer.batches]
             if not finished.intersection(keys):
                 unfinished[keys[0]].append(file)

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 import pyarrow.parquet as pq
 
 from data.errors import LakeDamaged
-from data.maintenance.repeated_logs import RepeatedLog, repeated_logs
 from data.rules.tables import rules_version
 from data.store.clock import TOLERANCE, format_time
 from data.store.files import UNREADABLE
@@ -65,8 +64,7 @@ SELECT max(at) FROM (
 
 _FILES: Final = """
 SELECT sum(deletable_at IS NOT NULL), sum(iif(deletable_at IS NULL, 0, bytes)),
-    min(iif(deletable_at IS NULL AND checked_at <> '', checked_at, NULL)), sum(deletable_at IS NULL AND checked_at = '')
-FROM files
+    min(iif(deletable_at IS NULL, checked_at, NULL)) FROM files
 """
 
 
@@ -102,8 +100,6 @@ class LakeStatus:
     dead_bytes: int
     oldest_check_at: datetime | None
     """The oldest time at which the bytes of a live file were last verified."""
-    never_checked_files: int
-    """Live files that were never verified, since they landed before verification times were recorded."""
     oldest_salt_at: datetime | None
     agents_refreshed_at: datetime | None
     clock_was_at: datetime | None
@@ -111,8 +107,6 @@ class LakeStatus:
     rules_version: str
     reclassify_due: bool
     """Whether visits were classified by other rules than the current ones; of MAX_FOOTERS files, the oldest."""
-    repeated_logs: list[RepeatedLog]
-    """Logs that count twice, because earlier versions imported them with two domains."""
 
 
 def status_of(lake: Lake, now: datetime) -> LakeStatus:
@@ -122,7 +116,7 @@ def status_of(lake: Lake, now: datetime) -> LakeStatus:
         ((version,),) = lake.manifest.rows("PRAGMA user_version")
         oldest_salt, newest_salt = _salt_times(lake)
         latest = _latest_time(lake, newest_salt)
-        ((dead_files, dead_bytes, oldest_check, never_checked),) = lake.manifest.rows(_FILES)
+        ((dead_files, dead_bytes, oldest_check),) = lake.manifest.rows(_FILES)
     except sqlite3.DatabaseError as error:
         raise LakeDamaged(f"the manifest of {lake.root} cannot be read ({error}); restore the lake.") from error
     return LakeStatus(
@@ -132,13 +126,11 @@ def status_of(lake: Lake, now: datetime) -> LakeStatus:
         dead_files=dead_files or 0,
         dead_bytes=dead_bytes or 0,
         oldest_check_at=_time(oldest_check),
-        never_checked_files=never_checked or 0,
         oldest_salt_at=oldest_salt,
         agents_refreshed_at=_refreshed(lake.ip_lists),
         clock_was_at=latest if latest and latest > now + TOLERANCE else None,
         rules_version=rules_version(),
         reclassify_due=_has_old_rules(lake, rules_version()),
-        repeated_logs=repeated_logs(lake),
     )
 
 

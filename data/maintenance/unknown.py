@@ -7,7 +7,7 @@ day they are moved to the folder unknown/. `traffic rebuild` makes them count or
 import logging
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -80,8 +80,14 @@ def expire_unknown(lake: Lake, before: date, dry_run: bool, organization: str = 
         if day >= before:
             continue
         with nullcontext(True) if dry_run else _guarded(lake, path) as is_unknown:
-            file = _visit_file(path)
-            if is_unknown and not (file.footer and not file.visits):
+            if not is_unknown:
+                continue
+            file = _readable(path)
+            if file is None:
+                expired.append((owner, day, 0))
+                if not dry_run:
+                    path.unlink()
+            elif file.visits:
                 expired.append((owner, day, file.visits))
                 if not dry_run:
                     remove_all_visits(lake, file)
@@ -89,10 +95,7 @@ def expire_unknown(lake: Lake, before: date, dry_run: bool, organization: str = 
 
 
 def remove_all_visits(lake: Lake, file: VisitFile) -> None:
-    """Replace an unknown file by one without visits that records the same, or delete one that records nothing."""
-    if file.footer is None:
-        file.path.unlink()
-        return
+    """Replace an unknown file by one without visits that records the same."""
     staged = new_path(lake)
     try:
         write_visits(VISITS.empty_table(), staged, file.footer)
@@ -101,20 +104,17 @@ def remove_all_visits(lake: Lake, file: VisitFile) -> None:
         staged.unlink(missing_ok=True)
 
 
-def _visit_file(path: Path) -> VisitFile:
-    """The footer of an unknown file; without a record if it cannot be read."""
-    try:
+def _readable(path: Path) -> VisitFile | None:
+    """The footer of an unknown file; None if it cannot be read."""
+    with suppress(LakeDamaged):
         return read_visit_file(path)
-    except LakeDamaged:
-        return VisitFile(path, 0, 1, None)
+    return None
 
 
 def describe_unknown(path: Path) -> str:
     """How many visits an unknown file has, for people."""
-    try:
-        return plural(read_visit_file(path).visits, "visit")
-    except LakeDamaged:
-        return "cannot be read"
+    file = _readable(path)
+    return plural(file.visits, "visit") if file else "cannot be read"
 
 
 def discard_unknown(lake: Lake, paths: Iterable[Path]) -> None:
@@ -137,12 +137,11 @@ def _guarded(lake: Lake, path: Path) -> Iterator[bool]:
 
 def _is_leftover(lake: Lake, path: Path) -> bool:
     """Whether an unknown file is a merge, and all of its visits are in the live files that it was to replace."""
-    try:
-        file = read_visit_file(path)
-    except LakeDamaged:
+    file = _readable(path)
+    if file is None:
         return False
     folder = path.parent.relative_to(lake.root).as_posix()
-    sources = {f"{folder}/{name}" for name in (file.footer.replaces if file.footer else ())}
+    sources = {f"{folder}/{name}" for name in file.footer.replaces}
     live = [one for one in lake.manifest.live_files(*_whole_day(path)) if one.path in sources]
     if (
         len(live) < 2

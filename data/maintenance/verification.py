@@ -18,7 +18,7 @@ from data.maintenance.unknown import unknown_files
 from data.progress import Progress
 from data.store.files import UNREADABLE, version_of
 from data.store.lake import LINKS, Lake
-from data.store.link_files import StoredLinks, all_stored_links, unregistered_links
+from data.store.link_files import StoredLinks, all_stored_links
 from data.store.manifest import LandedFile
 from data.store.pending import check_pending
 from data.store.rollups import damaged_rollups
@@ -44,7 +44,6 @@ class VerificationResult:
     visits: int = 0
     size: int = 0
     unknown: int = 0  # visit files that are not in the manifest and therefore not read
-    unregistered_links: int = 0  # organizations whose links have no SHA-256 in the manifest yet
     findings: list[DamagedFile] = field(default_factory=list)
 
     @property
@@ -103,17 +102,8 @@ def _check_seeds(lake: Lake, result: VerificationResult) -> None:
 
 
 def _check_links(lake: Lake, organization: str, result: VerificationResult) -> None:
-    stored = all_stored_links(lake, organization)
-    for links in stored:
+    for links in all_stored_links(lake, organization):
         _report(result, links.path, _links_problem(lake, links))
-    registered = {(lake.root / links.path).parent for links in stored}
-    for folder in sorted((lake.root / "links").glob(f"organization={organization or '[!_]*'}")):
-        if folder not in registered:
-            try:
-                unregistered = unregistered_links(lake, folder.name.removeprefix("organization="))
-                result.unregistered_links += unregistered is not None
-            except LakeDamaged as error:
-                _report(result, str(folder.relative_to(lake.root)), str(error))
 
 
 def _links_problem(lake: Lake, links: StoredLinks) -> str:

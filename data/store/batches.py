@@ -66,9 +66,3 @@ def check_content(db: sqlite3.Connection, batch: Batch) -> None:
     for (domain,) in rows:
         named = f"--domain {domain}" if domain else "no domain"
         raise Conflict(f"another process imported this log with {named} in the meantime; nothing was changed.")
-
-
-def forget_others(db: sqlite3.Connection, batch: Batch) -> None:
-    """Forget other imports of the same content, which counted more than once. The caller has begun a transaction."""
-    row = [batch.organization, batch.sha256, batch.id]
-    db.execute("DELETE FROM batches WHERE organization = ? AND sha256 = ? AND id <> ?", row)

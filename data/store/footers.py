@@ -66,7 +66,7 @@ class VisitFile(NamedTuple):
     path: Path
     visits: int
     schema_version: int
-    footer: Footer | None  # None: an earlier program wrote it
+    footer: Footer
 
 
 def read_visit_file(path: Path) -> VisitFile:
@@ -74,8 +74,9 @@ def read_visit_file(path: Path) -> VisitFile:
     try:
         parquet = pq.read_metadata(path)
         record = (parquet.metadata or {}).get(_KEY.encode())
-        footer = msgspec.json.decode(record, type=Footer) if record else None
-        return VisitFile(path, parquet.num_rows, version_of(parquet), footer)
+        if record is None:
+            raise ValueError("this program did not write it, as its footer has no record")
+        return VisitFile(path, parquet.num_rows, version_of(parquet), msgspec.json.decode(record, type=Footer))
     except (*UNREADABLE, msgspec.MsgspecError) as error:
         raise LakeDamaged(f"{path} cannot be read: {' '.join(str(error).split())}.") from error
 

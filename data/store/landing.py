@@ -79,13 +79,13 @@ class Landing:
         batch = replace(batch, id=self.batch)
         self._lake.manifest.commit(batch, continues, self._finish(batch, continues))
 
-    def advance(self, batch: Batch, again: bool = False) -> None:
+    def advance(self, batch: Batch) -> None:
         """Make all staged files visible at once, and extend the batch with the id `self.batch` to more of its log.
 
-        The caller sets `self.batch` to the id of that earlier batch before staging. With `again`, as in the manifest.
+        The caller sets `self.batch` to the id of that earlier batch before staging.
         """
         batch = replace(batch, id=self.batch)
-        self._lake.manifest.advance(batch, self._finish(batch, batch), again)
+        self._lake.manifest.advance(batch, self._finish(batch, batch))
 
     def publisher(self) -> Publisher:
         """Write and hash the staged files of visits that were pending; return what moves them to their final paths."""

@@ -1,7 +1,6 @@
 """The files with the links of organizations, one live file for each.
 
-A file is named by its SHA-256 and is never changed, only replaced; the manifest says which one is live. Lakes of
-earlier versions have a file `links.parquet` and nothing in the manifest: it is registered when it is first read.
+A file is named by its SHA-256 and is never changed, only replaced; the manifest says which one is live.
 """
 
 import sqlite3
@@ -23,8 +22,6 @@ from data.store.manifest import READERS_GRACE
 _LIVE: Final = "SELECT path, bytes, sha256, changed_ns, inode FROM links WHERE deletable_at IS NULL"
 _IMPORTED_AT: Final = "traffic.imported_at"
 """The key in the footer that says which of two files is the newer one, if the manifest was lost."""
-_OLD_NAME: Final = "links.parquet"
-_REPAIR: Final = "restore it from a backup, or import all links with --replace."
 
 
 class StoredLinks(NamedTuple):
@@ -46,8 +43,6 @@ def replace_links(lake: Lake, organization: str, links: pa.Table) -> None:
     now = datetime.now(UTC)
     try:
         write_parquet([links], LINKS, staged, metadata={_IMPORTED_AT: format_time(now)})
-        with suppress(LakeDamaged):  # then it is replaced at once
-            stored_links(lake, organization)
         _publish(lake, organization, staged, now)
     finally:
         staged.unlink(missing_ok=True)
@@ -61,39 +56,20 @@ def link_files(lake: Lake, organization: str) -> list[str]:
 
 
 def stored_links(lake: Lake, organization: str) -> StoredLinks | None:
-    """The live file of an organization's links; None when it has none.
-
-    A file that an earlier version of this program wrote is registered first. Raises LakeDamaged when it is damaged.
-    """
+    """The live file of an organization's links; None when it has none."""
     rows = lake.manifest.rows(f"{_LIVE} AND organization = ?", [organization])
-    if rows:
-        return StoredLinks(*rows[0])
-    links = unregistered_links(lake, organization)
-    if links:
-        with suppress(sqlite3.OperationalError), lake.manifest.transaction() as db:  # on a full disk, the next time
-            _insert(db, organization, links, datetime.now(UTC))
-    return links
+    return StoredLinks(*rows[0]) if rows else None
 
 
-def register_all_links(lake: Lake, manifest: sqlite3.Connection) -> None:
-    """Register links that an earlier version of this program wrote in a copy of the manifest. Raises LakeDamaged."""
-    registered = {name for (name,) in manifest.execute("SELECT organization FROM links WHERE deletable_at IS NULL")}
-    for folder in sorted((lake.root / "links").glob("organization=[!_]*")):
-        organization = folder.name.removeprefix("organization=")
-        if organization not in registered and (links := unregistered_links(lake, organization)):
-            _insert(manifest, organization, links, datetime.now(UTC))
-
-
-def unregistered_links(lake: Lake, organization: str) -> StoredLinks | None:
-    """The newest links of an organization without any in the manifest. Raises LakeDamaged when they are damaged."""
-    paths = sorted(lake.links_folder(organization).glob("*.parquet"), key=_imported_at)
-    if not paths:
-        return None
-    stat, sha256 = paths[-1].stat(), sha256_of(paths[-1])
-    _check_columns(paths[-1])
-    if paths[-1].name != _OLD_NAME and not paths[-1].name.startswith(sha256):
-        raise LakeDamaged(f"{paths[-1]} is not what was written (its SHA-256 differs); {_REPAIR}")
-    return StoredLinks(str(paths[-1].relative_to(lake.root)), stat.st_size, sha256, stat.st_ctime_ns, stat.st_ino)
+def newest_links(root: Path) -> dict[str, StoredLinks]:
+    """The newest file of links of each organization in the lake at `root`, whatever the manifest says."""
+    newest = {}
+    for folder in sorted((root / "links").glob("organization=[!_]*")):
+        if paths := sorted(folder.glob("*.parquet"), key=_imported_at):
+            path, stat, sha256 = paths[-1], paths[-1].stat(), paths[-1].name.partition("-")[0]
+            links = StoredLinks(path.relative_to(root).as_posix(), stat.st_size, sha256, 0, stat.st_ino)
+            newest[folder.name.removeprefix("organization=")] = links
+    return newest
 
 
 def intact_links(lake: Lake, stored: StoredLinks) -> str:
@@ -129,17 +105,17 @@ def _publish(lake: Lake, organization: str, staged: Path, now: datetime) -> None
             )
             move_durably(staged, target)
             stat = target.stat()
-            _insert(db, organization, StoredLinks(name, stat.st_size, sha256, stat.st_ctime_ns, stat.st_ino), now)
+            insert_links(db, organization, StoredLinks(name, stat.st_size, sha256, stat.st_ctime_ns, stat.st_ino), now)
     except BaseException:
         if not lake.manifest.is_registered(name):
             target.unlink(missing_ok=True)
         raise
 
 
-def _insert(db: sqlite3.Connection, organization: str, links: StoredLinks, now: datetime) -> None:
-    """Register the live links of an organization, unless another process just did."""
+def insert_links(db: sqlite3.Connection, organization: str, links: StoredLinks, now: datetime) -> None:
+    """Register the live links of an organization. The caller has begun a transaction."""
     db.execute(
-        "INSERT OR IGNORE INTO links (organization, path, bytes, sha256, changed_ns, inode, checked_at) "
+        "INSERT INTO links (organization, path, bytes, sha256, changed_ns, inode, checked_at) "
         "VALUES (?, ?, ?, ?, ?, ?, ?)",
         [organization, *links, format_time(now)],
     )
@@ -153,22 +129,10 @@ def _delete_unregistered(lake: Lake, organization: str) -> None:
                 path.unlink()
 
 
-def _imported_at(path: Path) -> tuple[str, int]:
-    """When links were imported, to sort by: links of earlier versions come first, damaged ones last."""
+def _imported_at(path: Path) -> str:
+    """When links were imported, to sort by; damaged ones come last."""
     try:
         footer = pq.read_metadata(path).metadata or {}
-        return footer.get(_IMPORTED_AT.encode(), b"").decode(), path.stat().st_mtime_ns
+        return str(footer.get(_IMPORTED_AT.encode(), b"").decode())
     except UNREADABLE:
-        return "~", 0
-
-
-def _check_columns(path: Path) -> None:
-    """Raise LakeDamaged unless a file can be read and has the columns of links."""
-    try:
-        with pq.ParquetFile(path) as file:
-            file.read()
-            if file.schema_arrow.equals(LINKS):
-                return
-    except UNREADABLE as error:
-        raise LakeDamaged(f"{path} cannot be read ({' '.join(str(error).split())}); {_REPAIR}") from error
-    raise LakeDamaged(f"{path} has unexpected columns; {_REPAIR}")
+        return "~"

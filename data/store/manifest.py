@@ -8,12 +8,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from data.errors import Conflict
-from data.store.batches import Batch, check_content, forget_others
+from data.store.batches import Batch, check_content
 from data.store.clock import TOLERANCE, format_time, unchecked_bounds
 from data.store.files import check_identity, identity
 from data.store.schema import MIGRATIONS, open_database, transaction
@@ -75,8 +75,7 @@ def insert_files(db: sqlite3.Connection, files: Iterable[LandedFile]) -> None:
 
 def _file_of(row: tuple[Any, ...]) -> LandedFile:
     organization, day, path, visits, size, sha256, changed_ns, inode, checked_at, *rest = row
-    checked = datetime.fromisoformat(checked_at) if checked_at else datetime.min.replace(tzinfo=UTC)
-    day = date.fromisoformat(day)
+    day, checked = date.fromisoformat(day), datetime.fromisoformat(checked_at)
     return LandedFile(organization, day, path, visits, size, sha256, changed_ns, inode, checked, *rest)
 
 
@@ -138,16 +137,13 @@ class Manifest:
                 self._expire_unfinished(db, continues, batch.imported_at)
             insert_files(db, publish())
 
-    def advance(self, batch: Batch, publish: Publisher, again: bool = False) -> None:
+    def advance(self, batch: Batch, publish: Publisher) -> None:
         """Extend the registered batch `batch.id` to a longer content of the same log, and register its new files.
 
         `batch.visits` counts the new visits. The visit of the old unfinished last line, if any, expires.
-        With `again`, the batch is all that is registered of its content afterwards.
         Raises as `commit`.
         """
         with self.transaction() as db:
-            if again:
-                forget_others(db, batch)
             check_content(db, batch)
             self._expire_unfinished(db, batch, batch.imported_at)
             db.execute(
@@ -188,7 +184,7 @@ class Manifest:
         """Expire the rollups that were computed from the replaced files."""
         months = {(file.organization, file.day.replace(day=1).isoformat()) for file in replacement.files}
         db.executemany(
-            "UPDATE cubes SET deletable_at = ? WHERE organization = ? AND month = ? AND deletable_at IS NULL",
+            "UPDATE rollups SET deletable_at = ? WHERE organization = ? AND month = ? AND deletable_at IS NULL",
             [(format_time(replacement.deletable_at), *month) for month in sorted(months)],
         )
 
@@ -267,7 +263,7 @@ class Manifest:
                 parameters,
             ).fetchall()
             rows += db.execute(
-                "UPDATE cubes SET deletable_at = min(deletable_at, :by) WHERE organization = :organization "
+                "UPDATE rollups SET deletable_at = min(deletable_at, :by) WHERE organization = :organization "
                 "AND deletable_at IS NOT NULL AND (:before IS NULL OR month < :before) RETURNING path",
                 parameters,
             ).fetchall()
@@ -278,7 +274,7 @@ class Manifest:
         with self.transaction() as db:
             for path in paths:
                 db.execute("DELETE FROM files WHERE path = ? AND deletable_at IS NOT NULL", [path])
-                db.execute("DELETE FROM cubes WHERE path = ? AND deletable_at IS NOT NULL", [path])
+                db.execute("DELETE FROM rollups WHERE path = ? AND deletable_at IS NOT NULL", [path])
                 db.execute("DELETE FROM links WHERE path = ? AND deletable_at IS NOT NULL", [path])
 
     def organizations(self) -> list[str]:

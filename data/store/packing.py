@@ -81,7 +81,7 @@ def unpack(body: bytes) -> Unpacked:
         plain = pa.decompress(body[_HEAD.size :], size, "lz4", asbytes=True)
         if crc32(plain) != checksum:
             raise ValueError("their checksum differs")
-        return _decode_positional(plain) if plain[:1] == _POSITIONAL_START else _decode(plain)
+        return _decode(plain)
     except (msgspec.MsgspecError, pa.ArrowException, struct.error, OSError, ValueError) as error:
         raise LakeDamaged(f"packed visits cannot be read: {error}.") from error
 
@@ -138,38 +138,3 @@ def _expand(part: Unpacked, name: str) -> list[Any]:
 def _count(columns: Columns) -> int:
     """The number of values in each column."""
     return len(next(iter(columns.values()), ()))
-
-
-# Before there were schema versions, a body was a MessagePack array: the values of the columns _OWN, the numbers, and
-# rows of the columns _SHARED, identified by position. Such bodies may still be pending.
-
-_OWN: Final = (
-    "visited_at", "domain", "short_code", "path", "method", "status", "country", "visitor", "is_malicious",
-    "user_agent",
-)  # fmt: skip
-_SHARED: Final = (
-    "bot_category", "agent_kind", "ai_source", "agent", "operator", "confidence", "detection_method", "device_type",
-    "operating_system", "browser", "referrer", "referrer_type", "utm_source", "utm_medium", "utm_campaign", "utm_term",
-    "utm_content", "rules_version",
-)  # fmt: skip
-_POSITIONAL_START: Final = b"\x93"
-"""The first byte of a MessagePack array of three values."""
-_Texts = list[str | None]
-
-
-class _Positional(msgspec.Struct, array_like=True, gc=False):
-    own: tuple[
-        list[datetime], _Texts, _Texts, _Texts, _Texts, list[int | None], _Texts, list[int | None], list[bool | None],
-        _Texts,
-    ]  # fmt: skip
-    numbers: list[int]
-    shared: list[tuple[str | None, ...]]
-
-
-_POSITIONAL_DECODER: Final = msgspec.msgpack.Decoder(_Positional)
-
-
-def _decode_positional(plain: bytes) -> Unpacked:
-    body = _POSITIONAL_DECODER.decode(plain)
-    columns: Columns = dict(zip(_OWN, body.own, strict=True))
-    return Unpacked(columns, body.numbers, dict(zip(_SHARED, zip(*body.shared, strict=True), strict=True)))

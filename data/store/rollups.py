@@ -1,8 +1,7 @@
 """Rollups: precomputed counts of the visits of past days, stored beside them in one file for each month.
 
 A rollup is valid for a day while the live files of that day are exactly those it was computed from, so code that lands,
-merges or erases visits need not update it. A lost rollup is computed again. Its columns are declared by the queries. On
-disk rollups have an older name, cubes: the folder, and the table of the manifest.
+merges or erases visits need not update it. A lost rollup is computed again. Its columns are declared by the queries.
 """
 
 import json
@@ -33,7 +32,7 @@ ROW_GROUP: Final = 60_000
 _STATISTICS: Final = ("relation", "for_domain", "days", "day", "domain", "short_code", "bot_category")
 """The columns by which queries skip row groups."""
 
-ROLLUPS_FOLDER: Final = "cubes"
+ROLLUPS_FOLDER: Final = "rollups"
 _SEED: Final = f"{ROLLUPS_FOLDER}/organization=_seed/month=1970-01-01/seed.parquet"
 
 Schema: TypeAlias = pa.Schema
@@ -110,7 +109,7 @@ def live_rollups(lake: Lake, organization: str, version: str, live: Sequence[Lan
 
 def _stored_rollups(lake: Lake, organization: str, version: str, start: date, end: date) -> Iterator[_StoredRollup]:
     rows = lake.manifest.rows(
-        "SELECT path, bytes, sha256, changed_ns, inode, sources, days_without_domains FROM cubes "
+        "SELECT path, bytes, sha256, changed_ns, inode, sources, days_without_domains FROM rollups "
         "WHERE organization = ? AND version = ? AND month BETWEEN ? AND ? AND deletable_at IS NULL ORDER BY month",
         [organization, version, start.isoformat(), end.isoformat()],
     )
@@ -136,11 +135,11 @@ def _verify_bytes(lake: Lake, path: str, sha256: str) -> bool:
     with suppress(sqlite3.OperationalError), lake.manifest.transaction() as db:  # on a full disk, checked again later
         if stat:
             db.execute(
-                "UPDATE cubes SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?",
+                "UPDATE rollups SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?",
                 [stat.st_ctime_ns, stat.st_ino, now, path],
             )
         else:
-            db.execute("UPDATE cubes SET deletable_at = ? WHERE path = ? AND deletable_at IS NULL", [now, path])
+            db.execute("UPDATE rollups SET deletable_at = ? WHERE path = ? AND deletable_at IS NULL", [now, path])
     return stat is not None
 
 
@@ -159,7 +158,7 @@ def damaged_rollups(lake: Lake, organization: str = "", before: datetime | None 
     With `before`, only rollups that were last checked before that time.
     """
     rows = lake.manifest.rows(
-        "SELECT path, sha256 FROM cubes WHERE deletable_at IS NULL AND ? IN ('', organization) "
+        "SELECT path, sha256 FROM rollups WHERE deletable_at IS NULL AND ? IN ('', organization) "
         "AND checked_at NOT BETWEEN ? AND ? ORDER BY path",
         [organization, *unchecked_bounds(before)],
     )
@@ -220,13 +219,13 @@ def publish(lake: Lake, rollup: Rollup, staged: Path, now: datetime) -> None:
     with lake.manifest.transaction() as db:
         _check_live(db, [path for paths in sources.values() for path in paths])
         db.execute(
-            "UPDATE cubes SET deletable_at = ? WHERE organization = ? AND month = ? AND deletable_at IS NULL",
+            "UPDATE rollups SET deletable_at = ? WHERE organization = ? AND month = ? AND deletable_at IS NULL",
             [format_time(now + READERS_GRACE), rollup.organization, rollup.month.isoformat()],
         )
         move_durably(staged, lake.root / name)
         stat = (lake.root / name).stat()
         db.execute(
-            "INSERT INTO cubes (organization, month, version, path, bytes, sha256, changed_ns, inode, checked_at, "
+            "INSERT INTO rollups (organization, month, version, path, bytes, sha256, changed_ns, inode, checked_at, "
             "sources, days_without_domains) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [rollup.organization, rollup.month.isoformat(), rollup.version, name, stat.st_size, sha256,
              stat.st_ctime_ns, stat.st_ino, format_time(now), json.dumps(sources),

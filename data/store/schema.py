@@ -35,29 +35,6 @@ MIGRATIONS: Final = (
     );
     CREATE TABLE files (
         id INTEGER PRIMARY KEY,
-        batch INTEGER NOT NULL REFERENCES batches (id),
-        organization TEXT NOT NULL,
-        day TEXT NOT NULL,
-        path TEXT NOT NULL UNIQUE,    -- relative to the lake
-        visits INTEGER NOT NULL,
-        bytes INTEGER NOT NULL,
-        sha256 TEXT NOT NULL,
-        mtime_ns INTEGER NOT NULL,
-        inode INTEGER NOT NULL,
-        unfinished INTEGER NOT NULL,  -- 1: holds the visit of a last line without its newline
-        dead_at TEXT
-    );
-    CREATE INDEX live_files ON files (organization, day) WHERE dead_at IS NULL;
-    """,
-    """
-    CREATE TABLE epochs (
-        organization TEXT PRIMARY KEY,
-        epoch INTEGER NOT NULL        -- how often what had landed was changed afterwards
-    ) WITHOUT ROWID;
-    """,
-    """
-    CREATE TABLE landed_files (
-        id INTEGER PRIMARY KEY,
         organization TEXT NOT NULL,
         day TEXT NOT NULL,
         path TEXT NOT NULL UNIQUE,    -- relative to the lake
@@ -68,13 +45,9 @@ MIGRATIONS: Final = (
         inode INTEGER NOT NULL,
         checked_at TEXT NOT NULL,     -- and when that was
         unfinished_of INTEGER REFERENCES batches (id),  -- holds the visit of that log's last line, without a newline
+        schema_version INTEGER NOT NULL,  -- of its visits
         deletable_at TEXT             -- null: live; otherwise when nobody can be reading it any more
     );
-    INSERT INTO landed_files
-        SELECT id, organization, day, path, visits, bytes, sha256, 0, inode, '', iif(unfinished, batch, NULL), dead_at
-        FROM files;
-    DROP TABLE files;
-    ALTER TABLE landed_files RENAME TO files;
     CREATE INDEX live_files ON files (organization, day) WHERE deletable_at IS NULL;
     CREATE TABLE pending (            -- acknowledged, not yet in a Parquet file
         id INTEGER PRIMARY KEY AUTOINCREMENT,  -- never twice: whoever moved it would take another for it
@@ -83,9 +56,18 @@ MIGRATIONS: Final = (
         received_at TEXT NOT NULL,
         body BLOB NOT NULL            -- packed column by column, as packing.py says
     );
-    """,
-    """
-    CREATE TABLE cubes (
+    CREATE TABLE epochs (
+        organization TEXT PRIMARY KEY,
+        epoch INTEGER NOT NULL        -- how often what had landed was changed afterwards
+    ) WITHOUT ROWID;
+    CREATE TABLE erasures (           -- which could be undone by importing a log again
+        organization TEXT NOT NULL,
+        erased_at TEXT NOT NULL,
+        short_code TEXT,              -- null: visits of any link, of one visitor
+        first_day TEXT NOT NULL,      -- of the days that were searched
+        last_day TEXT NOT NULL
+    );
+    CREATE TABLE rollups (
         id INTEGER PRIMARY KEY,
         organization TEXT NOT NULL,
         month TEXT NOT NULL,          -- its first day
@@ -93,49 +75,31 @@ MIGRATIONS: Final = (
         path TEXT NOT NULL UNIQUE,    -- relative to the lake
         bytes INTEGER NOT NULL,
         sha256 TEXT NOT NULL,
-        changed_ns INTEGER NOT NULL,  -- st_ctime_ns when the bytes were last found to be what was written
+        changed_ns INTEGER NOT NULL,  -- as of a visit file, like the three below
         inode INTEGER NOT NULL,
-        checked_at TEXT NOT NULL,     -- and when that was
+        checked_at TEXT NOT NULL,
+        deletable_at TEXT,
         sources TEXT NOT NULL,        -- the paths of the visit files of each day, as JSON
-        deletable_at TEXT             -- null: live; otherwise when nobody can be reading it any more
+        days_without_domains TEXT NOT NULL  -- days that have no rows for single domains, as JSON
     );
-    CREATE UNIQUE INDEX live_cubes ON cubes (organization, month) WHERE deletable_at IS NULL;
-    """,
-    """
-    ALTER TABLE files ADD COLUMN schema_version INTEGER NOT NULL DEFAULT 1;  -- of its visits
-    """,
-    """
+    CREATE UNIQUE INDEX live_rollups ON rollups (organization, month) WHERE deletable_at IS NULL;
     CREATE TABLE links (              -- the Parquet files with the links of organizations
         organization TEXT NOT NULL,
         path TEXT PRIMARY KEY,        -- relative to the lake
         bytes INTEGER NOT NULL,
         sha256 TEXT NOT NULL,
-        changed_ns INTEGER NOT NULL,  -- st_ctime_ns when the bytes were last found to be what was written
+        changed_ns INTEGER NOT NULL,  -- as of a visit file, like the three below
         inode INTEGER NOT NULL,
-        checked_at TEXT NOT NULL,     -- and when that was
-        deletable_at TEXT             -- null: live; otherwise when nobody can be reading it any more
+        checked_at TEXT NOT NULL,
+        deletable_at TEXT
     );
     CREATE UNIQUE INDEX live_links ON links (organization) WHERE deletable_at IS NULL;
     CREATE VIEW registered_files AS
-        SELECT path, deletable_at FROM files UNION ALL SELECT path, deletable_at FROM cubes
+        SELECT path, deletable_at FROM files UNION ALL SELECT path, deletable_at FROM rollups
         UNION ALL SELECT path, deletable_at FROM links;
-    """,
-    """
     CREATE TABLE last_runs (          -- when tasks that depend on the clock were last run
         task TEXT PRIMARY KEY,
         at TEXT NOT NULL
-    );
-    """,
-    """
-    ALTER TABLE cubes ADD COLUMN days_without_domains TEXT NOT NULL DEFAULT '[]';  -- no rows for one domain, as JSON
-    """,
-    """
-    CREATE TABLE erasures (           -- which could be undone by importing a log again
-        organization TEXT NOT NULL,
-        erased_at TEXT NOT NULL,
-        short_code TEXT,              -- null: visits of any link, of one visitor
-        first_day TEXT NOT NULL,      -- of the days that were searched
-        last_day TEXT NOT NULL
     );
     """,
 )

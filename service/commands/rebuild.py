@@ -77,9 +77,6 @@ def _print_result(one: "Rebuild", result: "RebuildResult") -> None:
     if one.plan.repeated:
         files = plural(len(one.plan.repeated), "file")
         typer.echo(f"{files} not counted: their visits are in others. See `traffic verify`.", err=True)
-    if any(file.footer is None for file in one.plan.counted):
-        typer.echo("Do not import logs of an earlier version again: they may be unknown now and count twice.", err=True)
-
     typer.echo("Run `traffic verify`, then start the server.", err=True)
 
 

@@ -15,7 +15,6 @@ from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import console, printable
 
 if TYPE_CHECKING:
-    from data.maintenance.repeated_logs import RepeatedLog
     from data.maintenance.status import LakeStatus, OrganizationStatus
 
     JobCounts = dict[str, dict[str, int]]
@@ -46,16 +45,13 @@ def status(
     else:
         _print_organizations(lake_status, now)
         _print_lake(opened, lake_status, jobs, now)
-        for log in lake_status.repeated_logs:
-            typer.echo(_repeated(log), err=True)
 
 
 def _print_json(lake: Lake, status: "LakeStatus", jobs: "JobCounts") -> None:
     from service.encoding import encode
 
-    repeated = [log._asdict() for log in status.repeated_logs]
     organizations = [{"organization": name, **asdict(data)} for name, data in status.organizations.items()]
-    members = {"organizations": organizations, "repeated_logs": repeated, "jobs": jobs}
+    members = {"organizations": organizations, "jobs": jobs}
     typer.echo(encode({"lake": str(lake.root), **asdict(status), **members}))
 
 
@@ -81,13 +77,12 @@ def _print_lake(lake: Lake, status: "LakeStatus", jobs: "JobCounts", now: dateti
     from rich.filesize import decimal
     from rich.table import Table
 
-    unseen = status.never_checked_files
     table = Table(box=None, show_header=False)
     for row in (
         ("lake", printable(str(lake.root))),
         ("manifest", f"version {status.manifest_version}"),
         ("to be deleted", f"{plural(status.dead_files, 'file')} ({decimal(status.dead_bytes)})"),
-        ("oldest check of a file", _age(status.oldest_check_at, now) + (f"; {unseen:,} never" if unseen else "")),
+        ("oldest check of a file", _age(status.oldest_check_at, now)),
         ("oldest salt", _age(status.oldest_salt_at, now) if status.oldest_salt_at else "none"),
         ("agents refreshed", _age(status.agents_refreshed_at, now)),
         ("jobs", _jobs(jobs)),
@@ -106,17 +101,6 @@ def _jobs(counts: "JobCounts") -> str:
     for statuses in counts.values():
         totals.update(statuses)
     return printable(", ".join(f"{count:,} {status}" for status, count in sorted(totals.items()))) or "none"
-
-
-def _repeated(log: "RepeatedLog") -> str:
-    """What counts twice, and how to erase one."""
-    names = [f"--domain {domain}" if domain else "--no-domain" for domain in log.domains]
-    text = f"{log.organization}: a log with {plural(log.visits, 'visit')} counts twice, as {' and as '.join(names)}"
-    erase = f"`traffic erase --org {log.organization}"
-    if log.names_hosts:
-        return f"{text}; its lines name hosts: delete theirs with {erase} --domain HOST`, then import it with --again."
-    either = " or ".join(f"{erase} {name}`" for name in names)
-    return f"{text}; delete one with {either}, which deletes all visits of that domain (--dry-run shows them)."
 
 
 def _moment(moment: datetime | None, day: object) -> str:

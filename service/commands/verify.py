@@ -82,9 +82,6 @@ def _print_summary(result: "VerificationResult") -> None:
         typer.echo(f"{summary}; {len(result.findings):,} are damaged: {fix}.", err=True)
     else:
         typer.echo(f"{summary}: no damage found; links and databases are sound.", err=True)
-    if result.unregistered_links:
-        links = plural(result.unregistered_links, "organization")
-        typer.echo(f"The links of {links} have no checksum yet: the next import or report records it.", err=True)
     if result.unknown:
         typer.echo(
             f"{plural(result.unknown, 'visit file')} not in the manifest, in visits/ or unknown/: no query reads them. "

@@ -2,8 +2,8 @@
 
 Three scopes of a sample lake, and a day with too many words, in sessions whose time zone is not UTC. Spark, which plans
 a text for a second, is asked in the scope without visits only what has rows there nevertheless.
-`TRAFFIC_FAULTS=all uv run --group cluster pytest tests/cluster/test_answers.py` asks everything in nine scopes, of a
-lake of an earlier program too, and for all rollups.
+`TRAFFIC_FAULTS=all uv run --group cluster pytest tests/cluster/test_answers.py` asks everything in nine scopes, of
+files that lack a column too, and for all rollups.
 """
 
 import os

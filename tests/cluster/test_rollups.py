@@ -45,7 +45,7 @@ def more_days(lake):
 def rows_of(lake):
     """Of each live rollup, one a month: every row as text, and the days without rows for single domains."""
     rollups = lake.manifest.rows(
-        "SELECT path, days_without_domains FROM cubes WHERE deletable_at IS NULL ORDER BY month"
+        "SELECT path, days_without_domains FROM rollups WHERE deletable_at IS NULL ORDER BY month"
     )
     return [(sorted(map(str, pq.ParquetFile(lake.root / path).read().to_pylist())), days) for path, days in rollups]
 

@@ -185,7 +185,7 @@ def closed(warehouse: Warehouse, scope: Scope = SHORT) -> int:
 
 
 def rollups(lake: Lake) -> list[Path]:
-    rows = lake.manifest.rows("SELECT path FROM cubes WHERE deletable_at IS NULL ORDER BY path")
+    rows = lake.manifest.rows("SELECT path FROM rollups WHERE deletable_at IS NULL ORDER BY path")
     return [lake.root / path for (path,) in rows]
 
 
@@ -389,7 +389,7 @@ def test_days_that_landed_while_the_clock_was_ahead_are_counted_ahead_once(lake,
     date_ahead(lake)
     assert list(damaged_rollups(lake, before=datetime.now(UTC) - timedelta(days=1))) == []
     ((unchecked,),) = lake.manifest.rows(
-        "SELECT count(*) FROM cubes WHERE checked_at > ?", [format_time(datetime.now(UTC))]
+        "SELECT count(*) FROM rollups WHERE checked_at > ?", [format_time(datetime.now(UTC))]
     )
     assert unchecked == 0
 
@@ -466,7 +466,7 @@ def test_damage_that_the_disk_does_not_tell_of_is_found_by_a_look_at_the_bytes(c
     damage(path)
     with lake.manifest.transaction() as db:
         db.execute(
-            "UPDATE cubes SET changed_ns = ?, inode = ? WHERE path = ?",
+            "UPDATE rollups SET changed_ns = ?, inode = ? WHERE path = ?",
             [path.stat().st_ctime_ns, path.stat().st_ino, str(path.relative_to(lake.root))],
         )
     assert closed(warehouse) == 13
@@ -486,7 +486,7 @@ def test_a_rollup_that_was_only_touched_is_still_read(counted):
 def test_rollups_of_other_definitions_are_not_read_and_are_replaced(counted, few_relations):
     lake, warehouse = counted
     with lake.manifest.transaction() as db:
-        db.execute("UPDATE cubes SET version = 'older'")
+        db.execute("UPDATE rollups SET version = 'older'")
     assert closed(warehouse) == 0
     assert RollupBuilder(lake).run() == 3
     assert closed(warehouse) == 13

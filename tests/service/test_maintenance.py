@@ -191,7 +191,7 @@ def test_everything_that_is_due_is_done(lake, control, clock, hasty, caplog):
     flip(lake, broken, clock.now - CHECK_AFTER - timedelta(seconds=1))
     old = clock.now - LIFETIME - timedelta(seconds=1)
     daily_salts(lake.salts, [old.date()], old)
-    orphan = lake.root / "cubes/organization=acme/month=2026-03-01/orphan.parquet"
+    orphan = lake.root / "rollups/organization=acme/month=2026-03-01/orphan.parquet"
     orphan.parent.mkdir(parents=True, exist_ok=True)
     orphan.write_bytes(b"")
     keep(lake, "/waiting", at=clock.now - FLUSH_AFTER)

@@ -135,19 +135,6 @@ def test_a_log_whose_lines_name_hosts_needs_room_for_these(lake, load):
     assert domains(lake) == {("/a", "go.example"): 1}
 
 
-def test_of_a_log_that_counted_twice_one_import_is_left(lake, load):
-    load(LOG, Options("acme", log_format="combined"))
-    with lake.manifest.transaction() as db:
-        db.execute("UPDATE batches SET sha256 = 'x' || sha256")
-    load(LOG)
-    with lake.manifest.transaction() as db:
-        db.execute("UPDATE batches SET sha256 = ltrim(sha256, 'x')")
-    erase(lake)
-    load(LOG, again=True)
-    assert domains(lake) == WHOLE
-    assert len(lake.manifest.batches("acme")) == 1
-
-
 def test_erasures_of_links_and_visitors_in_its_days_are_told(today, lake, load):
     load(LOG)
     for criteria in (

@@ -557,30 +557,6 @@ def test_a_log_begun_without_a_domain_goes_on_with_one(logs):
         logs.load(LINES + line("/more") * 3, Options("acme", "b.example"))
 
 
-def hold_twice(lake, load, first, second):
-    """A log that is in the lake under two domains, as earlier programs let it land."""
-    load(LINES, Options("acme", first))
-    with lake.manifest.transaction() as db:
-        db.execute("UPDATE batches SET sha256 = 'x' || sha256")
-    load(LINES, Options("acme", second))
-    with lake.manifest.transaction() as db:
-        db.execute("UPDATE batches SET sha256 = ltrim(sha256, 'x')")
-
-
-@pytest.mark.parametrize("first", ["", "b.example"])
-@pytest.mark.parametrize("domain", ["a.example", "b.example"])
-def test_a_log_that_is_in_a_lake_twice_goes_on_once(lake, load, first, domain):
-    hold_twice(lake, load, first, "a.example")
-    for text in (LINES, LINES + line("/more")):
-        if domain == "b.example" == first or domain == "a.example":
-            load(text, Options("acme", domain))
-        else:
-            with pytest.raises(BadInput, match=r"a\.example"):
-                load(text, Options("acme", domain))
-            load(text, Options("acme", "a.example"))
-    assert paths(lake) == Counter({f"/{number}": 2 for number in range(12)} | {"/more": 1})
-
-
 CSV_HEADER = "time,path\n"
 
 
@@ -610,7 +586,7 @@ def test_a_log_that_names_no_host_needs_a_domain_where_it_is_asked_for(logs, log
             BadInput, match=r"access\.log: its lines \(combined\) name no host; .* --domain go\.example"
         ):
             logs.load(LINES, options)
-        logs.load(LINES[: len(LINES) // 2])  # begun by an earlier program
+        logs.load(LINES[: len(LINES) // 2])  # begun where none was asked for
     assert logs.load(LINES, replace(options, domain="a.example")).begun_without_domain
 
 

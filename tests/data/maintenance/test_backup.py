@@ -387,16 +387,6 @@ def test_links_that_are_replaced_meanwhile_are_copied_as_they_were(lake, tmp_pat
         assert verify_lake(copy).findings == []
 
 
-def test_links_of_an_earlier_version_are_registered_in_the_lake_and_its_backup(lake, tmp_path):
-    old = links_path(lake).rename(links_path(lake).with_name("links.parquet"))
-    with lake.manifest.transaction() as db:
-        db.execute("DELETE FROM links")
-    back_up(lake, tmp_path / "copy")
-    assert links_path(lake) == old
-    with opened(tmp_path / "copy") as copy:
-        assert (verify_lake(copy).findings, verify_lake(copy).unregistered_links) == ([], 0)
-
-
 def test_damaged_links_are_not_copied(lake, tmp_path):
     rot(lake, links_path(lake))
     with pytest.raises(LakeDamaged, match=links_path(lake).name):

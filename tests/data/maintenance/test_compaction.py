@@ -749,7 +749,7 @@ def test_a_sweep_deletes_what_is_dead_past_its_grace_orphaned_or_abandoned_and_n
     put(lake, "visits/organization=acme/day=2026-03-04/unknown.parquet", 10 * ABANDONED_AFTER)
     kept = listing(lake) - expired
     gone = {
-        put(lake, "cubes/organization=acme/month=2026-03-01/orphan.parquet"),
+        put(lake, "rollups/organization=acme/month=2026-03-01/orphan.parquet"),
         put(lake, ".staging/abandoned.parquet", ABANDONED_AFTER + timedelta(seconds=1)),
         put(lake, ".staging/engine/abandoned.tmp", 9 * ABANDONED_AFTER),
     }

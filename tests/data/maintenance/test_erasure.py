@@ -83,10 +83,10 @@ VISITS_OF = {
     "/2": visit(visited_at=at(1, 23, 59), short_code="Sale", domain="go.example", visitor=8),
     "/3": visit(visited_at=at(2, 0), short_code="sale", domain="other.example", visitor=7),
     "/4": visit(visited_at=at(2), short_code=None, domain=None, visitor=None),
-    "/5": visit(visited_at=at(2), short_code="sale", domain="Go.Example", visitor=LARGEST),
+    "/5": visit(visited_at=at(2), short_code="sale", domain="www.go.example", visitor=LARGEST),
     "/6": visit(visited_at=at(3), short_code=None, domain="go.example", visitor=0),
     "/7": visit(visited_at=at(3), short_code="x' OR 'a'='a", domain="", visitor=None),
-    "/8": visit(visited_at=at(4), short_code="sale", domain="bücher.example", visitor=-(1 << 63)),
+    "/8": visit(visited_at=at(4), short_code="sale", domain="xn--bcher-kva.example", visitor=-(1 << 63)),
 }
 
 
@@ -99,10 +99,10 @@ VISITS_OF = {
         ({"short_code": "SALE"}, ""),
         ({"short_code": "x' OR 'a'='a"}, "7"),
         ({"short_code": "nothing"}, ""),
-        ({"domain": "go.example"}, "1256"),
-        ({"domain": "GO.EXAMPLE"}, "1256"),
+        ({"domain": "go.example"}, "126"),
+        ({"domain": "GO.EXAMPLE"}, "126"),
         ({"domain": "BÜCHER.example"}, "8"),
-        ({"domain": "GO.example.:443"}, "1256"),
+        ({"domain": "GO.example.:443"}, "126"),
         ({"domain": "other.example/launch?token=1"}, ""),
         ({"domain": "example"}, ""),
         ({"visitor": 7}, "13"),
@@ -115,11 +115,11 @@ VISITS_OF = {
         ({"before": date(2026, 3, 3)}, "12345"),
         ({"before": date.max}, "12345678"),
         ({"before": date.min}, ""),
-        ({"short_code": "sale", "domain": "go.example"}, "15"),
+        ({"short_code": "sale", "domain": "go.example"}, "1"),
         ({"short_code": "sale", "visitor": 7}, "13"),
         ({"short_code": "sale", "before": date(2026, 3, 2)}, "1"),
         ({"domain": "other.example", "visitor": 7}, "3"),
-        ({"domain": "go.example", "before": date(2026, 3, 3)}, "125"),
+        ({"domain": "go.example", "before": date(2026, 3, 3)}, "12"),
         ({"visitor": 7, "before": date(2026, 3, 2)}, "1"),
         ({"short_code": "sale", "domain": "go.example", "visitor": 7, "before": date(2026, 3, 2)}, "1"),
         ({"short_code": "sale", "domain": "go.example", "visitor": 7, "before": date(2026, 3, 1)}, ""),
@@ -145,7 +145,7 @@ def test_another_organization_keeps_its_visits_and_its_epoch(lake):
     assert [lake.manifest.epoch(name) for name in ("acme", "acme-2", "Acme")] == [4, 0, 0]
 
 
-CODES, DOMAINS, VISITORS = ("a", "A", "b", None), ("x.example", "X.example", "y.example", None), (0, 1, LARGEST, None)
+CODES, DOMAINS, VISITORS = ("a", "A", "b", None), ("x.example", "y.example", None), (0, 1, LARGEST, None)
 VISIT = st.builds(
     lambda day, second, code, domain, visitor: visit(
         visited_at=at(day) + timedelta(seconds=second), short_code=code, domain=domain, visitor=visitor
@@ -156,7 +156,7 @@ DAYS = st.none() | st.integers(1, 5).map(lambda day: at(day).date())
 CRITERIA = st.builds(
     Criteria,
     short_code=st.sampled_from(CODES),
-    domain=st.sampled_from(DOMAINS),
+    domain=st.sampled_from((*DOMAINS, "X.example")),
     no_domain=st.sampled_from((None, True)),
     visitor=st.sampled_from(VISITORS),
     since=DAYS,
@@ -167,7 +167,7 @@ CRITERIA = st.builds(
 def goes(row, criteria):
     wanted = (
         (criteria.short_code is None, lambda: row["short_code"] == criteria.short_code),
-        (criteria.domain is None, lambda: (row["domain"] or "").lower() == criteria.domain.lower()),
+        (criteria.domain is None, lambda: row["domain"] == criteria.domain.lower()),
         (criteria.no_domain is None, lambda: row["domain"] is None),
         (criteria.visitor is None, lambda: row["visitor"] == criteria.visitor),
         (criteria.since is None, lambda: row["visited_at"].date() >= criteria.since),

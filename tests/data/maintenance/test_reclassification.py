@@ -3,10 +3,8 @@
 import errno
 import os
 import shutil
-import sqlite3
 from collections import Counter, defaultdict
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from itertools import chain, count
 from pathlib import Path
@@ -31,7 +29,6 @@ from data.store.lake import Lake
 from data.store.landing import write_visits
 from data.store.link_exports import read_export
 from data.store.links import change_links
-from data.store.manifest import MIGRATIONS
 from data.visits import BOT_CATEGORIES, VISITS, Classification
 from service.demo.sample import Sample
 from tests.lakes import bytes_on_disk, fail_at, files_of, flipped, landed, opened, rows_of
@@ -924,62 +921,6 @@ def test_a_half_written_file_is_not_left(stale, tmp_path, monkeypatch):
             reclassify(lake)
         assert list(lake.staging.iterdir()) == []
         assert landed(lake) == before
-
-
-# Lakes of older programs
-
-
-def seen_last_year(file):
-    """A file whatever was last seen of its bytes, and of version 1: what an older program did not note."""
-    return replace(file, schema_version=1, changed_ns=0, checked_at=datetime(2025, 1, 1, tzinfo=UTC))
-
-
-@pytest.fixture
-def of_version_1(lake, load, tmp_path):
-    """The folder of a lake as the first version of the program left it, and what its manifest told."""
-    text = line() + line(agent=GPTBOT, day=18)
-    load(text)
-    load(text + line("/cut", agent=NEWTHING)[:-1])
-    load(line(), "other")
-    files = [[seen_last_year(file) for file in files_of(lake, name)] for name in ("acme", "other")]
-    told = (*files, lake.manifest.batches("acme", ""))
-    lake.manifest.close()
-    root = shutil.copytree(lake.root, tmp_path / "older", ignore=shutil.ignore_patterns("manifest.sqlite*"))
-    with closing(sqlite3.connect(root / "manifest.sqlite")) as db:
-        db.executescript(MIGRATIONS[0])
-        db.execute("ATTACH ? AS newer", [str(lake.root / "manifest.sqlite")])
-        db.execute("INSERT INTO batches SELECT * FROM newer.batches")
-        db.execute(
-            "INSERT INTO files SELECT id, coalesce(unfinished_of, (SELECT min(id) FROM newer.batches)), organization, "
-            "day, path, visits, bytes, sha256, 7, inode, unfinished_of IS NOT NULL, NULL FROM newer.files"
-        )
-        db.execute("PRAGMA user_version = 1")
-        db.commit()
-    return root, text, told
-
-
-def test_a_manifest_of_version_1_is_upgraded_and_keeps_its_rows(of_version_1):
-    root, _, told = of_version_1
-    for _ in range(2):
-        with opened(root) as lake:
-            files = [[seen_last_year(file) for file in files_of(lake, name)] for name in ("acme", "other")]
-            assert (*files, lake.manifest.batches("acme", "")) == told
-            assert [lake.manifest.epoch(name) for name in ("acme", "other", "nobody")] == [0, 0, 0]
-    with closing(sqlite3.connect(root / "manifest.sqlite")) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
-
-
-def test_a_lake_of_version_1_is_reclassified_and_knows_its_logs(of_version_1, under, tmp_path):
-    root, text, _ = of_version_1
-    log = tmp_path / "grown.log"
-    with opened(root) as lake, under(with_new_rows):
-        assert moved(reclassify(lake)) == {Move("human", "ai_training"): 1}
-        assert (lake.manifest.epoch("acme") > 0, lake.manifest.epoch("other")) == (True, 0)
-        log.write_text(text)
-        assert Importer(lake).run(log, Options("acme")).already_imported
-        log.write_text(text + line("/cut", agent=NEWTHING))
-        assert Importer(lake).run(log, Options("acme")).continued
-        assert sorted(row["path"] for row in rows_of(lake)) == ["/abc", "/abc", "/cut"]
 
 
 def test_every_category_can_be_left_and_entered(lake, rules):

@@ -234,7 +234,7 @@ def test_a_second_run_writes_nothing_new(lake):
     apply_retention(lake, 3, NOW)
 
     def state():
-        tables = [lake.manifest.rows(f"SELECT * FROM {name}") for name in ("files", "epochs", "batches", "cubes")]
+        tables = [lake.manifest.rows(f"SELECT * FROM {name}") for name in ("files", "epochs", "batches", "rollups")]
         paths = [path for path in lake.root.rglob("*.parquet") if path.is_file()]
         return tables, {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in paths}
 

@@ -23,7 +23,7 @@ from data.store.pending import enqueue
 from data.visits import SCHEMA_VERSION, VISITS
 from service.api_keys import ApiKeys
 from service.control_database import ControlDatabase
-from tests.lakes import bytes_on_disk, links_path, rot
+from tests.lakes import links_path, rot
 from tests.visits import land, links, packed, visit
 
 DAYS = 3
@@ -269,20 +269,6 @@ def test_damaged_links_are_named(lake, damage):
     ((name, reason),) = damaged(lake).items()
     assert name == str(path.relative_to(lake.root))
     assert reason.endswith("; restore it from a backup, or import all links with --replace")
-
-
-def test_links_of_an_earlier_version_are_read_and_said_to_have_no_checksum(lake):
-    path = links_path(lake)
-    path.rename(path.with_name("links.parquet"))
-    with lake.manifest.transaction() as db:
-        db.execute("DELETE FROM links WHERE organization = 'acme'")
-    before = bytes_on_disk(lake)
-    found = verify_lake(lake)
-    assert (found.findings, found.unregistered_links) == ([], 1)
-    assert bytes_on_disk(lake).keys() == before.keys()
-    path.with_name("links.parquet").write_bytes(b"")
-    ((name, reason),) = damaged(lake).items()
-    assert (name, "cannot be read" in reason) == ("links/organization=acme", True)
 
 
 def test_one_organization_is_checked_alone(lake):

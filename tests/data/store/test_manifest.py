@@ -14,6 +14,7 @@ import pytest
 from data.errors import Conflict, LakeDamaged
 from data.store.batches import Batch
 from data.store.manifest import MIGRATIONS, LandedFile, Manifest
+from data.store.read_only import open_database_read_only
 
 DAY = date(2026, 3, 1)
 NOW = datetime(2026, 3, 2, 8, 30, tzinfo=UTC)
@@ -27,6 +28,22 @@ def manifest(tmp_path):
     manifest = Manifest(tmp_path / "manifest.sqlite")
     yield manifest
     manifest.close()
+
+
+@pytest.fixture
+def newer_program(monkeypatch):
+    """The migrations of a program that has one more."""
+    migrations = (*MIGRATIONS, "CREATE TABLE more (id);")
+    monkeypatch.setattr("data.store.manifest.MIGRATIONS", migrations)
+    return migrations
+
+
+def older(path):
+    """A manifest of this program, with one batch and its file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("data.store.manifest.MIGRATIONS", MIGRATIONS)
+        with closing(Manifest(path)) as manifest:
+            land(manifest)
 
 
 def version_of(path):
@@ -52,17 +69,23 @@ def test_an_empty_database_is_brought_to_the_newest_version(tmp_path, manifest):
     assert manifest.organizations() == []
 
 
-@pytest.mark.parametrize("version", range(NEWEST + 1))
-def test_every_older_version_is_brought_to_the_newest(tmp_path, version):
+def test_an_older_version_is_brought_to_the_newest_and_keeps_its_rows(tmp_path, newer_program):
     path = tmp_path / "manifest.sqlite"
-    with closing(sqlite3.connect(path)) as db:
-        for script in MIGRATIONS[:version]:
-            db.executescript(script)
-        db.execute(f"PRAGMA user_version = {version}")
+    older(path)
     with closing(Manifest(path)) as manifest:
-        land(manifest)
         assert live(manifest) == [FILE]
+        assert manifest.rows("SELECT * FROM more") == []
+    assert version_of(path) == NEWEST + 1
+
+
+def test_of_a_manifest_that_cannot_be_written_a_copy_is_brought_to_the_newest_version(tmp_path, newer_program):
+    path, scratch = tmp_path / "manifest.sqlite", tmp_path / "scratch"
+    older(path)
+    scratch.mkdir()
+    with closing(open_database_read_only(path, newer_program, scratch)) as db:
+        assert db.execute("SELECT count(*) FROM files JOIN more").fetchone() == (0,)
     assert version_of(path) == NEWEST
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith("manifest")] == ["manifest.sqlite"]
 
 
 def test_while_another_process_creates_it_opening_waits(tmp_path, monkeypatch):
@@ -265,24 +288,13 @@ def test_two_open_manifests_see_each_other(tmp_path, manifest):
 # Copies before a migration
 
 
-def older(path, version):
-    """A manifest of an earlier version, with one batch."""
-    with closing(sqlite3.connect(path)) as db:
-        for script in MIGRATIONS[:version]:
-            db.executescript(script)
-        db.execute("INSERT INTO batches VALUES (1, 'acme', '', 'aa', 1, 1, 1, '', '2026-03-01')")
-        db.execute(f"PRAGMA user_version = {version}")
-        db.commit()
-
-
-@pytest.mark.parametrize("version", range(1, NEWEST))
-def test_an_older_manifest_is_copied_beside_itself_before_it_is_changed(tmp_path, version, caplog):
+def test_an_older_manifest_is_copied_beside_itself_before_it_is_changed(tmp_path, newer_program, caplog):
     path = tmp_path / "manifest.sqlite"
-    older(path, version)
+    older(path)
     Manifest(path).close()
-    copy = tmp_path / f"manifest.sqlite.before-{version}"
+    copy = tmp_path / f"manifest.sqlite.before-{NEWEST}"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["manifest.sqlite", copy.name]
-    assert (version_of(copy), version_of(path)) == (version, NEWEST)
+    assert (version_of(copy), version_of(path)) == (NEWEST, NEWEST + 1)
     assert copy.stat().st_mode & 0o777 == 0o600
     with closing(sqlite3.connect(copy)) as db:
         assert db.execute("SELECT organization FROM batches").fetchall() == [("acme",)]
@@ -299,31 +311,32 @@ def test_a_new_manifest_and_one_of_today_are_not_copied(tmp_path, caplog):
     assert not caplog.records
 
 
-def test_a_copy_that_a_killed_program_began_is_made_anew(tmp_path):
+def test_a_copy_that_a_killed_program_began_is_made_anew(tmp_path, newer_program):
     path = tmp_path / "manifest.sqlite"
-    older(path, 1)
-    (tmp_path / "manifest.sqlite.before-1.partial").write_bytes(b"half a page")
+    older(path)
+    copy = tmp_path / f"manifest.sqlite.before-{NEWEST}"
+    copy.with_name(f"{copy.name}.partial").write_bytes(b"half a page")
     Manifest(path).close()
-    assert version_of(tmp_path / "manifest.sqlite.before-1") == 1
-    assert not (tmp_path / "manifest.sqlite.before-1.partial").exists()
+    assert version_of(copy) == NEWEST
+    assert not copy.with_name(f"{copy.name}.partial").exists()
 
 
-def test_where_it_cannot_be_copied_nothing_is_changed(tmp_path):
+def test_where_it_cannot_be_copied_nothing_is_changed(tmp_path, newer_program):
     path = tmp_path / "manifest.sqlite"
-    older(path, 1)
-    (tmp_path / "manifest.sqlite.before-1").mkdir()
+    older(path)
+    (tmp_path / f"manifest.sqlite.before-{NEWEST}").mkdir()
     with pytest.raises(LakeDamaged, match="cannot be used"):
         Manifest(path)
-    assert version_of(path) == 1
+    assert version_of(path) == NEWEST
 
 
-def test_programs_that_bring_it_up_to_date_at_the_same_time_copy_it_once(tmp_path, caplog):
+def test_programs_that_bring_it_up_to_date_at_the_same_time_copy_it_once(tmp_path, newer_program, caplog):
     path = tmp_path / "manifest.sqlite"
-    older(path, 1)
+    older(path)
     with ThreadPoolExecutor(8) as pool:
         for manifest in pool.map(Manifest, [path] * 8):
             manifest.close()
-    assert (version_of(path), version_of(tmp_path / "manifest.sqlite.before-1")) == (NEWEST, 1)
+    assert (version_of(path), version_of(tmp_path / f"manifest.sqlite.before-{NEWEST}")) == (NEWEST + 1, NEWEST)
     assert len(caplog.records) == 1
 
 

@@ -63,24 +63,6 @@ def test_columns_are_packed_by_name_with_the_schema_version():
     assert {*content["columns"], *content["shared"]} == set(VISITS.names)
 
 
-def test_bodies_of_earlier_programs_know_columns_by_their_position_only():
-    moments = ["2026-03-04T12:30:00", "2026-03-05T00:00:00.000001"]
-    own = [moments, ["go.example"] * 2, ["a", None], ["/a", "/"], ["GET"] * 2, [302, None], [None, "DE"],
-           [2**63 - 1, None], [False, True], ["Mozilla/5.0", None]]  # fmt: skip
-    shared = [[f"{letter}{place}" for place in range(18)] for letter in "xy"]
-    first, second = unpacked([body_of([own, [1, 0], shared])])
-    day = {"day": date(2026, 3, 4), "visited_at": datetime(2026, 3, 4, 12, 30)}
-    assert first == dict.fromkeys(VISITS.names) | day | {
-        "domain": "go.example", "short_code": "a", "path": "/a", "method": "GET", "status": 302, "country": None,
-        "visitor": 2**63 - 1, "is_malicious": False, "user_agent": "Mozilla/5.0",
-        "bot_category": "y0", "agent_kind": "y1", "ai_source": "y2", "agent": "y3", "operator": "y4",
-        "confidence": "y5", "detection_method": "y6", "device_type": "y7", "operating_system": "y8", "browser": "y9",
-        "referrer": "y10", "referrer_type": "y11", "utm_source": "y12", "utm_medium": "y13", "utm_campaign": "y14",
-        "utm_term": "y15", "utm_content": "y16", "rules_version": "y17",
-    }  # fmt: skip
-    assert (second["day"], second["country"], second["rules_version"]) == (date(2026, 3, 5), "DE", "x17")
-
-
 def test_bodies_that_have_different_columns_make_one_table():
     moment = datetime(2026, 3, 4)
     bodies = [

@@ -26,8 +26,6 @@ from data.logs.reported import Submission
 from data.maintenance.compaction import ABANDONED_AFTER, Compactor
 from data.store import pending
 from data.store.lake import Lake
-from data.store.manifest import Manifest
-from data.store.schema import MIGRATIONS
 from data.visits import VISITS
 from tests.lakes import everything_in, fail_at, paths, rows_of, strays
 from tests.visits import packed, unpacked, visit
@@ -602,15 +600,3 @@ def test_no_address_and_no_more_than_is_kept_of_a_request_reaches_the_disk(lake,
     assert told == [[]] * 4
     assert len({row["visitor"] for row in rows_of(lake)}) == 4
     assert [text for text in ADDRESSES if text.lower() in str(landed).lower()] == []
-
-
-def test_an_older_manifest_has_a_place_for_what_waits(tmp_path):
-    for version in range(1, len(MIGRATIONS)):
-        path = tmp_path / f"{version}.sqlite"
-        with closing(sqlite3.connect(path)) as db:
-            for script in MIGRATIONS[:version]:
-                db.executescript(script)
-            db.execute(f"PRAGMA user_version = {version}")
-        with closing(Manifest(path)) as manifest:
-            pending.enqueue(manifest, {"acme": some("/a")}, NOW)
-            assert pending.backlog(manifest) == (1, NOW)

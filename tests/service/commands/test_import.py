@@ -178,7 +178,7 @@ def erase(traffic, lake, monkeypatch):
 
 def test_a_log_that_landed_without_a_domain_is_erased_and_lands_again_with_one(lake, run, erase, tmp_path):
     (tmp_path / "access.log").write_text(line("/a"))
-    Importer(lake).run(tmp_path / "access.log", Options("acme"))  # as earlier versions let it land
+    Importer(lake).run(tmp_path / "access.log", Options("acme"))  # where none was asked for
     assert "already imported, without a domain, nothing changed" in run(line("/a"), "--domain", "go.example")[0]
     told, code = run(line("/a"), "--domain", "go.example", "--again")
     (command,) = re.findall("`traffic erase --org acme (.*?)`", told)

@@ -6,7 +6,6 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from data.ingest.importer import Importer, Options
 from data.ingest.visitor_ids import daily_salts
 from data.maintenance import erasure
 from data.store import pending
@@ -135,34 +134,3 @@ def test_help_shows_an_example(status):
 def grace(monkeypatch):
     """No wait."""
     monkeypatch.setattr(erasure, "GRACE", timedelta(0))
-
-
-HOSTLESS = '203.0.113.7 - - [04/Mar/2026:10:05:03 +0000] "GET /a HTTP/1.1" 200 5 "-" "curl/8"\n'
-
-
-@pytest.mark.parametrize("head", ["", "go.example "])
-@pytest.mark.parametrize("first", ["", "b.example"])
-def test_a_log_that_counts_twice_is_named_with_how_to_erase_one(lake, status, traffic, tmp_path, first, head):
-    log, importer = tmp_path / "access.log", Importer(lake)
-    log.write_text(head + HOSTLESS)
-    for domain in (first, "a.example"):  # as earlier versions let it land
-        with lake.manifest.transaction() as db:
-            db.execute("UPDATE batches SET sha256 = 'x' || sha256")
-        importer.run(log, Options("acme", domain))
-    with lake.manifest.transaction() as db:
-        db.execute("UPDATE batches SET sha256 = ltrim(sha256, 'x')")
-    code, _, err = status()
-    name = f"--domain {first}" if first else "--no-domain"
-    assert code == 0
-    assert err.startswith("acme: a log with 1 visit counts twice, as ")
-    assert {name, "--domain a.example"} == set(
-        re.findall(r"(?<=as )--no-domain|(?<=as )--domain \S+?(?=,|;| and)", err)
-    )
-    assert json.loads(status("--format", "json").out)["repeated_logs"][0]["names_hosts"] is bool(head)
-    if head:
-        assert "--domain HOST" in err
-    else:
-        command = f"erase --org acme {name}"
-        assert f"`traffic {command}`" in err
-        assert traffic(*command.split(), "--yes", "--lake", lake.root).code == 0
-        assert status().err == ""

@@ -9,20 +9,16 @@ from datetime import timedelta
 import pytest
 
 from data import BadInput
-from service.control_database import MIGRATIONS
 from service.hooks.registry import Hooks
 from service.jobs import changes
 from service.jobs.checks import Approval
 from service.jobs.implementations import Draft
 from service.jobs.records import COMMAND_LINE, MAX_EVIDENCE_BYTES
 from service.jobs.states import JobChanged, JobConflict, JobNotFound
-from service.jobs.store import Jobs
 from tests.control import open_store
 from tests.service.jobs.findings import ANNA, NOW, broken, deliver
 
 DAY = timedelta(days=1)
-BEFORE = next(number for number, script in enumerate(MIGRATIONS) if "TABLE job_history" in script)
-"""The last version of the database without them."""
 PATCH = Draft("patch", "text/plain", "User-agent: *")
 MEASURE = {"before": {"days": 14, "events": 42, "visits": 42}, "after": {"days": 7, "events": 0, "visits": 9}}
 
@@ -288,19 +284,6 @@ def test_rows_of_other_programs_are_listed_and_cannot_be_moved_from_a_status_tha
     assert jobs.record("acme", "1")["history"] == []
     with pytest.raises(JobConflict, match="open"):
         jobs.act("acme", "1", "approve_fix", ANNA, NOW)
-
-
-def test_a_database_with_jobs_of_before_is_migrated_and_loses_none(lake):
-    with closing(sqlite3.connect(lake.root / "control.sqlite")) as database, database:
-        for script in MIGRATIONS[:BEFORE]:
-            database.executescript(script)
-        database.execute(
-            "INSERT INTO jobs VALUES ('1', 'acme', 't', 'new', 'A job', '2026-03-01T00:00:00', '2026-03-01T00:00:00')"
-        )
-        database.execute(f"PRAGMA user_version = {BEFORE}")
-    with open_store(Jobs, lake) as jobs:
-        assert jobs.act("acme", "1", "approve_fix", ANNA, NOW)["status"] == "approved"
-    assert (lake.root / f"control.sqlite.before-{BEFORE}").exists()
 
 
 def test_a_list_of_jobs_reads_only_what_it_shows(jobs, only):
