@@ -81,7 +81,6 @@ LIBRARIES = {
         "jinja2",
         "jwt",
         "markupsafe",
-        "mcp",
         "orjson",
         "prometheus_client",
         "protego",
@@ -223,12 +222,6 @@ def test_duckdb_answers_from_one_engine_and_counts_ahead_in_another():
     assert holders == ["queries/locked_engine.py", "queries/own_sql.py", "queries/rollups.py", "queries/variables.py"]
     openers = [name_of(path) for path in FILES if re.search(r"duckdb\.connect\(", path.read_text("utf-8"))]
     assert [name for name in openers if name.startswith("queries/")] == ["queries/locked_engine.py"]
-
-
-def test_only_the_command_mcp_needs_its_sdk():
-    assert [name_of(path) for path in FILES if any(name.startswith("mcp.") for name in imports_of(path))] == [
-        "service/mcp/stdio.py"
-    ]
 
 
 def test_only_a_cluster_needs_the_packages_of_its_extra():

@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from service.http.bodies import read_json
 from service.http.responses import JsonResponse
-from service.mcp.http import reply_to
+from service.mcp.protocol import reply_to
 from service.mcp.tools import Toolbox
 
 MAX_MESSAGE_BYTES: Final = 65_536

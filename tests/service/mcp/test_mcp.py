@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import subprocess
 import sys
 import threading
 from contextlib import asynccontextmanager
@@ -170,6 +171,22 @@ def test_free_sql_reads_one_organization_and_nothing_else(asked, filled):
     assert results["foreign file"].is_error
     assert results["written file"].is_error
     assert not (filled.root / "x.csv").exists()
+
+
+def test_each_line_of_stdin_that_asks_something_gets_one_line(filled):
+    lines = (
+        b'{"jsonrpc":"2.0","id":7,"method":"ping"}',
+        b"",
+        b"{",
+        b'{"jsonrpc":"2.0","method":"notifications/x"}',
+        b"[]",
+    )
+    command = [PROGRAM, "mcp", "--org", "acme", "--lake", filled.root]
+    run = subprocess.run(command, input=b"\n".join(lines), capture_output=True, check=True)
+    replies = [json.loads(line) for line in run.stdout.splitlines()]
+    assert replies[0] == {"jsonrpc": "2.0", "id": 7, "result": {}}
+    assert [(reply["id"], reply["error"]["code"]) for reply in replies[1:]] == [(None, -32700), (None, -32600)]
+    assert run.stderr == b""
 
 
 @pytest.fixture(scope="module")

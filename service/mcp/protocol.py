@@ -1,7 +1,7 @@
-"""Answers the Model Context Protocol over HTTP: one POST, one JSON-RPC message, one answer, no session.
+"""Answers the Model Context Protocol: one JSON-RPC message, one answer, no session. Both transports use it.
 
 Speaks the stateless revision 2026-07-28 and, without keeping anything either, the handshake of the earlier ones
-(https://modelcontextprotocol.io/specification). Small enough to need no SDK in the server.
+(https://modelcontextprotocol.io/specification). Small enough to need no SDK.
 """
 
 import json
@@ -12,6 +12,7 @@ from service.mcp.tools import INSTRUCTIONS, Toolbox, ToolFailed
 
 MODERN: Final = "2026-07-28"
 HANDSHAKE: Final = ("2025-03-26", "2025-06-18", "2025-11-25")
+PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMETERS: Final = -32602
@@ -22,7 +23,7 @@ _CACHEABLE: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "privat
 
 
 class Reply(NamedTuple):
-    """The HTTP status and body of an answer; no body for a notification."""
+    """The body of an answer, none for a notification; and the status that goes with it over HTTP."""
 
     status: int
     body: dict[str, Any] | None
@@ -40,8 +41,7 @@ class RpcError(Exception):
 async def reply_to(message: object, toolbox: Toolbox, version: str) -> Reply:
     """Answer one parsed message. `version` is that of this program."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
-        error = {"code": INVALID_REQUEST, "message": "Send one JSON-RPC 2.0 request."}
-        return Reply(400, {"jsonrpc": "2.0", "id": None, "error": error})
+        return error_reply(INVALID_REQUEST, "Send one JSON-RPC 2.0 request.")
     if "id" not in message:
         return Reply(202, None)
     head = {"jsonrpc": "2.0", "id": message["id"]}
@@ -55,6 +55,11 @@ async def reply_to(message: object, toolbox: Toolbox, version: str) -> Reply:
     except RpcError as error:
         return Reply(error.status, {**head, "error": error.error})
     return Reply(200, {**head, "result": result})
+
+
+def error_reply(code: int, message: str) -> Reply:
+    """The answer to what is not a message, so that it has no id."""
+    return Reply(400, {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}})
 
 
 async def _result(
