@@ -34,11 +34,13 @@ from service.http.cache import AnswerCache
 from service.http.query_batch import Workers
 from service.http.rate_limit import SourceResolver
 from service.jobs.store import Jobs
-from service.pages import PageServices, panels
+from service.pages.app import PagesApp
+from service.pages.context import COOKIE
+from service.pages.numbers import panels
+from service.pages.numbers.tables import CellLinks, fill
 from service.pages.rendering import GZIP_LEVEL, Renderer
+from service.pages.services import PageServices
 from service.pages.sessions import SessionStore
-from service.pages.site import COOKIE, Site
-from service.pages.tables import CellLinks, fill
 from service.settings import read_settings
 
 DAYS: Final = 30
@@ -135,7 +137,7 @@ def rendering(world: World) -> Iterator[Figure]:
     warehouse, workers, threads = Warehouse(world.lake), Workers(), ThreadPoolExecutor(1)
     answers = Answers(warehouse, AnswerCache(), workers)
     control, targets, settings = ControlDatabase(world.lake), LinkIndex(world.lake), read_settings({})
-    site = Site(
+    app = PagesApp(
         PageServices(
             world.lake,
             control,
@@ -151,14 +153,15 @@ def rendering(world: World) -> Iterator[Figure]:
             workers,
         )
     )
-    renderer = site.renderer = _RecordingRenderer(site.root, site.assets, threads)
+    root, assets = app.context.root, app.context.assets
+    renderer = app.context.renderer = _RecordingRenderer(root, assets, threads)
     try:
-        asyncio.run(_view(site, _Browser.signed_in(0, world).cookie))
+        asyncio.run(_view(app, _Browser.signed_in(0, world).cookie))
         body = asyncio.run(answers.bodies([ENDPOINTS["dashboard"]], renderer.context["filters"].scope))[0]
-        steps = _steps(renderer, orjson.loads(body), f"{site.root}/static/{site.assets.hashed_name('map.svg')}")
+        steps = _steps(renderer, orjson.loads(body), f"{root}/static/{assets.hashed_name('map.svg')}")
         samples = {name: [_cpu_milliseconds(step) for _ in range(RENDERINGS)] for name, step in steps.items()}
     finally:
-        site.close()
+        app.close()
         workers.close()
         threads.shutdown()
         warehouse.close()
@@ -168,10 +171,10 @@ def rendering(world: World) -> Iterator[Figure]:
     yield figure("rendering of the Overview", "ms", [sum(step) for step in zip(*samples.values(), strict=True)])
 
 
-async def _view(site: Site, cookie: str) -> None:
+async def _view(app: PagesApp, cookie: str) -> None:
     """View the Overview of all days once."""
     scope = {
-        "type": "http", "method": "GET", "path": f"{site.root}/", "root_path": "", "scheme": "http",
+        "type": "http", "method": "GET", "path": f"{app.context.root}/", "root_path": "", "scheme": "http",
         "query_string": _ALL_DAYS.encode(), "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80),
         "headers": [(b"host", b"127.0.0.1"), (b"cookie", cookie.encode())],
     }  # fmt: skip
@@ -184,7 +187,7 @@ async def _view(site: Site, cookie: str) -> None:
     async def send(message: Any) -> None:  # noqa: ANN401  # ASGI
         statuses.append(message.get("status"))
 
-    await site(scope, receive, send)
+    await app(scope, receive, send)
     assert statuses[0] == 200, statuses
 
 

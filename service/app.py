@@ -48,7 +48,8 @@ from service.mcp.endpoint import mcp_route
 from service.mcp.sources import server_sources
 from service.mcp.tools import Toolbox
 from service.metrics import Metrics, ObservedMetric
-from service.pages import Pages, PageServices
+from service.pages.middleware import Pages
+from service.pages.services import PageServices
 from service.settings import Settings
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ def report(
     Example: traffic report --org acme --range 30d > report.html
     """
     from queries import Warehouse
-    from service.pages.report import Report
+    from service.pages.numbers.report import Report
 
     if output not in FORMATS:
         raise BadInput(f"{output!r} is not an output format; use {' or '.join(FORMATS)}.")

@@ -26,7 +26,7 @@ def sign_in(
     Example: traffic sign-in --org acme --role viewer
     """
     from service.control_database import ControlDatabase
-    from service.pages.links import enter_url
+    from service.pages.accounts.sign_in_link import enter_url
     from service.pages.sessions import SessionStore
 
     flags = {"host": host, "port": port, "base_path": base_path, "lake": str(lake)}

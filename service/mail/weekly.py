@@ -48,7 +48,7 @@ def weekly_message(
 ) -> EmailMessage:
     """The report of the week that is due: as text, and as an HTML file in the attachment."""
     from service.pages import formats  # noqa: PLC0415  # slow: a server loads its pages with the first one
-    from service.pages.report import Report  # noqa: PLC0415
+    from service.pages.numbers.report import Report  # noqa: PLC0415
 
     week = Week.due(now)
     days = {"start_date": week.first_day.isoformat(), "end_date": week.last_day.isoformat()}

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from queries import Warehouse
-from service.pages.report import Report
+from service.pages.numbers.report import Report
 from tests.browser.test_print import words
 
 

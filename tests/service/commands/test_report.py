@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from service.pages.charts import _MAP_CODES
+from service.pages.numbers.charts import _MAP_CODES
 from tests.service.commands.runs import refused
 from tests.service.pages.reading import as_text, read, tables
 from tests.visits import land, links, visit

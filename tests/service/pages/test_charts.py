@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from service.pages import charts
+from service.pages.numbers import charts
 
 
 def day(written, people=0, ai=0, other=0):

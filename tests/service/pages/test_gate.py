@@ -140,7 +140,7 @@ def test_sessions_are_listed_and_ended(browser, application, shared_lake, link_o
 def test_a_server_starts_without_loading_the_pages():
     """Templates and their engine are loaded with the first page."""
     code = (
-        "import sys, service.app; print([m for m in ('jinja2', 'service.pages.site', 'service.pages.charts') "
+        "import sys, service.app; print([m for m in ('jinja2', 'service.pages.app', 'service.pages.numbers.charts') "
         "if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

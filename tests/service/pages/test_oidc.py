@@ -305,7 +305,7 @@ def timed(lake, opened, identity_provider):
 
 def time_out(client):
     """Forget the sessions that the server remembers for two seconds."""
-    client.app._app._site.sessions._cached.clear()
+    client.app._app._pages.context.sessions._cached.clear()
 
 
 def test_an_expired_session_goes_through_the_provider_without_a_question(timed):

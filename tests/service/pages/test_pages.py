@@ -13,7 +13,7 @@ import pytest
 from data import Lake
 from queries import CATALOG, ENTRIES, Scope, Warehouse
 from service.encoding import encode
-from service.pages.layout import NAVIGATION
+from service.pages.numbers.layout import NAVIGATION
 from service.pages.rendering import CONTENT_SECURITY_POLICY
 from tests.conftest import NOW
 from tests.faults.trials import IS_LONG

@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -11,50 +11,48 @@ from starlette.routing import Route
 
 from service.http.errors import Forbidden, Unauthorized
 from service.http.oidc import OidcClient, PendingSignIn
+from service.pages.context import PageContext
 from service.pages.sessions import SIGN_IN_LIFETIME
-
-if TYPE_CHECKING:
-    from service.pages.site import Site
 
 COOKIE: Final = "traffic-oidc"
 _SECRET: Final = re.compile("[A-Za-z0-9_-]{43}")
 
 
-def routes(site: "Site", client: OidcClient) -> list[Route]:
+def routes(context: PageContext, client: OidcClient) -> list[Route]:
     """The routes of signing in at the identity provider."""
-    pages = _ProviderSignIn(site, client)
-    return [Route(f"{site.root}/oidc/start", pages.start), Route(f"{site.root}/oidc/callback", pages.callback)]
+    pages = _ProviderSignIn(context, client)
+    return [Route(f"{context.root}/oidc/start", pages.start), Route(f"{context.root}/oidc/callback", pages.callback)]
 
 
 class _ProviderSignIn:
-    def __init__(self, site: "Site", client: OidcClient) -> None:
-        self._site = site
+    def __init__(self, context: PageContext, client: OidcClient) -> None:
+        self._context = context
         self._client = client
 
     async def start(self, request: Request) -> Response:
         """Send the browser to the provider. It keeps one cookie, so that it may sign in in several tabs at once."""
-        target = self._site.own_page(request.query_params.get("next", ""))
-        browser = self._site.cookie(request, COOKIE)
+        target = self._context.own_page(request.query_params.get("next", ""))
+        browser = self._context.cookie(request, COOKIE)
         browser = browser if _SECRET.fullmatch(browser) else secrets.token_urlsafe(32)
         sign_in = PendingSignIn.begin(browser, is_silent="silent" in request.query_params)
         address = await self._client.authorization_url(sign_in)
-        await self._site.control.write(self._site.sessions.store.begin_sign_in, sign_in.secret, target)
+        await self._context.control.write(self._context.sessions.store.begin_sign_in, sign_in.secret, target)
         response = RedirectResponse(address, 303)
-        self._site.set_cookie(request, response, sign_in.browser, SIGN_IN_LIFETIME, COOKIE)
+        self._context.set_cookie(request, response, sign_in.browser, SIGN_IN_LIFETIME, COOKIE)
         return response
 
     async def callback(self, request: Request) -> Response:
         """Open a session for a browser that comes back with a code; if a silent attempt fails, ask the user."""
         query = request.query_params
-        sign_in = PendingSignIn(query.get("state", ""), self._site.cookie(request, COOKIE))
-        target = await self._site.control.write(self._site.sessions.store.end_sign_in, sign_in.secret)
+        sign_in = PendingSignIn(query.get("state", ""), self._context.cookie(request, COOKIE))
+        target = await self._context.control.write(self._context.sessions.store.end_sign_in, sign_in.secret)
         if target is None:
-            message = f"Begin again at {self._site.services.settings.public_url}{self._site.root}/sign-in."
+            message = f"Begin again at {self._context.services.settings.public_url}{self._context.root}/sign-in."
             raise Forbidden("This sign-in was not begun by this browser within ten minutes.", message)
         await self._client.check_issuer(query.get("iss"))
         if "error" in query and sign_in.is_silent:
-            response = RedirectResponse(f"{self._site.root}/sign-in?next={quote(target, safe='')}", 303)
-            self._site.delete_cookie(request, response)
+            response = RedirectResponse(f"{self._context.root}/sign-in?next={quote(target, safe='')}", 303)
+            self._context.delete_cookie(request, response)
             return response
         if "error" in query or "code" not in query:
             raise Forbidden("The identity provider did not sign you in.", "Begin again from the sign-in page.")
@@ -63,6 +61,6 @@ class _ProviderSignIn:
         except Unauthorized as error:
             message = "Ask for an organization at the identity provider, then begin again from the sign-in page."
             raise Forbidden("The identity provider's answer lets nobody in.", message) from error
-        hours = self._site.services.settings.session_hours
-        opened = await self._site.control.write(self._site.sessions.store.open_by_provider, user, hours)
-        return await self._site.signed_in(request, opened, target)
+        hours = self._context.services.settings.session_hours
+        opened = await self._context.control.write(self._context.sessions.store.open_by_provider, user, hours)
+        return await self._context.signed_in(request, opened, target)

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from queries import Field
 from service.pages import formats
-from service.pages.charts import bar
+from service.pages.numbers.charts import bar
 
 LABELS: Final = {
     "short_code": "Link",

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
 from math import ceil, log
-from pathlib import Path
 from typing import Any, Final
 
 from markupsafe import Markup, escape
 
+from service.pages.assets import FOLDER
 from service.pages.markup import joined
 
 HEIGHT: Final = 200
@@ -24,7 +24,7 @@ TOP: Final = 10
 SHADES: Final = 5
 """Shades of a map, q1 to q5."""
 
-_MAP: Final = (Path(__file__).parent / "static" / "map.svg").read_text("utf-8")
+_MAP: Final = (FOLDER / "map.svg").read_text("utf-8")
 _MAP_VIEW_BOX: Final = re.findall(r'viewBox="([^"]+)"', _MAP)[0]
 _MAP_CODES: Final = tuple(re.findall(r'id="(\w+)"', _MAP))
 

@@ -8,11 +8,12 @@ from urllib.parse import urlencode
 
 from data.maintenance.status import StoredSpan
 from queries import ENDPOINTS, ENTRIES, Entry, Scope
-from service.pages import formats, panels
-from service.pages.comparison import Comparison, complete_days
+from service.pages import formats
 from service.pages.filters import Filters
-from service.pages.panels import Panel
-from service.pages.tables import CellLinks, FilledPanel, fill
+from service.pages.numbers import panels
+from service.pages.numbers.comparison import Comparison, complete_days
+from service.pages.numbers.panels import Panel
+from service.pages.numbers.tables import CellLinks, FilledPanel, fill
 
 DASHBOARD: Final = ENDPOINTS["dashboard"]
 MEMBERS: Final = {part.name: name for name, part in DASHBOARD.members}

@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from queries import DETECTORS, template
 from service.pages import formats
-from service.pages.charts import measured_days
-from service.pages.columns import TableColumn, cell, column_of
+from service.pages.numbers.charts import measured_days
+from service.pages.numbers.columns import TableColumn, cell, column_of
 
 Record = Mapping[str, Any]
 DayCount = tuple[date, int, int]

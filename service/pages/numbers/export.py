@@ -3,23 +3,21 @@
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from queries import ENTRIES, Field, InvalidParameter
 from service.http.errors import NotFound
-
-if TYPE_CHECKING:
-    from service.http.routing import Endpoint
-    from service.pages.site import Site
+from service.http.routing import Endpoint
+from service.pages.context import PageContext
 
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 """A cell that begins like this is a formula to a spreadsheet. Paths and referrers are written by strangers."""
 
 
-def endpoint(site: "Site") -> "Endpoint":
+def endpoint(context: PageContext) -> Endpoint:
     """The rows of an answer, in the order of its declared fields; `part` chooses one of an answer with several."""
 
     async def export(request: Request) -> Response:
@@ -27,13 +25,13 @@ def endpoint(site: "Site") -> "Endpoint":
         if entry is None:
             raise NotFound
         organization = request.scope["session"].organization
-        filters = await site.filters(request)
+        filters = await context.filters(request)
         part = request.query_params.get("part", "")
         members = dict(entry.members)
         if entry.members and part not in members:
             raise InvalidParameter("part", "names no part of this answer", f"Use one of {', '.join(members)}.")
         scope = filters.scope_for(entry)
-        (answer,) = await site.load(request, [(entry, scope)])
+        (answer,) = await context.load(request, [(entry, scope)])
         shown = members.get(part, entry)
         answer = answer[part] if entry.members else answer
         if shown.members:
@@ -41,7 +39,7 @@ def endpoint(site: "Site") -> "Endpoint":
         rows = answer if isinstance(answer, list) else [answer]
         name = "-".join(filter(None, (organization, entry.name, part, str(scope.start_date), str(scope.end_date))))
         headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
-        body = await site.in_thread(csv_of, shown.fields, rows)
+        body = await context.in_thread(csv_of, shown.fields, rows)
         return Response(body, headers=headers, media_type="text/csv")
 
     return export

@@ -1,7 +1,7 @@
 """Settings > Agent Hooks: who is sent messages about jobs, and what came of it. For editors only."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -12,19 +12,17 @@ from service.hooks.outbox import EVENTS
 from service.hooks.records import Hook
 from service.hooks.registry import DEFAULT_EVENTS, HookConflict, NoSuchHook
 from service.http.errors import Forbidden, NotFound
+from service.pages.context import PageContext
+from service.pages.forms import form_fields
 from service.pages.sessions import Session
-from service.pages.settings_pages import tab_page
-from service.pages.sign_in import form_fields
-
-if TYPE_CHECKING:
-    from service.pages.site import Site
+from service.pages.settings.pages import tab_page
 
 Result = TypeVar("Result")
 
 
-def routes(site: "Site") -> list[Route]:
+def routes(context: PageContext) -> list[Route]:
     """The routes of hooks."""
-    pages, root = _HookPages(site), f"{site.root}/settings/agent-hooks"
+    pages, root = _HookPages(context), f"{context.root}/settings/agent-hooks"
     one = f"{root}/{{id}}"
     return [
         Route(root, pages.hooks, methods=["GET", "POST"]),
@@ -38,10 +36,10 @@ def routes(site: "Site") -> list[Route]:
 
 
 class _HookPages:
-    def __init__(self, site: "Site") -> None:
-        self._site = site
-        self._hooks = site.services.hooks
-        self._root = f"{site.root}/settings/agent-hooks"
+    def __init__(self, context: PageContext) -> None:
+        self._context = context
+        self._hooks = context.services.hooks
+        self._root = f"{context.root}/settings/agent-hooks"
 
     async def hooks(self, request: Request) -> Response:
         """The organization's hooks (GET); or create one and show its secret this once (POST)."""
@@ -62,7 +60,7 @@ class _HookPages:
                 problem, status = str(error), 400
         hooks = await self._hooks.database.read(self._hooks.of, session.organization) if may_write else []
         return await tab_page(
-            self._site, request, "agent-hooks", "settings_agent_hooks.html", status,
+            self._context, request, "agent-hooks", "settings_agent_hooks.html", status,
             hooks=hooks, hook=hook, made=made, problem=problem, may_write=may_write, events=EVENTS,
             fields=fields if problem else dict.fromkeys(DEFAULT_EVENTS, "on"),
         )  # fmt: skip
@@ -115,7 +113,7 @@ class _HookPages:
         except NoSuchHook as error:
             raise NotFound from error
         content: dict[str, Any] = {"hook": hook, "deliveries": deliveries, "problem": problem, "made": made}
-        return await tab_page(self._site, request, "agent-hooks", "settings_agent_hook.html", status, **content)
+        return await tab_page(self._context, request, "agent-hooks", "settings_agent_hook.html", status, **content)
 
     async def _write(self, work: Callable[[], Result]) -> Result:
         """The result of a change of hooks. Raises NotFound or BadInput."""

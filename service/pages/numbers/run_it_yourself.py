@@ -1,50 +1,48 @@
 """How to get the same rows without the page: the endpoint with curl, the command line, and the SQL of the answer."""
 
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from queries import ENDPOINTS, ENTRIES, Entry, template, template_entries, validate
 from service.http.errors import NotFound
+from service.http.routing import Endpoint
+from service.pages.context import PageContext
 from service.pages.filters import Filters
-from service.pages.layout import layout
-
-if TYPE_CHECKING:
-    from service.http.routing import Endpoint
-    from service.pages.site import Site
+from service.pages.numbers.layout import layout
 
 
-def commands(site: "Site", request: Request, entry: Entry, filters: Filters) -> dict[str, str]:
+def commands(context: PageContext, request: Request, entry: Entry, filters: Filters) -> dict[str, str]:
     """The lines that print an answer: `query`, and `curl` ("" without a route). The addresses of `csv` and `sql`."""
-    base, parameters = site.services.settings.base_path, validate(filters.parameters.items(), entry)
+    base, parameters = context.services.settings.base_path, validate(filters.parameters.items(), entry)
     query = filters.query_string(**{name: None for name in filters.parameters if name not in parameters})
-    url = f"{site.origin.origin(request)}{base}/analytics/{entry.name}{query}"
+    url = f"{context.origin.origin(request)}{base}/analytics/{entry.name}{query}"
     flags = [f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in parameters.items()]
     curl = f'curl -H "Authorization: Bearer $KEY" {shlex.quote(url)}'
     return {
         "curl": curl if entry.name in ENDPOINTS else "",
         "query": " ".join(["traffic query", entry.name, "--org", filters.organization, *flags]),
-        "csv": f"{site.root}/export/{entry.name}.csv{query}",
-        "sql": f"{site.root}/run/{entry.name}{query}",
+        "csv": f"{context.root}/export/{entry.name}.csv{query}",
+        "sql": f"{context.root}/run/{entry.name}{query}",
     }
 
 
-def endpoint(site: "Site") -> "Endpoint":
+def endpoint(context: PageContext) -> Endpoint:
     """The page with the SQL of one answer."""
 
     async def run(request: Request) -> Response:
         entry = ENTRIES.get(request.path_params["name"])
         if entry is None:
             raise NotFound
-        filters = await site.filters(request)
-        context: dict[str, Any] = {
+        filters = await context.filters(request)
+        shown: dict[str, Any] = {
             "entry": entry,
             "templates": [(leaf.name, template(leaf.name)) for leaf in template_entries(entry)],
-            "lines": commands(site, request, entry, filters),
-            **layout(site, request, "run", filters),
+            "lines": commands(context, request, entry, filters),
+            **layout(context, request, "run", filters),
         }
-        return await site.renderer.response(request, "run.html", context)
+        return await context.renderer.response(request, "run.html", shown)
 
     return run

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -24,13 +24,11 @@ from service.jobs.states import (
     JobNotFound,
     TooLarge,
 )
-from service.pages.job_content import Record, chart_of, days_of, evidence_of, filled_days, outcome_sentences
-from service.pages.layout import layout
+from service.pages.context import PageContext
+from service.pages.forms import form_fields
+from service.pages.jobs.content import Record, chart_of, days_of, evidence_of, filled_days, outcome_sentences
+from service.pages.numbers.layout import layout
 from service.pages.sessions import Session
-from service.pages.sign_in import form_fields
-
-if TYPE_CHECKING:
-    from service.pages.site import Site
 
 MAX_FORM_BYTES: Final = 4 * MAX_CONTENT_BYTES
 """Of the form with an implementation, whose letters a form may encode with three bytes each."""
@@ -38,9 +36,9 @@ _VERSION: Final = re.compile(r"\d{1,15}", re.ASCII)
 _KINDS: Final = [(kind, content_type) for kind, types in CONTENT_TYPES.items() for content_type in types or ("",)]
 
 
-def routes(site: "Site") -> list[Route]:
+def routes(context: PageContext) -> list[Route]:
     """The routes of jobs."""
-    pages, root = _JobPages(site), f"{site.root}/jobs"
+    pages, root = _JobPages(context), f"{context.root}/jobs"
     return [
         Route(root, pages.list),
         Route(f"{root}/{{id}}", pages.job),
@@ -51,9 +49,9 @@ def routes(site: "Site") -> list[Route]:
 
 
 class _JobPages:
-    def __init__(self, site: "Site") -> None:
-        self._site = site
-        self._jobs = site.services.jobs
+    def __init__(self, context: PageContext) -> None:
+        self._context = context
+        self._jobs = context.services.jobs
 
     async def list(self, request: Request) -> Response:
         """The jobs of the organization: the open ones, or those of one status."""
@@ -68,8 +66,8 @@ class _JobPages:
             ("Open", "", sum(counts[one] for one in OPEN)),
             *((one.capitalize(), one, counts[one]) for one in STATUSES),
         ]
-        context = {**layout(self._site, request, "jobs", None), "jobs": chosen, "tabs": tabs, "status": status}
-        return await self._site.renderer.response(request, "jobs.html", context | {"has_jobs": bool(rows)})
+        shown = {**layout(self._context, request, "jobs", None), "jobs": chosen, "tabs": tabs, "status": status}
+        return await self._context.renderer.response(request, "jobs.html", shown | {"has_jobs": bool(rows)})
 
     async def job(self, request: Request) -> Response:
         """One job."""
@@ -78,7 +76,7 @@ class _JobPages:
     async def act(self, request: Request) -> Response:
         """Review, approve, dismiss, resolve or reopen a job, as the form says."""
         session, fields = await self._form(request)
-        now, job_id = self._site.services.clock(), request.path_params["id"]
+        now, job_id = self._context.services.clock(), request.path_params["id"]
 
         def work() -> object:
             return self._jobs.act(
@@ -91,7 +89,7 @@ class _JobPages:
     async def attach(self, request: Request) -> Response:
         """Attach the implementation that a form describes: a text, or the address where it is."""
         session, fields = await self._form(request, MAX_FORM_BYTES)
-        now, job_id = self._site.services.clock(), request.path_params["id"]
+        now, job_id = self._context.services.clock(), request.path_params["id"]
         kind, _, content_type = fields.get("kind", "").partition(" ")
         content = fields.get("content", "").replace("\r\n", "\n")  # browsers send lines of forms with CRLF
         has_content = bool(content.strip())
@@ -113,7 +111,7 @@ class _JobPages:
     async def set_status(self, request: Request) -> Response:
         """Note that an implementation is accepted, shipped or withdrawn."""
         session, fields = await self._form(request)
-        now, job_id, number = self._site.services.clock(), request.path_params["id"], request.path_params["number"]
+        now, job_id, number = self._context.services.clock(), request.path_params["id"], request.path_params["number"]
         if not _VERSION.fullmatch(number):
             raise NotFound
 
@@ -149,7 +147,7 @@ class _JobPages:
         except BadInput as error:
             status = 413 if isinstance(error, TooLarge) else 400
             return await self._page(request, status, f"Nothing was done: {error}", fields)
-        return RedirectResponse(f"{self._site.root}/jobs/{request.path_params['id']}", 303)
+        return RedirectResponse(f"{self._context.root}/jobs/{request.path_params['id']}", 303)
 
     async def _page(
         self, request: Request, status: int = 200, problem: str = "", fields: dict[str, str] | None = None
@@ -161,8 +159,8 @@ class _JobPages:
         except JobNotFound as error:
             raise NotFound from error
         implementation = job["implementation"]
-        context: dict[str, Any] = {
-            **layout(self._site, request, "jobs/job", None),
+        shown: dict[str, Any] = {
+            **layout(self._context, request, "jobs/job", None),
             "job": job,
             "content": content,
             "evidence": evidence_of(job),
@@ -176,7 +174,7 @@ class _JobPages:
             "problem": problem,
             "fields": fields or {},
         }
-        return await self._site.renderer.response(request, "job.html", context, status)
+        return await self._context.renderer.response(request, "job.html", shown, status)
 
     def _read(self, organization: str, job_id: str) -> tuple[Record, str | None]:
         """The record of a job, and the content of its implementation. Blocks. Raises JobNotFound."""
@@ -191,8 +189,8 @@ class _JobPages:
         detector, shipped_at = DETECTORS.get(job["type"]), (job["implementation"] or {}).get("shipped_at")
         if detector is None or shipped_at is None:
             return None
-        services, shipped_on = self._site.services, shipped_at.date()
-        subject = await self._jobs.database.read(self._site.jobs.subject, organization, job["id"])
+        services, shipped_on = self._context.services, shipped_at.date()
+        subject = await self._jobs.database.read(self._context.jobs.subject, organization, job["id"])
         if set(subject.columns) != set(detector.subject):  # it was erased
             return None
         first, last = days_of(shipped_on, services.clock().date())

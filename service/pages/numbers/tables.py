@@ -9,12 +9,12 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from queries import Entry
-from service.pages.charts import columns as column_chart
-from service.pages.charts import multiples, split_bar, time_series, world_map
-from service.pages.columns import TableColumn, cell, column_of
 from service.pages.filters import Filters
 from service.pages.markup import joined
-from service.pages.panels import Panel
+from service.pages.numbers.charts import columns as column_chart
+from service.pages.numbers.charts import multiples, split_bar, time_series, world_map
+from service.pages.numbers.columns import TableColumn, cell, column_of
+from service.pages.numbers.panels import Panel
 
 Row = Mapping[str, Any]
 REST: Final = "(other)"

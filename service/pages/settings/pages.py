@@ -1,6 +1,6 @@
 """The pages under Settings, except those of hooks: API keys, sessions, shares, the cache, and what is stored."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 from starlette.requests import Request
@@ -12,16 +12,14 @@ from data.maintenance.status import organization_status
 from queries import CACHE_STATS
 from service.encoding import encode
 from service.http.errors import Forbidden, NotFound
+from service.pages.context import PageContext
 from service.pages.filters import Filters
-from service.pages.layout import layout
-from service.pages.panels import Panel
+from service.pages.forms import form_fields
+from service.pages.numbers.layout import layout
+from service.pages.numbers.panels import Panel
+from service.pages.numbers.tables import CellLinks, fill
 from service.pages.sessions import Session
 from service.pages.shares import fixed_filters
-from service.pages.sign_in import form_fields
-from service.pages.tables import CellLinks, fill
-
-if TYPE_CHECKING:
-    from service.pages.site import Site
 
 TABS = (
     ("api-keys", "API keys"),
@@ -33,9 +31,9 @@ TABS = (
 )
 
 
-def routes(site: "Site") -> list[Route]:
+def routes(context: PageContext) -> list[Route]:
     """The routes under Settings."""
-    pages, root = _SettingsPages(site), f"{site.root}/settings"
+    pages, root = _SettingsPages(context), f"{context.root}/settings"
     return [
         Route(root, pages.first),
         Route(f"{root}/api-keys", pages.keys, methods=["GET", "POST"]),
@@ -50,7 +48,7 @@ def routes(site: "Site") -> list[Route]:
 
 
 async def tab_page(
-    site: "Site",
+    context: PageContext,
     request: Request,
     tab: str,
     template: str,
@@ -58,19 +56,19 @@ async def tab_page(
     **content: Any,  # noqa: ANN401  # of any template
 ) -> Response:
     """A page under a tab of Settings. `made` in the content is a secret that it shows."""
-    tabs = [(label, f"{site.root}/settings/{name}", name == tab) for name, label in TABS]
-    context = {**layout(site, request, f"settings/{tab}", None), "tabs": tabs, **content}
-    return await site.renderer.response(request, template, context, status, is_compressible=not content.get("made"))
+    tabs = [(label, f"{context.root}/settings/{name}", name == tab) for name, label in TABS]
+    shown = {**layout(context, request, f"settings/{tab}", None), "tabs": tabs, **content}
+    return await context.renderer.response(request, template, shown, status, is_compressible=not content.get("made"))
 
 
 class _SettingsPages:
-    def __init__(self, site: "Site") -> None:
-        self._site = site
-        self._keys = site.services.api_keys
+    def __init__(self, context: PageContext) -> None:
+        self._context = context
+        self._keys = context.services.api_keys
 
     async def first(self, _: Request) -> Response:
         """The first tab."""
-        return RedirectResponse(f"{self._site.root}/settings/api-keys", 303)
+        return RedirectResponse(f"{self._context.root}/settings/api-keys", 303)
 
     async def keys(self, request: Request) -> Response:
         """The organization's API keys (GET); or make one and show it this once (POST)."""
@@ -80,16 +78,16 @@ class _SettingsPages:
             self._check_may_manage(session)
             name = (await form_fields(request)).get("name", "").strip()
             try:
-                made = await self._site.control.write(
+                made = await self._context.control.write(
                     self._keys.create_key, session.organization, name, session.caller.name
                 )
             except BadInput as error:
                 problem, status = str(error), 400
-        keys = await self._site.control.read(self._keys.keys_of, session.organization)
+        keys = await self._context.control.read(self._keys.keys_of, session.organization)
         return await self._page(
             request, "api-keys", status, keys=keys[::-1], made=made, problem=problem,
-            may_manage=session.caller.may_manage_keys, origin=self._site.origin.origin(request),
-            base=self._site.services.settings.base_path,
+            may_manage=session.caller.may_manage_keys, origin=self._context.origin.origin(request),
+            base=self._context.services.settings.base_path,
         )  # fmt: skip
 
     async def revoke_key(self, request: Request) -> Response:
@@ -98,16 +96,16 @@ class _SettingsPages:
         self._check_may_manage(session)
         key_id = request.path_params["id"]
         try:
-            await self._site.control.write(self._keys.revoke_key, key_id, session.organization)
+            await self._context.control.write(self._keys.revoke_key, key_id, session.organization)
         except BadInput as error:
             raise NotFound from error
-        self._site.sessions.forget_key(key_id)
-        return RedirectResponse(f"{self._site.root}/settings/api-keys", 303)
+        self._context.sessions.forget_key(key_id)
+        return RedirectResponse(f"{self._context.root}/settings/api-keys", 303)
 
     async def sessions(self, request: Request) -> Response:
         """The sessions that the caller may end: all of the organization, or for viewers and keys their own."""
         own: Session = request.scope["session"]
-        listed = await self._site.control.read(self._site.sessions.store.sessions_of, own.organization)
+        listed = await self._context.control.read(self._context.sessions.store.sessions_of, own.organization)
         mine = [session for session in listed if own.caller.may_manage_keys or session.id == own.id]
         return await self._page(request, "sessions", sessions=mine, own=own)
 
@@ -117,9 +115,9 @@ class _SettingsPages:
         session_id = request.path_params["id"]
         if session_id != own.id:
             self._check_may_manage(own)
-        if not await self._site.sessions.revoke(session_id, own.organization):
+        if not await self._context.sessions.revoke(session_id, own.organization):
             raise NotFound
-        return RedirectResponse(f"{self._site.root}/settings/sessions", 303)
+        return RedirectResponse(f"{self._context.root}/settings/sessions", 303)
 
     async def shares(self, request: Request) -> Response:
         """The organization's shares (GET); or make one and show its link this once (POST). For editors only."""
@@ -133,8 +131,10 @@ class _SettingsPages:
                 secret = await self._create_share(session, fields)
             except BadInput as error:
                 problem, status = str(error), 400
-        shares = await self._site.control.read(self._site.shares.shares_of, session.organization) if may_manage else []
-        made = f"{self._site.origin.origin(request)}{self._site.root}/share/{secret}" if secret else None
+        shares = (
+            await self._context.control.read(self._context.shares.shares_of, session.organization) if may_manage else []
+        )
+        made = f"{self._context.origin.origin(request)}{self._context.root}/share/{secret}" if secret else None
         return await self._page(
             request, "shares", status, shares=shares, made=made, problem=problem, may_manage=may_manage,
             fields={} if made else fields, is_embedded=bool(fields.get("embedders", "").strip()),
@@ -142,38 +142,40 @@ class _SettingsPages:
 
     async def _create_share(self, session: Session, fields: dict[str, str]) -> str:
         """Create the share that a form describes; its secret. Raises BadInput."""
-        services, organization = self._site.services, session.organization
+        services, organization = self._context.services, session.organization
         Filters.parse(fixed_filters(fields).encode(), organization, services.clock().date(), services.targets)
-        return await self._site.control.write(self._site.shares.create, organization, session.caller.name, fields)
+        return await self._context.control.write(self._context.shares.create, organization, session.caller.name, fields)
 
     async def revoke_share(self, request: Request) -> Response:
         """Revoke a share."""
         session: Session = request.scope["session"]
         self._check_may_manage(session)
         share_id = request.path_params["id"]
-        if not await self._site.control.write(self._site.shares.revoke, share_id, session.organization):
+        if not await self._context.control.write(self._context.shares.revoke, share_id, session.organization):
             raise NotFound
-        return RedirectResponse(f"{self._site.root}/settings/shares", 303)
+        return RedirectResponse(f"{self._context.root}/settings/shares", 303)
 
     async def cache(self, request: Request) -> Response:
         """The statistics of the cache of this organization's answers."""
         session: Session = request.scope["session"]
-        rows = orjson.loads(encode(self._site.services.answers.statistics(session.organization)))
-        filters = await self._site.filters(request)
+        rows = orjson.loads(encode(self._context.services.answers.statistics(session.organization)))
+        filters = await self._context.filters(request)
         panel = Panel(CACHE_STATS, "Cache", is_wide=True)
-        filled = fill(panel, rows, CellLinks(self._site.root, request.url.path, filters))
+        filled = fill(panel, rows, CellLinks(self._context.root, request.url.path, filters))
         return await self._page(request, "cache", panel=filled)
 
     async def storage(self, request: Request) -> Response:
         """What this organization has stored; nothing about others."""
         session: Session = request.scope["session"]
-        services = self._site.services
-        status = await self._site.in_thread(organization_status, services.lake, session.organization, services.clock())
+        services = self._context.services
+        status = await self._context.in_thread(
+            organization_status, services.lake, session.organization, services.clock()
+        )
         return await self._page(request, "storage", stored=status)
 
     async def _page(self, request: Request, tab: str, status: int = 200, **content: Any) -> Response:  # noqa: ANN401
         template = f"settings_{tab.replace('-', '_')}.html"
-        return await tab_page(self._site, request, tab, template, status, **content)
+        return await tab_page(self._context, request, tab, template, status, **content)
 
     @staticmethod
     def _check_may_manage(session: Session) -> None:

@@ -4,7 +4,7 @@ It needs no session and reads no cookie. No parameter changes what it shows, and
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,13 +12,12 @@ from starlette.responses import Response
 from queries import InvalidParameter
 from service.http.authentication import Caller
 from service.http.errors import NotFound
-from service.pages import formats, panels
-from service.pages.content import OVERVIEW, PageContent
+from service.http.routing import Endpoint
+from service.pages import formats
+from service.pages.context import PageContext
 from service.pages.filters import Filters
-
-if TYPE_CHECKING:
-    from service.http.routing import Endpoint
-    from service.pages.site import Site
+from service.pages.numbers import panels
+from service.pages.numbers.content import OVERVIEW, PageContent
 
 _LINKS: Final = panels.LINKS[0]
 PAGE: Final = replace(
@@ -27,12 +26,12 @@ PAGE: Final = replace(
 """The overview with all links instead of the first ones. It needs one answer, the dashboard, and shows no other."""
 
 
-def endpoint(site: "Site") -> "Endpoint":
+def endpoint(context: PageContext) -> Endpoint:
     """The page of a share. A secret that is wrong, expired or revoked is NotFound, as any unknown path."""
-    map_url = f"{site.root}/static/{site.assets.hashed_name('map.svg')}"
+    map_url = f"{context.root}/static/{context.assets.hashed_name('map.svg')}"
 
     async def shared(request: Request) -> Response:
-        share = await site.control.read(site.shares.share, request.path_params["secret"])
+        share = await context.control.read(context.shares.share, request.path_params["secret"])
         if share is None:
             raise NotFound
         request.scope["caller"] = Caller(share.organization, "viewer", f"share {share.id}", is_key=False)
@@ -40,17 +39,17 @@ def endpoint(site: "Site") -> "Endpoint":
         if request.scope["query_string"]:
             name = next(iter(request.query_params), "?")
             raise InvalidParameter(name, "changes nothing on a shared page", "Remove the question mark and the rest.")
-        site.control.write_later(site.shares.record_use, share)
-        today = site.services.clock().date()
-        filters = Filters.parse(share.filters.encode(), share.organization, today, site.services.targets)
+        context.control.write_later(context.shares.record_use, share)
+        today = context.services.clock().date()
+        filters = Filters.parse(share.filters.encode(), share.organization, today, context.services.targets)
         content = PageContent(PAGE, filters, None, map_url=map_url)
-        loaded = await site.load(request, content.wanted)
-        context = {
-            **await site.in_thread(content.filled, loaded),
+        loaded = await context.load(request, content.wanted)
+        shown = {
+            **await context.in_thread(content.filled, loaded),
             "name": share.name,
             "span": formats.span(filters.scope.start_date, filters.scope.end_date),
             "chosen": [(label, value) for label, value in share.described() if label != "Days"],
         }
-        return await site.renderer.response(request, "shared.html", context)
+        return await context.renderer.response(request, "shared.html", shown)
 
     return shared

@@ -19,12 +19,12 @@ from data.store.links import LinkIndex
 from queries import Warehouse
 from service.encoding import encode
 from service.pages import assets, formats
-from service.pages.columns import column_of, plain
-from service.pages.content import LINK, OVERVIEW, Page, PageContent
 from service.pages.filters import CHIPS, Filters
-from service.pages.panels import Panel
+from service.pages.numbers.columns import column_of, plain
+from service.pages.numbers.content import LINK, OVERVIEW, Page, PageContent
+from service.pages.numbers.panels import Panel
+from service.pages.numbers.tables import fields_of
 from service.pages.rendering import environment
-from service.pages.tables import fields_of
 
 ROWS: Final = 50
 """How many rows its tables have at least, as nothing leads from it to the rest."""

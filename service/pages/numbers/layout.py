@@ -1,15 +1,13 @@
 """What layout.html shows around every signed-in page: navigation, organization, filters."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from starlette.requests import Request
 
-from service.pages import panels
-from service.pages.content import OVERVIEW, Page
+from service.pages.context import PageContext
 from service.pages.filters import Filters
-
-if TYPE_CHECKING:
-    from service.pages.site import Site
+from service.pages.numbers import panels
+from service.pages.numbers.content import OVERVIEW, Page
 
 NAVIGATION: Final = (
     OVERVIEW,
@@ -22,18 +20,18 @@ NAVIGATION: Final = (
 )
 
 
-def layout(site: "Site", request: Request, path: str, filters: Filters | None) -> dict[str, Any]:
-    """The context of layout.html for a page of this path after /app/; without `filters`, links keep none."""
+def layout(context: PageContext, request: Request, path: str, filters: Filters | None) -> dict[str, Any]:
+    """What layout.html shows for a page of this path after /app/; without `filters`, links keep none."""
     query = filters.query_string(traffic_type=None, short_code=None, target_url=None) if filters else ""
-    navigation = [(page.title, f"{site.root}/{page.path}{query}", page.path == path, page.key) for page in NAVIGATION]
-    jobs = ("Jobs", f"{site.root}/jobs", path.startswith("jobs"), "g j")
-    settings = ("Settings", f"{site.root}/settings/api-keys", path.startswith("settings"), "g s")
-    session = request.scope["session"]
+    root, session = context.root, request.scope["session"]
+    navigation = [(page.title, f"{root}/{page.path}{query}", page.path == path, page.key) for page in NAVIGATION]
+    jobs = ("Jobs", f"{root}/jobs", path.startswith("jobs"), "g j")
+    settings = ("Settings", f"{root}/settings/api-keys", path.startswith("settings"), "g s")
     return {
         "navigation": [*navigation, jobs, settings],
         "organization": session.organization,
         "role": session.role,
-        "is_exposed": site.origin.is_exposed(request),
+        "is_exposed": context.origin.is_exposed(request),
         "filters": filters,
         "path": request.url.path,
         "body_class": f"page-{path.replace('/', '-') or 'overview'}",

@@ -1,23 +1,22 @@
 """The pages with numbers: their routes, and what their templates get."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from data.maintenance.status import StoredSpan, stored_span
-from service.pages import formats, panels
-from service.pages.content import LINK, OVERVIEW, Page, PageContent
+from service.http.routing import Endpoint
+from service.pages import formats
+from service.pages.context import PageContext
 from service.pages.filters import Filters
-from service.pages.layout import NAVIGATION, layout
-from service.pages.run_it_yourself import commands
-from service.pages.tables import CellLinks, fields_of
-
-if TYPE_CHECKING:
-    from service.http.routing import Endpoint
-    from service.pages.site import Site
+from service.pages.numbers import panels
+from service.pages.numbers.content import LINK, OVERVIEW, Page, PageContent
+from service.pages.numbers.layout import NAVIGATION, layout
+from service.pages.numbers.run_it_yourself import commands
+from service.pages.numbers.tables import CellLinks, fields_of
 
 TRAFFIC_TYPES: Final = (
     ("", "All"), ("ai_assistant", "Assistants"), ("ai_training", "Training"), ("ai_coding_agent", "Coding agents"),
@@ -25,41 +24,41 @@ TRAFFIC_TYPES: Final = (
 )  # fmt: skip
 
 
-def routes(site: "Site") -> list[Route]:
+def routes(context: PageContext) -> list[Route]:
     """The routes of the pages with numbers."""
     return [
-        *(Route(f"{site.root}/{page.path}", page_endpoint(site, page)) for page in (*NAVIGATION, LINK)),
-        Route(f"{site.root}/ai/{{source}}", source_endpoint(site)),
+        *(Route(f"{context.root}/{page.path}", page_endpoint(context, page)) for page in (*NAVIGATION, LINK)),
+        Route(f"{context.root}/ai/{{source}}", source_endpoint(context)),
     ]
 
 
-def page_endpoint(site: "Site", page: Page) -> "Endpoint":
+def page_endpoint(context: PageContext, page: Page) -> Endpoint:
     """A page of panels for the organization of the session."""
 
     async def endpoint(request: Request) -> Response:
-        view = await View.start(site, request, page)
+        view = await View.start(context, request, page)
         if view.stored.is_empty:
             return await view.response("start.html")
         if page is LINK and not view.filters.scope.short_code:
-            return RedirectResponse(f"{site.root}/links{view.filters.query_string(target_url=None)}", 303)
+            return RedirectResponse(f"{context.root}/links{view.filters.query_string(target_url=None)}", 303)
         content = await view.content()
         if page is LINK:
             content["title"] = view.filters.scope.short_code
         if page is OVERVIEW:
-            content["undecided_jobs"] = await site.control.read(site.jobs.undecided, view.filters.organization)
+            content["undecided_jobs"] = await context.control.read(context.jobs.undecided, view.filters.organization)
         return await view.response("page.html", **content)
 
     return endpoint
 
 
-def source_endpoint(site: "Site") -> "Endpoint":
+def source_endpoint(context: PageContext) -> Endpoint:
     """The page of one AI platform: the rows of the AI page's answers that are about it."""
     about_sources = [one for one in panels.AI if {"ai_source", "tool"} & {f.name for f in fields_of(one)}]
     about_one = sorted([about_sources[0], panels.SOURCE_LINKS, *about_sources[1:]], key=lambda one: not one.is_wide)
     page = Page("ai", "AI", "What this platform fetches, and whom it sends.", tuple(about_one))
 
     async def endpoint(request: Request) -> Response:
-        view = await View.start(site, request, page)
+        view = await View.start(context, request, page)
         source = request.path_params["source"]
         content = await view.content(source)
         content["panels"] = [panel for panel in content["panels"] if panel.row_count]
@@ -74,26 +73,26 @@ def source_endpoint(site: "Site") -> "Endpoint":
 class View:
     """One request for a page: its filters, and the days that its organization has visits of."""
 
-    site: "Site"
+    context: PageContext
     request: Request
     page: Page
     filters: Filters
     stored: StoredSpan
 
     @classmethod
-    async def start(cls, site: "Site", request: Request, page: Page) -> "View":
+    async def start(cls, context: PageContext, request: Request, page: Page) -> "View":
         """Read the filters. Raises InvalidParameter."""
-        organization, services = request.scope["session"].organization, site.services
-        stored = await site.in_thread(stored_span, services.lake, organization)
-        return cls(site, request, page, await site.filters(request), stored)
+        organization, services = request.scope["session"].organization, context.services
+        stored = await context.in_thread(stored_span, services.lake, organization)
+        return cls(context, request, page, await context.filters(request), stored)
 
     async def content(self, source: str = "") -> dict[str, Any]:
         """What the template shows: tiles and panels; with `source`, only the rows of this AI platform."""
-        links = CellLinks(self.site.root, self.request.url.path, self.filters)
-        map_url = f"{self.site.root}/static/{self.site.assets.hashed_name('map.svg')}"
+        links = CellLinks(self.context.root, self.request.url.path, self.filters)
+        map_url = f"{self.context.root}/static/{self.context.assets.hashed_name('map.svg')}"
         content = PageContent(self.page, self.filters, self.stored, links, map_url)
-        loaded = await self.site.load(self.request, content.wanted)
-        filled = await self.site.in_thread(content.filled, loaded, source)
+        loaded = await self.context.load(self.request, content.wanted)
+        filled = await self.context.in_thread(content.filled, loaded, source)
         return {**filled, "notices": [], "tabs": self._tabs()}
 
     def _tabs(self) -> list[tuple[str, str, bool]]:
@@ -108,14 +107,15 @@ class View:
 
     async def response(self, template: str, **content: Any) -> Response:  # noqa: ANN401  # of any template
         """The rendered page."""
-        context = {
+        base = self.context.services.settings.base_path
+        shown = {
             "title": self.page.title,
             "lead": self.page.lead,
-            "commands": lambda entry: commands(self.site, self.request, entry, self.filters),
+            "commands": lambda entry: commands(self.context, self.request, entry, self.filters),
             "stored": self.stored,
             "span": formats.span(self.filters.scope.start_date, self.filters.scope.end_date),
-            "visits_url": f"{self.site.origin.origin(self.request)}{self.site.services.settings.base_path}/visits",
-            **layout(self.site, self.request, self.page.path, self.filters),
+            "visits_url": f"{self.context.origin.origin(self.request)}{base}/visits",
+            **layout(self.context, self.request, self.page.path, self.filters),
             **content,
         }
-        return await self.site.renderer.response(self.request, template, context)
+        return await self.context.renderer.response(self.request, template, shown)

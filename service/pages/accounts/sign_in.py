@@ -1,0 +1,83 @@
+"""Signing in and out: a one-time link, an API key pasted into the form, or the way to the identity provider."""
+
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from service.http.errors import Forbidden
+from service.pages.context import PageContext
+from service.pages.forms import form_fields
+
+
+def routes(context: PageContext) -> list[Route]:
+    """The routes of signing in and out."""
+    pages = _SignIn(context)
+    return [
+        Route(f"{context.root}/sign-in", pages.form, methods=["GET", "POST"]),
+        Route(f"{context.root}/enter", pages.enter),
+        Route(f"{context.root}/sign-out", pages.sign_out, methods=["POST"]),
+    ]
+
+
+class _SignIn:
+    def __init__(self, context: PageContext) -> None:
+        self._context = context
+
+    async def form(self, request: Request) -> Response:
+        """The form (GET); or check the API key in it and open a session (POST)."""
+        if request.method != "POST":
+            target = self._context.own_page(request.query_params.get("next", ""))
+            return await self._form_page(request, target)
+        fields = await form_fields(request)
+        key, target = fields.get("key", "").strip(), self._context.own_page(fields.get("next", ""))
+        organization = await self._context.control.read(self._context.services.api_keys.organization_of, key)
+        if organization is None:
+            return await self._form_page(request, target, is_wrong=True)
+        self._context.services.api_keys.record_use(key)
+        opened = await self._context.control.write(self._context.sessions.store.open_by_key, key, organization)
+        return await self._context.signed_in(request, opened, target)
+
+    async def enter(self, request: Request) -> Response:
+        """Use up a one-time link, unless the browser only loads the page in advance."""
+        if not is_navigation(request):
+            raise Forbidden("This link works once, so it is not loaded in advance.", "Open it yourself.")
+        code = request.query_params.get("code", "")
+        opened = await self._context.control.write(self._context.sessions.store.open_by_link, code)
+        if opened is None:
+            return await self._form_page(request, f"{self._context.root}/", is_dead_link=True)
+        return await self._context.signed_in(request, opened, f"{self._context.root}/")
+
+    async def sign_out(self, request: Request) -> Response:
+        """End the session."""
+        session = request.scope["session"]
+        await self._context.sessions.revoke(session.id, session.organization)
+        still_signed_in = "?signed-out=here" if session.kind == "oidc" else ""
+        response = RedirectResponse(f"{self._context.root}/sign-in{still_signed_in}", 303)
+        self._context.delete_cookie(request, response)
+        return response
+
+    async def _form_page(
+        self, request: Request, target: str, is_wrong: bool = False, is_dead_link: bool = False
+    ) -> Response:
+        oidc = self._context.services.oidc
+        shown = {
+            "target": target,
+            "provider": oidc.provider if oidc else "",
+            "provider_url": f"{self._context.root}/oidc/start?next={quote(target, safe='')}",
+            "end_session_url": await oidc.end_session_url() if oidc and "signed-out" in request.query_params else "",
+            "is_wrong": is_wrong,
+            "is_dead_link": is_dead_link,
+            "is_exposed": self._context.origin.is_exposed(request),
+        }
+        return await self._context.renderer.response(
+            request, "sign_in.html", shown, 403 if is_wrong or is_dead_link else 200
+        )
+
+
+def is_navigation(request: Request) -> bool:
+    """Whether a user opens a page, and the browser neither loads it in advance nor as a part of another."""
+    purpose = request.headers.get("sec-purpose", request.headers.get("purpose", ""))
+    is_early = "prefetch" in purpose or "prerender" in purpose
+    return not is_early and request.headers.get("sec-fetch-dest", "document") == "document" and request.method == "GET"

@@ -1,0 +1,134 @@
+"""All pages together: their routes, the gate before them, and errors as pages."""
+
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from queries import InvalidParameter, QueryTimeout
+from service.http.errors import InternalError, MethodNotAllowed, NotFound, ParameterRefused, Problem
+from service.http.routing import RouteTable
+from service.pages.accounts import oidc, sign_in
+from service.pages.context import PageContext
+from service.pages.jobs import pages as job_pages
+from service.pages.numbers import export, run_it_yourself, shared_page, views
+from service.pages.rendering import accepts_gzip, headers_of
+from service.pages.services import PageServices
+from service.pages.settings import hooks as hook_pages
+from service.pages.settings import pages as settings_pages
+
+
+class PagesApp:
+    """The ASGI application of all pages. Belongs to one event loop."""
+
+    def __init__(self, services: PageServices) -> None:
+        self.context = PageContext(services)
+        self._root = self.context.root
+        self._public = {f"{self._root}{path}" for path in ("", "/sign-in", "/enter", "/oidc/start", "/oidc/callback")}
+        self._table = RouteTable(self._routes())
+
+    def path_of(self, path: str) -> str:
+        """The route of a path as declared, such as /app/ai/{source}; "" if there is none."""
+        return self._table.path_of(path)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request under /app/."""
+        request = Request(scope, receive)
+        try:
+            response = await self._response(request)
+        except Problem as problem:
+            response = await self._problem_page(request, problem)
+        except InvalidParameter as error:
+            response = await self._problem_page(request, ParameterRefused(error))
+        except QueryTimeout:
+            response = await self._problem_page(request, InternalError("Ask for fewer days, or for one link."))
+        except Exception:
+            await self._finished(request, await self._problem_page(request, InternalError()))(scope, receive, send)
+            raise  # so that it is logged
+        await self._finished(request, response)(scope, receive, send)
+
+    def close(self) -> None:
+        """Wait for the threads."""
+        self.context.close()
+
+    def _routes(self) -> list[Route]:
+        context, root, provider = self.context, self._root, self.context.services.oidc
+        return [
+            Route(root, self._to_overview),
+            Route(f"{root}/static/{{name}}", self._static),
+            *views.routes(context),
+            *sign_in.routes(context),
+            *(oidc.routes(context, provider) if provider else ()),
+            *job_pages.routes(context),
+            *settings_pages.routes(context),
+            *hook_pages.routes(context),
+            Route(f"{root}/share/{{secret}}", shared_page.endpoint(context)),
+            Route(f"{root}/export/{{name}}.csv", export.endpoint(context)),
+            Route(f"{root}/run/{{name}}", run_it_yourself.endpoint(context)),
+        ]
+
+    async def _response(self, request: Request) -> Response:
+        """The response of the route. Raises Problem, InvalidParameter and QueryTimeout."""
+        if "refusal" in request.scope:
+            raise request.scope["refusal"]
+        if request.method not in {"GET", "HEAD"}:
+            self.context.origin.check_same_origin(request)
+        if not self._is_public(request.url.path):
+            session = await self.context.session(request)
+            if session is None:
+                return await self._to_sign_in(request)
+            request.scope["session"], request.scope["caller"] = session, session.caller
+        return await self._table.response(request.scope, request.receive)
+
+    def _is_public(self, path: str) -> bool:
+        return path in self._public or path.startswith((f"{self._root}/static/", f"{self._root}/share/"))
+
+    async def _to_sign_in(self, request: Request) -> Response:
+        """To the sign-in page; or silently through the identity provider, if its session has just expired."""
+        target = request.url.path
+        if request.url.query:
+            target += f"?{request.url.query}"
+        parameter = f"next={quote(target, safe='')}" if request.method == "GET" and target != f"{self._root}/" else ""
+        secret = self.context.cookie(request)
+        if (
+            secret and self.context.services.oidc and sign_in.is_navigation(request)
+            and await self.context.control.read(self.context.sessions.store.is_renewable, secret)
+        ):  # fmt: skip
+            return RedirectResponse(f"{self._root}/oidc/start?silent=1&{parameter}".rstrip("&"), 303)
+        return RedirectResponse(f"{self._root}/sign-in?{parameter}".rstrip("?"), 303)
+
+    async def _to_overview(self, _: Request) -> Response:
+        return RedirectResponse(f"{self._root}/", 303)
+
+    async def _static(self, request: Request) -> Response:
+        return self.context.assets.response(request.path_params["name"], accepts_gzip(request))
+
+    async def _problem_page(self, request: Request, problem: Problem) -> Response:
+        """An error as a page: what is wrong, what to do, and a way back."""
+        is_shared = request.url.path.startswith(f"{self._root}/share/")
+        shown = {
+            "problem": problem.body, "status": problem.status, "is_refused": "refusal" in request.scope,
+            "is_shared": is_shared,
+        }  # fmt: skip
+        if isinstance(problem, NotFound) and is_shared:
+            shown["problem"] = {
+                "error": "There is no such page.",
+                "message": "The link is wrong, expired or revoked. Ask for a new one whoever gave it to you.",
+            }
+        elif isinstance(problem, NotFound):
+            shown["problem"] = {"error": "There is no such page.", "message": "Start from the overview."}
+        elif isinstance(problem, MethodNotAllowed):
+            shown["problem"] = {"error": "This page cannot do that.", "message": "Start from the overview."}
+        response = await self.context.renderer.response(request, "problem.html", shown, problem.status)
+        for name, value in problem.headers.items():
+            response.headers[name] = value
+        return response
+
+    @staticmethod
+    def _finished(request: Request, response: Response) -> Response:
+        """The response with the headers of every page."""
+        for name, value in headers_of(request.scope.get("embedders", ())).items():
+            response.headers[name] = value
+        return response

@@ -1,0 +1,114 @@
+"""What every page has at hand: the service, sessions, the renderer, its filters, its answers, and cookies."""
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any, Final, TypeVar
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from queries import Entry, Scope
+from service.http.answers import while_connected
+from service.pages.assets import Assets
+from service.pages.filters import Filters
+from service.pages.job_reader import JobReader
+from service.pages.origin import OriginChecker
+from service.pages.rendering import Renderer
+from service.pages.services import PageServices
+from service.pages.sessions import OpenedSession, Session, Sessions, SessionStore
+from service.pages.shares import ShareStore
+
+Result = TypeVar("Result")
+
+COOKIE: Final = "traffic"
+"""The cookie of a session. Over https its name begins with __Host-, which browsers refuse over plain http."""
+_OWN_PAGE: Final = re.compile(r"[\x21-\x5b\x5d-\x7e]*")
+"""Visible ASCII without a backslash, which browsers read as a slash."""
+
+
+class PageContext:
+    """The parts that all pages share. Belongs to one event loop."""
+
+    def __init__(self, services: PageServices) -> None:
+        self.services = services
+        self.root = f"{services.settings.base_path}/app"
+        self.origin = OriginChecker(services.settings, services.sources)
+        self.control = services.control
+        self.sessions = Sessions(SessionStore(services.control, services.clock))
+        self.shares = ShareStore(services.control, services.clock)
+        self.jobs = JobReader(services.control)
+        self.assets = Assets()
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="pages")
+        self.renderer = Renderer(self.root, self.assets, self._threads)
+
+    async def in_thread(self, work: Callable[..., Result], *arguments: Any) -> Result:  # noqa: ANN401  # of any work
+        """Run blocking work in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+
+    async def filters(self, request: Request) -> Filters:
+        """The filters of a page, for the organization of the session. Raises InvalidParameter."""
+        organization, today = request.scope["session"].organization, self.services.clock().date()
+        query_string = request.scope["query_string"]
+        return await self.in_thread(Filters.parse, query_string, organization, today, self.services.targets)
+
+    async def load(self, request: Request, wanted: Sequence[tuple[Entry, Scope]]) -> list[Any]:
+        """The decoded answers of the pairs, in their order; those of one scope are computed as one batch."""
+        groups: dict[Scope, list[Entry]] = {}
+        for entry, scope in wanted:
+            groups.setdefault(scope, []).append(entry)
+        loading = asyncio.gather(*(self.services.answers.bodies(group, scope) for scope, group in groups.items()))
+        answers = await while_connected(loading, request.receive)
+        bodies = {scope: iter(bodies_of_scope) for scope, bodies_of_scope in zip(groups, answers, strict=True)}
+        return [orjson.loads(next(bodies[scope])) for _, scope in wanted]
+
+    async def session(self, request: Request) -> Session | None:
+        """The session of the browser, by its cookie."""
+        secret = self.cookie(request)
+        return await self.sessions.session(secret) if secret else None
+
+    async def signed_in(self, request: Request, opened: OpenedSession, target: str) -> Response:
+        """A redirect to the target with the cookie of a new session; the session that it replaces ends."""
+        replaced = await self.session(request)
+        if replaced:
+            await self.sessions.revoke(replaced.id, replaced.organization)
+        response = RedirectResponse(target, 303)
+        self.set_cookie(request, response, *opened)
+        return response
+
+    def own_page(self, text: str) -> str:
+        """The page to go to after signing in: `text` if it is one of ours, otherwise the overview."""
+        is_ours = text.startswith(f"{self.root}/") and "//" not in text.partition("?")[0]
+        return text if is_ours and _OWN_PAGE.fullmatch(text) and "/.." not in text else f"{self.root}/"
+
+    def cookie(self, request: Request, name: str = COOKIE) -> str:
+        """The value of a cookie of ours; "" if there is none."""
+        return request.cookies.get(self._cookie_name(request, name), "")
+
+    def set_cookie(
+        self, request: Request, response: Response, secret: str, lifetime: timedelta, name: str = COOKIE
+    ) -> None:
+        """Give the browser a secret to keep for so long."""
+        response.set_cookie(
+            self._cookie_name(request, name),
+            secret,
+            max_age=int(lifetime.total_seconds()),
+            path="/",
+            secure=self.origin.is_https(request),
+            httponly=True,
+            samesite="lax",
+        )
+
+    def delete_cookie(self, request: Request, response: Response) -> None:
+        """Take the secret of its session from the browser."""
+        self.set_cookie(request, response, "", timedelta())
+
+    def close(self) -> None:
+        """Wait for the threads."""
+        self._threads.shutdown()
+
+    def _cookie_name(self, request: Request, name: str) -> str:
+        return f"__Host-{name}" if self.origin.is_https(request) else name

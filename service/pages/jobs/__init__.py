@@ -1,0 +1,1 @@
+"""The pages of jobs: the list, and one job with its evidence and outcome."""

@@ -1,0 +1,75 @@
+"""The way into the pages. A server loads it at its start, and templates and static files with the first page."""
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+from starlette.responses import RedirectResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.pages.services import PageServices
+
+if TYPE_CHECKING:
+    from service.pages.app import PagesApp
+
+
+class Pages:
+    """ASGI middleware that answers everything under {base}/app/, and passes other requests on.
+
+    A browser that asks for {base}/ is redirected to the pages. Belongs to one event loop.
+    """
+
+    def __init__(self, app: ASGIApp, services: PageServices) -> None:
+        self._app = app
+        self._services = services
+        base = services.settings.base_path
+        self._root = f"{base}/app"
+        self._base_paths = {base, f"{base}/"}
+        self._pages: PagesApp | None = None
+        self._loading = asyncio.Lock()
+
+    def is_page(self, path: str) -> bool:
+        """Whether a path belongs to the pages."""
+        return path.startswith(self._root) and path[len(self._root) :][:1] in {"", "/"}
+
+    def path_of(self, path: str) -> str:
+        """The route of a page's path as declared, such as /app/ai/{source}; "" for any other path."""
+        return self._pages.path_of(path) if self._pages and self.is_page(path) else ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request for a page, or pass it on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, partial(self._send_after_close, send))
+        elif self.is_page(scope["path"]):
+            await (await self._loaded_pages())(scope, receive, send)
+        elif scope["path"] in self._base_paths and _is_browser(scope):
+            await RedirectResponse(f"{self._root}/", 303)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _send_after_close(self, send: Send, message: Message) -> None:
+        """Before the end of the lifespan is sent, wait for what runs in threads.
+
+        Afterwards the event loop ends and cancels whatever still runs.
+        """
+        if self._pages and message["type"].startswith("lifespan.shutdown"):
+            await asyncio.to_thread(self._pages.close)
+        await send(message)
+
+    async def _loaded_pages(self) -> "PagesApp":
+        async with self._loading:
+            if self._pages is None:
+                self._pages = await asyncio.to_thread(_load, self._services)
+        return self._pages
+
+
+def _load(services: PageServices) -> "PagesApp":
+    from service.pages.app import PagesApp  # noqa: PLC0415  # loads Jinja2, which only pages need
+
+    return PagesApp(services)
+
+
+def _is_browser(scope: Scope) -> bool:
+    """Whether the request is a navigation of a browser: a GET that prefers HTML."""
+    accepted = b",".join(value for name, value in scope["headers"] if name == b"accept")
+    return scope["method"] in {"GET", "HEAD"} and b"text/html" in accepted

@@ -1,0 +1,36 @@
+"""What the pages get from the rest of the service. A server loads this at its start, and Jinja2 with the first page."""
+
+from dataclasses import dataclass
+
+from data import Lake
+from data.store.links import LinkIndex
+from queries import Warehouse
+from service.api_keys import ApiKeys
+from service.clock import Clock
+from service.control_database import ControlDatabase
+from service.hooks.registry import Hooks
+from service.http.answers import Answers
+from service.http.oidc import OidcClient
+from service.http.query_batch import Workers
+from service.http.rate_limit import SourceResolver
+from service.jobs.store import Jobs
+from service.settings import Settings
+
+
+@dataclass(frozen=True)
+class PageServices:
+    """The parts of the service that pages use."""
+
+    lake: Lake
+    control: ControlDatabase
+    answers: Answers
+    targets: LinkIndex
+    api_keys: ApiKeys
+    sources: SourceResolver
+    settings: Settings
+    clock: Clock
+    jobs: Jobs
+    hooks: Hooks
+    warehouse: Warehouse
+    workers: Workers
+    oidc: OidcClient | None = None  # None: nobody signs in at an identity provider
