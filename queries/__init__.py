@@ -1,7 +1,7 @@
 """Floor 1: computes every report with SQL over the visits in a Scope. These are its public names."""
 
 from queries.catalog import CACHE_STATS, CATALOG, ENDPOINTS, ENTRIES, JOBS, Entry, template, template_entries
-from queries.cluster_options import ClusterOptions, ClusterUnavailable
+from queries.cluster_options import ClusterOptions, ClusterTimeout, ClusterUnavailable
 from queries.detectors import DETECTORS, Detector
 from queries.engine import Engine, open_cluster
 from queries.fields import Field
@@ -39,6 +39,7 @@ __all__ = [
     "RANGES",
     "TRAFFIC_TYPES",
     "ClusterOptions",
+    "ClusterTimeout",
     "ClusterUnavailable",
     "Detector",
     "Engine",

@@ -4,42 +4,34 @@ The cluster counts visits with texts that are compiled from the templates when t
 the manifest lists, from a folder that all its workers see.
 """
 
+import logging
 import os
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
-import grpc
 import pyarrow as pa
-from pyspark.errors import PySparkException
 
-from data import Lake
-from data.store.lake import LINKS
-from data.visits import VISITS
+from data import Lake, TrafficError
 from queries.catalog import Entry
-from queries.cluster_options import ClusterOptions, ClusterUnavailable
+from queries.cluster_options import ClusterOptions, ClusterTimeout, ClusterUnavailable
+from queries.cluster_views import make_views
 from queries.compiler import Compiler
-from queries.connect import CLIENT_ERRORS, ClusterSession, Query, col, lit
-from queries.locked_engine import FilesGone, QueryFailed, QueryTimeout
+from queries.connect import CLIENT_ERRORS, ClusterSession, Query, SessionLost, as_traffic_error
+from queries.locked_engine import FilesGone, QueryFailed
 from queries.scope import Scope
 from queries.traffic_values import TrafficValue, load_traffic_values
 from queries.variables import CLUSTER_FILES, Variables, is_for_cluster, scope_variables
 from queries.warehouse import Result, Tables, Warehouse
 from queries.watchdog import Watchdog
 
+_LOG: Final = logging.getLogger(__name__)
 MAX_IDLE_SESSIONS: Final = 8
 MAX_COUNTING_SECONDS: Final = 4 * 3600.0
 """The limit of the rows of one relation for a rollup."""
 
-_SPARK_TYPES: Final = {
-    pa.string(): "STRING",
-    pa.int16(): "SMALLINT",
-    pa.bool_(): "BOOLEAN",
-    pa.int64(): "BIGINT",
-    pa.timestamp("us"): "TIMESTAMP_NTZ",
-}
-"""How Spark reads the columns of stored files."""
 _ARROW_TYPES: Final = {
     "VARCHAR": pa.string(),
     "BIGINT": pa.int64(),
@@ -50,8 +42,17 @@ _ARROW_TYPES: Final = {
     "VARCHAR[]": pa.list_(pa.string()),
 }
 """The Arrow type of each kind of field, as DuckDB's tables have it."""
-_SUBJECT: Final = ("domain", "path", "short_code", "agent", "operator", "ai_source")
-"""The fields of the SQL type `subject` of prelude/7_jobs.sql."""
+OUTCOMES: Final[dict[type[TrafficError], str]] = {
+    ClusterTimeout: "timeout",
+    ClusterUnavailable: "unavailable",
+    FilesGone: "files_gone",
+    QueryFailed: "failed",
+}
+"""What is counted of answers that failed, beside those that nobody waited for."""
+CHECK_TASKS: Final = 64
+_EVERYWHERE: Final = (
+    f"SELECT count(*) AS visits FROM ({' UNION ALL '.join(['SELECT status FROM visits'] * CHECK_TASKS)})"
+)
 
 
 class Cluster:
@@ -67,6 +68,8 @@ class Cluster:
         self._folder = options.folder.rstrip("/") or str(lake.root)
         self._values = [value._asdict() for value in (load_traffic_values() if values is None else values)]
         self._compiled = cache(Compiler(warehouse.describe).compiled)
+        self.outcomes: Counter[str] = Counter(dict.fromkeys((*OUTCOMES.values(), "answered", "cancelled"), 0))
+        """How many answers were asked of the cluster, by outcome."""
         self._idle: list[ClusterSession] = []
         self._idle_lock = threading.Lock()
         self._watchdog = Watchdog(options.seconds)
@@ -114,7 +117,17 @@ class Cluster:
         They may take MAX_COUNTING_SECONDS, and are cancelled like an answer. Raises what `answer` raises.
         """
         query = Query(cancelled, MAX_COUNTING_SECONDS)
-        return self._counted(self._patient_watchdog, query, f"rollups/{relation}", variables)
+        text = self._compiled(f"rollups/{relation}")
+        return self._counted(self._patient_watchdog, query, f"rows of {relation}", text, variables)
+
+    def count_everywhere(self, variables: Variables) -> None:
+        """Count the visits of a snapshot CHECK_TASKS times, so that each executor reads them: none can be chosen.
+
+        Raises what `answer` raises: FilesGone if one of them sees other visits.
+        """
+        query = Query(threading.Event(), self._options.seconds)
+        table = self._counted(self._watchdog, query, "a check", _EVERYWHERE, variables)
+        self._check_count(table["visits"][0].as_py(), CHECK_TASKS * variables["visits"])
 
     def stop(self, cancelled: threading.Event) -> None:
         """Cancel the queries of the `answer` or `rollup_rows` call that got this event."""
@@ -138,44 +151,58 @@ class Cluster:
         """The rows of an entry with a template."""
         schema = pa.schema([(field.name, _ARROW_TYPES[field.kind.sql]) for field in entry.fields])
         query = Query(cancelled or threading.Event(), self._options.seconds)
-        return self._counted(self._watchdog, query, entry.name, variables).cast(schema)
+        return self._counted(self._watchdog, query, entry.name, self._compiled(entry.name), variables).cast(schema)
 
-    def _counted(self, watchdog: Watchdog, query: Query, name: str, variables: Variables) -> pa.Table:
-        """The rows of a text of the compiler. If its session was lost, as by a restart, it is run again once."""
-        with watchdog.watching(query, query.cancelled):
-            try:
-                return self._run(query, name, variables)
-            except _SessionLost:
-                for session in self._take_all():  # they were lost together
-                    session.disconnect()
-            try:
-                return self._run(query, name, variables)
-            except _SessionLost as lost:
-                raise ClusterUnavailable(f"the cluster at {self._shown_address} was lost: {lost}.") from lost
+    def _counted(self, watchdog: Watchdog, query: Query, name: str, text: str, variables: Variables) -> pa.Table:
+        """The rows of a text for the cluster. Why there are none is logged, unless nobody waits for them."""
+        outcome = "failed"
+        try:
+            with watchdog.watching(query, query.cancelled):
+                table = self._retried(query, text, variables)
+            outcome = "answered"
+            return table  # noqa: TRY300  # the outcome is counted either way
+        except TrafficError as error:
+            outcome = "cancelled" if query.cancelled.is_set() else OUTCOMES.get(type(error), outcome)
+            if outcome != "cancelled":
+                _LOG.warning("the cluster did not answer %s: %s", name, error)
+            raise
+        finally:
+            with self._idle_lock:
+                self.outcomes[outcome] += 1
 
-    def _run(self, query: Query, name: str, variables: Variables) -> pa.Table:
+    def _retried(self, query: Query, text: str, variables: Variables) -> pa.Table:
+        """The rows of a text. If its session was lost, as by a restart, it is run again once."""
+        try:
+            return self._run(query, text, variables)
+        except SessionLost:
+            for session in self._take_all():  # they were lost together
+                session.disconnect()
+        try:
+            return self._run(query, text, variables)
+        except SessionLost as lost:
+            raise ClusterUnavailable(f"the cluster at {self._shown_address} was lost: {lost}.") from lost
+
+    def _run(self, query: Query, text: str, variables: Variables) -> pa.Table:
         if query.cancelled.is_set():
             raise QueryFailed("the query was cancelled.")
         session = self._session_for(variables)
         query.begin(session)
         try:
             if session.views_of is not variables:
-                self._make_views(session, variables)
-            table = session.table(self._compiled(name), _arguments(variables["scope"]))
+                session.views_of = None
+                make_views(session, variables, self._folder, self._values)
+                self._check_count(session.count("visits"), variables["visits"])
+                session.views_of = variables
+            table = session.table(text, _arguments(variables["scope"]))
         except CLIENT_ERRORS as error:
-            translated = self._as_traffic_error(error, query)
             query.end()
-            if isinstance(translated, _SessionLost | ClusterUnavailable):
-                session.disconnect()
-            else:
+            if query.is_interrupted and not query.is_given_up:
                 self._give_back(session)
-            raise translated from error
-        except FilesGone:
-            query.end()
-            self._give_back(session)
-            raise
+            else:  # whatever went wrong, nothing that comes later meets it again
+                session.close()
+            raise self._as_traffic_error(error, query) from error
         except BaseException:
-            session.disconnect()
+            session.close()
             raise
         query.end()
         self._give_back(session)
@@ -206,27 +233,13 @@ class Cluster:
             taken, self._idle = self._idle, []
         return taken
 
-    def _make_views(self, session: ClusterSession, variables: Variables) -> None:
-        """Define the relations that compiled texts read, as views of this session."""
-        session.views_of = None
-        visits = [f"{self._folder}/{path}" for path in variables[CLUSTER_FILES]]
-        links = [f"{self._folder}/{path}" for path in variables["links"]]
-        organization, day = lit(_organization_of(variables[CLUSTER_FILES])), col("visited_at").cast("date")
-        session.read_files("visits", _VISITS, visits, organization=organization, day=day)
-        seen, expected = session.count("visits"), variables["visits"]
-        if seen != expected:  # not every engine complains of files that it cannot find
+    def _check_count(self, seen: int, expected: int) -> None:
+        """Raise FilesGone unless the cluster sees all visits: not every engine complains of files that it lacks."""
+        if seen != expected:
             raise FilesGone(
                 f"the cluster at {self._shown_address} sees {seen} of {expected} visits under {self._folder}; "
                 "every worker must see the lake there, or where TRAFFIC_ENGINE_LAKE says."
             )
-        session.read_files("links", _LINKS, links)
-        for name in ("crowded_days", "days_without_domains"):
-            session.put_rows(name, "day DATE", [(day,) for day in variables[name]])
-        values = [(value["traffic_type"], value["ten_thousandths"], value["currency"]) for value in self._values]
-        session.put_rows("traffic_values", "traffic_type STRING, ten_thousandths BIGINT, currency STRING", values)
-        subjects = [tuple(variables["subject"][name] for name in _SUBJECT)] if "subject" in variables else []
-        session.put_rows("subject", ", ".join(f"{name} STRING" for name in _SUBJECT), subjects)
-        session.views_of = variables
 
     def _check_files(self, variables: Variables) -> None:
         """Check after a query that no file was deleted under it, which not every engine notices. Raises FilesGone."""
@@ -240,55 +253,22 @@ class Cluster:
         return self._options.address.partition("/;")[0]
 
     def _as_traffic_error(self, error: Exception, query: Query) -> Exception:
-        """What to raise for an error of the client."""
-        condition, message = "", " ".join(str(error).split("JVM stacktrace")[0].split())[:1_000]
-        if isinstance(error, PySparkException):
-            condition = error.getCondition() or ""
+        """What to raise for an error of the client: also SessionLost."""
+        if query.is_given_up:
+            return ClusterUnavailable(f"the cluster at {self._shown_address} does not respond.")
+        if query.is_interrupted and query.cancelled.is_set():
+            return QueryFailed("the query was cancelled.")
         if query.is_interrupted:
-            if query.is_given_up:
-                return ClusterUnavailable(f"the cluster at {self._shown_address} does not respond.")
-            if query.cancelled.is_set():
-                return QueryFailed("the query was cancelled.")
-            return QueryTimeout(f"the query ran longer than {query.seconds:g} seconds on the cluster; it was stopped.")
-        if condition.startswith(_LOST) or _status(error) is grpc.StatusCode.UNAVAILABLE:
-            return _SessionLost(message)
-        if any(name in f"{condition} {message}" for name in _GONE):
-            return FilesGone(f"the cluster at {self._shown_address} cannot read a file under {self._folder}: {message}")
-        return QueryFailed(message)
-
-
-class _SessionLost(Exception):
-    """The connection broke, or the server does not know the session any more."""
-
-
-_LOST: Final = ("INVALID_HANDLE", "TABLE_OR_VIEW_NOT_FOUND")
-_GONE: Final = ("PATH_NOT_FOUND", "FILE_NOT_EXIST", "FileNotFound", "No such file", "not found: /")
-
-
-def _organization_of(paths: list[str]) -> str:
-    """Whose visits lie in these files: a text for the cluster counts them only if it asks for this organization."""
-    organizations = {path.split("/")[1].removeprefix("organization=") for path in paths} or {""}
-    (organization,) = organizations
-    return organization
+            return ClusterTimeout(
+                f"the query ran longer than {query.seconds:g} seconds on the cluster; it was stopped. "
+                "TRAFFIC_ENGINE_TIMEOUT gives it more."
+            )
+        meant = as_traffic_error(error)
+        if isinstance(meant, FilesGone):
+            return FilesGone(f"the cluster at {self._shown_address} cannot read a file under {self._folder}: {meant}")
+        return meant
 
 
 def _arguments(scope: Mapping[str, Any]) -> dict[str, Any]:
     """The named parameters of the texts; dates as text."""
     return {name: value.isoformat() if name.endswith("_date") else value for name, value in scope.items()}
-
-
-def _status(error: Exception) -> grpc.StatusCode | None:
-    """The gRPC status of an error of the client."""
-    if isinstance(error, grpc.RpcError):
-        return error.code()
-    status_of = getattr(error, "getGrpcStatusCode", None)
-    return status_of() if status_of else None
-
-
-def _ddl(schema: pa.Schema) -> str:
-    """A schema as Spark writes it."""
-    return ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in schema)
-
-
-_VISITS: Final = _ddl(VISITS)
-_LINKS: Final = _ddl(LINKS)

@@ -1,9 +1,13 @@
-"""Which cluster answers what, and the error of one that does not. Needs nothing of the extra `cluster`."""
+"""Which cluster answers what, and the errors of one that does not. Needs nothing of the extra `cluster`."""
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from data import TrafficError
-from queries.locked_engine import QUERY_TIMEOUT_SECONDS
+from queries.locked_engine import QueryTimeout
+
+CLUSTER_TIMEOUT_SECONDS: Final = 120.0
+"""A cluster is asked what is too much for one machine, and plans a query for longer than DuckDB runs a small one."""
 
 
 @dataclass(frozen=True)
@@ -14,10 +18,14 @@ class ClusterOptions:
     """As sc://host:15002; its parameters may hold a token."""
     from_visits: int
     """The cluster answers what would have to read as many visits on this machine, or more."""
-    seconds: float = QUERY_TIMEOUT_SECONDS
+    seconds: float = CLUSTER_TIMEOUT_SECONDS
     """The limit of each answer."""
     folder: str = ""
     """The lake's folder as the workers see it; empty: as this machine sees it."""
+
+
+class ClusterTimeout(QueryTimeout):
+    """A query exceeded the time limit of the cluster."""
 
 
 class ClusterUnavailable(TrafficError):

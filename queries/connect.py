@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 
 from queries.cluster_options import ClusterUnavailable
+from queries.locked_engine import FilesGone, QueryFailed
 
 with warnings.catch_warnings():  # it warns of a pandas that it does not know yet; nothing here uses pandas
     warnings.simplefilter("ignore", FutureWarning)
@@ -25,7 +26,7 @@ with warnings.catch_warnings():  # it warns of a pandas that it does not know ye
     from pyspark.sql.connect.proto import SQL, Plan, Relation
     from pyspark.sql.connect.session import SparkSession
 
-__all__ = ["CLIENT_ERRORS", "ClusterSession", "Query", "col", "lit"]
+__all__ = ["CLIENT_ERRORS", "ClusterSession", "Query", "SessionLost", "as_traffic_error", "col", "lit"]
 
 CONNECT_SECONDS: Final = 5.0
 """After which a server that accepts the connection and says nothing counts as unavailable."""
@@ -36,9 +37,40 @@ CLIENT_ERRORS: Final = (PySparkException, grpc.RpcError, ValueError, AssertionEr
 """What calls of a session raise; ValueError when its connection was closed meanwhile, AssertionError when the server
 ends an answer without a word, as Sail does when it is interrupted."""
 
+MAX_MESSAGE: Final = 1_000
+"""Characters that are kept of a server's message."""
+_LOST: Final = ("INVALID_HANDLE", "NO_ACTIVE_SESSION", "TABLE_OR_VIEW_NOT_FOUND")
+_GONE: Final = (
+    "PATH_NOT_FOUND", "FILE_NOT_EXIST", "FAILED_READ_FILE", "FileNotFound", "No such file", "not found: /"
+)  # fmt: skip
+"""What servers call it if they do not know a session or its views, and if they cannot read a file."""
+
 _OPTIONS: Final = [
     ("grpc.use_local_subchannel_pool", 1),  # otherwise a new connection inherits the waiting times of a failed one
 ]
+
+
+class SessionLost(Exception):
+    """The connection broke, or the server does not know the session any more."""
+
+
+def as_traffic_error(error: Exception) -> Exception:
+    """What an error of the client means, as SessionLost, FilesGone or QueryFailed, with the server's message."""
+    message = " ".join(str(error).split("JVM stacktrace")[0].split())[:MAX_MESSAGE]
+    condition = (error.getCondition() or "") if isinstance(error, PySparkException) else ""
+    if condition.startswith(_LOST) or _status(error) is grpc.StatusCode.UNAVAILABLE:
+        return SessionLost(message)
+    if any(name in f"{condition} {message}" for name in _GONE):
+        return FilesGone(message)
+    return QueryFailed(message)
+
+
+def _status(error: Exception) -> grpc.StatusCode | None:
+    """The gRPC status of an error of the client."""
+    if isinstance(error, grpc.RpcError):
+        return error.code()
+    status_of = getattr(error, "getGrpcStatusCode", None)
+    return status_of() if status_of else None
 
 
 class _EagerChannel(DefaultChannelBuilder):  # type: ignore[misc]  # of a package that need not be installed
@@ -90,8 +122,14 @@ class ClusterSession:
         return table
 
     def read_files(self, view: str, schema: str, paths: list[str], **columns: Column) -> None:
-        """Define a view of Parquet files, with these columns in addition."""
-        rows = self.spark.read.schema(schema).parquet(*paths) if paths else self.spark.createDataFrame([], schema)
+        """Define a view of Parquet files, with these columns in addition. A file that cannot be read is an error."""
+        if paths:
+            reader = self.spark.read.schema(schema)
+            for option in ("ignoreMissingFiles", "ignoreCorruptFiles"):  # which the server's own settings may turn on
+                reader = reader.option(option, "false")
+            rows = reader.parquet(*paths)
+        else:
+            rows = self.spark.createDataFrame([], schema)
         (rows.withColumns(columns) if columns else rows).createOrReplaceTempView(view)
 
     def put_rows(self, view: str, schema: str, rows: Iterable[tuple[Any, ...]]) -> None:

@@ -15,9 +15,10 @@ from data import Lake
 from data.rules.geoip import CountryDatabase
 from data.store.links import LinkIndex
 from data.store.pending import backlog
-from queries import CATALOG, ClusterOptions, Engine, Warehouse, load_traffic_values, open_cluster
+from queries import CATALOG, Engine, Warehouse, load_traffic_values, open_cluster
 from service.api_keys import ApiKeys
 from service.clock import Clock, utc_now
+from service.cluster import cluster_options
 from service.control_database import ControlDatabase
 from service.hooks.delivery import HookClient
 from service.hooks.registry import Hooks
@@ -69,6 +70,8 @@ class _Components:
     warehouse: Warehouse
     engine: Engine
     """The warehouse, or the cluster over it; closed instead of it."""
+    cluster_outcomes: Mapping[str, float]
+    """How many answers were asked of the cluster, by outcome; empty without one."""
     workers: Workers
     cache: AnswerCache
     authenticator: Authenticator
@@ -163,7 +166,7 @@ def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Com
     hooks.store_address(settings.public_url + settings.base_path)
     countries = CountryDatabase(settings.geoip) if settings.geoip else None
     values = load_traffic_values(settings.values)
-    workers, options = Workers(), _cluster_options(settings)
+    workers, options = Workers(), cluster_options(settings)
     warehouse = workers.open_engine(lambda: Warehouse(lake, values, settings.memory))
     cluster = open_cluster(lake, warehouse, options, values) if options else None
 
@@ -188,6 +191,7 @@ def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Com
         sender=Sender(control, HookClient(settings.hook_networks), clock, log, mark_sent),
         warehouse=warehouse,
         engine=cluster or warehouse,
+        cluster_outcomes=cluster.outcomes if cluster else {},
         workers=workers,
         cache=AnswerCache(),
         authenticator=Authenticator(settings, api_keys, JwksClient(settings.jwks) if settings.jwks else None),
@@ -197,18 +201,15 @@ def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Com
     )
 
 
-def _cluster_options(settings: Settings) -> ClusterOptions | None:
-    if not settings.engine:
-        return None
-    return ClusterOptions(settings.engine, settings.engine_from, settings.engine_timeout, settings.engine_lake)
-
-
 def _metrics(parts: _Components, limiter: RateLimiter) -> Metrics:
     def pending() -> float:
         return backlog(parts.lake.manifest).visits
 
     def outcomes() -> Mapping[str, float]:
         return parts.sender.outcomes
+
+    def asked() -> Mapping[str, float]:
+        return parts.cluster_outcomes
 
     return Metrics(
         [
@@ -219,6 +220,9 @@ def _metrics(parts: _Components, limiter: RateLimiter) -> Metrics:
             ObservedMetric("traffic_answers_held", "Answers in the cache.", lambda: len(parts.cache)),
             ObservedMetric(
                 "traffic_hook_deliveries", "Attempts to send messages.", outcomes, is_counter=True, label="outcome"
+            ),
+            ObservedMetric(
+                "traffic_cluster_answers", "Answers asked of the cluster.", asked, is_counter=True, label="outcome"
             ),
             ObservedMetric("traffic_jobs", "Jobs by status.", parts.jobs.counts, blocks=True, label="status"),
             ObservedMetric("traffic_hook_pending", "Messages to be sent.", parts.sender.pending, blocks=True),

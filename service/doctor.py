@@ -6,7 +6,8 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import date, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from shutil import disk_usage
@@ -17,8 +18,9 @@ from data.maintenance.status import LakeStatus, status_of
 from data.store.clock import TOLERANCE
 from data.store.files import sync
 from data.text import plural
-from queries import ENTRIES, Scope, Warehouse
+from queries import ENTRIES, ClusterOptions, Scope, Warehouse, open_cluster
 from service.api_keys import ApiKeys
+from service.cluster import cluster_options
 from service.control_database import ControlDatabase
 from service.settings import Settings, read_settings
 
@@ -74,6 +76,8 @@ def _examine_lake(lake: Lake, settings: Settings, now: datetime) -> Iterator[Che
     yield check_keys(lake, settings)
     if unreadable.level == "ok":
         yield check_answer(lake, status, now)
+        if options := cluster_options(settings):
+            yield check_cluster(lake, options, status)
 
 
 def check_address(settings: Settings) -> Check:
@@ -229,6 +233,27 @@ def check_answer(lake: Lake, status: LakeStatus, now: datetime) -> Check:
     if seconds > MAX_ANSWER_SECONDS:
         return Check("warning", "first answer", f"{text}; run `traffic compact`, which counts past days ahead.")
     return Check("ok", "first answer", f"{text}.")
+
+
+def check_cluster(lake: Lake, options: ClusterOptions, status: LakeStatus) -> Check:
+    """Whether the cluster can be reached, each executor reads the lake's newest day, and how long an answer takes."""
+    subject = "cluster"
+    if not status.total.visits:
+        return Check("warning", subject, "there are no visits to count; run `traffic import`.")
+    organization = max(status.organizations, key=lambda name: status.organizations[name].visits)
+    day = status.organizations[organization].last_day or date.min
+    try:
+        with closing(open_cluster(lake, Warehouse(lake), replace(options, from_visits=0))) as cluster:
+            variables = cluster.variables(Scope(organization, day, day))
+            cluster.count_everywhere(variables)
+            started_at = time.perf_counter()
+            cluster.answer(ENTRIES["traffic-overview"], variables)
+    except TrafficError as error:
+        return Check("broken", subject, str(error))
+    seconds = time.perf_counter() - started_at
+    return Check(
+        "ok", subject, f"its executors read the visits of {organization} of {day}; an answer took {seconds:,.1f} s."
+    )
 
 
 def _is_loopback(host: str) -> bool:

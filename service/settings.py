@@ -78,7 +78,7 @@ SETTINGS: Final = (
     Setting("memory", "300MB", "memory that queries may use before they spill to disk; increase it for large lakes"),
     Setting("engine", "", "cluster for what is too much for one machine, by Spark Connect (`sc://host:15002`)"),
     Setting("engine_from", "50000000", "visits from which on the cluster answers, if an answer has to read that many"),
-    Setting("engine_timeout", "10", "seconds after which an answer of the cluster is stopped"),
+    Setting("engine_timeout", "120", "seconds after which an answer of the cluster is stopped"),
     Setting("engine_lake", "", "the lake's folder as the cluster's workers see it; empty: at the same path as here"),
     Setting("retention_days", "", "days after which visits are deleted; empty: never"),
     Setting(

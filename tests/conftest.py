@@ -198,14 +198,14 @@ def forks(relations):
 
 @pytest.fixture(scope="session")
 def serving(forks):
-    """Runs `traffic serve` on a free port as long as a with block lasts: a forked process, or the installed program."""
+    """Runs `traffic serve` on a free port as long as a with block lasts: a forked process, or a program."""
 
     @contextmanager
-    def serving(lake, *flags, before="", is_installed=False, **changes):
+    def serving(lake, *flags, before="", is_installed=False, folder=Path(sys.executable).parent, **changes):
         settings = {setting(name).variable: str(value) for name, value in {"lake": lake.root, **changes}.items()}
         words = ["serve", "--port", "0", *flags]
         if is_installed:
-            command, environ = [Path(sys.executable).parent / "traffic", *words], without_settings() | settings
+            command, environ = [folder / "traffic", *words], without_settings() | settings
             process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environ)
         else:
             process = forks.start(*words, before=before, settings=settings)

@@ -38,6 +38,9 @@ def serve(
     if settings.monitor_port is not None:
         monitor = app.monitor, listen("127.0.0.1", settings.monitor_port)
         print(f"Health and metrics at http://127.0.0.1:{monitor[1].getsockname()[1]}/", file=sys.stderr)
+    if settings.engine:
+        address = settings.engine.partition("/;")[0]
+        print(f"What reads {settings.engine_from:,} visits or more is counted at {address}.", file=sys.stderr)
     try:
         serve_on(
             app,

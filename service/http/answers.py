@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 from starlette.types import Receive
 
-from queries import ENDPOINTS, Engine, Entry, Scope, template_entries
+from queries import ENDPOINTS, ClusterTimeout, Engine, Entry, Scope, template_entries
 from service.http.cache import AnswerCache, CachedAnswer, CacheKey
 from service.http.errors import ClientDisconnected, Overloaded
 from service.http.query_batch import QueryBatch, Workers
@@ -149,11 +149,17 @@ async def _disconnect(receive: Receive) -> None:
 
 
 async def _all_of(compute: Callable[[Entry], Coroutine[Any, Any, bytes]], entries: Sequence[Entry]) -> list[bytes]:
-    """What `compute` returns for each entry, in their order. If one fails, cancels the others and raises its error."""
+    """What `compute` returns for each entry, in their order. If one fails, cancels the others and raises its error.
+
+    When a cluster takes too long for one, the others go on: what they count is cached, so that the next request ends.
+    """
     long_first = sorted(entries, key=lambda entry: entry.name not in LONG)
     tasks = {entry.name: asyncio.ensure_future(compute(entry)) for entry in long_first}
     try:
         return await asyncio.gather(*(tasks[entry.name] for entry in entries))
+    except ClusterTimeout:
+        await asyncio.wait(tasks.values())
+        raise
     finally:
         for task in tasks.values():
             task.cancel()

@@ -19,6 +19,7 @@ Problem
 ├── HeadersTooLarge     431  the headers exceed a limit
 ├── ClientDisconnected  499  the client disconnected before the response
 ├── InternalError       500  an unexpected error
+├── TooSlow             500  a query ran out of time
 ├── Overloaded          503  too many queries at a time
 ├── ClusterDown         503  the cluster that should answer is not available
 ├── ProviderUnavailable 503  the identity provider does not answer
@@ -28,7 +29,7 @@ Problem
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from queries import InvalidParameter
+from queries import ClusterTimeout, InvalidParameter, QueryTimeout
 
 
 class Problem(Exception):
@@ -227,6 +228,18 @@ class InternalError(Problem):
     """An unexpected error."""
 
     def __init__(self, message: str = "Try again; the operator finds the cause in the server's log.") -> None:
+        super().__init__("The request failed.", message)
+
+
+class TooSlow(Problem):
+    """A query ran out of time."""
+
+    def __init__(self, timeout: QueryTimeout) -> None:
+        message = "The query took too long and was stopped; ask for fewer days or for one link."
+        if isinstance(timeout, ClusterTimeout):
+            message = (
+                "The cluster took too long and was stopped. What it had counted is kept for five minutes: ask again."
+            )
         super().__init__("The request failed.", message)
 
 

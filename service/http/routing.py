@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
-from typing import Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -11,12 +10,10 @@ from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
 from queries import InvalidParameter, QueryTimeout
-from service.http.errors import InternalError, MethodNotAllowed, NotFound, ParameterRefused, Problem
+from service.http.errors import MethodNotAllowed, NotFound, ParameterRefused, Problem, TooSlow
 from service.http.responses import render
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-
-_TOO_SLOW: Final = "The query took too long and was stopped; ask for fewer days or for one link."
 
 
 class RouteTable(Router):
@@ -56,8 +53,8 @@ class RouteTable(Router):
             response = render(problem)
         except InvalidParameter as error:
             response = render(ParameterRefused(error))
-        except QueryTimeout:
-            response = render(InternalError(_TOO_SLOW))
+        except QueryTimeout as timeout:
+            response = render(TooSlow(timeout))
         await response(scope, receive, send)
 
     async def response(self, scope: Scope, receive: Receive) -> Response:

@@ -8,7 +8,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from queries import InvalidParameter, QueryTimeout
-from service.http.errors import InternalError, MethodNotAllowed, NotFound, ParameterRefused, Problem
+from service.http.errors import InternalError, MethodNotAllowed, NotFound, ParameterRefused, Problem, TooSlow
 from service.http.routing import RouteTable
 from service.pages.accounts import oidc, sign_in
 from service.pages.context import PageContext
@@ -42,8 +42,8 @@ class PagesApp:
             response = await self._problem_page(request, problem)
         except InvalidParameter as error:
             response = await self._problem_page(request, ParameterRefused(error))
-        except QueryTimeout:
-            response = await self._problem_page(request, InternalError("Ask for fewer days, or for one link."))
+        except QueryTimeout as timeout:
+            response = await self._problem_page(request, TooSlow(timeout))
         except Exception:
             await self._finished(request, await self._problem_page(request, InternalError()))(scope, receive, send)
             raise  # so that it is logged

@@ -7,18 +7,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from tests.cluster.processes import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
 PROGRAM = Path(sys.executable).parent / "traffic"
+PARAMETERS = {"start_date": "2026-10-25", "end_date": "2026-11-20"}
 DAYS = ["--start-date", "2026-10-25", "--end-date", "2026-11-20"]
 
 
 @pytest.fixture(scope="session")
-def traffic(tmp_path_factory):
-    """Runs a program of an environment of its own with the extra `cluster`."""
+def programs(tmp_path_factory):
+    """The folder with the programs of an environment of its own, with the extra `cluster`."""
     uv = shutil.which("uv")
     if uv is None:
         pytest.skip("uv is not installed: pip install uv")
@@ -26,10 +28,16 @@ def traffic(tmp_path_factory):
     venv = tmp_path_factory.mktemp("client") / "venv"
     install = [uv, "sync", "--quiet", "--no-dev", "--extra", "cluster"]
     subprocess.run(install, cwd=ROOT, env={**environ, "UV_PROJECT_ENVIRONMENT": str(venv)}, check=True)
+    return venv / "bin"
+
+
+@pytest.fixture(scope="session")
+def traffic(programs):
+    """Runs a program of that environment."""
 
     def run(program, *words):
-        command = [venv / "bin" / program, *map(str, words)]
-        return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
+        command = [programs / program, *map(str, words)]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
     return run
 
@@ -54,6 +62,26 @@ def test_a_cluster_that_is_not_there_is_one_sentence(traffic, sample):
     assert refused.returncode
     assert "no cluster answers at 127.0.0.1:1" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize("client", ["of the extra", "of Apache Spark"])
+def test_after_connect_restarted_while_nobody_asked_the_next_question_is_answered(
+    request, serving, key_of, sample, spark, client
+):
+    folder = request.getfixturevalue("programs") if client == "of the extra" else PROGRAM.parent
+    headers = {"Authorization": f"Bearer {key_of(sample)}"}
+    settings = {"engine": spark.address, "engine_from": 0, "engine_timeout": 600, "monitor_port": 0}
+    with (
+        serving(sample, is_installed=True, folder=folder, **settings) as server,
+        httpx2.Client(base_url=server.address, headers=headers, trust_env=False, timeout=600) as asking,
+    ):
+        asking.get("/analytics/devices", params=PARAMETERS).raise_for_status()
+        spark.connect.stop()
+        spark.start_connect()
+        for name in ("browsers", "top-links"):
+            asking.get(f"/analytics/{name}", params=PARAMETERS).raise_for_status()
+        counted = httpx2.get(f"{server.monitor}/metrics", trust_env=False).text
+        assert 'traffic_cluster_answers_total{outcome="answered"} 3.0' in counted
 
 
 def test_ctrl_c_interrupts_a_query_on_the_cluster(sample, spark):

@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
+from pathlib import Path
 
 import pytest
 
@@ -26,7 +27,8 @@ from queries import (
     open_cluster,
     template_entries,
 )
-from tests.cluster.processes import wait_until
+from service.doctor import examine
+from tests.cluster.processes import FOR_SMALL_DATA, Spark, wait_until
 from tests.visits import land, visit
 
 DAYS = date(2026, 10, 25), date(2026, 11, 20)
@@ -199,10 +201,55 @@ def test_a_file_deleted_under_a_query_is_named(request, lake, cluster_at, kind):
 
 
 @pytest.mark.parametrize("kind", ["spark", "sail"])
-def test_a_folder_that_the_workers_do_not_see_is_no_answer(request, cluster_at, kind):
+def test_a_folder_that_the_workers_do_not_see_is_no_answer_and_logged(request, cluster_at, kind, caplog):
     engine = cluster_at(request.getfixturevalue(kind).address, folder="/nowhere/lake")
-    with pytest.raises(FilesGone, match="/nowhere/lake"):
+    with pytest.raises(FilesGone, match="/nowhere/lake") as raised:
         engine.answer(ENTRIES["devices"], engine.variables(ACME))
+    assert f"the cluster did not answer devices: {raised.value}" in caplog.messages
+    assert {name: count for name, count in engine.outcomes.items() if count} == {"files_gone": 1}
+
+
+def test_a_worker_without_the_lake_is_no_answer_although_the_cluster_ignores_missing_files(
+    cluster_at, warehouse, sample, tmp_path
+):
+    ignoring = {f"spark.sql.files.ignore{what}Files": "true" for what in ("Missing", "Corrupt")}
+    spark = Spark(tmp_path, options=FOR_SMALL_DATA | ignoring)
+    try:
+        seen_as = "/proc/self/cwd/lake"  # another folder for each process: here the driver and one executor have it
+        (tmp_path / "lake").symlink_to(sample.root)
+        everywhere = cluster_at(spark.address)
+        everywhere.answer(ENTRIES["devices"], everywhere.variables(ACME))
+        wait_until(lambda: len(spark.executors()) == 2)
+        (Path("/proc") / str(spark.executors()[0]) / "cwd" / "lake").symlink_to(sample.root)
+        engine, refused = cluster_at(spark.address, folder=seen_as), 0
+        for name in ("browsers", "devices", "bot-traffic", "traffic-overview", "top-links"):
+            try:
+                answer = engine.answer(LEAVES[name], engine.variables(ACME))
+            except FilesGone:
+                refused += 1
+            else:
+                assert answer == warehouse.answer(LEAVES[name], warehouse.variables(ACME))
+        assert refused
+        found = checked(sample, TRAFFIC_ENGINE=spark.address, TRAFFIC_ENGINE_LAKE=seen_as)
+        assert found.level == "broken"
+        assert f"cannot read a file under {seen_as}" in found.text
+    finally:
+        spark.stop()
+
+
+def test_doctor_lets_every_executor_read_and_times_an_answer(sample, spark, sail):
+    for cluster in (spark, sail):
+        found = checked(sample, TRAFFIC_ENGINE=cluster.address)
+        assert found.level == "ok"
+        assert found.text.startswith("its executors read the visits of acme of 2026-11-20; an answer took ")
+    found = checked(sample, TRAFFIC_ENGINE="sc://127.0.0.1:1")
+    assert (found.level, found.text) == ("broken", "no cluster answers at 127.0.0.1:1; check it and TRAFFIC_ENGINE.")
+
+
+def checked(lake, **variables):
+    """What `traffic doctor` says of the cluster."""
+    checks = examine({"TRAFFIC_LAKE": str(lake.root), **variables}, datetime.now(UTC))
+    return next(check for check in checks if check.subject == "cluster")
 
 
 def test_a_cluster_that_nobody_started_is_named_without_its_token(cluster_at):

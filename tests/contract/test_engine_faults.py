@@ -20,11 +20,22 @@ import pytest
 
 import queries.warehouse
 from data.store.files import sha256_of
-from queries import ENTRIES, EngineLost, FilesGone, QueryFailed, QueryTimeout, Scope, Warehouse
+from queries import (
+    ENTRIES,
+    ClusterTimeout,
+    EngineLost,
+    FilesGone,
+    QueryFailed,
+    QueryTimeout,
+    Scope,
+    Warehouse,
+    template_entries,
+)
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS, LockedEngine
 from queries.watchdog import Watchdog
 from service.http.answers import Answers
 from service.http.cache import AnswerCache
+from service.http.errors import TooSlow
 from service.http.query_batch import MAX_BATCHES, Workers
 from tests.faults.trials import scaled
 from tests.sockets import read_until
@@ -102,6 +113,40 @@ def test_a_query_that_waits_for_its_turn_does_not_use_up_its_time(lake, monkeypa
         assert [body.startswith(b'{"total_visits":0,') for body in bodies] == [True] * many
         assert time.monotonic() - begun > 1
         workers.close()
+
+
+def test_what_a_cluster_counted_of_a_dashboard_that_took_too_long_is_kept(lake):
+    land(lake, "acme", [visit()])
+    slow, asked = ["geographic"], []
+
+    class LikeACluster(Warehouse):
+        def answer(self, entry, variables, cancelled=None):
+            asked.append(entry.name)
+            if entry.name in slow:  # at once, while others have not begun
+                raise ClusterTimeout("the query ran longer than 120 seconds on the cluster; it was stopped.")
+            return super().answer(entry, variables, cancelled)
+
+    dashboard, workers = ENTRIES["dashboard"], Workers()
+
+    async def ask(answers):
+        with pytest.raises(ClusterTimeout):
+            await answers.body(dashboard, Scope("acme", *DAYS))
+        assert {*asked} >= {leaf.name for leaf in template_entries(dashboard)}
+        asked.clear()
+        slow.clear()
+        return await answers.body(dashboard, Scope("acme", *DAYS))
+
+    with closing(LikeACluster(lake)) as engine:
+        assert set(json.loads(asyncio.run(ask(Answers(engine, AnswerCache(), workers))))) == {
+            name for name, _ in dashboard.members
+        }
+        assert asked == ["geographic"]
+        workers.close()
+
+
+def test_a_query_out_of_time_is_told_what_to_do():
+    assert TooSlow(QueryTimeout("x")).body["message"].endswith("; ask for fewer days or for one link.")
+    assert TooSlow(ClusterTimeout("x")).body["message"].endswith(" is kept for five minutes: ask again.")
 
 
 def test_a_query_too_large_for_its_memory_is_an_error_and_the_next_one_is_answered(lake, opened, monkeypatch):

@@ -29,7 +29,7 @@ def test_without_any_variable_there_are_defaults():
         memory="300MB",
         engine="",
         engine_from=50_000_000,
-        engine_timeout=10,
+        engine_timeout=120,
         engine_lake="",
         retention_days=None,
         short_code_pattern=SHORT_CODE_PATTERN,

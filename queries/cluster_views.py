@@ -1,0 +1,53 @@
+"""What a session of a cluster sees of a snapshot: the relations that compiled texts read, as views."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from data.store.lake import LINKS
+from data.visits import VISITS
+from queries.connect import ClusterSession, col, lit
+from queries.variables import CLUSTER_FILES, Variables
+
+_SPARK_TYPES: Final = {
+    pa.string(): "STRING",
+    pa.int16(): "SMALLINT",
+    pa.bool_(): "BOOLEAN",
+    pa.int64(): "BIGINT",
+    pa.timestamp("us"): "TIMESTAMP_NTZ",
+}
+"""How Spark reads the columns of stored files."""
+_SUBJECT: Final = ("domain", "path", "short_code", "agent", "operator", "ai_source")
+"""The fields of the SQL type `subject` of prelude/7_jobs.sql."""
+
+
+def make_views(session: ClusterSession, variables: Variables, folder: str, values: Sequence[dict[str, Any]]) -> None:
+    """Define the views of a snapshot. `folder` is the lake as the workers see it, `values` what visits are worth."""
+    visits = [f"{folder}/{path}" for path in variables[CLUSTER_FILES]]
+    links = [f"{folder}/{path}" for path in variables["links"]]
+    organization, day = lit(_organization_of(variables[CLUSTER_FILES])), col("visited_at").cast("date")
+    session.read_files("visits", _VISITS, visits, organization=organization, day=day)
+    session.read_files("links", _LINKS, links)
+    for name in ("crowded_days", "days_without_domains"):
+        session.put_rows(name, "day DATE", [(day,) for day in variables[name]])
+    worth = [(value["traffic_type"], value["ten_thousandths"], value["currency"]) for value in values]
+    session.put_rows("traffic_values", "traffic_type STRING, ten_thousandths BIGINT, currency STRING", worth)
+    subjects = [tuple(variables["subject"][name] for name in _SUBJECT)] if "subject" in variables else []
+    session.put_rows("subject", ", ".join(f"{name} STRING" for name in _SUBJECT), subjects)
+
+
+def _organization_of(paths: list[str]) -> str:
+    """Whose visits lie in these files: a text for the cluster counts them only if it asks for this organization."""
+    organizations = {path.split("/")[1].removeprefix("organization=") for path in paths} or {""}
+    (organization,) = organizations
+    return organization
+
+
+def _ddl(schema: pa.Schema) -> str:
+    """A schema as Spark writes it."""
+    return ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in schema)
+
+
+_VISITS: Final = _ddl(VISITS)
+_LINKS: Final = _ddl(LINKS)
