@@ -20,7 +20,7 @@ class SmtpServer:
 
     host: str
     port: int
-    tls: bool  # from the first byte; otherwise STARTTLS if there is a password
+    tls: bool  # from the first byte; otherwise STARTTLS, which a password requires
     user: str = ""
     password: str = field(default="", repr=False)
 

@@ -13,7 +13,7 @@ from data import visits
 from data.logs.reported import SCHEMA as REPORTED
 from data.visits import COLUMNS
 from queries import CATALOG, DETECTORS, JOBS, Entry
-from service.hooks.delivery import ERRORS
+from service.outgoing.connection import ERRORS
 from service.settings import SETTINGS
 
 ROOT: Final = Path(__file__).parent.parent

@@ -1,4 +1,4 @@
-"""Downloads and parses the lists of IP networks that operators publish for their agents.
+"""Parses the lists of IP networks that operators publish for their agents.
 
 The lists are stored by data/store/ip_list_files.py and used by ip_verification.py.
 """
@@ -17,7 +17,6 @@ from data.rules.tables import IpList
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-FETCH_SECONDS: Final = 20
 MAX_LIST_BYTES: Final = 4 << 20
 MAX_NETWORKS: Final = 50_000
 _MIN_PREFIX_LENGTHS: Final = {4: 8, 6: 19}
@@ -68,25 +67,8 @@ def parse_networks(body: bytes, form: str) -> list[Network]:
     return networks
 
 
-def download(row: IpList) -> bytes:
-    """Download a list from its URL. Raises BadInput when that fails or the response is incomplete."""
-    import urllib.request  # noqa: PLC0415  # imports read lists but download none, and this is slow to load
-    from http.client import HTTPException  # noqa: PLC0415
-
-    try:
-        request = urllib.request.Request(row.url, headers={"User-Agent": "traffic-analytics"})  # noqa: S310  # our table
-        with urllib.request.urlopen(request, timeout=FETCH_SECONDS) as response:  # noqa: S310
-            body: bytes = response.read(MAX_LIST_BYTES + 1)
-            is_incomplete = len(body) <= MAX_LIST_BYTES and response.length  # bytes missing from Content-Length
-    except (OSError, HTTPException, ValueError) as error:
-        raise BadInput(f"{row.url} cannot be fetched: {getattr(error, 'reason', None) or error}") from error
-    if is_incomplete:
-        raise BadInput(f"{row.url} cannot be fetched: the response was incomplete")
-    return body
-
-
 def folder_fetcher(folder: Path) -> Callable[[IpList], bytes]:
-    """A replacement for `download` that reads `<folder>/<name of the list>.*`, for hosts without internet access."""
+    """A function that reads a list from `<folder>/<name of the list>.*`, for hosts without internet access."""
 
     def read(row: IpList) -> bytes:
         try:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -11,6 +11,12 @@ from data.text import plural
 from service.clock import to_text
 from service.commands.options import DEFAULT_LAKE, LakeOption, announce_new_lake
 from service.commands.printing import console, messages
+
+if TYPE_CHECKING:
+    from data.rules.tables import IpList
+
+DOWNLOAD_SECONDS: Final = 20
+"""For each list, redirects included."""
 
 app = typer.Typer(help="Update the IP lists that operators publish for their agents.", rich_markup_mode=None)
 
@@ -36,12 +42,12 @@ def refresh(
     from rich.progress import track
     from rich.table import Table
 
-    from data.rules.ip_lists import download, folder_fetcher
+    from data.rules.ip_lists import folder_fetcher
     from data.rules.tables import IpList, load
     from data.store.ip_list_files import refresh, snapshots
 
     rows = load(IpList, "ip_lists")
-    fetch = folder_fetcher(Path(folder)) if folder else download
+    fetch = folder_fetcher(Path(folder)) if folder else _download
     if folder:
         rows = [row for row in rows if any(Path(folder).glob(f"{row.name}.*"))]
     if not rows:
@@ -69,3 +75,17 @@ def refresh(
             err=True,
         )
         raise typer.Exit(1)
+
+
+def _download(row: "IpList") -> bytes:
+    """What an operator publishes at the URL of a list. Raises BadInput."""
+    import asyncio
+
+    from data.rules.ip_lists import MAX_LIST_BYTES
+    from service.outgoing.connection import OutgoingError
+    from service.outgoing.http import download
+
+    try:
+        return asyncio.run(download(row.url, DOWNLOAD_SECONDS, MAX_LIST_BYTES))
+    except OutgoingError as error:
+        raise BadInput(f"{row.url} cannot be fetched: {error}") from error

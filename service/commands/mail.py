@@ -25,9 +25,9 @@ def mail(
     Example: traffic mail --org acme --to ops@acme.example
     """
     from queries import Warehouse
-    from service.mail.smtp import Mailer
     from service.mail.weekly import weekly_message
     from service.mail_settings import parse_addresses
+    from service.outgoing.mail import Mailer
 
     settings = read_settings(os.environ)
     recipients = parse_addresses(to, "--to") if to else settings.mail_to.get(organization, ())

@@ -87,7 +87,7 @@ class Sender:
             return False
         started_at = self._clock()
         signature = signature_headers(claimed.secrets, claimed.id, int(started_at.timestamp()), claimed.body)
-        attempt = self._client.post(claimed.url, signature, claimed.body, started_at)
+        attempt = asyncio.run(self._client.post(claimed.url, signature, claimed.body, started_at))
         self._finish(claimed, attempt)
         return True
 

@@ -20,7 +20,8 @@ from typing import Any, Final
 import jwt
 
 from data import BadInput
-from service.http.guarded_fetch import FetchError, fetch, is_allowed_url
+from service.outgoing.connection import OutgoingError
+from service.outgoing.http import fetch, is_allowed_url
 
 REFRESH_SECONDS: Final = 240
 """Keys are read again after this: 80 % of five minutes."""
@@ -126,9 +127,9 @@ class JwksClient:
         try:
             body = _read_source(self._source)
             keys = _parse_keys(body)
-        except (FetchError, OSError, *_INVALID) as error:
+        except (OutgoingError, OSError, *_INVALID) as error:
             self._failures += 1
-            reason = str(error) if isinstance(error, FetchError) else f"{type(error).__name__}: {error}"[:200]
+            reason = str(error) if isinstance(error, OutgoingError) else f"{type(error).__name__}: {error}"[:200]
             if reason != self._last_error:
                 _LOG.warning("The identity provider's keys cannot be read: %s", reason)
             self._last_error = reason
@@ -143,9 +144,9 @@ class JwksClient:
 
 
 def _read_source(source: str) -> bytes:
-    """The content of a file or URL. Raises FetchError, OSError or ValueError."""
+    """The content of a file or URL. Raises OutgoingError, OSError or ValueError."""
     if "://" in source:
-        return fetch(source, FETCH_TIMEOUT_SECONDS, MAX_BYTES)
+        return asyncio.run(fetch(source, FETCH_TIMEOUT_SECONDS, MAX_BYTES))
     with Path(source).open("rb") as file:
         body = file.read(MAX_BYTES + 1)
     if len(body) > MAX_BYTES:

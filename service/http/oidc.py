@@ -4,6 +4,7 @@ Authorization code flow with PKCE (RFC 7636, S256). The provider's endpoints com
 tokens are verified in authentication.py, as those of the API.
 """
 
+import asyncio
 import hashlib
 import json
 import logging
@@ -17,7 +18,8 @@ from urllib.parse import quote, urlencode, urlsplit
 from data import BadInput
 from service.http.authentication import Authenticator, Caller
 from service.http.errors import Forbidden, ProviderUnavailable
-from service.http.guarded_fetch import FetchError, fetch_in_background, is_allowed_url
+from service.outgoing.connection import OutgoingError
+from service.outgoing.http import BadStatus, fetch, is_allowed_url
 from service.settings import Settings
 
 FETCH_TIMEOUT_SECONDS: Final = 3
@@ -25,6 +27,8 @@ METADATA_SECONDS: Final = 3_600
 FAILURE_SECONDS: Final = 5
 """How long the provider is not asked again after its discovery document could not be used."""
 MAX_BYTES: Final = 64 << 10
+MAX_UNDER_WAY: Final = 16
+"""Requests to the provider at a time."""
 _SILENT: Final = "silent."
 """Begins the state of a sign-in without a question. A state that somebody changes is of no known sign-in."""
 _LOG: Final = logging.getLogger(__name__)
@@ -78,6 +82,7 @@ class OidcClient:
         self._metadata: tuple[dict[str, Any], float] = {}, float("-inf")  # and until when it is used
         self._failed_until = float("-inf")
         self._last_error = ""
+        self._slots = asyncio.Semaphore(MAX_UNDER_WAY)
         self.provider = urlsplit(settings.jwt_issuer).netloc
 
     async def authorization_url(self, sign_in: PendingSignIn) -> str:
@@ -170,9 +175,12 @@ class OidcClient:
     ) -> dict[str, Any]:
         """The JSON object at an address. Raises ProviderUnavailable, or Forbidden for status 400: a refused code."""
         try:
-            found = json.loads(await fetch_in_background(url, FETCH_TIMEOUT_SECONDS, MAX_BYTES, form, headers))
-        except FetchError as error:
-            if form is None or error.status != 400:
+            if self._slots.locked():
+                raise OutgoingError("timed_out", f"{MAX_UNDER_WAY} requests are under way")
+            async with self._slots:
+                found = json.loads(await fetch(url, FETCH_TIMEOUT_SECONDS, MAX_BYTES, form, headers))
+        except OutgoingError as error:
+            if form is None or not isinstance(error, BadStatus) or error.status != 400:
                 raise self._unavailable(str(error)) from error
             _LOG.warning("The identity provider refused a code: HTTP status 400")
             raise Forbidden(

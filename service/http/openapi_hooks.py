@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from service.hooks.delivery import ERRORS as DELIVERY_ERRORS
 from service.hooks.outbox import EVENTS, MAX_DELIVERIES, TEST_EVENT
 from service.hooks.registry import DEFAULT_EVENTS, MAX_HOOKS, MAX_NAME_LENGTH
 from service.hooks.urls import MAX_URL_LENGTH
 from service.http.openapi_parts import ERRORS, WRITE_ERRORS, failures, nullable, object_schema, path_parameter, response
+from service.outgoing.connection import ERRORS as DELIVERY_ERRORS
 
 _TEXT: Final = {"type": "string"}
 _COUNT: Final = {"type": "integer", "minimum": 0}

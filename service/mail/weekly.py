@@ -14,8 +14,8 @@ from data import Lake, TrafficError
 from queries import Warehouse
 from service.clock import to_text
 from service.control_database import ControlDatabase
-from service.mail.smtp import Mailer
 from service.mail_settings import SmtpServer
+from service.outgoing.mail import Mailer
 
 AFTER: Final = timedelta(hours=6)
 """How long after its end, Sunday at midnight UTC, the report of a week is sent."""

@@ -22,7 +22,7 @@ from service.http.hook_endpoints import MAX_BODY_BYTES
 from service.logs import Log, LogHandler
 from tests import identity
 from tests.control import open_store
-from tests.service.hooks.receivers import Receiver
+from tests.service.outgoing.receivers import Receiver
 from tests.tables import examples
 
 PATH = "/agent-hooks"

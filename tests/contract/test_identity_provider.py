@@ -1,20 +1,15 @@
 """Where the keys of identity tokens come from: a file, or a provider that is slow, down, hostile or changes them."""
 
 import asyncio
-import ssl
 import threading
 import time
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, rsa
-from cryptography.x509.oid import NameOID
 
 from data import BadInput
 from service.api_keys import ApiKeys
@@ -56,20 +51,18 @@ NEW_KEYS = key_set(published(NEXT, "next")).encode()
 class Provider:
     """An identity provider on a port of this machine: what it answers, and when it was asked."""
 
-    def __init__(self, clock, context=None):
-        self.clock, self._context = clock, context
+    def __init__(self, clock):
+        self.clock = clock
         self.status, self.headers, self.body, self.act = 200, {}, KEYS.encode(), None
         self.asked, self.misled = [], []
         self.released = threading.Event()
         self._port, self._server = 0, None
         self.start()
-        self.address = f"{'https' if context else 'http'}://localhost:{self._port}/keys"
+        self.address = f"http://localhost:{self._port}/keys"
 
     def start(self):
         self._server = ThreadingHTTPServer(("127.0.0.1", self._port), handler_of(self))
         self._port = self._server.server_port
-        if self._context:
-            self._server.socket = self._context.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self._thread.start()
 
@@ -119,8 +112,8 @@ def providers():
     """Makes identity providers."""
     made = []
 
-    def providers(clock=time.monotonic, context=None):
-        made.append(Provider(clock, context))
+    def providers(clock=time.monotonic):
+        made.append(Provider(clock))
         return made[-1]
 
     yield providers
@@ -322,19 +315,6 @@ def test_a_provider_that_is_down_locks_nobody_out_for_a_day(gates, provider, clo
     assert caller(gate, fresh())
 
 
-def raw(answer):
-    return {"act": lambda line, _: line.write(answer)}
-
-
-ELSEWHERE = {"Location": "/elsewhere"}
-
-
-def endless(line, released):
-    line.write(b"HTTP/1.0 200 OK\r\n\r\n")
-    while not released.is_set():
-        line.write(b" " * 65_536)
-
-
 TROUBLES = {
     "HTML": {"body": b"<html>Bad gateway</html>"},
     "empty": {"body": b""},
@@ -354,19 +334,9 @@ TROUBLES = {
     "huge": {"body": (KEYS[:-1] + " " * 70_000 + "}").encode()},
     "deep": {"body": b"[" * 50_000},
     "cut": {"body": KEYS.encode()[:-30]},
-    "an endless answer": {"act": endless},
-    **{f"status {status}": {"status": status} for status in (400, 401, 403, 404, 410, 429, 500, 502, 503, 504)},
-    "status 204": {"status": 204, "body": b""},
-    **{f"redirect {status}": {"status": status, "headers": ELSEWHERE} for status in (301, 302, 303, 307, 308)},
-    "redirect to another host": {"status": 302, "headers": {"Location": "http://127.0.0.2:1/keys"}},
-    "redirect to a file": {"status": 302, "headers": {"Location": "file:///etc/hostname"}},
-    "nothing": raw(b""),
-    "TLS": raw(b"\x16\x03\x01"),
-    "no HTTP": raw(b"nonsense\r\n\r\n"),
-    "broken chunks": raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
-    "a promise unkept": raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n" + KEYS.encode()[:-1]),
-    "a long header": raw(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000 + b"\r\n\r\n" + KEYS.encode()),
-    "many headers": raw(b"HTTP/1.1 200 OK\r\n" + b"X: x\r\n" * 1_000 + b"\r\n" + KEYS.encode()),
+    "status 500": {"status": 500},
+    "a redirect": {"status": 302, "headers": {"Location": "/elsewhere"}},
+    "a promise unkept": {"act": lambda line, _: line.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}")},
 }  # fmt: skip
 
 
@@ -429,43 +399,19 @@ def silent(line, released):
     released.wait(60)
 
 
-def dripping(begin, drop):
-    def act(line, released):
-        line.write(begin)
-        while not released.wait(0.1):
-            line.write(drop)
+def test_a_slow_provider_is_left_after_three_seconds(gates, providers, caplog):
+    provider = providers()
+    gate, keys = gates(provider.address, time.monotonic)
+    provider.act = silent
 
-    return act
-
-
-SLOW = {
-    "nothing": silent,
-    "a header, byte by byte": dripping(b"HTTP/1.0 200 OK\r\nX: ", b"x"),
-    "headers, one by one": dripping(b"HTTP/1.0 200 OK\r\n", b"X: x\r\n"),
-    "a body, byte by byte": dripping(b"HTTP/1.0 200 OK\r\n\r\n", b" "),
-    "chunks, one by one": dripping(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
-}
-
-
-def test_a_slow_provider_is_left_after_three_seconds_in_all(gates, providers, certified, caplog):
-    begun, ended = time.monotonic(), []
-
-    async def impatient(act, context):
-        provider = providers(context=context)
-        gate, keys = gates(provider.address, time.monotonic)
-        provider.act = act
+    async def impatient():
         assert await entered(gate, fresh()) is None
         await settled(keys)
-        assert len(provider.asked) == 1
-        ended.append(time.monotonic() - begun)
 
-    async def together():
-        await asyncio.gather(*(impatient(act, context) for act in SLOW.values() for context in (None, certified)))
-
-    asyncio.run(together())
-    print(f"{len(ended)} slow providers: left after {min(ended):.1f} to {max(ended):.1f} s")
-    assert max(ended) < 30
-    assert {record.getMessage().partition(": ")[2] for record in caplog.records} == {"no complete answer within 3 s"}
+    begun = time.monotonic()
+    asyncio.run(impatient())
+    assert time.monotonic() - begun < 30
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == ["no complete answer within 3 s"]
 
 
 def test_a_stop_does_not_wait_for_a_provider(gates, providers):
@@ -486,41 +432,6 @@ def test_a_stop_does_not_wait_for_a_provider(gates, providers):
 
 
 # Which keys, and from where
-
-
-@pytest.fixture(scope="module")
-def certified(tmp_path_factory):
-    """TLS with a certificate of this machine, which is trusted as long as the tests of this file run."""
-    key, name = (
-        ec.generate_private_key(ec.SECP256R1()),
-        x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")]),
-    )
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    file = tmp_path_factory.mktemp("certificate") / "both.pem"
-    pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    file.write_bytes(certificate.public_bytes(pem) + key.private_bytes(pem, form, serialization.NoEncryption()))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(file)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SSL_CERT_FILE", str(file))
-        yield context
-
-
-def test_an_https_address_is_believed_only_with_a_certificate_of_its_own(gates, providers, certified, monkeypatch):
-    provider = providers(context=certified)
-    assert provider.address.startswith("https:")
-    assert caller(gates(provider.address)[0], fresh())
-    other_name = provider.address.replace("localhost", "127.0.0.1")
-    assert caller(gates(other_name)[0], fresh()) is None
-    monkeypatch.delenv("SSL_CERT_FILE")
-    assert caller(gates(provider.address)[0], fresh()) is None
-    assert len(provider.asked) == 1
 
 
 def test_of_a_key_set_only_strong_public_keys_for_signatures_are_used(gates, tmp_path):
@@ -553,12 +464,6 @@ def test_of_a_key_set_only_strong_public_keys_for_signatures_are_used(gates, tmp
     for key in odd:
         if isinstance(key, dict) and isinstance(key.get("kid"), str):
             assert caller(gate, token(STRANGER, headers={"kid": key["kid"]})) is None
-
-
-def test_keys_of_this_machine_are_asked_of_no_proxy(gates, provider, monkeypatch):
-    for name in ("http_proxy", "all_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")
-    assert caller(gates(provider.address)[0], fresh())
 
 
 def test_a_file_of_keys_is_read_again(gates, tmp_path, clock):

@@ -2,12 +2,9 @@
 
 import json
 import re
-import socket
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address, ip_network
-from threading import Thread
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +15,6 @@ from data.rules.ip_lists import (
     MAX_LIST_BYTES,
     MAX_NETWORKS,
     Snapshot,
-    download,
     folder_fetcher,
     parse_networks,
 )
@@ -426,149 +422,3 @@ def test_a_list_that_is_not_in_the_folder_is_refused_naming_it(lake, tmp_path):
     assert missing.error == f"{tmp_path} has no file gptbot.*"
     assert unreadable.error == f"{tmp_path / 'folder.json'} cannot be read: Is a directory"
     assert snapshots(lake) == {}
-
-
-# From the operator's web server
-
-
-class Answering(BaseHTTPRequestHandler):
-    """Answers a path with the very bytes that the server has for it."""
-
-    def do_GET(self):
-        self.server.asked.append((self.path, self.headers["User-Agent"]))
-        with suppress(ConnectionError):  # whoever asked may have read enough
-            self.wfile.write(self.server.answers[self.path])
-
-    def log_message(self, *args):
-        pass
-
-
-@pytest.fixture(scope="module")
-def web():
-    """A web server on a free port of the loopback interface."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
-        server.address = f"http://127.0.0.1:{server.server_port}"
-        thread = Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
-
-
-@pytest.fixture
-def site(web, monkeypatch):
-    """The web server, with no answers yet."""
-    monkeypatch.setenv("no_proxy", "*")
-    web.answers, web.asked = {}, []
-    return web
-
-
-def answer(body=b"", status="200 OK", *headers, length=None):
-    head = [f"HTTP/1.1 {status}", f"Content-Length: {len(body) if length is None else length}", *headers, "", ""]
-    return "\r\n".join(head).encode() + body
-
-
-def test_a_list_is_fetched_from_its_address(site, lake):
-    site.answers = {"/list.json?v=1": answer(prefixes(*OLD))}
-    row = list_of(url=f"{site.address}/list.json?v=1")
-    (outcome,) = refresh(lake, [row], download, NOW)
-    assert outcome == (row, Snapshot("gptbot", NOW, OLD), "")
-    assert site.asked == [("/list.json?v=1", "traffic-analytics")]
-    assert snapshots(lake)["gptbot"].networks == OLD
-
-
-def test_a_list_that_has_moved_is_followed(site, lake):
-    site.answers = {
-        "/old": answer(b"moved", "301 Moved Permanently", "Location: /newer"),
-        "/newer": answer(b"moved", "302 Found", f"Location: {site.address}/newest"),
-        "/newest": answer(prefixes(*OLD)),
-    }
-    (outcome,) = refresh(lake, [list_of(url=f"{site.address}/old")], download, NOW)
-    assert outcome.snapshot.networks == OLD
-
-
-def test_a_list_may_come_in_chunks(site, lake):
-    body = prefixes(*OLD)
-    chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (body[:7], body[7:])) + b"0\r\n\r\n"
-    site.answers = {"/": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks}
-    (outcome,) = refresh(lake, [list_of(url=f"{site.address}/")], download, NOW)
-    assert outcome.snapshot.networks == OLD
-
-
-GOOD = prefixes("20.42.11.0/24")
-FEED = written(["20.42.10.0/24", "20.42.11.0/24"], "geofeed")
-
-
-@pytest.mark.parametrize(
-    ("form", "response", "reason"),
-    [
-        ("prefixes", answer(GOOD, "404 Not Found"), "Not Found"),
-        ("prefixes", answer(GOOD, "403 Forbidden"), "Forbidden"),
-        ("prefixes", answer(GOOD, "500 Internal Server Error"), "Internal Server Error"),
-        ("prefixes", answer(GOOD, "304 Not Modified"), "Not Modified"),
-        ("prefixes", answer(b"", "302 Found", "Location: /"), "redirect"),
-        ("prefixes", answer(b"", "302 Found", "Location: file:///etc/hostname"), "file:"),
-        ("prefixes", answer(b"", "302 Found", "Location: http://[::1/"), None),
-        ("prefixes", answer(b"", "302 Found"), "Found"),
-        ("prefixes", b"", "closed"),
-        ("prefixes", b"SSH-2.0-OpenSSH_9.2\r\n", "SSH"),
-        ("prefixes", b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200, "headers"),
-        ("prefixes", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}", "IncompleteRead"),
-        ("geofeed", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n" + FEED, "IncompleteRead"),
-        ("prefixes", answer(GOOD[:-9], length=len(GOOD)), "the response was incomplete"),
-        ("geofeed", answer(FEED[:-40], length=len(FEED)), "the response was incomplete"),
-    ],
-)
-def test_a_list_that_cannot_be_fetched_is_refused_naming_its_address_and_leaves_the_old_one(
-    site, shared_lake, form, response, reason
-):
-    site.answers = {"/": response}
-    row = list_of(form=form, url=f"{site.address}/")
-    list(refresh(shared_lake, [row], lambda row: written(OLD, form), NOW))
-    before = stored(shared_lake)
-    (outcome,) = refresh(shared_lake, [row], download, LATER)
-    assert outcome.snapshot is None
-    assert outcome.error.startswith(f"{row.url} cannot be fetched: ")
-    assert (reason or "") in outcome.error
-    assert stored(shared_lake) == before
-
-
-@pytest.mark.parametrize(
-    ("response", "reason"),
-    [
-        (answer(ERROR_PAGE), "the list is not in the 'prefixes' format: "),
-        (answer(b""), "the list is not in the 'prefixes' format: "),
-        (answer(b"", "204 No Content"), "the list is not in the 'prefixes' format: "),
-        (answer(GOOD + b" " * 5_000_000), "the list is larger than 4 MiB"),
-        (b"HTTP/1.1 200 OK\r\n\r\n" + GOOD + b" " * 5_000_000, "the list is larger than 4 MiB"),
-    ],
-    ids=["page", "empty", "no-content", "5-MB", "5-MB-of-unknown-length"],
-)
-def test_a_list_that_was_fetched_and_cannot_be_believed_leaves_the_old_one(site, shared_lake, response, reason):
-    site.answers = {"/": response}
-    row = list_of(url=f"{site.address}/")
-    list(refresh(shared_lake, [row], lambda row: prefixes(*OLD), NOW))
-    before = stored(shared_lake)
-    (outcome,) = refresh(shared_lake, [row], download, LATER)
-    assert outcome.snapshot is None
-    assert outcome.error.startswith(reason)
-    assert stored(shared_lake) == before
-
-
-def test_an_address_where_nobody_listens_is_named(lake, monkeypatch):
-    monkeypatch.setenv("no_proxy", "*")
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{nobody.getsockname()[1]}/"
-        (outcome,) = refresh(lake, [list_of(url=url)], download, NOW)
-    assert outcome.snapshot is None
-    assert outcome.error.startswith(f"{url} cannot be fetched: ")
-    assert "refused" in outcome.error
-    assert snapshots(lake) == {}
-
-
-@examples("url")
-def test_an_address_that_is_none_is_refused(lake, url):
-    (outcome,) = refresh(lake, [list_of(url=url)], download, NOW)
-    assert outcome.snapshot is None
-    assert outcome.error.startswith(f"{url} cannot be fetched: ")

@@ -184,7 +184,7 @@ def test_lists_are_fetched_from_their_addresses(program, lake, folder, site):
     head, one, two, three = cells(run)
     assert head == HEAD
     assert one[:3] == ["one", "First Inc.", "1"]
-    assert two == ["two", "Second", "never", f"{site}/two.json cannot be fetched: File not found"]
+    assert two == ["two", "Second", "never", f"{site}/two.json cannot be fetched: HTTP status 404"]
     assert three[:3] == ["three", "Third", "2"]
     assert networks(lake, "three") == ["20.42.20.0/24", "20.42.21.7/32"]
     (folder / "two.json").write_text(prefixes("2603:1030::/48"))

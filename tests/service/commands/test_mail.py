@@ -4,7 +4,7 @@ import pytest
 
 from service.settings import setting
 from tests.service.commands.runs import refused
-from tests.service.mail.servers import Mailbox, smtp_server
+from tests.service.outgoing.mail_servers import Mailbox, smtp_server
 from tests.visits import land, visit
 
 

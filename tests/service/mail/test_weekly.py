@@ -11,13 +11,11 @@ import pytest
 
 from data import BadInput
 from queries import Warehouse
-from service.mail import smtp
-from service.mail.smtp import Mailer, MailFailed
 from service.mail.weekly import Week, WeeklyMail
 from service.mail_settings import SmtpServer, parse_recipients, parse_smtp
+from service.outgoing.mail import REPLY_SECONDS
 from service.settings import read_settings
-from tests.service.hooks.receivers import Authority
-from tests.service.mail.servers import PASSWORD, Mailbox, silent_server, smtp_server
+from tests.service.outgoing.mail_servers import Mailbox, ScriptedServer, smtp_server
 from tests.visits import land, visit
 
 SUNDAY = datetime(2026, 3, 15, 12, tzinfo=UTC)
@@ -45,14 +43,6 @@ def weekly(lake, control):
         )  # fmt: skip
 
     return weekly
-
-
-@pytest.fixture
-def authority(tmp_path, monkeypatch):
-    """A certificate authority that this process trusts."""
-    authority = Authority(tmp_path)
-    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
-    return authority
 
 
 def parsed(envelope):
@@ -155,26 +145,10 @@ def test_a_refused_recipient_is_named_and_the_others_get_the_mail_once(weekly, c
     assert "anna@acme.example was refused: 550 no such mailbox" in warning
 
 
-@pytest.mark.parametrize("bound", ["REPLY_SECONDS", "CONVERSATION_SECONDS"])
-def test_a_server_that_hangs_is_given_up(weekly, caplog, monkeypatch, bound):
-    monkeypatch.setattr(smtp, bound, 0.1)
-    with silent_server() as (port, received, _):
-        mail = weekly(port)
-        mail.send_due()
-    assert "acme was not mailed" in warnings(caplog)[0]
-    assert received == b""
-    mailbox = Mailbox()
-    monkeypatch.undo()
-    with smtp_server(mailbox) as port:
-        weekly(port).send_due()
-    assert len(mailbox.mails) == 1
-
-
-def test_a_mail_that_was_not_confirmed_is_not_sent_twice(weekly, caplog, monkeypatch):
-    monkeypatch.setattr(smtp, "REPLY_SECONDS", 0.1)
-    with silent_server(until_data=True) as (port, received, _):
-        weekly(port).send_due()
-    assert b"Subject: Traffic of acme" in received
+def test_a_mail_that_was_not_confirmed_is_not_sent_twice(weekly, caplog):
+    with ScriptedServer({"message": None}) as server:
+        weekly(server.port).send_due()
+    assert b"Subject: Traffic of acme" in server.received
     assert "did not confirm" in warnings(caplog)[0]
     mailbox = Mailbox()
     with smtp_server(mailbox) as port:
@@ -183,61 +157,16 @@ def test_a_mail_that_was_not_confirmed_is_not_sent_twice(weekly, caplog, monkeyp
 
 
 def test_the_end_of_a_server_interrupts_its_mail(weekly, caplog):
-    with silent_server() as (port, _, connected):
-        mail = weekly(port)
+    with ScriptedServer({"greeting": "hang"}) as server:
+        mail = weekly(server.port)
         thread = threading.Thread(target=mail.send_due)
         started_at = time.monotonic()
         thread.start()
-        assert connected.wait(PATIENCE)
+        assert server.connected.wait(PATIENCE)
         mail.interrupt()
         thread.join()
-    assert time.monotonic() - started_at < smtp.REPLY_SECONDS
+    assert time.monotonic() - started_at < REPLY_SECONDS
     assert warnings(caplog) == []
-
-
-# TLS and passwords
-
-
-def message():
-    made = email.message.EmailMessage()
-    made["Subject"] = "x"
-    made.set_content("x")
-    return made
-
-
-@pytest.mark.parametrize("tls", [True, False])
-def test_a_password_is_sent_within_tls(authority, tls):
-    mailbox, context = Mailbox(), authority.context("localhost")
-    options = {"tls": context} if tls else {"tls_context": context, "require_starttls": True}
-    with smtp_server(mailbox, **options) as port:
-        Mailer(SmtpServer("localhost", port, tls, "u", PASSWORD)).send(message(), "a@b.example", ("c@d.example",))
-        with pytest.raises(MailFailed, match="refused the user or the password") as failed:
-            Mailer(SmtpServer("localhost", port, tls, "u", "wrong-one")).send(
-                message(), "a@b.example", ("c@d.example",)
-            )
-    assert "wrong-one" not in str(failed.value)
-    assert len(mailbox.mails) == 1
-    assert set(mailbox.passwords) == {PASSWORD, "wrong-one"}
-
-
-def test_without_starttls_a_password_is_not_sent():
-    mailbox = Mailbox()
-    with smtp_server(mailbox) as port:
-        server = SmtpServer("127.0.0.1", port, tls=False, user="u", password=PASSWORD)
-        with pytest.raises(MailFailed, match="STARTTLS") as failed:
-            Mailer(server).send(message(), "a@b.example", ("c@d.example",))
-    assert (mailbox.passwords, mailbox.mails) == ([], [])
-    assert PASSWORD not in str(failed.value) + repr(server)
-
-
-@pytest.mark.parametrize("tls", [True, False])
-def test_a_wrong_certificate_gets_no_password(authority, tls):
-    mailbox, context = Mailbox(), authority.context("other.example")
-    with smtp_server(mailbox, **({"tls": context} if tls else {"tls_context": context})) as port:
-        server = SmtpServer("localhost", port, tls, "u", PASSWORD)
-        with pytest.raises(MailFailed, match="certificate"):
-            Mailer(server).send(message(), "a@b.example", ("c@d.example",))
-    assert mailbox.passwords == []
 
 
 # Settings

@@ -1,8 +1,8 @@
-"""Receivers of hooks, closed at the end of a test."""
+"""Servers that behave as a script says, closed at the end of a test."""
 
 import pytest
 
-from tests.service.hooks.receivers import Receiver
+from tests.service.outgoing.receivers import Receiver
 
 
 @pytest.fixture

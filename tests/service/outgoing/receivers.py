@@ -14,6 +14,7 @@ from cryptography.x509.oid import NameOID
 from tests.sockets import read_until
 
 OK = "HTTP/1.1 204 No Content\r\n\r\n"
+MANY = {"flood": b"x" * 10_000_000, "1000 headers": b"X: x\r\n" * 1_000, "101 bytes": b"x" * 101}
 
 
 class Received:
@@ -26,10 +27,10 @@ class Received:
 
 
 class Receiver:
-    """Answers each connection by a script: text to send, or one of hang, drip, flood; the last script goes on.
+    """Answers each connection by a script: text to send, or one of hang, drip and MANY; the last script goes on.
 
-    hang: nothing until the sender closes or the receiver ends; drip: a byte each tenth of a second until then;
-    flood: 10 MB. After a script the connection is closed.
+    hang: nothing until the sender closes or the receiver ends; drip: a byte each tenth of a second until then.
+    After a script the connection is closed.
     """
 
     def __init__(self, *scripts, host="127.0.0.1", tls=None):
@@ -90,8 +91,8 @@ class Receiver:
                 with contextlib.suppress(TimeoutError):
                     if not connection.recv(1):
                         return
-        elif step == "flood":
-            connection.sendall(b"x" * 10_000_000)
+        elif step in MANY:
+            connection.sendall(MANY[step])
         else:
             connection.sendall(step.encode("latin-1"))
 

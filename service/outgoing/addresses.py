@@ -1,0 +1,35 @@
+"""Which addresses are public. Without this guard, a hook would reach whatever only this machine can reach."""
+
+import ipaddress
+from collections.abc import Sequence
+from typing import Final
+
+from service.settings import Network
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_GLOBAL_UNICAST: Final = ipaddress.ip_network("2000::/3")
+"""All of IPv6 that is allocated to the public internet; the rest of it is reserved, local or multicast."""
+_RESERVED: Final = tuple(
+    ipaddress.ip_network(network)
+    for network in (
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+        "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+        "224.0.0.0/3", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
+    )
+)  # fmt: skip
+"""Networks that are not the public internet, or that lead to IPv4 addresses written inside IPv6 ones.
+
+`is_global` of the standard library alone lets some of them pass: it depends on the version of Python.
+"""
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address is on the public internet."""
+    is_unicast = address.version == 4 or address in _GLOBAL_UNICAST
+    return is_unicast and address.is_global and not is_in(address, _RESERVED)
+
+
+def is_in(address: Address, networks: Sequence[Network]) -> bool:
+    """Whether an address is in one of these networks. An IPv4 address written as an IPv6 one is in no IPv4 network."""
+    return any(address in network for network in networks)

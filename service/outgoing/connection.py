@@ -1,0 +1,77 @@
+"""Connections to hosts: looked up once, checked, and made to the checked address itself."""
+
+import asyncio
+import ipaddress
+import os
+import socket
+import ssl
+from collections.abc import Callable
+from functools import cache
+from typing import Final
+
+from service.outgoing.addresses import Address
+from service.threads import in_daemon_thread
+
+ERRORS: Final = {
+    "name_not_resolved": "the host has no address, or its name servers did not answer",
+    "address_not_allowed": "one of the host's addresses is not public, and not in `TRAFFIC_HOOK_NETWORKS`",
+    "connection_failed": "the connection was refused, or closed before a response",
+    "tls_failed": "no TLS, or a certificate that is invalid, expired or another host's",
+    "timed_out": "no complete response within the time limit, which is 15 seconds for hooks",
+    "invalid_response": "what was received is not an HTTP response",
+}
+"""Why there was no response."""
+
+
+class OutgoingError(Exception):
+    """There was no complete response. `error` is one of ERRORS; the message says what happened."""
+
+    def __init__(self, error: str, reason: object) -> None:
+        text = f"{type(reason).__name__}: {reason}" if isinstance(reason, Exception) else str(reason)
+        super().__init__(text[:200])
+        self.error = error
+
+
+async def connect(
+    host: str, port: int, deadline: float, is_allowed: Callable[[Address], bool] = lambda _: True
+) -> socket.socket:
+    """A connection to the first address of a host that accepts one, if all of them are allowed.
+
+    The caller is cancelled at `deadline`, a time of the event loop; each address has an equal share of what is left.
+    Raises OutgoingError.
+    """
+    try:
+        found = await in_daemon_thread(socket.getaddrinfo, host, port, socket.AF_UNSPEC, socket.SOCK_STREAM)
+    except (OSError, ValueError) as error:  # ValueError: not a host name, such as a label of 64 letters
+        raise OutgoingError("name_not_resolved", error) from error
+    for *_, address in found:
+        if not is_allowed(ipaddress.ip_address(address[0])):
+            raise OutgoingError("address_not_allowed", f"{address[0]} is not allowed")
+    loop, failure = asyncio.get_running_loop(), OSError("no address")
+    for left, (family, kind, protocol, _, address) in zip(range(len(found), 0, -1), found, strict=True):
+        share = None if left == 1 else (deadline - loop.time()) / left
+        try:
+            candidate = socket.socket(family, kind, protocol)
+            candidate.setblocking(False)
+            try:
+                async with asyncio.timeout(share):
+                    await loop.sock_connect(candidate, address)
+            except BaseException:
+                candidate.close()
+                raise
+        except OSError as error:  # whose text in an event loop names the address instead of the cause
+            failure = OSError(error.errno, os.strerror(error.errno)) if error.errno else error
+        else:
+            return candidate
+    raise OutgoingError("connection_failed", failure) from failure
+
+
+async def tls_context() -> ssl.SSLContext:
+    """Verifies certificates and host names by the authorities of the system, or of SSL_CERT_FILE."""
+    return await in_daemon_thread(_tls_context, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+
+
+@cache
+def _tls_context(*_: str | None) -> ssl.SSLContext:
+    """The context for these variables of the environment. Loading the authorities takes 50 ms."""
+    return ssl.create_default_context()

@@ -1,0 +1,208 @@
+"""HTTP requests with one deadline over the name, the connection, TLS, headers and body, and limits of their sizes."""
+
+import asyncio
+import socket
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+from urllib.parse import SplitResult, unquote, urlencode, urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import h11
+
+from service.outgoing.addresses import Address, is_in, is_public
+from service.outgoing.connection import OutgoingError, connect, tls_context
+from service.settings import Network
+
+MAX_HEAD_BYTES: Final = 64 << 10
+"""Of the status line and the headers of a response."""
+MAX_REDIRECTS: Final = 5
+_CHUNK: Final = 64 << 10
+_HEADERS: Final = {"User-Agent": "Traffic-Analytics/1", "Accept-Encoding": "identity", "Connection": "close"}
+_Receive = Callable[[int], Awaitable[bytes]]
+
+
+class Response(NamedTuple):
+    """Names of headers are in lower case; of several headers of one name, it has the last."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class BadStatus(OutgoingError):
+    """The response has another status than 200."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__("invalid_response", f"HTTP status {status}")
+        self.status = status
+
+
+def is_allowed_url(address: str) -> bool:
+    """Whether an operator's address may be fetched: https, or http on this machine."""
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname
+    except ValueError:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and host in ("127.0.0.1", "::1", "localhost"))
+
+
+async def fetch(
+    url: str,
+    seconds: float,
+    max_bytes: int,
+    form: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> bytes:
+    """What an operator's own server, on whatever network, answers with status 200.
+
+    With a form, the request is a POST of its fields. https URLs are fetched through the proxy of the environment.
+    Raises OutgoingError, or BadStatus for another status.
+    """
+    sent = {"Accept": "application/json", **(headers or {})}
+    if form is not None:
+        sent["Content-Type"] = "application/x-www-form-urlencoded"
+    method, body = ("GET", b"") if form is None else ("POST", urlencode(form).encode())
+    return _body_of(await request(method, url, seconds=seconds, max_bytes=max_bytes, body=body, headers=sent))
+
+
+async def download(url: str, seconds: float, max_bytes: int) -> bytes:
+    """What an address answers with status 200, after at most MAX_REDIRECTS redirects to allowed addresses.
+
+    Raises OutgoingError.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            for _ in range(MAX_REDIRECTS + 1):
+                response = await request("GET", url, seconds=seconds, max_bytes=max_bytes)
+                if response.status not in {301, 302, 303, 307, 308} or "location" not in response.headers:
+                    break
+                url = urljoin(url, response.headers["location"])
+                if not is_allowed_url(url):
+                    raise OutgoingError("address_not_allowed", f"a redirect to {url}, which is not an https address")
+    except TimeoutError as error:
+        raise OutgoingError("timed_out", f"no complete answer within {seconds:g} s") from error
+    except ValueError as error:  # not a URL
+        raise OutgoingError("invalid_response", error) from error
+    return _body_of(response)
+
+
+async def request(
+    method: str,
+    url: str,
+    *,
+    seconds: float,
+    max_bytes: int,
+    body: bytes = b"",
+    headers: Mapping[str, str] | None = None,
+    networks: Sequence[Network] | None = None,
+) -> Response:
+    """Send one request on a connection of its own. Redirects are not followed.
+
+    A body of more than `max_bytes` is an error; with 0 bytes, the connection is closed after the response's headers.
+    With `networks`, these may be reached, and by https public addresses; without, every address may be. Raises
+    OutgoingError.
+    """
+    deadline = asyncio.get_running_loop().time() + seconds
+    try:
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ValueError(f"{url} is not an http or https URL")
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        length = {"Content-Length": str(len(body))} if body else {}
+        named = {"Host": parts.netloc.rpartition("@")[2], **_HEADERS, **length, **(headers or {})}
+        connection = h11.Connection(h11.CLIENT, MAX_HEAD_BYTES)
+        events = h11.Request(method=method, target=target, headers=[*named.items()]), h11.Data(body), h11.EndOfMessage()
+        message = b"".join(connection.send(event) or b"" for event in events)
+        async with asyncio.timeout_at(deadline):
+            reader, writer = await _opened(parts, deadline, networks)
+            try:
+                writer.write(message)
+                return await _received(connection, reader.read, max_bytes)
+            finally:
+                writer.transport.abort()
+    except TimeoutError as error:
+        raise OutgoingError("timed_out", f"no complete answer within {seconds:g} s") from error
+    except (ValueError, h11.ProtocolError) as error:  # ValueError: of the URL
+        raise OutgoingError("invalid_response", error) from error
+    except OSError as error:
+        raise OutgoingError("connection_failed", error) from error
+
+
+def _body_of(response: Response) -> bytes:
+    """Raises BadStatus."""
+    if response.status != 200:
+        raise BadStatus(response.status)
+    return response.body
+
+
+async def _opened(
+    url: SplitResult, deadline: float, networks: Sequence[Network] | None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection to the host of a URL, with TLS for https. Raises OutgoingError, OSError, ValueError."""
+    host, is_tls = url.hostname or "", url.scheme == "https"
+    port = url.port or (443 if is_tls else 80)
+
+    def is_allowed(address: Address) -> bool:
+        return networks is None or is_in(address, networks) or (is_tls and is_public(address))
+
+    proxy = _proxy_of(host) if is_tls and networks is None else None
+    via = (proxy.hostname or "", proxy.port or 443) if proxy else (host, port)
+    connected = await connect(*via, deadline, is_allowed)
+    try:
+        if proxy:
+            await _open_tunnel(connected, proxy, f"{host}:{port}")
+        if not is_tls:
+            return await asyncio.open_connection(sock=connected)
+        try:
+            return await asyncio.open_connection(sock=connected, ssl=await tls_context(), server_hostname=host)
+        except OSError as error:  # also ssl.SSLError
+            raise OutgoingError("tls_failed", error) from error
+    except BaseException:
+        connected.close()
+        raise
+
+
+def _proxy_of(host: str) -> SplitResult | None:
+    """The proxy of the environment for https URLs of a host."""
+    proxy = "" if proxy_bypass(host) else getproxies().get("https", "")
+    return urlsplit(proxy if "://" in proxy else f"//{proxy}") if proxy else None
+
+
+async def _open_tunnel(connected: socket.socket, proxy: SplitResult, target: str) -> None:
+    """Let a proxy connect to the target, a host and port. Raises OutgoingError, OSError or ProtocolError."""
+    headers = {"Host": target}
+    if proxy.username:
+        user = unquote(f"{proxy.username}:{proxy.password or ''}")
+        headers["Proxy-Authorization"] = f"Basic {b64encode(user.encode()).decode()}"
+    loop, connection = asyncio.get_running_loop(), h11.Connection(h11.CLIENT, MAX_HEAD_BYTES)
+    message = connection.send(h11.Request(method="CONNECT", target=target, headers=[*headers.items()]))
+    await loop.sock_sendall(connected, message or b"")
+    connection.send(h11.EndOfMessage())
+    response = await _received(connection, partial(loop.sock_recv, connected), 0)
+    if not 200 <= response.status < 300:
+        raise OutgoingError("connection_failed", f"the proxy answered with HTTP status {response.status}")
+
+
+async def _received(connection: h11.Connection, receive: _Receive, max_bytes: int) -> Response:
+    """The response, with its body if `max_bytes` allows for any. Raises OutgoingError, OSError or ProtocolError."""
+    first = await receive(_CHUNK)
+    if not first:
+        raise OutgoingError("connection_failed", "the connection was closed without an answer")
+    connection.receive_data(first)
+    response, body = None, bytearray()
+    while True:
+        event = connection.next_event()
+        if event is h11.NEED_DATA:
+            connection.receive_data(await receive(_CHUNK))
+        elif isinstance(event, h11.Response):
+            response = event
+        elif isinstance(event, h11.Data):
+            body += event.data
+        if response and (not max_bytes or isinstance(event, h11.EndOfMessage)):
+            headers = {name.decode(): value.decode("latin-1") for name, value in response.headers}
+            return Response(response.status_code, headers, bytes(body))
+        if len(body) > max_bytes:
+            raise OutgoingError("invalid_response", f"the answer is larger than {max_bytes:,} bytes")

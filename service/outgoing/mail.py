@@ -1,0 +1,148 @@
+"""One mail through an SMTP server, with one deadline over the whole conversation."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from email.message import EmailMessage
+from functools import partial
+from typing import Final, cast
+
+from aiosmtplib import SMTP
+from aiosmtplib.errors import (
+    SMTPAuthenticationError,
+    SMTPException,
+    SMTPRecipientRefused,
+    SMTPResponseException,
+    SMTPServerDisconnected,
+)
+
+from data import TrafficError
+from service.mail_settings import SmtpServer
+from service.outgoing.connection import OutgoingError, connect
+from service.threads import in_daemon_thread
+
+CONNECT_SECONDS: Final = 5.0
+REPLY_SECONDS: Final = 15.0
+"""How long each reply of the server may take."""
+CONVERSATION_SECONDS: Final = 60.0
+"""How long everything may take, from the lookup of the server's name on."""
+MAX_REPLY: Final = 200
+"""Characters of a server's reply in messages."""
+
+
+class MailFailed(TrafficError):
+    """The message was sent to nobody."""
+
+
+class Mailer:
+    """Sends messages through one SMTP server. Safe to interrupt from another thread."""
+
+    def __init__(self, server: SmtpServer) -> None:
+        self._server = server
+        self._is_interrupted = False
+        self._cancel: Callable[[], object] = lambda: None
+
+    def send(self, message: EmailMessage, sender: str, recipients: tuple[str, ...]) -> list[str]:
+        """Send one message. Returns what went wrong although it may have been delivered, a sentence each.
+
+        Raises MailFailed when nobody got it, with a message that has no password.
+        """
+        try:
+            return asyncio.run(self._send(message, sender, recipients))
+        except asyncio.CancelledError:
+            raise self._failed("was not waited for, because this program ends") from None
+        except SMTPAuthenticationError as error:
+            raise self._failed(f"refused the user or the password ({error.code})") from None
+        except SMTPResponseException as error:
+            raise self._failed(f"answered {_reply(error)}") from error
+        except TimeoutError as error:
+            raise self._failed("did not answer in time") from error
+        except (OutgoingError, SMTPException, OSError) as error:
+            raise self._failed(f"could not be used ({error.__cause__ or error})") from error
+
+    def interrupt(self) -> None:
+        """End the conversation, and all that follow."""
+        self._is_interrupted = True
+        with suppress(RuntimeError):  # it has just ended by itself
+            self._cancel()
+
+    async def _send(self, message: EmailMessage, sender: str, recipients: tuple[str, ...]) -> list[str]:
+        """Raises what `send` translates."""
+        task = asyncio.current_task()
+        if task:
+            self._cancel = partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel)
+        if self._is_interrupted:
+            raise asyncio.CancelledError
+        async with asyncio.timeout(CONVERSATION_SECONDS):
+            with await self._connected() as connected:
+                client = await self._client(connected)
+                try:
+                    await client.connect()
+                    return await self._transfer(client, message, sender, recipients)
+                finally:
+                    client.close()
+
+    async def _connected(self) -> socket.socket:
+        deadline = asyncio.get_running_loop().time() + CONNECT_SECONDS
+        async with asyncio.timeout_at(deadline):
+            return await connect(self._server.host, self._server.port, deadline)
+
+    async def _client(self, connected: socket.socket) -> "_Client":
+        """A client of this connection, which will secure it and sign in.
+
+        A password is sent within TLS only, to a server whose certificate is valid. Without one, TLS is used where it is
+        offered, whatever the certificate: a mail server of one's own often has one that it signed itself.
+        """
+        server = self._server
+        return _Client(
+            hostname=server.host,
+            sock=connected,
+            local_hostname=await in_daemon_thread(socket.getfqdn),
+            username=server.user or None,
+            password=server.password or None,
+            use_tls=server.tls,
+            start_tls=True if server.password and not server.tls else None,
+            validate_certs=server.tls or bool(server.password),
+            timeout=REPLY_SECONDS,
+        )
+
+    async def _transfer(
+        self, client: SMTP, message: EmailMessage, sender: str, recipients: tuple[str, ...]
+    ) -> list[str]:
+        await client.mail(sender)
+        problems = []
+        for recipient in recipients:
+            try:
+                await client.rcpt(recipient)
+            except SMTPRecipientRefused as error:
+                problems.append(f"{recipient} was refused: {_reply(error)}.")
+        if len(problems) == len(recipients):
+            raise self._failed(f"refused every recipient: {' '.join(problems)}".rstrip("."))
+        try:
+            await client.data(message.as_bytes())
+        except (SMTPServerDisconnected, OSError, asyncio.CancelledError):  # also a deadline, and an interruption
+            problems.append(f"The mail server {self._server.host} did not confirm the mail, which may have arrived.")
+        else:
+            with suppress(SMTPException, OSError, asyncio.CancelledError):  # the message is delivered already
+                await client.quit()
+        return problems
+
+    def _failed(self, problem: str) -> MailFailed:
+        return MailFailed(f"the mail server {self._server.host}:{self._server.port} {problem}.")
+
+
+class _Client(SMTP):
+    """A client that closes at once, where SMTP would wait for the other end of TLS to say goodbye."""
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self.transport:
+            cast("asyncio.Transport", self.transport).abort()
+        super().close()
+
+
+def _reply(error: SMTPResponseException) -> str:
+    """A server's reply, which is untrusted text, on one line."""
+    text = "".join(letter if letter.isprintable() else " " for letter in error.message)
+    return f"{error.code} {text[:MAX_REPLY]}"

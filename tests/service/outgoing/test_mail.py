@@ -1,0 +1,119 @@
+"""Mail through servers of every kind: TLS, passwords, refusals, and one deadline over the conversation."""
+
+import threading
+import time
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+
+from service.mail_settings import SmtpServer
+from service.outgoing import mail
+from service.outgoing.mail import Mailer, MailFailed
+from tests.service.outgoing.mail_servers import PASSWORD, Mailbox, ScriptedServer, smtp_server
+from tests.service.outgoing.receivers import Authority
+from tests.tables import tables
+
+HOSTILE = tables(str(Path(__file__).with_name("hostile.json")))["mail"]
+USER = {"user": "u", "password": PASSWORD}
+
+
+@pytest.fixture
+def authority(tmp_path, monkeypatch):
+    """A certificate authority that this process trusts."""
+    authority = Authority(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+    return authority
+
+
+def sent(port, host="127.0.0.1", tls=False, **user):
+    """Send a mail; what went wrong, or why it was sent to nobody."""
+    made = EmailMessage()
+    made["Subject"] = "x"
+    made.set_content(".x\n")
+    return Mailer(SmtpServer(host, port, tls, **user)).send(made, "a@b.example", ("c@d.example",))
+
+
+@pytest.mark.parametrize(("script", "outcome"), [row[1:] for row in HOSTILE], ids=[row[0] for row in HOSTILE])
+@pytest.mark.parametrize("bound", ["REPLY_SECONDS", "CONVERSATION_SECONDS"])
+def test_what_a_server_answers_is_taken_or_refused_in_time(monkeypatch, script, outcome, bound):
+    if {"hang", "drip"} & {*script.values()}:
+        monkeypatch.setattr(mail, bound, 0.5)
+    with ScriptedServer(script) as server:
+        if isinstance(outcome, str):
+            with pytest.raises(MailFailed) as failed:
+                sent(server.port)
+            assert str(failed.value).startswith(f"the mail server 127.0.0.1:{server.port} ")
+            assert outcome in str(failed.value)
+        else:
+            assert sent(server.port) == [*outcome]
+            assert b"Subject: x" in server.received
+
+
+def test_a_port_that_is_closed_or_a_name_that_is_unknown_is_named_as_the_cause():
+    with pytest.raises(MailFailed, match=r"the mail server 127\.0\.0\.1:1 could not be used \(.*refused"):
+        sent(1)
+    with pytest.raises(MailFailed, match=r"the mail server a\.\.example:1 could not be used"):
+        sent(1, "a..example")
+
+
+def test_an_interruption_ends_the_conversation_and_all_that_follow():
+    with ScriptedServer({"greeting": "hang"}) as server:
+        mailer, outcomes = Mailer(SmtpServer("127.0.0.1", server.port, tls=False)), []
+
+        def send():
+            with pytest.raises(MailFailed, match="because this program ends") as failed:
+                mailer.send(EmailMessage(), "a@b.example", ("c@d.example",))
+            outcomes.append(failed)
+
+        thread = threading.Thread(target=send)
+        started_at = time.monotonic()
+        thread.start()
+        assert server.connected.wait(60)
+        mailer.interrupt()
+        thread.join()
+        send()
+    assert len(outcomes) == 2
+    assert time.monotonic() - started_at < mail.REPLY_SECONDS
+
+
+# TLS and passwords
+
+
+@pytest.mark.parametrize("tls", [True, False])
+def test_a_password_is_sent_within_tls(authority, tls):
+    mailbox, context = Mailbox(), authority.context("localhost")
+    options = {"tls": context} if tls else {"tls_context": context, "require_starttls": True}
+    with smtp_server(mailbox, **options) as port:
+        assert sent(port, "localhost", tls, **USER) == []
+        with pytest.raises(MailFailed, match="refused the user or the password") as failed:
+            sent(port, "localhost", tls, user="u", password="wrong-one")
+    assert "wrong-one" not in str(failed.value)
+    assert len(mailbox.mails) == 1
+    assert {*mailbox.passwords} == {PASSWORD, "wrong-one"}
+
+
+def test_without_starttls_a_password_is_not_sent():
+    mailbox = Mailbox()
+    with smtp_server(mailbox) as port, pytest.raises(MailFailed, match="STARTTLS") as failed:
+        sent(port, **USER)
+    assert (mailbox.passwords, mailbox.mails) == ([], [])
+    assert PASSWORD not in str(failed.value) + repr(SmtpServer("h", 1, tls=False, **USER))
+
+
+@pytest.mark.parametrize("tls", [True, False])
+def test_a_wrong_certificate_gets_no_password(authority, tls):
+    mailbox, context = Mailbox(), authority.context("other.example")
+    with (
+        smtp_server(mailbox, **({"tls": context} if tls else {"tls_context": context})) as port,
+        pytest.raises(MailFailed, match="certificate"),
+    ):
+        sent(port, "localhost", tls, **USER)
+    assert mailbox.passwords == []
+
+
+def test_without_a_password_tls_is_used_where_it_is_offered_whatever_the_certificate(tmp_path):
+    mailbox = Mailbox()
+    with smtp_server(mailbox, tls_context=Authority(tmp_path).context("other.example"), require_starttls=True) as port:
+        assert sent(port) == []
+    assert len(mailbox.mails) == 1
