@@ -104,22 +104,6 @@ def test_viewers_and_keys_may_not_manage_keys(client, key_of, lake, who):
     assert len(client.get(PATH, headers=as_()).json()) == (who == "key")
 
 
-@pytest.mark.parametrize(
-    "body",
-    [b"", b"{}", b"[]", b'"x"', b"x", b'{"name":1}', b'{"name":""}', b'{"name":null}', b'{"name":"a\\u0000b"}',
-     b'{"name":"\\u202ex"}', b'{"name":"%s"}' % (b"x" * 101), b"\xff", b'{"name":' * 500],
-)  # fmt: skip
-def test_a_name_that_cannot_be_is_refused(keyless, body):
-    response = keyless.post(PATH, content=body, headers=as_())
-    assert response.status_code == 400
-    assert list(response.json()) == ["error", "message"]
-    assert keyless.get(PATH, headers=as_()).json() == []
-
-
-def test_a_body_larger_than_any_name_is_refused(keyless):
-    assert keyless.post(PATH, content=b" " * 5_000, headers=as_()).status_code == 413
-
-
 def test_other_methods_are_not_known(keyless):
     assert keyless.put(PATH, headers=as_()).status_code == 405
     assert keyless.get(f"{PATH}/x", headers=as_()).status_code == 405

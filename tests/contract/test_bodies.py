@@ -1,11 +1,30 @@
-"""JSON bodies: every route that takes one refuses in the same words what is too large or not JSON."""
+"""JSON bodies: every route that takes one refuses what it does not declare, and nothing is changed by it."""
+
+import json
+from contextlib import closing
 
 import pytest
 
+from service.jobs.store import Jobs
 from tests import identity
+from tests.conftest import NOW
+from tests.service.jobs.findings import broken
+from tests.tables import examples
 
-LIMITS = {"/settings/api-keys": 4 << 10, "/jobs": 64 << 10, "/agent-hooks": 16 << 10, "/mcp": 64 << 10}
-"""Bytes of a body by path."""
+LIMITS = {
+    "jobs": 64 << 10,
+    "actions": 64 << 10,
+    "implementations": 2 << 20,
+    "status": 64 << 10,
+    "hooks": 16 << 10,
+    "hook": 16 << 10,
+    "link": 16 << 10,
+    "keys": 4 << 10,
+    "mcp": 64 << 10,
+}
+"""Bytes of a body by route."""
+QUIET = {"name": "n", "url": "https://hooks.example/", "events": ["job.reopened"]}
+"""A hook that is sent nothing of what happens here."""
 NOT_JSON = {
     "empty": b"",
     "cut off": b'{"name":',
@@ -19,28 +38,74 @@ NOT_JSON = {
 
 @pytest.fixture(scope="module")
 def client(shared_lake, opened, tmp_path_factory):
-    with opened(shared_lake, "", **identity.settings_of(tmp_path_factory.mktemp("identity"))) as client:
+    changes = identity.settings_of(tmp_path_factory.mktemp("identity")) | {"public_url": "https://stats.example"}
+    with opened(shared_lake, "", **changes) as client:
         client.headers |= {"Authorization": f"Bearer {identity.token('acme', 'editor')}"}
         yield client
 
 
+@pytest.fixture(scope="module")
+def send(client, shared_lake):
+    """Sends a body to one of the routes: a new job, one that is approved and implemented, and a hook exist."""
+    with closing(Jobs(shared_lake)) as store:
+        for path in ("/found", "/approved"):
+            store.upsert(broken(path), NOW)
+    new, approved = (
+        next(f"/jobs/{row['id']}" for row in client.get("/jobs").json() if row["path"] == path)
+        for path in ("/found", "/approved")
+    )
+    hook = client.post("/agent-hooks", json=QUIET).json()
+    routes = {
+        "jobs": ("POST", "/jobs"),
+        "actions": ("POST", f"{new}/actions"),
+        "implementations": ("POST", f"{approved}/implementations"),
+        "status": ("POST", f"{approved}/implementations/1/status"),
+        "hooks": ("POST", "/agent-hooks"),
+        "hook": ("PATCH", f"/agent-hooks/{hook['id']}"),
+        "link": ("PUT", "/links/go.example/a"),
+        "keys": ("POST", "/settings/api-keys"),
+        "mcp": ("POST", "/mcp"),
+    }
+
+    def send(route, body):
+        return client.request(*routes[route], content=body)
+
+    assert client.post(f"{approved}/actions", json={"action_id": "approve_fix"}).status_code == 200
+    attached = {"implementation_type": "patch", "url": "https://git.example/7"}
+    assert send("implementations", json.dumps(attached)).status_code == 201
+    return send
+
+
+@pytest.fixture
+def state(client, send):
+    """Everything that a write could change."""
+
+    def state():
+        jobs = client.get("/jobs").json()
+        paths = [f"/jobs/{job['id']}" for job in jobs] + ["/agent-hooks", "/settings/api-keys", "/links/go.example/a"]
+        return [jobs, *(client.get(path).json() for path in paths)]
+
+    return state
+
+
 @pytest.mark.parametrize("body", NOT_JSON.values(), ids=NOT_JSON)
-@pytest.mark.parametrize("path", LIMITS)
-def test_what_is_not_json_is_400(client, path, body):
-    response = client.post(path, content=body)
+@pytest.mark.parametrize("route", LIMITS)
+def test_what_is_not_json_is_400(send, route, body):
+    response = send(route, body)
     assert (response.status_code, response.json()["error"]) == (400, "The body is not JSON.")
 
 
-@pytest.mark.parametrize("body", [b"[]", b"null", b'"name"', b"1"])
-@pytest.mark.parametrize("path", [path for path in LIMITS if path != "/mcp"])
-def test_what_is_not_an_object_is_400(client, path, body):
-    response = client.post(path, content=body)
-    assert (response.status_code, response.json()["error"]) == (400, "The body is not a JSON object.")
+@examples("route", "body")
+def test_a_body_that_is_not_as_declared_is_400_and_changes_nothing(send, state, route, body):
+    before = state()
+    response = send(route, body.encode("latin-1") if isinstance(body, str) else json.dumps(body))
+    assert (response.status_code, list(response.json())) == (400, ["error", "message"])
+    assert state() == before
 
 
-@pytest.mark.parametrize(("path", "limit"), LIMITS.items())
-def test_one_byte_more_than_the_limit_is_413(client, path, limit):
-    assert client.post(path, content=b"{}".ljust(limit)).status_code == 400
-    response = client.post(path, content=b"{}".ljust(limit + 1))
+@pytest.mark.parametrize(("route", "limit"), LIMITS.items())
+def test_one_byte_more_than_the_limit_is_413(send, route, limit):
+    assert send(route, b"[]".ljust(limit)).status_code == 400
+    response = send(route, b"[]".ljust(limit + 1))
     assert response.status_code == 413
     assert response.json() == {"error": f"The body is larger than {limit >> 10} KiB.", "message": "Send less text."}

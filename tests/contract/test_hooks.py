@@ -18,12 +18,10 @@ from service.clock import utc_now
 from service.hooks.delivery import HookClient
 from service.hooks.registry import Hooks
 from service.hooks.sender import THREADS
-from service.http.hook_endpoints import MAX_BODY_BYTES
 from service.logs import Log, LogHandler
 from tests import identity
 from tests.control import open_store
 from tests.service.outgoing.receivers import Receiver
-from tests.tables import examples
 
 PATH = "/agent-hooks"
 FIELDS = [
@@ -130,29 +128,6 @@ def test_an_organization_has_20_hooks_at_most(mine):
     assert len(mine("GET", PATH)) == 20
 
 
-@examples("field", "value")
-def test_a_field_that_cannot_be_is_refused(client, field, value):
-    for method, path in (("POST", PATH), ("PATCH", known(client))):
-        answer = client.request(method, path, headers=as_("refusing"), json=HOOK | {field: value})
-        assert answer.status_code == 400, answer.text
-        assert list(answer.json()) == ["error", "message"]
-    assert len(client.get(PATH, headers=as_("refusing")).json()) == 1
-
-
-@examples("body")
-def test_a_body_that_is_no_hook_is_refused(client, body):
-    answer = client.post(PATH, headers=as_("refusing"), content=body.encode("latin-1"))
-    assert answer.status_code == 400
-    assert client.patch(known(client), headers=as_("refusing"), content=b"[" * 5_000).status_code == 400
-
-
-def known(client):
-    """The path of the only hook of an organization of which the rest is refused."""
-    made = client.get(PATH, headers=as_("refusing")).json()
-    made = made or [client.post(PATH, headers=as_("refusing"), json=HOOK).json()]
-    return f"{PATH}/{made[0]['id']}"
-
-
 @pytest.mark.parametrize(("method", "path"), REQUESTS)
 def test_nobody_without_a_token_and_no_viewer_may_see_or_change_hooks(client, method, path):
     for wanted in (path, "/agent-hooks/x/y"):
@@ -191,14 +166,6 @@ def test_other_methods_are_not_known_and_head_is_a_get_without_body(client):
         assert client.request(method, PATH, headers=as_("acme")).status_code == 405
     assert client.head(PATH, headers=as_("acme")).status_code == 200
     assert client.head(ONE, headers=as_("acme")).status_code == 404
-
-
-def test_a_body_that_is_too_large_is_refused(mine):
-    made = create(mine)
-    for method, path, expected in (("POST", PATH, 201), ("PATCH", f"{PATH}/{made['id']}", 200)):
-        body = json.dumps(HOOK).encode()
-        mine(method, path, expected, content=body + b" " * (MAX_BODY_BYTES - len(body)))
-        mine(method, path, 413, content=body + b" " * (MAX_BODY_BYTES - len(body) + 1))
 
 
 def test_a_test_is_delivered_signed_and_can_be_replayed(lake, opened, receiver):

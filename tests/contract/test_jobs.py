@@ -4,7 +4,6 @@ import json
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from datetime import timedelta
 
 import pytest
 
@@ -161,37 +160,6 @@ def test_a_write_for_this_version_or_any_is_done(asked, found):
     assert act(asked, found, "approve_fix", {"If-Match": "*"}).json()["version"] == 3
 
 
-@pytest.mark.parametrize(
-    "body",
-    [b"", b"x", b"[]", b"null", b'"review"', b"{}", b'{"action_id":null}', b'{"action_id":""}', b'{"action_id":1}',
-     b'{"action_id":["review"]}', b'{"action_id":"rewrite"}', b'{"action_id":"review","more":1}', b"\xff",
-     b'{"action_id":"review","note":1}', b'{"action_id":"review","note":"a\\u0000b"}', b"[" * 60_000,
-     b'{"action_id":"review","note":"\\ud800"}', b'{"action_id":"review","implementation_type":"patch"}',
-     b'{"action_id":"approve_fix","implementation_type":"magic"}',
-     b'{"action_id":"approve_fix","implementation_id":"x"}',
-     b'{"action_id":"approve_fix","implementation_id":1}', b'{"action_id":"approve_fix","implementation_id":true}',
-     b'{"action_id":"review"} {}', b'{"a":' * 2_000],
-)  # fmt: skip
-def test_an_action_that_cannot_be_is_400_and_changes_nothing(asked, found, body):
-    before = asked.get(found).json()
-    response = asked.post(f"{found}/actions", content=body)
-    assert (response.status_code, list(response.json())) == (400, ["error", "message"])
-    assert asked.get(found).json() == before
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"title": ""}, {"title": " "}, {"title": "a\nb"}, {"title": "\u202ex"}, {"title": 1}, {"summary": ""},
-     {"summary": "a\0b"}, {"summary": None}, {"domain": "https://go.example.com/"}, {"domain": ""}, {"domain": 1},
-     {"short_code": "a b"}, {"short_code": ""}, {"short_code": "x" * 65}, {"type": "broken_link"}],
-)  # fmt: skip
-def test_a_job_by_hand_that_cannot_be_is_400(asked, changes):
-    before = asked.get("/jobs").json()
-    response = asked.post("/jobs", json=MANUAL | changes)
-    assert (response.status_code, list(response.json())) == (400, ["error", "message"])
-    assert asked.get("/jobs").json() == before
-
-
 def test_a_job_by_hand_is_a_record_that_names_its_writer(asked):
     response = asked.post("/jobs", json={**MANUAL, "domain": "GO.example.com", "short_code": "launch"})
     job = response.json()
@@ -224,26 +192,17 @@ def test_what_is_too_large_is_413_and_what_just_fits_is_taken(asked, approved, w
 
 
 @pytest.mark.parametrize(
-    ("body", "status"),
+    "body",
     [
-        ({"status": "shipped", "shipped_at": (NOW + timedelta(seconds=1)).isoformat()}, 400),
-        ({"status": "shipped", "shipped_at": "2026-03-15T12:00:00"}, 400),
-        ({"status": "shipped", "shipped_at": "0001-01-01T00:00:00+14:00"}, 400),
-        ({"status": "shipped", "shipped_at": "yesterday"}, 400),
-        ({"status": "shipped", "shipped_at": "0001-01-10T00:00:00Z"}, 400),
-        ({"status": "shipped", "shipped_at": (NOW - timedelta(days=367)).isoformat()}, 400),
-        ({"status": "accepted", "shipped_at": "2026-03-15T11:00:00Z"}, 400),
-        ({"status": "attached"}, 400),
-        ({"status": "sent"}, 400),
-        ({"status": "shipped", "url": "http://example.com/"}, 400),
-        ({"status": "shipped", "shipped_at": NOW.isoformat(), "url": "https://git.example.com/7"}, 200),
-        ({"status": "accepted"}, 200),
-        ({"status": "withdrawn"}, 200),
+        {"status": "shipped", "shipped_at": NOW.isoformat(), "url": "https://git.example.com/7"},
+        {"status": "accepted"},
+        {"status": "withdrawn"},
     ],
 )
-def test_a_status_of_an_implementation_is_checked(asked, approved, body, status):
+def test_an_implementation_gets_a_status(asked, approved, body):
     asked.post(f"{approved}/implementations", json=TEXT)
-    assert asked.post(f"{approved}/implementations/1/status", json=body).status_code == status
+    response = asked.post(f"{approved}/implementations/1/status", json=body)
+    assert (response.status_code, response.json()["implementation_status"]) == (200, body["status"])
 
 
 def test_other_methods_are_not_known_and_401_stands_before_404(asked, found):
