@@ -109,7 +109,7 @@ def _hooks_and_jobs(root: Path, url: str) -> Iterator[Hooks]:
             hooks.create(WHOLE.organization, f"hook {number}", url)
         for number in range(HANGING_HOOKS):
             job = jobs.create_manual(WHOLE.organization, f"job {number}", "Do it.", COMMAND_LINE, now)
-            jobs.act(WHOLE.organization, job["id"], APPROVE_FIX, COMMAND_LINE, now)
+            jobs.act(WHOLE.organization, job.id, APPROVE_FIX, COMMAND_LINE, now)
         yield hooks
 
 

@@ -1,6 +1,6 @@
 """Floor 1: computes every report with SQL over the visits in a Scope. These are its public names."""
 
-from queries.catalog import CACHE_STATS, CATALOG, ENDPOINTS, ENTRIES, JOBS, Entry, template, template_entries
+from queries.catalog import CACHE_STATS, CATALOG, ENDPOINTS, ENTRIES, Entry, template, template_entries
 from queries.cluster_options import ClusterOptions, ClusterTimeout, ClusterUnavailable
 from queries.detectors import DETECTORS, Detector
 from queries.engine import Engine, open_cluster
@@ -35,7 +35,6 @@ __all__ = [
     "DETECTORS",
     "ENDPOINTS",
     "ENTRIES",
-    "JOBS",
     "RANGES",
     "TRAFFIC_TYPES",
     "ClusterOptions",

@@ -152,12 +152,6 @@ CACHE_STATS = rows(
     "cache-stats",
     f.CACHE_SCOPE, f.ENTRIES, f.HITS, f.MISSES, f.HIT_RATE, f.EVICTIONS, f.BYTES, f.TTL_SECONDS, f.OLDEST_AGE_SECONDS,
 )  # fmt: skip
-JOBS = rows(
-    "jobs",
-    f.JOB_ID, f.ORGANIZATION, f.JOB_TYPE, f.STATUS, f.TITLE, f.CREATED_AT, f.UPDATED_AT,
-    f.PRIORITY, f.JOB_DOMAIN, f.JOB_SHORT_CODE, f.JOB_PATH, f.SUMMARY, f.ACTION_ID, f.EVIDENCE_ROWS,
-    f.IMPLEMENTATION_TYPE, f.IMPLEMENTATION_STATUS, f.OUTCOME_STATUS, f.LAST_DETECTED_AT, f.VERSION,
-)  # fmt: skip
 DASHBOARD = parts(
     "dashboard",
     overview=OVERVIEW,
@@ -179,7 +173,6 @@ _DESCRIPTIONS: Final = {
     "dashboard": "Thirteen reports in one object, each identical to the response of its own endpoint.",
     "weekly-trend": "Requests week by week, in total and by AI source.",
     "cache-stats": "Statistics of the cache of this organization's answers. Never cached itself.",
-    "jobs": "Every job of the organization, newest first.",
 }
 """Descriptions of the entries that have no template of their own."""
 

@@ -11,6 +11,7 @@ from service.clock import hour_text, to_text, utc_now
 from service.control_database import ControlDatabase, sha256
 
 KEY_PREFIX: Final = "tak_"
+MAX_NAME_LENGTH: Final = 100
 _ALPHABET: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _SECRET_LENGTH: Final = 30  # of 62 characters each: 178 bits
 _CHECK_LENGTH: Final = 6
@@ -44,8 +45,8 @@ class ApiKeys:
     def create_key(self, organization: str, name: str, created_by: str | None = None) -> str:
         """Create a key of an organization and return it. Only its hash is stored. Raises BadInput for a bad name."""
         check_organization(organization)
-        if not 1 <= len(name) <= 100 or not name.isprintable():
-            raise BadInput("a key's name has 1 to 100 printable characters.")
+        if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
+            raise BadInput(f"a key's name has 1 to {MAX_NAME_LENGTH} printable characters.")
         secret = "".join(secrets.choice(_ALPHABET) for _ in range(_SECRET_LENGTH))
         key = f"{KEY_PREFIX}{secret}{_checksum(secret)}"
         now = to_text(utc_now())

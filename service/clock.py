@@ -2,9 +2,13 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import overload
+from typing import Annotated, overload
+
+from msgspec import Meta
 
 Clock = Callable[[], datetime]
+Time = Annotated[datetime, Meta(tz=True)]
+"""A time in a JSON body: RFC 3339, with its offset."""
 
 
 def utc_now() -> datetime:

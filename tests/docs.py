@@ -12,7 +12,9 @@ from typing import Final
 from data import visits
 from data.logs.reported import SCHEMA as REPORTED
 from data.visits import COLUMNS
-from queries import CATALOG, DETECTORS, JOBS, Entry
+from queries import CATALOG, DETECTORS, Entry
+from service.http.operations import OPERATIONS
+from service.jobs.records import JobRow
 from service.outgoing.connection import ERRORS
 from service.settings import SETTINGS
 
@@ -34,10 +36,10 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def endpoint_table() -> str:
-    answers = [*((f"/analytics/{entry.name}", entry) for entry in CATALOG), ("/jobs", JOBS)]
-    return table(
-        ("path", "answer", "fields"), ((f"`{path}`", entry.description, fields_of(entry)) for path, entry in answers)
-    )
+    rows = [(f"`/analytics/{entry.name}`", entry.description, fields_of(entry)) for entry in CATALOG]
+    listed = next(one for one in OPERATIONS if one.route == "GET /jobs")
+    fields = ", ".join(f"`{name}`" for name in JobRow.__struct_fields__)
+    return table(("path", "answer", "fields"), [*rows, ("`/jobs`", listed.summary, fields)])
 
 
 def fields_of(entry: Entry) -> str:

@@ -66,6 +66,7 @@ LIBRARIES = {
         "jinja2",
         "jwt",
         "markupsafe",
+        "msgspec",
         "orjson",
         "prometheus_client",
         "protego",

@@ -21,6 +21,7 @@ from data.store.locks import locked
 from data.visits import check_organization
 
 COLUMNS: Final = ("short_code", "domain", "target_url", "created_at")
+MAX_TARGET_URL_LENGTH: Final = 2_048
 SHORT_CODE_RULE: Final = "1 to 256 characters except space, /, ?, #"
 _SHORT_CODE: Final = re.compile(r"[^\s/?#\x00-\x1f\x7f\ud800-\udfff]{1,256}")
 _TARGET_URL: Final = re.compile(r"(?i:https?://)[^\x00-\x1f\x7f\ud800-\udfff]{1,2048}")
@@ -207,7 +208,7 @@ def parse_link(row: Mapping[str, str | None], line: str, now: datetime) -> Link:
     short_code, domain, target_url, created_at = ((row.get(name) or "").strip() for name in COLUMNS)
     if not is_short_code(short_code):
         raise BadInput(f"{line}: {short_code!r} is not a valid short code; use {SHORT_CODE_RULE}.")
-    if not _TARGET_URL.fullmatch(target_url) or len(target_url) > 2048:
+    if not _TARGET_URL.fullmatch(target_url) or len(target_url) > MAX_TARGET_URL_LENGTH:
         raise BadInput(f"{line}: target_url must be an http or https address of at most 2,048 characters.")
     try:
         moment = datetime.fromisoformat(created_at) if created_at else now

@@ -35,7 +35,7 @@ def create(
 
     Example: traffic hooks create --org acme --name agent --url https://automation.example/traffic
     """
-    from service.hooks.registry import DEFAULT_EVENTS
+    from service.hooks.records import DEFAULT_EVENTS
 
     announce_new_lake(lake)
     hook, secret = _hooks(lake, create=True).create(organization, name, url, event or DEFAULT_EVENTS)

@@ -1,6 +1,5 @@
 """`traffic jobs`: finds what should be done about the traffic, shows it, and notes what was decided and what it did."""
 
-import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, date, datetime, timedelta
@@ -42,17 +41,18 @@ def list_jobs(
 
     Example: traffic jobs list --org acme --status new
     """
+    from service.jobs.records import JobRow
+
     check_organization(organization)
     if status and status not in STATUSES:
         raise BadInput(f"--status is {status!r}; use {', '.join(STATUSES)}.")
     if output not in _FORMATS:
         raise BadInput(f"{output!r} is not an output format; use {', '.join(_FORMATS)}.")
     with _opened(lake) as jobs:
-        rows = [row for row in jobs.of(organization) if status in ("", row["status"])]
-    if output == "table":
-        rows = [{name: row[name] for name in _LISTED} for row in rows]
+        rows = [row for row in jobs.of(organization) if status in ("", row.status)]
+    shown = _LISTED if output == "table" else JobRow.__struct_fields__
     if rows or output != "table":
-        print_answer(rows, output, wide)
+        print_answer([{name: getattr(row, name) for name in shown} for row in rows], output, wide)
     else:
         typer.echo(f"{organization} has no jobs{f' that are {status}' if status else ''}.", err=True)
 
@@ -67,10 +67,12 @@ def show(
 
     Example: traffic jobs show job_0123456789abcdef0123
     """
+    from msgspec import to_builtins
+
     if output not in _FORMATS[:2]:
         raise BadInput(f"{output!r} is not an output format; use {' or '.join(_FORMATS[:2])}.")
     with _opened(lake) as jobs:
-        record = jobs.record(jobs.organization_of(job_id), job_id)
+        record = to_builtins(jobs.record(jobs.organization_of(job_id), job_id), builtin_types=(datetime, date))
     if output == "json":
         print_answer(record, output)
     else:
@@ -152,19 +154,18 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
     from data.rules.tables import rules_version
     from queries import DETECTORS, days_before, detect
     from service.jobs.detection import subject_of
-    from service.jobs.records import evidence_of
+    from service.jobs.findings import evidence_of
 
     with _opened(lake) as jobs:
         organization = jobs.organization_of(job_id)
-        record = jobs.record(organization, job_id)
-    evidence = record["evidence"] or {}
-    detectors = [detector for detector in DETECTORS.values() if detector.entry.name == evidence.get("template")]
-    if not detectors or not evidence["rows"]:
+        evidence = jobs.record(organization, job_id).evidence
+    detectors = [one for one in DETECTORS.values() if evidence and one.entry.name == evidence.template]
+    if evidence is None or not detectors or not evidence.rows:
         raise BadInput(
             f"the job {job_id} has no evidence to replay: it was written by hand, its visits were erased, or its row "
             "was too long to be kept."
         )
-    as_of = date.fromisoformat(evidence["scope"]["end_date"]) + timedelta(days=1)
+    as_of = evidence.scope.end_date + timedelta(days=1)
     with _opened_warehouse(lake, organization) as (_, warehouse):
         findings = [
             (detector, finding)
@@ -173,17 +174,17 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
         ]
     version, subject = rules_version(), detectors[0].subject
     subjects = [subject_of(detector, finding, as_of, version) for detector, finding in findings]
-    rows = [row for detected in subjects for row in json.loads(evidence_of(detected))["rows"]]
-    then = evidence["rows"][0]
+    rows = [row for detected in subjects for row in evidence_of(detected, job_id).rows]
+    then = evidence.rows[0]
     now: dict[str, Any] = next((row for row in rows if all(row[name] == then[name] for name in subject)), {})
     print_answer([{"column": name, "then": value, "now": now.get(name)} for name, value in then.items()], "table", True)
     start, end = days_before(as_of)
     notes = [f"Both are of {start} to {end}."]
     if not now:
         notes.append("It is not found any more in these days.")
-    if evidence["rules_version"] != version:
+    if evidence.rules_version != version:
         notes.append("The rules of classification have changed since.")
-    if subjects and subjects[0].sql_sha256 != evidence["sql_sha256"]:
+    if subjects and subjects[0].sql_sha256 != evidence.sql_sha256:
         notes.append("The query has changed since.")
     typer.echo(" ".join(notes), err=True)
 
@@ -230,7 +231,7 @@ def _act(lake: Path, job_id: str, action_id: str, note: str | None, approval: "A
     with _opened(lake) as jobs:
         organization, now = jobs.organization_of(job_id), datetime.now(UTC)
         record = jobs.act(organization, job_id, action_id, COMMAND_LINE, now, note=note, approval=approval)
-    typer.echo(f"{job_id} is {record['status']}: {printable(record['title'])}", err=True)
+    typer.echo(f"{job_id} is {record.status}: {printable(record.title)}", err=True)
 
 
 @contextmanager

@@ -18,11 +18,6 @@ from service.encoding import encode
 from service.hooks.delivery import Attempt
 from service.hooks.records import Delivery
 
-EVENTS: Final = (
-    "job.created", "job.approved", "job.updated", "job.implementation_attached", "job.resolved", "job.dismissed",
-    "job.reopened",
-)  # fmt: skip
-"""What a hook can subscribe to."""
 TEST_EVENT: Final = "hook.test"
 
 SCHEDULE: Final = (
@@ -75,7 +70,7 @@ def enqueue(
 ) -> int:
     """Add a message about a job for each active hook that subscribes to `event`, in the caller's transaction.
 
-    `job` is the record of GET /jobs/{id}; its history and deliveries are left out. Returns the number of hooks.
+    `job` is the record of GET /jobs/{id} without its history and deliveries. Returns the number of hooks.
     """
     rows = connection.execute(
         "SELECT id, events FROM hooks WHERE organization = ? AND active ORDER BY created_at, rowid", [organization]
@@ -143,7 +138,7 @@ def message(organization: str, event: str, job: Mapping[str, Any], now: datetime
     Rows of evidence are left out from the end until it has at most MAX_MESSAGE_BYTES; `evidence_rows` of the job tells
     how many there were.
     """
-    shown = {name: value for name, value in job.items() if name not in ("history", "deliveries")}
+    shown = dict(job)
     path = f"{base_url}/jobs/{job['id']}"
     links = {
         "self": path,

@@ -1,72 +1,120 @@
-"""What is shown of hooks and of deliveries to them."""
+"""What is shown of hooks and of deliveries to them. OpenAPI is made from the fields."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, TypedDict
+from typing import Annotated, Any, Final, Literal, get_args
 
-from service.clock import from_text
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from service.clock import Time, from_text
+from service.hooks.urls import MAX_URL_LENGTH
+from service.outgoing.connection import ERRORS
+
+MAX_NAME_LENGTH: Final = 100
+
+Event = Literal[
+    "job.created", "job.approved", "job.updated", "job.implementation_attached", "job.resolved", "job.dismissed",
+    "job.reopened",
+]  # fmt: skip
+EVENTS: Final[tuple[Event, ...]] = get_args(Event)
+"""What a hook can subscribe to."""
+DEFAULT_EVENTS: Final[tuple[Event, ...]] = ("job.approved",)
+"""Automation acts on what a person has approved."""
+DeliveryStatus = Literal["pending", "delivered", "dead"]
+
+HookName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH, description="printable characters")]
+HookUrl = Annotated[
+    str,
+    Meta(
+        max_length=MAX_URL_LENGTH,
+        description="https, without user and fragment; http only into networks that the operator names",
+    ),
+]
+HookEvents = Annotated[
+    tuple[Event, ...],
+    Meta(min_length=1, description="what is sent to it", extra_json_schema={"default": [*DEFAULT_EVENTS]}),
+]
+HookActive = Annotated[bool, Meta(description="whether messages are sent")]
 Row = tuple[Any, ...]
 
 
-@dataclass(frozen=True)
-class Hook:
-    """The record of a hook, which does not contain its secret."""
+class NewHook(Struct, frozen=True, forbid_unknown_fields=True):
+    """A hook to be created."""
+
+    name: HookName
+    url: HookUrl
+    events: HookEvents = field(default_factory=lambda: DEFAULT_EVENTS)
+    active: HookActive = True
+
+
+class HookChanges(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is to be changed of a hook."""
+
+    name: HookName | UnsetType = UNSET
+    url: HookUrl | UnsetType = UNSET
+    events: HookEvents | UnsetType = UNSET
+    active: HookActive | UnsetType = UNSET
+
+
+class Hook(Struct, frozen=True, forbid_unknown_fields=True):
+    """A hook without its secret."""
 
     id: str
-    organization: str
-    name: str
-    url: str
-    events: tuple[str, ...]
-    active: bool
-    created_at: datetime
-    created_by: str | None
-    secret_last4: str
-    secret_rotated_at: datetime | None
-    previous_secret_until: datetime | None
-    last_success_at: datetime | None
-    last_failure_at: datetime | None
-    consecutive_failures: int
-    disabled_reason: str | None
+    name: HookName
+    url: HookUrl
+    events: HookEvents
+    active: HookActive
+    created_at: Time
+    created_by: Annotated[str | None, Meta(description="key id or `sub` of the caller; null for the command line")]
+    secret_last4: Annotated[str, Meta(description="the last four characters of the secret")]
+    secret_rotated_at: Time | None
+    previous_secret_until: Annotated[
+        Time | None, Meta(description="until then, messages are also signed with the previous secret")
+    ]
+    last_success_at: Time | None
+    last_failure_at: Time | None
+    consecutive_failures: Annotated[int, Meta(ge=0)]
+    disabled_reason: Annotated[str | None, Meta(description="why the service made it inactive")]
 
     @classmethod
     def from_row(cls, row: Row) -> "Hook":
         """A hook from its columns in this order: events as JSON, times as text."""
-        created_at, times = from_text(row[6]), map(from_text, row[9:13])
-        values = [*row[:4], tuple(json.loads(row[4])), bool(row[5]), created_at, *row[7:9], *times]
-        return cls(*values, *row[13:])
+        times = map(from_text, (row[5], *row[8:12]))
+        values = [*row[:3], tuple(json.loads(row[3])), bool(row[4]), next(times), *row[6:8], *times, *row[12:]]
+        return cls(*values)
 
 
-@dataclass(frozen=True)
-class Delivery:
-    """The record of a message to a hook: of its last attempt, and without anything that the receiver answered."""
+class HookWithSecret(Hook, frozen=True):
+    """A hook with its secret, which is shown only once."""
 
-    id: str
+    secret: Annotated[str, Meta(description="whsec_ and a key in base64")]
+
+
+class Delivery(Struct, frozen=True, forbid_unknown_fields=True):
+    """A message to a hook, and its last attempt: without anything that the receiver answered."""
+
+    id: Annotated[str, Meta(description="the header webhook-id of the message")]
     hook_id: str
-    event: str
+    event: Literal[Event, "hook.test"]
     job_id: str | None
-    status: str  # pending, delivered or dead
-    attempts: int
-    status_code: int | None  # of the last attempt, as are error and ms
-    error: str | None
-    ms: int | None
-    created_at: datetime
-    attempted_at: datetime | None
-    next_attempt_at: datetime | None
+    status: DeliveryStatus
+    attempts: Annotated[int, Meta(ge=0)]
+    status_code: Annotated[int | None, Meta(description="of the last response")]
+    error: Annotated[
+        str | None,
+        Meta(description="why there was no response", extra_json_schema={"enum": [*ERRORS, None]}),
+    ]
+    ms: Annotated[int | None, Meta(description="duration of the last attempt")]
+    created_at: Time
+    attempted_at: Time | None
+    next_attempt_at: Time | None
 
     @classmethod
     def from_row(cls, row: Row) -> "Delivery":
         """A delivery from its columns in this order: times as text."""
-        values = [*row[:9], *map(from_text, row[9:])]
-        return cls(*values)
+        return cls(*row[:9], *map(from_text, row[9:]))
 
 
-class HookChanges(TypedDict, total=False):
-    """What can be changed of a hook."""
+class StartedDelivery(Struct, frozen=True, forbid_unknown_fields=True):
+    """The message that is sent."""
 
-    name: str
-    url: str
-    events: Sequence[str]
-    active: bool
+    delivery_id: str

@@ -6,14 +6,15 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
+
+import msgspec
 
 from data import BadInput, check_organization
 from service.clock import Clock, to_text, utc_now
 from service.control_database import ControlDatabase
 from service.hooks.outbox import (
-    EVENTS,
     TEST_EVENT,
     add_delivery,
     deactivate,
@@ -22,16 +23,13 @@ from service.hooks.outbox import (
     read_deliveries,
     store_address,
 )
-from service.hooks.records import Delivery, Hook, HookChanges
+from service.hooks.records import DEFAULT_EVENTS, EVENTS, MAX_NAME_LENGTH, Delivery, Hook, HookChanges
 from service.hooks.signature import new_secret
 from service.hooks.urls import check_hook_url
 from service.settings import Network
 
-DEFAULT_EVENTS: Final = ("job.approved",)
-"""Automation acts on what a person has approved."""
 MAX_HOOKS: Final = 20
 """Of one organization."""
-MAX_NAME_LENGTH: Final = 100
 ROTATION: Final = timedelta(hours=24)
 """How long the previous secret signs along."""
 
@@ -75,7 +73,7 @@ class Hooks:
     ) -> tuple[Hook, str]:
         """Create a hook. Returns it and its secret, which is shown only here. Raises BadInput."""
         check_organization(organization)
-        self._check({"name": name, "url": url, "events": events})
+        self._check(name, url, events)
         hook_id, secret, now = f"hook_{secrets.token_hex(10)}", new_secret(), to_text(self._clock())
         with self.database.transaction() as connection:
             (count,) = connection.execute(
@@ -106,21 +104,22 @@ class Hooks:
 
         Raises NoSuchHook or BadInput.
         """
-        self._check(changes)
-        events = changes.get("events")
+        known: dict[str, Any] = msgspec.to_builtins(changes)  # without what stays
+        name, url, events = known.get("name"), known.get("url"), known.get("events")
+        self._check(name, url, events)
         with self._change(organization, hook_id) as connection:
             connection.execute(
                 "UPDATE hooks SET name = coalesce(?, name), url = coalesce(?, url), events = coalesce(?, events) "
                 "WHERE id = ?",
-                [changes.get("name"), changes.get("url"), None if events is None else _events_text(events), hook_id],
+                [name, url, None if events is None else _events_text(events), hook_id],
             )
-            if changes.get("active") is True:
+            if changes.active is True:
                 connection.execute(
                     "UPDATE hooks SET active = 1, disabled_reason = NULL, consecutive_failures = 0, "
                     "failing_since = NULL WHERE id = ?",
                     [hook_id],
                 )
-            elif changes.get("active") is False:
+            elif changes.active is False:
                 deactivate(connection, hook_id, None, self._clock())
         return self.hook(organization, hook_id)
 
@@ -201,25 +200,24 @@ class Hooks:
 
     def _hooks(self, organization: str, hook_id: str = "") -> list[Hook]:
         rows = self.database.rows(
-            "SELECT id, organization, name, url, events, active, created_at, created_by, substr(secret, -4), "
+            "SELECT id, name, url, events, active, created_at, created_by, substr(secret, -4), "
             "secret_rotated_at, previous_secret_until, last_success_at, last_failure_at, consecutive_failures, "
             "disabled_reason FROM hooks WHERE organization = ? AND ? IN ('', id) ORDER BY created_at, rowid",
             [organization, hook_id],
         )
         return [Hook.from_row(row) for row in rows]
 
-    def _check(self, changes: HookChanges) -> None:
-        """Raises BadInput."""
-        name = changes.get("name", "-")
-        if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
+    def _check(self, name: str | None, url: str | None, events: Sequence[str] | None) -> None:
+        """Check what is not None. Raises BadInput."""
+        if name is not None and not (1 <= len(name) <= MAX_NAME_LENGTH and name.isprintable()):
             raise BadInput(f"a hook's name has 1 to {MAX_NAME_LENGTH} printable characters.")
-        if "url" in changes:
-            check_hook_url(changes["url"], self._allows_http, self._own_host)
-        events = changes.get("events", DEFAULT_EVENTS)
-        unknown = [name for name in events if name not in EVENTS]
-        if unknown or not events:
-            problem = f"{unknown[0]!r} is not an event" if unknown else "there is no event"
-            raise BadInput(f"{problem}; use any of {', '.join(EVENTS)}.")
+        if url is not None:
+            check_hook_url(url, self._allows_http, self._own_host)
+        if events is not None:
+            unknown = [event for event in events if event not in EVENTS]
+            if unknown or not events:
+                problem = f"{unknown[0]!r} is not an event" if unknown else "there is no event"
+                raise BadInput(f"{problem}; use any of {', '.join(EVENTS)}.")
 
 
 def _no_such_hook(organization: str, hook_id: str) -> NoSuchHook:

@@ -1,12 +1,17 @@
-"""Reads the JSON in the bodies of requests: to a limit of bytes, and only valid JSON in UTF-8."""
+"""Reads the JSON in the bodies of requests: to a limit of bytes, only valid JSON in UTF-8, and only as declared."""
 
-from typing import Any
+import re
+from typing import Any, Final, TypeVar
 
+import msgspec
 import orjson
 from starlette.requests import Request
 
 from service.http.errors import BodyTooLarge, InvalidBody
 from service.http.live_visits import body_chunks
+
+Body = TypeVar("Body", bound=msgspec.Struct)
+_WHERE: Final = re.compile(r" - at `\$\.?(.*)`$")
 
 
 async def read_json(request: Request, max_bytes: int, fix: str) -> Any:  # noqa: ANN401  # what JSON may be
@@ -26,9 +31,21 @@ async def read_json(request: Request, max_bytes: int, fix: str) -> Any:  # noqa:
         raise InvalidBody("is not JSON", fix) from error
 
 
-async def read_object(request: Request, max_bytes: int, fix: str) -> dict[str, Any]:
-    """The JSON object in the body of a request. Raises as `read_json` does, and InvalidBody for any other value."""
+async def read_body(request: Request, kind: type[Body], max_bytes: int) -> Body:
+    """The JSON object in the body of a request. Raises as `read_json` does, and InvalidBody if it is no such object."""
+    fields = msgspec.structs.fields(kind)
+    names = ", ".join(field.encode_name + ("" if field.required else " (optional)") for field in fields)
+    fix = f"Send a JSON object with {names}."
     value = await read_json(request, max_bytes, fix)
-    if not isinstance(value, dict):
-        raise InvalidBody("is not a JSON object", fix)
-    return value
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise InvalidBody(_problem(str(error)), fix) from error
+
+
+def _problem(message: str) -> str:
+    """What msgspec says of a value, as it follows on "The body "."""
+    where = _WHERE.search(message)
+    what = _WHERE.sub("", message)
+    place = f" at `{where[1]}`" if where and where[1] else ""
+    return f"is invalid{place}: {what[:1].lower()}{what[1:]}"

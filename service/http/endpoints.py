@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-import orjson
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,16 +12,17 @@ from data import BadInput
 from data.store.links import LinkIndex
 from queries import CACHE_STATS, Entry, scope_from
 from service.api_keys import ApiKeys, Key, key_id_of
-from service.clock import Clock, from_text
+from service.clock import Clock
 from service.encoding import encode
 from service.http.answers import Answers
 from service.http.authentication import Caller
-from service.http.bodies import read_object
+from service.http.bodies import read_body
 from service.http.errors import AllRefused, Forbidden, InvalidBody, NotFound
 from service.http.live_visits import VisitReceiver
 from service.http.query_string import parse_query, parse_scope
 from service.http.responses import JsonResponse
 from service.http.routing import Endpoint
+from service.http.schemas import ApiKey, CreatedApiKey, NewApiKey, ReceivedVisits, RefusedVisit
 
 MAX_NAME_BYTES: Final = 4_096
 
@@ -52,14 +53,15 @@ def api_keys(keys: ApiKeys) -> Endpoint:
         if request.method == "GET":
             reject_body(request)
             listed = await keys.database.read(keys.keys_of, caller.organization)
-            return JsonResponse(encode([_public_fields(key) for key in listed]))
-        name = await _read_name(request)
+            return JsonResponse(msgspec.json.encode([_key_record(key) for key in listed]))
+        body = await read_body(request, NewApiKey, MAX_NAME_BYTES)
         try:
-            key = await keys.database.write(keys.create_key, caller.organization, name, caller.name)
+            key = await keys.database.write(keys.create_key, caller.organization, body.name, caller.name)
         except BadInput as error:
             raise InvalidBody("has no usable name", str(error)) from error
         created = await keys.database.read(keys.key, key_id_of(key))
-        return JsonResponse(encode({**_public_fields(created), "key": key}), 201)
+        shown = CreatedApiKey(**msgspec.structs.asdict(_key_record(created)), key=key)
+        return JsonResponse(msgspec.json.encode(shown), 201)
 
     return endpoint
 
@@ -74,7 +76,7 @@ def api_key(keys: ApiKeys) -> Endpoint:
             await keys.database.write(keys.revoke_key, key_id, caller.organization)
         except BadInput as error:
             raise NotFound("There is no active key with this id.", "List the keys to see which are active.") from error
-        return JsonResponse(encode(_public_fields(await keys.database.read(keys.key, key_id))))
+        return JsonResponse(msgspec.json.encode(_key_record(await keys.database.read(keys.key, key_id))))
 
     return endpoint
 
@@ -90,19 +92,9 @@ def _key_manager(request: Request) -> Caller:
     return caller
 
 
-async def _read_name(request: Request) -> str:
-    """The name in the JSON body of a request. Raises InvalidBody or BodyTooLarge."""
-    fix = 'Send {"name": "..."}.'
-    name = (await read_object(request, MAX_NAME_BYTES, fix)).get("name")
-    if not isinstance(name, str):
-        raise InvalidBody("names no key", fix)
-    return name
-
-
-def _public_fields(key: Key) -> dict[str, object]:
-    """The properties of a key in responses."""
-    times = {name: from_text(getattr(key, name)) for name in ("created_at", "last_used_at", "revoked_at")}
-    return {"id": key.id, "name": key.name, "created_by": key.created_by, **times}
+def _key_record(key: Key) -> ApiKey:
+    """A key in responses."""
+    return msgspec.convert(key, ApiKey, from_attributes=True)
 
 
 def reject_body(request: Request) -> None:
@@ -122,8 +114,8 @@ def visits(receiver: VisitReceiver) -> Endpoint:
         landed = await receiver.receive(request, caller.organization)
         if landed.refused and not landed.accepted:
             raise AllRefused(landed.refused)
-        counts = {"accepted": landed.accepted, "refused": len(landed.refused)}
-        return JsonResponse(orjson.dumps({**counts, "errors": landed.refused}), 202)
+        refused = [RefusedVisit(one.index, one.error) for one in landed.refused]
+        return JsonResponse(msgspec.json.encode(ReceivedVisits(landed.accepted, len(refused), refused)), 202)
 
     return endpoint
 

@@ -1,19 +1,19 @@
 """The endpoints under /jobs. Each function returns the endpoint for the jobs of a service."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
+from msgspec.json import encode
+from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
 from data import BadInput
 from service.clock import Clock
-from service.encoding import encode
 from service.http.authentication import Caller
-from service.http.bodies import read_object
+from service.http.bodies import read_body
 from service.http.endpoints import reject_body
 from service.http.errors import (
     BodyTooLarge,
@@ -25,9 +25,10 @@ from service.http.errors import (
 )
 from service.http.responses import JsonResponse
 from service.http.routing import Endpoint
+from service.http.schemas import ImplementationProgress, JobDecision, NewJob
 from service.jobs.checks import Approval
 from service.jobs.implementations import Draft
-from service.jobs.records import Actor
+from service.jobs.records import Actor, ImplementationWithContent, JobRecord
 from service.jobs.states import JobChanged, JobConflict, JobNotFound, TooLarge
 from service.jobs.store import Jobs
 
@@ -35,8 +36,6 @@ MAX_BODY_BYTES: Final = 64 << 10
 MAX_IMPLEMENTATION_BYTES: Final = 2 << 20
 """Of the body with an implementation: its content has 256 KiB, and JSON may escape each of its letters."""
 _VERSION: Final = re.compile(r'"(\d{1,15})"')
-
-Record = dict[str, Any]
 
 
 def jobs(store: Jobs, clock: Clock) -> Endpoint:
@@ -48,12 +47,10 @@ def jobs(store: Jobs, clock: Clock) -> Endpoint:
             organization = request.scope["caller"].organization
             return JsonResponse(await store.database.read(lambda: encode(store.of(organization))))
         caller = _writer(request)
-        body = await _read_members(request, {"title", "summary"}, {"domain", "short_code"})
-        title, summary = _text(body, "title") or "", _text(body, "summary") or ""
-        about = {"domain": _text(body, "domain"), "short_code": _text(body, "short_code")}
+        body = await read_body(request, NewJob, MAX_BODY_BYTES)
         return await _written(
             store,
-            lambda: store.create_manual(caller.organization, title, summary, actor_of(caller), clock(), **about),
+            lambda: store.create_manual(caller.organization, **asdict(body), actor=actor_of(caller), now=clock()),
             201,
         )
 
@@ -77,18 +74,19 @@ def job_actions(store: Jobs, clock: Clock) -> Endpoint:
 
     async def endpoint(request: Request) -> Response:
         caller, job_id, version = _writer(request), request.path_params["id"], _expected_version(request)
-        body = await _read_members(request, {"action_id"}, {"implementation_type", "implementation_id", "note"})
-        action_id, note, approval = _text(body, "action_id") or "", _text(body, "note"), _approval(body)
+        body = await read_body(request, JobDecision, MAX_BODY_BYTES)
+        kind, number = body.implementation_type, body.implementation_id
+        approval = None if kind is None and number is None else Approval(kind, None if number is None else int(number))
         return await _written(
             store,
             lambda: store.act(
                 caller.organization,
                 job_id,
-                action_id,
+                body.action_id,
                 actor_of(caller),
                 clock(),
                 version=version,
-                note=note,
+                note=body.note,
                 approval=approval,
             ),
         )
@@ -101,9 +99,7 @@ def job_implementations(store: Jobs, clock: Clock) -> Endpoint:
 
     async def endpoint(request: Request) -> Response:
         caller, job_id, version = _writer(request), request.path_params["id"], _expected_version(request)
-        optional = {"content_type", "content", "url", "note"}
-        body = await _read_members(request, {"implementation_type"}, optional, MAX_IMPLEMENTATION_BYTES)
-        draft = Draft(**{name: _text(body, name) for name in body})  # type: ignore[arg-type]  # the first is required
+        draft = await read_body(request, Draft, MAX_IMPLEMENTATION_BYTES)
         return await _written(
             store,
             lambda: store.attach(caller.organization, job_id, draft, actor_of(caller), clock(), version=version),
@@ -132,8 +128,7 @@ def job_implementation_status(store: Jobs, clock: Clock) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         caller, job_id, version = _writer(request), request.path_params["id"], _expected_version(request)
         number = _number(request)
-        body = await _read_members(request, {"status"}, {"shipped_at", "url"})
-        status, shipped_at, url = _text(body, "status") or "", _moment(body, "shipped_at"), _text(body, "url")
+        body = await read_body(request, ImplementationProgress, MAX_BODY_BYTES)
         return await _written(
             store,
             lambda: store.set_implementation_status(
@@ -142,25 +137,25 @@ def job_implementation_status(store: Jobs, clock: Clock) -> Endpoint:
                 number,
                 actor_of(caller),
                 clock(),
-                status=status,
                 version=version,
-                shipped_at=shipped_at,
-                url=url,
+                **asdict(body),
             ),
         )
 
     return endpoint
 
 
-async def _written(store: Jobs, write: Callable[[], Record], status: int = 200) -> JsonResponse:
+async def _written(
+    store: Jobs, write: Callable[[], JobRecord | ImplementationWithContent], status: int = 200
+) -> JsonResponse:
     """The response to a write, done in the writing thread."""
     with _problems():
         return _record_response(await store.database.write(write), status)
 
 
-def _record_response(record: Record, status: int = 200) -> JsonResponse:
+def _record_response(record: JobRecord | ImplementationWithContent, status: int = 200) -> JsonResponse:
     """A record as JSON; the version of a job is its entity tag, too."""
-    headers = {"ETag": f'"{record["version"]}"'} if "version" in record else {}
+    headers = {"ETag": f'"{record.version}"'} if isinstance(record, JobRecord) else {}
     return JsonResponse(encode(record), status, headers)
 
 
@@ -197,55 +192,6 @@ def _writer(request: Request) -> Caller:
 def actor_of(caller: Caller) -> Actor:
     """The caller of a request, as the history of a job names who did something."""
     return Actor(caller.name, "key" if caller.is_key else "user")
-
-
-async def _read_members(
-    request: Request, required: set[str], optional: set[str], max_bytes: int = MAX_BODY_BYTES
-) -> dict[str, object]:
-    """The JSON object in the body of a request, with just these members. Raises InvalidBody or BodyTooLarge."""
-    names = ", ".join([*sorted(required), *(f"{name} (optional)" for name in sorted(optional))])
-    fix = f"Send a JSON object with {names}."
-    members = await read_object(request, max_bytes, fix)
-    if not required <= members.keys() <= required | optional:
-        raise InvalidBody("is not an object with just the known members", fix)
-    missing = [name for name in required if not members[name]]
-    if missing:
-        raise InvalidBody(f"has no {missing[0]}", fix)
-    return members
-
-
-def _text(body: Mapping[str, object], name: str) -> str | None:
-    """A text of a body; None if it is left out or null. Raises InvalidBody for anything else."""
-    value = body.get(name)
-    if value is not None and not isinstance(value, str):
-        raise InvalidBody(f"has a {name} that is no text", f"Send {name} as a string.")
-    return value
-
-
-def _approval(body: Mapping[str, object]) -> Approval | None:
-    """How an approved job is to be carried out; None if the body does not say."""
-    kind, number = _text(body, "implementation_type"), body.get("implementation_id")
-    if kind is None and number is None:
-        return None
-    if isinstance(number, str) and re.fullmatch(r"\d{1,9}", number, re.ASCII):
-        number = int(number)
-    if number is not None and (not isinstance(number, int) or isinstance(number, bool)):
-        raise InvalidBody("has an implementation_id that is no number", "Send the number of an implementation.")
-    return Approval(kind, number)
-
-
-def _moment(body: Mapping[str, object], name: str) -> datetime | None:
-    """A time of a body, which must say its offset. Raises InvalidBody."""
-    text = _text(body, name)
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-        if moment.tzinfo is not None:
-            return moment.astimezone(UTC)
-    except (ValueError, OverflowError):  # or a time before the year 1 in UTC
-        pass
-    raise InvalidBody(f"has a {name} that is no time", "Send RFC 3339, such as 2026-11-20T10:00:00Z.")
 
 
 def _number(request: Request) -> int:

@@ -1,9 +1,10 @@
 """The endpoint of one link: programs read it, set it and remove it."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from datetime import UTC
 from typing import Final
 
+from msgspec.json import encode
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -13,19 +14,18 @@ from data.hosts import HOST_RULE, normalized_host
 from data.store.links import SHORT_CODE_RULE, Link, is_short_code, new_link
 from queries import InvalidParameter
 from service.clock import Clock
-from service.encoding import encode
 from service.http.authentication import Caller
-from service.http.bodies import read_json
+from service.http.bodies import read_body
 from service.http.endpoints import reject_body
 from service.http.errors import Forbidden, InvalidBody, NotFound
 from service.http.links import LinkEditor
 from service.http.responses import JsonResponse
 from service.http.routing import Endpoint
+from service.http.schemas import LinkTarget, StoredLink
 
 MAX_LINK_BYTES: Final = 16_384
 EVERY_DOMAIN: Final = "*"
 """Stands in an address for the domain of a link for every domain."""
-_BODY_FIX: Final = 'Send {"target_url": "https://..."}, and nothing else.'
 
 
 def link_route(base: str, editor: LinkEditor, clock: Clock) -> Route:
@@ -43,21 +43,21 @@ def _link(editor: LinkEditor, clock: Clock) -> Endpoint:
         domain, short_code = _domain_and_short_code(request.path_params)
         if request.method == "PUT":
             now = clock()
-            target_url = await _read_target_url(request)
+            body = await read_body(request, LinkTarget, MAX_LINK_BYTES)
             try:
-                wanted = new_link(short_code, domain, target_url, now)
+                wanted = new_link(short_code, domain, body.target_url, now)
             except BadInput as error:
                 fix = "Use an http or https address of at most 2,048 characters."
                 raise InvalidBody("has no usable target_url", fix) from error
             stored, is_new = await editor.put(caller.organization, wanted, now)
-            return JsonResponse(encode(_link_fields(stored)), 201 if is_new else 200)
+            return JsonResponse(encode(_link_record(stored)), 201 if is_new else 200)
         reject_body(request)
         read_or_remove = editor.link if request.method == "GET" else editor.remove
         found = await read_or_remove(caller.organization, short_code, domain)
         if found is None:
             fix = f"Check the domain and the short code; {EVERY_DOMAIN} is the domain of links for every domain."
             raise NotFound("There is no such link.", fix)
-        return JsonResponse(encode(_link_fields(found)))
+        return JsonResponse(encode(_link_record(found)))
 
     return endpoint
 
@@ -72,15 +72,7 @@ def _domain_and_short_code(parameters: Mapping[str, str]) -> tuple[str, str]:
     return domain, parameters["short_code"]
 
 
-def _link_fields(link: Link) -> dict[str, object]:
-    """The properties of a link in responses."""
-    return {**asdict(link), "domain": link.domain or EVERY_DOMAIN}
-
-
-async def _read_target_url(request: Request) -> str:
-    """The target in the JSON body of a request. Raises InvalidBody or BodyTooLarge."""
-    members = await read_json(request, MAX_LINK_BYTES, _BODY_FIX)
-    if not isinstance(members, dict) or list(members) != ["target_url"] or not isinstance(members["target_url"], str):
-        raise InvalidBody("is no link", _BODY_FIX)
-    target_url: str = members["target_url"]
-    return target_url
+def _link_record(link: Link) -> StoredLink:
+    """A link in responses."""
+    created_at = link.created_at.replace(microsecond=0, tzinfo=UTC)
+    return StoredLink(link.short_code, link.domain or EVERY_DOMAIN, link.target_url, created_at)

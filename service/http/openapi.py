@@ -1,13 +1,54 @@
-"""The OpenAPI document, generated from the catalog."""
+"""The OpenAPI document, generated from the catalog of reports and the rows of all other operations."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from data.logs.reported import MAX_ROWS, SCHEMA
-from queries import CATALOG, DEFAULT_RANGE, JOBS, RANGES, TRAFFIC_TYPES, Entry, Field, parameters_of
-from service.http import openapi_hooks, openapi_jobs, openapi_links
-from service.http.openapi_parts import CONFLICTS, ERRORS, HEADERS, MISSING, WRITE_ERRORS, object_schema, ref, response
+import msgspec
 
+from queries import CATALOG, DEFAULT_RANGE, RANGES, TRAFFIC_TYPES, Entry, Field, parameters_of
+from service.http.operations import OPERATIONS, Operation
+from service.http.schemas import Error
+
+Schema = dict[str, Any]
+_ERRORS: Final = {
+    "400": "A parameter or the body is invalid.",
+    "401": "No valid token.",
+    "408": "The request was not received in time.",
+    "414": "The URL is too long.",
+    "429": "Too many requests from this source address.",
+    "431": "The headers are too many or too large.",
+    "500": "The request failed.",
+    "503": "The service is overloaded, or its disk is full or fails.",
+}
+"""The errors of every operation by status."""
+_MORE_ERRORS: Final = {
+    "403": "The token's role may not do this.",
+    "404": "It does not exist.",
+    "409": "Its status does not allow that.",
+    "412": "It has another version than If-Match says.",
+    "413": "The body exceeds a limit.",
+}
+"""Those of some."""
+_HEADERS: Final = {
+    "X-Request-Id": "id of this request in the server's log",
+    "X-RateLimit-Limit": "requests answered per minute for one source address",
+    "X-RateLimit-Remaining": "requests left in the current window",
+    "X-RateLimit-Reset": "Unix time in seconds when the oldest counted request leaves the window",
+    "Retry-After": "seconds to wait; 0 while requests remain",
+}
+_IF_MATCH: Final = {
+    "name": "If-Match",
+    "in": "header",
+    "required": False,
+    "description": 'the version that the job must have, such as "7"; else 412',
+    "schema": {"type": "string"},
+}
+_PATH_PARAMETERS: Final[dict[str, Schema]] = {
+    "number": {"schema": {"type": "integer", "minimum": 1}},
+    "domain": {"description": "a host, or * for the link for every domain"},
+}
+"""What is said of parameters in paths; any other is a text."""
 _PARAMETERS: Final = {
     "range": (
         {"type": "string", "enum": list(RANGES), "default": DEFAULT_RANGE},
@@ -27,7 +68,13 @@ _PARAMETERS: Final = {
 
 def document(base_path: str) -> dict[str, Any]:
     """The OpenAPI 3.1 document of a service under `base_path`."""
-    routes = {f"/analytics/{entry.name}": _route(entry, parameters_of(entry)) for entry in CATALOG}
+    types = [type_ for one in OPERATIONS for type_ in (*one.answers.values(), *_bodies(one).values()) if type_]
+    schemas, components = msgspec.json.schema_components([Error, *types], ref_template="#/components/schemas/{name}")
+    schema_of = dict(zip(map(repr, types), schemas[1:], strict=True))
+    paths: dict[str, Any] = {f"/analytics/{entry.name}": _report(entry, parameters_of(entry)) for entry in CATALOG}
+    for one in OPERATIONS:
+        method, path = one.route.split()
+        paths.setdefault(path, {})[method.lower()] = _operation(one, schema_of)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -39,18 +86,7 @@ def document(base_path: str) -> dict[str, Any]:
         },
         "servers": [{"url": base_path or "/"}],
         "security": [{"bearer": []}],
-        "paths": {
-            **routes,
-            **openapi_jobs.paths(_route(JOBS, []), json_schema(JOBS)["items"]),
-            **openapi_hooks.paths(),
-            "/visits": _visits(),
-            "/mcp": _mcp(),
-            **openapi_links.paths(),
-            "/settings/api-keys": _api_keys(),
-            "/settings/api-keys/{id}": _api_key(),
-            "/healthz": _public("health", "Whether the service can answer queries."),
-            "/openapi.json": _public("openapi", "This document."),
-        },
+        "paths": paths,
         "components": {
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer", "description": "An API key or an identity token."}
@@ -61,175 +97,86 @@ def document(base_path: str) -> dict[str, Any]:
             },
             "headers": {
                 name: {"description": meaning, "schema": {"type": "string" if name == "X-Request-Id" else "integer"}}
-                for name, meaning in HEADERS.items()
+                for name, meaning in _HEADERS.items()
             },
-            "schemas": {"Error": _ERROR_SCHEMA},
-            "responses": {
-                name: response(ref("schemas", "Error"), text)
-                for name, text in (ERRORS | WRITE_ERRORS | MISSING | CONFLICTS).items()
-            },
+            "schemas": components,
+            "responses": {name: _response(schemas[0], meaning) for name, meaning in (_ERRORS | _MORE_ERRORS).items()},
         },
     }
 
 
-_REFUSED: Final = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "required": ["index", "error"],
-        "additionalProperties": False,
-        "properties": {
-            "index": {"type": "integer", "description": "index of the visit in the request, from 0"},
-            "error": {"type": "string", "description": "reason for the refusal"},
-        },
-    },
-}
-_ERROR_SCHEMA: Final = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {"type": "string"},
-        "message": {"type": "string"},
-        "retryAfter": {"type": "integer", "description": "milliseconds; with 429 only"},
-        "limit": {"type": "integer"},
-        "remaining": {"type": "integer"},
-        "accepted": {"type": "integer", "description": "0; with 400 of POST /visits when every visit was refused"},
-        "refused": {"type": "integer"},
-        "errors": _REFUSED,
-        "status": {"type": "string", "description": "of the job; with 409 and 412"},
-        "version": {"type": "integer", "description": "of the job; with 409 and 412"},
-    },
-}
-
-
-def json_schema(entry: Entry) -> dict[str, Any]:
+def json_schema(entry: Entry) -> Schema:
     """The JSON Schema of the answer of an entry."""
     if entry.shape == "parts":
-        return object_schema({name: json_schema(part) for name, part in entry.members})
-    row = object_schema({field.name: _property(field) for field in entry.fields})
+        return _object({name: json_schema(part) for name, part in entry.members})
+    row = _object({field.name: _property(field) for field in entry.fields})
     return row if entry.shape == "row" else {"type": "array", "items": row}
 
 
-def _route(entry: Entry, parameters: Sequence[str]) -> dict[str, Any]:
+def _report(entry: Entry, parameters: Sequence[str]) -> dict[str, Any]:
     return {
         "get": {
             "operationId": entry.name,
             "summary": entry.description,
-            "parameters": [ref("parameters", name) for name in parameters],
-            "responses": {
-                "200": response(json_schema(entry), "The answer."),
-                **{status: ref("responses", status) for status in ERRORS},
-            },
+            "parameters": [_ref("parameters", name) for name in parameters],
+            "responses": {"200": _response(json_schema(entry)), **_failures(_ERRORS)},
         }
     }
 
 
-def _visits() -> dict[str, Any]:
-    """The route that accepts live visits."""
-    counts = object_schema({"accepted": {"type": "integer"}, "refused": {"type": "integer"}, "errors": _REFUSED})
-    rows = {"type": "array", "items": {"type": "object", **SCHEMA, "title": "Visit"}, "maxItems": MAX_ROWS}
-    body = {"application/json": {"schema": rows}, "application/x-ndjson": {"schema": {"type": "string"}}}
-    return {
-        "post": {
-            "operationId": "visits",
-            "summary": "Send live visits. Durable when acknowledged; included in answers computed 12 s later.",
-            "description": "Refused visits are reported by their index; the others are stored. If all are "
-            "refused, the answer is 400. Visits sent twice count twice. A request that timed out may have been stored "
-            "or not.",
-            "requestBody": {"required": True, "content": body},
-            "responses": {
-                "202": response(counts, "Numbers of accepted and refused visits, and the reasons."),
-                **{status: ref("responses", status) for status in (*ERRORS, *WRITE_ERRORS)},
-            },
-        }
-    }
+def _operation(one: Operation, schema_of: dict[str, Schema]) -> dict[str, Any]:
+    """An operation of the document; `schema_of` has the schema of a type by its representation."""
+    answers = {status: _response(schema_of[repr(type_)] if type_ else None) for status, type_ in one.answers.items()}
+    errors = () if one.is_public else (*_ERRORS, *one.errors.split())
+    parameters = [*map(_path_parameter, re.findall(r"{(\w+)}", one.route)), *([_IF_MATCH] if "412" in errors else [])]
+    operation: dict[str, Any] = {"operationId": one.name, "summary": one.summary}
+    if one.description:
+        operation["description"] = one.description
+    if parameters:
+        operation["parameters"] = parameters
+    if one.body:
+        content = {media: {"schema": schema_of[repr(type_)]} for media, type_ in _bodies(one).items()}
+        if one.examples:
+            content["application/json"]["examples"] = {name: {"value": it} for name, it in one.examples.items()}
+        operation["requestBody"] = {"required": True, "content": content}
+    if one.is_public:
+        operation["security"] = []
+    return {**operation, "responses": {**_failures(errors), **answers}}
 
 
-def _mcp() -> dict[str, Any]:
-    """The route for assistants."""
-    message = {
-        "type": "object",
-        "required": ["jsonrpc", "method"],
-        "properties": {
-            "jsonrpc": {"const": "2.0"},
-            "id": {"type": ["string", "integer"]},
-            "method": {"enum": ["server/discover", "initialize", "ping", "tools/list", "tools/call"]},
-            "params": {"type": "object"},
-        },
-    }
-    result = response({"type": "object"}, "The result, or an error of JSON-RPC.")
-    return {
-        "post": {
-            "operationId": "mcp",
-            "summary": "One message of the Model Context Protocol: the reports as tools of an assistant.",
-            "description": "Stateless: one JSON-RPC request, one answer. A notification has no answer.",
-            "requestBody": {"required": True, "content": {"application/json": {"schema": message}}},
-            "responses": {
-                **{status: ref("responses", status) for status in (*ERRORS, "413")},
-                **dict.fromkeys(("200", "400", "404"), result),
-                "202": {**response({}, "A notification has no answer."), "content": {}},
-            },
-        }
-    }
+def _bodies(one: Operation) -> dict[str, Any]:
+    """The types of the body of a request by media type."""
+    if one.body is None:
+        return {}
+    return one.body if isinstance(one.body, dict) else {"application/json": one.body}
 
 
-_KEY: Final = {
-    "id": {"type": "string", "description": "the first characters of the key"},
-    "name": {"type": "string"},
-    "created_by": {"type": ["string", "null"], "description": "the identity token's `sub`; null for the command line"},
-    "created_at": {"type": "string", "format": "date-time"},
-    "last_used_at": {
-        "type": ["string", "null"],
-        "format": "date-time",
-        "description": "to the hour, not before created_at",
-    },
-    "revoked_at": {"type": ["string", "null"], "format": "date-time"},
-}
-_NEW_KEY: Final = {
-    "type": "object",
-    "required": ["name"],
-    "properties": {"name": {"type": "string", "minLength": 1, "maxLength": 100}},
-}
+def _response(schema: Schema | None, description: str = "The answer.") -> dict[str, Any]:
+    """A response with a body of this schema, or without one, and the headers that every response has."""
+    content = {"application/json": {"schema": schema}} if schema else {}
+    headers = {name: _ref("headers", name) for name in _HEADERS}
+    return {"description": description, "headers": headers, "content": content}
 
 
-def _api_keys() -> dict[str, Any]:
-    """The routes that list and create API keys."""
-    errors = {status: ref("responses", status) for status in (*ERRORS, *WRITE_ERRORS)}
-    created = object_schema({**_KEY, "key": {"type": "string", "description": "shown only once"}})
-    return {
-        "get": {
-            "operationId": "list-api-keys",
-            "summary": "Every API key of the organization, oldest first. Identity tokens of roles that may write only.",
-            "responses": {"200": response({"type": "array", "items": object_schema(_KEY)}, "The keys."), **errors},
-        },
-        "post": {
-            "operationId": "create-api-key",
-            "summary": "Create an API key. Identity tokens of roles that may write only.",
-            "requestBody": {"required": True, "content": {"application/json": {"schema": _NEW_KEY}}},
-            "responses": {"201": response(created, "The key, shown only once."), **errors},
-        },
-    }
+def _failures(statuses: Sequence[str] | dict[str, str]) -> dict[str, dict[str, str]]:
+    return {status: _ref("responses", status) for status in statuses}
 
 
-def _api_key() -> dict[str, Any]:
-    """The route that revokes an API key."""
-    errors = {status: ref("responses", status) for status in (*ERRORS, *WRITE_ERRORS, "404")}
-    identity = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
-    return {
-        "delete": {
-            "operationId": "revoke-api-key",
-            "summary": "Revoke an API key; a running server refuses it within 5 s.",
-            "parameters": [identity],
-            "responses": {"200": response(object_schema(_KEY), "The revoked key."), **errors},
-        }
-    }
+def _path_parameter(name: str) -> dict[str, Any]:
+    known = _PATH_PARAMETERS.get(name, {})
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}, **known}
 
 
-def _public(name: str, summary: str) -> dict[str, Any]:
-    ok = response({"type": "object"}, "The answer.")
-    return {"get": {"operationId": name, "summary": summary, "security": [], "responses": {"200": ok}}}
+def _ref(kind: str, name: str) -> dict[str, str]:
+    """A reference to a component of the document."""
+    return {"$ref": f"#/components/{kind}/{name}"}
 
 
-def _property(field: Field) -> dict[str, Any]:
+def _object(properties: dict[str, Any]) -> Schema:
+    """The schema of an object with exactly these properties."""
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _property(field: Field) -> Schema:
     schema = {**field.kind.schema, "description": field.meaning}
     return {**schema, "type": [schema["type"], "null"]} if field.nullable else schema

@@ -1,15 +1,15 @@
 """One write of a job: the job, its line of history and the messages to hooks, in the transaction of the caller."""
 
 import sqlite3
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+
+import msgspec
 
 from service.clock import to_text
 from service.hooks.outbox import ClaimedDelivery, enqueue
-from service.jobs.records import SYSTEM, HistoryLine, Job, Step, public_record
+from service.jobs.records import SYSTEM, HistoryLine, Job, Step, job_content
 from service.jobs.states import EVENTS, JobNotFound, next_status
 from service.jobs.tables import add_history, implementation_in_force, insert_job, read_job, update_job
 
@@ -47,15 +47,8 @@ def _record_step(connection: sqlite3.Connection, before: Job | None, after: Job,
     if action is None:
         return
     status = before.status if before else None
-    line = HistoryLine(to_text(now), actor.name, actor.kind, action, status, after.status, note, after.version)
+    line = HistoryLine(now, actor.name, actor.kind, action, status, after.status, note, after.version)
     add_history(connection, after.id, line)
     if action in EVENTS:
-        record = public_record(after, implementation_in_force(connection, after))
-        _announce(connection, after.organization, EVENTS[action], record, now)
-
-
-def _announce(
-    connection: sqlite3.Connection, organization: str, event: str, job: Mapping[str, Any], now: datetime
-) -> None:
-    """Put an event about a job (its record, without history) into the outbox of hooks, in this transaction."""
-    enqueue(connection, organization, event, job, now)
+        content = job_content(after, implementation_in_force(connection, after))
+        enqueue(connection, after.organization, EVENTS[action], msgspec.to_builtins(content), now)

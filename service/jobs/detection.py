@@ -16,8 +16,9 @@ from typing import Final, NamedTuple
 from data import Lake, TrafficError
 from data.rules.tables import rules_version
 from queries import DETECTORS, Detector, Engine, Finding, days_before, detect, measure, template
+from service.jobs.findings import DetectedSubject
 from service.jobs.outcome import DAYS_BEFORE, LAST_CHECK, DayCount, MeasuredOutcome, outcome
-from service.jobs.records import DetectedSubject, ShippedJob
+from service.jobs.records import JobOutcome, Measure, ShippedJob
 from service.jobs.states import JobConflict, JobNotFound
 from service.jobs.store import Jobs
 
@@ -123,15 +124,11 @@ def measure_outcomes(
             _LOG.warning("the outcome of %s was not measured: %s", job.id, error)
             run.failed.append(job.id)
             continue
-        values = {
-            "before": measured.before._asdict(),
-            "after": measured.after._asdict(),
-            "probability": measured.probability,
-            "checked_at": now,
-            "until": measured.until,
-        }
+        before, after = Measure(*measured.before), Measure(*measured.after)
+        checked_at = now.replace(microsecond=0)
+        checked = JobOutcome(measured.status, before, after, measured.probability, checked_at, measured.until)
         with suppress(JobNotFound, JobConflict):  # somebody withdrew it meanwhile
-            jobs.set_outcome(organization, job.id, measured.status, values, now)
+            jobs.set_outcome(organization, job.id, checked, now)
             run.outcomes[job.id] = measured
     return run
 

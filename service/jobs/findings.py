@@ -3,17 +3,21 @@
 import hashlib
 import secrets
 import sqlite3
-from dataclasses import replace
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from service.clock import to_text
+from service.encoding import encode
 from service.jobs.changes import change, create
-from service.jobs.records import SYSTEM, DetectedSubject, Job, Step, evidence_of, priority_of
+from service.jobs.records import SYSTEM, Evidence, EvidenceScope, Job, Step
 from service.jobs.states import OPEN, PRIORITIES
 from service.jobs.tables import closing_line, job_of_fingerprint, open_jobs_of_type
+from service.jobs.texts import harmless
 from service.jobs.titles import sentences
 
 MAX_OPEN_JOBS: Final = 100
@@ -24,8 +28,31 @@ GONE_AFTER: Final = timedelta(days=28)
 """An undecided job that was not found for this long is dismissed."""
 DELETED_AFTER: Final = timedelta(days=90)
 """A job that the service dismissed is deleted this long afterwards."""
+MAX_EVIDENCE_BYTES: Final = 64 << 10
+"""Maximum bytes of a job's evidence as JSON; rows beyond it are left out, from the end."""
+_REQUESTED: Final = frozenset({"domain", "short_code", "path"})
+"""Columns that come from requests; they are encoded whatever a detector says of them."""
 _SAME_SUBJECT: Final = {"invented_link": "broken_link"}
 _DECIDED: Final = ("approved", "sent")
+
+
+@dataclass(frozen=True)
+class DetectedSubject:
+    """What a detector found about one subject: the plain values that a job is made or refreshed from."""
+
+    type: str
+    template: str  # the query that found it, such as jobs/broken_link
+    organization: str
+    subject: Mapping[str, str | None]  # the columns that name it, as requested
+    rows: Sequence[Mapping[str, object]]  # values by column, typed as in answers
+    untrusted: Sequence[str]  # the columns with text of strangers
+    weight: float  # AI fetches a week and ten times the referrals
+    days: tuple[date, date]  # first and last
+    action_id: str
+    action_label: str
+    implementation_type: str
+    sql_sha256: str
+    rules_version: str
 
 
 def new_job_id() -> str:
@@ -105,12 +132,37 @@ def _refreshed(job: Job, detected: DetectedSubject, now: datetime) -> Job:
         summary=summary,
         priority=priority_of(detected.weight),
         weight=detected.weight,
-        evidence=evidence_of(detected),
+        evidence=msgspec.json.encode(evidence_of(detected, job.id)).decode(),
         evidence_rows=len(detected.rows),
         action_label=detected.action_label,
         implementation_type=job.implementation_type if job.status in _DECIDED else detected.implementation_type,
         last_detected_at=to_text(now),
     )
+
+
+def evidence_of(detected: DetectedSubject, job_id: str) -> Evidence:
+    """The evidence of a job: at most MAX_EVIDENCE_BYTES as JSON, with strangers' text encoded and cut."""
+    encoded = _REQUESTED.union(detected.untrusted)
+    rows = [
+        {name: harmless(value) if name in encoded else value for name, value in row.items()} for row in detected.rows
+    ]
+    evidence = Evidence(
+        replay=f"traffic jobs replay {job_id}",
+        template=detected.template,
+        sql_sha256=detected.sql_sha256,
+        rules_version=detected.rules_version,
+        scope=EvidenceScope(*detected.days, domain=None, short_code=None),
+        rows=msgspec.json.decode(encode(rows)),
+        untrusted=list(detected.untrusted),
+    )
+    while evidence.rows and len(msgspec.json.encode(evidence)) > MAX_EVIDENCE_BYTES:
+        evidence = msgspec.structs.replace(evidence, rows=evidence.rows[: len(evidence.rows) // 2])
+    return evidence
+
+
+def priority_of(weight: float) -> str:
+    """The priority of a weekly weight."""
+    return "high" if weight >= 100 else "medium" if weight >= 10 else "low"
 
 
 def _text_of(detected: DetectedSubject, column: str) -> str | None:

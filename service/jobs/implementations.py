@@ -1,17 +1,16 @@
 """What may be attached to a job as its implementation: content of known types, or the address where it is."""
 
 import hashlib
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 import orjson
+from msgspec import Meta, Struct, convert
 
 from data import BadInput
 from data.hosts import normalized_host
-from service.clock import to_text
 from service.jobs.records import Implementation, Job, Step
-from service.jobs.states import IMPLEMENTATION_TYPES, TooLarge
+from service.jobs.states import IMPLEMENTATION_TYPES, ImplementationType, TooLarge
 from service.jobs.texts import check_text, percent_encoded
 
 MAX_CONTENT_BYTES: Final = 256 << 10
@@ -37,15 +36,21 @@ RULE: Final = {
 REDIRECT_STATUSES: Final = (301, 302, 307, 308)
 
 
-@dataclass(frozen=True)
-class Draft:
-    """An implementation as somebody sends it."""
+Note = Annotated[str, Meta(extra_json_schema={"maxLength": MAX_NOTE_LENGTH})]
+Url = Annotated[str, Meta(extra_json_schema={"maxLength": MAX_URL_LENGTH})]
+"""Longer ones are refused by `check_note` and `check_url`, with TooLarge."""
 
-    implementation_type: str
-    content_type: str | None = None
-    content: str | None = None
-    url: str | None = None
-    note: str | None = None
+
+class Draft(Struct, frozen=True, forbid_unknown_fields=True):
+    """An implementation to be attached."""
+
+    implementation_type: Annotated[str, Meta(extra_json_schema={"enum": list(IMPLEMENTATION_TYPES)})]
+    content_type: Annotated[
+        str | None, Meta(description=", ".join(sorted({one for types in CONTENT_TYPES.values() for one in types})))
+    ] = None
+    content: Annotated[str | None, Meta(description=f"at most {MAX_CONTENT_BYTES:,} bytes of UTF-8")] = None
+    url: Url | None = None
+    note: Note | None = None
 
 
 def check_draft(draft: Draft, job: Job) -> bytes | None:
@@ -73,12 +78,11 @@ def check_draft(draft: Draft, job: Job) -> bytes | None:
     return content
 
 
-def implementation_of(draft: Draft, content: bytes | None, job: Job, number: int, step: Step) -> Implementation:
+def implementation_of(draft: Draft, content: bytes | None, number: int, step: Step) -> Implementation:
     """A checked draft as the implementation with this number."""
     return Implementation(
-        job_id=job.id,
         number=number,
-        implementation_type=draft.implementation_type,
+        implementation_type=convert(draft.implementation_type, ImplementationType),
         content_type=draft.content_type,
         sha256=hashlib.sha256(content).hexdigest() if content else None,
         bytes=len(content) if content else None,
@@ -86,7 +90,7 @@ def implementation_of(draft: Draft, content: bytes | None, job: Job, number: int
         status="attached",
         note=draft.note,
         attached_by=step.actor.name,
-        attached_at=to_text(step.now),
+        attached_at=step.now,
         shipped_at=None,
     )
 

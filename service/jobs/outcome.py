@@ -11,6 +11,8 @@ from datetime import date, timedelta
 from math import exp, fsum, lgamma, log, log1p
 from typing import Final, NamedTuple
 
+from service.jobs.states import OutcomeStatus
+
 DAYS_BEFORE: Final = 14
 FIRST_CHECK: Final = 3
 """Complete days after the one on which it was shipped, before the first check."""
@@ -50,7 +52,7 @@ class Period(NamedTuple):
 class MeasuredOutcome:
     """The comparison of two periods, and what it says."""
 
-    status: str  # waiting, improved, unchanged, worse or not_measurable
+    status: OutcomeStatus
     before: Period
     after: Period
     probability: float | None  # of so few events after, or so many, if nothing has changed; None without visits
@@ -68,6 +70,7 @@ def outcome(counts: Sequence[DayCount], shipped_on: date, today: date, more_is_b
     fewer, more = _tails(before, after)
     better, worse = (more, fewer) if more_is_better else (fewer, more)
     limit = SIGNIFICANCE if checked == LAST_CHECK else SIGNIFICANCE / CHECKS
+    status: OutcomeStatus
     if checked < FIRST_CHECK:
         status = WAITING
     elif better <= limit and _has_moved(before, after, up=more_is_better):

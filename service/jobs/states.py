@@ -8,16 +8,18 @@ Three things are kept apart: `status` (who decided what), `implementation_status
 (did it help).
 """
 
-from typing import Final
+from typing import Final, Literal, get_args
 
 from data import BadInput, TrafficError
 
 OPEN: Final = ("new", "reviewed", "approved", "sent")
 CLOSED: Final = ("resolved", "dismissed")
 STATUSES: Final = (*OPEN, *CLOSED)
-IMPLEMENTATION_TYPES: Final = ("patch", "edge_page", "manual", "agent_hook")
-IMPLEMENTATION_STATUSES: Final = ("attached", "accepted", "shipped", "withdrawn")
-OUTCOMES: Final = ("none", "waiting", "improved", "unchanged", "worse", "not_measurable")
+ImplementationType = Literal["patch", "edge_page", "manual", "agent_hook"]
+NewImplementationStatus = Literal["accepted", "shipped", "withdrawn"]
+ImplementationStatus = Literal["attached", NewImplementationStatus]
+OutcomeStatus = Literal["none", "waiting", "improved", "unchanged", "worse", "not_measurable"]
+IMPLEMENTATION_TYPES: Final = get_args(ImplementationType)
 PRIORITIES: Final = ("low", "medium", "high")
 """Ascending."""
 APPROVE_FIX: Final = "approve_fix"

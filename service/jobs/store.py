@@ -1,15 +1,17 @@
 """The jobs of organizations, in control.sqlite. Each write, with its history and its messages, is one transaction."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, datetime, timedelta
-from typing import Any, Final
+from typing import Final
+
+from msgspec import structs
+from msgspec.json import encode
+from msgspec.structs import asdict
 
 from data import BadInput, check_organization
 from data.hosts import check_host
 from service.clock import to_text
 from service.control_database import ControlDatabase
-from service.encoding import encode
 from service.hooks.outbox import read_deliveries
 from service.jobs import findings
 from service.jobs.changes import change, create
@@ -25,15 +27,19 @@ from service.jobs.implementations import (
 from service.jobs.records import (
     SYSTEM,
     Actor,
-    DetectedSubject,
+    ImplementationWithContent,
     Job,
+    JobOutcome,
+    JobRecord,
+    JobRow,
     ShippedJob,
     Step,
-    public_record,
-    public_row,
+    job_content,
+    job_record,
+    job_row,
 )
 from service.jobs.states import (
-    IMPLEMENTATION_STATUSES,
+    IMPLEMENTATION_MOVES,
     STATUSES,
     JobConflict,
     JobNotFound,
@@ -73,25 +79,25 @@ class Jobs:
     def __init__(self, database: ControlDatabase) -> None:
         self.database = database
 
-    def of(self, organization: str) -> list[dict[str, Any]]:
-        """Every job of an organization as a row of GET /jobs, newest first."""
+    def of(self, organization: str) -> list[JobRow]:
+        """Every job of an organization, newest first."""
         with self.database.snapshot() as connection:
-            return [public_row(job, in_force) for job, in_force in read_listed_jobs(connection, organization)]
+            return [job_row(job, in_force) for job, in_force in read_listed_jobs(connection, organization)]
 
-    def record(self, organization: str, job_id: str) -> dict[str, Any]:
+    def record(self, organization: str, job_id: str) -> JobRecord:
         """A job with its evidence, actions, implementation, outcome and history. Raises JobNotFound."""
         with self.database.snapshot() as connection:
             job = read_job(connection, organization, job_id)
             history = read_history(connection, job_id)
             deliveries = read_deliveries(connection, organization, job_id=job_id)
-            return public_record(job, implementation_in_force(connection, job), history, deliveries)
+            return job_record(job_content(job, implementation_in_force(connection, job)), history, deliveries)
 
-    def implementation(self, organization: str, job_id: str, number: int) -> dict[str, Any]:
-        """An implementation of a job with its content, a text; null if it is elsewhere. Raises JobNotFound."""
+    def implementation(self, organization: str, job_id: str, number: int) -> ImplementationWithContent:
+        """An implementation of a job; its content is None if it is elsewhere. Raises JobNotFound."""
         with self.database.snapshot() as connection:
             job = read_job(connection, organization, job_id)
             found = read_implementation(connection, job, number)
-            return {**found.public(), "content": read_content(connection, job, number)}
+            return ImplementationWithContent(**asdict(found), content=read_content(connection, job, number))
 
     def organization_of(self, job_id: str) -> str:
         """The organization of a job. Raises JobNotFound."""
@@ -110,7 +116,7 @@ class Jobs:
         *,
         domain: str | None = None,
         short_code: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> JobRecord:
         """Write a job by hand; its record. Title and summary stay as they are written."""
         check_organization(organization)
         if short_code is not None and not is_short_code(short_code):
@@ -151,7 +157,7 @@ class Jobs:
         version: int | None = None,
         note: str | None = None,
         approval: Approval | None = None,
-    ) -> dict[str, Any]:
+    ) -> JobRecord:
         """Review, dismiss, resolve or reopen a job, or approve it by the id of its action; its record."""
         check_note(note)
         with self.database.transaction() as connection:
@@ -172,7 +178,7 @@ class Jobs:
 
     def attach(
         self, organization: str, job_id: str, draft: Draft, actor: Actor, now: datetime, *, version: int | None = None
-    ) -> dict[str, Any]:
+    ) -> ImplementationWithContent:
         """Attach an implementation to an approved job; it is the one in force from now on. Its JSON, with content."""
         with self.database.transaction() as connection:
             job = read_expected(connection, organization, job_id, version)
@@ -184,7 +190,7 @@ class Jobs:
             if number > MAX_IMPLEMENTATIONS:
                 raise conflict(job, f"has {MAX_IMPLEMENTATIONS} implementations and takes no more")
             step = Step("attach", actor, now, draft.note)
-            insert_implementation(connection, implementation_of(draft, content, job, number, step), content)
+            insert_implementation(connection, job, implementation_of(draft, content, number, step), content)
             after = replace(job, implementation_number=number, outcome_status="none", outcome=None)
             change(connection, job, after, step)
         return self.implementation(organization, job_id, number)
@@ -201,17 +207,17 @@ class Jobs:
         version: int | None = None,
         shipped_at: datetime | None = None,
         url: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> JobRecord:
         """Say that an implementation is accepted, shipped (which starts the outcome) or withdrawn; the job's record."""
-        if status not in IMPLEMENTATION_STATUSES[1:]:
-            raise BadInput(f"status is {status!r}; use {', '.join(IMPLEMENTATION_STATUSES[1:])}.")
+        if status not in IMPLEMENTATION_MOVES["attached"]:
+            raise BadInput(f"status is {status!r}; use {', '.join(IMPLEMENTATION_MOVES['attached'])}.")
         if shipped_at and (status != "shipped" or shipped_at > now):
             raise BadInput("shipped_at belongs to the status shipped, and is not in the future.")
         if shipped_at and shipped_at < now - MAX_SHIPPED_AGE:
             raise BadInput(f"shipped_at is more than {MAX_SHIPPED_AGE.days} days ago; nothing can be measured since.")
         if url is not None:
             check_url(url)
-        shipped = to_text(shipped_at or now) if status == "shipped" else None
+        shipped = (shipped_at or now) if status == "shipped" else None
         with self.database.transaction() as connection:
             job = read_expected(connection, organization, job_id, version)
             before = read_implementation(connection, job, number)
@@ -220,16 +226,14 @@ class Jobs:
                 raise conflict(job, f"has implementation {number} as {before.status}, which cannot become {status}")
             if status != "withdrawn" and not (is_in_force and job.status in ("approved", "sent")):
                 raise conflict(job, f"does not wait for implementation {number}")
-            update_implementation(
-                connection,
-                replace(before, status=status, shipped_at=shipped or before.shipped_at, url=url or before.url),
-            )
+            changes = {"status": status, "shipped_at": shipped or before.shipped_at, "url": url or before.url}
+            update_implementation(connection, job, structs.replace(before, **changes))
             outcome = {"shipped": "waiting", "withdrawn": "none"}.get(status) if is_in_force else None
             after = replace(job, outcome_status=outcome, outcome=None) if outcome else job
             change(connection, job, after, Step(status, actor, now, f"implementation {number}"))
         return self.record(organization, job_id)
 
-    def upsert(self, detected: DetectedSubject, now: datetime) -> str:
+    def upsert(self, detected: findings.DetectedSubject, now: datetime) -> str:
         """Make or refresh the job of what a detector found: created, refreshed, reopened or ignored."""
         check_organization(detected.organization)
         with self.database.transaction() as connection:
@@ -249,20 +253,19 @@ class Jobs:
         with self.database.snapshot() as connection:
             return read_shipped(connection, organization)
 
-    def set_outcome(
-        self, organization: str, job_id: str, status: str, measured: Mapping[str, Any], now: datetime
-    ) -> None:
-        """Store what was measured of a shipped implementation: before, after, probability, checked_at, until.
+    def set_outcome(self, organization: str, job_id: str, outcome: JobOutcome, now: datetime) -> None:
+        """Store what was measured of a shipped implementation.
 
         `improved` resolves the job, `unchanged` and `worse` bring it back to review. Raises JobNotFound, and
         JobConflict unless the outcome was waited for.
         """
+        status = outcome.status
         action = {"improved": "improve", "unchanged": "fail", "worse": "fail"}.get(status, "measure")
         with self.database.transaction() as connection:
             job = read_job(connection, organization, job_id)
             if job.outcome_status != "waiting":
                 raise conflict(job, "waits for no outcome")
-            after = replace(job, outcome_status=status, outcome=encode(dict(measured)).decode())
+            after = replace(job, outcome_status=status, outcome=encode(outcome).decode())
             moved = None if action == "measure" else next_status(action, job.status)
             note = None if status == "waiting" else status
             if moved:

@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import Final
 
 import orjson
+from msgspec.structs import astuple
 
-from service.clock import from_text
+from service.clock import from_text, to_text
 from service.hooks.outbox import delete_messages
 from service.jobs.records import HistoryLine, Implementation, Job, ShippedJob
 from service.jobs.states import JobNotFound
@@ -17,13 +18,8 @@ JOB_COLUMNS: Final = (
     "last_detected_at, version, fingerprint, weight, subject, evidence, written_by"
 )
 """In the order of the fields of Job."""
-IMPLEMENTATION_COLUMNS: Final = (
-    "job_id, number, implementation_type, content_type, sha256, bytes, url, status, note, attached_by, attached_at, "
-    "shipped_at"
-)
-"""In the order of the fields of Implementation."""
-HISTORY_COLUMNS: Final = "at, actor, actor_kind, action, from_status, to_status, note, version"
-"""In the order of the fields of HistoryLine."""
+_IMPLEMENTATION_COLUMNS: Final = ", ".join(Implementation.__struct_fields__)
+_HISTORY_COLUMNS: Final = ", ".join(HistoryLine.__struct_fields__)
 MAX_HISTORY: Final = 200
 """The lines of history that a record shows: the newest."""
 
@@ -143,11 +139,13 @@ def update_job(connection: sqlite3.Connection, job: Job) -> None:
 def read_implementation(connection: sqlite3.Connection, job: Job, number: int) -> Implementation:
     """An implementation of a job. Raises JobNotFound."""
     row = connection.execute(
-        f"SELECT {IMPLEMENTATION_COLUMNS} FROM implementations WHERE job_id = ? AND number = ?", [job.id, number]
+        f"SELECT {_IMPLEMENTATION_COLUMNS} FROM implementations WHERE job_id = ? AND number = ?", [job.id, number]
     ).fetchone()
     if row is None:
         raise JobNotFound(f"the job {job.id} has no implementation {number}.")
-    return Implementation(*row)
+    *values, attached_at, shipped_at, note = row
+    values += [from_text(attached_at), from_text(shipped_at), note]
+    return Implementation(*values)
 
 
 def implementation_in_force(connection: sqlite3.Connection, job: Job) -> Implementation | None:
@@ -163,20 +161,22 @@ def read_content(connection: sqlite3.Connection, job: Job, number: int) -> str |
     return None if content is None else content.decode()
 
 
-def insert_implementation(connection: sqlite3.Connection, added: Implementation, content: bytes | None) -> None:
-    """Add an implementation."""
+def insert_implementation(
+    connection: sqlite3.Connection, job: Job, added: Implementation, content: bytes | None
+) -> None:
+    """Add an implementation of a job."""
     connection.execute(
-        f"INSERT INTO implementations ({IMPLEMENTATION_COLUMNS}, content) "
+        f"INSERT INTO implementations (job_id, {_IMPLEMENTATION_COLUMNS}, content) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [*(getattr(added, name) for name in IMPLEMENTATION_COLUMNS.split(", ")), content],
+        [job.id, *_stored(added), content],
     )
 
 
-def update_implementation(connection: sqlite3.Connection, changed: Implementation) -> None:
+def update_implementation(connection: sqlite3.Connection, job: Job, changed: Implementation) -> None:
     """Store the status, url and shipped_at of an implementation."""
     connection.execute(
         "UPDATE implementations SET status = ?, shipped_at = ?, url = ? WHERE job_id = ? AND number = ?",
-        [changed.status, changed.shipped_at, changed.url, changed.job_id, changed.number],
+        [changed.status, changed.shipped_at and to_text(changed.shipped_at), changed.url, job.id, changed.number],
     )
 
 
@@ -199,18 +199,18 @@ def delete_contents(connection: sqlite3.Connection, job_id: str, dry_run: bool) 
 def read_history(connection: sqlite3.Connection, job_id: str) -> list[HistoryLine]:
     """The newest MAX_HISTORY lines of the history of a job, oldest first."""
     rows = connection.execute(
-        f"SELECT {HISTORY_COLUMNS} FROM (SELECT * FROM job_history WHERE job_id = ? ORDER BY id DESC "
+        f"SELECT {_HISTORY_COLUMNS} FROM (SELECT * FROM job_history WHERE job_id = ? ORDER BY id DESC "
         f"LIMIT {MAX_HISTORY}) ORDER BY id",
         [job_id],
     )
-    return [HistoryLine(*row) for row in rows]
+    return [HistoryLine(from_text(row[0]), *row[1:]) for row in rows]
 
 
 def add_history(connection: sqlite3.Connection, job_id: str, line: HistoryLine) -> None:
     """Add a line to the history of a job."""
     connection.execute(
-        f"INSERT INTO job_history (job_id, {HISTORY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [job_id, *(getattr(line, name) for name in HISTORY_COLUMNS.split(", "))],
+        f"INSERT INTO job_history (job_id, {_HISTORY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [job_id, *_stored(line)],
     )
 
 
@@ -226,3 +226,8 @@ def closing_line(connection: sqlite3.Connection, job_id: str) -> tuple[datetime,
 
 def _values(job: Job) -> list[object]:
     return [getattr(job, name) for name in JOB_COLUMNS.split(", ")]
+
+
+def _stored(record: Implementation | HistoryLine) -> list[object]:
+    """The values of a record as they are stored: times as text."""
+    return [to_text(value) if isinstance(value, datetime) else value for value in astuple(record)]

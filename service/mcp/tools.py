@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
+from msgspec import to_builtins
 
 from data import BadInput, TrafficError
 from data.store.links import Link
 from queries import DEFAULT_RANGE, ENTRIES, RANGES, TRAFFIC_TYPES, Entry, Rows, validate
 from service.encoding import encode
 from service.http.errors import Problem
+from service.jobs.records import JobRow
 
 MAX_ROWS: Final = 1_000
 MAX_TEXT_LENGTH: Final = 200
@@ -54,7 +56,7 @@ class Sources:
     answer: Callable[[Entry, Mapping[str, str]], Awaitable[bytes]]
     """The answer of an endpoint for parameters of the API, as JSON."""
     links: Callable[[], Sequence[Link]]
-    jobs: Callable[[], list[dict[str, Any]]]
+    jobs: Callable[[], list[JobRow]]
     classify: Callable[[Mapping[str, str]], dict[str, Any]]
     run_sql: Callable[[str, Mapping[str, str]], Rows] | None = None
     """Runs a SELECT over the relations; None where there is no free SQL."""
@@ -168,7 +170,7 @@ class Toolbox:
 
     async def _jobs(self, _: Mapping[str, str]) -> str:
         def text() -> str:
-            return _text(f"Jobs, newest first. {_DATA}", orjson.loads(encode(self._sources.jobs())))
+            return _text(f"Jobs, newest first. {_DATA}", to_builtins(self._sources.jobs()))
 
         return await asyncio.to_thread(text)
 

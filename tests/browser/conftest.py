@@ -20,6 +20,7 @@ from data.store.links import change_links
 from service.control_database import ControlDatabase
 from service.demo.countries import SampleCountries
 from service.demo.sample import Sample
+from service.hooks.records import HookChanges
 from service.hooks.registry import Hooks
 from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
@@ -101,7 +102,7 @@ def shipped_job(lake, now):
             jobs.upsert(broken(path, weight=10.0**number), now - timedelta(days=9))
         for number, word in enumerate(WORDS):
             jobs.upsert(broken(f"/{number}{word}", organization=HOSTILE), now)
-        (job_id,) = (row["id"] for row in jobs.of("acme") if row["path"] == "/gone")
+        (job_id,) = (row.id for row in jobs.of("acme") if row.path == "/gone")
         jobs.act("acme", job_id, "approve_fix", ANNA, now - timedelta(days=8), note="As discussed.")
         diff = (
             "--- a/redirects\n+++ b/redirects\n@@ -1 +1,2 @@\n /a https://example.com/a\n+/gone https://example.com/\n"
@@ -119,7 +120,7 @@ def shipped_job(lake, now):
 def approved_job(lake, now):
     """Approve another of these jobs, which takes an implementation then; its id."""
     with open_store(Jobs, lake) as jobs:
-        (job_id,) = (row["id"] for row in jobs.of("acme") if row["path"] == "/old-price-list")
+        (job_id,) = (row.id for row in jobs.of("acme") if row.path == "/old-price-list")
         jobs.act("acme", job_id, "approve_fix", ANNA, now)
         return job_id
 
@@ -130,7 +131,7 @@ def tested_hook(lake):
         hooks.create("acme", "Chat", "https://chat.example/hooks/" + "x" * 80, ["job.created", "job.approved"])
         hook, _ = hooks.create("acme", "Coding agent", "https://automation.example/hook")
         hooks.send_test("acme", hook.id)
-        hooks.change("acme", hook.id, {"active": False})
+        hooks.change("acme", hook.id, HookChanges(active=False))
         return hook.id
 
 
@@ -167,7 +168,7 @@ def names(dashboard):
 @pytest.fixture
 def short_code(names):
     """The most visited link."""
-    return names["short_code"]
+    return names.short_code
 
 
 @pytest.fixture
@@ -241,7 +242,7 @@ def axe(chromium):
 
     def violations(page):
         found = Axe().run(page, options={"runOnly": tags, "resultTypes": ["violations"]}).response["violations"]
-        return [f"{one['id']}: {node['html'][:200]} {node['failureSummary']}" for one in found for node in one["nodes"]]
+        return [f"{one.id}: {node['html'][:200]} {node['failureSummary']}" for one in found for node in one["nodes"]]
 
     return violations
 

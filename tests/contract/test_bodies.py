@@ -1,13 +1,13 @@
 """JSON bodies: every route that takes one refuses what it does not declare, and nothing is changed by it."""
 
 import json
-from contextlib import closing
 
 import pytest
 
 from service.jobs.store import Jobs
 from tests import identity
 from tests.conftest import NOW
+from tests.control import open_store
 from tests.service.jobs.findings import broken
 from tests.tables import examples
 
@@ -47,7 +47,7 @@ def client(shared_lake, opened, tmp_path_factory):
 @pytest.fixture(scope="module")
 def send(client, shared_lake):
     """Sends a body to one of the routes: a new job, one that is approved and implemented, and a hook exist."""
-    with closing(Jobs(shared_lake)) as store:
+    with open_store(Jobs, shared_lake) as store:
         for path in ("/found", "/approved"):
             store.upsert(broken(path), NOW)
     new, approved = (

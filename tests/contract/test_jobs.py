@@ -34,7 +34,7 @@ def found(shared_lake):
     """The path of the record of a job that is found now; it ends with the test."""
     store = Jobs(ControlDatabase(shared_lake))
     store.upsert(broken(), NOW)
-    path = next(f"/jobs/{row['id']}" for row in store.of("acme") if row["status"] == "new" and row["path"] == "/gone")
+    path = next(f"/jobs/{row.id}" for row in store.of("acme") if row.status == "new" and row.path == "/gone")
     yield path
     with store.database.transaction() as connection:
         connection.execute("UPDATE jobs SET fingerprint = NULL, status = 'dismissed'")

@@ -61,7 +61,7 @@ def asked(tmp_path_factory, serving):
         def asked(case):
             number = next(SOURCES)
             if case.path.startswith("/jobs/{id}") and number % 4:  # one that exists, mostly
-                case.path_parameters["id"] = job["id"]
+                case.path_parameters["id"] = job.id
             source = f"198.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
             headers = {"Authorization": f"Bearer {identity.token()}", "X-Forwarded-For": source}
             return case.call(base_url=server.address, headers=headers)

@@ -26,7 +26,6 @@ from queries import (
     CATALOG,
     ENDPOINTS,
     ENTRIES,
-    JOBS,
     Entry,
     QueryFailed,
     Scope,
@@ -316,7 +315,7 @@ def test_the_split_of_categories_is_the_same_in_sql(warehouse, category):
 def test_the_catalogue_has_the_contracts_routes_and_no_more():
     assert [entry.name for entry in CATALOG] == CONTRACT
     assert list(ENDPOINTS) == CONTRACT[:-1]
-    assert (CACHE_STATS.name, JOBS.name) == ("cache-stats", "jobs")
+    assert CACHE_STATS.name == "cache-stats"
 
 
 def test_every_template_is_in_the_catalogue_and_the_catalogue_has_every_template():
@@ -324,7 +323,7 @@ def test_every_template_is_in_the_catalogue_and_the_catalogue_has_every_template
 
 
 def test_every_entry_says_what_it_is():
-    assert all(entry.description.endswith((".", "?")) for entry in (*CATALOG, *LEAVES.values(), JOBS))
+    assert all(entry.description.endswith((".", "?")) for entry in (*CATALOG, *LEAVES.values()))
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

@@ -154,7 +154,7 @@ def test_jobs_are_the_newest_first_and_ties_by_id(lake):
             ],
         )
     db.close()
-    assert [job["id"] for job in jobs.of("acme")] == ["c", "b", "a"]
+    assert [job.id for job in jobs.of("acme")] == ["c", "b", "a"]
     assert jobs.of("nobody") == []
     jobs.database.close()
 

@@ -2,19 +2,19 @@
 
 import hashlib
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any, Final
+from typing import Final
 
 from markupsafe import Markup
 
 from queries import DETECTORS, template
+from service.jobs.records import JobOutcome, JobRecord
 from service.pages import formats
 from service.pages.numbers.charts import measured_days
 from service.pages.numbers.columns import TableColumn, cell, column_of
 
-Record = Mapping[str, Any]
 DayCount = tuple[date, int, int]
 """A day (UTC), and its events and visits."""
 
@@ -42,7 +42,7 @@ class EvidenceColumn:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class EvidenceTable:
     """The evidence of a job, ready for the template."""
 
     name: str
@@ -60,46 +60,46 @@ class Evidence:
         return any(column.is_untrusted for column in self.columns)
 
 
-def evidence_of(record: Record) -> Evidence | None:
+def evidence_of(record: JobRecord) -> EvidenceTable | None:
     """The evidence of a record; None for a job that was written by hand."""
-    evidence = record["evidence"]
+    evidence = record.evidence
     if evidence is None:
         return None
-    names = list(evidence["rows"][0]) if evidence["rows"] else []
-    untrusted = frozenset(evidence["untrusted"])
-    columns = [EvidenceColumn(_column(record["type"], name), name in untrusted) for name in names]
-    rows = [[_cell(column, row.get(column.column.field)) for column in columns] for row in evidence["rows"]]
-    start, end = (date.fromisoformat(evidence["scope"][name]) for name in ("start_date", "end_date"))
-    name = evidence["template"]
+    names = list(evidence.rows[0]) if evidence.rows else []
+    untrusted = frozenset(evidence.untrusted)
+    columns = [EvidenceColumn(_column(record.type, name), name in untrusted) for name in names]
+    rows = [[_cell(column, row.get(column.column.field)) for column in columns] for row in evidence.rows]
+    start, end = evidence.scope.start_date, evidence.scope.end_date
+    name = evidence.template
     sql = template(name) if name in {detector.entry.name for detector in DETECTORS.values()} else ""
-    arguments = [f"queries/{name}.sql", "--org", record["organization"], "--start-date", start, "--end-date", end]
-    return Evidence(
+    arguments = [f"queries/{name}.sql", "--org", record.organization, "--start-date", start, "--end-date", end]
+    return EvidenceTable(
         name=name,
         columns=columns,
         rows=rows,
         span=formats.span(start, end),
         sql=sql,
-        has_changed=hashlib.sha256(sql.encode()).hexdigest() != evidence["sql_sha256"],
-        replay=evidence["replay"],
+        has_changed=hashlib.sha256(sql.encode()).hexdigest() != evidence.sql_sha256,
+        replay=evidence.replay,
         query=f"traffic query {shlex.join(map(str, arguments))}",
     )
 
 
-def outcome_sentences(outcome: Record) -> list[str]:
+def outcome_sentences(outcome: JobOutcome) -> list[str]:
     """What an outcome says, in sentences, the verdict first."""
-    sentences = [_VERDICTS[outcome["status"]]]
-    before, after = outcome["before"], outcome["after"]
+    sentences = [_VERDICTS[outcome.status]]
+    before, after = outcome.before, outcome.after
     if before and after:
         sentences.append(
-            f"In the {before['days']} days before: {before['events']:,} among {before['visits']:,}. "
-            f"In the {after['days']} complete days since: {after['events']:,} among {after['visits']:,}."
+            f"In the {before.days} days before: {before.events:,} among {before.visits:,}. "
+            f"In the {after.days} complete days since: {after.events:,} among {after.visits:,}."
         )
-    if outcome["probability"] is not None:
+    if outcome.probability is not None:
         sentences.append(
-            f"If nothing had changed, the probability of such a difference would be {_chance(outcome['probability'])}."
+            f"If nothing had changed, the probability of such a difference would be {_chance(outcome.probability)}."
         )
-    if outcome["status"] == "waiting" and outcome["until"]:
-        sentences.append(f"It is measured daily until {formats.day(str(outcome['until'])[:10])}.")
+    if outcome.status == "waiting" and outcome.until:
+        sentences.append(f"It is measured daily until {formats.day(outcome.until.isoformat())}.")
     if before:
         sentences.append("This compares the days before and after; it does not prove the cause.")
     return sentences

@@ -14,7 +14,7 @@ from queries import DETECTORS, InvalidParameter, measure
 from service.http.errors import Forbidden, NotFound
 from service.http.job_endpoints import actor_of
 from service.jobs.implementations import CONTENT_TYPES, MAX_CONTENT_BYTES, Draft
-from service.jobs.records import Actor
+from service.jobs.records import Actor, JobRecord
 from service.jobs.states import (
     IMPLEMENTATION_MOVES,
     OPEN,
@@ -26,7 +26,7 @@ from service.jobs.states import (
 )
 from service.pages.context import PageContext
 from service.pages.forms import form_fields
-from service.pages.jobs.content import Record, chart_of, days_of, evidence_of, filled_days, outcome_sentences
+from service.pages.jobs.content import chart_of, days_of, evidence_of, filled_days, outcome_sentences
 from service.pages.numbers.layout import layout
 from service.pages.sessions import Session
 
@@ -60,8 +60,8 @@ class _JobPages:
         if status and status not in STATUSES:
             raise InvalidParameter("status", "is no status of jobs", f"Use {', '.join(STATUSES)}.")
         rows = await self._jobs.database.read(self._jobs.of, session.organization)
-        counts = Counter(row["status"] for row in rows)
-        chosen = [row for row in rows if row["status"] in ((status,) if status else OPEN)]
+        counts = Counter(row.status for row in rows)
+        chosen = [row for row in rows if row.status in ((status,) if status else OPEN)]
         tabs = [
             ("Open", "", sum(counts[one] for one in OPEN)),
             *((one.capitalize(), one, counts[one]) for one in STATUSES),
@@ -158,17 +158,17 @@ class _JobPages:
             job, content = await self._jobs.database.read(self._read, organization, job_id)
         except JobNotFound as error:
             raise NotFound from error
-        implementation = job["implementation"]
+        implementation = job.implementation
         shown: dict[str, Any] = {
             **layout(self._context, request, "jobs/job", None),
             "job": job,
             "content": content,
             "evidence": evidence_of(job),
-            "outcome": outcome_sentences(job["outcome"]),
+            "outcome": outcome_sentences(job.outcome),
             "measure": await self._measured(organization, job),
-            "actions": [one for one in job["actions"] if not one["is_default"] or job["status"] in {"new", "reviewed"}],
-            "statuses": IMPLEMENTATION_MOVES[implementation["status"]] if implementation else (),
-            "takes_implementation": job["status"] in {"approved", "sent"},
+            "actions": [one for one in job.actions if not one.is_default or job.status in {"new", "reviewed"}],
+            "statuses": IMPLEMENTATION_MOVES[implementation.status] if implementation else (),
+            "takes_implementation": job.status in {"approved", "sent"},
             "kinds": _KINDS,
             "may_write": session.caller.may_write,
             "problem": problem,
@@ -176,21 +176,20 @@ class _JobPages:
         }
         return await self._context.renderer.response(request, "job.html", shown, status)
 
-    def _read(self, organization: str, job_id: str) -> tuple[Record, str | None]:
+    def _read(self, organization: str, job_id: str) -> tuple[JobRecord, str | None]:
         """The record of a job, and the content of its implementation. Blocks. Raises JobNotFound."""
         job = self._jobs.record(organization, job_id)
-        if not job["implementation"] or not job["implementation"]["bytes"]:
+        if not job.implementation or not job.implementation.bytes:
             return job, None
-        number = job["implementation"]["number"]
-        return job, self._jobs.implementation(organization, job_id, number)["content"]
+        return job, self._jobs.implementation(organization, job_id, job.implementation.number).content
 
-    async def _measured(self, organization: str, job: Record) -> dict[str, Any] | None:
+    async def _measured(self, organization: str, job: JobRecord) -> dict[str, Any] | None:
         """The chart and the days of a shipped job; None without a measure, or if it cannot be taken now."""
-        detector, shipped_at = DETECTORS.get(job["type"]), (job["implementation"] or {}).get("shipped_at")
+        detector, shipped_at = DETECTORS.get(job.type), job.implementation.shipped_at if job.implementation else None
         if detector is None or shipped_at is None:
             return None
         services, shipped_on = self._context.services, shipped_at.date()
-        subject = await self._jobs.database.read(self._context.jobs.subject, organization, job["id"])
+        subject = await self._jobs.database.read(self._context.jobs.subject, organization, job.id)
         if set(subject.columns) != set(detector.subject):  # it was erased
             return None
         first, last = days_of(shipped_on, services.clock().date())

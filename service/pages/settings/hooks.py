@@ -8,9 +8,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from data import BadInput
-from service.hooks.outbox import EVENTS
-from service.hooks.records import Hook
-from service.hooks.registry import DEFAULT_EVENTS, HookConflict, NoSuchHook
+from service.hooks.records import DEFAULT_EVENTS, EVENTS, Hook, HookChanges
+from service.hooks.registry import HookConflict, NoSuchHook
 from service.http.errors import Forbidden, NotFound
 from service.pages.context import PageContext
 from service.pages.forms import form_fields
@@ -88,7 +87,7 @@ class _HookPages:
         """Make a hook active, or, with `active` off, inactive."""
         organization, hook_id = _editor(request), request.path_params["id"]
         is_active = (await form_fields(request)).get("active") == "on"
-        await self._write(lambda: self._hooks.change(organization, hook_id, {"active": is_active}))
+        await self._write(lambda: self._hooks.change(organization, hook_id, HookChanges(active=is_active)))
         return self._to_hook(request)
 
     async def delete(self, request: Request) -> Response:

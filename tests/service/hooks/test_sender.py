@@ -17,7 +17,6 @@ from service.control_database import ControlDatabase
 from service.hooks.delivery import Attempt, HookClient
 from service.hooks.outbox import (
     DISABLED_FAILURES,
-    EVENTS,
     JITTER,
     KEPT,
     LEASE,
@@ -30,6 +29,7 @@ from service.hooks.outbox import (
     finish,
     message,
 )
+from service.hooks.records import EVENTS, HookChanges
 from service.hooks.registry import HookConflict, Hooks
 from service.hooks.sender import THREADS, Sender
 from tests.control import open_store
@@ -132,13 +132,9 @@ def test_a_message_that_is_rolled_back_is_not_sent(outbox):
     assert outbox.sender.pending() == 0
 
 
-def test_the_message_has_the_job_without_history_and_links(outbox):
+def test_the_message_has_the_job_and_links(outbox):
     now = datetime(2026, 11, 22, 2, 37, 28, 9, tzinfo=UTC)
-    job = JOB | {
-        "history": [1],
-        "deliveries": [2],
-        "evidence": {"rows": [{"n": n} for n in range(30)], "untrusted": []},
-    }
+    job = JOB | {"evidence": {"rows": [{"n": n} for n in range(30)], "untrusted": []}}
     told = json.loads(message("acme", "job.created", job, now, "https://stats.example/base"))
     assert told == {
         "type": "job.created",
@@ -270,7 +266,7 @@ def test_a_hook_that_fails_for_five_days_is_disabled_and_can_be_activated(outbox
     assert (ended.active, ended.disabled_reason) == (False, "Every attempt failed for 5 days.")
     assert ended.consecutive_failures == DISABLED_FAILURES + 5
     assert {one.status for one in outbox.hooks.deliveries("acme", hook.id)} == {"dead"}
-    again = outbox.hooks.change("acme", hook.id, {"active": True})
+    again = outbox.hooks.change("acme", hook.id, HookChanges(active=True))
     assert (again.active, again.disabled_reason, again.consecutive_failures) == (True, None, 0)
     assert outbox.enqueue() == 1
     outbox.finish(outbox.claim(), FAILURE)
@@ -385,7 +381,7 @@ def test_a_hook_that_is_paused_meanwhile_gets_no_further_attempt(outbox):
     outbox.enqueue()
     outbox.enqueue()
     claimed = outbox.claim()
-    outbox.hooks.change("acme", hook.id, {"active": False})
+    outbox.hooks.change("acme", hook.id, HookChanges(active=False))
     assert outbox.finish(claimed, FAILURE) == "dead"
     assert {one.status for one in outbox.hooks.deliveries("acme", hook.id)} == {"dead"}
     assert outbox.hooks.hook("acme", hook.id).disabled_reason is None

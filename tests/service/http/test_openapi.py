@@ -4,6 +4,7 @@ import re
 import sqlite3
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
@@ -11,6 +12,7 @@ from data import BOT_CATEGORIES
 from data.visits import CATEGORY_OF_KIND
 from queries import CATALOG, COMMON_PARAMETERS
 from service.http import openapi
+from service.http.operations import OPERATIONS
 from service.jobs.store import Jobs
 from tests.control import open_store
 from tests.service.jobs.findings import broken
@@ -67,7 +69,7 @@ def asked(shared_lake, opened):
     with opened(shared_lake) as client, sqlite3.connect(shared_lake.root / "control.sqlite") as database:
         database.execute(
             "INSERT INTO jobs (id, organization, type, status, title, created_at, updated_at) "
-            "VALUES ('1', 'acme', 'patch', 'open', 't', '2026-03-01T00:00:00', '2026-03-01T00:00:00')"
+            "VALUES ('1', 'acme', 'patch', 'open', 't', '2026-03-01T00:00:00Z', '2026-03-01T00:00:00Z')"
         )
         database.commit()
         yield client
@@ -79,12 +81,12 @@ def document(asked):
     return asked.get("/openapi.json", headers={"Authorization": ""}).json()
 
 
-def schema(document, path, status="200"):
-    response = operation(document["paths"][path])["responses"][status]
+def schema(document, path, status="200", method=None):
+    item = document["paths"][path]
+    response = (item[method] if method else operation(item))["responses"][status]
     while "$ref" in response:
         response = document["components"]["responses"][response["$ref"].rpartition("/")[2]]
-    found = response["content"]["application/json"]["schema"]
-    return found | {"components": document["components"]}
+    return response["content"]["application/json"]["schema"]
 
 
 def operation(item):
@@ -106,8 +108,10 @@ def readable(document):
     ]
 
 
-def complaints(found, answer):
-    return [error.message for error in Draft202012Validator(found, format_checker=FORMATS).iter_errors(answer)]
+def complaints(document, found, answer):
+    """What is wrong with an answer, or with a body, according to its schema."""
+    known = found | {"components": document["components"]}
+    return [error.message for error in Draft202012Validator(known, format_checker=FORMATS).iter_errors(answer)]
 
 
 def check(document):
@@ -170,7 +174,7 @@ def test_every_answer_is_what_the_document_says(asked, document, query):
     for path in readable(document):
         answer = asked.get(f"{path}?{query}")
         assert answer.status_code == 200
-        assert complaints(schema(document, path), answer.json()) == [], path
+        assert complaints(document, schema(document, path), answer.json()) == [], path
     assert all(asked.get(path).json() for path in readable(document))
 
 
@@ -186,7 +190,7 @@ def test_every_error_is_what_the_document_says(asked, document):
         assert str(answer.status_code) == status
         for path in document["paths"]:
             if path.startswith("/analytics/"):
-                assert complaints(schema(document, path, status), answer.json()) == []
+                assert complaints(document, schema(document, path, status), answer.json()) == []
 
 
 def test_what_is_said_of_sent_visits_is_what_the_document_says(asked, document):
@@ -194,13 +198,13 @@ def test_what_is_said_of_sent_visits_is_what_the_document_says(asked, document):
     for rows, status in ((sent, 202), (sent[1:], 400)):
         answer = asked.post("/visits", json=rows)
         assert answer.status_code == status
-        assert complaints(schema(document, "/visits", str(status)), answer.json()) == []
+        assert complaints(document, schema(document, "/visits", str(status)), answer.json()) == []
     (rows,) = [
         found["schema"] for kind, found in operation(document["paths"]["/visits"])["requestBody"]["content"].items()
         if kind == "application/json"
     ]  # fmt: skip
-    assert complaints(rows, sent[:1]) == []
-    assert complaints(rows, sent)
+    assert complaints(document, rows, sent[:1]) == []
+    assert complaints(document, rows, sent)
 
 
 def test_every_route_refuses_a_caller_without_a_token_before_all_else_in_json_with_the_four_headers(asked, document):
@@ -214,53 +218,52 @@ def test_every_route_refuses_a_caller_without_a_token_before_all_else_in_json_wi
             assert isinstance(answer.json(), dict)
 
 
-def test_what_is_said_of_jobs_is_what_the_document_says(asked, document, shared_lake):
+def test_every_example_is_a_body_that_its_operation_takes():
+    examples = [(one.body, body) for one in OPERATIONS for body in one.examples.values()]
+    assert len(examples) == 6
+    for kind, body in examples:
+        assert msgspec.convert(body, kind)
+
+
+def test_what_is_answered_to_writes_is_what_the_document_says(asked, document, shared_lake):
     with open_store(Jobs, shared_lake) as jobs:
         jobs.upsert(broken(), datetime(2026, 3, 15, tzinfo=UTC))
-    found = next(row["id"] for row in asked.get("/jobs").json() if row["type"] == "broken_link")
-    route = "/jobs/{id}"
-
-    def examples(path):
-        body = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]
-        values = [example["value"] for example in body["examples"].values()]
-        assert [complaints(body["schema"], value) for value in values] == [[]] * len(values)
-        return values
-
-    def check(path, answer, status):
-        assert answer.status_code == int(status), answer.text
-        responses = document["paths"][path]["get" if answer.request.method == "GET" else "post"]["responses"]
-        told = responses[status] if "$ref" not in responses[status] else document["components"]["responses"][status]
-        content = told["content"]["application/json"]["schema"]
-        assert complaints(content | {"components": document["components"]}, answer.json()) == []
-
-    (by_hand,), (approve, dismiss) = examples("/jobs"), examples(f"{route}/actions")
-    check("/jobs", asked.post("/jobs", json=by_hand), "201")
-    check(route, asked.get(f"/jobs/{found}"), "200")
-    check(route, asked.get("/jobs/job_x"), "404")
-    path = f"{route}/implementations"
-    _, pull_request = examples(path)
-    check(path, asked.post(f"/jobs/{found}/implementations", json=pull_request), "409")
-    check(f"{route}/actions", asked.post(f"/jobs/{found}/actions", json=approve), "200")
-    check(f"{route}/actions", asked.post(f"/jobs/{found}/actions", json=dismiss, headers={"If-Match": '"9"'}), "412")
-    check(path, asked.post(f"/jobs/{found}/implementations", json=pull_request), "201")
-    check(f"{path}/{{number}}", asked.get(f"/jobs/{found}/implementations/1"), "200")
+    job = next(row["id"] for row in asked.get("/jobs").json() if row["type"] == "broken_link")
+    hook = asked.post("/agent-hooks", json={"name": "n", "url": "https://hooks.example/"}).json()["id"]
+    (delivery,) = asked.post(f"/agent-hooks/{hook}/test").json().values()
+    ids = {"{number}": "1", "{domain}": "go.example", "{short_code}": "new", "{delivery}": delivery}
+    implementation = {"implementation_type": "patch", "url": "https://git.example.com/site/pulls/7"}
     shipped = {"status": "shipped", "shipped_at": "2026-03-14T10:00:00Z"}
-    assert examples(f"{path}/{{number}}/status")[0].keys() == shipped.keys()
-    check(f"{path}/{{number}}/status", asked.post(f"/jobs/{found}/implementations/1/status", json=shipped), "200")
-    check(route, asked.get(f"/jobs/{found}"), "200")
-    check("/jobs", asked.get("/jobs"), "200")
-
-
-def test_what_is_said_of_a_link_is_what_the_document_says(asked, document):
-    steps = [("put", 201), ("put", 200), ("get", 200), ("delete", 200), ("get", 404), ("delete", 404)]
-    for method, status in steps:
-        sent = {"target_url": "https://x.example"} if method == "put" else None
-        answer = asked.request(method, "/links/go.example/new", json=sent)
-        assert answer.status_code == status
-        found = document["paths"][LINK][method]["responses"][str(status)]
-        found = document["components"]["responses"][str(status)] if "$ref" in found else found
-        schema = found["content"]["application/json"]["schema"] | {"components": document["components"]}
-        assert complaints(schema, answer.json()) == []
+    one, attached, link, agent_hook = "/jobs/{id}", "/jobs/{id}/implementations", LINK, "/agent-hooks/{id}"
+    for method, path, body, status in [
+        ("post", "/jobs", {"title": "Do it", "summary": "Now."}, 201),
+        ("get", one, None, 200),
+        ("post", attached, implementation, 409),
+        ("post", f"{one}/actions", {"action_id": "approve_fix"}, 200),
+        ("post", attached, implementation, 201),
+        ("get", f"{attached}/{{number}}", None, 200),
+        ("post", f"{attached}/{{number}}/status", shipped, 200),
+        ("get", "/jobs", None, 200),
+        ("put", link, {"target_url": "https://x.example"}, 201),
+        ("put", link, {"target_url": "https://x.example"}, 200),
+        ("get", link, None, 200),
+        ("delete", link, None, 200),
+        ("delete", link, None, 404),
+        ("post", "/agent-hooks", {"name": "n", "url": "https://hooks.example/"}, 201),
+        ("get", "/agent-hooks", None, 200),
+        ("get", agent_hook, None, 200),
+        ("patch", agent_hook, {"active": False}, 200),
+        ("post", f"{agent_hook}/secret", None, 200),
+        ("get", f"{agent_hook}/deliveries", None, 200),
+        ("post", f"{agent_hook}/deliveries/{{delivery}}/replay", None, 202),
+        ("delete", agent_hook, None, 200),
+    ]:
+        address = path.replace("{id}", hook if path.startswith("/agent-hooks") else job)
+        for name, value in ids.items():
+            address = address.replace(name, value)
+        answer = asked.request(method, address, json=body)
+        assert answer.status_code == status, answer.text
+        assert complaints(document, schema(document, path, str(status), method), answer.json()) == [], path
 
 
 def test_an_answer_with_a_field_too_many_or_too_few_is_not_what_the_document_says(asked, document):
@@ -271,8 +274,10 @@ def test_an_answer_with_a_field_too_many_or_too_few_is_not_what_the_document_say
         if path.startswith("/analytics/") and isinstance(answer, list):
             found = schema(document, path)
             first = answer[0]
-            assert complaints(found, [first | {"more": 1}])
-            assert all(complaints(found, [{key: first[key] for key in first if key != name}]) for name in first)
+            assert complaints(document, found, [first | {"more": 1}])
+            assert all(
+                complaints(document, found, [{key: first[key] for key in first if key != name}]) for name in first
+            )
             assert operation(item)["responses"]["200"]["content"]["application/json"]["schema"]["type"] == "array"
 
 
@@ -287,25 +292,3 @@ def test_the_base_path_is_its_server(base_path, url):
     document = openapi.document(base_path)
     assert document["servers"] == [{"url": url}]
     check(document)
-
-
-def test_what_is_said_of_hooks_is_what_the_document_says(asked, document):
-    made = asked.post("/agent-hooks", json={"name": "n", "url": "https://hooks.example/"})
-    one = f"/agent-hooks/{made.json()['id']}"
-    started = asked.post(f"{one}/test")
-    replay = f"{one}/deliveries/{started.json()['delivery_id']}/replay"
-    answers = [
-        ("/agent-hooks", "post", "201", made),
-        ("/agent-hooks", "get", "200", asked.get("/agent-hooks")),
-        ("/agent-hooks/{id}", "get", "200", asked.get(one)),
-        ("/agent-hooks/{id}", "patch", "200", asked.patch(one, json={"active": False})),
-        ("/agent-hooks/{id}/test", "post", "202", started),
-        ("/agent-hooks/{id}/secret", "post", "200", asked.post(f"{one}/secret")),
-        ("/agent-hooks/{id}/deliveries", "get", "200", asked.get(f"{one}/deliveries")),
-        ("/agent-hooks/{id}/deliveries/{delivery}/replay", "post", "202", asked.post(replay)),
-        ("/agent-hooks/{id}", "delete", "200", asked.delete(one)),
-    ]
-    for path, method, status, answer in answers:
-        assert str(answer.status_code) == status, path
-        content = document["paths"][path][method]["responses"][status]["content"]["application/json"]
-        assert complaints(content["schema"], answer.json()) == [], path

@@ -19,6 +19,6 @@ def only(jobs):
 
     def only():
         (row,) = jobs.of("acme")
-        return jobs.record("acme", row["id"])
+        return jobs.record("acme", row.id)
 
     return only

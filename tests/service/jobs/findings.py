@@ -5,7 +5,8 @@ from datetime import UTC, date, datetime
 
 from service.hooks.outbox import ClaimedDelivery
 from service.jobs.changes import mark_sent
-from service.jobs.records import Actor, DetectedSubject
+from service.jobs.findings import DetectedSubject
+from service.jobs.records import Actor, JobOutcome, Measure
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 ANNA = Actor("anna@acme.example", "user")
@@ -40,6 +41,11 @@ def broken(path="/gone", **changes):
     """A broken link: some path of go.example.com."""
     subject = {"domain": "go.example.com", "path": path}
     return replace(BROKEN, **{"subject": subject, "rows": [{**BROKEN.rows[0], **subject}], **changes})
+
+
+def measured(status, probability=None):
+    """The outcome of a shipped job: it was needed 42 times in two weeks, and never in the week after."""
+    return JobOutcome(status, Measure(14, 42, 42), Measure(7, 0, 9), probability, NOW, NOW.date())
 
 
 def deliver(jobs, job_id, hook_id, now):

@@ -29,7 +29,7 @@ def detection(lake, jobs):
 def shipped(jobs, only):
     """The id of a job of acme that was shipped five days ago, and waits for its outcome."""
     jobs.upsert(broken(), NOW)
-    job_id = only()["id"]
+    job_id = only().id
     jobs.act("acme", job_id, "approve_fix", ANNA, NOW)
     jobs.attach("acme", job_id, NOTE, ANNA, NOW)
     at = NOW - timedelta(days=5)
@@ -43,7 +43,7 @@ def test_a_damaged_file_does_not_repeat_the_run_of_its_organization(detection, s
     while detection.run_next():
         pass
     assert {name: jobs.last_run(name) for name in ("acme", "other")} == {"acme": NOW.date(), "other": NOW.date()}
-    assert only()["outcome"]["status"] == "waiting"
+    assert only().outcome.status == "waiting"
     assert f"the outcome of {shipped} was not measured" in caplog.text
 
 
@@ -66,7 +66,7 @@ def test_measures_are_cancelled_like_detectors(detection, shipped, jobs, lake, o
         assert measure_outcomes(warehouse, jobs, "acme", NOW, cancelled) == ({}, [])
     finally:
         warehouse.close()
-    assert only()["outcome"]["checked_at"] is None
+    assert only().outcome.checked_at is None
 
 
 def test_a_run_that_is_interrupted_is_not_noted(detection, jobs):

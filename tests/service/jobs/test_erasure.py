@@ -8,7 +8,7 @@ from data.maintenance.retention import apply_retention
 from service.encoding import encode
 from service.jobs.erasure import ErasedEvidence, VisitFilter, erase_evidence, expire_evidence
 from service.jobs.implementations import Draft
-from tests.service.jobs.findings import ANNA, NOW, broken
+from tests.service.jobs.findings import ANNA, NOW, broken, measured
 from tests.tables import examples
 
 ALL = VisitFilter()
@@ -29,26 +29,26 @@ def test_evidence_goes_with_the_visits_that_it_may_count(lake, jobs, only, crite
     assert erase_evidence(jobs.database, "other", visits, LATER).rows == 0
     assert only() == before
     assert erase_evidence(jobs.database, "acme", visits, LATER) == ErasedEvidence(erased, erased, 0)
-    assert (only()["evidence"] is None) == bool(erased)
+    assert (only().evidence is None) == bool(erased)
 
 
 def test_nothing_that_came_from_the_visits_is_left(lake, jobs, only):
     jobs.upsert(broken("/some-secret-path"), NOW)
     job = only()
-    jobs.act("acme", job["id"], "approve_fix", ANNA, NOW)
+    jobs.act("acme", job.id, "approve_fix", ANNA, NOW)
     url, note = "https://git.example/some-secret-path", "for /some-secret-path"
     draft = Draft("patch", "text/plain", "Disallow: /some-secret-path", url, note)
-    jobs.attach("acme", job["id"], draft, ANNA, NOW)
-    jobs.set_implementation_status("acme", job["id"], 1, ANNA, NOW, status="shipped")
-    jobs.set_outcome("acme", job["id"], "waiting", {"before": {"days": 14, "events": 42, "visits": 42}}, NOW)
+    jobs.attach("acme", job.id, draft, ANNA, NOW)
+    jobs.set_implementation_status("acme", job.id, 1, ANNA, NOW, status="shipped")
+    jobs.set_outcome("acme", job.id, measured("waiting"), NOW)
     assert b"some-secret-path" in files(lake)
     assert erase_evidence(jobs.database, "acme", ALL, LATER) == ErasedEvidence(1, 1, 1)
     job = only()
-    assert (job["status"], job["domain"], job["path"], job["evidence_rows"]) == ("dismissed", None, None, 0)
-    assert (job["history"][-1]["action"], job["history"][-1]["actor_kind"]) == ("erase", "system")
-    implementation = jobs.implementation("acme", job["id"], 1)
-    assert [implementation[name] for name in ("content", "note", "url")] == [None] * 3
-    assert (job["outcome"]["status"], job["outcome"]["before"]) == ("none", None)
+    assert (job.status, job.domain, job.path, job.evidence_rows) == ("dismissed", None, None, 0)
+    assert (job.history[-1].action, job.history[-1].actor_kind) == ("erase", "system")
+    implementation = jobs.implementation("acme", job.id, 1)
+    assert (implementation.content, implementation.note, implementation.url) == (None, None, None)
+    assert (job.outcome.status, job.outcome.before) == ("none", None)
     assert jobs.shipped("acme") == []
     assert b"some-secret-path" not in encode(job)
     assert b"some-secret-path" not in files(lake)
@@ -58,7 +58,7 @@ def test_found_in_other_visits_it_is_another_job(lake, jobs, only):
     jobs.upsert(broken(), NOW)
     erase_evidence(jobs.database, "acme", ALL, LATER)
     assert jobs.upsert(broken(), LATER) == "created"
-    assert sorted(row["status"] for row in jobs.of("acme")) == ["dismissed", "new"]
+    assert sorted(row.status for row in jobs.of("acme")) == ["dismissed", "new"]
 
 
 def test_rows_about_other_links_stay(lake, jobs, only):
@@ -66,19 +66,19 @@ def test_rows_about_other_links_stay(lake, jobs, only):
     jobs.upsert(broken(rows=[row, {**row, "short_code": "kept"}]), NOW)
     assert erase_evidence(jobs.database, "acme", VisitFilter(short_code="gone"), LATER) == ErasedEvidence(1, 1, 0)
     job = only()
-    assert ([row["short_code"] for row in job["evidence"]["rows"]], job["evidence_rows"]) == (["kept"], 1)
-    assert (job["status"], job["path"], job["version"]) == ("new", "/gone", 2)
+    assert ([row["short_code"] for row in job.evidence.rows], job.evidence_rows) == (["kept"], 1)
+    assert (job.status, job.path, job.version) == ("new", "/gone", 2)
 
 
 def test_a_closed_job_stays_closed_and_a_job_by_hand_stays_as_it_is(lake, jobs):
     jobs.upsert(broken(), NOW)
     (found,) = jobs.of("acme")
-    jobs.act("acme", found["id"], "approve_fix", ANNA, NOW)
-    jobs.act("acme", found["id"], "resolve", ANNA, NOW)
+    jobs.act("acme", found.id, "approve_fix", ANNA, NOW)
+    jobs.act("acme", found.id, "resolve", ANNA, NOW)
     by_hand = jobs.create_manual("acme", "Do it", "Now.", ANNA, NOW, domain="go.example.com")
     assert erase_evidence(jobs.database, "acme", ALL, LATER).jobs == 1
-    assert jobs.record("acme", found["id"])["status"] == "resolved"
-    assert jobs.record("acme", by_hand["id"]) == by_hand
+    assert jobs.record("acme", found.id).status == "resolved"
+    assert jobs.record("acme", by_hand.id) == by_hand
 
 
 @pytest.mark.parametrize(("kept_from", "expired"), [("2026-03-14", 0), ("2026-03-15", 2)])
@@ -96,6 +96,6 @@ def test_evidence_of_days_that_are_no_longer_kept_goes(lake, jobs, kept_from, ex
 def test_a_persons_dismissal_stays_when_some_of_its_evidence_is_erased(lake, jobs, only):
     row = broken().rows[0]
     jobs.upsert(broken(rows=[row, {**row, "short_code": "kept"}]), NOW)
-    jobs.act("acme", only()["id"], "dismiss", ANNA, NOW)
+    jobs.act("acme", only().id, "dismiss", ANNA, NOW)
     assert erase_evidence(jobs.database, "acme", VisitFilter(short_code="gone"), LATER).rows == 1
     assert jobs.upsert(broken(), LATER) == "ignored"

@@ -16,7 +16,7 @@ from service.jobs.implementations import Draft
 from service.jobs.states import JobChanged, JobConflict
 from service.jobs.store import Jobs
 from tests.control import open_store
-from tests.service.jobs.findings import ANNA, NOW, broken, deliver
+from tests.service.jobs.findings import ANNA, NOW, broken, deliver, measured
 
 STEPS = 200 if os.environ.get("TRAFFIC_FAULTS") == "all" else 20
 RUNS = 60 if os.environ.get("TRAFFIC_FAULTS") == "all" else 4
@@ -51,7 +51,7 @@ class Decisions(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
     def some(self, number):
-        rows = sorted(self.jobs.of("acme"), key=lambda row: row["id"])
+        rows = sorted(self.jobs.of("acme"), key=lambda row: row.id)
         return rows[number % len(rows)] if rows else None
 
     def attempt(self, write):
@@ -82,65 +82,65 @@ class Decisions(RuleBasedStateMachine):
     )
     def decide(self, number, action, is_stale):
         job = self.some(number)
-        version = job["version"] - is_stale
+        version = job.version - is_stale
         if is_stale:
             try:
-                self.jobs.act("acme", job["id"], action, ANNA, self.now, version=version)
+                self.jobs.act("acme", job.id, action, ANNA, self.now, version=version)
             except JobChanged:
                 return
             raise AssertionError("another version was changed")
-        self.attempt(lambda: self.jobs.act("acme", job["id"], action, ANNA, self.now, version=version))
+        self.attempt(lambda: self.jobs.act("acme", job.id, action, ANNA, self.now, version=version))
 
     @precondition(lambda self: self.jobs.of("acme"))
     @rule(number=st.integers(0, 5), status=st.sampled_from(["accepted", "shipped", "withdrawn"]))
     def carry_out(self, number, status):
         job = self.some(number)
-        self.attempt(lambda: self.jobs.attach("acme", job["id"], Draft("manual"), ANNA, self.now))
-        self.attempt(lambda: self.jobs.set_implementation_status("acme", job["id"], 1, ANNA, self.now, status=status))
+        self.attempt(lambda: self.jobs.attach("acme", job.id, Draft("manual"), ANNA, self.now))
+        self.attempt(lambda: self.jobs.set_implementation_status("acme", job.id, 1, ANNA, self.now, status=status))
 
     @precondition(lambda self: self.jobs.of("acme"))
     @rule(number=st.integers(0, 5))
     def deliver(self, number):
-        deliver(self.jobs, self.some(number)["id"], "hook_1", self.now)
+        deliver(self.jobs, self.some(number).id, "hook_1", self.now)
 
     @precondition(lambda self: self.jobs.of("acme"))
     @rule(number=st.integers(0, 5), outcome=st.sampled_from(["waiting", "improved", "unchanged", "worse"]))
     def measure(self, number, outcome):
         job = self.some(number)
-        self.attempt(lambda: self.jobs.set_outcome("acme", job["id"], outcome, {}, self.now))
+        self.attempt(lambda: self.jobs.set_outcome("acme", job.id, measured(outcome), self.now))
 
     @invariant()
     def histories_are_paths_of_the_diagram(self):
         for row in self.jobs.of("acme"):
-            job = self.jobs.record("acme", row["id"])
+            job = self.jobs.record("acme", row.id)
             status = None
-            for line in job["history"]:
-                assert line["from"] == status
-                if line["from"] != line["to"]:
-                    assert line["to"] in DIAGRAM[status], job["history"]
-                    assert (status, line["to"]) not in OF_SYSTEM or line["actor_kind"] == "system"
-                status = line["to"]
-            assert status == job["status"]
+            for line in job.history:
+                assert line.from_status == status
+                if line.from_status != line.to_status:
+                    assert line.to_status in DIAGRAM[status], job.history
+                    assert (status, line.to_status) not in OF_SYSTEM or line.actor_kind == "system"
+                status = line.to_status
+            assert status == job.status
 
     @invariant()
     def versions_rise_by_one(self):
         for row in self.jobs.of("acme"):
-            lines = [line["version"] for line in self.jobs.record("acme", row["id"])["history"]]
+            lines = [line.version for line in self.jobs.record("acme", row.id).history]
             assert lines == sorted(set(lines))
-            assert lines[-1] <= row["version"]
-            assert row["version"] >= self.versions.get(row["id"], 1)
-            self.versions[row["id"]] = row["version"]
+            assert lines[-1] <= row.version
+            assert row.version >= self.versions.get(row.id, 1)
+            self.versions[row.id] = row.version
 
     @invariant()
     def a_subject_has_one_open_job_at_most(self):
-        open_paths = [row["path"] for row in self.jobs.of("acme") if row["status"] in OPEN]
+        open_paths = [row.path for row in self.jobs.of("acme") if row.status in OPEN]
         assert len(open_paths) == len(set(open_paths))
 
     @invariant()
     def an_outcome_is_waited_for_only_when_something_was_shipped(self):
         for row in self.jobs.of("acme"):
-            if row["outcome_status"] == "waiting":
-                assert row["implementation_status"] == "shipped"
+            if row.outcome_status == "waiting":
+                assert row.implementation_status == "shipped"
 
 
 TestDecisions = Decisions.TestCase
@@ -153,14 +153,14 @@ def test_every_write_is_one_version(lake):
         (job,) = jobs.of("acme")
         writes = [
             lambda: jobs.upsert(broken(), NOW),
-            lambda: jobs.act("acme", job["id"], "approve_fix", ANNA, NOW),
-            lambda: deliver(jobs, job["id"], "hook_1", NOW),
-            lambda: jobs.attach("acme", job["id"], Draft("manual"), ANNA, NOW),
-            lambda: jobs.set_implementation_status("acme", job["id"], 1, ANNA, NOW, status="shipped"),
-            lambda: jobs.set_outcome("acme", job["id"], "waiting", {}, NOW),
-            lambda: jobs.set_outcome("acme", job["id"], "improved", {}, NOW),
-            lambda: jobs.act("acme", job["id"], "reopen", ANNA, NOW),
+            lambda: jobs.act("acme", job.id, "approve_fix", ANNA, NOW),
+            lambda: deliver(jobs, job.id, "hook_1", NOW),
+            lambda: jobs.attach("acme", job.id, Draft("manual"), ANNA, NOW),
+            lambda: jobs.set_implementation_status("acme", job.id, 1, ANNA, NOW, status="shipped"),
+            lambda: jobs.set_outcome("acme", job.id, measured("waiting"), NOW),
+            lambda: jobs.set_outcome("acme", job.id, measured("improved"), NOW),
+            lambda: jobs.act("acme", job.id, "reopen", ANNA, NOW),
         ]
         for version, write in enumerate(writes, 2):
             write()
-            assert jobs.of("acme")[0]["version"] == version
+            assert jobs.of("acme")[0].version == version

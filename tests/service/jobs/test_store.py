@@ -3,31 +3,31 @@
 import json
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 
 import pytest
+from msgspec import structs
 
 from data import BadInput
 from service.hooks.registry import Hooks
 from service.jobs import changes
 from service.jobs.checks import Approval
+from service.jobs.findings import MAX_EVIDENCE_BYTES
 from service.jobs.implementations import Draft
-from service.jobs.records import COMMAND_LINE, MAX_EVIDENCE_BYTES
+from service.jobs.records import COMMAND_LINE
 from service.jobs.states import JobChanged, JobConflict, JobNotFound
 from tests.control import open_store
-from tests.service.jobs.findings import ANNA, NOW, broken, deliver
+from tests.service.jobs.findings import ANNA, NOW, broken, deliver, measured
 
 DAY = timedelta(days=1)
 PATCH = Draft("patch", "text/plain", "User-agent: *")
-MEASURE = {"before": {"days": 14, "events": 42, "visits": 42}, "after": {"days": 7, "events": 0, "visits": 9}}
 
 
 @pytest.fixture
 def events(monkeypatch):
     """The events that hooks would be told of, in order."""
     events = []
-    monkeypatch.setattr(changes, "_announce", lambda _, organization, event, job, now: events.append((event, job)))
+    monkeypatch.setattr(changes, "enqueue", lambda _, organization, event, job, now: events.append((event, job)))
     return events
 
 
@@ -36,22 +36,22 @@ def names(events):
 
 
 def act(jobs, job, action, now=NOW, **how):
-    return jobs.act("acme", job["id"], action, ANNA, now, **how)
+    return jobs.act("acme", job.id, action, ANNA, now, **how)
 
 
 def test_what_is_found_becomes_a_new_job_with_its_evidence(jobs, only, events):
     assert jobs.upsert(broken(), NOW) == "created"
     job = only()
-    assert job["id"].startswith("job_")
-    assert (job["type"], job["status"], job["priority"], job["version"]) == ("broken_link", "new", "medium", 1)
-    assert (job["domain"], job["path"], job["short_code"]) == ("go.example.com", "/gone", "gone")
-    assert job["title"] == "AI products do not find a path of go.example.com"
-    assert "by AI products (60) and by people whom they sent (10)" in job["summary"]
-    assert job["evidence"]["template"] == "jobs/broken_link"
-    assert job["evidence"]["replay"] == f"traffic jobs replay {job['id']}"
-    assert job["evidence"]["scope"]["start_date"] == "2026-02-15"
-    assert job["evidence"]["rows"][0]["first_seen"] == "2026-03-01T10:00:00Z"
-    assert [(action["id"], action["is_default"]) for action in job["actions"]] == [
+    assert job.id.startswith("job_")
+    assert (job.type, job.status, job.priority, job.version) == ("broken_link", "new", "medium", 1)
+    assert (job.domain, job.path, job.short_code) == ("go.example.com", "/gone", "gone")
+    assert job.title == "AI products do not find a path of go.example.com"
+    assert "by AI products (60) and by people whom they sent (10)" in job.summary
+    assert job.evidence.template == "jobs/broken_link"
+    assert job.evidence.replay == f"traffic jobs replay {job.id}"
+    assert job.evidence.scope.start_date == date(2026, 2, 15)
+    assert job.evidence.rows[0]["first_seen"] == "2026-03-01T10:00:00Z"
+    assert [(action.id, action.is_default) for action in job.actions] == [
         ("add_redirect", True),
         ("review", False),
         ("dismiss", False),
@@ -65,9 +65,9 @@ def test_found_again_an_open_job_gets_new_evidence_and_no_second_one(jobs, only,
     rows = [{**broken().rows[0], "agent_fetches": 61}]
     assert jobs.upsert(broken(rows=rows), NOW + DAY) == "refreshed"
     job = only()
-    assert (job["version"], len(job["history"])) == (2, 1)
-    assert job["evidence"]["rows"][0]["agent_fetches"] == 61
-    assert job["last_detected_at"] == NOW + DAY
+    assert (job.version, len(job.history)) == (2, 1)
+    assert job.evidence.rows[0]["agent_fetches"] == 61
+    assert job.last_detected_at == NOW + DAY
     assert names(events) == ["job.created"]
 
 
@@ -77,7 +77,7 @@ def test_found_again_an_open_job_gets_new_evidence_and_no_second_one(jobs, only,
 def test_hooks_are_told_again_only_when_the_priority_rises(jobs, only, events, weight, priority, told):
     jobs.upsert(broken(weight=10.0), NOW)
     jobs.upsert(broken(weight=weight), NOW + DAY)
-    assert only()["priority"] == priority
+    assert only().priority == priority
     assert names(events)[1:] == ["job.updated"] * told
 
 
@@ -86,9 +86,9 @@ def test_a_resolved_job_is_opened_again_when_found_a_week_later_and_not_before(j
     act(jobs, only(), "approve_fix")
     act(jobs, only(), "resolve")
     assert jobs.upsert(broken(), NOW + 7 * DAY - timedelta(seconds=1)) == "ignored"
-    assert only()["status"] == "resolved"
+    assert only().status == "resolved"
     assert jobs.upsert(broken(), NOW + 7 * DAY) == "reopened"
-    assert (only()["status"], only()["outcome_status"]) == ("new", "none")
+    assert (only().status, only().outcome_status) == ("new", "none")
     assert names(events) == ["job.created", "job.approved", "job.resolved", "job.reopened"]
 
 
@@ -96,7 +96,7 @@ def test_what_a_person_dismissed_stays_dismissed(jobs, only):
     jobs.upsert(broken(), NOW)
     act(jobs, only(), "dismiss", note="gone for good")
     assert jobs.upsert(broken(), NOW + 100 * DAY) == "ignored"
-    assert (only()["status"], only()["history"][-1]["note"]) == ("dismissed", "gone for good")
+    assert (only().status, only().history[-1].note) == ("dismissed", "gone for good")
 
 
 def test_an_undecided_job_that_is_not_found_for_28_days_is_dismissed_and_returns_when_found(jobs, only, events):
@@ -105,8 +105,8 @@ def test_an_undecided_job_that_is_not_found_for_28_days_is_dismissed_and_returns
     assert jobs.dismiss_gone("acme", ["server_errors"], NOW + 28 * DAY) == 0
     assert jobs.dismiss_gone("other", ["broken_link"], NOW + 28 * DAY) == 0
     assert jobs.dismiss_gone("acme", ["broken_link"], NOW + 28 * DAY) == 1
-    line = only()["history"][-1]
-    assert (line["to"], line["actor_kind"], line["note"]) == ("dismissed", "system", "gone")
+    line = only().history[-1]
+    assert (line.to_status, line.actor_kind, line.note) == ("dismissed", "system", "gone")
     assert jobs.upsert(broken(), NOW + 29 * DAY) == "reopened"
     assert names(events) == ["job.created", "job.dismissed", "job.reopened"]
 
@@ -124,7 +124,7 @@ def test_of_a_type_the_hundred_heaviest_jobs_are_open(jobs):
     assert jobs.upsert(broken("/heavy", weight=10.5), NOW) == "created"
     assert jobs.upsert(broken("/elsewhere", weight=1.0, organization="other"), NOW) == "created"
     assert jobs.upsert(broken("/errors", weight=1.0, type="server_errors"), NOW) == "created"
-    open_paths = {row["path"] for row in jobs.of("acme") if row["status"] == "new" and row["type"] == "broken_link"}
+    open_paths = {row.path for row in jobs.of("acme") if row.status == "new" and row.type == "broken_link"}
     assert open_paths == {"/heavy", *(f"/{number}" for number in range(1, 100))}
 
 
@@ -132,8 +132,8 @@ def test_evidence_is_bounded_and_says_how_many_rows_there_were(jobs, only):
     row = broken().rows[0]
     jobs.upsert(broken(rows=[{**row, "path": f"/{number:0190}"} for number in range(1_000)]), NOW)
     job = only()
-    assert job["evidence_rows"] == 1_000
-    assert 0 < len(job["evidence"]["rows"]) < 1_000
+    assert job.evidence_rows == 1_000
+    assert 0 < len(job.evidence.rows) < 1_000
     with closing(sqlite3.connect(jobs.database._writer.execute("PRAGMA database_list").fetchone()[2])) as database:
         assert 0 < database.execute("SELECT length(evidence) FROM jobs").fetchone()[0] <= MAX_EVIDENCE_BYTES
 
@@ -150,20 +150,20 @@ def test_no_two_open_jobs_can_have_one_fingerprint(jobs, only):
 def test_an_approved_job_is_carried_out_shipped_measured_and_resolved(jobs, only, events):
     jobs.upsert(broken(), NOW)
     job = act(jobs, only(), "add_redirect", note="yes")
-    assert (job["status"], job["implementation_status"], job["outcome_status"]) == ("approved", None, "none")
+    assert (job.status, job.implementation_status, job.outcome_status) == ("approved", None, "none")
     for hook in ("hook_1", "hook_2"):
-        deliver(jobs, job["id"], hook, NOW)
-    assert only()["history"][-1]["note"] == "hook_1"
-    attached = jobs.attach("acme", job["id"], PATCH, ANNA, NOW)
-    assert (attached["number"], attached["status"], attached["content"]) == (1, "attached", "User-agent: *")
-    shipped = jobs.set_implementation_status("acme", job["id"], 1, ANNA, NOW, status="shipped", shipped_at=NOW - DAY)
-    assert shipped["implementation"]["shipped_at"] == NOW - DAY
-    assert (shipped["status"], shipped["outcome_status"]) == ("sent", "waiting")
-    jobs.set_outcome("acme", job["id"], "waiting", MEASURE, NOW + 3 * DAY)
-    jobs.set_outcome("acme", job["id"], "improved", MEASURE | {"probability": 0.0004}, NOW + 4 * DAY)
+        deliver(jobs, job.id, hook, NOW)
+    assert only().history[-1].note == "hook_1"
+    attached = jobs.attach("acme", job.id, PATCH, ANNA, NOW)
+    assert (attached.number, attached.status, attached.content) == (1, "attached", "User-agent: *")
+    shipped = jobs.set_implementation_status("acme", job.id, 1, ANNA, NOW, status="shipped", shipped_at=NOW - DAY)
+    assert shipped.implementation.shipped_at == NOW - DAY
+    assert (shipped.status, shipped.outcome_status) == ("sent", "waiting")
+    jobs.set_outcome("acme", job.id, measured("waiting"), NOW + 3 * DAY)
+    jobs.set_outcome("acme", job.id, measured("improved", 0.0004), NOW + 4 * DAY)
     job = only()
-    assert (job["status"], job["outcome"]["status"], job["outcome"]["after"]["visits"]) == ("resolved", "improved", 9)
-    moves = [(line["action"], line["from"], line["to"]) for line in job["history"]]
+    assert (job.status, job.outcome.status, job.outcome.after.visits) == ("resolved", "improved", 9)
+    moves = [(line.action, line.from_status, line.to_status) for line in job.history]
     assert moves == [
         ("create", None, "new"),
         ("approve", "new", "approved"),
@@ -174,69 +174,69 @@ def test_an_approved_job_is_carried_out_shipped_measured_and_resolved(jobs, only
     ]
     assert names(events) == ["job.created", "job.approved", "job.implementation_attached", "job.resolved"]
     with pytest.raises(JobConflict, match="waits for no outcome"):
-        jobs.set_outcome("acme", job["id"], "worse", MEASURE, NOW)
+        jobs.set_outcome("acme", job.id, measured("worse"), NOW)
 
 
 @pytest.mark.parametrize("outcome", ["unchanged", "worse"])
 def test_a_fix_that_did_not_help_brings_the_job_back_to_review(jobs, only, events, outcome):
     ship(jobs, only)
-    jobs.set_outcome("acme", only()["id"], outcome, MEASURE, NOW + DAY)
+    jobs.set_outcome("acme", only().id, measured(outcome), NOW + DAY)
     job = only()
-    assert (job["status"], job["outcome_status"]) == ("reviewed", outcome)
-    assert (job["history"][-1]["to"], job["history"][-1]["note"]) == ("reviewed", outcome)
+    assert (job.status, job.outcome_status) == ("reviewed", outcome)
+    assert (job.history[-1].to_status, job.history[-1].note) == ("reviewed", outcome)
     assert names(events)[-1] == "job.reopened"
 
 
 def test_what_cannot_be_measured_changes_no_status(jobs, only):
     ship(jobs, only)
-    jobs.set_outcome("acme", only()["id"], "not_measurable", MEASURE, NOW + DAY)
-    assert (only()["status"], only()["outcome_status"]) == ("approved", "not_measurable")
+    jobs.set_outcome("acme", only().id, measured("not_measurable"), NOW + DAY)
+    assert (only().status, only().outcome_status) == ("approved", "not_measurable")
 
 
 def test_a_withdrawn_implementation_has_no_outcome(jobs, only):
     ship(jobs, only)
-    jobs.set_implementation_status("acme", only()["id"], 1, ANNA, NOW, status="withdrawn")
-    assert (only()["implementation_status"], only()["outcome_status"]) == ("withdrawn", "none")
+    jobs.set_implementation_status("acme", only().id, 1, ANNA, NOW, status="withdrawn")
+    assert (only().implementation_status, only().outcome_status) == ("withdrawn", "none")
     with pytest.raises(JobConflict, match="cannot become shipped"):
-        jobs.set_implementation_status("acme", only()["id"], 1, ANNA, NOW, status="shipped")
+        jobs.set_implementation_status("acme", only().id, 1, ANNA, NOW, status="shipped")
 
 
 def ship(jobs, only):
     jobs.upsert(broken(), NOW)
     act(jobs, only(), "approve_fix")
-    jobs.attach("acme", only()["id"], PATCH, ANNA, NOW)
-    jobs.set_implementation_status("acme", only()["id"], 1, ANNA, NOW, status="accepted")
-    jobs.set_implementation_status("acme", only()["id"], 1, ANNA, NOW, status="shipped")
+    jobs.attach("acme", only().id, PATCH, ANNA, NOW)
+    jobs.set_implementation_status("acme", only().id, 1, ANNA, NOW, status="accepted")
+    jobs.set_implementation_status("acme", only().id, 1, ANNA, NOW, status="shipped")
 
 
 def test_the_newest_implementation_is_in_force_and_there_are_ten_at_most(jobs, only):
     jobs.upsert(broken(), NOW)
     job = only()
     with pytest.raises(JobConflict, match="before it is approved"):
-        jobs.attach("acme", job["id"], PATCH, ANNA, NOW)
+        jobs.attach("acme", job.id, PATCH, ANNA, NOW)
     act(jobs, job, "approve_fix")
     for number in range(1, 11):
-        jobs.attach("acme", job["id"], replace(PATCH, note=f"try {number}"), ANNA, NOW)
-    assert (only()["implementation"]["number"], only()["implementation"]["note"]) == (10, "try 10")
+        jobs.attach("acme", job.id, structs.replace(PATCH, note=f"try {number}"), ANNA, NOW)
+    assert (only().implementation.number, only().implementation.note) == (10, "try 10")
     with pytest.raises(JobConflict, match="10 implementations"):
-        jobs.attach("acme", job["id"], PATCH, ANNA, NOW)
+        jobs.attach("acme", job.id, PATCH, ANNA, NOW)
     with pytest.raises(JobConflict, match="does not wait for implementation 9"):
-        jobs.set_implementation_status("acme", job["id"], 9, ANNA, NOW, status="shipped")
-    jobs.set_implementation_status("acme", job["id"], 9, ANNA, NOW, status="withdrawn")
-    assert only()["implementation_status"] == "attached"
+        jobs.set_implementation_status("acme", job.id, 9, ANNA, NOW, status="shipped")
+    jobs.set_implementation_status("acme", job.id, 9, ANNA, NOW, status="withdrawn")
+    assert only().implementation_status == "attached"
 
 
 def test_an_approval_may_name_the_implementation_of_an_earlier_one(jobs, only):
     ship(jobs, only)
     act(jobs, only(), "resolve")
     job = act(jobs, only(), "reopen")
-    assert (job["implementation"], job["outcome_status"]) == (None, "none")
+    assert (job.implementation, job.outcome_status) == (None, "none")
     with pytest.raises(BadInput, match="no such implementation"):
         act(jobs, job, "approve_fix", approval=Approval(implementation_number=2))
     with pytest.raises(BadInput, match="no such implementation"):
         act(jobs, job, "approve_fix", approval=Approval("edge_page", 1))
     job = act(jobs, job, "approve_fix", approval=Approval(implementation_number=1))
-    assert (job["implementation"]["number"], job["implementation_type"]) == (1, "patch")
+    assert (job.implementation.number, job.implementation_type) == (1, "patch")
 
 
 def test_nothing_is_written_for_another_version(jobs, only):
@@ -246,18 +246,18 @@ def test_nothing_is_written_for_another_version(jobs, only):
         act(jobs, before, "review", version=2)
     assert (refused.value.status, refused.value.version) == ("new", 1)
     assert only() == before
-    assert act(jobs, before, "review", version=1)["version"] == 2
+    assert act(jobs, before, "review", version=1).version == 2
 
 
 def test_a_job_of_another_organization_is_not_there(jobs, only):
     jobs.upsert(broken(), NOW)
     job = only()
     for ask in (
-        lambda: jobs.record("other", job["id"]),
-        lambda: jobs.act("other", job["id"], "review", ANNA, NOW),
-        lambda: jobs.attach("other", job["id"], PATCH, ANNA, NOW),
-        lambda: jobs.implementation("other", job["id"], 1),
-        lambda: jobs.set_implementation_status("other", job["id"], 1, ANNA, NOW, status="shipped"),
+        lambda: jobs.record("other", job.id),
+        lambda: jobs.act("other", job.id, "review", ANNA, NOW),
+        lambda: jobs.attach("other", job.id, PATCH, ANNA, NOW),
+        lambda: jobs.implementation("other", job.id, 1),
+        lambda: jobs.set_implementation_status("other", job.id, 1, ANNA, NOW, status="shipped"),
         lambda: jobs.organization_of("job_x"),
     ):
         with pytest.raises(JobNotFound):
@@ -267,10 +267,10 @@ def test_a_job_of_another_organization_is_not_there(jobs, only):
 
 def test_a_job_by_hand_keeps_its_words_and_names_its_writer(jobs, events):
     job = jobs.create_manual("acme", "Do it", "Now.", ANNA, NOW, domain="GO.example.com.", short_code="launch")
-    assert (job["type"], job["title"], job["summary"]) == ("manual", "Do it", "Now.")
-    assert (job["written_by"], job["domain"], job["short_code"]) == (ANNA.name, "go.example.com", "launch")
-    assert (job["evidence"], job["last_detected_at"], job["evidence_rows"]) == (None, None, 0)
-    assert jobs.act("acme", job["id"], "carry_out", COMMAND_LINE, NOW)["status"] == "approved"
+    assert (job.type, job.title, job.summary) == ("manual", "Do it", "Now.")
+    assert (job.written_by, job.domain, job.short_code) == (ANNA.name, "go.example.com", "launch")
+    assert (job.evidence, job.last_detected_at, job.evidence_rows) == (None, None, 0)
+    assert jobs.act("acme", job.id, "carry_out", COMMAND_LINE, NOW).status == "approved"
     assert names(events) == ["job.created", "job.approved"]
 
 
@@ -280,8 +280,8 @@ def test_rows_of_other_programs_are_listed_and_cannot_be_moved_from_a_status_tha
             "INSERT INTO jobs (id, organization, type, status, title, created_at, updated_at) "
             "VALUES ('1', 'acme', 'patch', 'open', 't', '2026-03-01T00:00:00', '2026-03-01T00:00:00')"
         )
-    assert [row["status"] for row in jobs.of("acme")] == ["open"]
-    assert jobs.record("acme", "1")["history"] == []
+    assert [row.status for row in jobs.of("acme")] == ["open"]
+    assert jobs.record("acme", "1").history == []
     with pytest.raises(JobConflict, match="open"):
         jobs.act("acme", "1", "approve_fix", ANNA, NOW)
 
@@ -299,7 +299,7 @@ def test_a_list_of_jobs_reads_only_what_it_shows(jobs, only):
     jobs.database._reader.set_authorizer(note)
     (row,) = jobs.of("acme")
     jobs.database._reader.set_authorizer(None)
-    assert row == {name: record[name] for name in row}
+    assert all(getattr(row, name) == getattr(record, name) for name in row.__struct_fields__)
     assert ("jobs", "title") in read
     assert read.isdisjoint({("jobs", name) for name in ("subject", "evidence", "outcome", "written_by")})
     assert {table for table, _ in read} == {"jobs", "implementations"}
@@ -310,20 +310,20 @@ def test_what_the_service_dismissed_is_deleted_after_90_days_with_all_that_belon
         hooks.create("acme", "ci", "https://ci.example.com/hooks", ["job.created", "job.dismissed"])
         for path in ("/gone", "/declined", "/back"):
             jobs.upsert(broken(path), NOW)
-    of = {row["path"]: row["id"] for row in jobs.of("acme")}
-    act(jobs, {"id": of["/gone"]}, "approve_fix")  # tried, of no use, and then not found any more
+    of = {row.path: row.id for row in jobs.of("acme")}
+    jobs.act("acme", of["/gone"], "approve_fix", ANNA, NOW)  # tried, of no use, and then not found any more
     jobs.attach("acme", of["/gone"], PATCH, ANNA, NOW)
     jobs.set_implementation_status("acme", of["/gone"], 1, ANNA, NOW, status="shipped")
-    jobs.set_outcome("acme", of["/gone"], "unchanged", MEASURE, NOW)
-    act(jobs, {"id": of["/declined"]}, "dismiss")
+    jobs.set_outcome("acme", of["/gone"], measured("unchanged"), NOW)
+    jobs.act("acme", of["/declined"], "dismiss", ANNA, NOW)
     dismissed_at = NOW + 28 * DAY
     assert jobs.dismiss_gone("acme", ["broken_link"], dismissed_at) == 2
     jobs.upsert(broken("/back"), dismissed_at + DAY)
     jobs.dismiss_gone("acme", [], dismissed_at + 90 * DAY - timedelta(seconds=1))
     jobs.dismiss_gone("other", [], dismissed_at + 90 * DAY)
-    assert {row["path"] for row in jobs.of("acme")} == set(of)
+    assert {row.path for row in jobs.of("acme")} == set(of)
     jobs.dismiss_gone("acme", [], dismissed_at + 90 * DAY)
-    assert {row["path"]: row["status"] for row in jobs.of("acme")} == {"/declined": "dismissed", "/back": "new"}
+    assert {row.path: row.status for row in jobs.of("acme")} == {"/declined": "dismissed", "/back": "new"}
     with jobs.database.snapshot() as connection:
         for table in ("job_history", "implementations", "deliveries"):
             left = {job_id for (job_id,) in connection.execute(f"SELECT job_id FROM {table}")}
@@ -338,7 +338,7 @@ def test_what_is_approved_is_in_the_outbox_of_hooks(jobs, only, lake):
         act(jobs, only(), "approve_fix")
     with jobs.database.snapshot() as connection:
         ((event, job_id, body),) = connection.execute("SELECT event, job_id, body FROM deliveries")
-    assert (event, job_id) == ("job.approved", only()["id"])
+    assert (event, job_id) == ("job.approved", only().id)
     assert json.loads(body)["data"]["job"]["status"] == "approved"
 
 
@@ -349,7 +349,7 @@ def test_a_write_that_fails_halfway_leaves_nothing(jobs, only, monkeypatch):
     def fail(*_):
         raise sqlite3.OperationalError("disk I/O error")
 
-    monkeypatch.setattr(changes, "_announce", fail)
+    monkeypatch.setattr(changes, "enqueue", fail)
     with pytest.raises(sqlite3.OperationalError):
         act(jobs, before, "approve_fix")
     assert only() == before

@@ -6,9 +6,10 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from msgspec.json import encode
+from msgspec.structs import replace
 
 from data import BadInput
-from service.encoding import encode
 from service.jobs.records import Job
 from service.jobs.states import TooLarge
 from service.jobs.texts import MAX_LENGTH, check_line, check_text, harmless, percent_encoded
@@ -44,15 +45,16 @@ def test_hostile_text_stands_only_in_its_columns_encoded_and_cut(jobs, kind):
     for path in ["/plain", *HOSTILE]:
         jobs.upsert(found(path, kind), NOW)
     for row in jobs.of("acme"):
-        job = jobs.record("acme", row["id"])
-        (told,) = job["evidence"].pop("rows")
+        job = jobs.record("acme", row.id)
+        (told,) = job.evidence.rows
         path = told["path"]
-        assert (job.pop("path"), job.pop("short_code"), told["agent"]) == (path, told["short_code"], path)
+        assert (job.path, job.short_code, told["agent"]) == (path, told["short_code"], path)
         for value in (path, told["short_code"]):
             assert re.fullmatch(r"[A-Za-z0-9/_.~%-]*", value)
             assert len(value) <= MAX_LENGTH
         assert path not in shown
-        shown[path] = json.loads(encode(job).replace(job["id"].encode(), b""))
+        same = replace(job, path=None, short_code=None, evidence=replace(job.evidence, rows=[]))
+        shown[path] = encode(same).replace(job.id.encode(), b"")
     assert shown.keys() == {harmless(path) for path in ["/plain", *HOSTILE]}
     assert all(record == shown["/plain"] for record in shown.values())
 
@@ -73,11 +75,11 @@ def test_a_job_names_its_link_by_a_plain_code_and_its_domain(jobs):
     for kind in TYPES:
         jobs.upsert(broken(type=kind, subject={"domain": "go.example.com", "short_code": "launch"}, rows=rows), NOW)
     for job in jobs.of("acme"):
-        assert "go.example.com" in job["title"]
-        assert "{" not in job["title"] + job["summary"]
-        assert "2026-02-15 to 2026-03-14" in job["summary"]
+        assert "go.example.com" in job.title
+        assert "{" not in job.title + job.summary
+        assert "2026-02-15 to 2026-03-14" in job.summary
     assert "Assistants read the link launch of go.example.com, and send nobody" in {
-        job["title"] for job in jobs.of("acme")
+        job.title for job in jobs.of("acme")
     }
 
 
@@ -91,7 +93,7 @@ def test_what_is_no_host_and_no_plain_code_is_not_named(kind):
 
 def test_numbers_that_the_evidence_does_not_have_are_not_made_up(jobs, only):
     jobs.upsert(broken(rows=[{"domain": "go.example.com"}]), NOW)
-    assert only()["summary"] == "It was found from 2026-02-15 to 2026-03-14; its evidence says more."
+    assert only().summary == "It was found from 2026-02-15 to 2026-03-14; its evidence says more."
 
 
 def test_a_path_that_is_encoded_already_stays_the_same_path():

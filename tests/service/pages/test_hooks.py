@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from service.hooks.outbox import deactivate
+from service.hooks.records import HookChanges
 from service.hooks.registry import Hooks
 from tests.conftest import NOW
 from tests.control import open_store
@@ -76,7 +77,7 @@ def test_a_test_is_sent_and_a_delivery_replayed(acme, hooks, hook):
     assert (again.status_code, delivery.id in again.text) == (409, True)
     row = acme.read(path).one("section", aria_labelledby="deliveries").one("tbody").one("tr")
     assert "hook.test" in row.text
-    hooks.change("acme", hook.id, {"active": False})  # what waits is dead then
+    hooks.change("acme", hook.id, HookChanges(active=False))  # what waits is dead then
     row = acme.read(path).one("section", aria_labelledby="deliveries").one("tbody").one("tr")
     assert "dead" in row.text
     action = row.one("form").attributes["action"]

@@ -8,6 +8,7 @@ import pytest
 from queries import DETECTORS, Warehouse, measure
 from service.hooks.registry import Hooks
 from service.jobs.implementations import Draft
+from service.jobs.records import JobOutcome, Measure
 from service.jobs.store import Jobs
 from tests.conftest import NOW
 from tests.control import open_store
@@ -36,7 +37,7 @@ def job(jobs):
     """The record of a broken link of acme."""
     jobs.upsert(broken(), NOW)
     (row,) = jobs.of("acme")
-    return jobs.record("acme", row["id"])
+    return jobs.record("acme", row.id)
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def acme(lake, browsing):
 
 
 def act(browser, job, action, version, **fields):
-    return browser.post(f"jobs/{job['id']}/actions", action_id=action, version=version, **fields)
+    return browser.post(f"jobs/{job.id}/actions", action_id=action, version=version, **fields)
 
 
 def buttons(page):
@@ -62,7 +63,7 @@ def buttons(page):
 def test_the_list_has_the_open_jobs_and_a_count_for_each_status(jobs, acme, opened, lake):
     for number in range(3):
         jobs.upsert(broken(f"/gone{number}"), NOW + timedelta(minutes=number))
-    jobs.act("acme", jobs.of("acme")[0]["id"], "dismiss", ANNA, NOW)
+    jobs.act("acme", jobs.of("acme")[0].id, "dismiss", ANNA, NOW)
     page = acme.read("jobs")
     counts = [" ".join(one.text.split()) for one in page.one("nav", aria_label="Status").all("a")]
     assert counts == ["Open 2", "New 2", "Reviewed 0", "Approved 0", "Sent 0", "Resolved 0", "Dismissed 1"]
@@ -87,7 +88,7 @@ def test_the_overview_says_how_many_jobs_wait_for_a_decision(lake, jobs, acme):
     assert acme.read("").all("p", class_="strip") == []
     for number in range(3):
         jobs.upsert(broken(f"/gone{number}"), NOW)
-    first, second, third = (row["id"] for row in jobs.of("acme"))
+    first, second, third = (row.id for row in jobs.of("acme"))
     jobs.act("acme", first, "review", ANNA, NOW)
     jobs.act("acme", second, "approve_fix", ANNA, NOW)
     strip = acme.read("").one("p", class_="strip")
@@ -100,29 +101,28 @@ def test_the_overview_says_how_many_jobs_wait_for_a_decision(lake, jobs, acme):
 # One job
 
 
-def test_the_page_of_a_job_has_the_numbers_of_its_record(acme, opened, lake, job):
-    with opened(lake) as client:
-        record = client.get(f"/jobs/{job['id']}").json()
-    page = acme.read(f"jobs/{job['id']}")
-    assert page.one("h1").text == record["title"]
-    assert page.one("p", class_="lead").text == record["summary"]
-    expected = [{name: as_text(value) for name, value in row.items()} for row in record["evidence"]["rows"]]
+def test_the_page_of_a_job_has_the_numbers_of_its_record(acme, jobs, job):
+    record = jobs.record("acme", job.id)
+    page = acme.read(f"jobs/{job.id}")
+    assert page.one("h1").text == record.title
+    assert page.one("p", class_="lead").text == record.summary
+    expected = [{name: as_text(value) for name, value in row.items()} for row in record.evidence.rows]
     assert tables(page)["jobs/broken_link", None] == expected
     commands = [code.text for code in page.all("code")]
-    assert record["evidence"]["replay"] in commands
-    scope = record["evidence"]["scope"]
+    assert record.evidence.replay in commands
+    scope = record.evidence.scope
     assert (
-        f"traffic query queries/jobs/broken_link.sql --org acme --start-date {scope['start_date']} "
-        f"--end-date {scope['end_date']}" in commands
+        f"traffic query queries/jobs/broken_link.sql --org acme --start-date {scope.start_date} "
+        f"--end-date {scope.end_date}" in commands
     )
     assert "QUALIFY row_number()" in page.one("pre").text
     history = page.one("section", aria_labelledby="history").one("tbody").all("tr")
-    assert len(history) == len(record["history"])
+    assert len(history) == len(record.history)
 
 
 def test_unknown_jobs_and_those_of_others_are_not_found(lake, browsing, job):
     with browsing(lake, "rival") as rival:
-        for path in (f"jobs/{job['id']}", "jobs/job_00000000000000000000", "jobs/%00"):
+        for path in (f"jobs/{job.id}", "jobs/job_00000000000000000000", "jobs/%00"):
             assert rival.get(path).status_code == 404
         assert act(rival, job, "dismiss", 1).status_code == 404
         assert rival.read("jobs").one("main").all("table") == []
@@ -132,10 +132,10 @@ def test_unknown_jobs_and_those_of_others_are_not_found(lake, browsing, job):
 def test_text_of_strangers_is_only_in_its_cell_and_encoded(jobs, acme, path):
     jobs.upsert(broken(path), NOW)
     (row,) = jobs.of("acme")
-    response = acme.get(f"jobs/{row['id']}")
+    response = acme.get(f"jobs/{row.id}")
     page = read(response.text)
     cells = page.all("td", class_="untrusted")
-    assert any(cell.text == row["path"] for cell in cells)
+    assert any(cell.text == row.path for cell in cells)
     assert "strangers" in page.one("th", data_field="path").text
     harmful = re.compile(r"ignore-previous|gnp\.exe|evil|alert\(1|7\*7|\u202e|\u2066", re.IGNORECASE)
     rest = response.text
@@ -150,17 +150,17 @@ def test_text_of_strangers_is_only_in_its_cell_and_encoded(jobs, acme, path):
 
 
 def test_an_editor_decides_and_the_history_names_the_session(acme, jobs, job):
-    page = acme.read(f"jobs/{job['id']}")
+    page = acme.read(f"jobs/{job.id}")
     assert buttons(page) == ["add_redirect", "review", "dismiss"]
     assert page.one("input", name="version").attributes["value"] == "1"
     response = act(acme, job, "dismiss", 1, note="The page is gone for good.")
-    assert (response.status_code, response.headers["location"]) == (303, f"/app/jobs/{job['id']}")
-    record = jobs.record("acme", job["id"])
-    assert record["status"] == "dismissed"
-    newest = max(record["history"], key=lambda line: line["version"])
-    assert (newest["note"], newest["actor_kind"]) == ("The page is gone for good.", "user")
-    assert newest["actor"].startswith("session ")
-    page = acme.read(f"jobs/{job['id']}")
+    assert (response.status_code, response.headers["location"]) == (303, f"/app/jobs/{job.id}")
+    record = jobs.record("acme", job.id)
+    assert record.status == "dismissed"
+    newest = max(record.history, key=lambda line: line.version)
+    assert (newest.note, newest.actor_kind) == ("The page is gone for good.", "user")
+    assert newest.actor.startswith("session ")
+    page = acme.read(f"jobs/{job.id}")
     assert buttons(page) == ["reopen"]
     assert "The page is gone for good." in page.text
 
@@ -168,32 +168,32 @@ def test_an_editor_decides_and_the_history_names_the_session(acme, jobs, job):
 def test_a_job_goes_from_review_to_approval_to_shipping_to_resolution(acme, jobs, job):
     for version, action, status in ((1, "review", "reviewed"), (2, "add_redirect", "approved")):
         assert act(acme, job, action, version).status_code == 303
-        assert jobs.record("acme", job["id"])["status"] == status
-    assert buttons(acme.read(f"jobs/{job['id']}")) == ["resolve", "dismiss"]
+        assert jobs.record("acme", job.id).status == status
+    assert buttons(acme.read(f"jobs/{job.id}")) == ["resolve", "dismiss"]
     attached = acme.post(
-        f"jobs/{job['id']}/implementations", version=3, kind="patch text/x-diff",
+        f"jobs/{job.id}/implementations", version=3, kind="patch text/x-diff",
         content=DIFF.replace("\n", "\r\n"), url="", note="",
     )  # fmt: skip
     assert attached.status_code == 303
-    assert jobs.implementation("acme", job["id"], 1)["content"] == DIFF
-    response = acme.get(f"jobs/{job['id']}")
+    assert jobs.implementation("acme", job.id, 1).content == DIFF
+    response = acme.get(f"jobs/{job.id}")
     page = read(response.text)
     (content,) = page.all("pre", aria_label="Content of the implementation")
     assert content.text == DIFF
     assert response.text.count("alert(1)") == 1
     assert page.all("script", type="text/javascript") == []
     assert buttons(page)[-3:] == ["accepted", "shipped", "withdrawn"]
-    shipped = acme.post(f"jobs/{job['id']}/implementations/1/status", version=4, status="shipped")
+    shipped = acme.post(f"jobs/{job.id}/implementations/1/status", version=4, status="shipped")
     assert shipped.status_code == 303
-    assert "It is too early to tell." in acme.read(f"jobs/{job['id']}").text
+    assert "It is too early to tell." in acme.read(f"jobs/{job.id}").text
     assert act(acme, job, "resolve", 5).status_code == 303
 
 
 def test_an_implementation_may_be_elsewhere(acme, jobs, job):
     act(acme, job, "approve_fix", 1)
     url = "https://code.example/pull/7"
-    acme.post(f"jobs/{job['id']}/implementations", version=2, kind="patch text/plain", content="\r\n", url=url)
-    page = acme.read(f"jobs/{job['id']}")
+    acme.post(f"jobs/{job.id}/implementations", version=2, kind="patch text/plain", content="\r\n", url=url)
+    page = acme.read(f"jobs/{job.id}")
     assert page.one("a", href=url).attributes["rel"] == "noreferrer noopener nofollow"
 
 
@@ -206,19 +206,19 @@ def test_a_refused_implementation_is_kept_in_the_form(acme, jobs, job):
         "url": "",
         "note": "why",
     }
-    response = acme.post(f"jobs/{job['id']}/implementations", **fields)
+    response = acme.post(f"jobs/{job.id}/implementations", **fields)
     assert response.status_code == 400
     page = read(response.text)
     assert "five members" in page.one("p", class_="notice bad").text
     assert page.one("textarea", name="content").text == fields["content"]
     assert page.one("option", selected=True).attributes["value"] == fields["kind"]
-    too_large = acme.post(f"jobs/{job['id']}/implementations", **fields | {"content": "x" * (300 << 10)})
+    too_large = acme.post(f"jobs/{job.id}/implementations", **fields | {"content": "x" * (300 << 10)})
     assert too_large.status_code == 413
-    assert jobs.record("acme", job["id"])["implementation"] is None
+    assert jobs.record("acme", job.id).implementation is None
 
 
 def test_a_job_that_was_changed_meanwhile_is_shown_anew_and_not_decided(acme, jobs, job):
-    jobs.act("acme", job["id"], "review", ANNA, NOW)
+    jobs.act("acme", job.id, "review", ANNA, NOW)
     for version in (1, "", "x", "9" * 30):
         response = act(acme, job, "approve_fix", version, note="my reasons")
         assert response.status_code == 412
@@ -226,7 +226,7 @@ def test_a_job_that_was_changed_meanwhile_is_shown_anew_and_not_decided(acme, jo
         assert "It is reviewed now." in page.one("p", class_="notice bad").text
         assert page.one("textarea", name="note").text == "my reasons"
         assert page.one("input", name="version").attributes["value"] == "2"
-    assert jobs.record("acme", job["id"])["status"] == "reviewed"
+    assert jobs.record("acme", job.id).status == "reviewed"
 
 
 def test_a_move_that_the_status_does_not_allow_is_a_conflict(acme, job):
@@ -238,10 +238,10 @@ def test_a_move_that_the_status_does_not_allow_is_a_conflict(acme, job):
 
 
 def test_viewers_see_no_forms_and_may_not_decide(lake, browsing, jobs, job):
-    jobs.act("acme", job["id"], "approve_fix", ANNA, NOW)
-    jobs.attach("acme", job["id"], Draft("manual"), ANNA, NOW)
+    jobs.act("acme", job.id, "approve_fix", ANNA, NOW)
+    jobs.attach("acme", job.id, Draft("manual"), ANNA, NOW)
     with browsing(lake, role="viewer") as viewer:
-        page = viewer.read(f"jobs/{job['id']}")
+        page = viewer.read(f"jobs/{job.id}")
         assert page.one("main").all("form") == []
         assert page.one("main").all("button", value=True) == []
         for path, fields in (
@@ -249,25 +249,25 @@ def test_viewers_see_no_forms_and_may_not_decide(lake, browsing, jobs, job):
             ("implementations", {"kind": "manual"}),
             ("implementations/1/status", {"status": "shipped"}),
         ):
-            assert viewer.post(f"jobs/{job['id']}/{path}", version=3, **fields).status_code == 403
-    assert jobs.record("acme", job["id"])["version"] == 3
+            assert viewer.post(f"jobs/{job.id}/{path}", version=3, **fields).status_code == 403
+    assert jobs.record("acme", job.id).version == 3
 
 
 @pytest.mark.parametrize("headers", [{"Sec-Fetch-Site": "cross-site"}, {"Origin": "http://other.example"}, {}])
 def test_a_form_of_another_site_decides_nothing(acme, jobs, job, headers):
-    response = acme.post(f"jobs/{job['id']}/actions", headers, action_id="approve_fix", version=1)
+    response = acme.post(f"jobs/{job.id}/actions", headers, action_id="approve_fix", version=1)
     assert response.status_code == 403
-    assert jobs.record("acme", job["id"])["status"] == "new"
+    assert jobs.record("acme", job.id).status == "new"
 
 
 def test_messages_about_a_job_are_those_of_its_record(lake, acme, jobs, job):
-    assert acme.read(f"jobs/{job['id']}").all("section", aria_labelledby="messages") == []
+    assert acme.read(f"jobs/{job.id}").all("section", aria_labelledby="messages") == []
     with open_store(Hooks, lake) as hooks:
         hook, _ = hooks.create("acme", "Chat", "https://chat.example/hook")
     act(acme, job, "approve_fix", 1)
-    (message,) = jobs.record("acme", job["id"])["deliveries"]
-    section = acme.read(f"jobs/{job['id']}").one("section", aria_labelledby="messages")
-    assert message["event"] == section.one("tbody").one("th").text == "job.approved"
+    (message,) = jobs.record("acme", job.id).deliveries
+    section = acme.read(f"jobs/{job.id}").one("section", aria_labelledby="messages")
+    assert message.event == section.one("tbody").one("th").text == "job.approved"
     assert section.one("a").attributes["href"] == f"/app/settings/agent-hooks/{hook.id}"
 
 
@@ -275,9 +275,9 @@ def test_messages_about_a_job_are_those_of_its_record(lake, acme, jobs, job):
 
 
 def shipped(jobs, job, on):
-    jobs.act("acme", job["id"], "approve_fix", ANNA, NOW - timedelta(days=20))
-    jobs.attach("acme", job["id"], Draft("manual"), ANNA, on)
-    jobs.set_implementation_status("acme", job["id"], 1, ANNA, on, status="shipped")
+    jobs.act("acme", job.id, "approve_fix", ANNA, NOW - timedelta(days=20))
+    jobs.attach("acme", job.id, Draft("manual"), ANNA, on)
+    jobs.set_implementation_status("acme", job.id, 1, ANNA, on, status="shipped")
 
 
 def requests(days, status):
@@ -293,7 +293,7 @@ def requests(days, status):
 def test_a_shipped_job_shows_the_days_before_and_after_that_were_measured(lake, acme, jobs, job):
     land(lake, "acme", [*requests(range(1, 9), 404), *requests(range(9, 15), 301)])
     shipped(jobs, job, datetime(2026, 3, 9, 8, tzinfo=NOW.tzinfo))
-    page = acme.read(f"jobs/{job['id']}")
+    page = acme.read(f"jobs/{job.id}")
     warehouse = Warehouse(lake)
     subject = {"domain": "go.example.com", "path": "/gone"}
     days = (date(2026, 2, 23), date(2026, 3, 14))
@@ -319,11 +319,9 @@ def test_a_shipped_job_shows_the_days_before_and_after_that_were_measured(lake, 
 )  # fmt: skip
 def test_an_outcome_is_told_in_words_with_its_numbers(acme, jobs, job, status, sentence):
     shipped(jobs, job, NOW - timedelta(days=6))
-    jobs.set_outcome("acme", job["id"], status, {
-        "before": {"days": 14, "events": 1400, "visits": 1600}, "after": {"days": 5, "events": 3, "visits": 30},
-        "probability": 0.00042, "checked_at": NOW, "until": date(2026, 4, 7),
-    }, NOW)  # fmt: skip
-    text = acme.read(f"jobs/{job['id']}").text
+    outcome = JobOutcome(status, Measure(14, 1400, 1600), Measure(5, 3, 30), 0.00042, NOW, date(2026, 4, 7))
+    jobs.set_outcome("acme", job.id, outcome, NOW)
+    text = acme.read(f"jobs/{job.id}").text
     assert sentence in text
     assert "In the 14 days before: 1,400 among 1,600. In the 5 complete days since: 3 among 30." in text
     assert "0.00042" in text
@@ -332,7 +330,7 @@ def test_an_outcome_is_told_in_words_with_its_numbers(acme, jobs, job, status, s
 
 def test_a_job_written_by_hand_says_by_whom_and_has_no_evidence(acme, jobs):
     made = jobs.create_manual("acme", "Look at <b>this</b>", "It is odd.", ANNA, NOW)
-    page = acme.read(f"jobs/{made['id']}")
+    page = acme.read(f"jobs/{made.id}")
     assert page.one("h1").text == "Look at <b>this</b>"
     assert ANNA.name in page.text
     assert page.all("section", aria_labelledby="evidence") == []
