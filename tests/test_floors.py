@@ -27,7 +27,7 @@ FACADE = "data/__init__.py"
 """The public names of data/: nobody inside imports it, and it may import any room."""
 STOREYS = (
     {"clock", "encoding", "mail_settings", "metrics", "priority", "setting_values", "threads"},
-    {"control_database", "logs", "settings"},
+    {"control_database", "csv_files", "logs", "settings"},
     {"api_keys", "cluster"},
     {"outgoing"},
     {"hooks"},

@@ -1,13 +1,11 @@
 """Answers written to stdout as a table, JSON, CSV or Parquet."""
 
-import csv
-import io
 import sys
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from data import BadInput
-from service.clock import to_text
+from service.commands.printing import escaped
 from service.commands.tables import parts_of, print_table
 
 if TYPE_CHECKING:
@@ -34,51 +32,50 @@ def select_columns(answer: "Result", names: str) -> "Result":
     return selected if isinstance(answer, list) else selected[0]
 
 
-def check_format(answer: "Result", output: str) -> None:
+def check_format(output: str, formats: Sequence[str] = FORMATS, *, is_raw: bool = False) -> None:
+    """Raise BadInput unless `output` is one of these formats, and CSV if it is to be raw."""
+    if output not in formats:
+        raise BadInput(f"{output!r} is not an output format; use {', '.join(formats[:-1])} or {formats[-1]}.")
+    if is_raw and output != "csv":
+        raise BadInput("--raw goes with --format csv; no other format changes text.")
+
+
+def check_parts(answer: "Result", output: str) -> None:
     """Raise BadInput if a format cannot represent the answer: CSV and Parquet hold one table."""
     if output in ("csv", "parquet") and (parts := parts_of(answer)):
         raise BadInput(f"this answer has several parts; choose one with --part: {', '.join(parts)}.")
 
 
-def print_answer(answer: "Result", output: str, is_wide: bool = False) -> None:
+def print_answer(answer: "Result", output: str, is_wide: bool = False, is_raw: bool = False) -> None:
     """Write an answer to stdout in one of FORMATS. Raises BadInput if the format cannot represent it.
 
-    `is_wide`: a table is printed whole on a terminal, too, however wide it is.
+    `is_wide`: a table is printed whole on a terminal, too, however wide it is. `is_raw`: CSV is for a program.
     """
     from service.encoding import encode
 
     if output == "table":
         print_table(answer, is_wide)
     elif output == "json":
-        _write(encode(answer))
+        _write_text(encode(answer) + b"\n" * sys.stdout.isatty())
     else:
-        check_format(answer, output)
+        check_parts(answer, output)
         rows = answer if isinstance(answer, list) else [answer]
-        _write(csv_bytes(rows, list(rows[0]) if rows else []) if output == "csv" else _parquet(rows))
+        if output == "csv":
+            print_csv(list(rows[0]) if rows else [], rows, is_raw)
+        else:
+            sys.stdout.buffer.write(_parquet(rows))
 
 
-def _write(body: bytes) -> None:
-    sys.stdout.buffer.write(body)
-    if sys.stdout.isatty():
-        sys.stdout.buffer.write(b"\n")
+def print_csv(names: Sequence[str], rows: Iterable[Mapping[str, Any]], is_raw: bool = False) -> None:
+    """Write rows to stdout as CSV; `is_raw`: for a program."""
+    from service.csv_files import csv_of
+
+    _write_text(csv_of(names, rows, is_raw=is_raw))
 
 
-def csv_bytes(rows: list[dict[str, Any]], names: list[str]) -> bytes:
-    """Rows as CSV in UTF-8, after a line with the names of their columns; nothing at all without names."""
-    text = io.StringIO()
-    if names:
-        writer = csv.DictWriter(text, names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-    return text.getvalue().encode()
-
-
-def _cell(value: object) -> object:
-    if isinstance(value, datetime):
-        return to_text(value)
-    import orjson
-
-    return orjson.dumps(value).decode() if isinstance(value, list | bool) else value
+def _write_text(body: bytes) -> None:
+    """Write JSON or CSV to stdout; if that is a terminal, without characters that control it."""
+    sys.stdout.buffer.write(escaped(body.decode()).encode() if sys.stdout.isatty() else body)
 
 
 def _parquet(rows: list[dict[str, Any]]) -> bytes:

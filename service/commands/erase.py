@@ -6,17 +6,15 @@ from collections.abc import Collection
 from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from data import BadInput, Lake, check_organization
+from data import BadInput, Lake
 from data.text import plural
 from service.clock import to_text
 from service.commands.confirmation import ask, check_can_ask
-from service.commands.filters import organizations_with_keys
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, existing_organization
 from service.commands.printing import progress_bar
 from service.control_database import ControlDatabase
 
@@ -60,7 +58,8 @@ def erase(
 
     criteria = _criteria(short_code, domain, no_domain, since, before, visitor, everything)
     check_can_ask(yes, dry_run)
-    opened = _open(lake, organization)
+    opened = Lake(lake)
+    existing_organization(opened, organization)
     eraser = Eraser(opened)
     if dry_run:
         planned = _run(eraser, organization, criteria, dry_run=True)
@@ -151,14 +150,6 @@ def _day(flag: str, text: str) -> date:
     except ValueError:
         pass
     raise BadInput(f"{flag} is {text!r}; write a date like 2026-11-20.")
-
-
-def _open(lake: Path, organization: str) -> Lake:
-    check_organization(organization)
-    opened = Lake(lake)
-    if organization not in {*opened.manifest.organizations(), *organizations_with_keys(opened)}:
-        raise BadInput(f"the lake at {lake} has no organization {organization!r}.")
-    return opened
 
 
 def _run(eraser: "Eraser", organization: str, criteria: "Criteria", dry_run: bool = False) -> "ErasureResult":

@@ -11,7 +11,7 @@ import typer
 from data import BadInput, Lake
 from data.errors import Conflict
 from data.text import plural
-from service.commands.answers import csv_bytes
+from service.commands.answers import check_format
 from service.commands.filters import EndOption, StartOption, open_lake, parameters_of
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
 from service.commands.printing import progress_bar
@@ -40,6 +40,9 @@ def export(
     everything: Annotated[bool, typer.Option("--all", help="every day with visits, instead of a range")] = False,
     endpoints: Annotated[str, typer.Option(help="only these, separated by commas; default: every endpoint")] = "",
     output: Annotated[str, typer.Option("--format", help="parquet or csv")] = "parquet",
+    is_raw: Annotated[
+        bool, typer.Option("--raw", help="csv for programs: text as it is, formulas of strangers, too")
+    ] = False,
     again: Annotated[bool, typer.Option("--again", help="write files that exist once more")] = False,
     values: Annotated[str, flag("values")] = setting("values").default,
     lake: LakeOption = DEFAULT_LAKE,
@@ -55,8 +58,7 @@ def export(
     """
     from queries import Warehouse, load_traffic_values
 
-    if output not in FORMATS:
-        raise BadInput(f"{output!r} is not an output format; use {' or '.join(FORMATS)}.")
+    check_format(output, FORMATS, is_raw=is_raw)
     if everything and (days or start_date or end_date):
         raise BadInput("--all is every day; leave out --range, --start-date and --end-date.")
     entries = _entries(endpoints)
@@ -72,7 +74,7 @@ def export(
             for name in entries
         }
         missing = {key: path for key, path in paths.items() if again or not path.exists()}
-        _write_files(warehouse, organization, entries, missing, folder)
+        _write_files(warehouse, organization, entries, missing, folder, is_raw)
     typer.echo(f"{folder}: {plural(len(missing), 'file')} written, {len(paths) - len(missing):,} kept.", err=True)
 
 
@@ -123,6 +125,7 @@ def _write_files(
     entries: dict[str, "Entry"],
     paths: dict[tuple[date, str], Path],
     folder: Path,
+    is_raw: bool,
 ) -> None:
     """Write the files of days and endpoints, with a progress bar. Raises Conflict while another export does so.
 
@@ -141,19 +144,20 @@ def _write_files(
             variables = warehouse.variables(Scope(organization, day, day))
             for name in [name for _, name in group]:
                 path = paths[day, name]
-                _write(warehouse.tables(entries[name], variables), staged, path.suffix)
+                _write(warehouse.tables(entries[name], variables), staged, path.suffix, is_raw)
                 move_durably(staged, path)
                 done += 1
                 progress(done, len(paths))
         staged.unlink(missing_ok=True)
 
 
-def _write(table: "pa.Table", path: Path, suffix: str) -> None:
+def _write(table: "pa.Table", path: Path, suffix: str, is_raw: bool) -> None:
     """Write a table as a file of this kind, and sync it."""
     from data.store.files import sync, write_parquet
+    from service.csv_files import csv_of
 
     if suffix == ".parquet":
         write_parquet([table], table.schema, path)
     else:
-        path.write_bytes(csv_bytes(table.to_pylist(), table.column_names))
+        path.write_bytes(csv_of(table.column_names, table.to_pylist(), is_raw=is_raw))
         sync(path)

@@ -1,14 +1,12 @@
 """What the commands that print numbers share: the filters of the API as options, and an organization's lake."""
 
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from data import BadInput, Lake, check_organization
-from service.api_keys import ApiKeys
-from service.control_database import ControlDatabase
+from data import Lake
+from service.commands.options import existing_organization
 
 RangeOption = Annotated[str, typer.Option("--range", help="7d, 30d or 90d, ending today")]
 StartOption = Annotated[str, typer.Option(help="first day, YYYY-MM-DD, with --end-date")]
@@ -21,17 +19,9 @@ TypeOption = Annotated[str, typer.Option(help="only this category or group; for 
 
 def open_lake(lake: Path, organization: str) -> Lake:
     """The lake, to be read only. Raises BadInput if it has no such organization."""
-    check_organization(organization)
     opened = Lake(lake, must_write=False)
-    if organization not in {*opened.manifest.organizations(), *organizations_with_keys(opened)}:
-        raise BadInput(f"the lake at {lake} has no organization {organization!r}; import a log for it first.")
+    existing_organization(opened, organization)
     return opened
-
-
-def organizations_with_keys(lake: Lake) -> set[str]:
-    """The organizations that have or had an API key, whether they have visits or not."""
-    with closing(ControlDatabase(lake)) as control:
-        return ApiKeys(control).organizations()
 
 
 def parameters_of(*values: str) -> dict[str, str]:

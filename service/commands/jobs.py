@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from data import BadInput, Lake, TrafficError, check_organization
-from service.commands.answers import print_answer
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
+from service.commands.answers import check_format, print_answer
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, existing_organization
 from service.commands.printing import printable
 from service.jobs.states import APPROVE_FIX, STATUSES
 
@@ -46,8 +46,7 @@ def list_jobs(
     check_organization(organization)
     if status and status not in STATUSES:
         raise BadInput(f"--status is {status!r}; use {', '.join(STATUSES)}.")
-    if output not in _FORMATS:
-        raise BadInput(f"{output!r} is not an output format; use {', '.join(_FORMATS)}.")
+    check_format(output, _FORMATS)
     with _opened(lake) as jobs:
         rows = [row for row in jobs.of(organization) if status in ("", row.status)]
     shown = _LISTED if output == "table" else JobRow.__struct_fields__
@@ -69,8 +68,7 @@ def show(
     """
     from msgspec import to_builtins
 
-    if output not in _FORMATS[:2]:
-        raise BadInput(f"{output!r} is not an output format; use {' or '.join(_FORMATS[:2])}.")
+    check_format(output, _FORMATS[:2])
     with _opened(lake) as jobs:
         record = to_builtins(jobs.record(jobs.organization_of(job_id), job_id), builtin_types=(datetime, date))
     if output == "json":
@@ -250,10 +248,8 @@ def _opened_warehouse(lake: Path, organization: str) -> Iterator[tuple["Jobs", "
     from service.control_database import ControlDatabase
     from service.jobs.store import Jobs
 
-    check_organization(organization)
     opened = Lake(lake)
-    if organization not in opened.manifest.organizations():
-        raise BadInput(f"the lake at {lake} has no organization {organization!r}; import a log for it first.")
+    existing_organization(opened, organization)
     with closing(opened.manifest), closing(ControlDatabase(opened)) as control, closing(Warehouse(opened)) as warehouse:
         yield Jobs(control), warehouse
 

@@ -1,7 +1,5 @@
 """`traffic links`: imports, changes and lists the target URLs of short codes."""
 
-import csv
-import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +11,7 @@ from data import BadInput, Lake, check_organization
 from data.hosts import check_host
 from data.text import plural
 from service.clock import to_text
+from service.commands.answers import print_csv
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, announce_new_lake
 from service.commands.printing import printable
@@ -171,13 +170,11 @@ def export(
 
 
 def _print_csv(links: Iterable["Link"]) -> None:
-    """Print links in the format of `traffic links import`."""
+    """Print links in the format of `traffic links import`, so as they are."""
     from data.store.links import COLUMNS
 
-    writer = csv.writer(sys.stdout)
-    writer.writerow(COLUMNS)
-    for link in links:
-        writer.writerow((link.short_code, link.domain, link.target_url, to_text(link.created_at, "auto")))
+    rows = (vars(link) | {"created_at": to_text(link.created_at, "auto")} for link in links)
+    print_csv(COLUMNS, rows, is_raw=True)
 
 
 def _summary(changes: "LinkChanges") -> str:

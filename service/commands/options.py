@@ -1,10 +1,12 @@
-"""Flags that several commands share, generated from the table of settings."""
+"""Flags that several commands share, and checks of what they name."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from data import BadInput, Lake, check_organization
 from service.settings import setting
 
 
@@ -16,6 +18,9 @@ def flag(name: str) -> Any:  # noqa: ANN401  # as typer.Option
 
 LakeOption = Annotated[Path, flag("lake")]
 OrganizationOption = Annotated[str, typer.Option("--org", help="organization: 1 to 64 of A-Z a-z 0-9 _ -")]
+RawOption = Annotated[
+    bool, typer.Option("--raw", help="csv for programs: text as it is, even if a spreadsheet would run it")
+]
 DEFAULT_LAKE = Path(setting("lake").default)
 
 
@@ -23,3 +28,22 @@ def announce_new_lake(lake: Path) -> None:
     """Say on stderr that there is no lake at this path yet, before one is created: the path may be mistyped."""
     if not ((lake / "manifest.sqlite").exists() or (lake / "visits").exists()):
         typer.echo(f"There is no lake at {lake.absolute()} yet: a new one is created.", err=True)
+
+
+def existing_organization(lake: Lake, organization: str) -> str:
+    """The organization, which has visits, links or an API key in the lake. Raises BadInput with the nearest names."""
+    known = lake.manifest.organizations()
+    if check_organization(organization) in known or lake.links_folder(organization).exists():
+        return organization
+    from difflib import get_close_matches
+
+    from service.api_keys import ApiKeys
+    from service.control_database import ControlDatabase
+
+    with closing(ControlDatabase(lake)) as control:
+        with_keys = ApiKeys(control).organizations()
+    if organization in with_keys:
+        return organization
+    near = get_close_matches(organization, {*known, *with_keys})
+    remedy = f"did you mean {' or '.join(near)}?" if near else "import a log for it first."
+    raise BadInput(f"the lake at {lake.root} has no organization {organization!r}; {remedy}")

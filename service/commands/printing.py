@@ -46,6 +46,12 @@ def progress_bar(text: str, is_bytes: bool = False) -> Iterator[Callable[[int, i
         yield lambda completed, total: bar.update(task, completed=completed, total=total)
 
 
+def escaped(text: str) -> str:
+    """JSON or CSV with all control characters but line ends escaped as in JSON, so that none controls the terminal."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    return "\n".join(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in lines)
+
+
 def printable(text: str) -> str:
     """Untrusted text with control characters replaced, so that it cannot control the terminal."""
     return _CONTROLS.sub("\ufffd", text)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from data import BadInput, Lake
-from service.commands.answers import FORMATS, check_format, print_answer, select_columns
+from service.commands.answers import check_format, check_parts, print_answer, select_columns
 from service.commands.filters import (
     DomainOption,
     EndOption,
@@ -53,6 +53,9 @@ def query(
     output: Annotated[str, typer.Option("--format", help="table, json, csv or parquet")] = "table",
     part: Annotated[str, typer.Option(help="print only this member of an answer with several parts")] = "",
     columns: Annotated[str, typer.Option(help="print only these columns, separated by commas")] = "",
+    is_raw: Annotated[
+        bool, typer.Option("--raw", help="csv for programs: text as it is, formulas of strangers, too")
+    ] = False,
     is_wide: Annotated[bool, typer.Option("--wide", help="whole columns, wider than the terminal")] = False,
     values: ValuesOption = setting("values").default,
     engine: EngineOption = "",
@@ -61,20 +64,21 @@ def query(
 ) -> None:
     """Print an answer, with the same rows as GET /analytics/NAME; with --format json the bytes are identical.
 
+    With --format csv, an apostrophe stands before whatever a spreadsheet would run as a formula; --raw leaves it out.
+
     Example: traffic query top-links --org acme --range 90d --format csv
     """
     from queries import ENTRIES, OwnSql, Warehouse, load_traffic_values
 
     if engine and name.endswith(".sql"):
         raise BadInput("--engine answers endpoints; SQL of your own runs on this machine.")
-    if output not in FORMATS:
-        raise BadInput(f"{output!r} is not an output format; use one of {', '.join(FORMATS)}.")
+    check_format(output, is_raw=is_raw)
     entry = _entry(name)
     answered = _part_of(entry, part) if part else entry
     if answered:
         outline = _outline(answered)
         select_columns(outline, columns)
-        check_format(outline, output)
+        check_parts(outline, output)
     parameters = parameters_of(days, start_date, end_date, short_code, target_url, domain, traffic_type)
     opened = open_lake(lake, organization)
     scope = _scope(opened, entry or ENTRIES["bot-traffic"], organization, parameters, no_domain)
@@ -87,7 +91,7 @@ def query(
     else:
         with closing(OwnSql(opened, organization, with_values)) as own_sql:
             answer = _run_sql_file(own_sql, Path(name), scope)
-    print_answer(select_columns(answer, columns), output, is_wide)
+    print_answer(select_columns(answer, columns), output, is_wide, is_raw)
     _explain_no_visits(opened, scope)
 
 

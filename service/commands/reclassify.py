@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from data import BadInput, Lake
+from data import Lake
 from data.text import plural
-from service.commands.options import DEFAULT_LAKE, LakeOption
+from service.commands.options import DEFAULT_LAKE, LakeOption, existing_organization
 from service.commands.printing import console, printable, progress_bar
 
 
@@ -27,10 +27,7 @@ def reclassify(
     from data.maintenance.reclassification import Reclassifier
 
     opened = Lake(lake)
-    organizations = opened.manifest.organizations()
-    if organization and organization not in organizations:
-        raise BadInput(f"the lake at {lake} has no organization {organization!r}.")
-    chosen = [organization] if organization else organizations
+    chosen = [existing_organization(opened, organization)] if organization else opened.manifest.organizations()
     with progress_bar("Reclassifying") as progress:
         changes = Reclassifier(opened).run(chosen, dry_run, progress)
     table = Table("from", "to", "visits", "most frequent user agent", box=None)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from data import BadInput
+from service.commands.answers import check_format
 from service.commands.filters import (
     DomainOption,
     EndOption,
@@ -41,8 +41,7 @@ def report(
     from queries import Warehouse
     from service.pages.numbers.report import Report
 
-    if output not in FORMATS:
-        raise BadInput(f"{output!r} is not an output format; use {' or '.join(FORMATS)}.")
+    check_format(output, FORMATS)
     opened, now = open_lake(lake, organization), datetime.now(UTC)
     parameters = parameters_of(days, start_date, end_date, short_code, target_url, domain, "")
     with closing(Warehouse(opened)) as warehouse:

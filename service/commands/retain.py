@@ -10,7 +10,7 @@ from data import BadInput, Lake
 from data.text import plural
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.erase import finish
-from service.commands.options import DEFAULT_LAKE, LakeOption
+from service.commands.options import DEFAULT_LAKE, LakeOption, existing_organization
 from service.commands.printing import console
 from service.control_database import ControlDatabase
 from service.settings import parse_retention_days, setting
@@ -51,8 +51,8 @@ def retain(
         raise BadInput(f"set the number of days with --days or {_DAYS.variable}.")
     check_can_ask(yes, dry_run)
     opened = Lake(lake)
-    if organization and organization not in opened.manifest.organizations():
-        raise BadInput(f"the lake at {lake} has no organization {organization!r}.")
+    if organization:
+        existing_organization(opened, organization)
     now = datetime.now(UTC)
     if (problem := clock_problem(opened, now)) and not trust_clock:
         if yes and not dry_run:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from data import BadInput
-from service.commands.answers import FORMATS, print_answer
+from service.commands.answers import check_format, print_answer
 from service.commands.filters import DomainOption, open_lake
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 from service.commands.printing import printable
@@ -70,8 +70,7 @@ def check(
     from queries import Reader
     from service.robots import offences, read_robots
 
-    if output not in FORMATS:
-        raise BadInput(f"{output!r} is not an output format; use one of {', '.join(FORMATS)}.")
+    check_format(output)
     rules = read_robots(file)
     with closing(Reader(open_lake(lake, organization))) as reader:
         rows = offences(reader, rules, organization, *_days(), domain=domain)

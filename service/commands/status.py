@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from data import BadInput, Lake
+from data import Lake
 from data.text import plural
 from service.clock import to_text
+from service.commands.answers import check_format
 from service.commands.options import DEFAULT_LAKE, LakeOption
 from service.commands.printing import console, printable
 
@@ -35,8 +36,7 @@ def status(
     from data.maintenance.status import status_of
     from service.jobs.inspection import job_counts
 
-    if output not in _FORMATS:
-        raise BadInput(f"{output!r} is not an output format; use {' or '.join(_FORMATS)}.")
+    check_format(output, _FORMATS)
     opened, now = Lake(lake, must_write=False), datetime.now(UTC)
     with closing(opened.manifest):
         lake_status, jobs = status_of(opened, now), job_counts(opened)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from data import BadInput, Lake, LakeDamaged, is_organization
+from data import Lake, LakeDamaged
 from data.text import plural
-from service.commands.options import DEFAULT_LAKE, LakeOption
+from service.commands.options import DEFAULT_LAKE, LakeOption, existing_organization
 from service.commands.printing import printable, progress_bar
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ def verify(
     """
     opened = _open(lake)
     with closing(opened.manifest):
-        if organization and not _is_known(opened, organization):
-            raise BadInput(f"the lake at {lake} has no organization {organization!r}.")
+        if organization:
+            existing_organization(opened, organization)
         result = _checked(opened, organization)
     for path, reason in result.findings:
         typer.echo(printable(f"{path}: {reason}"))
@@ -47,12 +47,6 @@ def _open(lake: Path) -> Lake:
         raise LakeDamaged(
             "without its manifest nothing can be checked: run `traffic rebuild`, or restore the lake from a backup."
         ) from error
-
-
-def _is_known(lake: Lake, organization: str) -> bool:
-    return is_organization(organization) and (
-        organization in lake.manifest.organizations() or lake.links_folder(organization).exists()
-    )
 
 
 def _checked(lake: Lake, organization: str) -> "VerificationResult":

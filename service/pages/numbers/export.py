@@ -1,20 +1,13 @@
 """Answers as CSV files that are safe to open in a spreadsheet."""
 
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
-
 from starlette.requests import Request
 from starlette.responses import Response
 
-from queries import ENTRIES, Field, InvalidParameter
+from queries import ENTRIES, InvalidParameter
+from service.csv_files import csv_of
 from service.http.errors import NotFound
 from service.http.routing import Endpoint
 from service.pages.context import PageContext
-
-_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
-"""A cell that begins like this is a formula to a spreadsheet. Paths and referrers are written by strangers."""
 
 
 def endpoint(context: PageContext) -> Endpoint:
@@ -39,27 +32,7 @@ def endpoint(context: PageContext) -> Endpoint:
         rows = answer if isinstance(answer, list) else [answer]
         name = "-".join(filter(None, (organization, entry.name, part, str(scope.start_date), str(scope.end_date))))
         headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
-        body = await context.in_thread(csv_of, shown.fields, rows)
+        body = await context.in_thread(csv_of, [field.name for field in shown.fields], rows)
         return Response(body, headers=headers, media_type="text/csv")
 
     return export
-
-
-def csv_of(fields: Sequence[Field], rows: Iterable[Mapping[str, Any]]) -> bytes:
-    """The rows as CSV in UTF-8 with a header line; text that a spreadsheet would run begins with an apostrophe."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")
-    names = [field.name for field in fields]
-    writer.writerow(names)
-    writer.writerows([_cell(row[name]) for name in names] for row in rows)
-    return text.getvalue().encode("utf-8", "replace")
-
-
-def _cell(value: object) -> object:
-    if isinstance(value, list):
-        value = " ".join(map(str, value))
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str) and value.startswith(_FORMULA_STARTS):
-        return f"'{value}"
-    return value

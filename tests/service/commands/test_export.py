@@ -1,5 +1,6 @@
 """`traffic export`: one file for each endpoint and day, whole or not there, and never written for nothing."""
 
+import csv
 import re
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from tests.service.commands.runs import refused
 from tests.tables import examples
 from tests.visits import land, visit
 
+FORMULA = '=HYPERLINK("https://evil.example")'
 AGES = (9, 3, 2, 1)
 """How many days ago acme had visits, beside today."""
 MANUAL = Path(__file__).parent.parent.parent.parent / "service/README.md"
@@ -37,7 +39,11 @@ def shared_lake(shared_lake, ago):
     """Visits of today and of four days before, of one organization, and of another one yesterday."""
     for number, age in enumerate([*AGES, 0], 1):
         moment = datetime(*ago(age).timetuple()[:3])
-        land(shared_lake, "acme", [visit(visited_at=moment, short_code=f"code-{number}", path='/a,"b')] * number)
+        land(
+            shared_lake,
+            "acme",
+            [visit(visited_at=moment, short_code=f"code-{number}", path='/a,"b', utm_campaign=FORMULA)] * number,
+        )
     land(shared_lake, "bee", [visit(visited_at=datetime(*ago(1).timetuple()[:3]))])
     return shared_lake
 
@@ -48,6 +54,11 @@ def export(traffic, shared_lake, tmp_path):
     return lambda *flags: traffic(
         "export", "--org", "acme", "--to", tmp_path / "to", "--lake", shared_lake.root, *flags
     )
+
+
+def campaigns_in(path):
+    with path.open(newline="") as file:
+        return [row["utm_campaign"] for row in csv.DictReader(file)]
 
 
 def files_in(folder):
@@ -89,8 +100,23 @@ def test_a_csv_file_has_the_bytes_that_a_query_prints(export, traffic, shared_la
     written = files_in(tmp_path / "to")
     printed = traffic("query", "top-links", "--org", "acme", "--start-date", ago(1), "--end-date", ago(1),
                       "--format", "csv", "--lake", shared_lake.root)  # fmt: skip
-    assert written[place("top-links", ago(1), "csv")].decode() == printed.out
-    assert written[place("ai-sources", ago(1), "csv")] == b"ai_source,visits,percentage,agent_fetches,ai_referrals\n"
+    assert written[place("top-links", ago(1), "csv")] == printed.out.encode()
+    assert written[place("ai-sources", ago(1), "csv")] == b"ai_source,visits,percentage,agent_fetches,ai_referrals\r\n"
+
+
+def test_a_formula_of_a_stranger_is_text_in_csv_unless_it_is_raw(export, traffic, shared_lake, ago, tmp_path):
+    days = ("--start-date", ago(1), "--end-date", ago(1))
+    for flags, text in ((), f"'{FORMULA}"), (("--raw",), FORMULA):
+        assert export("--endpoints", "utm-campaigns", "--format", "csv", "--again", *flags).code == 0
+        path = tmp_path / "to" / place("utm-campaigns", ago(1), "csv")
+        assert campaigns_in(path) == [text]
+        query = ("query", "utm-campaigns", "--org", "acme", *days, "--format", "csv", "--lake", shared_lake.root)
+        assert traffic(*query, *flags).out.encode() == path.read_bytes()
+
+
+def test_only_csv_can_be_raw(export, traffic):
+    assert "--raw goes with --format csv" in refused(export("--raw"))
+    assert "--raw goes with --format csv" in refused(traffic("query", "devices", "--org", "acme", "--raw"))
 
 
 def test_files_that_exist_are_kept_unless_again(export, ago, tmp_path):

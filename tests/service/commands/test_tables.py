@@ -103,6 +103,13 @@ def test_a_text_of_a_stranger_cannot_control_the_terminal(terminal):
     assert any("\ufffd[2Jevil\ufffd.example" in line for line in shown)
 
 
+@pytest.mark.parametrize("output", ["json", "csv"])
+def test_on_a_terminal_control_characters_of_json_and_csv_are_escaped(terminal, output):
+    shown = "\n".join(terminal("referrers", "--format", output))
+    assert not {"\x1b", "\u202e"} & set(shown)
+    assert r"\u001b[2Jevil\u202e.example" in shown
+
+
 def test_a_table_that_fits_has_a_bar_beside_percentage():
     rows = [{"device_type": name, "visits": visits, "percentage": visits / 40} for name, visits in
             (("desktop", 3_000), ("mobile", 750), ("bot", 0))]  # fmt: skip

@@ -65,7 +65,7 @@ def test_one_organization_is_checked_alone(lake, files, verify):
 def test_an_unknown_organization_is_refused(files, verify, name):
     code, out, err = verify("--org", name)
     assert (code, out) == (2, "")
-    assert re.fullmatch(rf"traffic: [^\n]*{re.escape(repr(name))}\.\n", err)
+    assert re.fullmatch(rf"traffic: [^\n]*{re.escape(repr(name))}[^\n]+\n", err)
 
 
 def test_a_lake_that_is_not_there_is_refused_and_not_made(verify, tmp_path):
