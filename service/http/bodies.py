@@ -43,6 +43,13 @@ async def read_body(request: Request, kind: type[Body], max_bytes: int) -> Body:
         raise InvalidBody(_problem(str(error)), fix) from error
 
 
+def reject_body(request: Request) -> None:
+    """Raise InvalidBody if a GET request has a body, which would have no effect."""
+    for name, value in request.scope["headers"]:
+        if name == b"transfer-encoding" or (name == b"content-length" and value != b"0"):
+            raise InvalidBody("has no place here", "Ask without a body; parameters stand in the address.")
+
+
 def _problem(message: str) -> str:
     """What msgspec says of a value, as it follows on "The body "."""
     where = _WHERE.search(message)

@@ -16,7 +16,7 @@ from service.clock import Clock
 from service.encoding import encode
 from service.http.answers import Answers
 from service.http.authentication import Caller
-from service.http.bodies import read_body
+from service.http.bodies import read_body, reject_body
 from service.http.errors import AllRefused, Forbidden, InvalidBody, NotFound
 from service.http.live_visits import VisitReceiver
 from service.http.query_string import parse_query, parse_scope
@@ -95,13 +95,6 @@ def _key_manager(request: Request) -> Caller:
 def _key_record(key: Key) -> ApiKey:
     """A key in responses."""
     return msgspec.convert(key, ApiKey, from_attributes=True)
-
-
-def reject_body(request: Request) -> None:
-    """Raise InvalidBody if a GET request has a body, which would have no effect."""
-    for name, value in request.scope["headers"]:
-        if name == b"transfer-encoding" or (name == b"content-length" and value != b"0"):
-            raise InvalidBody("has no place here", "Ask without a body; parameters stand in the address.")
 
 
 def visits(receiver: VisitReceiver) -> Endpoint:

@@ -13,8 +13,7 @@ from data import BadInput
 from service.hooks.records import Hook, HookChanges, HookWithSecret, NewHook, StartedDelivery
 from service.hooks.registry import HookConflict, Hooks, NoSuchHook
 from service.http.authentication import Caller
-from service.http.bodies import read_body
-from service.http.endpoints import reject_body
+from service.http.bodies import read_body, reject_body
 from service.http.errors import Forbidden, InvalidBody, NotFound, StateConflict
 from service.http.responses import JsonResponse
 from service.threads import Arguments, Result

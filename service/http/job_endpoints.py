@@ -13,8 +13,7 @@ from starlette.responses import Response
 from data import BadInput
 from service.clock import Clock
 from service.http.authentication import Caller
-from service.http.bodies import read_body
-from service.http.endpoints import reject_body
+from service.http.bodies import read_body, reject_body
 from service.http.errors import (
     BodyTooLarge,
     Forbidden,

@@ -15,8 +15,7 @@ from data.store.links import SHORT_CODE_RULE, Link, is_short_code, new_link
 from queries import InvalidParameter
 from service.clock import Clock
 from service.http.authentication import Caller
-from service.http.bodies import read_body
-from service.http.endpoints import reject_body
+from service.http.bodies import read_body, reject_body
 from service.http.errors import Forbidden, InvalidBody, NotFound
 from service.http.links import LinkEditor
 from service.http.responses import JsonResponse

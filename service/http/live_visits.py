@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from data import BadInput
 from data.logs.reported import MAX_ROWS, Row, Submission, TooManyRows, split_rows
 from service.http.errors import BodyTooLarge, InvalidBody, Overloaded, StorageUnavailable
+from service.threads import in_thread
 
 if TYPE_CHECKING:
     from data.ingest.live import IngestResult, LiveIngest
@@ -84,7 +85,7 @@ class VisitReceiver:
         while self._pending:
             batch, self._pending = self._pending, []
             try:
-                landed = await asyncio.get_running_loop().run_in_executor(self._thread, self._land_batch, batch)
+                landed = await in_thread(self._thread, self._land_batch, batch)
             except Exception as error:  # noqa: BLE001  # raised in every request of the batch
                 _resolve(batch, [_as_problem(error)] * len(batch))
             else:

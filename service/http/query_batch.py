@@ -9,14 +9,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Final, TypeVar
+from typing import Final
 
 from queries import ClusterUnavailable, Engine, EngineLost, Entry, FilesGone, Scope, Variables, is_for_cluster
 from service.encoding import encode
 from service.http.errors import ClusterDown, Overloaded
 from service.priority import lower_priority
-
-Result = TypeVar("Result")
+from service.threads import Result, in_thread
 
 MAX_BATCHES: Final = 32
 """Requests whose queries run or wait for a thread; a dashboard is one request. Further requests get Overloaded."""
@@ -37,7 +36,7 @@ class Lane:
 
     async def compute(self, work: Callable[[], Result]) -> Result:
         """Run a query as soon as a thread is free."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        return await in_thread(self._threads, work)
 
     @property
     def batches(self) -> int:
@@ -78,7 +77,7 @@ class Workers(Lane):
 
     async def run(self, work: Callable[[], Result]) -> Result:
         """Run short blocking work in a thread of its own, which queries cannot occupy."""
-        return await asyncio.get_running_loop().run_in_executor(self._probe_thread, work)
+        return await in_thread(self._probe_thread, work)
 
     def close(self) -> None:
         """Wait for running queries and end the threads."""

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import orjson
 from starlette.requests import Request
@@ -21,8 +21,7 @@ from service.pages.rendering import Renderer
 from service.pages.services import PageServices
 from service.pages.sessions import OpenedSession, Session, Sessions, SessionStore
 from service.pages.shares import ShareStore
-
-Result = TypeVar("Result")
+from service.threads import Arguments, Result, in_thread
 
 COOKIE: Final = "traffic"
 """The cookie of a session. Over https its name begins with __Host-, which browsers refuse over plain http."""
@@ -45,9 +44,9 @@ class PageContext:
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="pages")
         self.renderer = Renderer(self.root, self.assets, self._threads)
 
-    async def in_thread(self, work: Callable[..., Result], *arguments: Any) -> Result:  # noqa: ANN401  # of any work
+    async def in_thread(self, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """Run blocking work in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+        return await in_thread(self._threads, work, *arguments)
 
     async def filters(self, request: Request) -> Filters:
         """The filters of a page, for the organization of the session. Raises InvalidParameter."""

@@ -1,6 +1,5 @@
 """Renders templates to responses: one Jinja2 environment, everything escaped, compressed, with the pages' headers."""
 
-import asyncio
 import gzip
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from starlette.responses import Response
 from service.pages import formats
 from service.pages.assets import Assets
 from service.pages.markup import with_code
+from service.threads import in_thread
 
 FOLDER: Final = Path(__file__).parent / "templates"
 GZIP_LEVEL: Final = 6
@@ -99,9 +99,7 @@ class Renderer:
         A page that contains a secret is not compressed: sizes of compressed pages can tell what is in them (BREACH).
         """
         compresses = is_compressible and accepts_gzip(request)
-        body = await asyncio.get_running_loop().run_in_executor(
-            self._threads, self._body, template, context, compresses
-        )
+        body = await in_thread(self._threads, self._body, template, context, compresses)
         headers = {"Vary": "Accept-Encoding", "Content-Encoding": "gzip"} if compresses else {"Vary": "Accept-Encoding"}
         return Response(body, status, headers, "text/html")
 
