@@ -32,7 +32,7 @@ class Finding:
 
 
 def days_before(as_of: date) -> tuple[date, date]:
-    """The first and the last of the 28 complete days (UTC) before the day `as_of`."""
+    """The first and the last of the 28 complete days before the day `as_of`."""
     return as_of - timedelta(days=DETECTED_DAYS), as_of - timedelta(days=1)
 
 
@@ -65,7 +65,7 @@ def measure(  # noqa: PLR0917  # whose visits, of what and when: called in this 
     end: date,
     cancelled: threading.Event | None = None,
 ) -> list[tuple[date, int, int]]:
-    """The day, events and visits of a subject on each day from `start` to `end` (UTC, inclusive) that has visits.
+    """The day, events and visits of a subject on each day from `start` to `end` (inclusive) that has visits.
 
     `subject` is that of a finding, `cancelled` that of `Engine.answer`. Raises ValueError if the subject has other
     columns than the detector's subjects, and what `detect` raises.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ScopeParameters(TypedDict, total=False):
-    """The parameters of the API; without days, the last 30. Days are dates or text such as "2026-11-20", in UTC."""
+    """The parameters of the API; without days, the last 30. Days are dates or text such as "2026-11-20"."""
 
     range: str  # "7d", "30d" or "90d", ending today
     start_date: str | date  # with end_date, instead of range
@@ -55,10 +55,10 @@ class Reader:
         lake: Lake,
         values: Path | None = None,
         seconds: float = QUERY_TIMEOUT_SECONDS,
-        today: Callable[[], date] = lambda: datetime.now(UTC).date(),
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """See open_lake. `today` returns the day in UTC that ranges end with."""
-        self._lake, self._targets, self._today = lake, LinkIndex(lake), today
+        """See open_lake. Ranges end with the day of the organization at the time of `clock`."""
+        self._lake, self._targets, self._clock = lake, LinkIndex(lake), clock
         with_values = load_traffic_values(values)
         self._warehouse = Warehouse(lake, with_values, seconds=seconds)
         self._new_sql = partial(OwnSql, lake, values=with_values, seconds=seconds)
@@ -68,6 +68,14 @@ class Reader:
     def organizations(self) -> list[str]:
         """The names of the organizations that have visits, sorted."""
         return sorted(self._lake.manifest.organizations())
+
+    def zone(self, organization: str) -> str:
+        """The time zone whose days and hours an organization's answers have."""
+        return self._lake.manifest.zone(organization)
+
+    def today(self, organization: str) -> date:
+        """The day that it is for an organization."""
+        return self._lake.manifest.today(organization, self._clock())
 
     def query(self, name: str, *, organization: str, **parameters: Unpack[ScopeParameters]) -> Tables:
         """The answer of GET /analytics/`name` as an Arrow table, with its columns even if it has no rows.
@@ -116,4 +124,4 @@ class Reader:
         if ("start_date" in parameters) != ("end_date" in parameters):
             raise BadInput("give both start_date and end_date, or a range.")
         values = validate(((name, str(value)) for name, value in parameters.items()), entry)
-        return scope_from(values, organization, self._today(), self._targets)
+        return scope_from(values, organization, self.today(organization), self._targets)

@@ -1,13 +1,14 @@
 """Parameters of the API, of the command line and of notebooks: validation, and conversion to a Scope."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
 from data import BOT_CATEGORIES, BadInput
 from data.hosts import normalized_host
+from data.local_time import today as today_in
 from data.store.links import LinkIndex
 from queries.catalog import Entry
 from queries.scope import Scope
@@ -82,8 +83,8 @@ def select_parameters(pairs: Iterable[tuple[str, str]], known: Collection[str]) 
 
 
 def scope_from(query: Mapping[str, str], organization: str, today: date, targets: LinkIndex) -> Scope:
-    """The scope of an answer. `today` is the current day in UTC. Raises InvalidParameter."""
-    start, end = _days(query, today)
+    """The scope of an answer. `today` is the current day in the organization's zone. Raises InvalidParameter."""
+    start, end = _days(query, today, lambda: targets.zone(organization))
     return Scope(
         organization,
         start,
@@ -115,9 +116,10 @@ def _traffic_type(value: str | None) -> str | None:
     return TRAFFIC_TYPES[value.lower()]
 
 
-def _days(query: Mapping[str, str], today: date) -> tuple[date, date]:
+def _days(query: Mapping[str, str], today: date, zone: Callable[[], str]) -> tuple[date, date]:
     if "start_date" in query and "end_date" in query:
-        return _date_range(_day("start_date", query["start_date"]), _day("end_date", query["end_date"]), today)
+        start, end = (_day(name, query[name], zone) for name in ("start_date", "end_date"))
+        return _date_range(start, end, today)
     length = RANGES.get(query.get("range", DEFAULT_RANGE))
     if length is None:
         days = f"Use one of {', '.join(RANGES)}; or start_date and end_date."
@@ -136,12 +138,12 @@ def _date_range(start: date, end: date, today: date) -> tuple[date, date]:
     return start, end
 
 
-def _day(name: str, value: str) -> date:
+def _day(name: str, value: str, zone: Callable[[], str]) -> date:
     try:
         if _DAY.fullmatch(value):
             return date.fromisoformat(value)
         if _TIMESTAMP.fullmatch(value):
-            return datetime.fromisoformat(value.upper()).astimezone(UTC).date()
+            return today_in(zone(), datetime.fromisoformat(value.upper()))
     except (ValueError, OverflowError):
         pass
     problem = f"is {_quoted(value)}, not a date"

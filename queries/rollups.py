@@ -137,7 +137,8 @@ class RollupBuilder:
 
     def _files_to_count(self, organization: str, files: Sequence[LandedFile]) -> list[LandedFile]:
         """The files of closed days that have no rollup yet."""
-        today, now = self._clock().date(), datetime.now(UTC)  # checked_at is set by the system clock
+        today = self._lake.manifest.today(organization, self._clock())
+        now = datetime.now(UTC)  # checked_at is set by the system clock
         recently_landed = {file.day for file in files if is_recent(file.checked_at, self._quiet_period, now)}
         covered = live_rollups(self._lake, organization, rollup_version(), files).days
         return [file for file in files if file.day < today and file.day not in recently_landed | covered]

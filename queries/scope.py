@@ -6,7 +6,7 @@ from datetime import date
 
 @dataclass(frozen=True)
 class Scope:
-    """The visits that an answer covers: one organization, from start_date to end_date (UTC, inclusive).
+    """The visits that an answer covers: one organization, from start_date to end_date (inclusive).
 
     A filter that is None is not applied. `traffic_type` is a bot_category, "ai" (the four AI-related categories) or
     "other" (the two other automated ones). The fields match the SQL type `scope` in prelude/3_scope.sql.

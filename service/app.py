@@ -110,7 +110,10 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
         )
 
     routes = [
-        *(Route(path, endpoints.analytics(entry, answers, targets, clock)) for path, entry in entries.items()),
+        *(
+            Route(path, endpoints.analytics(entry, answers, targets, parts.lake.manifest.zone, clock))
+            for path, entry in entries.items()
+        ),
         *_job_routes(f"{base}/jobs", parts.jobs, clock),
         *hook_routes(base, parts.hooks),
         Route(f"{base}/settings/api-keys", endpoints.api_keys(parts.api_keys), methods=["GET", "POST"]),
@@ -208,7 +211,7 @@ def _metrics(parts: _Components, limiter: RateLimiter) -> Metrics:
     def outcomes() -> Mapping[str, float]:
         return parts.sender.outcomes
 
-    def asked() -> Mapping[str, float]:
+    def cluster_outcomes() -> Mapping[str, float]:
         return parts.cluster_outcomes
 
     return Metrics(
@@ -222,7 +225,11 @@ def _metrics(parts: _Components, limiter: RateLimiter) -> Metrics:
                 "traffic_hook_deliveries", "Attempts to send messages.", outcomes, is_counter=True, label="outcome"
             ),
             ObservedMetric(
-                "traffic_cluster_answers", "Answers asked of the cluster.", asked, is_counter=True, label="outcome"
+                "traffic_cluster_answers",
+                "Answers asked of the cluster.",
+                cluster_outcomes,
+                is_counter=True,
+                label="outcome",
             ),
             ObservedMetric("traffic_jobs", "Jobs by status.", parts.jobs.counts, blocks=True, label="status"),
             ObservedMetric("traffic_hook_pending", "Messages to be sent.", parts.sender.pending, blocks=True),

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from math import comb
 from typing import Any, Final
@@ -95,6 +95,11 @@ def recount(
 def _passes(visit: Visit, scope: Any) -> bool:
     wanted = {"short_code": scope.short_code, "domain": scope.domain}
     return all(value is None or visit[column] == value for column, value in wanted.items())
+
+
+def local_time(visit: Visit) -> datetime:
+    """When a visit was by the clock of its organization."""
+    return visit["visited_at"] + timedelta(minutes=visit.get("utc_offset") or 0)
 
 
 def _week(day: date) -> date:
@@ -469,7 +474,7 @@ def _geographic(question: Question) -> list[Row]:
 
 
 def _hourly_activity(question: Question) -> list[Row]:
-    hours = _grouped(question.visits, lambda visit: visit["visited_at"].hour)
+    hours = _grouped(question.visits, lambda visit: local_time(visit).hour)
     return [{"hour": hour} | _activity(hours.get(hour, []), question) for hour in range(24)]
 
 
@@ -493,7 +498,7 @@ def _activity(visits: Sequence[Visit], question: Question) -> Row:
 def _peak_times(question: Question) -> list[Row]:
     keys = {
         "day_of_week": lambda visit: visit["day"].isoweekday(),
-        "hour": lambda visit: visit["visited_at"].hour,
+        "hour": lambda visit: local_time(visit).hour,
     }
     rows = []
     for row in _ranked(question.visits, keys, "visits", "percentage", "human_clicks", "ai_visits")[:10]:

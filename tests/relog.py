@@ -13,6 +13,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Request
@@ -37,13 +38,20 @@ _TIME = re.compile(r"(\d\d)/(\w{3})/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d
 
 
 def read_log(
-    path: Path, organization: str, domain: str | None, short_code_pattern: str = SHORT_CODE
+    path: Path, organization: str, domain: str | None, short_code_pattern: str = SHORT_CODE, zone: str = "UTC"
 ) -> list[dict[str, Any]]:
-    """Every visit of one access log, plain or gzipped, in the order of its lines."""
+    """Every visit of one access log, plain or gzipped, in the order of its lines, dated in a zone."""
     lines = _lines_of(path)
     found = [match for match in map(_reader_for(lines), lines) if match]
     code, probes = re.compile(short_code_pattern), _probes()
-    return [_visit(match, organization, domain, code, probes) for match in found]
+    return [_dated(_visit(match, organization, domain, code, probes), ZoneInfo(zone)) for match in found]
+
+
+def _dated(visit: dict[str, Any], zone: ZoneInfo) -> dict[str, Any]:
+    """A visit with its offset from UTC and its day; a visitor is another one on each day."""
+    local = visit["visited_at"].replace(tzinfo=UTC).astimezone(zone)
+    offset, visitor = local.utcoffset() // timedelta(minutes=1), visit["visitor"]
+    return visit | {"utc_offset": offset, "day": local.date(), "visitor": visitor and (local.date(), *visitor)}
 
 
 def _lines_of(path: Path) -> list[str]:
@@ -109,7 +117,6 @@ def _visit(
     is_own = origin.referrer is not None and origin.referrer.removeprefix("www.") == (host or "").removeprefix("www.")
     return {
         "organization": organization,
-        "day": visited_at.date(),
         "visited_at": visited_at,
         "domain": host,
         "short_code": (short[1] or None) if short else None,
@@ -122,7 +129,7 @@ def _visit(
         "referrer": origin.referrer,
         "referrer_type": "internal" if is_own else origin.referrer_type,
         **dict(zip(UTM_FIELDS, origin.utm, strict=True)),
-        "visitor": None if ip in {"", "-"} else (visited_at.date(), ip, user_agent),
+        "visitor": None if ip in {"", "-"} else (ip, user_agent),
         "is_malicious": probes.search(path) is not None,
         "rules_version": classifier.rules_version,
     }

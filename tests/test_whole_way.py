@@ -23,6 +23,7 @@ from tests.relog import read_log
 REAL_LOG = Path(__file__).parent.parent.parent / "shared/data/apache_access.log.gz"
 PARTS = () if IS_LONG else {entry.name for _, entry in ENTRIES["dashboard"].members}
 NAMES = [name for name in ENDPOINTS if name not in PARTS]
+DAYS_OF_CHANGES = dt.date(2026, 3, 8), dt.date(2026, 4, 5)  # of 23 and 25 hours in Los Angeles and Auckland
 REAL_DAYS = dt.date(2015, 5, 17), dt.date(2015, 5, 20)
 
 
@@ -52,6 +53,33 @@ def made_up(tmp_path_factory):
     Sample(3_000, dt.date(2026, 3, 1), days=40, links=60).write(folder / "access.log")
     traffic("import", folder / "access.log", "--org", "acme", "--lake", folder / "lake")
     return folder / "lake", read_log(folder / "access.log", "acme", None)
+
+
+ZONES = {
+    "la": "America/Los_Angeles", "kolkata": "Asia/Kolkata", "auckland": "Pacific/Auckland",
+    "lord-howe": "Australia/Lord_Howe",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def zoned(tmp_path_factory):
+    """One log of the weeks in which clocks change, imported by organizations of four zones."""
+    folder = tmp_path_factory.mktemp("zoned")
+    log, lake = folder / "access.log", folder / "lake"
+    Sample(2_000, dt.date(2026, 4, 8), days=40, links=60).write(log)
+    for organization, zone in ZONES.items():
+        traffic("zone", "set", zone, "--org", organization, "--lake", lake)
+        traffic("import", log, "--org", organization, "--lake", lake)
+    return lake, {organization: read_log(log, organization, None, zone=zone) for organization, zone in ZONES.items()}
+
+
+@pytest.mark.parametrize("organization", ZONES)
+def test_answers_have_the_days_and_hours_of_an_organizations_zone(organization, zoned, capfdbinary):
+    lake, visits = zoned
+    for first, last in [(dt.date(2026, 3, 1), dt.date(2026, 4, 7)), *[(day, day) for day in DAYS_OF_CHANGES]]:
+        scope = Scope(organization, first, last)
+        for name in (name for name in NAMES if first != last or "activity" in name):
+            assert asked(name, lake, scope, capfdbinary) == encode(recount(name, visits[organization], scope)), name
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,6 +13,7 @@ from data.store.landing import Landing
 from data.store.link_files import replace_links
 from data.store.packing import Packed, pack, table_of, unpack
 from data.visits import VISITS, VISITS_OF_DAYS, columns_filled_by
+from tests.recount import local_time
 
 Visit = dict[str, Any]
 
@@ -35,12 +36,12 @@ PERSON: Final = dict.fromkeys(VISITS.names) | {
 
 
 def visit(**columns: Any) -> Visit:
-    """One visit with these columns, and PERSON's where none is given; its day follows from visited_at."""
+    """One visit with these columns, and PERSON's where none is given; its day follows from its time and offset."""
     unknown = columns.keys() - PERSON.keys()
     if unknown:
         raise TypeError(f"a visit has no {', '.join(sorted(unknown))}")
     whole = PERSON | columns
-    return whole | {"day": whole["visited_at"].date()}
+    return whole | {"day": local_time(whole).date()}
 
 
 def land(lake: Lake, organization: str, visits: Iterable[Mapping[str, Any]]) -> None:

@@ -85,7 +85,10 @@ class Importer:
 
     def reader(self) -> BlockReader:
         """A new reader with this importer's rules, salts, IP lists, countries and links. The caller closes it."""
-        rules = Rules(self._classifier.result, self._salts, self._verifier, self._countries, self._links.links)
+        rules = Rules(
+            self._classifier.result, self._salts, self._verifier, self._countries, self._links.links,
+            self._lake.manifest.zone,
+        )  # fmt: skip
         return BlockReader(rules, self._now)
 
     def run(
@@ -195,8 +198,8 @@ class Importer:
         finally:
             self._readers.close(keep=1)
 
-    def _salts(self, days: list[date]) -> dict[date, str]:
-        return daily_salts(self._lake.salts, days, self._now())
+    def _salts(self, zone: str, days: list[date]) -> dict[date, str]:
+        return daily_salts(self._lake.salts, days, self._now(), zone)
 
     def _write_rejects(self, batch: Batch, summary: Summary) -> None:
         """Write the number and the reason of every rejected line, but not the line, which may contain an IP address."""

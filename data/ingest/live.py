@@ -6,6 +6,7 @@ They are parsed by data/logs/reported.py. Client addresses are kept in memory on
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -15,6 +16,7 @@ import re2
 
 from data.errors import BadInput, LakeDamaged
 from data.ingest.visitor_ids import daily_salts, visitor_hash
+from data.local_time import local_day, utc_offset
 from data.logs.reported import ReportedVisit, Row, Submission, parse_reported
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Request, combine
@@ -29,6 +31,7 @@ from data.store.ip_list_files import snapshots
 from data.store.lake import Lake
 from data.store.links import NO_LINKS, IndexedLinks, LinkIndex
 from data.store.packing import Packed, pack
+from data.store.zones import ZoneChanged
 from data.visits import SHORT_CODE_PATTERN, Classification, columns_filled_by
 
 MAX_DAYS: Final = 366
@@ -60,12 +63,23 @@ class _UserAgent(NamedTuple):
     is_claim: bool  # whether a client address can verify or contradict it
 
 
+class _Dated(NamedTuple):
+    """A visit and its offset from UTC in minutes."""
+
+    fact: ReportedVisit
+    offset: int
+
+    @property
+    def day(self) -> date:
+        return local_day(self.fact.visited_at, self.offset)
+
+
 _Origin = tuple[str | None, ...]
 """The values of the columns _ORIGIN: referrer, campaign and rules version."""
 _ORIGIN: Final = columns_filled_by("referrer", "campaign", "rules")
 _OWN: Final = (
     "visited_at", "domain", "short_code", "path", "method", "status", "country", "visitor", "is_malicious",
-    "user_agent",
+    "user_agent", "utc_offset",
 )  # fmt: skip
 """The columns that are stored for each visit, in the order of _row. The others have few distinct combinations."""
 _SharedKey = tuple[Classification, Classification, str, _Origin]
@@ -94,7 +108,7 @@ class LiveIngest:
         self._referral = lru_cache(1 << 14)(self._referral_uncached)
         self._short_code = re2.compile(short_code_pattern)
         self._verifier = Verifier({}, self._proxies)
-        self._salts: dict[date, str] = {}
+        self._salts: defaultdict[str, dict[date, str]] = defaultdict(dict)  # by zone
         self._refreshed_at = datetime.min.replace(tzinfo=UTC)
         self._lists_changed_at = 0
         self._refresh(now())
@@ -112,16 +126,19 @@ class LiveIngest:
         results = [
             _parse_rows(submission.rows, naive_now, facts[submission.organization]) for submission in submissions
         ]
-        visits = {organization: self._packed(valid, organization) for organization, valid in facts.items() if valid}
-        if visits:
-            pending.enqueue(self._lake.manifest, visits, now)
-        return results
+        while True:
+            visits = {organization: self._packed(valid, organization) for organization, valid in facts.items() if valid}
+            with suppress(ZoneChanged):  # then they are dated in the new zone
+                if visits:
+                    pending.enqueue(self._lake.manifest, visits, now)
+                return results
 
     def _refresh(self, now: datetime) -> None:
         """Once per REFRESH_AFTER, drop cached salts and reload the IP lists if they have changed."""
         if is_recent(self._refreshed_at, REFRESH_AFTER, now):
             return
-        self._refreshed_at, self._salts = now, {}
+        self._refreshed_at = now
+        self._salts.clear()
         lists_changed_at = self._lake.ip_lists.stat().st_mtime_ns  # of the folder: each list is replaced as a whole
         if lists_changed_at != self._lists_changed_at:
             self._lists_changed_at = lists_changed_at
@@ -132,10 +149,12 @@ class LiveIngest:
             self._user_agent.cache_clear()
 
     def _packed(self, facts: list[ReportedVisit], organization: str) -> Packed:
-        salts = self._salts_for({fact.visited_at.date() for fact in facts})
+        zone = self._lake.manifest.zone(organization)
+        dated = [_Dated(fact, utc_offset(fact.visited_at, zone)) for fact in facts]
+        salts = self._salts_for(zone, {visit.day for visit in dated})
         shared: dict[_SharedKey, int] = {}
         links = self._links_of(organization)
-        rows = [self._row(fact, organization, salts, shared, links) for fact in facts]
+        rows = [self._row(visit, organization, salts, shared, links) for visit in dated]
         *own, numbers = zip(*rows, strict=True)
         rows_shared = (
             classify_path(combine(by_agent, by_referral), path_kind) + origin
@@ -146,22 +165,25 @@ class LiveIngest:
             dict(zip(_OWN, own, strict=True)),
             numbers,
             dict(zip((*Classification._fields, *_ORIGIN), columns_shared, strict=True)),
+            zone,
         )
 
-    def _salts_for(self, days: set[date]) -> dict[date, str]:
-        if days - self._salts.keys():
-            self._salts |= daily_salts(self._lake.salts, days, self._now())
-        return self._salts
+    def _salts_for(self, zone: str, days: set[date]) -> dict[date, str]:
+        salts = self._salts[zone]
+        if days - salts.keys():
+            salts |= daily_salts(self._lake.salts, days, self._now(), zone)
+        return salts
 
     def _row(
         self,
-        fact: ReportedVisit,
+        dated: _Dated,
         organization: str,
         salts: dict[date, str],
         shared: dict[_SharedKey, int],
         links: IndexedLinks,
     ) -> tuple[Any, ...]:
         """The values of _OWN, then the index of the visit's shared columns, which are added to `shared` if missing."""
+        fact = dated.fact
         domain, path, query = fact.target
         user_agent, classification, is_claim = self._user_agent(fact.user_agent)
         by_referral, origin = self._referral(fact.method, fact.referrer, query)
@@ -169,7 +191,7 @@ class LiveIngest:
             origin = (origin[0], INTERNAL, *origin[2:])
         ip, country, visitor = fact.ip, fact.country, None
         if ip:
-            day = fact.visited_at.date()
+            day = dated.day
             country = country or (self._countries.lookup(ip) or "" if self._countries else "")
             visitor = visitor_hash(salts[day], organization, ip, user_agent)
             if is_claim:
@@ -180,7 +202,7 @@ class LiveIngest:
         number = shared.setdefault((classification, by_referral, path_kind, origin), len(shared))
         return (
             fact.visited_at, domain or None, short_code, path, fact.method, fact.status, country or None,
-            visitor, path_kind == PROBE, user_agent or None, number,
+            visitor, path_kind == PROBE, user_agent or None, dated.offset, number,
         )  # fmt: skip
 
     def _user_agent_uncached(self, sent: str) -> _UserAgent:

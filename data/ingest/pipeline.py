@@ -32,6 +32,7 @@ from data.hosts import normalized_host
 from data.ingest.dictionary import DictionaryColumn, Interner, composite_key, dictionary_encoded, expand, text_columns
 from data.ingest.sorting import sort_order
 from data.ingest.visitor_ids import visitor_hashes
+from data.local_time import DEFAULT_ZONE, local_times, utc_offsets
 from data.rules.bots import readable_user_agent
 from data.rules.classifier import Classifier, Origin, Request, combine
 from data.rules.ip_verification import Verifier
@@ -41,8 +42,8 @@ from data.sql import read_sql
 from data.store.links import NO_LINKS, IndexedLinks
 from data.visits import VISITS_OF_DAYS, Classification, columns_filled_by
 
-Salts = Callable[[list[date]], dict[date, str]]
-"""Returns the salt of each day."""
+Salts = Callable[[str, list[date]], dict[date, str]]
+"""Returns the salt of each day in a zone."""
 
 Columns = dict[str, pa.Array]
 
@@ -80,6 +81,8 @@ class Rules:
     countries: Countries | None = None
     links: Callable[[str], IndexedLinks] = lambda _organization: NO_LINKS
     """Returns the links of an organization."""
+    zone: Callable[[str], str] = lambda _organization: DEFAULT_ZONE
+    """Returns the zone of an organization, by which its visits are dated."""
 
 
 class VisitBuilder:
@@ -96,16 +99,20 @@ class VisitBuilder:
         """
         if not len(requests):
             return VISITS_OF_DAYS.empty_table()
-        requests = requests.append_column("day", requests["visited_at"].cast(pa.date32()))
+        zone = self._rules.zone(tenant.organization)
+        visited_at, number = (requests[name].combine_chunks() for name in ("visited_at", "number"))
+        offsets = utc_offsets(visited_at, zone)
+        day = local_times(visited_at, offsets).cast(pa.date32())
+        requests = requests.append_column("day", day)
         encoded = {name: dictionary_encoded(requests[name]) for name in _ENCODED_COLUMNS}
         encoded["user_agent"] = _readable(encoded["user_agent"])
         encoded["domain"] = _domains(encoded["domain"], tenant.domain)
         targets = self._targets(encoded["target"].dictionary, tenant)
         short_code_rank = targets["short_code_rank"].take(encoded["target"].indices)
-        day, visited_at, number = (requests[name].combine_chunks() for name in ("day", "visited_at", "number"))
         order = sort_order(day, short_code_rank, visited_at, number)
         columns = {name: requests[name].take(order) for name in ("day", "visited_at", "status")}
-        columns["visitor"] = self._visitors(encoded, tenant.organization).take(order)
+        columns["utc_offset"] = offsets.take(order)
+        columns["visitor"] = self._visitors(encoded, tenant.organization, zone).take(order)
         columns["country"] = self._countries(encoded["country"], encoded["ip"]).take(order)
         for indices, distinct in [
             (encoded["domain"].indices, {"domain": encoded["domain"].dictionary}),
@@ -137,10 +144,10 @@ class VisitBuilder:
             columns["is_malicious"] = pc.and_(columns["is_malicious"], pc.invert(is_link))
         return columns
 
-    def _visitors(self, encoded: dict[str, DictionaryColumn], organization: str) -> pa.Array:
+    def _visitors(self, encoded: dict[str, DictionaryColumn], organization: str, zone: str) -> pa.Array:
         """The visitor hash of each row, computed once for each day, address and user agent."""
         days, ips, agents = (encoded[name] for name in ("day", "ip", "user_agent"))
-        salts = self._rules.salts(days.dictionary.to_pylist())
+        salts = self._rules.salts(zone, days.dictionary.to_pylist())
         visitors = composite_key(days.indices, ips.indices, agents.indices)
         day, ip, agent = visitors.parts
         ordered = [salts[value] for value in days.dictionary.to_pylist()]

@@ -1,4 +1,4 @@
-"""Visitor hashes, and the random salt of each UTC day that they depend on.
+"""Visitor hashes, and the random salt of each zone and day that they depend on.
 
 Salts are stored in a separate file, which only its owner can read, which concurrent writers share and which backups
 leave out. A salt is deleted 48 hours after it was created, or when that time lies in the future, because the clock was
@@ -21,6 +21,7 @@ from typing import Final
 import pyarrow as pa
 
 from data.errors import LakeDamaged
+from data.local_time import DEFAULT_ZONE
 from data.store.clock import TOLERANCE
 from data.store.schema import create_database
 
@@ -31,11 +32,19 @@ the time."""
 _WORDS: Final = hashlib.sha256().digest_size // 8
 """The number of 64-bit words of a digest."""
 _SALTS_ARE_LOST: Final = "its salts are lost; delete it, and visitors of the last 48 hours count as new ones."
-_TABLE: Final = "CREATE TABLE salts (day TEXT PRIMARY KEY, salt TEXT NOT NULL, created_at REAL NOT NULL);"
+_TABLE: Final = """
+CREATE TABLE salts (
+    zone TEXT NOT NULL,         -- in which it is this day
+    day TEXT NOT NULL,
+    salt TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    PRIMARY KEY (zone, day)
+);
+"""
 
 
-def daily_salts(path: Path, days: Iterable[date], now: datetime) -> dict[date, str]:
-    """The salt of each day, 64 hexadecimal digits; missing salts are created.
+def daily_salts(path: Path, days: Iterable[date], now: datetime, zone: str = DEFAULT_ZONE) -> dict[date, str]:
+    """The salt of each day in a zone, 64 hexadecimal digits; missing salts are created.
 
     `now` is a timezone-aware UTC time. Salts older than 48 hours are deleted first.
     """
@@ -44,10 +53,10 @@ def daily_salts(path: Path, days: Iterable[date], now: datetime) -> dict[date, s
         _delete_old(db, now)
         wanted = sorted({day.isoformat() for day in days})
         db.executemany(
-            "INSERT OR IGNORE INTO salts VALUES (?, ?, ?)",
-            [(day, secrets.token_hex(32), now.timestamp()) for day in wanted],
+            "INSERT OR IGNORE INTO salts VALUES (?, ?, ?, ?)",
+            [(zone, day, secrets.token_hex(32), now.timestamp()) for day in wanted],
         )
-        rows = dict(db.execute("SELECT day, salt FROM salts").fetchall())
+        rows = dict(db.execute("SELECT day, salt FROM salts WHERE zone = ?", [zone]).fetchall())
         db.execute("COMMIT")
     return {date.fromisoformat(day): rows[day] for day in wanted}
 

@@ -100,10 +100,10 @@ class Compactor:
 
     def _work(self) -> list[tuple[Partition, list[LandedFile]]]:
         """The partitions that have too many files, each with the files to merge."""
-        today = self._now().date()
         now = datetime.now(UTC)  # not self._now(): checked_at is set by the system clock
         work = []
-        for partition in starmap(Partition, self._lake.manifest.days_of_many_files(today, MAX_OPEN_FILES)):
+        for partition in starmap(Partition, self._lake.manifest.days_of_many_files(self._now(), MAX_OPEN_FILES)):
+            today = self._lake.manifest.today(partition.organization, self._now())
             files = self._lake.manifest.live_files(*partition, partition.day)
             is_active = any(is_recent(file.checked_at, self._quiet_period, now) for file in files)
             is_past = partition.day < today and not is_active

@@ -7,6 +7,7 @@ again. Visits that were pending in a lost manifest are gone, because they are in
 import os
 import sqlite3
 import uuid
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -43,6 +44,7 @@ class OldManifest(NamedTuple):
     epochs: list[tuple[Any, ...]]
     last_runs: list[tuple[Any, ...]]
     erasures: list[tuple[Any, ...]]
+    zones: list[tuple[str, str]]
     pending: list[tuple[Any, ...]]
 
     @property
@@ -95,7 +97,7 @@ class Rebuild:
                 path.unlink()
 
     def _fill(self, manifest: Manifest, damaged: list[str], progress: Progress | None) -> None:
-        plan, old = self.plan, self.old or OldManifest([], [], [], [], [], [])
+        plan, old = self.plan, self.old or OldManifest([], [], [], [], [], [], [])
         hashes = {path.rpartition("/")[2]: sha256 for path, sha256, _ in old.files}
         size = sum(file.path.stat().st_size for file in plan.counted)
         done, landed = 0, []
@@ -124,6 +126,7 @@ class Rebuild:
             db.executemany("INSERT INTO epochs VALUES (?, ?)", [(name, epoch + 1) for name, epoch in epochs.items()])
             db.executemany("INSERT INTO last_runs VALUES (?, ?)", old.last_runs)
             db.executemany("INSERT INTO erasures VALUES (?, ?, ?, ?, ?)", old.erasures)
+            db.executemany("INSERT INTO zones VALUES (?, ?)", self._zones(old))
             self._insert_pending(db, old)
             for organization, links in newest_links(self.root).items():
                 insert_links(db, organization, links, datetime.now(UTC))
@@ -158,6 +161,24 @@ class Rebuild:
                     ])  # fmt: skip
         db.executemany(_BATCH, old.batches)
 
+    def _zones(self, old: OldManifest) -> list[tuple[str, str]]:
+        """The zone of each organization. Raises LakeDamaged if visits that would count are dated in two zones."""
+        dated = defaultdict[str, dict[str, str]](dict)
+        for organization, zone in old.zones:
+            dated[organization][zone] = "the old manifest"
+        for _, organization, *_, zone in old.pending:
+            dated[organization][zone] = "visits that wait for their file"
+        for file in self.plan.counted:
+            dated[file.footer.organization][file.footer.zone] = str(file.path)
+        for organization, zones in dated.items():
+            if len(zones) > 1:
+                which = "; ".join(f"{zone}: {where}" for zone, where in sorted(zones.items()))
+                raise LakeDamaged(
+                    f"visits of {organization} are dated in {len(zones)} time zones ({which}); move the files of the "
+                    "wrong one out of the lake, then rebuild again."
+                )
+        return [(organization, zone) for organization, zones in sorted(dated.items()) for zone in zones]
+
     def _insert_pending(self, db: sqlite3.Connection, old: OldManifest) -> None:
         """Take over the pending visits that are in no file, and never number others like earlier ones."""
         ranges = [
@@ -166,7 +187,9 @@ class Rebuild:
             for part in file.footer.pending
         ]
         rows = [row for row in old.pending if not any(_was_moved(row, *one) for one in ranges)]
-        db.executemany("INSERT INTO pending (id, organization, visits, received_at, body) VALUES (?, ?, ?, ?, ?)", rows)
+        db.executemany(
+            "INSERT INTO pending (id, organization, visits, received_at, body, zone) VALUES (?, ?, ?, ?, ?, ?)", rows
+        )
         last = max([0, *(part.last for _, part in ranges), *(row[0] for row in old.pending)])
         db.execute("DELETE FROM sqlite_sequence WHERE name = 'pending'")
         db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('pending', ?)", [last])
@@ -218,7 +241,8 @@ def _read_old(path: Path) -> OldManifest | None:
                 manifest.rows("SELECT organization, epoch FROM epochs"),
                 manifest.rows("SELECT task, at FROM last_runs"),
                 manifest.rows("SELECT organization, erased_at, short_code, first_day, last_day FROM erasures"),
-                manifest.rows("SELECT id, organization, visits, received_at, body FROM pending ORDER BY id"),
+                manifest.rows("SELECT organization, zone FROM zones"),
+                manifest.rows("SELECT id, organization, visits, received_at, body, zone FROM pending ORDER BY id"),
             )
     except NewerVersion:
         raise
@@ -247,6 +271,6 @@ def _record(file: VisitFile, root: Path, sha256: str) -> LandedFile:
 
 def _was_moved(row: tuple[Any, ...], organization: str, part: PendingRange) -> bool:
     """Whether a pending row is among those that were moved into a file."""
-    key, owner, _, received_at, _ = row
+    key, owner, _, received_at, *_ = row
     is_in_range: bool = part.first <= key <= part.last and part.first_at <= received_at <= part.last_at
     return is_in_range and bool(owner == organization)

@@ -38,7 +38,7 @@ class RetentionResult:
     """What expired, or in a dry run, what would expire."""
 
     before: date
-    """The first day that is kept."""
+    """The first day that is kept; where it is not the same day in all zones, the earliest of them."""
     ended: list[ExpiredVisits]
     dead: list[str]
     """The paths of all files to delete: those of expired days, including earlier dead files."""
@@ -47,22 +47,23 @@ class RetentionResult:
 def apply_retention(
     lake: Lake, days: int, now: datetime, dry_run: bool = False, organization: str = ""
 ) -> RetentionResult:
-    """Expire the visits of UTC days more than `days` before today, of one organization, or of all one at a time.
+    """Expire the visits of days more than `days` before today, of one organization, or of all one at a time.
 
     Answers no longer include them. Their files are deleted after GRACE, by `erasure.delete_files` or the next sweep.
     This never waits for an import. It trusts `now`: ask `clock_problem` first.
     """
-    before = now.astimezone(UTC).date() - timedelta(days=days)
-    expired, dead = [], []
+    first_kept, expired, dead = dict[str, date](), [], []
     for name in [organization] if organization else lake.manifest.organizations():
+        first_kept[name] = before = lake.manifest.today(name, now) - timedelta(days=days)
         files = _expired_files(lake, name, before) if dry_run else _expire(lake, name, before, now)
         expired += [(name, file.day, file.visits) for file in files]
         if not dry_run:
             dead += lake.manifest.expire_now(name, before, now + GRACE)
     if not (dry_run or organization):
         _record(lake, _RUN, now)
-    expired += expire_unknown(lake, before, dry_run, organization)
-    return RetentionResult(before, _by_organization(expired), dead)
+    expired += expire_unknown(lake, timedelta(days=days), now, dry_run, organization)
+    earliest = min(first_kept.values(), default=now.astimezone(UTC).date() - timedelta(days=days))
+    return RetentionResult(earliest, _by_organization(expired), dead)
 
 
 def _by_organization(expired: list[tuple[str, date, int]]) -> list[ExpiredVisits]:

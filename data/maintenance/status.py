@@ -26,9 +26,9 @@ WITH days AS (
     FROM files WHERE deletable_at IS NULL AND visits > 0 GROUP BY organization, day
 ), landed AS (
     SELECT organization, sum(files) AS files, sum(visits) AS visits, sum(bytes) AS bytes, min(day) AS first_day,
-        max(day) AS last_day, sum(iif(day >= ?, files, 0)) AS open_files,
-        sum(day < ? AND finished > 1) AS unmerged_days
-    FROM days GROUP BY organization
+        max(day) AS last_day, sum(iif(day >= today_in(zone, $now), files, 0)) AS open_files,
+        sum(day < today_in(zone, $now) AND finished > 1) AS unmerged_days
+    FROM days LEFT JOIN zones USING (organization) GROUP BY organization
 ), waiting AS (
     SELECT organization, sum(visits) AS pending, min(received_at) AS oldest FROM pending GROUP BY organization
 ), known AS (
@@ -38,7 +38,7 @@ WITH days AS (
 SELECT organization, coalesce(files, 0), coalesce(visits, 0), coalesce(bytes, 0), first_day, last_day,
     coalesce(open_files, 0), coalesce(unmerged_days, 0), coalesce(pending, 0), oldest
 FROM known LEFT JOIN landed USING (organization) LEFT JOIN waiting USING (organization)
-WHERE ? IN ('', organization) ORDER BY organization
+WHERE $organization IN ('', organization) ORDER BY organization
 """
 """One statement, so that visits that are being moved from pending into a file are counted once."""
 
@@ -160,10 +160,9 @@ def stored_span(lake: Lake, organization: str) -> StoredSpan:
 
 def _organizations(lake: Lake, now: datetime, organization: str = "") -> dict[str, OrganizationStatus]:
     """The data of every organization by its name, or only of the one that is given."""
-    today = now.astimezone(UTC).date().isoformat()
     statuses = {}
     for name, files, visits, size, first, last, open_files, unmerged, waiting, oldest in lake.manifest.rows(
-        _ORGANIZATIONS, [today, today, organization]
+        _ORGANIZATIONS, {"now": now.isoformat(), "organization": organization}
     ):
         statuses[name] = OrganizationStatus(
             files, visits, size, _day(first), _day(last), None, None, open_files, unmerged, waiting, _time(oldest)

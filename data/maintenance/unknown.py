@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from data.errors import LakeDamaged
+from data.local_time import today
 from data.store.clock import is_recent
 from data.store.files import move_durably
 from data.store.footers import VisitFile, read_visit_file
@@ -68,16 +69,20 @@ def clear_unknown(lake: Lake) -> int:
     return len(leftovers)
 
 
-def expire_unknown(lake: Lake, before: date, dry_run: bool, organization: str = "") -> list[tuple[str, date, int]]:
-    """Delete the visits in unknown files of UTC days before `before`, of one organization, or of all.
+def expire_unknown(
+    lake: Lake, age: timedelta, now: datetime, dry_run: bool, organization: str = ""
+) -> list[tuple[str, date, int]]:
+    """Delete the visits in unknown files of days more than `age` before today, of one organization, or of all.
 
-    Returns organization, day and number of visits of each file; it is 0 for one that cannot be read. What the footer of
-    a file records stays, in a file without visits.
+    Today is that of the zone in a file's footer. Returns organization, day and number of visits of each file; it is 0
+    for one that cannot be read. What the footer of a file records stays, in a file without visits.
     """
     expired = []
     for path in unknown_files(lake, organization):
         owner, day = partition_of(path)
-        if day >= before:
+        file = _readable(path)
+        zone = file.footer.zone if file else lake.manifest.zone(owner)
+        if day >= today(zone, now) - age:
             continue
         with nullcontext(True) if dry_run else _guarded(lake, path) as is_unknown:
             if not is_unknown:

@@ -11,6 +11,7 @@ import msgspec
 import pyarrow.parquet as pq
 
 from data.errors import LakeDamaged
+from data.local_time import DEFAULT_ZONE
 from data.store.batches import Batch
 from data.store.clock import format_time
 from data.store.files import UNREADABLE, version_of, versioned
@@ -53,6 +54,7 @@ class Footer(msgspec.Struct, frozen=True, omit_defaults=True):
     pending: tuple[PendingRange, ...] = ()
     replaces: tuple[str, ...] = ()  # the names of the files that this one replaces; a name is never used twice
     unfinished_of: int | None = None
+    zone: str = DEFAULT_ZONE  # in which its visits are of this day
 
     @property
     def metadata(self) -> dict[str, str]:
@@ -97,10 +99,12 @@ def footer_of(
     pending: Iterable[PendingRange] = (),
     replaces: Collection[str] = (),
     unfinished_of: int | None = None,
+    zone: str = DEFAULT_ZONE,
 ) -> Footer:
     """The footer of a file that is being written now."""
     names = tuple(sorted({Path(path).name for path in replaces}))
-    return Footer(organization, day, datetime.now(UTC), merged_batches(batches), tuple(pending), names, unfinished_of)
+    written_at = datetime.now(UTC)
+    return Footer(organization, day, written_at, merged_batches(batches), tuple(pending), names, unfinished_of, zone)
 
 
 def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence[LandedFile] = ()) -> Footer:
@@ -123,6 +127,7 @@ def replacing_footer(lake: Lake, files: Sequence[LandedFile], removals: Sequence
         pending=merged_ranges(part for footer in footers for part in footer.pending),
         replaces=[*(file.path for file in (*files, *removals)), *earlier],
         unfinished_of=files[-1].unfinished_of if len(files) == 1 else None,
+        zone=lake.manifest.zone(files[-1].organization),
     )
 
 

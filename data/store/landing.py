@@ -52,9 +52,11 @@ class Landing:
         self.batch = secrets.randbits(62)
         """The id of the batch, chosen before it is committed."""
         self._lake = lake
-        self._organization = organization
+        self.organization = organization
         self._content = content
         self._pending = pending
+        self.zone = lake.manifest.zone(organization)
+        """In which the visits are dated; a commit fails if it was changed."""
         self._staged: list[Staged] = []
         self._last_part: pa.Table | None = None  # not written yet: its footer records the whole batch
 
@@ -77,7 +79,7 @@ class Landing:
     def commit(self, batch: Batch, continues: Batch | None) -> None:
         """Make all staged files visible at once, as a new batch with the id `self.batch`."""
         batch = replace(batch, id=self.batch)
-        self._lake.manifest.commit(batch, continues, self._finish(batch, continues))
+        self._lake.manifest.commit(batch, continues, self._finish(batch, continues), self.zone)
 
     def advance(self, batch: Batch) -> None:
         """Make all staged files visible at once, and extend the batch with the id `self.batch` to more of its log.
@@ -85,7 +87,7 @@ class Landing:
         The caller sets `self.batch` to the id of that earlier batch before staging.
         """
         batch = replace(batch, id=self.batch)
-        self._lake.manifest.advance(batch, self._finish(batch, batch))
+        self._lake.manifest.advance(batch, self._finish(batch, batch), self.zone)
 
     def publisher(self) -> Publisher:
         """Write and hash the staged files of visits that were pending; return what moves them to their final paths."""
@@ -115,19 +117,19 @@ class Landing:
         pending = [self._pending] if self._pending else []
         return footer_of(
             staged.organization, staged.day, batches, pending=pending, replaces=replaces,
-            unfinished_of=staged.unfinished_of,
+            unfinished_of=staged.unfinished_of, zone=self.zone,
         )  # fmt: skip
 
     def _add(self, day: date, visits: int, unfinished_of: int | None) -> None:
         name = self._name(day)
-        self._staged.append(Staged(new_path(self._lake), self._organization, day, visits, unfinished_of, name))
+        self._staged.append(Staged(new_path(self._lake), self.organization, day, visits, unfinished_of, name))
 
     def _name(self, day: date) -> str:
         """The name of the next file: always the same for the same content, unless that is registered already."""
         number = sum(staged.day == day for staged in self._staged)
-        key = f"{self._organization}/{self._content}/{day}/{number}"
+        key = f"{self.organization}/{self._content}/{day}/{number}"
         name = str(uuid.uuid5(uuid.NAMESPACE_URL, key))
-        is_used = self._lake.manifest.is_registered(_path(self._organization, day, name))
+        is_used = self._lake.manifest.is_registered(_path(self.organization, day, name))
         return str(uuid.uuid4()) if not self._content or is_used else name
 
     def _write_part(self, part: tuple[Staged, pa.Table]) -> None:

@@ -170,7 +170,10 @@ NO_LINKS: Final = IndexedLinks("", ())
 
 
 class LinkIndex:
-    """Keeps the links of organizations in memory until others are imported. Safe to use from several threads."""
+    """Keeps the links of organizations in memory until others are imported. Safe to use from several threads.
+
+    Parameters are resolved with it: target URLs to their links, and times to days of the organization's zone.
+    """
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
@@ -188,6 +191,10 @@ class LinkIndex:
                 cached = IndexedLinks(stored.path, _read_links(intact_links(self._lake, stored)))
                 self._cache[organization] = cached
             return cached
+
+    def zone(self, organization: str) -> str:
+        """The time zone of an organization."""
+        return self._lake.manifest.zone(organization)
 
 
 def normalized_url(url: str) -> str:

@@ -15,6 +15,7 @@ import msgspec
 import pyarrow as pa
 
 from data.errors import LakeDamaged
+from data.local_time import DEFAULT_ZONE, local_times
 from data.visits import COLUMNS, SCHEMA_VERSION, VISITS_OF_DAYS, check_version
 
 Columns = Mapping[str, Sequence[Any]]
@@ -22,10 +23,11 @@ Columns = Mapping[str, Sequence[Any]]
 
 
 class Packed(NamedTuple):
-    """Packed visits of one organization, and their number."""
+    """Packed visits of one organization, their number, and the zone in which they are dated."""
 
     visits: int
     body: bytes
+    zone: str = DEFAULT_ZONE
 
 
 class Unpacked(NamedTuple):
@@ -66,10 +68,11 @@ _MAX_RATIO: Final = 255
 """The maximum compression ratio of LZ4."""
 
 
-def pack(columns: Columns, numbers: Sequence[int], shared: Columns) -> Packed:
-    """Pack visits; the arguments are those of Unpacked."""
+def pack(columns: Columns, numbers: Sequence[int], shared: Columns, zone: str = DEFAULT_ZONE) -> Packed:
+    """Pack visits; the first arguments are those of Unpacked, `zone` is the one of their utc_offset."""
     plain = _ENCODER.encode({"version": SCHEMA_VERSION, "columns": columns, "numbers": numbers, "shared": shared})
-    return Packed(len(numbers), _HEAD.pack(len(plain), crc32(plain)) + pa.compress(plain, "lz4", asbytes=True))
+    body = _HEAD.pack(len(plain), crc32(plain)) + pa.compress(plain, "lz4", asbytes=True)
+    return Packed(len(numbers), body, zone)
 
 
 def unpack(body: bytes) -> Unpacked:
@@ -106,7 +109,8 @@ def table_of(parts: Sequence[Unpacked]) -> pa.Table:
     numbers = [start + number for start, part in zip(starts, parts, strict=False) for number in part.numbers]
     rows = pa.array(numbers, pa.int32())
     columns = {column.name: _column(column.name, column.type, parts, rows) for column in COLUMNS}
-    columns["day"] = columns["visited_at"].cast(pa.date32())
+    offsets = columns["utc_offset"].fill_null(0)
+    columns["day"] = local_times(columns["visited_at"], offsets).cast(pa.date32())
     return pa.table([columns[name] for name in VISITS_OF_DAYS.names], VISITS_OF_DAYS.names)
 
 

@@ -16,6 +16,7 @@ from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.manifest import Manifest, insert_files
 from data.store.packing import Packed, Unpacked, table_of, unpack
+from data.store.zones import check_zone_is
 from data.text import plural
 from data.visits import VISITS_OF_DAYS
 
@@ -47,10 +48,17 @@ class _Unreadable(NamedTuple):
 
 
 def enqueue(manifest: Manifest, visits: Mapping[str, Packed], now: datetime) -> None:
-    """Store visits by organization. They are durable when this returns."""
-    rows = [(organization, packed.visits, format_time(now), packed.body) for organization, packed in visits.items()]
+    """Store visits by organization. They are durable when this returns. Raises ZoneChanged; then none was stored."""
+    rows = [
+        (organization, packed.visits, format_time(now), packed.body, packed.zone)
+        for organization, packed in visits.items()
+    ]
     with manifest.transaction() as db:
-        db.executemany("INSERT INTO pending (organization, visits, received_at, body) VALUES (?, ?, ?, ?)", rows)
+        for organization, packed in visits.items():
+            check_zone_is(db, organization, packed.zone)
+        db.executemany(
+            "INSERT INTO pending (organization, visits, received_at, body, zone) VALUES (?, ?, ?, ?, ?)", rows
+        )
 
 
 def backlog(manifest: Manifest) -> Backlog:
@@ -163,6 +171,8 @@ def _sorted(visits: pa.Table) -> pa.Table:
 def _move(manifest: Manifest, keys: list[int], landings: list[Landing]) -> None:
     publishers = [landing.publisher() for landing in landings]
     with manifest.transaction() as db:
+        for landing in landings:
+            check_zone_is(db, landing.organization, landing.zone)
         for key in keys:
             if db.execute("DELETE FROM pending WHERE id = ?", [key]).rowcount != 1:
                 raise Conflict("these visits were moved by another process; try again.")

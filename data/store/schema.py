@@ -54,8 +54,13 @@ MIGRATIONS: Final = (
         organization TEXT NOT NULL,
         visits INTEGER NOT NULL,
         received_at TEXT NOT NULL,
-        body BLOB NOT NULL            -- packed column by column, as packing.py says
+        body BLOB NOT NULL,           -- packed column by column, as packing.py says
+        zone TEXT NOT NULL            -- in which the visits are dated
     );
+    CREATE TABLE zones (              -- of organizations that do not use UTC
+        organization TEXT PRIMARY KEY,
+        zone TEXT NOT NULL            -- a name of the tz database
+    ) WITHOUT ROWID;
     CREATE TABLE epochs (
         organization TEXT PRIMARY KEY,
         epoch INTEGER NOT NULL        -- how often what had landed was changed afterwards
@@ -105,7 +110,8 @@ MIGRATIONS: Final = (
 )
 """The migrations of the manifest: entry n migrates version n to n + 1. Never change an entry, only append.
 
-The tables are used in manifest.py, pending.py, rollups.py, link_files.py, erasures.py and maintenance/retention.py.
+The tables are used in manifest.py, pending.py, zones.py, rollups.py, link_files.py, erasures.py and retention.py of
+maintenance.
 """
 
 

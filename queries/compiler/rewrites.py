@@ -80,7 +80,7 @@ def _extract(node: exp.Extract) -> exp.Expr:
     if part == "ISODOW":
         monday = exp.cast(exp.Literal.string("0001-01-01"), "DATE")
         return exp.paren(call("pmod", call("datediff", node.expression, monday), 7) + 1)
-    if part not in ("HOUR", "DAY"):
+    if part not in ("HOUR", "MINUTE", "DAY"):
         raise NotCarried(f"{node.sql('duckdb')}")
     return node
 

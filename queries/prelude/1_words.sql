@@ -23,7 +23,10 @@ CREATE MACRO share(part, whole) AS rate(100 * CAST(part AS HUGEINT), whole);
 CREATE MACRO change(now, before) AS
     CASE WHEN now >= before THEN share(now - before, before) ELSE 0 - share(before - now, before) END;
 
-CREATE MACRO hour_of(moment) AS CAST(extract(hour FROM moment) AS BIGINT);
+-- The hour of a time in UTC with an offset in minutes; both are stored with a visit.
+CREATE MACRO hour_of(moment, utc_offset) AS CAST(
+    (60 * extract(hour FROM moment) + extract(minute FROM moment) + coalesce(utc_offset, 0) + 1440) % 1440 // 60
+AS BIGINT);
 CREATE MACRO weekday_of(day) AS CAST(extract(isodow FROM day) AS BIGINT);  -- Monday is 1
 CREATE MACRO week_of(day) AS CAST(date_trunc('week', day) AS DATE);  -- its Monday
 CREATE MACRO period_of(day) AS CASE WHEN weekday_of(day) >= 6 THEN 'weekend' ELSE 'weekday' END;

@@ -1,7 +1,7 @@
 -- Visits of each day by hour and category.
 -- Serves: traffic_type
 CREATE VIEW daily_hours_counted AS
-SELECT for_domain, day, hour_of(visited_at) AS hour, bot_category, count(*) AS visits
+SELECT for_domain, day, hour_of(visited_at, utc_offset) AS hour, bot_category, count(*) AS visits
 FROM visits_to_count('daily_hours') GROUP BY ALL;
 
 CREATE VIEW daily_hours_stored AS

@@ -1,4 +1,4 @@
--- Requests by hour of the day, in UTC.
+-- Requests by hour of the day.
 SELECT
     hours.hour,
     total(visits) AS visits,

@@ -1,4 +1,4 @@
--- The ten busiest hours of the week, in UTC. The percentage is of all requests in scope.
+-- The ten busiest hours of the week. The percentage is of all requests in scope.
 WITH cells AS (
     SELECT
         weekday_of(day) AS day_of_week,

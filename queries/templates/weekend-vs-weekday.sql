@@ -1,4 +1,4 @@
--- Requests on weekdays and at weekends, in UTC. Compare the averages per day.
+-- Requests on weekdays and at weekends. Compare the averages per day.
 WITH periods AS (
     SELECT periods.period, count(day) AS days
     FROM (VALUES ('weekday'), ('weekend')) AS periods(period) LEFT JOIN days_in_scope ON period_of(day) = periods.period

@@ -37,6 +37,7 @@ from service.commands import (
     sign_in,
     status,
     verify,
+    zone,
 )
 
 app = typer.Typer(
@@ -72,6 +73,7 @@ app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")
 app.add_typer(links.app, name="links")
 app.add_typer(robots.app, name="robots")
+app.add_typer(zone.app, name="zone")
 
 
 def _first_sentence(docstring: str) -> str:
@@ -79,7 +81,7 @@ def _first_sentence(docstring: str) -> str:
     return " ".join(docstring.split()).partition(". ")[0].rstrip(".") + "."
 
 
-for _group in (app, agents.app, hooks.app, jobs.app, keys.app, links.app, robots.app):
+for _group in (app, agents.app, hooks.app, jobs.app, keys.app, links.app, robots.app, zone.app):
     for _command in _group.registered_commands:  # without a short help, lists of commands cut it
         _command.short_help = _first_sentence((_command.callback and _command.callback.__doc__) or "")
 

@@ -47,7 +47,7 @@ def export(
     values: Annotated[str, flag("values")] = setting("values").default,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Write one file for each endpoint and complete day in UTC: DIR/ENDPOINT/organization=ORG/day=DAY/rows.parquet.
+    """Write one file for each endpoint and complete day: DIR/ENDPOINT/organization=ORG/day=DAY/rows.parquet.
 
     Each has the rows of GET /analytics/ENDPOINT for that day alone; an endpoint with parts has a folder for each. A
     file appears when it is complete. Files that exist are kept, so an export that was stopped goes on where it was;
@@ -99,7 +99,7 @@ def _days(lake: Lake, organization: str, parameters: dict[str, str] | None) -> l
     from data.store.links import LinkIndex
     from queries import ENTRIES, scope_from, validate
 
-    yesterday = datetime.now(UTC).date() - timedelta(days=1)
+    yesterday = lake.manifest.today(organization, datetime.now(UTC)) - timedelta(days=1)
     stored = {file.day for file in lake.manifest.live_files(organization) if file.day <= yesterday}
     if parameters is None:
         return sorted(stored)

@@ -85,7 +85,7 @@ def import_logs(
     summaries = []
     for file in files:
         summaries.append(_run(importer, file, options, dry_run, again))
-        _report(file, summaries[-1], options.domain, dry_run)
+        _report(file, summaries[-1], options.domain, dry_run, opened.manifest.zone(organization))
     if any(summary.cut_short for summary in summaries):
         raise typer.Exit(1)
 
@@ -157,8 +157,9 @@ def _print_categories(summary: "Summary") -> None:
         _print(f"  {category:{category_width}}  {count:{count_width}}  {share}")
 
 
-def _preview(summary: "Summary") -> None:
+def _preview(summary: "Summary", zone: str) -> None:
     """Print what tells whether a log was understood: its short codes, and whether default queries include it."""
+    from data.local_time import today
     from queries import DEFAULT_RANGE, RANGES
 
     share = 100 * summary.with_short_code / summary.visits
@@ -166,7 +167,7 @@ def _preview(summary: "Summary") -> None:
     _print(f"  {share:.1f} % of paths match the short-code pattern{codes}")
     if share < MIN_SHORT_CODE_SHARE:
         _print("  warning: few of its paths are links; --short-code-pattern says where in a path the short code stands")
-    age = datetime.now(UTC).date() - summary.last_day if summary.last_day else timedelta(0)
+    age = today(zone, datetime.now(UTC)) - summary.last_day if summary.last_day else timedelta(0)
     if age >= timedelta(days=RANGES[DEFAULT_RANGE]):
         days = f"--start-date {summary.first_day} --end-date {summary.last_day}"
         longer = [name for name, length in RANGES.items() if age < timedelta(days=length)]
@@ -178,7 +179,7 @@ def _preview(summary: "Summary") -> None:
         _print(f"  warning: {erasure}; this log may contain them")
 
 
-def _report(file: Path, summary: "Summary", domain: str, dry_run: bool) -> None:
+def _report(file: Path, summary: "Summary", domain: str, dry_run: bool, zone: str) -> None:
     """Print the summary of an import."""
     if summary.already_imported:
         without = ", without a domain" if summary.begun_without_domain else ""
@@ -190,9 +191,9 @@ def _report(file: Path, summary: "Summary", domain: str, dry_run: bool) -> None:
     _print(f"{file}: {visits} {outcome} from {lines}{grown} ({summary.log_format}).")
     if summary.visits:
         _print_categories(summary)
-        _print(f"  days {summary.first_day} to {summary.last_day} (UTC)")
+        _print(f"  days {summary.first_day} to {summary.last_day} ({zone})")
     if dry_run and summary.visits:
-        _preview(summary)
+        _preview(summary, zone)
     if summary.begun_without_domain:
         _print(f"  earlier lines were imported without a domain; these have {domain}")
     _report_oddities(summary)

@@ -116,12 +116,13 @@ def detect(
 
     Example: traffic jobs detect --org acme --dry-run
     """
+    from data.local_time import today
     from queries import DETECTORS, detect
     from service.jobs.detection import update_jobs
 
     now = datetime.now(UTC)
-    day = _day(as_of, now)
-    with _opened_warehouse(lake, organization) as (jobs, warehouse):
+    with _opened_warehouse(lake, organization) as (jobs, warehouse, zone):
+        day = _day(as_of) or today(zone, now)
         if is_dry_run:
             findings = [
                 finding for detector in DETECTORS.values() for finding in detect(warehouse, detector, organization, day)
@@ -164,7 +165,7 @@ def replay(job_id: JobArgument, lake: LakeOption = DEFAULT_LAKE) -> None:
             "was too long to be kept."
         )
     as_of = evidence.scope.end_date + timedelta(days=1)
-    with _opened_warehouse(lake, organization) as (_, warehouse):
+    with _opened_warehouse(lake, organization) as (_, warehouse, _):
         findings = [
             (detector, finding)
             for detector in detectors
@@ -195,8 +196,8 @@ def measure_shipped(organization: OrganizationOption, lake: LakeOption = DEFAULT
     """
     from service.jobs.detection import measure_outcomes
 
-    with _opened_warehouse(lake, organization) as (jobs, warehouse):
-        run = measure_outcomes(warehouse, jobs, organization, datetime.now(UTC))
+    with _opened_warehouse(lake, organization) as (jobs, warehouse, zone):
+        run = measure_outcomes(warehouse, jobs, organization, datetime.now(UTC), zone=zone)
     rows = [
         {
             "id": job_id,
@@ -216,9 +217,9 @@ def measure_shipped(organization: OrganizationOption, lake: LakeOption = DEFAULT
         typer.echo("No shipped job waits for its outcome.", err=True)
 
 
-def _day(text: str, now: datetime) -> date:
+def _day(text: str) -> date | None:
     try:
-        return date.fromisoformat(text) if text else now.date()
+        return date.fromisoformat(text) if text else None
     except ValueError:
         raise BadInput(f"--as-of is {text!r}; write it like 2026-11-20.") from None
 
@@ -243,7 +244,8 @@ def _opened(lake: Path) -> Iterator["Jobs"]:
 
 
 @contextmanager
-def _opened_warehouse(lake: Path, organization: str) -> Iterator[tuple["Jobs", "Warehouse"]]:
+def _opened_warehouse(lake: Path, organization: str) -> Iterator[tuple["Jobs", "Warehouse", str]]:
+    """The jobs of a lake, its visits, and the zone of the organization."""
     from queries import Warehouse
     from service.control_database import ControlDatabase
     from service.jobs.store import Jobs
@@ -251,7 +253,7 @@ def _opened_warehouse(lake: Path, organization: str) -> Iterator[tuple["Jobs", "
     opened = Lake(lake)
     existing_organization(opened, organization)
     with closing(opened.manifest), closing(ControlDatabase(opened)) as control, closing(Warehouse(opened)) as warehouse:
-        yield Jobs(control), warehouse
+        yield Jobs(control), warehouse, opened.manifest.zone(organization)
 
 
 def _print_record(record: dict[str, Any]) -> None:

@@ -162,7 +162,7 @@ def _scope(lake: Lake, entry: "Entry", organization: str, parameters: dict[str, 
     if no_domain and parameters["domain"]:
         raise BadInput("--domain and --no-domain exclude each other.")
     query = validate(parameters.items(), entry)
-    scope = scope_from(query, organization, datetime.now(UTC).date(), LinkIndex(lake))
+    scope = scope_from(query, organization, lake.manifest.today(organization, datetime.now(UTC)), LinkIndex(lake))
     return replace(scope, no_domain=no_domain or None)
 
 

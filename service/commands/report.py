@@ -45,6 +45,6 @@ def report(
     opened, now = open_lake(lake, organization), datetime.now(UTC)
     parameters = parameters_of(days, start_date, end_date, short_code, target_url, domain, "")
     with closing(Warehouse(opened)) as warehouse:
-        made = Report.load(opened, warehouse, organization, parameters, now.date())
+        made = Report.load(opened, warehouse, organization, parameters, opened.manifest.today(organization, now))
     text = made.html(now) if output == "html" else made.text()
     sys.stdout.buffer.write(text.encode())  # as it is, while typer.echo drops what colours a terminal

@@ -34,7 +34,7 @@ def retain(
     ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Delete the visits that are older than a number of days (UTC), after showing how many they are.
+    """Delete the visits that are older than a number of days, after showing how many they are.
 
     The evidence of jobs about such days is deleted with them.
 

@@ -1,7 +1,7 @@
 """`traffic robots`: lines for robots.txt and what they would mean, and visits that went against such a file."""
 
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +16,7 @@ from service.commands.printing import printable
 if TYPE_CHECKING:
     from datetime import date
 
-    from queries import Result
+    from queries import Reader, Result
 
 app = typer.Typer(invoke_without_command=True, no_args_is_help=True, rich_markup_mode=None)
 DAYS = 28
@@ -45,10 +45,10 @@ def robots(
         if organization or (source and source.name == "COMMANDLINE"):
             raise BadInput("write options after check: traffic robots check robots.txt --org NAME.")
         return
-    first, last = _days()
     with closing(Reader(open_lake(lake, organization))) as reader:
-        listed = crawlers(reader, organization, first, last)
-    typer.echo(f"# {organization}: crawlers from {first} to {last} (UTC); remove the lines of those that may come.")
+        first, last = _days(reader, organization)
+        listed, zone = crawlers(reader, organization, first, last), reader.zone(organization)
+    typer.echo(f"# {organization}: crawlers from {first} to {last} ({zone}); remove the lines of those that may come.")
     for line in robots_lines(listed):
         typer.echo(printable(line))
 
@@ -73,7 +73,7 @@ def check(
     check_format(output)
     rules = read_robots(file)
     with closing(Reader(open_lake(lake, organization))) as reader:
-        rows = offences(reader, rules, organization, *_days(), domain=domain)
+        rows = offences(reader, rules, organization, *_days(reader, organization), domain=domain)
     answer: Result = [one._asdict() for one in rows]
     if rows or output != "table":
         print_answer(answer, output)
@@ -81,6 +81,6 @@ def check(
         typer.echo("No crawler went against it.", err=True)
 
 
-def _days() -> "tuple[date, date]":
-    today = datetime.now(UTC).date()
+def _days(reader: "Reader", organization: str) -> "tuple[date, date]":
+    today = reader.today(organization)
     return today - timedelta(days=DAYS), today - timedelta(days=1)

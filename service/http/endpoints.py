@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from data import BadInput
+from data.local_time import today
 from data.store.links import LinkIndex
 from queries import CACHE_STATS, Entry, scope_from
 from service.api_keys import ApiKeys, Key, key_id_of
@@ -27,20 +28,24 @@ from service.http.schemas import ApiKey, CreatedApiKey, NewApiKey, ReceivedVisit
 MAX_NAME_BYTES: Final = 4_096
 
 
-def analytics(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) -> Endpoint:
-    """Return the answer of an entry of the catalog for the caller's organization."""
+def analytics(
+    entry: Entry, answers: Answers, targets: LinkIndex, zone_of: Callable[[str], str], clock: Clock
+) -> Endpoint:
+    """Return the answer of an entry of the catalog for the caller's organization, whose days are those of its zone."""
 
     async def endpoint(request: Request) -> Response:
         organization = request.scope["caller"].organization
         reject_body(request)
-        query_string, today = request.scope["query_string"], clock().date()
-        scope = parse_scope(query_string, entry, organization, today, targets)
+        zone = zone_of(organization)
+        query_string, day = request.scope["query_string"], today(zone, clock())
+        scope = parse_scope(query_string, entry, organization, day, targets)
         if scope is None:  # the links are read, so not on the event loop
             query = parse_query(query_string, entry)
-            scope = await asyncio.to_thread(scope_from, query, organization, today, targets)
+            scope = await asyncio.to_thread(scope_from, query, organization, day, targets)
+        headers = {"X-Time-Zone": zone}
         if entry is CACHE_STATS:
-            return JsonResponse(encode(answers.statistics(organization)))
-        return JsonResponse(await answers.body(entry, scope, request.receive))
+            return JsonResponse(encode(answers.statistics(organization)), headers=headers)
+        return JsonResponse(await answers.body(entry, scope, request.receive), headers=headers)
 
     return endpoint
 

@@ -81,7 +81,8 @@ def document(base_path: str) -> dict[str, Any]:
             "title": "Traffic Analytics",
             "version": "1.0.0",
             "description": "Traffic to short links: people, four kinds of AI traffic, other automated traffic. Counts "
-            "are of HTTP requests, not of people, sessions or citations. Days, hours and weeks are UTC.",
+            "are of HTTP requests, not of people, sessions or citations. Days, hours and weeks are those "
+            "of the organization's time zone, which X-Time-Zone names; times are UTC.",
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": base_path or "/"}],

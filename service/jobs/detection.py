@@ -14,6 +14,7 @@ from datetime import date, datetime, timedelta
 from typing import Final, NamedTuple
 
 from data import Lake, TrafficError
+from data.local_time import DEFAULT_ZONE, today
 from data.rules.tables import rules_version
 from queries import DETECTORS, Detector, Engine, Finding, days_before, detect, measure, template
 from service.jobs.findings import DetectedSubject
@@ -90,13 +91,14 @@ def subject_of(detector: Detector, finding: Finding, as_of: date, version: str) 
 
 
 def measure_outcome(
-    engine: Engine, job: ShippedJob, today: date, cancelled: threading.Event | None = None
+    engine: Engine, job: ShippedJob, shipped_on: date, today: date, cancelled: threading.Event | None = None
 ) -> MeasuredOutcome:
     """Compare the days before a job was shipped with those since. Jobs without a detector cannot be measured.
 
+    `shipped_on` is the day of job.shipped_at, like today in the organization's zone.
+
     Raises what `measure` raises.
     """
-    shipped_on = job.shipped_at.date()
     detector = DETECTORS.get(job.type)
     if detector is None or set(job.subject) != set(detector.subject):
         after_all_checks = shipped_on + timedelta(days=LAST_CHECK + 1)
@@ -108,16 +110,23 @@ def measure_outcome(
 
 
 def measure_outcomes(
-    engine: Engine, jobs: Jobs, organization: str, now: datetime, cancelled: threading.Event | None = None
+    engine: Engine,
+    jobs: Jobs,
+    organization: str,
+    now: datetime,
+    *,
+    zone: str = DEFAULT_ZONE,
+    cancelled: threading.Event | None = None,
 ) -> MeasureRun:
     """Measure the shipped jobs of an organization that wait for it, and store what came out.
 
-    A job that cannot be measured now waits on, and does not stop the others. `cancelled` is that of `Engine.answer`.
+    A job that cannot be measured now waits on, and does not stop the others. `zone` is the organization's, `cancelled`
+    that of `Engine.answer`.
     """
     run = MeasureRun({}, [])
     for job in jobs.shipped(organization):
         try:
-            measured = measure_outcome(engine, job, now.date(), cancelled)
+            measured = measure_outcome(engine, job, today(zone, job.shipped_at), today(zone, now), cancelled)
         except TrafficError as error:
             if cancelled and cancelled.is_set():
                 break
@@ -155,13 +164,15 @@ class DailyDetection:
         The engine stays open until there are no more.
         """
         now = self._clock()
-        if now.hour >= FIRST_HOUR:
-            for organization in sorted(self._lake.manifest.organizations(), key=self._failed.__contains__):
-                if self._jobs.last_run(organization) != now.date():
-                    self._failed.add(organization)
-                    self._run(organization, now)
-                    self._failed.discard(organization)
-                    return True
+        for organization in sorted(self._lake.manifest.organizations(), key=self._failed.__contains__):
+            zone = self._lake.manifest.zone(organization)
+            day = today(zone, now)
+            has_begun = today(zone, now - timedelta(hours=FIRST_HOUR)) == day
+            if has_begun and self._jobs.last_run(organization) != day:
+                self._failed.add(organization)
+                self._run(organization, zone, now)
+                self._failed.discard(organization)
+                return True
         self.close()
         return False
 
@@ -177,17 +188,17 @@ class DailyDetection:
         if engine:
             engine.close()
 
-    def _run(self, organization: str, now: datetime) -> None:
-        started_at = time.monotonic()
+    def _run(self, organization: str, zone: str, now: datetime) -> None:
+        started_at, day = time.monotonic(), today(zone, now)
         engine = self._engine = self._engine or self._open_engine(QUERY_SECONDS)
-        runs = update_jobs(engine, self._jobs, organization, now.date(), now, self._cancelled)
+        runs = update_jobs(engine, self._jobs, organization, day, now, self._cancelled)
         if self._cancelled.is_set():
             return
-        measure_outcomes(engine, self._jobs, organization, now, self._cancelled)
+        measure_outcomes(engine, self._jobs, organization, now, zone=zone, cancelled=self._cancelled)
         if self._cancelled.is_set():
             return
         for run in runs:
             if run.error:
                 _LOG.warning("the detector %s did not run for %s: %s", run.type, organization, run.error)
         findings, ms = sum(len(run.findings) for run in runs), round((time.monotonic() - started_at) * 1_000)
-        self._jobs.note_run(organization, now, rules_version(), findings=findings, ms=ms)
+        self._jobs.note_run(organization, day, now, rules_version(), findings=findings, ms=ms)

@@ -278,11 +278,13 @@ class Jobs:
         rows = self.database.rows("SELECT max(day) FROM detection_runs WHERE organization = ?", [organization])
         return date.fromisoformat(rows[0][0]) if rows[0][0] else None
 
-    def note_run(self, organization: str, now: datetime, rules_version: str, *, findings: int, ms: int) -> None:
-        """Note that all detectors ran today."""
+    def note_run(
+        self, organization: str, day: date, now: datetime, rules_version: str, *, findings: int, ms: int
+    ) -> None:
+        """Note that all detectors ran on this day."""
         self.database.rows(
             "INSERT OR REPLACE INTO detection_runs VALUES (?, ?, ?, ?, ?, ?)",
-            [organization, now.date().isoformat(), rules_version, findings, ms, to_text(now)],
+            [organization, day.isoformat(), rules_version, findings, ms, to_text(now)],
         )
 
     def counts(self) -> dict[str, int]:

@@ -11,6 +11,7 @@ from email.utils import format_datetime, make_msgid
 from typing import Final, NamedTuple
 
 from data import Lake, TrafficError
+from data.local_time import today
 from queries import Warehouse
 from service.clock import to_text
 from service.control_database import ControlDatabase
@@ -18,20 +19,20 @@ from service.mail_settings import SmtpServer
 from service.outgoing.mail import Mailer
 
 AFTER: Final = timedelta(hours=6)
-"""How long after its end, Sunday at midnight UTC, the report of a week is sent."""
+"""How long after its end, Sunday at midnight, the report of a week is sent."""
 _LOG: Final = logging.getLogger(__name__)
 
 
 class Week(NamedTuple):
-    """Seven days, Monday to Sunday, in UTC."""
+    """Seven days, Monday to Sunday, in a zone."""
 
     first_day: date
     last_day: date
 
     @classmethod
-    def due(cls, now: datetime) -> "Week":
+    def due(cls, zone: str, now: datetime) -> "Week":
         """The last week that has been over for AFTER."""
-        day = (now - AFTER).date()
+        day = today(zone, now - AFTER)
         monday = day - timedelta(days=day.weekday() + 7)
         return cls(monday, monday + timedelta(days=6))
 
@@ -50,9 +51,10 @@ def weekly_message(
     from service.pages import formats  # noqa: PLC0415  # slow: a server loads its pages with the first one
     from service.pages.numbers.report import Report  # noqa: PLC0415
 
-    week = Week.due(now)
+    zone = lake.manifest.zone(organization)
+    week = Week.due(zone, now)
     days = {"start_date": week.first_day.isoformat(), "end_date": week.last_day.isoformat()}
-    report = Report.load(lake, warehouse, organization, days, now.date(), cancelled)
+    report = Report.load(lake, warehouse, organization, days, today(zone, now), cancelled)
     message = EmailMessage(SMTP)
     message["From"], message["To"] = sender, ", ".join(recipients)
     message["Subject"] = f"Traffic of {organization}, {formats.span(week.first_day, week.last_day)}"
@@ -98,8 +100,8 @@ class WeeklyMail:
     def send_due(self) -> bool:
         """Send the reports that are due. One that fails is logged once and does not stop the others. Returns False."""
         now = self._clock()
-        week = Week.due(now)
         for organization in self._recipients:
+            week = Week.due(self._lake.manifest.zone(organization), now)
             if self._cancelled.is_set():
                 break
             if self._is_noted(organization, week):

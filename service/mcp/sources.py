@@ -24,11 +24,11 @@ def lake_sources(lake: Lake, organization: str) -> Sources:
     warehouse, links = Warehouse(lake, load_traffic_values(None)), LinkIndex(lake)
 
     async def answer(entry: Entry, parameters: Mapping[str, str]) -> bytes:
-        scope = scope_from(parameters, organization, utc_now().date(), links)
+        scope = scope_from(parameters, organization, lake.manifest.today(organization, utc_now()), links)
         return encode(await asyncio.to_thread(lambda: warehouse.answer(entry, warehouse.variables(scope))))
 
     def run_sql(sql: str, parameters: Mapping[str, str]) -> Rows:
-        scope = scope_from(parameters, organization, utc_now().date(), links)
+        scope = scope_from(parameters, organization, lake.manifest.today(organization, utc_now()), links)
         return own_sql().sql(sql, scope, MAX_ROWS)
 
     own_sql = cache(lambda: OwnSql(lake, organization))
@@ -42,7 +42,8 @@ def server_sources(
     """Ask the server in whose process this runs: the same answers and the same cache as over HTTP, and no free SQL."""
 
     async def answer(entry: Entry, parameters: Mapping[str, str]) -> bytes:
-        scope = await asyncio.to_thread(scope_from, parameters, organization, clock().date(), links)
+        today = lake.manifest.today(organization, clock())
+        scope = await asyncio.to_thread(scope_from, parameters, organization, today, links)
         return await answers.body(entry, scope)
 
     return Sources(answer, lambda: links_of(lake, organization), lambda: jobs.of(organization), classify)

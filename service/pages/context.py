@@ -50,7 +50,8 @@ class PageContext:
 
     async def filters(self, request: Request) -> Filters:
         """The filters of a page, for the organization of the session. Raises InvalidParameter."""
-        organization, today = request.scope["session"].organization, self.services.clock().date()
+        organization = request.scope["session"].organization
+        today = self.services.today(organization)
         query_string = request.scope["query_string"]
         return await self.in_thread(Filters.parse, query_string, organization, today, self.services.targets)
 

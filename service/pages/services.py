@@ -1,6 +1,7 @@
 """What the pages get from the rest of the service. A server loads this at its start, and Jinja2 with the first page."""
 
 from dataclasses import dataclass
+from datetime import date
 
 from data import Lake
 from data.store.links import LinkIndex
@@ -34,3 +35,7 @@ class PageServices:
     warehouse: Warehouse
     workers: Workers
     oidc: OidcClient | None = None  # None: nobody signs in at an identity provider
+
+    def today(self, organization: str) -> date:
+        """The day that it is for an organization."""
+        return self.lake.manifest.today(organization, self.clock())

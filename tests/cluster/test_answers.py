@@ -91,6 +91,7 @@ def some_visit(random):
         "visitor": (None, 2**63 - 1, -(2**63), 1, 2, 3, 4, 5),
         "is_malicious": (True, *[False] * 9),
         "protocol": ("HTTP/2", "HTTP/1.1", None),
+        "utc_offset": (None, 0, -720, -210, 345, 840),
     }
     moment = datetime(2026, 3, 1) + timedelta(microseconds=random.randrange(28 * 86_400 * 10**6))
     values = {name: random.choice(choices) for name, choices in words.items()}

@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 from contextlib import closing
-from datetime import date
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,7 +33,7 @@ def root(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def reader(root):
-    with Reader(Lake(root, must_write=False), today=lambda: TODAY) as reader:
+    with Reader(Lake(root, must_write=False), clock=lambda: datetime.combine(TODAY, time(12), UTC)) as reader:
         yield reader
 
 

@@ -101,6 +101,7 @@ COLUMNS = {
     "utm_content": one_of(None, None, ""),
     "visitor": one_of(None, 0, 1, 2**63 - 1, -(2**63), -1),
     "is_malicious": st.booleans(),
+    "utc_offset": one_of(None, 0, -720, -210, 345, 840),
 }
 POOLS = {"visited_at": 14, "bot_category": 7}
 

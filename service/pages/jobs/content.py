@@ -16,7 +16,7 @@ from service.pages.numbers.charts import measured_days
 from service.pages.numbers.columns import TableColumn, cell, column_of
 
 DayCount = tuple[date, int, int]
-"""A day (UTC), and its events and visits."""
+"""A day, and its events and visits."""
 
 DAYS_BEFORE: Final = 14
 DAYS_AFTER: Final = 28

@@ -188,11 +188,12 @@ class _JobPages:
         detector, shipped_at = DETECTORS.get(job.type), job.implementation.shipped_at if job.implementation else None
         if detector is None or shipped_at is None:
             return None
-        services, shipped_on = self._context.services, shipped_at.date()
+        services = self._context.services
+        shipped_on = services.lake.manifest.today(organization, shipped_at)
         subject = await self._jobs.database.read(self._context.jobs.subject, organization, job.id)
         if set(subject.columns) != set(detector.subject):  # it was erased
             return None
-        first, last = days_of(shipped_on, services.clock().date())
+        first, last = days_of(shipped_on, services.today(organization))
         services.workers.admit()
         try:
             counts = await services.workers.compute(

@@ -14,7 +14,7 @@ NAVIGATION: Final = (
     Page("ai", "AI", "What AI platforms fetch, and whom they send.", panels.AI, "g a"),
     Page("agents", "Agents", "Every automated visitor, and how sure we are who it is.", panels.AGENTS_PAGE, "g n"),
     Page("people", "People", "Where people come from, and what they use.", panels.PEOPLE, "g e"),
-    Page("times", "Times", "When visits happen. All times are UTC.", panels.TIMES, "g t"),
+    Page("times", "Times", "When visits happen.", panels.TIMES, "g t"),
     Page("links", "Links", "The links with most visits.", panels.LINKS, "g l"),
     Page("domains", "Domains", "Visits by domain, and their estimated value.", panels.DOMAINS, "g d"),
 )
@@ -30,6 +30,7 @@ def layout(context: PageContext, request: Request, path: str, filters: Filters |
     return {
         "navigation": [*navigation, jobs, settings],
         "organization": session.organization,
+        "zone": context.services.lake.manifest.zone(session.organization),
         "role": session.role,
         "is_exposed": context.origin.is_exposed(request),
         "filters": filters,

@@ -42,7 +42,7 @@ TIME_SERIES: Final = panel(
     chart="series",
     is_wide=True,
     hint="People, AI-related and other automated visits.",
-    note="Days are UTC. Today is not over yet.",
+    note="Today is not over yet.",
     limit=400,
 )
 AI_SOURCES: Final = panel("ai-sources", "AI platforms", color="ai", limit=10, all_on="ai")
@@ -66,7 +66,7 @@ REFERRERS: Final = panel(
     color="people", hint="People and AI referrals only.",
 )  # fmt: skip
 DEVICES: Final = panel("devices", "Devices", "device_type visits percentage human_clicks ai_visits", color="people")
-HOURS: Final = panel("hourly-activity", "Hours of the day", chart="hours", hint="All times are UTC.", all_on="times")
+HOURS: Final = panel("hourly-activity", "Hours of the day", chart="hours", all_on="times")
 
 OVERVIEW: Final = (TIME_SERIES, AI_SOURCES, TOP_LINKS, AGENTS, REFERRERS, COUNTRIES, DEVICES)
 LINK: Final = (TIME_SERIES, AI_SOURCES, AGENTS, REFERRERS, COUNTRIES, DEVICES, HOURS)

@@ -42,6 +42,7 @@ class Report:
     page: Page
     content: PageContent
     loaded: Sequence[Any]
+    zone: str  # of the organization
 
     @classmethod
     def load(  # noqa: PLR0917
@@ -66,7 +67,7 @@ class Report:
             orjson.loads(encode(warehouse.answer(entry, variables[scope], cancelled)))
             for entry, scope in content.wanted
         ]
-        return cls(filters, page, content, loaded)
+        return cls(filters, page, content, loaded, lake.manifest.zone(organization))
 
     def html(self, made_at: datetime) -> str:
         """One HTML file, for a browser without a network."""
@@ -80,6 +81,7 @@ class Report:
             "style_hash": f"sha256-{digest}",
             "shapes": Markup(shapes),  # noqa: S704  # our own file
             "made_at": made_at,
+            "zone": self.zone,
         }
         return environment().get_template("report.html").render(context)
 

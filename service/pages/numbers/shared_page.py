@@ -40,13 +40,14 @@ def endpoint(context: PageContext) -> Endpoint:
             name = next(iter(request.query_params), "?")
             raise InvalidParameter(name, "changes nothing on a shared page", "Remove the question mark and the rest.")
         context.control.write_later(context.shares.record_use, share)
-        today = context.services.clock().date()
+        today = context.services.today(share.organization)
         filters = Filters.parse(share.filters.encode(), share.organization, today, context.services.targets)
         content = PageContent(PAGE, filters, None, map_url=map_url)
         loaded = await context.load(request, content.wanted)
         shown = {
             **await context.in_thread(content.filled, loaded),
             "name": share.name,
+            "zone": context.services.lake.manifest.zone(share.organization),
             "span": formats.span(filters.scope.start_date, filters.scope.end_date),
             "chosen": [(label, value) for label, value in share.described() if label != "Days"],
         }

@@ -143,7 +143,7 @@ class _SettingsPages:
     async def _create_share(self, session: Session, fields: dict[str, str]) -> str:
         """Create the share that a form describes; its secret. Raises BadInput."""
         services, organization = self._context.services, session.organization
-        Filters.parse(fixed_filters(fields).encode(), organization, services.clock().date(), services.targets)
+        Filters.parse(fixed_filters(fields).encode(), organization, services.today(organization), services.targets)
         return await self._context.control.write(self._context.shares.create, organization, session.caller.name, fields)
 
     async def revoke_share(self, request: Request) -> Response:

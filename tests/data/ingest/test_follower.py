@@ -1099,8 +1099,8 @@ def test_what_failed_after_it_had_landed_is_not_landed_twice(site, monkeypatch):
     site.grow("/a")
     advance = site.lake.manifest.advance
 
-    def advancing(*args):
-        advance(*args)
+    def advancing(*args, **options):
+        advance(*args, **options)
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patch:

@@ -226,7 +226,8 @@ def test_a_line_becomes_exactly_this_visit(lake, load):
         "utm_term": "a b",
         "utm_content": "é",
         "is_malicious": False,
-        **dict.fromkeys(("bytes_sent", "utc_offset", "signals")),
+        "utc_offset": 0,
+        **dict.fromkeys(("bytes_sent", "signals")),
     }
     assert (summary.log_format, summary.lines, summary.visits, summary.rejected) == ("vhost-combined", 1, 1, 0)
 

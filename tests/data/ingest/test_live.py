@@ -327,6 +327,7 @@ def test_a_row_becomes_exactly_this_visit(lake, intake, classifier):
         "utm_source": "News",
         "visitor": visitor_hash(salt, "acme", "203.0.113.7", IPHONE),
         "is_malicious": False,
+        "utc_offset": 0,
         "rules_version": classifier.rules_version,
     }
 

@@ -72,7 +72,7 @@ def warnings(caplog):
     ],
 )
 def test_a_week_is_due_from_six_on_the_monday_after_it(now, monday):
-    assert Week.due(now.replace(tzinfo=UTC)) == (monday, monday + timedelta(days=6))
+    assert Week.due("UTC", now.replace(tzinfo=UTC)) == (monday, monday + timedelta(days=6))
 
 
 def test_a_server_mails_the_report_of_the_last_whole_week(lake, opened):

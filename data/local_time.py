@@ -1,0 +1,84 @@
+"""Local time of an organization: its zone, its offset from UTC at a moment, and which day it is there.
+
+Zones are those of the tzdata package, whatever the system has, so that every machine computes the same offsets. They
+are used when visits land; everything later adds the stored offset to the time of the visit.
+"""
+
+from datetime import UTC, date, datetime, timedelta
+from difflib import get_close_matches
+from functools import lru_cache
+from importlib.resources import files
+from typing import Final
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from data.errors import BadInput
+
+DEFAULT_ZONE: Final = "UTC"
+_MINUTE: Final = timedelta(minutes=1)
+_FIRST_YEAR: Final = 1900
+
+
+def zone_names() -> list[str]:
+    """The name of every zone that tzdata knows, such as Europe/Berlin."""
+    return files("tzdata").joinpath("zones").read_text(encoding="ascii").split()
+
+
+def check_zone(name: str) -> str:
+    """Return `name`; raise BadInput if it is not a zone of the tz database."""
+    names = zone_names()
+    if name not in names:
+        by_lower = {known.lower(): known for known in names}
+        near = get_close_matches(name.lower(), [*by_lower], 3, 0.6) or ["europe/berlin"]
+        raise BadInput(f"{name!r} is not a time zone; did you mean {', '.join(by_lower[match] for match in near)}?")
+    return name
+
+
+@lru_cache
+def _zone(name: str) -> ZoneInfo:
+    with files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
+        return ZoneInfo.from_file(file, name)
+
+
+def utc_offset(moment: datetime, zone: str) -> int:
+    """Minutes to add to a time in UTC (naive) to get the local time of a zone.
+
+    Offsets with seconds, which zones had until 1972, are rounded down. Times before 1900 count in UTC.
+    """
+    return 0 if zone == DEFAULT_ZONE else _utc_offset(moment.replace(second=0, microsecond=0), zone)
+
+
+@lru_cache(1 << 17)
+def _utc_offset(minute: datetime, zone: str) -> int:
+    if minute.year < _FIRST_YEAR:
+        return 0
+    offset = minute.replace(tzinfo=UTC).astimezone(_zone(zone)).utcoffset()
+    return (offset or timedelta(0)) // _MINUTE
+
+
+def utc_offsets(moments: pa.Array, zone: str) -> pa.Array:
+    """The offset of each time in UTC (timestamp, no null) as int16: `utc_offset` once for each distinct minute."""
+    if zone == DEFAULT_ZONE:
+        return pa.repeat(pa.scalar(0, pa.int16()), len(moments))
+    minutes = pc.floor_temporal(moments, unit="minute").dictionary_encode()
+    offsets = [_utc_offset(minute, zone) for minute in minutes.dictionary.to_pylist()]
+    return pa.array(offsets, pa.int16()).take(minutes.indices)
+
+
+def local_times(moments: pa.Array, offsets: pa.Array) -> pa.Array:
+    """Times in UTC plus their offsets in minutes."""
+    minutes = pc.multiply(offsets.cast(pa.int64()), pa.scalar(60_000_000, pa.int64()))
+    return pc.add(moments, minutes.cast(pa.duration("us")))
+
+
+def local_day(moment: datetime, offset: int) -> date:
+    """The day of a time in UTC (naive), its offset in minutes added."""
+    return (moment + offset * _MINUTE).date()
+
+
+def today(zone: str, now: datetime) -> date:
+    """The day that it is in a zone at a timezone-aware time."""
+    moment = now.astimezone(UTC).replace(tzinfo=None)
+    return local_day(moment, utc_offset(moment, zone))
