@@ -61,7 +61,11 @@ class Draws:
         """Every table by its name."""
         random = Random(f"browsers {self._sample.seed}")
         for _ in range(self._browsers):
-            self._agent(words.browser_of(random.choices(words.PLATFORMS, words.PLATFORM_WEIGHTS)[0], random))
+            self._agent(
+                words.browser_of(
+                    random.choices(words.PLATFORMS, words.PLATFORM_WEIGHTS)[0], random, self._sample.last_day
+                )
+            )
         people, automata = dict.fromkeys(_PEOPLE, _countries()), dict.fromkeys(_AUTOMATA, _CLOUDS)
         domains = list(zip(words.DOMAINS, words.DOMAIN_WEIGHTS, strict=True))
         return {

@@ -80,7 +80,7 @@ def _timed_lines(as_of: date) -> Iterator[tuple[tuple[date, int], str]]:
             clock = f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
             moment = f"{day.day:02}/{MONTHS[day.month - 1]}/{day.year}:{clock} +0000"
             random = Random(f"{place} {number}")
-            agent = one.agent or browser_of(random.choice(PLATFORMS), random)
+            agent = one.agent or browser_of(random.choice(PLATFORMS), random, day)
             address = f"{one.network}.{number % 64}" if one.agent else f"198.19.{(place * 37 + number) % 256}.{number}"
             request = f'"GET {one.path} HTTP/1.1" {one.status} 0 "{one.referrer}" "{agent}"'
             yield (day, second), f"{one.domain}:443 {address} - - [{moment}] {request}"

@@ -21,6 +21,9 @@ HUMAN_HOURS: Final = (2, 1, 1, 1, 1, 2, 4, 7, 11, 14, 15, 15, 14, 15, 16, 16, 15
 FLAT_HOURS: Final = (1,) * 24
 _WEEKDAY_WEIGHTS: Final = (1.0, 1.06, 1.08, 1.04, 0.95, 0.66, 0.62)
 _BURST_EVERY: Final = 11  # days
+_CHROME_131: Final = (131, date(2024, 11, 12))  # https://chromiumdash.appspot.com/schedule
+_RELEASE_DAYS: Final = 28
+_RELEASES: Final = 18
 _DAY_SECONDS: Final = 86_400
 
 PLATFORMS: Final = (
@@ -161,6 +164,7 @@ class _Day:
         self._random = Random(f"{sample.seed} {number}")
         self._sample = sample
         self._number = number
+        self._day = day
         self._progress = number / max(1, sample.days - 1)
         self._stamp = f"{day.day:02}/{MONTHS[day.month - 1]}/{day.year}"
         self._codes = sample.codes()
@@ -260,23 +264,25 @@ class _Day:
         ip = f"198.19.{random.randrange(256)}.{random.randrange(256)}"
         if random.random() < 0.3:
             ip = f"2001:db8:{random.randrange(65_536):x}::{random.randrange(65_536):x}"
-        self._known[number] = ip, browser_of(platform, random)
+        self._known[number] = ip, browser_of(platform, random, self._day)
         return self._known[number]
 
     def _weighted(self, table: tuple[tuple[str, int], ...], count: int) -> list[str]:
         return self._random.choices([value for value, _ in table], [weight for _, weight in table], k=count)
 
 
-def browser_of(platform: str, random: Random) -> str:
-    """A random browser's user agent on a platform."""
-    major, build = random.randrange(120, 157), f"{random.randrange(1_000, 7_000)}.{random.randrange(300)}"
+def browser_of(platform: str, random: Random, day: date) -> str:
+    """The user agent of a random browser on a platform, at most a year and a half old on a day."""
+    newest = _CHROME_131[0] + (day - _CHROME_131[1]).days // _RELEASE_DAYS
+    major = newest - random.randrange(_RELEASES)
     if platform.startswith(("iPhone", "iPad")):
         webkit = "AppleWebKit/605.1.15 (KHTML, like Gecko)"
-        return f"Mozilla/5.0 ({platform}) {webkit} Version/18.{major % 7} Mobile/15E148 Safari/604.1"
+        version = f"{platform.partition('OS ')[2][:2]}.{major % 7}"
+        return f"Mozilla/5.0 ({platform}) {webkit} Version/{version} Mobile/15E148 Safari/604.1"
     chance = random.random()
     if chance < 0.12 and "Android" not in platform:
         return f"Mozilla/5.0 ({platform}; rv:{major}.0) Gecko/20100101 Firefox/{major}.0"
     mobile = " Mobile" if "Android" in platform else ""
-    edge = f" Edg/{major}.0.{build}" if chance > 0.88 else ""
+    edge = f" Edg/{major}.0.0.0" if chance > 0.88 else ""
     webkit = "AppleWebKit/537.36 (KHTML, like Gecko)"
-    return f"Mozilla/5.0 ({platform}) {webkit} Chrome/{major}.0.{build}{mobile} Safari/537.36{edge}"
+    return f"Mozilla/5.0 ({platform}) {webkit} Chrome/{major}.0.0.0{mobile} Safari/537.36{edge}"

@@ -213,10 +213,10 @@ def test_jobs_are_the_organizations_own_newest_first_then_by_id(ask):
     unset |= {"evidence_rows": 0, "implementation_type": None, "implementation_status": None}
     unset |= {"outcome_status": "none", "last_detected_at": None, "version": 1}
     jobs = [
-        ("a", name, "patch", "open", "Ünï'x\"", "2026-03-01T08:00:00", "2026-03-01T08:00:00"),
-        ("c", name, "edge_page", "done", "Tie", "2026-03-02T08:00:00", "2026-03-02T09:30:00"),
-        ("b", name, "patch", "open", "Tie", "2026-03-02T08:00:00", "2026-03-02T08:00:00"),
-        ("z", "stranger", "patch", "open", "Not mine", "2026-03-03T08:00:00", "2026-03-03T08:00:00"),
+        ("a", name, "patch", "open", "Ünï'x\"", "2026-03-01T08:00:00Z", "2026-03-01T08:00:00Z"),
+        ("c", name, "edge_page", "done", "Tie", "2026-03-02T08:00:00Z", "2026-03-02T09:30:00Z"),
+        ("b", name, "patch", "open", "Tie", "2026-03-02T08:00:00Z", "2026-03-02T08:00:00Z"),
+        ("z", "stranger", "patch", "open", "Not mine", "2026-03-03T08:00:00Z", "2026-03-03T08:00:00Z"),
     ]
     with sqlite3.connect(ask.lake.root / "control.sqlite") as database:
         database.executemany(f"INSERT INTO jobs ({', '.join(fields)}) VALUES (?, ?, ?, ?, ?, ?, ?)", jobs)
@@ -224,8 +224,8 @@ def test_jobs_are_the_organizations_own_newest_first_then_by_id(ask):
     response = ask.client.get("/jobs", params={"range": "nonsense"}, headers=headers)
     assert response.status_code == 200
     assert response.headers["content-type"] == "application/json"
-    rows = [(*job[:5], f"{job[5]}Z", f"{job[6]}Z") for job in (jobs[1], jobs[2], jobs[0])]
-    assert written(response.json()) == written([dict(zip(fields, row, strict=True)) | unset for row in rows])
+    rows = [dict(zip(fields, job, strict=True)) | unset for job in (jobs[1], jobs[2], jobs[0])]
+    assert written(response.json()) == written(rows)
 
 
 def test_the_public_routes_need_no_token(ask):
