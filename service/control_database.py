@@ -150,7 +150,7 @@ MIGRATIONS: Final = (
         created_by TEXT,               -- key id or `sub` of who made it by HTTP, null for the command line
         secret TEXT NOT NULL,          -- as it is, since messages are signed with it
         secret_rotated_at TEXT,
-        previous_secret TEXT,          -- which signs along until previous_secret_until
+        previous_secret TEXT,          -- with which messages are also signed until previous_secret_until
         previous_secret_until TEXT,
         last_success_at TEXT,
         last_failure_at TEXT,

@@ -31,7 +31,7 @@ from service.settings import Network
 MAX_HOOKS: Final = 20
 """Of one organization."""
 ROTATION: Final = timedelta(hours=24)
-"""How long the previous secret signs along."""
+"""How long messages are also signed with the previous secret."""
 
 
 class NoSuchHook(BadInput):

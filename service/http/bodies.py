@@ -28,7 +28,7 @@ async def read_json(request: Request, max_bytes: int, fix: str) -> Any:  # noqa:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise InvalidBody("is not JSON", fix) from error
+        raise InvalidBody("The body is not JSON.", fix) from error
 
 
 async def read_body(request: Request, kind: type[Body], max_bytes: int) -> Body:
@@ -47,12 +47,12 @@ def reject_body(request: Request) -> None:
     """Raise InvalidBody if a GET request has a body, which would have no effect."""
     for name, value in request.scope["headers"]:
         if name == b"transfer-encoding" or (name == b"content-length" and value != b"0"):
-            raise InvalidBody("has no place here", "Ask without a body; parameters stand in the address.")
+            raise InvalidBody("This endpoint takes no body.", "Send parameters in the query string.")
 
 
 def _problem(message: str) -> str:
-    """What msgspec says of a value, as it follows on "The body "."""
+    """What msgspec says of a value, as a sentence about a body that begins with the field."""
     where = _WHERE.search(message)
     what = _WHERE.sub("", message)
-    place = f" at `{where[1]}`" if where and where[1] else ""
-    return f"is invalid{place}: {what[:1].lower()}{what[1:]}"
+    subject = f"`{where[1]}`" if where and where[1] else "The body"
+    return f"{subject} is invalid: {what[:1].lower()}{what[1:]}."

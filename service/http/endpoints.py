@@ -63,7 +63,7 @@ def api_keys(keys: ApiKeys) -> Endpoint:
         try:
             key = await keys.database.write(keys.create_key, caller.organization, body.name, caller.name)
         except BadInput as error:
-            raise InvalidBody("has no usable name", str(error)) from error
+            raise InvalidBody("`name` is invalid.", str(error)) from error
         created = await keys.database.read(keys.key, key_id_of(key))
         shown = CreatedApiKey(**msgspec.structs.asdict(_key_record(created)), key=key)
         return JsonResponse(msgspec.json.encode(shown), 201)

@@ -5,7 +5,7 @@ Problem
 ├── ParameterRefused    400  a query parameter is invalid
 ├── InvalidBody         400  the body cannot be parsed
 ├── AllRefused          400  the body has visits, but none of them is valid
-├── CrossOriginRefused  400  a page of another site may not send this request
+├── CrossOriginRefused  400  a page of another origin may not send this request
 ├── Unauthorized        401  no valid token
 ├── Forbidden           403  the caller may not do this
 ├── NotFound            404  no such route
@@ -49,7 +49,7 @@ class MalformedRequest(Problem):
     status = 400
 
     def __init__(
-        self, error: str = "This is no HTTP request.", message: str = "Send a well-formed HTTP/1.1 request."
+        self, error: str = "Not a valid HTTP request.", message: str = "Send a well-formed HTTP/1.1 request."
     ) -> None:
         super().__init__(error, message)
 
@@ -68,9 +68,6 @@ class InvalidBody(Problem):
 
     status = 400
 
-    def __init__(self, problem: str, fix: str) -> None:
-        super().__init__(f"The body {problem}.", fix)
-
 
 class AllRefused(Problem):
     """No visit of the body could be stored. `errors` are the reasons, as {index, error}."""
@@ -79,8 +76,8 @@ class AllRefused(Problem):
 
     def __init__(self, errors: Sequence[object]) -> None:
         super().__init__(
-            "None of the visits can be read.",
-            "Correct them as errors says, then send them again.",
+            "Every visit was rejected.",
+            "Correct them as `errors` says, then send them again.",
             accepted=0,
             refused=len(errors),
             errors=errors,
@@ -88,13 +85,13 @@ class AllRefused(Problem):
 
 
 class CrossOriginRefused(Problem):
-    """A page of another site asked, by a preflight, for a request that it may not send."""
+    """A page of another origin asked, by a preflight, for a request that it may not send."""
 
     status = 400
 
     def __init__(self, methods: Sequence[str], allowed_headers: Sequence[str], headers: Mapping[str, str]) -> None:
         super().__init__(
-            "A page of another site may not send this request.",
+            "Cross-origin request refused.",
             f"Use {', '.join(methods)} with the headers {', '.join(allowed_headers)}, from an origin that the operator "
             "lists in TRAFFIC_CORS_ORIGINS.",
             headers,
@@ -152,7 +149,7 @@ class RequestTimeout(Problem):
     status = 408
 
     def __init__(self, part: str) -> None:
-        super().__init__(f"The {part} of the request did not come in time.", "Send it without pauses.")
+        super().__init__(f"Timed out waiting for the {part} of the request.", "Send it without pauses.")
 
 
 class StateConflict(Problem):
@@ -221,7 +218,7 @@ class ClientDisconnected(Problem):
     status = 499
 
     def __init__(self) -> None:
-        super().__init__("The client left.", "Wait for the answer.")
+        super().__init__("The client disconnected.", "Wait for the answer.")
 
 
 class InternalError(Problem):

@@ -1,4 +1,4 @@
-"""The endpoints of Agent Hooks: who is sent messages about jobs, and what came of it."""
+"""The endpoints of Agent Hooks: their settings and their deliveries."""
 
 from collections.abc import Callable
 from typing import Final
@@ -108,7 +108,7 @@ class _HookEndpoints:
         except HookConflict as error:
             raise StateConflict(str(error)) from error
         except BadInput as error:
-            raise InvalidBody("cannot be used", str(error)) from error
+            raise InvalidBody("The body is invalid.", str(error)) from error
 
 
 def _with_secret(hook: Hook, secret: str, status: int = 200) -> JsonResponse:

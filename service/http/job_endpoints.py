@@ -172,7 +172,7 @@ def _problems() -> Iterator[None]:
     except TooLarge as error:
         raise BodyTooLarge(_sentence(error), "Send less text.") from error
     except BadInput as error:
-        raise InvalidBody("cannot be used", _sentence(error)) from error
+        raise InvalidBody("The body is invalid.", _sentence(error)) from error
 
 
 def _sentence(error: Exception) -> str:

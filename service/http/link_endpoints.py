@@ -47,7 +47,7 @@ def _link(editor: LinkEditor, clock: Clock) -> Endpoint:
                 wanted = new_link(short_code, domain, body.target_url, now)
             except BadInput as error:
                 fix = "Use an http or https address of at most 2,048 characters."
-                raise InvalidBody("has no usable target_url", fix) from error
+                raise InvalidBody("`target_url` is invalid.", fix) from error
             stored, is_new = await editor.put(caller.organization, wanted, now)
             return JsonResponse(encode(_link_record(stored)), 201 if is_new else 200)
         reject_body(request)

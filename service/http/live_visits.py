@@ -48,7 +48,7 @@ class VisitReceiver:
     async def receive(self, request: Request, organization: str) -> "IngestResult":
         """Store the visits of one request. Raises InvalidBody, BodyTooLarge, Overloaded or StorageUnavailable."""
         if request.headers.get("content-encoding", "identity").lower() != "identity":
-            raise InvalidBody("is encoded", "Send it as it is, without Content-Encoding.")
+            raise InvalidBody("The body has a Content-Encoding.", "Send it without Content-Encoding.")
         body = bytearray()
         try:
             await self._read_body(body, request)
@@ -102,7 +102,7 @@ async def body_chunks(request: Request) -> AsyncIterator[bytes]:
         async for chunk in request.stream():
             yield chunk
     except ClientDisconnect as error:
-        raise InvalidBody("did not come whole", "Send as many bytes as Content-Length says.") from error
+        raise InvalidBody("Incomplete body: shorter than Content-Length.", "Send all of it.") from error
 
 
 def _resolve(batch: list[_PendingRequest], outcomes: "Sequence[IngestResult | Exception]") -> None:
@@ -128,4 +128,6 @@ def _parse_rows(body: bytes) -> Sequence[Row]:
     except TooManyRows as error:
         raise BodyTooLarge(f"The body holds more than {MAX_ROWS:,} visits.") from error
     except BadInput as error:
-        raise InvalidBody("is no JSON array", "Send an array of objects, or one object on each line.") from error
+        raise InvalidBody(
+            "The body is not a JSON array.", "Send an array of objects, or one object on each line."
+        ) from error

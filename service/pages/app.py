@@ -115,7 +115,7 @@ class PagesApp:
         if isinstance(problem, NotFound) and is_shared:
             shown["problem"] = {
                 "error": "There is no such page.",
-                "message": "The link is wrong, expired or revoked. Ask for a new one whoever gave it to you.",
+                "message": "The link is wrong, expired or revoked. Ask the person who shared it for a new link.",
             }
         elif isinstance(problem, NotFound):
             shown["problem"] = {"error": "There is no such page.", "message": "Start from the overview."}

@@ -21,4 +21,4 @@ async def form_fields(request: Request, max_bytes: int = MAX_FORM_BYTES) -> dict
     try:
         return dict(parse_qsl(body.decode("utf-8"), keep_blank_values=True, strict_parsing=bool(body)))
     except ValueError as error:
-        raise InvalidBody("is not a form", "Use the form on the page.") from error
+        raise InvalidBody("The body is not a form.", "Use the form on the page.") from error

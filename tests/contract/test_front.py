@@ -96,7 +96,7 @@ def test_a_question_with_a_body_is_refused_held_or_not(client, headers):
         client.get(OVERVIEW)
         response = client.request("GET", OVERVIEW, content=b"abc")
         assert response.status_code == 400
-        assert response.json()["error"] == "The body has no place here."
+        assert response.json()["error"] == "This endpoint takes no body."
 
 
 # Pages of other sites
@@ -148,7 +148,7 @@ def test_a_refused_preflight_says_what_pages_may_send_and_names_no_site(lake, op
     with opened(lake, cors_origins="https://app.example") as client:
         wishes = {"Origin": "https://evil.example", "Access-Control-Request-Method": "GET"}
         refused = client.options(OVERVIEW, headers=wishes)
-    assert (refused.status_code, refused.json()["error"]) == (400, "A page of another site may not send this request.")
+    assert (refused.status_code, refused.json()["error"]) == (400, "Cross-origin request refused.")
     assert "GET, POST, PUT, PATCH, DELETE" in refused.json()["message"]
     assert "app.example" not in refused.text + str(refused.headers)
     assert {"Origin", "Access-Control-Request-Method"} <= {*refused.headers["vary"].split(", ")}

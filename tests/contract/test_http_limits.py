@@ -12,7 +12,7 @@ from tests.visits import land, visit
 
 SOURCES = itertools.count(1)
 FOUR = {b"x-ratelimit-limit", b"x-ratelimit-remaining", b"x-ratelimit-reset", b"retry-after"}
-NO_REQUEST = "This is no HTTP request."
+NO_REQUEST = "Not a valid HTTP request."
 NO_HOST = "There must be one header Host."
 BAD_HOST = "The header Host names no host."
 UPGRADED = "A body and the header Upgrade do not go together."

@@ -213,7 +213,7 @@ def test_a_header_that_trickles_is_timed_out(port_and_header):
     assert head.startswith(b"HTTP/1.1 408 ")
     assert b"connection: close" in head
     assert b"x-ratelimit-remaining: 59" in head
-    assert json.loads(body)["error"] == "The header of the request did not come in time."
+    assert json.loads(body)["error"] == "Timed out waiting for the header of the request."
 
 
 @pytest.mark.parametrize(("pause", "least"), [(0.1, 1.5), (60, 0.7)], ids=["trickles", "stops"])
@@ -229,7 +229,7 @@ def test_a_body_that_trickles_or_stops_is_timed_out_and_counted_once(port_and_he
     assert head.startswith(b"HTTP/1.1 408 ")
     assert b"connection: close" in head
     assert b"x-ratelimit-remaining: 59" in head
-    assert json.loads(body)["error"] == "The body of the request did not come in time."
+    assert json.loads(body)["error"] == "Timed out waiting for the body of the request."
 
 
 def test_timed_out_headers_count_for_their_source(port_and_header):

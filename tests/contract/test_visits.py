@@ -133,8 +133,8 @@ def test_where_every_row_is_refused_the_request_is_and_the_reasons_are_answered(
     response = send(asked, row("x"), "nonsense")
     assert response.status_code == 400
     assert response.json() == {
-        "error": "None of the visits can be read.",
-        "message": "Correct them as errors says, then send them again.",
+        "error": "Every visit was rejected.",
+        "message": "Correct them as `errors` says, then send them again.",
         "accepted": 0,
         "refused": 2,
         "errors": [
@@ -198,10 +198,10 @@ def test_the_document_knows_every_status_and_field(asked):
 # What is refused
 
 NOT_JSON = {
-    "error": "The body is no JSON array.",
+    "error": "The body is not a JSON array.",
     "message": "Send an array of objects, or one object on each line.",
 }
-ENCODED = {"error": "The body is encoded.", "message": "Send it as it is, without Content-Encoding."}
+ENCODED = {"error": "The body has a Content-Encoding.", "message": "Send it without Content-Encoding."}
 VIEWER = {
     "error": "Viewers cannot write.",
     "message": "Use an API key, or an identity token of another role.",

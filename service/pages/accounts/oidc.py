@@ -48,7 +48,7 @@ class _ProviderSignIn:
         target = await self._context.control.write(self._context.sessions.store.end_sign_in, sign_in.secret)
         if target is None:
             message = f"Begin again at {self._context.services.settings.public_url}{self._context.root}/sign-in."
-            raise Forbidden("This sign-in was not begun by this browser within ten minutes.", message)
+            raise Forbidden("This sign-in expired or was started in another browser.", message)
         await self._client.check_issuer(query.get("iss"))
         if "error" in query and sign_in.is_silent:
             response = RedirectResponse(f"{self._context.root}/sign-in?next={quote(target, safe='')}", 303)
@@ -60,7 +60,7 @@ class _ProviderSignIn:
             user = await self._client.user(sign_in, query["code"])
         except Unauthorized as error:
             message = "Ask for an organization at the identity provider, then begin again from the sign-in page."
-            raise Forbidden("The identity provider's answer lets nobody in.", message) from error
+            raise Forbidden("The identity provider rejected the sign-in.", message) from error
         hours = self._context.services.settings.session_hours
         opened = await self._context.control.write(self._context.sessions.store.open_by_provider, user, hours)
         return await self._context.signed_in(request, opened, target)

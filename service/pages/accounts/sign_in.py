@@ -42,7 +42,7 @@ class _SignIn:
     async def enter(self, request: Request) -> Response:
         """Use up a one-time link, unless the browser only loads the page in advance."""
         if not is_navigation(request):
-            raise Forbidden("This link works once, so it is not loaded in advance.", "Open it yourself.")
+            raise Forbidden("One-time link: prefetching is refused.", "Open it yourself.")
         code = request.query_params.get("code", "")
         opened = await self._context.control.write(self._context.sessions.store.open_by_link, code)
         if opened is None:

@@ -1,4 +1,4 @@
-"""The pages of jobs: the list, and one job with its evidence, what may be done, and what came of it."""
+"""The pages of jobs: the list, and one job with its evidence, its actions and its outcome."""
 
 import re
 from collections import Counter
@@ -58,7 +58,7 @@ class _JobPages:
         session: Session = request.scope["session"]
         status = request.query_params.get("status", "")
         if status and status not in STATUSES:
-            raise InvalidParameter("status", "is no status of jobs", f"Use {', '.join(STATUSES)}.")
+            raise InvalidParameter("status", "is not a job status", f"Use {', '.join(STATUSES)}.")
         rows = await self._jobs.database.read(self._jobs.of, session.organization)
         counts = Counter(row.status for row in rows)
         chosen = [row for row in rows if row.status in ((status,) if status else OPEN)]

@@ -1,4 +1,4 @@
-"""Settings > Agent Hooks: who is sent messages about jobs, and what came of it. For editors only."""
+"""Settings > Agent Hooks: their settings and deliveries. For editors only."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

@@ -75,7 +75,7 @@ def test_the_receiver_of_the_documents_takes_messages_once_and_refuses_others(la
             assert told == [f"job.approved {JOB['id']}\n", "hook.test job_00000000000000000000\n"]
             client.post(f"/agent-hooks/{hook.id}/secret")
             client.post(f"/agent-hooks/{hook.id}/test")
-            assert finished(hooks, hook)[0].status == "delivered"  # the old secret signs along
+            assert finished(hooks, hook)[0].status == "delivered"  # also signed with the old secret
             client.post(f"/agent-hooks/{hook.id}/secret")
             client.post(f"/agent-hooks/{hook.id}/test")
             refused = finished(hooks, hook)[0]

@@ -21,7 +21,7 @@ def test_a_client_that_leaves_before_it_has_named_a_key_sent_a_bad_body_and_gets
     control = ApiKeys(ControlDatabase(lake))
     caller = Caller("acme", "editor", "somebody", is_key=False)
     request = Request({"type": "http", "method": "POST", "headers": [], "caller": caller}, receive)
-    with pytest.raises(InvalidBody, match="did not come whole"):
+    with pytest.raises(InvalidBody, match="Incomplete body"):
         asyncio.run(api_keys(control)(request))
     assert control.keys_of("acme") == []
     control.database.close()
