@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from data import Lake
+from data.local_time import check_zone
 from data.visits import check_organization
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, announce_new_lake
 
@@ -21,6 +22,8 @@ def set_zone(
 
     Example: traffic zone set Europe/Berlin --org acme
     """
+    check_organization(organization)
+    check_zone(zone)
     announce_new_lake(lake)
     opened = Lake(lake, create=True)
     with opened.write_lock():  # an import that runs has read the zone

@@ -1,5 +1,6 @@
 """Days of an organization are those of its zone: the day it is, what a time in a parameter means, what answers say."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -20,8 +21,10 @@ def ask(shared_lake, opened, key_of):
     keys = {organization: key_of(shared_lake, organization) for organization in ZONES}
     with opened(shared_lake, clock=lambda: NOW) as client:
 
-        def ask(organization, path, **query):
+        def ask(organization, path="", body=None, **query):
             headers = {"Authorization": f"Bearer {keys[organization]}"}
+            if body:
+                return client.post("/mcp", json=body, headers=headers)
             return client.get(f"/analytics/{path}", params=query, headers=headers)
 
         yield ask
@@ -57,3 +60,10 @@ def test_an_answer_names_the_zone_and_its_times_stay_utc(ask, organization, path
     assert ask(organization, path).headers["X-Time-Zone"] == ZONES[organization][0]
     assert [row["last_visit"] for row in ask(organization, "top-links").json()] == []
     assert ask(organization, "domain-breakdown").json()[0]["visits"] == 1
+
+
+@pytest.mark.parametrize("organization", ZONES)
+def test_tools_of_assistants_have_the_days_of_the_zone(ask, organization):
+    call = {"name": "query", "arguments": {"endpoint": "time-series", "range": "7d"}}
+    answer = ask(organization, body={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+    assert max(re.findall(r"2026-0\d-\d\d", answer.text)) == TODAY[organization]

@@ -75,6 +75,11 @@ def test_a_week_is_due_from_six_on_the_monday_after_it(now, monday):
     assert Week.due("UTC", now.replace(tzinfo=UTC)) == (monday, monday + timedelta(days=6))
 
 
+@pytest.mark.parametrize(("zone", "monday"), [("Pacific/Kiritimati", 9), ("UTC", 2), ("Pacific/Pago_Pago", 2)])
+def test_a_week_is_over_when_it_is_over_in_the_zone(zone, monday):
+    assert Week.due(zone, datetime(2026, 3, 15, 17, tzinfo=UTC)).first_day == date(2026, 3, monday)
+
+
 def test_a_server_mails_the_report_of_the_last_whole_week(lake, opened):
     mailbox = Mailbox()
     mail_to = "acme=ops@acme.example,anna@acme.example"
