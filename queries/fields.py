@@ -57,6 +57,9 @@ UNIQUE_VISITORS = Field(
     "distinct visitor hashes per day, summed over days because hashes change daily; 0: unavailable; "
     "of (other), the sum over its rows",
 )
+UNIDENTIFIED_VISITS = Field(
+    "unidentified_visits", COUNT, "requests without a client address, of which unique_visitors counts nobody"
+)
 PAGES_ACCESSED = Field(
     "pages_accessed", COUNT, "distinct non-empty requested paths; of (other), the sum over its agents"
 )

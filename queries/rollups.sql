@@ -32,6 +32,7 @@ SELECT unnest(CAST(NULL AS STRUCT(
     ai_referrals BIGINT,
     other_visits BIGINT,
     unique_visitors BIGINT,
+    unidentified_visits BIGINT,  -- of which no visitor is known
     errors_4xx BIGINT,
     errors_5xx BIGINT,
     first_seen TIMESTAMP,

@@ -182,6 +182,7 @@ MEASURES: Final[dict[str, Measure]] = {
     "unique_visitors": lambda visits: len(
         {(visit["day"], visit["visitor"]) for visit in visits if visit["visitor"] is not None}
     ),
+    "unidentified_visits": lambda visits: sum(visit["visitor"] is None for visit in visits),
     "pages_accessed": lambda visits: len({visit["path"] for visit in visits if visit["path"]}),
     "short_codes": _distinct("short_code"),
     "active_days": _distinct("day"),
@@ -460,6 +461,11 @@ def _browsers(question: Question) -> list[Row]:
     return _ranked(_of(question.visits, *PEOPLE), _by("browser"), *fields)
 
 
+def _people(question: Question) -> Row:
+    fields = ("visits", "human_clicks", "unique_visitors", "unidentified_visits")
+    return _measured(_of(question.visits, *PEOPLE), fields)
+
+
 def _device_by_ai_source(question: Question) -> list[Row]:
     visits = _of(question.visits, *AI)
     sources = _grouped(visits, _named("ai_source"))
@@ -620,6 +626,7 @@ ENTRIES: Final[dict[str, Callable[[Question], Any]]] = {
     "bot-traffic": _bot_traffic,
     "filter-values": _filter_values,
     "protocols": _protocols,
+    "people": _people,
     "source-links": _source_links,
 }
 

@@ -15,8 +15,8 @@ LABELS: Final = {
     "short_code": "Link",
     "target_url": "Target",
     "total_visits": "Visits",
-    "human_clicks": "People",
-    "human_visits": "People",
+    "human_clicks": "By people",
+    "human_visits": "By people",
     "ai_visits": "AI-related",
     "other_visits": "Other",
     "mobile_visits": "Mobile",
@@ -90,6 +90,10 @@ class TableColumn:
         return {"decimal": "number", "percent": "number", "flag": "text", "list": "text", "word": "text"}.get(
             self.kind, self.kind
         )
+
+
+SHARE_OF_PEOPLE: Final = TableColumn("share_of_people", "Share", "share")
+"""The share of the visits by people, which no answer has: its percentage is of all visits."""
 
 
 def column_of(field: Field) -> TableColumn:

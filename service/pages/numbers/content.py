@@ -14,21 +14,14 @@ from service.pages.numbers import panels
 from service.pages.numbers.comparison import Comparison, complete_days
 from service.pages.numbers.panels import Panel
 from service.pages.numbers.tables import CellLinks, FilledPanel, fill
+from service.pages.numbers.tiles import Figures, Tile, filled_tiles
 
 DASHBOARD: Final = ENDPOINTS["dashboard"]
 MEMBERS: Final = {part.name: name for name, part in DASHBOARD.members}
 """The members of the dashboard by the names of their own endpoints."""
-TILES: Final = (
-    ("total_visits", "Visits", "plain", ""),
-    ("human_clicks", "People", "people", "people"),
-    ("ai_visits", "AI-related", "ai", "ai"),
-    ("other_visits", "Other automated", "other", "agents?traffic_type=other"),
-    ("ai_assistant_requests", "AI assistants", "ai", "agents?traffic_type=ai_assistant"),
-    ("ai_training_requests", "AI training", "ai", "agents?traffic_type=ai_training"),
-    ("ai_coding_agent_requests", "Coding agents", "ai", "agents?traffic_type=ai_coding_agent"),
-    ("ai_referral_requests", "People sent by AI", "ai", "agents?traffic_type=ai_referral"),
-)
-"""The tiles: field of the overview, label, color, and the page and query it leads to."""
+PEOPLE: Final = ENTRIES["people"]
+OVERVIEW_ROW: Final = ENDPOINTS["traffic-overview"]
+SERIES: Final = ENDPOINTS["time-series"]
 MAX_SUGGESTIONS: Final = 100
 
 
@@ -68,24 +61,28 @@ class PageContent:
         """The days that tiles are compared with; None where there are none, or no tiles."""
         if not self.page.is_dashboard or not self.stored:
             return None
-        return complete_days(self.filters.scope_for(DASHBOARD), self.filters.today, self.stored.first_day)
+        return complete_days(self._scope, self.filters.today, self.stored.first_day)
 
     @cached_property
     def wanted(self) -> list[tuple[Entry, Scope]]:
-        """The answers to ask for, each with its scope; those of a comparison are the last three."""
+        """The answers to ask for, each with its scope."""
         if not self.page.is_dashboard:
             names = dict.fromkeys([*(panel.entry.name for panel in self.page.panels), "filter-values"])
             return [(ENTRIES[name], self.filters.scope_for(ENTRIES[name])) for name in names]
-        wanted = [(DASHBOARD, self.filters.scope_for(DASHBOARD))]
+        wanted = [(DASHBOARD, self._scope), (PEOPLE, self._scope)]
         if self.comparison:
-            overview, series = ENDPOINTS["traffic-overview"], ENDPOINTS["time-series"]
             now, before = self.comparison.now, self.comparison.before
-            wanted += [(overview, now), (overview, before), (series, before)]
+            wanted += [(OVERVIEW_ROW, now), (PEOPLE, now), (OVERVIEW_ROW, before), (PEOPLE, before), (SERIES, before)]
         return wanted
+
+    @cached_property
+    def _scope(self) -> Scope:
+        """The scope of a dashboard's answers."""
+        return self.filters.scope_for(DASHBOARD)
 
     def answers(self, loaded: Sequence[Any]) -> dict[str, Any]:
         """The answers by the name of their endpoint; `loaded` are those that were wanted, as decoded JSON."""
-        answers = {entry.name: loaded[number] for number, (entry, _) in enumerate(self.wanted)}
+        answers = {entry.name: answer for (entry, _), answer in zip(self.wanted, loaded, strict=True)}
         if self.page.is_dashboard:
             answers |= {name: answers["dashboard"][member] for name, member in MEMBERS.items()}
         return answers
@@ -104,21 +101,19 @@ class PageContent:
             "target_url": _target_url(answers) if self.page is LINK else "",
         }
 
-    def tiles(self, loaded: Sequence[Any]) -> list[dict[str, Any]]:
+    def tiles(self, loaded: Sequence[Any]) -> list[Tile]:
         """The tiles of an overview, none on other pages; changes are over complete days."""
         if not self.page.is_dashboard:
             return []
-        overview = self.answers(loaded)["traffic-overview"]
-        filled = []
-        for name, label, color, target in TILES:
-            path, _, fixed = target.partition("?")
-            query = self.filters.query_string(traffic_type=fixed.partition("=")[2] or None)
-            change = self.comparison.change(name, loaded[-3], loaded[-2]) if self.comparison else None
-            filled.append(
-                {"label": label, "value": overview[name], "kind": color, "change": change, "field": name,
-                 "href": f"{path}{query}" if target and self.links else ""}
-            )  # fmt: skip
-        return filled
+        found = {(entry.name, scope): answer for (entry, scope), answer in zip(self.wanted, loaded, strict=True)}
+        found[OVERVIEW_ROW.name, self._scope] = found[DASHBOARD.name, self._scope]["overview"]
+
+        def figures(scope: Scope) -> Figures:
+            return {**found[PEOPLE.name, scope], **found[OVERVIEW_ROW.name, scope]}
+
+        comparison = self.comparison
+        compared = (comparison, figures(comparison.now), figures(comparison.before)) if comparison else None
+        return filled_tiles(figures(self._scope), compared, self.filters, has_links=self.links is not None)
 
     def _filled(
         self, panel: Panel, answers: Mapping[str, Any], days_before: Sequence[Mapping[str, Any]] | None, source: str

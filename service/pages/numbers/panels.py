@@ -1,6 +1,6 @@
 """The panels of pages: which answer each one shows, which of its fields, and what it says when there is nothing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from queries import ENTRIES, Entry
@@ -23,6 +23,7 @@ class Panel:
     is_wide: bool = False
     has_split: bool = False  # a column with people, AI-related and other as one bar
     has_search: bool = False
+    is_of_people: bool = False  # rows with visits by people only, ranked by these before they are cut
     empty: str = "No visits of this kind in these days."
 
     @property
@@ -36,6 +37,7 @@ def panel(name: str, title: str, fields: str = "", **more: object) -> Panel:
     return Panel(ENTRIES[name], title, tuple(fields.split()), **more)  # type: ignore[arg-type]
 
 
+NO_PEOPLE: Final = "No visits by people in this period."
 TIME_SERIES: Final = panel(
     "time-series",
     "Visits by day",
@@ -58,14 +60,17 @@ AGENTS: Final = panel(
     all_on="agents",
 )
 COUNTRIES: Final = panel(
-    "geographic", "Countries", "country_name country visits percentage human_clicks ai_visits", chart="map", limit=50,
-    all_on="people", color="people",
+    "geographic", "Countries of people", "country_name country human_clicks share_of_people", chart="map", limit=50,
+    all_on="people", color="people", is_of_people=True, empty=NO_PEOPLE,
 )  # fmt: skip
 REFERRERS: Final = panel(
     "referrers", "Where people come from", "referrer referrer_type visits percentage", limit=10, all_on="people",
     color="people", hint="People and AI referrals only.",
 )  # fmt: skip
-DEVICES: Final = panel("devices", "Devices", "device_type visits percentage human_clicks ai_visits", color="people")
+DEVICES: Final = panel(
+    "devices", "Devices of people", "device_type human_clicks share_of_people", color="people", is_of_people=True,
+    empty=NO_PEOPLE,
+)  # fmt: skip
 HOURS: Final = panel("hourly-activity", "Hours of the day", chart="hours", all_on="times")
 
 OVERVIEW: Final = (TIME_SERIES, AI_SOURCES, TOP_LINKS, AGENTS, REFERRERS, COUNTRIES, DEVICES)
@@ -146,11 +151,19 @@ AGENTS_PAGE: Final = (
 )
 PEOPLE: Final = (
     panel("referrers", "Referrers", color="people", is_wide=True, has_search=True, hint="People and AI referrals."),
-    panel("geographic", "Countries", chart="map", color="people", limit=300),
-    panel("operating-systems", "Operating systems", color="people", hint="People and AI referrals only."),
-    panel("devices", "Devices", color="people"),
-    panel("browsers", "Browsers", color="people", hint="People and AI referrals only."),
-    panel("utm-campaigns", "Campaigns", color="people", is_wide=True, empty="No visit in these days has a utm tag."),
+    replace(COUNTRIES, title="Countries", limit=300, all_on=""),
+    panel("operating-systems", "Operating systems", color="people", hint="People and AI referrals."),
+    replace(DEVICES, title="Devices"),
+    panel("browsers", "Browsers", color="people", hint="People and AI referrals."),
+    panel(
+        "utm-campaigns",
+        "Campaigns",
+        "utm_source utm_medium utm_campaign human_clicks share_of_people",
+        color="people",
+        is_wide=True,
+        is_of_people=True,
+        empty="No visit by people in this period has a utm tag.",
+    ),
 )
 TIMES: Final = (
     panel("hourly-activity", "Hours of the day", chart="hours", is_wide=True),

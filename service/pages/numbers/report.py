@@ -20,10 +20,10 @@ from queries import Warehouse
 from service.encoding import encode
 from service.pages import assets, formats
 from service.pages.filters import CHIPS, Filters
-from service.pages.numbers.columns import column_of, plain
+from service.pages.numbers.columns import plain
 from service.pages.numbers.content import LINK, OVERVIEW, Page, PageContent
 from service.pages.numbers.panels import Panel
-from service.pages.numbers.tables import fields_of
+from service.pages.numbers.tables import columns_of, rows_of
 from service.pages.rendering import environment
 
 ROWS: Final = 50
@@ -108,10 +108,10 @@ class Report:
 
     def _tiles(self) -> Iterator[str]:
         tiles = self.content.tiles(self.loaded)
-        widths = [max(len(tile["label"]) for tile in tiles), max(len(f"{tile['value']:,}") for tile in tiles)]
+        label_width, width = max(len(tile.label) for tile in tiles), max(len(tile.text) for tile in tiles)
         for tile in tiles:
-            change = f"  {tile['change']['text']}" if tile["change"] else ""
-            yield f"{tile['label']:<{widths[0]}}  {tile['value']:>{widths[1]},}{change}"
+            change = f"  {tile.change['text']}" if tile.change else ""
+            yield f"{tile.label:<{label_width}}  {tile.text:>{width}}{change}"
         if self.content.comparison:
             yield f"Changes are over complete days: {self.content.comparison.spans}."
 
@@ -120,13 +120,12 @@ def _with_rows(page: Page) -> Page:
     return replace(page, panels=tuple(replace(panel, limit=max(panel.limit, ROWS)) for panel in page.panels))
 
 
-def _table(panel: Panel, rows: Sequence[Any]) -> Iterator[str]:
+def _table(panel: Panel, answer: Sequence[Any]) -> Iterator[str]:
     """The first rows of a panel in columns as wide as their content."""
+    rows, columns = rows_of(panel, answer), columns_of(panel)
     if not rows:
         yield panel.empty
         return
-    fields = {field.name: field for field in fields_of(panel)}
-    columns = [column_of(fields[name]) for name in panel.fields or fields]
     cells = [[column.label for column in columns]]
     cells += [[_short(plain(column, row[column.field])) for column in columns] for row in rows[:TEXT_ROWS]]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]

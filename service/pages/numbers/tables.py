@@ -13,7 +13,7 @@ from service.pages.filters import Filters
 from service.pages.markup import joined
 from service.pages.numbers.charts import columns as column_chart
 from service.pages.numbers.charts import multiples, split_bar, time_series, world_map
-from service.pages.numbers.columns import TableColumn, cell, column_of
+from service.pages.numbers.columns import SHARE_OF_PEOPLE, TableColumn, cell, column_of
 from service.pages.numbers.panels import Panel
 
 Row = Mapping[str, Any]
@@ -98,7 +98,7 @@ class CellLinks:
 
 def fill(
     panel: Panel,
-    rows: Sequence[Row],
+    answer: Sequence[Row],
     links: CellLinks | None,
     *,
     map_url: str = "",
@@ -109,14 +109,31 @@ def fill(
 
     `previous` are the days of the period before, for the chart of a time series.
     """
-    fields = {field.name: field for field in fields_of(panel)}
-    shown = tuple(column_of(fields[name]) for name in panel.fields or fields)
+    rows, shown = rows_of(panel, answer), columns_of(panel)
     limited = rows[: panel.limit]
     body = joined(*(_row(panel, shown, row, links) for row in limited))
     empty = _empty(panel, rows, is_for_operators=links is not None)
     chart = Markup("") if empty else _chart(panel, rows, map_url, previous, today)
     note = _note(panel, rows) if links else panel.note
     return FilledPanel(panel, shown, body, chart, len(rows), len(limited), empty, note, bool(previous))
+
+
+def columns_of(panel: Panel) -> tuple[TableColumn, ...]:
+    """The columns of a panel's table."""
+    columns = {field.name: column_of(field) for field in fields_of(panel)}
+    if panel.is_of_people:
+        columns[SHARE_OF_PEOPLE.field] = SHARE_OF_PEOPLE
+    return tuple(columns[name] for name in panel.fields or columns)
+
+
+def rows_of(panel: Panel, answer: Sequence[Row]) -> Sequence[Row]:
+    """The rows of an answer that a panel shows, before they are cut to its limit."""
+    if not panel.is_of_people:
+        return answer
+    whole = sum(int(row["human_clicks"]) for row in answer)
+    by_people = [row for row in answer if row["human_clicks"]]
+    ranked = sorted(by_people, key=lambda row: (REST in row.values(), -int(row["human_clicks"])))
+    return [{**row, SHARE_OF_PEOPLE.field: share(int(row["human_clicks"]), whole)} for row in ranked]
 
 
 def fields_of(panel: Panel) -> Sequence[Any]:
@@ -142,6 +159,11 @@ def _row(panel: Panel, columns: Sequence[TableColumn], row: Row, links: CellLink
     return joined(*parts, _END_ROW)
 
 
+def share(part: int, whole: int) -> float:
+    """A percentage, rounded half up to two decimals as in answers; `whole` is not 0."""
+    return ((20_000 * part + whole) // (2 * whole)) / 100
+
+
 def _by_week(rows: Sequence[Row]) -> Mapping[str, Sequence[int]]:
     """The visits of each AI platform, or coding agent, in every week of the rows; 0 in weeks without."""
     weeks = sorted({str(row["week"]) for row in rows})
@@ -157,7 +179,7 @@ def _chart(panel: Panel, rows: Sequence[Row], map_url: str, previous: Sequence[R
         case "series":
             return time_series(list(rows), list(previous) if previous else None, today)
         case "map":
-            counts = {str(row["country"]): int(row["visits"]) for row in rows}
+            counts = {str(row["country"]): int(row["human_clicks"]) for row in rows}
             return world_map(counts, map_url, {str(row["country"]): str(row["country_name"]) for row in rows})
         case kind:
             return _CHARTS[kind](rows, today)

@@ -1,6 +1,7 @@
 """A browser without script, as far as tests need one: it keeps its cookie, and takes pages apart."""
 
 from dataclasses import dataclass, field
+from decimal import ROUND_HALF_UP, Decimal
 from html.parser import HTMLParser
 
 OURS = {"Sec-Fetch-Site": "same-origin"}
@@ -112,6 +113,26 @@ def as_text(value):
         if value in (None, True, False) and not (isinstance(value, int | float) and not isinstance(value, bool))
         else str(value)
     )
+
+
+def as_shown(answer, rows):
+    """The rows of an answer as a table shows them: one of people has their visits only, ranked and with shares."""
+    if not rows or "share_of_people" not in rows[0]:
+        return answer
+    whole = sum(row["human_clicks"] for row in answer)
+    shares = [Decimal(100 * row["human_clicks"]) / whole for row in answer]
+    by_people = [
+        row | {"share_of_people": float(share.quantize(Decimal("0.01"), ROUND_HALF_UP))}
+        for row, share in zip(answer, shares, strict=True)
+        if row["human_clicks"]
+    ]
+    return sorted(by_people, key=lambda row: -row["human_clicks"])
+
+
+def tile_values(page):
+    """The values of the tiles of an overview by their field."""
+    tiles = page.one("ul", data_entry="traffic-overview").all("data")
+    return {data.attributes["data-field"]: data.attributes["value"] for data in tiles}
 
 
 class Browser:

@@ -17,7 +17,7 @@ from service.pages.numbers.layout import NAVIGATION
 from service.pages.rendering import CONTENT_SECURITY_POLICY
 from tests.conftest import NOW
 from tests.faults.trials import IS_LONG
-from tests.service.pages.reading import as_text, read, tables
+from tests.service.pages.reading import as_shown, as_text, read, tables, tile_values
 from tests.visits import land, links, visit
 
 PAGES = [page.path for page in NAVIGATION]
@@ -112,12 +112,22 @@ def api(shared_lake, application, key_of):
 
 
 @pytest.fixture(scope="module")
-def source_links(shared_lake):
-    """The answer source-links, which has no route, of thirty days."""
+def internal(shared_lake):
+    """Asks for an answer of thirty days that has no route."""
     warehouse = Warehouse(shared_lake)
-    variables = warehouse.variables(Scope("acme", NOW.date() - timedelta(29), NOW.date()))
-    yield orjson.loads(encode(warehouse.answer(ENTRIES["source-links"], variables)))
+
+    def internal(name):
+        variables = warehouse.variables(Scope("acme", NOW.date() - timedelta(29), NOW.date()))
+        return orjson.loads(encode(warehouse.answer(ENTRIES[name], variables)))
+
+    yield internal
     warehouse.close()
+
+
+@pytest.fixture(scope="module")
+def source_links(internal):
+    """The links of each AI platform in thirty days."""
+    return internal("source-links")
 
 
 # Page = API
@@ -144,14 +154,13 @@ def compare(page, api, scope):
     for (name, part), rows in shown.items():
         answer = api(f"{name}{scope}")
         answer = answer[part] if part else answer
+        answer = as_shown(answer, rows)
         assert rows == [{field: as_text(row[field]) for field in rows[0]} for row in answer[: len(rows)]], name
         assert len(rows) == len(answer) or len(rows) in {10, 50, 100}
-    for tile_list in page.all("ul", data_entry="traffic-overview"):
-        overview = api(f"traffic-overview{scope}")
-        assert [int(data.attributes["value"]) for data in tile_list.all("data")] == [
-            overview[name] for name in ("total_visits", "human_clicks", "ai_visits", "other_visits",
-            "ai_assistant_requests", "ai_training_requests", "ai_coding_agent_requests", "ai_referral_requests")
-        ]  # fmt: skip
+    if page.all("ul", data_entry="traffic-overview"):
+        overview, shown = api(f"traffic-overview{scope}"), tile_values(page)
+        del shown["unique_visitors"]
+        assert shown == {name: str(value) for name, value in overview.items() if name != "ai_percentage"}
 
 
 def test_every_endpoint_has_a_page(browser):
@@ -186,6 +195,47 @@ def test_a_platform_that_nobody_knows_is_an_empty_page(browser):
     assert "This platform has no visits in these days." in page.text
 
 
+# People are not requests
+
+
+def test_visitors_are_people_and_people_sent_by_ai_and_not_their_requests(browser, internal):
+    people = internal("people")
+    (tile,) = [one for one in browser.read("").one("ul", data_entry="traffic-overview").all("li")
+               if one.text.startswith("Visitors")]  # fmt: skip
+    assert people["visits"] > people["unique_visitors"] > 0
+    assert tile.one("data").attributes["value"] == str(people["unique_visitors"])
+    assert tile.one("data").text == f"{people['unique_visitors']:,}"
+
+
+@pytest.mark.parametrize(
+    ("visitors", "text"), [([1, 1, 2], "2"), ([1, 1, None], "at least 1"), ([None, None, None], "–"), ([], "0")]
+)
+def test_visitors_without_an_address_are_told(lake, browsing, visitors, text):
+    at = datetime(2026, 3, 14, 10)
+    people = [visit(visited_at=at, visitor=visitor) for visitor in visitors]
+    land(lake, "acme", [*people, visit(visited_at=at, bot_category="other_bot", visitor=7, device_type="bot")])
+    with browsing(lake) as browser:
+        (shown,) = [data.text for data in browser.read("").one("ul", data_entry="traffic-overview").all("data")
+                    if data.attributes["data-field"] == "unique_visitors"]  # fmt: skip
+    assert shown == text
+
+
+def test_the_page_people_ranks_what_people_use_by_their_visits_before_it_is_cut(lake, browsing):
+    at = datetime(2026, 3, 14, 10)
+    people = {"SE": 3, "DE": 2, "BR": 1}
+    visits = [visit(visited_at=at, country=code) for code, count in people.items() for _ in range(count)]
+    agent = {"bot_category": "other_bot", "device_type": "bot", "operating_system": None, "browser": None}
+    land(lake, "acme", [*visits, *(visit(visited_at=at, country="US", **agent) for _ in range(50))])
+    with browsing(lake) as browser:
+        for path in ("people", ""):
+            shown = tables(browser.read(path))
+            rows = shown["geographic", None]
+            assert [row["country"] for row in rows] == ["SE", "DE", "BR"]
+            assert [row["human_clicks"] for row in rows] == ["3", "2", "1"]
+            assert [row["share_of_people"] for row in rows] == ["50.0", "33.33", "16.67"]
+            assert [row["device_type"] for row in shown["devices", None]] == ["desktop"]
+
+
 # Changes
 
 
@@ -193,9 +243,8 @@ def test_changes_are_over_complete_days(browser, api):
     page = browser.read("?range=7d")  # 9 to 15 March; today is the 15th
     now = api("traffic-overview?start_date=2026-03-09&end_date=2026-03-14")
     before = api("traffic-overview?start_date=2026-03-03&end_date=2026-03-08")
-    for tile, name in zip(
-        page.one("ul", data_entry="traffic-overview").all("li")[:2], ("total_visits", "human_clicks"), strict=True
-    ):
+    tiles = page.one("ul", data_entry="traffic-overview").all("li")
+    for tile, name in zip(tiles[:2], ("total_visits", "human_clicks"), strict=True):
         expected = 100 * (now[name] - before[name]) / before[name]
         (change,) = [span for span in tile.all("span") if "change" in span.attributes.get("class", "").split()]
         (shown,) = re.findall(r"[+−±][\d.,]+ %", change.text)
