@@ -21,6 +21,7 @@ from data.logs import source
 from data.logs.formats import FIELD_NAMES, FORMATS, columns_from, parse_nginx_log_format
 from data.store.lake import Lake
 from tests.faults.trials import scaled
+from tests.tables import examples, tables
 
 LOGS = Path(__file__).parent / "samples"
 START, END = date(1, 1, 1), date(9999, 12, 31)
@@ -71,77 +72,11 @@ def log(shared):
 
 # Real lines
 
-WINDOWS_CHROME = (
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) "
-    "Chrome/78.0.3904.108 Safari/537.36"
-)
-IIS_CHROME = (
-    "Mozilla/5.0 (Windows NT 6.3; WOW64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/31.0.1650.63 Safari/537.36"
-)
-MAC_CHROME = (
-    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) "
-    "Chrome/110.0.0.0 Safari/537.36"
-)
-BINGBOT = (
-    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; bingbot/2.0; "
-    "+http://www.bing.com/bingbot.htm) Chrome/116.0.1938.76 Safari/537.36"
-)
-ALB_AT, LAMBDA_AT = datetime(2018, 7, 2, 22, 23, 0, 186641), datetime(2018, 11, 30, 22, 23, 0, 186641)
-DISTRIBUTION = "d111111abcdef8.cloudfront.net"
-VISITS = {  # in the order of days, short codes and times
-    "alb": [
-        (ALB_AT, "www.example.com", "/", None, "GET", 200, None, "curl/7.46.0", None),
-        (ALB_AT, "www.example.com", "/", None, "GET", 200, None, "curl/7.46.0", None),
-        (ALB_AT, "10.0.2.105", "/", None, "GET", 200, None, "curl/7.46.0", None),
-        (ALB_AT, "10.0.0.30", "/", None, "GET", 101, None, None, None),
-        (ALB_AT, "10.0.0.30", "/", None, "GET", 101, None, None, None),
-        (LAMBDA_AT, "www.example.com", "/", None, "GET", 200, None, "curl/7.46.0", None),
-        (LAMBDA_AT, "www.example.com", "/", None, "GET", 502, None, "curl/7.46.0", None),
-    ],
-    "caddy": [
-        (datetime(2022, 3, 9, 21, 30, 1, 524102), "localhost", "/", None, "GET", 200, None, "curl/7.82.0", None),
-    ],
-    "cloudflare": [
-        (
-            datetime(2018, 12, 17, 17, 27, 7, 951000), "test.logpull.load.com", "/assets/3d.gif", None, "GET", 200,
-            None, None, None,
-        ),
-        (
-            datetime(2023, 3, 3, 5, 29, 6), "www.theburritobot2.com", "/product/66VCHSJNUP", None, "GET", 401,
-            "www.theburritobot2.com", MAC_CHROME, "US",
-        ),
-    ],
-    "cloudfront": [
-        *[(datetime(2019, 12, 4, 21, 2, 31), DISTRIBUTION, "/index.html", None, "GET", 200, None, WINDOWS_CHROME, None)]
-        * 3,
-        (datetime(2019, 12, 13, 22, 36, 26), "www.example.com", "/", None, "GET", 502, None, WINDOWS_CHROME, None),
-        (
-            datetime(2019, 12, 13, 22, 36, 27), "www.example.com", "/favicon.ico", None, "GET", 502,
-            "www.example.com", WINDOWS_CHROME, None,
-        ),
-        (datetime(2019, 12, 13, 22, 37, 2), "www.example.com", "/", None, "GET", 502, None, "curl/7.55.1", None),
-    ],
-    "nginx-json": [
-        (datetime(2021, 2, 25, 21, 20, 1), None, "/about-us", "about-us", "GET", 404, None, "curl/7.58.0", None),
-        (
-            datetime(2024, 12, 10, 10, 53, 47), "nl.appfelstrudel.com",
-            "/a/1080936380/alternative-to-refaid-refugee-aid-app.html", None, "GET", 200, None, BINGBOT, "US",
-        ),
-    ],
-    "w3c": [
-        (
-            datetime(2002, 5, 2, 17, 42, 15), None, "/images/picture.jpg", None, "GET", 200, None,
-            "Mozilla/4.0 (compatible;MSIE 5.5; Windows 2000 Server)", None,
-        ),
-        *[
-            (
-                datetime(2014, 1, 1, 2, 1, 9), "www.sample.com", f"/blogposts/mvc4/step{step}.png", None, "GET", 200,
-                "weblogs.asp.net", IIS_CHROME, None,
-            )
-            for step in (2, 3)
-        ],
-    ],
-}  # fmt: skip
+VISITS = {
+    log_format: [(datetime.fromisoformat(at), *facts) for at, *facts in visits]
+    for log_format, visits in tables(__file__)["visits"].items()
+}
+"""The facts of the visits in the samples, in the order of days, short codes and times."""
 OTHER_LOGGER = "not an access log entry (another logger)"
 REFUSED = {"caddy": [(2, OTHER_LOGGER), (3, OTHER_LOGGER)]}
 
@@ -293,120 +228,11 @@ def test_what_a_file_does_not_name_is_a_get_that_went_well(log, write):
     assert visit["visitor"] is None
 
 
-URLS = [
-    ("https://a.example", "a.example", "/"),
-    ("https://a.example?q=1", "a.example", "/"),
-    ("HTTPS://user:word@A.Example:8443/x/y?q=1#part", "a.example", "/x/y"),
-    ("http://[2001:db8::1]:80/x", "[2001:db8::1]", "/x"),
-    ("/x#part", "other.example", "/x"),
-    ("/x?u=https://b.example/y", "other.example", "/x"),
-    ("//b.example/x", "other.example", "//b.example/x"),
-]
-
-
-def test_a_url_is_absolute_or_a_path(log):
-    log.load(
-        ndjson({"time": 1772618703 + n, "url": row[0], "domain": "other.example"} for n, row in enumerate(URLS)),
-        "ndjson",
-    )
-    told = sorted((visit["visited_at"], visit["domain"], visit["path"]) for visit in log.visits())
-    assert [rest for _, *rest in told] == [rest for _, *rest in URLS]
-
-
-TIMES = [
-    (1772618703, datetime(2026, 3, 4, 10, 5, 3)),
-    ("1772618703", datetime(2026, 3, 4, 10, 5, 3)),
-    (1772618703.076759, datetime(2026, 3, 4, 10, 5, 3, 76759)),
-    (1772618703123, datetime(2026, 3, 4, 10, 5, 3, 123000)),
-    (1772618703123456, datetime(2026, 3, 4, 10, 5, 3, 123456)),
-    (1772618703123456000, datetime(2026, 3, 4, 10, 5, 3, 123456)),
-    ("2026-03-04 10:05:03", datetime(2026, 3, 4, 10, 5, 3)),
-    ("2026-03-04T10:05:03.123456Z", datetime(2026, 3, 4, 10, 5, 3, 123456)),
-    ("2026-03-04t10:05:03z", datetime(2026, 3, 4, 10, 5, 3)),
-    ("2026-03-04T10:05:03+0530", datetime(2026, 3, 4, 4, 35, 3)),
-    ("2026-03-04T10:05:03-05", datetime(2026, 3, 4, 15, 5, 3)),
-]
-NO_TIMES = [None, "", "-", "yesterday", "infinity", "NaN", -5, 1e300, "2026-13-01", "12:00", True]
-
-
-def test_a_time_is_iso_or_a_number_of_any_unit(log):
-    log.load(ndjson({"time": time, "path": f"/{number}"} for number, (time, _) in enumerate(TIMES)), "ndjson")
-    told = {visit["path"]: visit["visited_at"] for visit in log.visits()}
-    assert told == {f"/{number}": utc for number, (_, utc) in enumerate(TIMES)}
-
-
-def test_a_line_without_a_readable_time_is_refused(log):
-    summary = log.load(ndjson({"time": time, "path": "/x"} for time in [1772618703, *NO_TIMES]), "ndjson")
-    assert summary.rejects == [(number, "no valid time") for number in range(2, len(NO_TIMES) + 2)]
-    assert summary.visits == 1
-
-
-NO_OBJECTS = [
-    ("nothing of the kind", "not in the ndjson format"),
-    ('{"time": 1772618703, "path": "/', "not in the ndjson format"),
-    ('["2026-03-04T10:05:03", "203.0.113.9"]', "no url or path that begins with /"),
-    ('{"time": 1772618703, "ip": "203.0.113.9"}', "no url or path that begins with /"),
-    ('{"time": 1772618703, "path": "abc"}', "no url or path that begins with /"),
-    ('{"time": 1772618703, "path": "/", "status": "ok"}', "no valid status"),
-    ('{"time": 1772618703, "path": "/", "status": 99}', "no valid status"),
-    ('{"time": 1772618703, "path": "/' + "x" * 65_536 + '"}', "longer than 65536 bytes"),
-]
-NO_ROWS = [
-    ("2026-03-04T10:05:03Z,/x", "number of cells differs from the header"),
-    ("2026-03-04T10:05:03Z,/x,GET,203.0.113.9", "number of cells differs from the header"),
-    ('2026-03-04T10:05:03Z,"/x,GET', "number of cells differs from the header"),
-    ('2026-03-04T10:05:03Z,"/x"y,GET', "number of cells differs from the header"),
-    ("no time,/x,GET", "no valid time"),
-    ("2026-03-04T10:05:03Z,,GET", "no url or path that begins with /"),
-]
-
-
-def test_a_line_that_is_no_object_is_refused_and_the_others_land(log):
-    text = ndjson(ROWS)
-    summary = log.load(text + "".join(f"{line}\n" for line, _ in NO_OBJECTS) + text, "ndjson")
-    assert summary.rejects == [(number, reason) for number, (_, reason) in enumerate(NO_OBJECTS, 3)]
-    assert (summary.lines, summary.visits) == (4 + len(NO_OBJECTS), 4)
-
-
-def test_a_row_of_csv_that_is_none_is_refused_and_the_others_land(log):
-    good = '2026-03-04T10:05:03Z,"/a""b",GET\n'
-    summary = log.load(f"time,path,method\n{good}" + "".join(f"{line}\n" for line, _ in NO_ROWS) + good, "csv")
-    assert summary.rejects == [(number, reason) for number, (_, reason) in enumerate(NO_ROWS, 3)]
-    assert (summary.lines, [visit["path"] for visit in log.visits()]) == (2 + len(NO_ROWS), ['/a"b', '/a"b'])
-
-
-def test_an_empty_cell_says_nothing(log):
-    rows = "".join(f"2026-03-04T10:05:03Z,/x,{cell},{cell},{cell}\n" for cell in ("", '""', "-"))
-    log.load(f"time,path,method,status,user_agent\n{rows}", "csv")
-    told = [(visit["method"], visit["status"], visit["user_agent"]) for visit in log.visits()]
-    assert told == [("GET", 200, None)] * 3
-
-
-def test_nuls_and_undecodable_bytes_become_the_replacement_character(log):
-    log.load(b'{"time": 1772618703, "path": "/", "user_agent": "a\\u0000b\0c\xff"}\n', "ndjson")
-    assert [visit["user_agent"] for visit in log.visits()] == ["a\ufffdb\ufffdc\ufffd"]
-
-
-@pytest.mark.parametrize(
-    ("content", "columns", "told"),
-    [
-        ("ts,url\n1,/\n", "", "'time' for time is missing; found: ts, url. Name the column with --columns time=NAME"),
-        (
-            "time,ip\n1,2\n",
-            "",
-            "'url' or 'path' for url is missing; found: time, ip. Name the column with --columns url=NAME",
-        ),
-        ("time,url\n1,/\n", "user_agent=ua", "'ua' for user_agent is missing; found: time, url"),
-        ("time,url\n1,/\n", "time=ts", "'ts' for time is missing; found: time, url"),
-        ('{"ts": 1, "http": {"url": "/"}}\n', "", "'time' for time is missing; found: ts, http, http.url"),
-        ('{"ts": 1, "a": "/"}\n{"time": 1, "a": "/"}\n', "", "'url' or 'path' for url is missing; found: ts, a, time"),
-        ("203.0.113.9,GET,fe80::1,/abc\n", "", "'time' for time is missing; found: GET. Name"),
-    ],
-)
-def test_a_missing_column_is_named_with_those_there_are_and_the_remedy(log, content, columns, told):
+@examples("content", "columns", "problem")
+def test_a_missing_column_is_named_with_those_there_are_and_the_remedy(log, content, columns, problem):
     log_format = "ndjson" if content.startswith("{") else "csv"
     for asked in (log_format, *(["auto"] if columns else [])):
-        with pytest.raises(BadInput, match=re.escape(f"{log.path}: column {told}")):
+        with pytest.raises(BadInput, match=re.escape(f"{log.path}: column {problem}")):
             log.load(content, asked, columns)
     assert log.lake.manifest.batches(log.organization, "") == []
 

@@ -1,0 +1,326 @@
+"""Lines of every format, and the facts that the readers find in them. Lines and facts are in test_lines.json."""
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.errors import BadInput
+from data.ingest.importer import Importer, Options
+from data.logs.formats import (
+    FIELD_NAMES,
+    FORMATS,
+    REQUIRED_CHARACTERS,
+    SAMPLE_LINES,
+    FormatContext,
+    LineReader,
+    parse_nginx_log_format,
+    split_lines,
+)
+from data.logs.source import MAX_LINE_BYTES
+from tests.faults.trials import scaled
+from tests.lakes import rows_of
+from tests.tables import examples, tables
+
+FACTS = tables(__file__)["facts"]
+"""Of the first line of each format, but for what the format says itself."""
+FORMAT_LINES = {name: (text, FACTS | facts) for name, (text, facts) in tables(__file__)["formats"].items()}
+"""Of each format the text of a log, whose last line is a request, and its facts."""
+EXAMPLES = tables(__file__)["test_a_line_gives_its_facts_or_the_reason_why_it_has_none"]
+CUSTOM = ("csv", "ndjson")
+COMBINED, VHOST, COMMON = (FORMAT_LINES[name][0] for name in ("combined", "vhost-combined", "common"))
+GARBAGE = COMBINED.replace("GET /abc?q=1 HTTP/1.1", r"\x16\x03\x01\x02\x00\x01\xFC")
+
+
+@pytest.fixture(scope="module")
+def reader():
+    with duckdb.connect() as engine:
+        engine.execute("SET TimeZone = 'UTC'")
+        yield LineReader(engine)
+
+
+@pytest.fixture
+def read(reader):
+    """The facts of each request in a text or its bytes, as FACTS has them."""
+
+    def read(log_format, text, context=None):
+        text = text.encode() if isinstance(text, str) else text
+        context = context or FormatContext(header=text.partition(b"\n")[0])
+        requests = reader.read(split_lines(text, 1), log_format, context).sort_by("number").select(list(FACTS))
+        return [
+            row | {"visited_at": row["visited_at"] and row["visited_at"].isoformat()} for row in requests.to_pylist()
+        ]
+
+    return read
+
+
+@pytest.fixture
+def detected(reader):
+    return lambda *lines: reader.detect(split_lines("\n".join(lines).encode(), 1))
+
+
+def changed(log_format, changes):
+    """The text of a format with some parts of it replaced, each once; or another text."""
+    text = FORMAT_LINES[log_format][0]
+    if isinstance(changes, str):
+        return changes
+    for part, other in changes.items():
+        assert part in text
+        text = text.replace(part, other, 1)
+    return text
+
+
+def test_every_format_has_its_line_here():
+    assert set(FORMAT_LINES) == set(FORMATS)
+
+
+@pytest.mark.parametrize("log_format", FORMATS)
+def test_a_line_gives_all_its_facts(read, log_format):
+    text, facts = FORMAT_LINES[log_format]
+    assert read(log_format, text)[-1] == facts
+
+
+@examples("log_format", "changes", "given")
+def test_a_line_gives_its_facts_or_the_reason_why_it_has_none(read, log_format, changes, given):
+    found = read(log_format, changed(log_format, changes))[-1]
+    if isinstance(given, str):
+        assert found["reason"] == given
+    else:
+        assert found == FORMAT_LINES[log_format][1] | given
+
+
+@pytest.mark.parametrize("log_format", FORMATS)
+def test_a_log_of_such_lines_lands_those_that_have_facts(lake, tmp_path, log_format):
+    """Of CSV and W3C each line stands behind its own first line, so a log has those that share it."""
+    head = FORMAT_LINES[log_format][0].rpartition("\n")[0]
+    texts = [
+        (changed(name, changes), given)
+        for name, changes, given in (*EXAMPLES, (log_format, {}, {}))
+        if name == log_format
+    ]
+    chosen = [(text.rpartition("\n")[2], given) for text, given in texts if text.rpartition("\n")[0] == head]
+    lines = [*head.splitlines(), *(line for line, _ in chosen)]
+    (tmp_path / "a.log").write_text("\n".join(lines) + "\n")
+    summary = Importer(lake).run(tmp_path / "a.log", Options("acme", log_format=log_format))
+    first = len(lines) - len(chosen) + 1
+    assert summary.rejects == [
+        (number, given) for number, (_, given) in enumerate(chosen, first) if isinstance(given, str)
+    ]
+    facts = [FORMAT_LINES[log_format][1] | given for _, given in chosen if isinstance(given, dict)]
+    landed = [(one["visited_at"].isoformat(), one["status"]) for one in rows_of(lake)]
+    assert sorted(landed) == sorted((one["visited_at"], one["status"]) for one in facts)
+
+
+@examples("request_line", "expected")
+@pytest.mark.parametrize("log_format", ["combined", "vhost-combined", "common"])
+def test_a_request_line_is_split_or_left_empty_but_never_refused(read, log_format, request_line, expected):
+    (found,) = read(log_format, changed(log_format, {"GET /abc?q=1 HTTP/1.1": request_line}))
+    assert (found["reason"], found["method"], found["target"], found["protocol"]) == (None, *expected)
+
+
+def test_carriage_returns_and_empty_lines_are_no_text(read):
+    assert read("combined", f"{COMBINED}\r\n\n\r\n{COMBINED}") == [FORMAT_LINES["combined"][1]] * 2
+
+
+def test_undecodable_bytes_and_nuls_become_the_replacement_character(read):
+    (found,) = read("combined", COMBINED.encode().replace(b"abc", b"caf\xe9").replace(b"Mozilla", b"Moz\0illa"))
+    assert (found["target"], found["user_agent"][:8]) == ("/caf\ufffd?q=1", "Moz\ufffdilla")
+
+
+def test_line_numbers_go_on_from_the_first():
+    lines = split_lines(b"a\n\nb\r\nc", 41)
+    assert lines.to_pydict() == {"number": [41, 43, 44], "line": ["a", "b", "c"]}
+
+
+def test_a_line_may_be_as_long_as_allowed_and_no_longer(read):
+    room = MAX_LINE_BYTES - len(COMBINED)
+    lines = [COMBINED.replace("Mozilla", "Mozilla" + "x" * more) for more in (room, room + 1)]
+    assert [row["reason"] for row in read("combined", "\n".join(lines))] == [None, "longer than 65536 bytes"]
+
+
+def test_every_line_is_answered_for_once(read):
+    found = read("combined", "\n".join([COMBINED, "garbage", COMBINED, COMBINED, GARBAGE]))
+    assert [row["reason"] is None for row in found] == [True, False, True, True, True]
+
+
+# A notation of nginx
+
+
+def by(nginx_log_format):
+    return FormatContext(nginx_log_format=parse_nginx_log_format(nginx_log_format))
+
+
+@examples("nginx_log_format", "line", "given")
+def test_an_nginx_log_format_reads_what_it_says(read, nginx_log_format, line, given):
+    (found,) = read("nginx", line, by(nginx_log_format))
+    assert found["reason"] == given if isinstance(given, str) else found == FACTS | given
+
+
+@examples("nginx_log_format", "problem")
+def test_an_nginx_log_format_that_cannot_be_read_is_bad_input(nginx_log_format, problem):
+    with pytest.raises(BadInput) as refused:
+        parse_nginx_log_format(nginx_log_format)
+    assert f"--log-format {problem}" in str(refused.value)
+
+
+# Directives
+
+
+def test_the_directive_may_stand_before_the_lines(read):
+    for log_format in ("w3c", "cloudfront"):
+        text, facts = FORMAT_LINES[log_format]
+        directive, line = text.split("\n")
+        assert read(log_format, line, FormatContext(fields=directive.encode())) == [facts]
+
+
+def test_the_directive_may_come_again_with_other_fields(read):
+    text, facts = FORMAT_LINES["w3c"]
+    other = "#Fields: time date sc-status cs-uri-stem c-ip"
+    lines = [text, "#Date: now", other, "10:05:04 2026-03-04 404 /x 203.0.113.8", text]
+    first, second, third = read("w3c", "\n".join(lines), FormatContext(fields=other.encode()))
+    assert first == third == facts
+    nothing = dict.fromkeys(("domain", "protocol", "referrer", "user_agent", "country"), "")
+    there = {"ip": "203.0.113.8", "status": 404, "target": "/x", "visited_at": "2026-03-04T10:05:04"}
+    assert second == facts | nothing | there
+
+
+def test_directives_are_not_requests(read):
+    assert read("w3c", f"#Version: 1.0\n{FORMAT_LINES['w3c'][0].partition(chr(10))[0]}\n#Remark: 203.0.113.9") == []
+
+
+# Files with columns of one's own
+
+
+def cells_of(log_format):
+    """The columns of the line of a file of one's own."""
+    names, values = (line.split(",") for line in FORMAT_LINES["csv"][0].split("\n"))
+    return dict(zip(names, (value.strip('"') for value in values), strict=True))
+
+
+def written(log_format, cells):
+    """A file of one's own with one line."""
+    if log_format == "csv":
+        return "\n".join(",".join(f'"{cell}"' for cell in line) for line in (cells, cells.values()))
+    return "{" + ", ".join(f'"{name}": "{value}"' for name, value in cells.items()) + "}"
+
+
+def test_every_field_has_its_value_here():
+    assert tuple(cells_of("csv")) == FIELD_NAMES
+
+
+@pytest.mark.parametrize("log_format", CUSTOM)
+def test_columns_stand_in_any_order_and_others_shift_none(read, log_format):
+    cells = list(cells_of(log_format).items())
+    orders = [cells[::-1], *([*cells[:place], ("bytes", "5316"), *cells[place:]] for place in range(len(cells) + 1))]
+    for order in orders:
+        assert read(log_format, written(log_format, dict(order)))[-1] == FACTS
+
+
+@pytest.mark.parametrize("log_format", CUSTOM)
+@pytest.mark.parametrize("index", range(len(FIELD_NAMES) + 1))
+def test_a_field_more_that_is_accepted_shifts_no_other(read, monkeypatch, log_format, index):
+    names = (*FIELD_NAMES[:index], "bytes", *FIELD_NAMES[index:])
+    monkeypatch.setattr("data.logs.columns.FIELD_NAMES", names)
+    monkeypatch.setattr("data.logs.formats.FIELD_NAMES", names)
+    assert read(log_format, written(log_format, cells_of(log_format) | {"bytes": "5316"}))[-1] == FACTS
+
+
+# Which format
+
+
+@pytest.mark.parametrize("log_format", FORMATS)
+def test_every_format_is_seen_from_one_line(reader, log_format):
+    text = FORMAT_LINES[log_format][0].encode()
+    assert reader.detect(split_lines(text, 1), FormatContext(header=text.partition(b"\n")[0])) == log_format
+
+
+@pytest.mark.parametrize("log_format", FORMATS)
+def test_no_format_explains_a_line_of_another(read, log_format):
+    """Each log by itself, as every first line may be the header of CSV."""
+    reasons = {name: [row["reason"] for row in read(log_format, text)] for name, (text, _) in FORMAT_LINES.items()}
+    assert [name for name, found in reasons.items() if None in found] == [log_format]
+
+
+@pytest.mark.parametrize("log_format", REQUIRED_CHARACTERS)
+def test_no_line_without_the_required_character_of_a_format_is_of_it(read, log_format):
+    required = REQUIRED_CHARACTERS[log_format]
+    for text, _ in FORMAT_LINES.values():
+        for other in ("", "("):
+            assert None not in [row["reason"] for row in read(log_format, text.replace(required, other))]
+
+
+def test_formats_whose_required_character_a_log_lacks_are_not_tried(reader, monkeypatch):
+    tried, read = [], reader.read
+
+    def noted(lines, log_format, context):
+        tried.append(log_format)
+        return read(lines, log_format, context)
+
+    monkeypatch.setattr(reader, "read", noted)
+    text = FORMAT_LINES["ndjson"][0].encode()
+    assert reader.detect(split_lines(text, 1), FormatContext(header=text)) == "ndjson"
+    assert {*FORMATS[:3]} & {*tried} == set()
+
+
+@pytest.mark.parametrize(
+    ("lines", "log_format"),
+    [
+        (["garbage", VHOST, COMMON, VHOST], "vhost-combined"),
+        (["garbage", "garbage", COMBINED, COMMON, COMBINED], "combined"),
+        ([COMMON, COMMON, COMBINED], "common"),
+        ([VHOST] * 99 + [COMBINED], "vhost-combined"),
+        ([COMBINED.replace("- -", "- frank")], "combined"),
+        ([COMBINED.replace("- -", "face frank")], "combined"),
+        ([GARBAGE] * 3, "combined"),
+        ([COMMON] * SAMPLE_LINES + [COMBINED] * 2 * SAMPLE_LINES, "common"),
+    ],
+)
+def test_the_format_is_the_one_of_most_lines_at_the_beginning(detected, lines, log_format):
+    assert detected(*lines) == log_format
+
+
+@pytest.mark.parametrize("lines", [["garbage"], ["", "\r", "x"], ['{"a": 1}', "plain words"]])
+def test_lines_that_no_format_explains_are_refused_naming_what_is_known(detected, lines):
+    with pytest.raises(BadInput, match="combined, vhost-combined, common"):
+        detected(*lines)
+
+
+# Anything
+
+PIECES = [
+    "",
+    '"',
+    "\\",
+    "\\u0000",
+    "\\ud800",
+    "%ff",
+    ",",
+    "\t",
+    "NaN",
+    "null",
+    "#Fields: ",
+    "1e999",
+    "\x01",
+    "é",
+    "[" * 5_000,
+]
+WHOLE = [line for text, _ in FORMAT_LINES.values() for line in text.split("\n")]
+SPOILT = st.builds(
+    lambda line, at, gone, piece: line[:at] + piece + line[at + gone :],
+    st.sampled_from(WHOLE), st.integers(0, 400), st.integers(0, 20), st.sampled_from(PIECES),
+)  # fmt: skip
+
+
+@given(st.lists(SPOILT, min_size=20, max_size=40))
+@settings(max_examples=scaled(3, 200), deadline=None, derandomize=True)
+def test_whatever_a_line_holds_every_reader_answers_for_it(reader, lines):
+    table = split_lines("\n".join(lines).encode(), 2)
+    usual, _, _ = tables(__file__)["test_an_nginx_log_format_reads_what_it_says"][-1]
+    directive = FORMAT_LINES["w3c"][0].partition("\n")[0].encode()
+    guide = FormatContext(b"time,path", directive, nginx_log_format=parse_nginx_log_format(usual))
+    for log_format in (*FORMATS, "nginx"):
+        requests = reader.read(table, log_format, guide)
+        numbers = requests["number"].to_pylist()
+        assert len(numbers) == len(set(numbers)) <= len(table)
+        readable = [row for row in requests.to_pylist() if row.pop("reason") is None]
+        assert [row for row in readable if None in row.values()] == []
