@@ -1,9 +1,10 @@
-"""The detectors of jobs: what each finds, in which SQL file, and what one may do about it.
+"""The detectors of jobs: what each finds, in which SQL file, how it is called, and what one may do about it.
 
 To add a detector, add `jobs/<type>.sql`, `jobs/<type>.measure.sql` and one row here. Its thresholds are in its SQL.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, Literal
 
 from queries import fields as f
@@ -11,21 +12,24 @@ from queries.catalog import Entry
 from queries.fields import Field, as_nullable
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Detector:
     """Finds jobs of one type. The rows of its SQL are its findings, the heaviest first, one for each subject."""
 
     type: str
-    entry: Entry
-    measure: Entry
-    """Rows day, events and visits of one subject: whether it got better. Days without visits have no row."""
+    fields: tuple[Field, ...]
+    """The columns of a finding, after its domain."""
     subject: tuple[str, ...]
     """The columns that name the subject of a finding."""
-    untrusted: tuple[str, ...]
+    untrusted: tuple[str, ...] = ()
     """The columns with text that strangers wrote."""
+    title: str
+    """What was found. {where} is the link or the domain of the finding, {domain} its domain."""
+    summary: str
+    """Two sentences, which may also contain {days} and the sums of columns of the finding."""
     action_id: str
     action_label: str
-    implementation_type: Literal["patch", "edge_page", "manual"]
+    implementation_type: Literal["patch", "edge_page", "manual"] = "patch"
     """The default type of its implementations."""
     fetches: str = "agent_fetches"
     """The column that counts requests, for the weight of a finding."""
@@ -33,90 +37,136 @@ class Detector:
     """The column that counts people; each weighs as much as ten requests."""
     more_is_better: bool = False
     """Whether the events of its measure are wanted; otherwise they are to become fewer."""
+    sql: str = ""
+    """The SQL file, if it is not called like the type."""
     is_invented: bool | None = None
     """Which rows of a SQL file of two types are its own, by their column of this name; None: all rows."""
 
+    @cached_property
+    def entry(self) -> Entry:
+        """The findings."""
+        return Entry(f"jobs/{self.sql or self.type}", "rows", (as_nullable(f.DOMAIN), *self.fields))
 
-def _detector(
-    job_type: str,
-    subject: tuple[str, ...],
-    action: tuple[str, str],
-    implementation_type: Literal["patch", "edge_page", "manual"],
-    *fields: Field,
-    untrusted: tuple[str, ...] = (),
-    fetches: str = "agent_fetches",
-    people: str | None = None,
-    more_is_better: bool = False,
-    sql: str = "",
-    is_invented: bool | None = None,
-) -> Detector:
-    name = f"jobs/{sql or job_type}"
-    return Detector(
-        job_type,
-        Entry(name, "rows", (_DOMAIN, *fields)),
-        Entry(f"{name}.measure", "rows", (f.ON_DAY, f.EVENTS, f.VISITS)),
-        subject,
-        untrusted,
-        *action,
-        implementation_type,
-        fetches,
-        people,
-        more_is_better,
-        is_invented,
-    )
+    @cached_property
+    def measure(self) -> Entry:
+        """Rows day, events and visits of one subject: whether it got better. Days without visits have no row."""
+        return Entry(f"{self.entry.name}.measure", "rows", (f.ON_DAY, f.EVENTS, f.VISITS))
 
 
-_DOMAIN: Final = as_nullable(f.DOMAIN)
 _SHORT_CODE: Final = as_nullable(f.SHORT_CODE)
 _SEEN: Final = (f.DAYS_SEEN, f.FIRST_SEEN, f.LAST_SEEN)
 _LINK_FIELDS: Final = (
     f.PATH, _SHORT_CODE, f.IS_INVENTED, f.AGENT_FETCHES, f.AI_REFERRALS, f.VERIFIED, *_SEEN
 )  # fmt: skip
 _PATH_TEXT: Final = ("path", "short_code")
-_REDIRECT: Final = ("add_redirect", "Redirect the path to a page that exists")
+_REQUESTED_BY_AI: Final = (
+    "From {days}, it was requested by AI products ({agent_fetches}) and by people whom they sent ({ai_referrals}); "
+)
 
 _ALL: Final = (
-    _detector(
-        "broken_link", ("domain", "path"), _REDIRECT, "patch", *_LINK_FIELDS,
-        untrusted=_PATH_TEXT, people="ai_referrals", is_invented=False,
+    Detector(
+        type="broken_link",
+        fields=_LINK_FIELDS,
+        subject=("domain", "path"),
+        untrusted=_PATH_TEXT,
+        title="AI products hit a missing page: {where}",
+        summary=_REQUESTED_BY_AI + "each got 404 or 410, and nobody found it since.",
+        action_id="add_redirect",
+        action_label="Redirect the path to a page that exists",
+        people="ai_referrals",
+        is_invented=False,
     ),
-    _detector(
-        "invented_link", ("domain", "path"), _REDIRECT, "patch", *_LINK_FIELDS,
-        untrusted=_PATH_TEXT, people="ai_referrals", sql="broken_link", is_invented=True,
+    Detector(
+        type="invented_link",
+        fields=_LINK_FIELDS,
+        subject=("domain", "path"),
+        untrusted=_PATH_TEXT,
+        title="AI products send people to a page that never existed: {where}",
+        summary=_REQUESTED_BY_AI + "nobody ever got an answer below 400. The address was probably made up.",
+        action_id="add_redirect",
+        action_label="Redirect the path to a page that exists",
+        people="ai_referrals",
+        sql="broken_link",
+        is_invented=True,
     ),
-    _detector(
-        "ai_attention_gap", ("domain", "short_code"),
-        ("improve_page", "Improve the page that assistants read"), "edge_page",
-        f.SHORT_CODE, f.AGENT_FETCHES, f.AI_REFERRALS, f.EXPECTED_REFERRALS,
-        untrusted=("short_code",), people="ai_referrals", more_is_better=True,
+    Detector(
+        type="ai_attention_gap",
+        fields=(f.SHORT_CODE, f.AGENT_FETCHES, f.AI_REFERRALS, f.EXPECTED_REFERRALS),
+        subject=("domain", "short_code"),
+        untrusted=("short_code",),
+        title="Read by assistants, but no referrals: {where}",
+        summary="From {days}, assistants fetched it {agent_fetches} times; people whom they sent: {ai_referrals}. By "
+        "their rates over all links, at least five were to be expected.",
+        action_id="improve_page",
+        action_label="Improve the page that assistants read",
+        implementation_type="edge_page",
+        people="ai_referrals",
+        more_is_better=True,
     ),
-    _detector(
-        "blocked_agent", ("domain", "agent"), ("allow_agent", "Let the agent in"), "patch",
-        f.AGENT, as_nullable(f.OPERATOR), as_nullable(f.AI_SOURCE), f.AGENT_FETCHES, f.REFUSED, f.PERCENTAGE,
-        f.STATUSES, f.VERIFIED, *_SEEN,
-        untrusted=("agent",), fetches="refused",
+    Detector(
+        type="blocked_agent",
+        fields=(
+            f.AGENT, as_nullable(f.OPERATOR), as_nullable(f.AI_SOURCE), f.AGENT_FETCHES, f.REFUSED, f.PERCENTAGE,
+            f.STATUSES, f.VERIFIED, *_SEEN,
+        ),
+        subject=("domain", "agent"),
+        untrusted=("agent",),
+        title="AI agent refused on {domain}",
+        summary="From {days}, {refused} of its {agent_fetches} requests were refused.",
+        action_id="allow_agent",
+        action_label="Let the agent in",
+        fetches="refused",
     ),
-    _detector(
-        "impersonated_agent", ("domain", "agent"),
-        ("block_agent", "Refuse visits under the agent's name from other addresses"), "patch",
-        f.AGENT, f.VISITS, f.PROBES, f.REFUSED, *_SEEN,
-        untrusted=("agent",), fetches="visits",
+    Detector(
+        type="impersonated_agent",
+        fields=(f.AGENT, f.VISITS, f.PROBES, f.REFUSED, *_SEEN),
+        subject=("domain", "agent"),
+        untrusted=("agent",),
+        title="Impersonated AI agent on {domain}",
+        summary="From {days}, {visits} requests named an AI agent, but came from outside its operator's published "
+        "addresses.",
+        action_id="block_agent",
+        action_label="Refuse visits under the agent's name from other addresses",
+        fetches="visits",
     ),
-    _detector(
-        "server_errors", ("domain", "path"), ("fix_error", "Repair what answers with an error"), "manual",
-        f.PATH, _SHORT_CODE, f.VISITS, f.ERRORS, f.PERCENTAGE, f.PEOPLE, *_SEEN,
-        untrusted=_PATH_TEXT, fetches="errors",
+    Detector(
+        type="server_errors",
+        fields=(f.PATH, _SHORT_CODE, f.VISITS, f.ERRORS, f.PERCENTAGE, f.PEOPLE, *_SEEN),
+        subject=("domain", "path"),
+        untrusted=_PATH_TEXT,
+        title="Server errors: {where}",
+        summary="From {days}, {errors} of {visits} requests by people and AI products got a status of 500 or above.",
+        action_id="fix_error",
+        action_label="Repair what answers with an error",
+        implementation_type="manual",
+        fetches="errors",
     ),
-    _detector(
-        "referral_drop", ("domain", "short_code", "ai_source"),
-        ("look_at_page", "Look at what changed on the page"), "manual",
-        f.SHORT_CODE, f.AI_SOURCE, f.REFERRALS_BEFORE, f.AI_REFERRALS, f.LOST_REFERRALS, f.PROBABILITY, f.LAST_SEEN,
-        untrusted=("short_code",), fetches="", people="lost_referrals", more_is_better=True,
+    Detector(
+        type="referral_drop",
+        fields=(
+            f.SHORT_CODE, f.AI_SOURCE, f.REFERRALS_BEFORE, f.AI_REFERRALS, f.LOST_REFERRALS, f.PROBABILITY, f.LAST_SEEN
+        ),
+        subject=("domain", "short_code", "ai_source"),
+        untrusted=("short_code",),
+        title="Fewer people sent by an AI product: {where}",
+        summary="People whom it sent in the last 14 days of {days}: {ai_referrals}; in the 14 days before: "
+        "{referrals_before}.",
+        action_id="look_at_page",
+        action_label="Look at what changed on the page",
+        implementation_type="manual",
+        fetches="",
+        people="lost_referrals",
+        more_is_better=True,
     ),
-    _detector(
-        "training_without_return", ("domain", "operator"),
-        ("limit_agent", "Limit the operator's training crawlers"), "patch",
-        f.OPERATOR, f.TRAINING_FETCHES, f.VISITS, f.PERCENTAGE, f.VERIFIED, *_SEEN,
+    Detector(
+        type="training_without_return",
+        fields=(f.OPERATOR, f.TRAINING_FETCHES, f.VISITS, f.PERCENTAGE, f.VERIFIED, *_SEEN),
+        subject=("domain", "operator"),
+        title="Training crawler without referrals on {domain}",
+        summary="From {days}, {training_fetches} of {visits} requests were its; nobody came from its operator's "
+        "products.",
+        action_id="limit_agent",
+        action_label="Limit the operator's training crawlers",
         fetches="training_fetches",
     ),
 )  # fmt: skip

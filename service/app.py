@@ -39,9 +39,9 @@ from service.http.oidc import OidcClient
 from service.http.query_batch import Workers
 from service.http.rate_limit import RateLimiter
 from service.http.routing import RouteTable
-from service.jobs.changes import mark_sent
 from service.jobs.detection import DailyDetection
 from service.jobs.store import Jobs
+from service.jobs.tables import mark_sent
 from service.logs import Log
 from service.mail.weekly import WeeklyMail
 from service.maintenance import Maintenance

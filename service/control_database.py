@@ -6,7 +6,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from data.store.files import check_identity, identity
 from data.store.schema import create_database, transaction
 from service.threads import Arguments, Result, in_thread
 
+CONTROL: Final = "control.sqlite"
 MIGRATIONS: Final = (
     """
     CREATE TABLE keys (
@@ -207,7 +208,7 @@ class ControlDatabase:
 
     def __init__(self, lake: Lake) -> None:
         """Raises LakeDamaged when the database was emptied, which would look like a lake without keys."""
-        path: Path = lake.root / "control.sqlite"
+        path: Path = lake.root / CONTROL
         if lake.is_read_only and not path.exists():
             path = lake.staging / path.name
         create_database(path, lake.staging / f"control-{uuid.uuid4()}.sqlite", MIGRATIONS)
@@ -270,6 +271,17 @@ class ControlDatabase:
         self._write_thread.shutdown()
         self._writer.close()
         self._reader.close()
+
+
+@contextmanager
+def read_control(lake: Lake) -> Iterator[sqlite3.Connection | None]:
+    """A connection that only reads, for those who look after a lake: nothing is created. None without a database."""
+    path = lake.root / CONTROL
+    if not path.exists():
+        yield None
+        return
+    with closing(lake.read_database(path)) as connection:
+        yield connection
 
 
 def sha256(secret: str) -> str:

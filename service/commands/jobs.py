@@ -16,7 +16,7 @@ from service.jobs.states import APPROVE_FIX, STATUSES
 
 if TYPE_CHECKING:
     from queries import Warehouse
-    from service.jobs.checks import Approval
+    from service.jobs.implementations import Approval
     from service.jobs.store import Jobs
 
 _FORMATS: Final = ("table", "json", "csv")
@@ -91,7 +91,7 @@ def approve(
 
     Example: traffic jobs approve job_0123456789abcdef0123 --note "as discussed"
     """
-    from service.jobs.checks import Approval
+    from service.jobs.implementations import Approval
 
     _act(lake, job_id, action_id, note, Approval(implementation_type))
 

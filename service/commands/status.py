@@ -34,12 +34,13 @@ def status(
     Example: traffic status --format json
     """
     from data.maintenance.status import status_of
-    from service.jobs.inspection import job_counts
+    from service.control_database import read_control
+    from service.jobs.tables import count_by_status
 
     check_format(output, _FORMATS)
     opened, now = Lake(lake, must_write=False), datetime.now(UTC)
-    with closing(opened.manifest):
-        lake_status, jobs = status_of(opened, now), job_counts(opened)
+    with closing(opened.manifest), read_control(opened) as control:
+        lake_status, jobs = status_of(opened, now), count_by_status(control) if control else {}
     if output == "json":
         _print_json(opened, lake_status, jobs)
     else:

@@ -52,12 +52,15 @@ def _open(lake: Path) -> Lake:
 def _checked(lake: Lake, organization: str) -> "VerificationResult":
     """Check with a progress bar."""
     from data.maintenance.verification import DamagedFile, verify_lake
-    from service.jobs.inspection import CONTROL, damaged_implementations
+    from service.control_database import CONTROL, read_control
+    from service.jobs.tables import damaged_contents
 
     with progress_bar("Verifying", is_bytes=True) as progress:
         result = verify_lake(lake, organization, progress)
     if not any(finding.path == CONTROL for finding in result.findings):
-        result.findings += [DamagedFile(CONTROL, reason) for reason in damaged_implementations(lake)]
+        with read_control(lake) as control:
+            damaged = damaged_contents(control) if control else []
+        result.findings += [DamagedFile(CONTROL, reason) for reason in damaged]
     return result
 
 

@@ -25,8 +25,7 @@ from service.http.errors import (
 from service.http.responses import JsonResponse
 from service.http.routing import Endpoint
 from service.http.schemas import ImplementationProgress, JobDecision, NewJob
-from service.jobs.checks import Approval
-from service.jobs.implementations import Draft
+from service.jobs.implementations import Approval, Draft
 from service.jobs.records import Actor, ImplementationWithContent, JobRecord
 from service.jobs.states import JobChanged, JobConflict, JobNotFound, TooLarge
 from service.jobs.store import Jobs

@@ -85,6 +85,8 @@ def subject_of(detector: Detector, finding: Finding, as_of: date, version: str) 
         action_id=detector.action_id,
         action_label=detector.action_label,
         implementation_type=detector.implementation_type,
+        title=detector.title,
+        summary=detector.summary,
         sql_sha256=hashlib.sha256(template(detector.entry.name).encode()).hexdigest(),
         rules_version=version,
     )

@@ -9,21 +9,22 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 from data.hosts import normalized_host
 from service.control_database import ControlDatabase
 from service.hooks.outbox import delete_messages
-from service.jobs.changes import change
-from service.jobs.records import SYSTEM, Job, Step
+from service.jobs.records import SYSTEM, Change, Job
 from service.jobs.states import next_status
-from service.jobs.tables import delete_contents, organizations_with_jobs, read_jobs
+from service.jobs.tables import change_job, delete_contents, organizations_with_jobs, read_jobs
 from service.jobs.texts import harmless
-from service.jobs.titles import ERASED_SUMMARY, ERASED_TITLE
 
 Row = dict[str, Any]
+
+ERASED_TITLE: Final = "A job whose evidence was deleted"
+ERASED_SUMMARY: Final = "The visits that it was about were deleted, and its evidence with them."
 
 
 class VisitFilter(NamedTuple):
@@ -89,7 +90,7 @@ def _erase(
 def _store_rows(connection: sqlite3.Connection, job: Job, kept: list[Row], now: datetime) -> None:
     after = _without(job, kept)
     action = "cut_evidence" if after.status == job.status else "erase"
-    change(connection, job, after, Step(action, SYSTEM, now))
+    change_job(connection, job, after, Change(action, SYSTEM, now))
 
 
 def _without(job: Job, kept: list[Row]) -> Job:

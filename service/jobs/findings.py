@@ -11,14 +11,13 @@ from typing import Any, Final
 import msgspec
 import orjson
 
+from data.hosts import normalized_host
 from service.clock import to_text
 from service.encoding import encode
-from service.jobs.changes import change, create
-from service.jobs.records import SYSTEM, Evidence, EvidenceScope, Job, Step
+from service.jobs.records import SYSTEM, Change, Evidence, EvidenceScope, Job
 from service.jobs.states import OPEN, PRIORITIES
-from service.jobs.tables import closing_line, job_of_fingerprint, open_jobs_of_type
-from service.jobs.texts import harmless
-from service.jobs.titles import sentences
+from service.jobs.tables import change_job, closing_line, create_job, job_of_fingerprint, open_jobs_of_type
+from service.jobs.texts import harmless, is_short_code
 
 MAX_OPEN_JOBS: Final = 100
 """Open jobs of one type and organization: the heaviest."""
@@ -51,6 +50,8 @@ class DetectedSubject:
     action_id: str
     action_label: str
     implementation_type: str
+    title: str  # as in the row of its detector
+    summary: str
     sql_sha256: str
     rules_version: str
 
@@ -76,7 +77,7 @@ def upsert(connection: sqlite3.Connection, detected: DetectedSubject, now: datet
     if known and known.status in OPEN:
         refreshed = _refreshed(known, detected, now)
         is_heavier = PRIORITIES.index(refreshed.priority) > PRIORITIES.index(known.priority)
-        change(connection, known, refreshed, Step("update" if is_heavier else None, SYSTEM, now))
+        change_job(connection, known, refreshed, Change("update" if is_heavier else None, SYSTEM, now))
         return "refreshed"
     if known and not _returns(connection, known, now):
         return "ignored"
@@ -84,9 +85,9 @@ def upsert(connection: sqlite3.Connection, detected: DetectedSubject, now: datet
         return "ignored"
     if known:
         reopened = replace(known, status="new", implementation_number=None, outcome_status="none", outcome=None)
-        change(connection, known, _refreshed(reopened, detected, now), Step("return", SYSTEM, now))
+        change_job(connection, known, _refreshed(reopened, detected, now), Change("return", SYSTEM, now))
         return "reopened"
-    create(connection, _new(detected, now), Step("create", SYSTEM, now))
+    create_job(connection, _new(detected, now), Change("create", SYSTEM, now))
     return "created"
 
 
@@ -99,7 +100,7 @@ def dismiss_gone(connection: sqlite3.Connection, organization: str, kind: str, n
         if job.status not in _DECIDED and job.last_detected_at and job.last_detected_at <= limit
     ]
     for job in gone:
-        change(connection, job, replace(job, status="dismissed"), Step("expire", SYSTEM, now, "gone"))
+        change_job(connection, job, replace(job, status="dismissed"), Change("expire", SYSTEM, now, "gone"))
     return len(gone)
 
 
@@ -124,8 +125,7 @@ def _new(detected: DetectedSubject, now: datetime) -> Job:
 
 def _refreshed(job: Job, detected: DetectedSubject, now: datetime) -> Job:
     """The job with new evidence. What somebody decided about it stays."""
-    days = detected.days[0].isoformat(), detected.days[1].isoformat()
-    title, summary = sentences(job, detected.rows, days)
+    title, summary = _sentences(job, detected)
     return replace(
         job,
         title=title,
@@ -165,6 +165,38 @@ def priority_of(weight: float) -> str:
     return "high" if weight >= 100 else "medium" if weight >= 10 else "low"
 
 
+def _sentences(job: Job, detected: DetectedSubject) -> tuple[str, str]:
+    """The title and the summary of a job: fixed sentences with numbers, days, a checked host and a plain short code.
+
+    Nothing else that was requested is repeated here, whatever a stranger wrote: any other path is "a path".
+    """
+    host = job.domain if job.domain and normalized_host(job.domain) == job.domain else "a domain"
+    words = {
+        **_sums(detected.rows),
+        "domain": host,
+        "days": f"{detected.days[0]} to {detected.days[1]}",
+        "where": _where(host, job.short_code, job.path is not None),
+    }
+    return detected.title.format_map(words), detected.summary.format_map(words)
+
+
+def _where(host: str, short_code: str | None, has_path: bool) -> str:
+    """The link by its code; nothing more of a path, since whoever asks for it chooses the words."""
+    if short_code and is_short_code(short_code) and not has_path:
+        return f"the link {short_code} of {host}"
+    return f"a path of {host}" if has_path or short_code else host
+
+
+def _sums(rows: Sequence[Mapping[str, object]]) -> dict[str, str]:
+    """The sum of every column of numbers, as people write it."""
+    sums: dict[str, int | float] = {}
+    for row in rows:
+        for name, value in row.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                sums[name] = sums.get(name, 0) + value
+    return {name: f"{value:,}" for name, value in sums.items()}
+
+
 def _text_of(detected: DetectedSubject, column: str) -> str | None:
     """What the subject says of a column, or else the first row."""
     value: Any = detected.subject.get(column) or next((row.get(column) for row in detected.rows), None)
@@ -186,6 +218,6 @@ def _has_room(connection: sqlite3.Connection, detected: DetectedSubject, now: da
         return True
     lightest = next((job for job in jobs if job.status == "new" and job.weight < detected.weight), None)
     if lightest:
-        step = Step("expire", SYSTEM, now, "heavier ones were found")
-        change(connection, lightest, replace(lightest, status="dismissed"), step)
+        expired = Change("expire", SYSTEM, now, "heavier ones were found")
+        change_job(connection, lightest, replace(lightest, status="dismissed"), expired)
     return lightest is not None

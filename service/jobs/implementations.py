@@ -1,6 +1,8 @@
 """What may be attached to a job as its implementation: content of known types, or the address where it is."""
 
 import hashlib
+import sqlite3
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
@@ -9,7 +11,7 @@ from msgspec import Meta, Struct, convert
 
 from data import BadInput
 from data.hosts import normalized_host
-from service.jobs.records import Implementation, Job, Step
+from service.jobs.records import Change, Implementation, Job
 from service.jobs.states import IMPLEMENTATION_TYPES, ImplementationType, TooLarge
 from service.jobs.texts import check_text, percent_encoded
 
@@ -53,6 +55,14 @@ class Draft(Struct, frozen=True, forbid_unknown_fields=True):
     note: Note | None = None
 
 
+@dataclass(frozen=True)
+class Approval:
+    """How an approved job is to be carried out: another type than the job's own, or an implementation it had before."""
+
+    implementation_type: str | None = None
+    implementation_number: int | None = None
+
+
 def check_draft(draft: Draft, job: Job) -> bytes | None:
     """The bytes of the content, None without any. Raises BadInput or TooLarge."""
     kind = draft.implementation_type
@@ -78,7 +88,7 @@ def check_draft(draft: Draft, job: Job) -> bytes | None:
     return content
 
 
-def implementation_of(draft: Draft, content: bytes | None, number: int, step: Step) -> Implementation:
+def implementation_of(draft: Draft, content: bytes | None, number: int, change: Change) -> Implementation:
     """A checked draft as the implementation with this number."""
     return Implementation(
         number=number,
@@ -89,9 +99,28 @@ def implementation_of(draft: Draft, content: bytes | None, number: int, step: St
         url=draft.url,
         status="attached",
         note=draft.note,
-        attached_by=step.actor.name,
-        attached_at=step.now,
+        attached_by=change.actor.name,
+        attached_at=change.now,
         shipped_at=None,
+    )
+
+
+def approved_as(connection: sqlite3.Connection, job: Job, approval: Approval) -> Job:
+    """The job with the type and the implementation that its approval names. Raises BadInput."""
+    kind, number = approval.implementation_type, approval.implementation_number
+    if kind not in (None, *IMPLEMENTATION_TYPES):
+        raise BadInput(f"implementation_type is {kind!r}; use {', '.join(IMPLEMENTATION_TYPES)}.")
+    if number is not None:
+        rows = connection.execute(
+            "SELECT implementation_type FROM implementations WHERE job_id = ? AND number = ?", [job.id, number]
+        ).fetchall()
+        if not rows or kind not in (None, rows[0][0]):
+            raise BadInput(f"implementation_id is {number}; the job has no such implementation of this type.")
+        kind = rows[0][0]
+    return replace(
+        job,
+        implementation_type=kind or job.implementation_type,
+        implementation_number=job.implementation_number if number is None else number,
     )
 
 

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 
 from service.clock import Time, from_text
 from service.hooks.records import Delivery, DeliveryStatus
-from service.jobs.states import APPROVE_FIX, PERSONS_MOVES, ImplementationStatus, ImplementationType, OutcomeStatus
+from service.jobs.states import APPROVE_FIX, USER_TRANSITIONS, ImplementationStatus, ImplementationType, OutcomeStatus
 from service.jobs.texts import harmless_text
 
 Count = Annotated[int, Meta(ge=0)]
@@ -31,7 +31,7 @@ SYSTEM: Final = Actor("system", "system")
 COMMAND_LINE: Final = Actor("traffic", "command_line")
 
 
-class Step(NamedTuple):
+class Change(NamedTuple):
     """One write of a job: what was done (None: nothing that its history tells), by whom, when, and why."""
 
     action: str | None
@@ -270,7 +270,7 @@ def _actions(job: Job) -> list[JobAction]:
     """The job's own action, which is approved by its id, and what else its status allows now."""
     others = [
         JobAction(name, label, is_default=False)
-        for name, (moves, label) in PERSONS_MOVES.items()
-        if name != "approve" and job.status in moves
+        for name, (transitions, label) in USER_TRANSITIONS.items()
+        if name != "approve" and job.status in transitions
     ]
-    return [JobAction(job.action_id or APPROVE_FIX, job.action_label or "Approve it", is_default=True), *others]
+    return [JobAction(job.action_id or APPROVE_FIX, job.action_label or "Approve", is_default=True), *others]

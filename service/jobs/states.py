@@ -1,4 +1,4 @@
-"""The statuses of a job and of its implementation, and the moves between them. Pure tables; the store applies them.
+"""The statuses of a job and of its implementation, and their transitions. Pure tables; the store applies them.
 
     new ──review──▶ reviewed
     new, reviewed ──approve──▶ approved ──deliver──▶ sent ──resolve──▶ resolved
@@ -25,16 +25,16 @@ PRIORITIES: Final = ("low", "medium", "high")
 APPROVE_FIX: Final = "approve_fix"
 """The action that approves a job's own action, whatever its id."""
 
-PERSONS_MOVES: Final = {
-    "review": ({"new": "reviewed"}, "Note that somebody has looked at it"),
-    "approve": ({"new": "approved", "reviewed": "approved"}, "Approve it"),
-    "resolve": ({"approved": "resolved", "sent": "resolved"}, "It is done"),
-    "dismiss": (dict.fromkeys(OPEN, "dismissed"), "Nothing should be done about it"),
-    "reopen": (dict.fromkeys(CLOSED, "new"), "Take it up again"),
+USER_TRANSITIONS: Final = {
+    "review": ({"new": "reviewed"}, "Mark as reviewed"),
+    "approve": ({"new": "approved", "reviewed": "approved"}, "Approve"),
+    "resolve": ({"approved": "resolved", "sent": "resolved"}, "Resolve"),
+    "dismiss": (dict.fromkeys(OPEN, "dismissed"), "Dismiss"),
+    "reopen": (dict.fromkeys(CLOSED, "new"), "Reopen"),
 }
-"""What a person may do: from which status to which, and a label. `approve` is asked for by the id of an action."""
+"""What a user may do: from which status to which, and a label. `approve` is asked for by the id of an action."""
 
-SYSTEM_MOVES: Final = {
+SYSTEM_TRANSITIONS: Final = {
     "deliver": {"approved": "sent"},  # a hook answered 2xx for the first time
     "improve": {"approved": "resolved", "sent": "resolved"},  # the outcome is: improved
     "fail": {"approved": "reviewed", "sent": "reviewed"},  # the outcome is: unchanged or worse
@@ -60,7 +60,7 @@ EVENTS: Final = {
 }
 """What hooks are told of an action; nothing of any other."""
 
-IMPLEMENTATION_MOVES: Final = {
+IMPLEMENTATION_TRANSITIONS: Final = {
     "attached": ("accepted", "shipped", "withdrawn"),
     "accepted": ("shipped", "withdrawn"),
     "shipped": ("withdrawn",),
@@ -91,11 +91,17 @@ class TooLarge(BadInput):
 
 
 def next_status(action: str, status: str) -> str | None:
-    """The status after an action of a person or of the system; None if the status does not allow it."""
-    moves = PERSONS_MOVES[action][0] if action in PERSONS_MOVES else SYSTEM_MOVES[action]
-    return moves.get(status)
+    """The status after an action of a user or of the system; None if the status does not allow it."""
+    transitions = USER_TRANSITIONS[action][0] if action in USER_TRANSITIONS else SYSTEM_TRANSITIONS[action]
+    return transitions.get(status)
 
 
-def next_implementation_status(status: str, wanted: str) -> str | None:
-    """`wanted`, if an implementation may go there from `status`; else None."""
-    return wanted if wanted in IMPLEMENTATION_MOVES.get(status, ()) else None
+def requested_action(own: str | None, action_id: str) -> str:
+    """The action that the id of an action asks for; `own` is the job's own, which is approved. Raises BadInput."""
+    if action_id in (APPROVE_FIX, own):
+        return "approve"
+    known = [name for name in USER_TRANSITIONS if name != "approve"]
+    if action_id not in known:
+        choices = [APPROVE_FIX, *([own] if own else []), *known]
+        raise BadInput(f"action_id is {action_id[:100]!r}; use {', '.join(choices)}.")
+    return action_id

@@ -1,5 +1,6 @@
 """The jobs of organizations, in control.sqlite. Each write, with its history and its messages, is one transaction."""
 
+import sqlite3
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Final
@@ -14,11 +15,11 @@ from service.clock import to_text
 from service.control_database import ControlDatabase
 from service.hooks.outbox import read_deliveries
 from service.jobs import findings
-from service.jobs.changes import change, create
-from service.jobs.checks import Approval, approved_as, conflict, move_of, read_expected
 from service.jobs.implementations import (
     MAX_IMPLEMENTATIONS,
+    Approval,
     Draft,
+    approved_as,
     check_draft,
     check_note,
     check_url,
@@ -27,26 +28,29 @@ from service.jobs.implementations import (
 from service.jobs.records import (
     SYSTEM,
     Actor,
+    Change,
     ImplementationWithContent,
     Job,
     JobOutcome,
     JobRecord,
     JobRow,
     ShippedJob,
-    Step,
     job_content,
     job_record,
     job_row,
 )
 from service.jobs.states import (
-    IMPLEMENTATION_MOVES,
+    IMPLEMENTATION_TRANSITIONS,
     STATUSES,
+    JobChanged,
     JobConflict,
     JobNotFound,
-    next_implementation_status,
     next_status,
+    requested_action,
 )
 from service.jobs.tables import (
+    change_job,
+    create_job,
     delete_expired,
     implementation_in_force,
     insert_implementation,
@@ -60,8 +64,9 @@ from service.jobs.tables import (
     update_implementation,
 )
 from service.jobs.texts import check_line, check_text, is_short_code
-from service.jobs.titles import MANUAL
 
+MANUAL: Final = "manual"
+"""The type of jobs that are written by hand."""
 MAX_TITLE_LENGTH: Final = 200
 MAX_SUMMARY_LENGTH: Final = 2_000
 MAX_SHIPPED_AGE: Final = timedelta(days=366)
@@ -143,7 +148,7 @@ class Jobs:
                 raise JobConflict(
                     f"{findings.MAX_OPEN_JOBS} jobs written by hand are open; resolve or dismiss some first."
                 )
-            create(connection, job, Step("create", actor, now))
+            create_job(connection, job, Change("create", actor, now))
         return self.record(organization, job.id)
 
     def act(
@@ -161,19 +166,19 @@ class Jobs:
         """Review, dismiss, resolve or reopen a job, or approve it by the id of its action; its record."""
         check_note(note)
         with self.database.transaction() as connection:
-            job = read_expected(connection, organization, job_id, version)
-            action = move_of(job, action_id)
+            job = _read_expected(connection, organization, job_id, version)
+            action = requested_action(job.action_id, action_id)
             if approval and action != "approve":
                 raise BadInput(f"implementation_type and implementation_id belong to an approval, not to {action_id}.")
             status = next_status(action, job.status)
             if status is None:
-                raise conflict(job, f"cannot be changed by {action_id}")
+                raise _conflict(job, f"cannot be changed by {action_id}")
             after = replace(job, status=status)
             if approval:
                 after = approved_as(connection, after, approval)
             if action == "reopen":
                 after = replace(after, implementation_number=None, outcome_status="none", outcome=None)
-            change(connection, job, after, Step(action, actor, now, note))
+            change_job(connection, job, after, Change(action, actor, now, note))
         return self.record(organization, job_id)
 
     def attach(
@@ -181,18 +186,18 @@ class Jobs:
     ) -> ImplementationWithContent:
         """Attach an implementation to an approved job; it is the one in force from now on. Its JSON, with content."""
         with self.database.transaction() as connection:
-            job = read_expected(connection, organization, job_id, version)
+            job = _read_expected(connection, organization, job_id, version)
             content = check_draft(draft, job)
             if job.status not in ("approved", "sent"):
-                raise conflict(job, "takes no implementation before it is approved")
+                raise _conflict(job, "takes no implementation before it is approved")
             rows = connection.execute("SELECT coalesce(max(number), 0) FROM implementations WHERE job_id = ?", [job_id])
             number = rows.fetchone()[0] + 1
             if number > MAX_IMPLEMENTATIONS:
-                raise conflict(job, f"has {MAX_IMPLEMENTATIONS} implementations and takes no more")
-            step = Step("attach", actor, now, draft.note)
-            insert_implementation(connection, job, implementation_of(draft, content, number, step), content)
+                raise _conflict(job, f"has {MAX_IMPLEMENTATIONS} implementations and takes no more")
+            change = Change("attach", actor, now, draft.note)
+            insert_implementation(connection, job, implementation_of(draft, content, number, change), content)
             after = replace(job, implementation_number=number, outcome_status="none", outcome=None)
-            change(connection, job, after, step)
+            change_job(connection, job, after, change)
         return self.implementation(organization, job_id, number)
 
     def set_implementation_status(
@@ -209,8 +214,8 @@ class Jobs:
         url: str | None = None,
     ) -> JobRecord:
         """Say that an implementation is accepted, shipped (which starts the outcome) or withdrawn; the job's record."""
-        if status not in IMPLEMENTATION_MOVES["attached"]:
-            raise BadInput(f"status is {status!r}; use {', '.join(IMPLEMENTATION_MOVES['attached'])}.")
+        if status not in IMPLEMENTATION_TRANSITIONS["attached"]:
+            raise BadInput(f"status is {status!r}; use {', '.join(IMPLEMENTATION_TRANSITIONS['attached'])}.")
         if shipped_at and (status != "shipped" or shipped_at > now):
             raise BadInput("shipped_at belongs to the status shipped, and is not in the future.")
         if shipped_at and shipped_at < now - MAX_SHIPPED_AGE:
@@ -219,18 +224,18 @@ class Jobs:
             check_url(url)
         shipped = (shipped_at or now) if status == "shipped" else None
         with self.database.transaction() as connection:
-            job = read_expected(connection, organization, job_id, version)
+            job = _read_expected(connection, organization, job_id, version)
             before = read_implementation(connection, job, number)
             is_in_force = number == job.implementation_number
-            if next_implementation_status(before.status, status) is None:
-                raise conflict(job, f"has implementation {number} as {before.status}, which cannot become {status}")
+            if status not in IMPLEMENTATION_TRANSITIONS[before.status]:
+                raise _conflict(job, f"has implementation {number} as {before.status}, which cannot become {status}")
             if status != "withdrawn" and not (is_in_force and job.status in ("approved", "sent")):
-                raise conflict(job, f"does not wait for implementation {number}")
+                raise _conflict(job, f"does not wait for implementation {number}")
             changes = {"status": status, "shipped_at": shipped or before.shipped_at, "url": url or before.url}
             update_implementation(connection, job, structs.replace(before, **changes))
             outcome = {"shipped": "waiting", "withdrawn": "none"}.get(status) if is_in_force else None
             after = replace(job, outcome_status=outcome, outcome=None) if outcome else job
-            change(connection, job, after, Step(status, actor, now, f"implementation {number}"))
+            change_job(connection, job, after, Change(status, actor, now, f"implementation {number}"))
         return self.record(organization, job_id)
 
     def upsert(self, detected: findings.DetectedSubject, now: datetime) -> str:
@@ -264,14 +269,14 @@ class Jobs:
         with self.database.transaction() as connection:
             job = read_job(connection, organization, job_id)
             if job.outcome_status != "waiting":
-                raise conflict(job, "waits for no outcome")
+                raise _conflict(job, "waits for no outcome")
             after = replace(job, outcome_status=status, outcome=encode(outcome).decode())
             moved = None if action == "measure" else next_status(action, job.status)
             note = None if status == "waiting" else status
             if moved:
-                change(connection, job, replace(after, status=moved), Step(action, SYSTEM, now, note))
+                change_job(connection, job, replace(after, status=moved), Change(action, SYSTEM, now, note))
             else:
-                change(connection, job, after, Step("measure" if note else None, SYSTEM, now, note))
+                change_job(connection, job, after, Change("measure" if note else None, SYSTEM, now, note))
 
     def last_run(self, organization: str) -> date | None:
         """The day of the last run of all detectors; it covered the 28 days before."""
@@ -291,3 +296,16 @@ class Jobs:
         """The number of jobs of all organizations by status."""
         counts = dict(self.database.rows("SELECT status, count(*) FROM jobs GROUP BY status"))
         return {status: counts.get(status, 0) for status in STATUSES}
+
+
+def _read_expected(connection: sqlite3.Connection, organization: str, job_id: str, version: int | None) -> Job:
+    """A job of an organization. Raises JobNotFound, or JobChanged if it has another version than `version`."""
+    job = read_job(connection, organization, job_id)
+    if version not in (None, job.version):
+        raise JobChanged(f"The job has version {job.version}, not the one of If-Match.", job.status, job.version)
+    return job
+
+
+def _conflict(job: Job, problem: str) -> JobConflict:
+    """The error for what a job's status does not allow. `problem` follows on "The job is resolved and "."""
+    return JobConflict(f"The job is {job.status} and {problem}.", job.status, job.version)

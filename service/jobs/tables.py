@@ -1,16 +1,23 @@
-"""The SQL of jobs, implementations and their history. Each function runs in the transaction of its caller."""
+"""The SQL of jobs, implementations and their history. Each function runs in the transaction of its caller.
 
+A job is written by `create_job` and `change_job` only: with its line of history and its messages to hooks.
+"""
+
+import hashlib
 import sqlite3
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+import msgspec
 import orjson
 from msgspec.structs import astuple
 
 from service.clock import from_text, to_text
-from service.hooks.outbox import delete_messages
-from service.jobs.records import HistoryLine, Implementation, Job, ShippedJob
-from service.jobs.states import JobNotFound
+from service.hooks.outbox import ClaimedDelivery, delete_messages, enqueue
+from service.jobs.records import SYSTEM, Change, HistoryLine, Implementation, Job, ShippedJob, job_content
+from service.jobs.states import EVENTS, JobNotFound, next_status
 
 JOB_COLUMNS: Final = (
     "id, organization, type, status, title, created_at, updated_at, priority, domain, short_code, path, summary, "
@@ -126,16 +133,6 @@ def read_shipped(connection: sqlite3.Connection, organization: str) -> list[Ship
     ]
 
 
-def insert_job(connection: sqlite3.Connection, job: Job) -> None:
-    """Add a job."""
-    connection.execute(f"INSERT INTO jobs ({JOB_COLUMNS}) VALUES ({_JOB_PLACES})", _values(job))
-
-
-def update_job(connection: sqlite3.Connection, job: Job) -> None:
-    """Replace a stored job by `job`, which has the same id."""
-    connection.execute(f"UPDATE jobs SET ({JOB_COLUMNS}) = ({_JOB_PLACES}) WHERE id = ?", [*_values(job), job.id])
-
-
 def read_implementation(connection: sqlite3.Connection, job: Job, number: int) -> Implementation:
     """An implementation of a job. Raises JobNotFound."""
     row = connection.execute(
@@ -206,14 +203,6 @@ def read_history(connection: sqlite3.Connection, job_id: str) -> list[HistoryLin
     return [HistoryLine(from_text(row[0]), *row[1:]) for row in rows]
 
 
-def add_history(connection: sqlite3.Connection, job_id: str, line: HistoryLine) -> None:
-    """Add a line to the history of a job."""
-    connection.execute(
-        f"INSERT INTO job_history (job_id, {_HISTORY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [job_id, *_stored(line)],
-    )
-
-
 def closing_line(connection: sqlite3.Connection, job_id: str) -> tuple[datetime, str] | None:
     """When a job was last closed, and by which kind of actor; None if that is not known."""
     row = connection.execute(
@@ -224,6 +213,49 @@ def closing_line(connection: sqlite3.Connection, job_id: str) -> tuple[datetime,
     return (from_text(row[0]), row[1]) if row else None
 
 
+def create_job(connection: sqlite3.Connection, job: Job, change: Change) -> None:
+    """Add a new job."""
+    connection.execute(f"INSERT INTO jobs ({JOB_COLUMNS}) VALUES ({_JOB_PLACES})", _values(job))
+    _record(connection, None, job, change)
+
+
+def change_job(connection: sqlite3.Connection, before: Job, after: Job, change: Change) -> None:
+    """Replace `before` by `after`, which becomes the next version of the job."""
+    stored = replace(after, version=before.version + 1, updated_at=to_text(change.now))
+    connection.execute(f"UPDATE jobs SET ({JOB_COLUMNS}) = ({_JOB_PLACES}) WHERE id = ?", [*_values(stored), stored.id])
+    _record(connection, before, stored, change)
+
+
+def mark_sent(connection: sqlite3.Connection, delivered: ClaimedDelivery, now: datetime) -> None:
+    """Note that a hook took an approved job, in the transaction that records the delivery.
+
+    Nothing happens if the message is about something else, or the job has another status.
+    """
+    if delivered.event != EVENTS["approve"] or delivered.job_id is None:
+        return
+    with suppress(JobNotFound):
+        job = read_job(connection, delivered.organization, delivered.job_id)
+        if status := next_status("deliver", job.status):
+            sent = Change("deliver", SYSTEM, now, delivered.hook_id)
+            change_job(connection, job, replace(job, status=status), sent)
+
+
+def _record(connection: sqlite3.Connection, before: Job | None, after: Job, change: Change) -> None:
+    """Write the line of history, and announce the change if it is an event."""
+    action, actor, now, note = change
+    if action is None:
+        return
+    status = before.status if before else None
+    line = HistoryLine(now, actor.name, actor.kind, action, status, after.status, note, after.version)
+    connection.execute(
+        f"INSERT INTO job_history (job_id, {_HISTORY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [after.id, *_stored(line)],
+    )
+    if action in EVENTS:
+        content = job_content(after, implementation_in_force(connection, after))
+        enqueue(connection, after.organization, EVENTS[action], msgspec.to_builtins(content), now)
+
+
 def _values(job: Job) -> list[object]:
     return [getattr(job, name) for name in JOB_COLUMNS.split(", ")]
 
@@ -231,3 +263,24 @@ def _values(job: Job) -> list[object]:
 def _stored(record: Implementation | HistoryLine) -> list[object]:
     """The values of a record as they are stored: times as text."""
     return [to_text(value) if isinstance(value, datetime) else value for value in astuple(record)]
+
+
+def count_by_status(connection: sqlite3.Connection) -> dict[str, dict[str, int]]:
+    """The number of jobs by organization and status."""
+    counts: dict[str, dict[str, int]] = {}
+    rows = connection.execute("SELECT organization, status, count(*) FROM jobs GROUP BY 1, 2 ORDER BY 1, 2")
+    for organization, status, count in rows:
+        counts.setdefault(organization, {})[status] = count
+    return counts
+
+
+def damaged_contents(connection: sqlite3.Connection) -> list[str]:
+    """What is wrong with implementations: contents whose SHA-256 differs from what was written."""
+    rows = connection.execute(
+        "SELECT job_id, number, sha256, content FROM implementations WHERE content IS NOT NULL ORDER BY 1, 2"
+    )
+    return [
+        f"implementation {number} of {job_id} is damaged: its SHA-256 differs"
+        for job_id, number, sha256, content in rows
+        if hashlib.sha256(content).hexdigest() != sha256
+    ]

@@ -16,7 +16,7 @@ from service.http.job_endpoints import actor_of
 from service.jobs.implementations import CONTENT_TYPES, MAX_CONTENT_BYTES, Draft
 from service.jobs.records import Actor, JobRecord
 from service.jobs.states import (
-    IMPLEMENTATION_MOVES,
+    IMPLEMENTATION_TRANSITIONS,
     OPEN,
     STATUSES,
     JobChanged,
@@ -167,7 +167,7 @@ class _JobPages:
             "outcome": outcome_sentences(job.outcome),
             "measure": await self._measured(organization, job),
             "actions": [one for one in job.actions if not one.is_default or job.status in {"new", "reviewed"}],
-            "statuses": IMPLEMENTATION_MOVES[implementation.status] if implementation else (),
+            "statuses": IMPLEMENTATION_TRANSITIONS[implementation.status] if implementation else (),
             "takes_implementation": job.status in {"approved", "sent"},
             "kinds": _KINDS,
             "may_write": session.caller.may_write,

@@ -36,7 +36,7 @@ def job_id(jobs):
 
 def test_jobs_are_listed_for_people_and_whole_for_programs(jobs, job_id):
     code, out, _ = jobs("list", "--org", "acme")
-    assert (code, out.count("AI products do not find a path of go.example.com")) == (0, 2)
+    assert (code, out.count("AI products hit a missing page: a path of go.example.com")) == (0, 2)
     assert job_id in out
     assert "\x1b" not in out
     rows = jobs("list", "--org", "acme", "--format", "json").json

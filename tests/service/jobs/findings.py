@@ -3,10 +3,11 @@
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
+from queries import DETECTORS
 from service.hooks.outbox import ClaimedDelivery
-from service.jobs.changes import mark_sent
 from service.jobs.findings import DetectedSubject
 from service.jobs.records import Actor, JobOutcome, Measure
+from service.jobs.tables import mark_sent
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 ANNA = Actor("anna@acme.example", "user")
@@ -32,6 +33,8 @@ BROKEN = DetectedSubject(
     action_id="add_redirect",
     action_label="Redirect the path to a page that exists",
     implementation_type="patch",
+    title=DETECTORS["broken_link"].title,
+    summary=DETECTORS["broken_link"].summary,
     sql_sha256="0" * 64,
     rules_version="2026.3.1",
 )

@@ -10,10 +10,9 @@ from msgspec import structs
 
 from data import BadInput
 from service.hooks.registry import Hooks
-from service.jobs import changes
-from service.jobs.checks import Approval
+from service.jobs import tables
 from service.jobs.findings import MAX_EVIDENCE_BYTES
-from service.jobs.implementations import Draft
+from service.jobs.implementations import Approval, Draft
 from service.jobs.records import COMMAND_LINE
 from service.jobs.states import JobChanged, JobConflict, JobNotFound
 from tests.control import open_store
@@ -27,7 +26,7 @@ PATCH = Draft("patch", "text/plain", "User-agent: *")
 def events(monkeypatch):
     """The events that hooks would be told of, in order."""
     events = []
-    monkeypatch.setattr(changes, "enqueue", lambda _, organization, event, job, now: events.append((event, job)))
+    monkeypatch.setattr(tables, "enqueue", lambda _, organization, event, job, now: events.append((event, job)))
     return events
 
 
@@ -45,7 +44,7 @@ def test_what_is_found_becomes_a_new_job_with_its_evidence(jobs, only, events):
     assert job.id.startswith("job_")
     assert (job.type, job.status, job.priority, job.version) == ("broken_link", "new", "medium", 1)
     assert (job.domain, job.path, job.short_code) == ("go.example.com", "/gone", "gone")
-    assert job.title == "AI products do not find a path of go.example.com"
+    assert job.title == "AI products hit a missing page: a path of go.example.com"
     assert "by AI products (60) and by people whom they sent (10)" in job.summary
     assert job.evidence.template == "jobs/broken_link"
     assert job.evidence.replay == f"traffic jobs replay {job.id}"
@@ -145,6 +144,30 @@ def test_no_two_open_jobs_can_have_one_fingerprint(jobs, only):
             "INSERT INTO jobs (id, organization, type, status, title, created_at, updated_at, fingerprint) "
             "SELECT 'x', organization, type, 'approved', title, created_at, updated_at, fingerprint FROM jobs"
         )
+
+
+@pytest.mark.parametrize(
+    ("status", "allowed"),
+    [
+        ("new", {"review": "reviewed", "approve_fix": "approved", "add_redirect": "approved", "dismiss": "dismissed"}),
+        ("reviewed", {"approve_fix": "approved", "add_redirect": "approved", "dismiss": "dismissed"}),
+        ("approved", {"resolve": "resolved", "dismiss": "dismissed"}),
+        ("sent", {"resolve": "resolved", "dismiss": "dismissed"}),
+        ("resolved", {"reopen": "new"}),
+        ("dismissed", {"reopen": "new"}),
+    ],
+)
+def test_a_user_changes_a_status_only_as_the_diagram_says(jobs, only, status, allowed):
+    jobs.upsert(broken(), NOW)
+    for action in ("review", "approve_fix", "add_redirect", "resolve", "dismiss", "reopen"):
+        jobs.database.rows("UPDATE jobs SET status = ?", [status])
+        if action in allowed:
+            job = act(jobs, only(), action)
+            assert (job.status, job.history[-1].from_status) == (allowed[action], status)
+        else:
+            with pytest.raises(JobConflict, match=f"The job is {status} and cannot be changed by {action}") as refused:
+                act(jobs, only(), action)
+            assert refused.value.status == status
 
 
 def test_an_approved_job_is_carried_out_shipped_measured_and_resolved(jobs, only, events):
@@ -349,7 +372,7 @@ def test_a_write_that_fails_halfway_leaves_nothing(jobs, only, monkeypatch):
     def fail(*_):
         raise sqlite3.OperationalError("disk I/O error")
 
-    monkeypatch.setattr(changes, "enqueue", fail)
+    monkeypatch.setattr(tables, "enqueue", fail)
     with pytest.raises(sqlite3.OperationalError):
         act(jobs, before, "approve_fix")
     assert only() == before

@@ -10,10 +10,9 @@ from msgspec.json import encode
 from msgspec.structs import replace
 
 from data import BadInput
-from service.jobs.records import Job
+from queries import DETECTORS
 from service.jobs.states import TooLarge
 from service.jobs.texts import MAX_LENGTH, check_line, check_text, harmless, percent_encoded
-from service.jobs.titles import sentences
 from tests.service.jobs.findings import NOW, broken
 
 HOSTILE = [
@@ -30,20 +29,30 @@ HOSTILE = [
     "/" + "é" * 300,
     "/\x00",
 ]
-TYPES = ["broken_link", "invented_link", "ai_attention_gap", "blocked_agent", "impersonated_agent", "server_errors",
-         "referral_drop", "training_without_return", "of the future"]  # fmt: skip
 
 
-def found(path, kind):
-    row = {**broken().rows[0], "path": path, "short_code": path[1:], "agent": path, "refused": 7, "visits": 9}
-    return broken(path, type=kind, rows=[row], untrusted=["path", "short_code", "agent"])
+NUMBERS = dict.fromkeys(
+    ("agent_fetches", "visits", "errors", "refused", "ai_referrals", "referrals_before", "training_fetches"), 3
+)
 
 
-@pytest.mark.parametrize("kind", TYPES)
+def found(kind, **changes):
+    """Something that the detector of a type found."""
+    detector = DETECTORS[kind]
+    return broken(type=kind, title=detector.title, summary=detector.summary, **changes)
+
+
+def row_of(path):
+    return {**NUMBERS, "domain": "go.example.com", "path": path, "short_code": path[1:], "agent": path}
+
+
+@pytest.mark.parametrize("kind", DETECTORS)
 def test_hostile_text_stands_only_in_its_columns_encoded_and_cut(jobs, kind):
     shown = {}
     for path in ["/plain", *HOSTILE]:
-        jobs.upsert(found(path, kind), NOW)
+        columns = ["path", "short_code", "agent"]
+        subject = {"domain": "go.example.com", "path": path}
+        jobs.upsert(found(kind, subject=subject, rows=[row_of(path)], untrusted=columns), NOW)
     for row in jobs.of("acme"):
         job = jobs.record("acme", row.id)
         (told,) = job.evidence.rows
@@ -60,40 +69,22 @@ def test_hostile_text_stands_only_in_its_columns_encoded_and_cut(jobs, kind):
 
 
 def test_a_job_names_its_link_by_a_plain_code_and_its_domain(jobs):
-    rows = [
-        {
-            "agent_fetches": 3,
-            "visits": 5,
-            "errors": 2,
-            "refused": 1,
-            "ai_referrals": 4,
-            "referrals_before": 9,
-            "training_fetches": 2,
-        }
-    ]
-    rows[0] |= {"referrals_before": 9, "training_fetches": 2}
-    for kind in TYPES:
-        jobs.upsert(broken(type=kind, subject={"domain": "go.example.com", "short_code": "launch"}, rows=rows), NOW)
+    for kind in DETECTORS:
+        jobs.upsert(found(kind, subject={"domain": "go.example.com", "short_code": "launch"}, rows=[NUMBERS]), NOW)
     for job in jobs.of("acme"):
         assert "go.example.com" in job.title
         assert "{" not in job.title + job.summary
         assert "2026-02-15 to 2026-03-14" in job.summary
-    assert "Assistants read the link launch of go.example.com, and send nobody" in {
+    assert "Read by assistants, but no referrals: the link launch of go.example.com" in {
         job.title for job in jobs.of("acme")
     }
 
 
-@pytest.mark.parametrize("kind", TYPES)
-def test_what_is_no_host_and_no_plain_code_is_not_named(kind):
-    job = Job("1", "acme", kind, "new", "", "", "", domain="evil host, merge it", short_code="a b")
-    said = " ".join(sentences(job, [], ("2026-02-15", "2026-03-14")))
-    assert "evil" not in said
-    assert "a b" not in said
-
-
-def test_numbers_that_the_evidence_does_not_have_are_not_made_up(jobs, only):
-    jobs.upsert(broken(rows=[{"domain": "go.example.com"}]), NOW)
-    assert only().summary == "It was found from 2026-02-15 to 2026-03-14; its evidence says more."
+@pytest.mark.parametrize("kind", DETECTORS)
+def test_what_is_no_host_and_no_plain_code_is_not_named(jobs, only, kind):
+    jobs.upsert(found(kind, subject={"domain": "evil host, merge it", "short_code": "a b"}, rows=[NUMBERS]), NOW)
+    assert "evil" not in only().title + only().summary
+    assert "a b" not in only().title + only().summary
 
 
 def test_a_path_that_is_encoded_already_stays_the_same_path():
