@@ -29,7 +29,7 @@ from data.rules.bots import BotRules
 from data.rules.classifier import Classifier, Request
 from data.visits import AI_CATEGORIES, BOT_CATEGORIES
 from service.demo.sample import Sample
-from tests.corpus import NAMES, labelled, request_of
+from tests.support.corpus import NAMES, labelled, request_of
 
 SAMPLED: Final = 100_000
 AI_AGENTS: Final = frozenset(AI_CATEGORIES) - {"ai_referral"}

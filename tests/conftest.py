@@ -31,11 +31,11 @@ from service.api_keys import ApiKeys
 from service.app import create_app
 from service.control_database import ControlDatabase
 from service.settings import read_settings, setting
-from tests.block_readers import reuse_engines
-from tests.control import open_store
-from tests.forks import ROOT, Forked, Forks, without_settings
-from tests.provider import real_provider
-from tests.relations import define_once
+from tests.support.block_readers import reuse_engines
+from tests.support.control import open_store
+from tests.support.forks import ROOT, Forked, Forks, without_settings
+from tests.support.provider import real_provider
+from tests.support.relations import define_once
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)  # a Sunday
 MIN_REST_OF_DAY = timedelta(minutes=2)
@@ -246,7 +246,7 @@ def caller(key_of, lake, server):
 
 @pytest.fixture(scope="session")
 def identity_provider():
-    """The issuer of a real provider whose users are those of tests.provider."""
+    """The issuer of a real provider whose users are those of tests.support.provider."""
     with real_provider() as issuer:
         yield issuer
 

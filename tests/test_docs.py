@@ -20,7 +20,7 @@ from queries import CATALOG
 from service.commands import app, main
 from service.demo.sample import Sample
 from service.settings import SETTINGS
-from tests.docs import BLOCKS, CONSTRAINTS, DOCUMENTS, FLOORS, README, ROOT, constraints, generated
+from tests.support.docs import BLOCKS, CONSTRAINTS, DOCUMENTS, FLOORS, README, ROOT, constraints, generated
 
 TEXTS = {path: path.read_text("utf-8") for path in DOCUMENTS}
 MAX_README_BYTES = 9_000
@@ -48,7 +48,7 @@ SHOWN = sorted({line for lines in COMMANDS.values() for line in lines})
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_the_generated_parts_of_a_document_are_up_to_date(path):
-    assert generated(TEXTS[path]) == TEXTS[path], "run: uv run python -m tests.docs"
+    assert generated(TEXTS[path]) == TEXTS[path], "run: uv run python -m tests.support.docs"
 
 
 def test_every_generated_part_stands_in_one_document():

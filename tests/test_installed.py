@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.docs import CONSTRAINTS, ROOT
+from tests.support.docs import CONSTRAINTS, ROOT
 
 LINE = '203.0.113.7 - - [01/Mar/2026:10:00:00 +0000] "GET /launch HTTP/1.1" 302 0 "-" "GPTBot/1.2"\n'
 

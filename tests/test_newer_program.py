@@ -31,9 +31,9 @@ from data.visits import BOT_CATEGORIES, COLUMNS, SCHEMA_VERSION, VISITS
 from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope, Warehouse
 from service.encoding import encode
 from tests.faults.trials import IS_LONG
-from tests.lakes import opened
-from tests.sql import rows
-from tests.visits import land, links, packed, visit
+from tests.support.lakes import opened
+from tests.support.sql import rows
+from tests.support.visits import land, links, packed, visit
 
 FILE = Path(__file__)
 ROOT = FILE.parent.parent
@@ -180,7 +180,18 @@ def test_a_program_whose_visits_have_one_more_column_goes_on_with_the_lake(tmp_p
     lake = written(tmp_path / "lake")
     (tmp_path / ANSWERS).write_text(json.dumps(answers(lake)))
     lake.manifest.close()
-    command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "tests.newer_schema", "-p", "no:cacheprovider", FILE]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n0",
+        "-p",
+        "tests.support.newer_schema",
+        "-p",
+        "no:cacheprovider",
+        FILE,
+    ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     environment |= {OLDER: str(lake.root)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -189,12 +200,12 @@ def test_a_program_whose_visits_have_one_more_column_goes_on_with_the_lake(tmp_p
 
 WRITER = """
 import sys
-import tests.newer_schema
+import tests.support.newer_schema
 from datetime import UTC, datetime
 from pathlib import Path
 from data import Lake
 from data.store import pending
-from tests.visits import land, packed, visit
+from tests.support.visits import land, packed, visit
 lake = Lake(Path(sys.argv[1]))
 moment = datetime(2026, 5, 20, 12)
 land(lake, "acme", [visit(visited_at=moment, made_up="newer")])

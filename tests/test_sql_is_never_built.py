@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-from tests.tables import examples
+from tests.support.tables import examples
 
 ROOT = Path(__file__).parent.parent
 FILES = [path for floor in ("data", "queries", "service") for path in sorted((ROOT / floor).rglob("*.py"))]

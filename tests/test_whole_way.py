@@ -18,7 +18,7 @@ from service.demo.sample import Sample
 from service.encoding import encode
 from tests.faults.trials import IS_LONG
 from tests.recount import recount
-from tests.relog import read_log
+from tests.support.relog import read_log
 
 REAL_LOG = Path(__file__).parent.parent.parent / "shared/data/apache_access.log.gz"
 PARTS = () if IS_LONG else {entry.name for _, entry in ENTRIES["dashboard"].members}

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.figures import Figure
 from benchmarks.picture import CASES, picture
-from tests.docs import ROOT
+from tests.support.docs import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"
 SVG = "{http://www.w3.org/2000/svg}"

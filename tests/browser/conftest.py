@@ -26,9 +26,9 @@ from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
 from service.pages.sessions import SessionStore
 from tests.browser.traffic import HOSTILE, WORDS, hostile_lines
-from tests.control import open_store
 from tests.service.jobs.findings import ANNA, broken
-from tests.visits import land, visit
+from tests.support.control import open_store
+from tests.support.visits import land, visit
 
 HERE = Path(__file__).parent
 VISITS = 4_000

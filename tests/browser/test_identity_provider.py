@@ -10,7 +10,7 @@ from data import Lake
 from data.ingest.importer import Importer, Options
 from service.demo.sample import Sample
 from tests.browser.conftest import Watched
-from tests.provider import settings_of
+from tests.support.provider import settings_of
 
 
 @pytest.fixture

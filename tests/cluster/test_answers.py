@@ -26,7 +26,7 @@ from queries import DETECTORS, ENTRIES, Scope, Warehouse, template, template_ent
 from queries.compiler import Compiler
 from queries.prelude import relation_names
 from queries.variables import MAX_WORDS, one_source
-from tests.visits import land, links, visit
+from tests.support.visits import land, links, visit
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 IS_LONG = os.environ.get("TRAFFIC_FAULTS") == "all"

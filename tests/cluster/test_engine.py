@@ -29,7 +29,7 @@ from queries import (
 )
 from service.doctor import examine
 from tests.cluster.processes import FOR_SMALL_DATA, Spark, wait_until
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 DAYS = date(2026, 10, 25), date(2026, 11, 20)
 ACME = Scope("acme", *DAYS)

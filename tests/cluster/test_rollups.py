@@ -16,8 +16,8 @@ from data.ingest.importer import Importer, Options
 from queries import ClusterOptions, QueryFailed, RollupBuilder, Warehouse, open_cluster
 from queries.variables import MAX_WORDS
 from service.demo.sample import Sample
-from tests.lakes import opened
-from tests.visits import land, visit
+from tests.support.lakes import opened
+from tests.support.visits import land, visit
 
 PROGRAM = Path(sys.executable).parent / "traffic"
 LATER = datetime(2026, 12, 24, tzinfo=UTC)

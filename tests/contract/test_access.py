@@ -23,8 +23,8 @@ from service.http.authentication import (
 )
 from service.http.jwks import MIN_REFRESH_INTERVAL_SECONDS, JwksClient
 from tests.faults.trials import scaled
-from tests.tables import examples, tables
-from tests.tokens import (
+from tests.support.tables import examples, tables
+from tests.support.tokens import (
     ABSENT,
     AUDIENCE,
     EC,
@@ -48,7 +48,7 @@ from tests.tokens import (
     token,
     token_of,
 )  # fmt: skip
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 
 @pytest.fixture(scope="module")

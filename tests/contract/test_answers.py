@@ -14,7 +14,7 @@ import pytest
 
 from queries import ENDPOINTS
 from tests.recount import DASHBOARD
-from tests.visits import land, links, visit
+from tests.support.visits import land, links, visit
 
 WEEK = {"start_date": "2026-03-02", "end_date": "2026-03-08"}  # Monday to Sunday
 CONTENT = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))

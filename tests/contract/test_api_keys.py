@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from service.api_keys import ApiKeys
-from tests import identity
-from tests.control import open_store
+from tests.support import identity
+from tests.support.control import open_store
 
 PATH = "/settings/api-keys"
 FIELDS = ["id", "name", "created_by", "created_at", "last_used_at", "revoked_at"]

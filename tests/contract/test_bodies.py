@@ -5,11 +5,11 @@ import json
 import pytest
 
 from service.jobs.store import Jobs
-from tests import identity
 from tests.conftest import NOW
-from tests.control import open_store
 from tests.service.jobs.findings import broken
-from tests.tables import examples
+from tests.support import identity
+from tests.support.control import open_store
+from tests.support.tables import examples
 
 LIMITS = {
     "jobs": 64 << 10,

@@ -38,9 +38,9 @@ from service.http.cache import AnswerCache
 from service.http.errors import TooSlow
 from service.http.query_batch import MAX_BATCHES, Workers
 from tests.faults.trials import scaled
-from tests.sockets import read_until
-from tests.sql import rows
-from tests.visits import land, visit
+from tests.support.sockets import read_until
+from tests.support.sql import rows
+from tests.support.visits import land, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
 WEEK = "start_date=2026-03-02&end_date=2026-03-08"

@@ -16,7 +16,7 @@ from queries import ENDPOINTS, Scope, Warehouse
 from service.http.answers import Answers
 from service.http.cache import AnswerCache
 from service.http.query_batch import Workers
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 PROGRAM = Path(sys.executable).parent / "traffic"
 DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-08"}

@@ -16,8 +16,8 @@ from starlette.testclient import TestClient
 
 from service.app import create_app
 from service.logs import Log, LogHandler
-from tests.sockets import read_until
-from tests.visits import land, visit
+from tests.support.sockets import read_until
+from tests.support.visits import land, visit
 
 STANDING = {
     "x-content-type-options": "nosniff",

@@ -19,9 +19,9 @@ from service.hooks.delivery import HookClient
 from service.hooks.registry import Hooks
 from service.hooks.sender import THREADS
 from service.logs import Log, LogHandler
-from tests import identity
-from tests.control import open_store
 from tests.service.outgoing.receivers import Receiver
+from tests.support import identity
+from tests.support.control import open_store
 
 PATH = "/agent-hooks"
 FIELDS = [

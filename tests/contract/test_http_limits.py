@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 SOURCES = itertools.count(1)
 FOUR = {b"x-ratelimit-limit", b"x-ratelimit-remaining", b"x-ratelimit-reset", b"retry-after"}

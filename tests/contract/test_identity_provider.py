@@ -23,8 +23,8 @@ from service.http.jwks import (
     REFRESH_SECONDS,
     JwksClient,
 )
-from tests.tables import examples
-from tests.tokens import (
+from tests.support.tables import examples
+from tests.support.tokens import (
     EC,
     ED,
     HOUR,
@@ -43,7 +43,7 @@ from tests.tokens import (
     token,
     token_of,
 )  # fmt: skip
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 NEW_KEYS = key_set(published(NEXT, "next")).encode()
 

@@ -10,9 +10,9 @@ import pytest
 from service.control_database import ControlDatabase
 from service.jobs.implementations import MAX_CONTENT_BYTES, RULE
 from service.jobs.store import Jobs
-from tests import identity
 from tests.conftest import NOW
 from tests.service.jobs.findings import broken
+from tests.support import identity
 
 RECORD = ["written_by", "evidence", "actions", "implementation", "outcome", "history", "deliveries"]
 MANUAL = {"title": "Do it", "summary": "Now."}

@@ -20,7 +20,7 @@ from queries import warehouse
 from service.app import create_app
 from service.http import rate_limit as limits
 from service.http.rate_limit import LIMIT, WINDOW_SECONDS, RateLimiter, SlidingLog, SourceResolver
-from tests.tables import examples
+from tests.support.tables import examples
 
 SHARE = os.environ.get("TRAFFIC_FAULTS", "1")
 HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after")

@@ -7,9 +7,9 @@ import pytest
 from data.store.links import links_of
 from data.store.locks import locked
 from service.http import links as links_module
-from tests import identity
-from tests.lakes import links_path
-from tests.tables import examples
+from tests.support import identity
+from tests.support.lakes import links_path
+from tests.support.tables import examples
 
 NOW = "2026-03-15T12:00:00Z"
 

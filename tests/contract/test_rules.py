@@ -9,8 +9,8 @@ import pytest
 from data import BOT_CATEGORIES
 from queries import CATALOG, ENDPOINTS, catalog, warehouse
 from tests.recount import DASHBOARD
-from tests.tables import examples
-from tests.visits import land, links, visit
+from tests.support.tables import examples
+from tests.support.visits import land, links, visit
 
 TODAY = date(2026, 3, 15)
 HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after")

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from data import Lake
 from service.http import openapi
 from service.jobs.store import Jobs
-from tests import identity
-from tests.control import open_store
 from tests.service.jobs.findings import broken
-from tests.visits import land, visit
+from tests.support import identity
+from tests.support.control import open_store
+from tests.support.visits import land, visit
 
 EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", "4"))
 DOCUMENT = openapi.document("")

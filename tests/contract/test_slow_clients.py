@@ -20,9 +20,9 @@ from pathlib import Path
 import pytest
 
 from service.server import connection as limits
-from tests.hurried import HURRIED, hurried
-from tests.sockets import read_until
-from tests.visits import land, visit
+from tests.support.hurried import HURRIED, hurried
+from tests.support.sockets import read_until
+from tests.support.visits import land, visit
 
 IS_LONG = os.environ.get("TRAFFIC_FAULTS") == "all"
 SLOW_CONNECTIONS = 2_000 if IS_LONG else 300

@@ -9,8 +9,8 @@ from itertools import product
 import pytest
 
 from queries import CATALOG, COMMON_PARAMETERS
-from tests import identity
-from tests.visits import land, links, visit
+from tests.support import identity
+from tests.support.visits import land, links, visit
 
 SHARE = os.environ.get("TRAFFIC_FAULTS", "1")
 CANARY = "canary"

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 NOW = datetime(2026, 3, 4, 10, 30, tzinfo=UTC)
 ZONES = {"pago": ("Pacific/Pago_Pago", -660), "plain": ("UTC", 0), "kiritimati": ("Pacific/Kiritimati", 840)}

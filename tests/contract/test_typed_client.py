@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 MANUAL = Path(__file__).parent.parent.parent / "service/README.md"
 ADDRESS = "http://127.0.0.1:8000"

@@ -6,7 +6,7 @@ import pytest
 
 from data.maintenance.compaction import Compactor
 from queries import Warehouse
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-08"}
 LONG_AFTER = datetime(2027, 1, 1, tzinfo=UTC)

@@ -27,7 +27,7 @@ from data.store.lake import Lake
 from data.store.packing import table_of, unpack
 from service.http import live_visits as receiving
 from service.maintenance import FLUSH_AFTER
-from tests.sockets import read_until
+from tests.support.sockets import read_until
 
 ISSUER, AUDIENCE = "https://login.example/", "traffic"
 KEY = ec.generate_private_key(ec.SECP256R1())

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from data import BadInput
 from data.hosts import check_host, normalized_host
-from tests.tables import examples
+from tests.support.tables import examples
 
 
 @examples("text", "host")

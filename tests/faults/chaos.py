@@ -20,7 +20,7 @@ from data.maintenance.retention import apply_retention
 from data.store.pending import flush_all
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from tests.faults.lakes import CHROME, GPTBOT, line
-from tests.sql import rows
+from tests.support.sql import rows
 
 BATCH = 10
 KEPT_DAYS = 30

@@ -6,8 +6,8 @@ from contextlib import closing
 from data import Lake
 from service.hooks.registry import Hooks
 from service.settings import parse_networks
-from tests.control import open_store
-from tests.lakes import opened
+from tests.support.control import open_store
+from tests.support.lakes import opened
 
 JOB = "job_00000000000000000001"
 HOOK_NETWORKS = "127.0.0.0/8"

@@ -16,7 +16,7 @@ from data.maintenance.compaction import Compactor
 from data.maintenance.verification import verify_lake
 from data.store.link_files import stored_links
 from data.visits import VISITS
-from tests.visits import unpacked
+from tests.support.visits import unpacked
 
 GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"

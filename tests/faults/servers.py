@@ -14,7 +14,7 @@ from service.api_keys import ApiKeys
 from service.control_database import ControlDatabase
 from tests.faults.lakes import reported
 from tests.faults.tracing import Child
-from tests.lakes import opened
+from tests.support.lakes import opened
 
 _sources, _days = itertools.count(1), itertools.count()
 

@@ -15,8 +15,8 @@ from tests.faults.lakes import ADDRESSES, assert_no_address, batches, found_in, 
 from tests.faults.servers import serving
 from tests.faults.trials import scaled
 from tests.faults.victims import nothing
-from tests.lakes import opened
-from tests.visits import land, visit
+from tests.support.lakes import opened
+from tests.support.visits import land, visit
 
 V4, V6 = (address.encode() for address in ADDRESSES)
 SPOILT = (

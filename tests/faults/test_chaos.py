@@ -13,7 +13,7 @@ from tests.faults.chaos import BATCH, OLD, acknowledged
 from tests.faults.lakes import assert_no_address, assert_sound, batches, strays, sweep
 from tests.faults.trials import scaled
 from tests.faults.victims import nothing
-from tests.lakes import opened
+from tests.support.lakes import opened
 
 SECONDS = scaled(3, 600)
 ROLES = (("import_logs", "a"), ("import_logs", "b"), ("send",), ("send",), ("maintain",), ("reclassify",), ("forget",),

@@ -21,8 +21,8 @@ from service.control_database import ControlDatabase
 from service.maintenance import Maintenance
 from tests.faults.lakes import log
 from tests.faults.trials import IS_LONG, scaled
-from tests.lakes import links_path, rot
-from tests.visits import links
+from tests.support.lakes import links_path, rot
+from tests.support.visits import links
 
 COPIES = scaled(24, 1_000)
 SCOPE = Scope("acme", date(2025, 12, 1), date(2026, 1, 31))

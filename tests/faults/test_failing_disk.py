@@ -14,7 +14,7 @@ from tests.faults.servers import serving
 from tests.faults.tracing import Tracer
 from tests.faults.trials import scaled
 from tests.faults.victims import nothing
-from tests.lakes import opened
+from tests.support.lakes import opened
 
 REPORTS = scaled(5, 200)
 

@@ -18,9 +18,9 @@ from queries.variables import MAX_WORDS
 from tests.faults.servers import serving
 from tests.faults.trials import IS_LONG, scaled
 from tests.faults.victims import nothing
-from tests.lakes import opened
 from tests.recount import MAX_ROWS, OTHER_WORDS
-from tests.visits import land_table, visit
+from tests.support.lakes import opened
+from tests.support.visits import land_table, visit
 
 DAYS = 4
 REFERRERS = scaled(4 * (MAX_WORDS + 100), 1_600_000)

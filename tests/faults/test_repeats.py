@@ -14,7 +14,7 @@ from queries import ENTRIES, Scope, Warehouse
 from tests.faults.lakes import assert_no_address, assert_sound, log, strays, sweep
 from tests.faults.trials import scaled
 from tests.faults.victims import nothing
-from tests.lakes import opened
+from tests.support.lakes import opened
 
 LINES = 600
 SCOPE = Scope("acme", date(2025, 12, 1), date(2026, 1, 31))

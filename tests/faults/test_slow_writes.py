@@ -12,14 +12,14 @@ from contextlib import closing, contextmanager
 import pytest
 
 from service.api_keys import ApiKeys
-from tests import identity
-from tests.control import open_store
 from tests.faults.servers import serving
 from tests.faults.test_failing_disk import wait_until
 from tests.faults.tracing import Tracer
 from tests.faults.trials import IS_LONG, scaled
 from tests.faults.victims import nothing
-from tests.lakes import opened
+from tests.support import identity
+from tests.support.control import open_store
+from tests.support.lakes import opened
 
 CACHED = "/analytics/devices"
 PROMISED = (CACHED, "/openapi.json", "/healthz")

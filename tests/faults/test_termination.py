@@ -14,7 +14,7 @@ from tests.faults.lakes import PER_BATCH, assert_no_address, assert_sound, batch
 from tests.faults.servers import serving
 from tests.faults.trials import scaled
 from tests.faults.victims import nothing
-from tests.lakes import opened
+from tests.support.lakes import opened
 
 TIMES = {signal.SIGTERM: scaled(2, 50), signal.SIGKILL: scaled(1, 50)}
 SENDERS, READERS = 3, 2

@@ -7,7 +7,7 @@ import shutil
 from contextlib import contextmanager
 
 from tests.faults.lakes import assert_no_address, assert_sound, found_in, inflated, strays, sweep
-from tests.lakes import opened
+from tests.support.lakes import opened
 
 SHARE = os.environ.get("TRAFFIC_FAULTS", "1")
 """How much is tried: so many times what a run of all tests tries, or "all" that there is."""

@@ -22,11 +22,11 @@ from data.store.manifest import Replacement
 from data.store.pending import flush_all
 from queries import RollupBuilder
 from service.api_keys import ApiKeys
-from tests.control import open_store
 from tests.faults.jobs import JOB, is_approved, job_and_messages, undecided_job
 from tests.faults.lakes import batches, line, log, report, visits
-from tests.lakes import opened
-from tests.visits import land, visit
+from tests.support.control import open_store
+from tests.support.lakes import opened
+from tests.support.visits import land, visit
 
 OLD_SALT, OLD_SALT_AT = "ca5a" * 16, datetime(2026, 1, 5, tzinfo=UTC)
 

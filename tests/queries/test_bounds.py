@@ -15,8 +15,8 @@ from queries.prelude import prelude, relation_names
 from queries.variables import MAX_WORDS, closed_days
 from tests.recount import MAX_ROWS, OTHER_WORDS, recount
 from tests.recount import MAX_WORDS as MAX_WORDS_COUNTED
-from tests.sql import rows
-from tests.visits import Visit, land, visit
+from tests.support.sql import rows
+from tests.support.visits import Visit, land, visit
 
 KEPT = MAX_WORDS // 5
 """How many words are kept of a day here: a crowd of five times as many takes a recount five times as long."""

@@ -11,7 +11,7 @@ from queries import DETECTORS, ENTRIES, Warehouse, template_entries
 from queries.compiler import INPUTS, Compiler, NotCarried
 from queries.prelude import relation_names
 from queries.scope import Scope
-from tests.tables import examples
+from tests.support.tables import examples
 
 ENTRIES_WITH_TEXTS = [
     *(leaf for entry in ENTRIES.values() for leaf in template_entries(entry)),

@@ -18,8 +18,8 @@ from queries import DETECTORS, Finding, OwnSql, Scope, Warehouse, days_before, d
 from queries.detectors import Detector
 from tests.faults.trials import scaled
 from tests.recount import find, measured
-from tests.tables import examples, tables
-from tests.visits import Visit, land, links, visit
+from tests.support.tables import examples, tables
+from tests.support.visits import Visit, land, links, visit
 
 AS_OF = date(2026, 3, 30)
 EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", scaled(8, 200)))

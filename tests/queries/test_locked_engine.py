@@ -12,7 +12,7 @@ from data import Lake
 from queries import ENTRIES, FilesGone, QueryFailed, QueryTimeout, Scope, Warehouse
 from queries.locked_engine import MAX_IDLE_CURSORS
 from queries.variables import parsed, set_variables
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
 ACME, BEE = Scope("acme", *DAYS), Scope("bee", *DAYS)

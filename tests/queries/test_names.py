@@ -8,7 +8,7 @@ import pytest
 from data.rules.referrers import ReferrerTable
 from data.rules.tables import Referrer, load
 from queries.prelude import prelude, rollup_version, sql_text
-from tests.tables import examples
+from tests.support.tables import examples
 
 ROWS = re.findall(r"\('(\w+)', '([^']+)', '([^']+)'\)", sql_text("names/referrer_sources"))
 

@@ -12,8 +12,8 @@ import pytest
 
 from data import BadInput, Lake
 from queries import ENTRIES, InvalidParameter, QueryFailed, Reader, Scope, Warehouse, open_lake, template_entries
-from tests.tables import examples
-from tests.visits import land, links, visit
+from tests.support.tables import examples
+from tests.support.visits import land, links, visit
 
 TODAY = date(2026, 3, 8)
 ROOT = Path(__file__).parent.parent.parent

@@ -24,9 +24,9 @@ from queries import (
     template_entries,
 )
 from tests.faults.trials import scaled
-from tests.tables import examples, tables
-from tests.visits import land as landed
-from tests.visits import links, visit
+from tests.support.tables import examples, tables
+from tests.support.visits import land as landed
+from tests.support.visits import links, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
 SCOPE = Scope("ant", *DAYS)

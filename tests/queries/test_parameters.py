@@ -10,8 +10,8 @@ from data.hosts import normalized_host
 from data.store.links import LinkIndex
 from queries import COMMON_PARAMETERS, ENTRIES, TRAFFIC_TYPES, InvalidParameter, Scope, scope_from, validate
 from queries.parameters import NO_LINK
-from tests.tables import examples
-from tests.visits import links
+from tests.support.tables import examples
+from tests.support.visits import links
 
 TODAY = date(2026, 3, 15)
 DEVICES, BOTS, DOMAINS = (ENTRIES[name] for name in ("devices", "bot-traffic", "domain-breakdown"))

@@ -22,7 +22,7 @@ from queries import ENTRIES, RollupBuilder, Scope, TrafficValue, Warehouse
 from queries.rollups import Month
 from tests.faults.trials import scaled
 from tests.recount import recount
-from tests.visits import Visit, land, links, visit
+from tests.support.visits import Visit, land, links, visit
 
 EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", scaled(6, 200)))
 thorough, brief = (

@@ -28,9 +28,9 @@ from data.store.rollups import ROW_GROUP, RelationRows, damaged_rollups, seed_pa
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.prelude import prelude, relation_names, rollup_version, served_filters, sql_text
 from queries.variables import LINK_VISITS, ROLLUP_FILTERS, closed_days, one_source, source_of, visit_files
-from tests.lakes import date_ahead, opened
-from tests.sql import rows
-from tests.visits import land, visit
+from tests.support.lakes import date_ahead, opened
+from tests.support.sql import rows
+from tests.support.visits import land, visit
 
 DAYS = (date(2026, 1, 31), date(2026, 2, 14))
 SCOPES = [

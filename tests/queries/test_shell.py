@@ -22,7 +22,7 @@ from queries import (
     template,
     template_entries,
 )
-from tests.visits import land, links, visit
+from tests.support.visits import land, links, visit
 
 SHELL = Path(sys.executable).parent / "duckdb"
 LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_entries(entry)}

@@ -38,11 +38,11 @@ from queries import (
 from queries.fields import COUNT, NUMBER, TEXT
 from queries.prelude import prelude, relation_names, sql_text
 from queries.variables import set_variables
-from tests import relations
 from tests.faults.trials import scaled
-from tests.sql import rows
-from tests.tables import examples
-from tests.visits import Visit, land, links, visit
+from tests.support import relations
+from tests.support.sql import rows
+from tests.support.tables import examples
+from tests.support.visits import Visit, land, links, visit
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 8))
 QUESTIONS = scaled(64, 4_000)
@@ -355,7 +355,7 @@ def test_nothing_is_defined_twice():
 
 
 def test_engines_of_these_tests_have_what_the_prelude_defines(lake):
-    """All of them but the first one copy it; see tests/relations.py."""
+    """All of them but the first one copy it; see tests/support/relations.py."""
     catalog = [
         "SELECT view_name, sql, column_count, comment FROM duckdb_views() WHERE NOT internal",
         "SELECT function_name, function_type, parameters, macro_definition FROM duckdb_functions() WHERE NOT internal",

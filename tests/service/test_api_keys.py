@@ -16,7 +16,7 @@ from data import BadInput, LakeDamaged
 from service.api_keys import ApiKeys, is_well_formed_key
 from service.control_database import MIGRATIONS, ControlDatabase
 from service.jobs.store import Jobs
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 

@@ -10,7 +10,7 @@ from data import BadInput, LakeDamaged
 from data.store.link_exports import read_export
 from data.store.links import Link, LinkIndex, change_links, links_of, new_link
 from service.commands import app
-from tests.lakes import links_path
+from tests.support.lakes import links_path
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 NAIVE = NOW.replace(tzinfo=None)

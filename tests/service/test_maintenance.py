@@ -24,8 +24,8 @@ from data.store.link_files import all_stored_links
 from data.store.manifest import READERS_GRACE
 from service import maintenance as upkeep
 from service.maintenance import CHECK_AFTER, FLUSH_AFTER, FLUSH_VISITS, TASKS, Maintenance
-from tests.lakes import date_ahead, paths
-from tests.visits import land, links, packed, visit
+from tests.support.lakes import date_ahead, paths
+from tests.support.visits import land, links, packed, visit
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 PATIENCE = 60  # seconds; what comes by itself comes in one or two

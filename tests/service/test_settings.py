@@ -8,7 +8,7 @@ import pytest
 
 from data import SHORT_CODE_PATTERN, BadInput
 from service.settings import SETTINGS, Settings, read_settings, setting
-from tests.tables import examples
+from tests.support.tables import examples
 
 IDENTITY = {"TRAFFIC_JWT_ISSUER": "https://login.example/", "TRAFFIC_JWT_AUDIENCE": "traffic"}
 

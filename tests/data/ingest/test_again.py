@@ -11,7 +11,7 @@ from data.maintenance import erasure
 from data.maintenance.erasure import Criteria, Eraser, delete_files
 from data.maintenance.rebuild import Rebuild, locked_for_rebuild
 from data.store.lake import Lake
-from tests.lakes import fail_at, rows_of
+from tests.support.lakes import fail_at, rows_of
 
 ACME = Options("acme", "a.example", "combined")
 

@@ -16,7 +16,7 @@ from data.ingest.importer import Importer, Options
 from data.rules.geoip import CountryDatabase
 from data.rules.tables import IpList
 from data.store.ip_list_files import refresh
-from tests.lakes import everything_in
+from tests.support.lakes import everything_in
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"

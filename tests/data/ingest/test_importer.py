@@ -34,9 +34,9 @@ from data.store.link_exports import read_export
 from data.store.links import change_links
 from data.visits import VISITS
 from tests.faults.trials import IS_LONG
-from tests.lakes import everything_in, fail_at
-from tests.relog import read_log
-from tests.tables import tables
+from tests.support.lakes import everything_in, fail_at
+from tests.support.relog import read_log
+from tests.support.tables import tables
 
 ROOT = Path(__file__).parents[3]
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"

@@ -21,7 +21,7 @@ from data.logs import source
 from data.logs.formats import FIELD_NAMES, FORMATS, columns_from, parse_nginx_log_format
 from data.store.lake import Lake
 from tests.faults.trials import scaled
-from tests.tables import examples, tables
+from tests.support.tables import examples, tables
 
 LOGS = Path(__file__).parent / "samples"
 START, END = date(1, 1, 1), date(9999, 12, 31)

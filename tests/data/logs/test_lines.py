@@ -19,8 +19,8 @@ from data.logs.formats import (
 )
 from data.logs.source import MAX_LINE_BYTES
 from tests.faults.trials import scaled
-from tests.lakes import rows_of
-from tests.tables import examples, tables
+from tests.support.lakes import rows_of
+from tests.support.tables import examples, tables
 
 FACTS = tables(__file__)["facts"]
 """Of the first line of each format, but for what the format says itself."""

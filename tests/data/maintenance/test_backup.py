@@ -32,10 +32,10 @@ from data.store.manifest import Replacement
 from queries import ENTRIES, Scope, Warehouse
 from service.api_keys import ApiKeys
 from service.control_database import ControlDatabase
-from tests.control import open_store
-from tests.lakes import links_path, opened, rot
-from tests.tables import examples
-from tests.visits import land, links, packed, visit
+from tests.support.control import open_store
+from tests.support.lakes import links_path, opened, rot
+from tests.support.tables import examples
+from tests.support.visits import land, links, packed, visit
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
@@ -490,7 +490,7 @@ from data import Lake
 from data.store import pending
 from data.maintenance.compaction import Compactor
 from data.store.manifest import READERS_GRACE
-from tests.visits import packed, visit
+from tests.support.visits import packed, visit
 lake, merged, number = Lake(Path(sys.argv[1])), 0, 0
 while not Path(sys.argv[2]).exists():
     pending.enqueue(lake.manifest, {"live": packed([visit(path=f"/{number}")] * 10)}, datetime.now(UTC))

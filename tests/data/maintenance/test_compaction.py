@@ -33,9 +33,9 @@ from queries import ENTRIES, Scope, Warehouse
 from service.demo.sample import Sample
 from service.encoding import encode
 from tests.faults.trials import scaled
-from tests.lakes import date_ahead, fail_at, numbers, opened, paths, rows_of, strays
-from tests.sql import rows
-from tests.visits import land, links, packed, visit
+from tests.support.lakes import date_ahead, fail_at, numbers, opened, paths, rows_of, strays
+from tests.support.sql import rows
+from tests.support.visits import land, links, packed, visit
 
 TODAY = date(2026, 3, 6)
 NOW = datetime(2026, 3, 6, 12, tzinfo=UTC)

@@ -28,8 +28,8 @@ from data.store.lake import Lake
 from data.store.manifest import READERS_GRACE, Manifest
 from data.store.pending import enqueue
 from queries import ENTRIES, QueryFailed, Scope, Warehouse
-from tests.lakes import bytes_on_disk, fail_at, files_of, flipped, landed, opened, rows_of
-from tests.visits import land, packed, unpacked, visit
+from tests.support.lakes import bytes_on_disk, fail_at, files_of, flipped, landed, opened, rows_of
+from tests.support.visits import land, packed, unpacked, visit
 
 LARGEST = 2**63 - 1
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)

@@ -30,9 +30,9 @@ from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope, Warehouse
 from service.encoding import encode
 from tests.faults.lakes import CHROME, line
 from tests.faults.trials import IS_LONG
-from tests.lakes import opened, paths, rows_of
-from tests.sql import rows
-from tests.visits import Visit, land, packed, visit
+from tests.support.lakes import opened, paths, rows_of
+from tests.support.sql import rows
+from tests.support.visits import Visit, land, packed, visit
 
 NOW = datetime(2026, 1, 9, tzinfo=UTC)
 MOMENT = datetime(2026, 1, 2, 10)

@@ -31,8 +31,8 @@ from data.store.link_exports import read_export
 from data.store.links import change_links
 from data.visits import BOT_CATEGORIES, VISITS, Classification
 from service.demo.sample import Sample
-from tests.lakes import bytes_on_disk, fail_at, files_of, flipped, landed, opened, rows_of
-from tests.visits import land, visit
+from tests.support.lakes import bytes_on_disk, fail_at, files_of, flipped, landed, opened, rows_of
+from tests.support.visits import land, visit
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 IPHONE = (

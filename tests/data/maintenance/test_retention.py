@@ -22,7 +22,7 @@ from data.maintenance.retention import (
 from data.store.batches import Batch
 from data.store.footers import read_visit_file
 from data.store.lake import Lake
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 NOW = datetime(2026, 3, 10, 0, 30, tzinfo=UTC)
 SHORTLY = NOW + timedelta(seconds=15)

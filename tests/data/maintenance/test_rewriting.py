@@ -13,7 +13,7 @@ from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
 from data.visits import VISITS as COLUMNS
 from queries import RollupBuilder
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 DAY, NOW = date(2026, 3, 5), datetime(2026, 3, 15, 12, tzinfo=UTC)
 VISITS = 2_000

@@ -19,7 +19,7 @@ from data.store import pending
 from data.store.ip_list_files import refresh
 from data.store.lake import Lake
 from data.store.manifest import LandedFile, Replacement, insert_files
-from tests.visits import land, packed, visit
+from tests.support.visits import land, packed, visit
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 TODAY = NOW.replace(tzinfo=None)

@@ -14,7 +14,7 @@ from data.maintenance.erasure import Criteria, Eraser, delete_files
 from data.maintenance.unknown import clear_unknown, discard_unknown, unknown_files
 from data.maintenance.verification import verify_lake
 from data.store.footers import read_visit_file
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 FAR = timedelta(days=36_500)
 NAME = "visits/organization=acme/day=2026-03-04/0.parquet"

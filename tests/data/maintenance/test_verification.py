@@ -23,8 +23,8 @@ from data.store.pending import enqueue
 from data.visits import SCHEMA_VERSION, VISITS
 from service.api_keys import ApiKeys
 from service.control_database import ControlDatabase
-from tests.lakes import links_path, rot
-from tests.visits import land, links, packed, visit
+from tests.support.lakes import links_path, rot
+from tests.support.visits import land, links, packed, visit
 
 DAYS = 3
 

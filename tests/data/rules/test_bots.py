@@ -15,7 +15,7 @@ from data.rules.bots import HUMAN_CLASSIFICATION
 from data.rules.classifier import Request
 from data.rules.devices import DeviceRules
 from data.rules.tables import Agent, Campaign, Heuristic, NotCrawler, Referrer, load
-from tests.tables import examples
+from tests.support.tables import examples
 
 AGENTS, HEURISTICS = load(Agent, "agents"), load(Heuristic, "heuristics")
 PEOPLE = {row.pattern for row in load(NotCrawler, "notcrawlers")}

@@ -22,8 +22,8 @@ from data.visits import (
     REFERRER_TYPES,
     Classification,
 )
-from tests.corpus import NAMES, labelled
-from tests.tables import examples
+from tests.support.corpus import NAMES, labelled
+from tests.support.tables import examples
 
 CHROME = (
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"

@@ -3,7 +3,7 @@
 import pytest
 
 from data.visits import BOT_CATEGORIES, CATEGORY_OF_KIND, DEVICE_TYPES
-from tests.corpus import LABELS, NAMES, labelled, request_of
+from tests.support.corpus import LABELS, NAMES, labelled, request_of
 
 LEAST = {
     ("people", "bot_category"): 1.0,

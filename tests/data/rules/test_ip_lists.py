@@ -20,7 +20,7 @@ from data.rules.ip_lists import (
 )
 from data.rules.tables import IpList
 from data.store.ip_list_files import refresh, snapshots
-from tests.tables import examples
+from tests.support.tables import examples
 
 NOW = datetime(2026, 3, 15, 12, 30, 45, 678_000, tzinfo=UTC)
 LATER = NOW + timedelta(days=1)

@@ -7,7 +7,7 @@ import pytest
 from data.rules.classifier import Request
 from data.rules.paths import PROBE, PROGRAM, PathRules, classify_path
 from data.rules.tables import Probe, load
-from tests.tables import examples
+from tests.support.tables import examples
 
 ROWS = load(Probe, "probes")
 SCANNERS = [row for row in ROWS if row.agent_kind == "scanner"]

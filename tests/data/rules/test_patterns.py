@@ -4,7 +4,7 @@ import pytest
 
 from data import BadInput
 from data.rules.patterns import check_short_code_pattern
-from tests.tables import examples
+from tests.support.tables import examples
 
 
 @examples("pattern", "error")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from data.rules.referrers import MAX_HOST_LENGTH, ReferrerTable, host_and_path
 from data.rules.tables import Referrer, load
-from tests.tables import examples
+from tests.support.tables import examples
 
 TODAY = date(2026, 11, 20)
 

@@ -9,7 +9,7 @@ from data.rules import tables as reference
 from data.rules.classifier import Request
 from data.rules.tables import Agent, Campaign, Probe, Referrer, Spammer, load, rules_version
 from data.visits import AI_CATEGORIES, CATEGORY_OF_KIND
-from tests.tables import examples
+from tests.support.tables import examples
 
 AGENTS = load(Agent, "agents")
 REFERRERS = load(Referrer, "referrers")

@@ -13,7 +13,7 @@ from data.maintenance.retention import apply_retention
 from data.store.footers import PendingRange, merged_ranges, read_visit_file
 from data.store.pending import enqueue, flush_all
 from tests.faults.lakes import line
-from tests.visits import land, packed, visit
+from tests.support.visits import land, packed, visit
 
 NOW = datetime(2026, 3, 6, 12, tzinfo=UTC)
 

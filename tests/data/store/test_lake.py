@@ -21,7 +21,7 @@ from data.store.lake import LINKS, Lake
 from data.store.landing import Landing, write_visits
 from data.store.link_files import link_files
 from data.visits import SCHEMA_VERSION, VISITS
-from tests.lakes import bytes_on_disk
+from tests.support.lakes import bytes_on_disk
 
 DAY = date(2026, 3, 1)
 NOW = datetime(2026, 3, 2, tzinfo=UTC)

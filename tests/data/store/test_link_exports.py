@@ -7,7 +7,7 @@ import pytest
 
 from data import BadInput
 from data.store.link_exports import format_names, read_export, shapes
-from tests.tables import examples
+from tests.support.tables import examples
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 NAIVE = NOW.replace(tzinfo=None)

@@ -10,8 +10,8 @@ from data.maintenance.compaction import Compactor
 from data.maintenance.rebuild import Rebuild
 from data.store.link_files import link_files
 from data.store.links import LinkIndex, links_of
-from tests.lakes import fail_at, links_path, opened
-from tests.visits import links
+from tests.support.lakes import fail_at, links_path, opened
+from tests.support.visits import links
 
 A, B = ([{"short_code": code, "target_url": "https://shop.example"}] for code in "ab")
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from data.errors import LakeDamaged, NewerVersion
 from data.store.packing import pack, table_of, unpack
 from data.visits import SCHEMA_VERSION, VISITS, VISITS_OF_DAYS
-from tests.visits import packed, unpacked, visit
+from tests.support.visits import packed, unpacked, visit
 
 TEXT = st.none() | st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 COLUMNS = {

@@ -27,8 +27,8 @@ from data.maintenance.compaction import ABANDONED_AFTER, Compactor
 from data.store import pending
 from data.store.lake import Lake
 from data.visits import VISITS
-from tests.lakes import everything_in, fail_at, paths, rows_of, strays
-from tests.visits import packed, unpacked, visit
+from tests.support.lakes import everything_in, fail_at, paths, rows_of, strays
+from tests.support.visits import packed, unpacked, visit
 
 ROOT = Path(__file__).parents[3]
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
@@ -517,7 +517,7 @@ from itertools import count
 from pathlib import Path
 from data.store import pending
 from data.store.lake import Lake
-from tests.visits import packed, visit
+from tests.support.visits import packed, visit
 lake = Lake(Path(sys.argv[1]))
 for number in count():
     moment = datetime(2026, 3, 1 + number % 3, 12)

@@ -15,7 +15,7 @@ import pytest
 from data import BadInput
 from data.store.links import Link
 from data.store.redirect_maps import caddy_map, links_on, nginx_map
-from tests.tables import examples, tables
+from tests.support.tables import examples, tables
 
 MAPS = {"nginx": nginx_map, "caddy": caddy_map}
 SBIN = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"

@@ -17,7 +17,7 @@ from data.maintenance.retention import apply_retention
 from data.store import pending
 from data.store.footers import read_visit_file
 from data.store.zones import ZoneChanged
-from tests.visits import land, packed, visit
+from tests.support.visits import land, packed, visit
 
 TOKYO, PAGO, KIRITIMATI = "Asia/Tokyo", "Pacific/Pago_Pago", "Pacific/Kiritimati"
 NOW = datetime(2026, 3, 4, 10, 30, tzinfo=UTC)

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 
 from data.store import pending
-from tests.visits import land, packed, visit
+from tests.support.visits import land, packed, visit
 
 
 def wait(lake, number):

@@ -23,9 +23,9 @@ from data import BOT_CATEGORIES
 from queries import ENDPOINTS, ENTRIES
 from service.api_keys import ApiKeys
 from service.commands import main
-from tests.control import open_store
-from tests.tables import examples
-from tests.visits import land, links, visit
+from tests.support.control import open_store
+from tests.support.tables import examples
+from tests.support.visits import land, links, visit
 
 PROGRAM = Path(sys.executable).parent / "traffic"
 ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")} | {"no_proxy": "*"}

@@ -15,9 +15,9 @@ import pytest
 from data.maintenance.compaction import ABANDONED_AFTER, Compactor
 from data.store import pending
 from data.store.manifest import READERS_GRACE
-from tests.forks import without_settings
-from tests.lakes import numbers, paths, strays
-from tests.visits import land, packed, visit
+from tests.support.forks import without_settings
+from tests.support.lakes import numbers, paths, strays
+from tests.support.visits import land, packed, visit
 
 PROGRAM = Path(sys.executable).parent / "traffic"
 KILLS = int(os.environ.get("TRAFFIC_KILLS", "2"))

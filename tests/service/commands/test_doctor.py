@@ -12,9 +12,9 @@ from service.control_database import ControlDatabase
 from service.doctor import FEW_FREE_BYTES, MIN_FREE_BYTES, check_address, check_space, check_sync, examine
 from service.maintenance import TASKS
 from service.settings import read_settings
-from tests.lakes import fail_at, files_of
-from tests.tables import examples
-from tests.visits import land, visit
+from tests.support.lakes import fail_at, files_of
+from tests.support.tables import examples
+from tests.support.visits import land, visit
 
 NOW = datetime.now(UTC)
 LISTS = "ip-lists/openai-gptbot.json"

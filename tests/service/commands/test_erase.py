@@ -26,10 +26,10 @@ from service.commands import erase as erase_command
 from service.http.answers import Answers
 from service.http.cache import AnswerCache
 from service.http.query_batch import Workers
-from tests.lakes import rows_of
 from tests.service.commands.runs import refused
-from tests.tables import examples
-from tests.visits import land, packed, visit
+from tests.support.lakes import rows_of
+from tests.support.tables import examples
+from tests.support.visits import land, packed, visit
 
 ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")}
 DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-08"}

@@ -16,8 +16,8 @@ import pytest
 from data.store.locks import locked
 from queries import ENTRIES, Reader, template_entries
 from tests.service.commands.runs import refused
-from tests.tables import examples
-from tests.visits import land, visit
+from tests.support.tables import examples
+from tests.support.visits import land, visit
 
 FORMULA = '=HYPERLINK("https://evil.example")'
 AGES = (9, 3, 2, 1)

@@ -8,8 +8,8 @@ import pytest
 from service.hooks.delivery import Attempt
 from service.hooks.outbox import claim, finish
 from service.hooks.registry import Hooks
-from tests.control import open_store
 from tests.service.commands.runs import refused
+from tests.support.control import open_store
 
 
 @pytest.fixture

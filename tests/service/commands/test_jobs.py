@@ -11,11 +11,11 @@ import pytest
 from service.control_database import ControlDatabase
 from service.jobs.implementations import Draft
 from service.jobs.store import Jobs
-from tests.control import open_store
-from tests.lakes import files_of
 from tests.service.commands.runs import refused
 from tests.service.jobs.findings import ANNA, NOW, broken
-from tests.visits import land, visit
+from tests.support.control import open_store
+from tests.support.lakes import files_of
+from tests.support.visits import land, visit
 
 
 @pytest.fixture

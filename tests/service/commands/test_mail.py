@@ -5,7 +5,7 @@ import pytest
 from service.settings import setting
 from tests.service.commands.runs import refused
 from tests.service.outgoing.mail_servers import Mailbox, smtp_server
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 
 @pytest.fixture

@@ -20,12 +20,12 @@ from data.store.lake import Lake
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse, template
 from service.api_keys import ApiKeys
 from service.encoding import encode
-from tests.control import open_store
 from tests.faults.lakes import log
-from tests.lakes import opened
-from tests.read_only import run_read_only
 from tests.service.commands.runs import Run
-from tests.visits import links, packed, visit
+from tests.support.control import open_store
+from tests.support.lakes import opened
+from tests.support.read_only import run_read_only
+from tests.support.visits import links, packed, visit
 
 SCOPE = Scope("acme", date(2025, 12, 1), date(2026, 6, 1))
 DAYS = ("--org", "acme", "--start-date", str(SCOPE.start_date), "--end-date", str(SCOPE.end_date))

@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 
 from tests.service.commands.runs import refused
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from service.pages.numbers.charts import _MAP_CODES
 from tests.service.commands.runs import refused
 from tests.service.pages.reading import as_shown, as_text, read, tables, tile_values
-from tests.visits import land, links, visit
+from tests.support.visits import land, links, visit
 
 HOSTILE = "\x1b[31m\u202e'\"><script>alert(1)</script>"
 MAX_BYTES = 60_000

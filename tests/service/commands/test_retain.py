@@ -10,7 +10,7 @@ from data.maintenance import erasure as erasing
 from data.maintenance import retention as retaining
 from service.commands import confirmation
 from tests.service.commands.runs import refused
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-08"}
 

@@ -11,7 +11,7 @@ from queries import Scope
 from service.robots import GROUPS, people_by_operator
 from tests.recount import recount
 from tests.service.commands.runs import refused
-from tests.visits import land, links, visit
+from tests.support.visits import land, links, visit
 
 GPTBOT = {"bot_category": "ai_training", "agent_kind": "training", "agent": "GPTBot", "operator": "OpenAI",
           "ai_source": "ChatGPT", "confidence": "high"}  # fmt: skip

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from service.pages.sessions import SessionStore
-from tests.control import open_store
 from tests.service.commands.runs import refused
+from tests.support.control import open_store
 
 
 def opened_by(lake, address):

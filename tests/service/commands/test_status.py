@@ -11,8 +11,8 @@ from data.maintenance import erasure
 from data.store import pending
 from data.store.manifest import Replacement
 from service.commands.status import _age
-from tests.tables import examples
-from tests.visits import land, packed, visit
+from tests.support.tables import examples
+from tests.support.visits import land, packed, visit
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from rich.cells import cell_len
 from data import BadInput
 from service.commands.answers import select_columns
 from service.commands.tables import fit, shorten, text_of
-from tests.tables import examples
-from tests.visits import land, links, visit
+from tests.support.tables import examples
+from tests.support.visits import land, links, visit
 
 URL = "https://shop.example/" + "a" * 100 + "/ü?last=yes"
 ROW = {

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from tests.visits import land, links, visit
+from tests.support.visits import land, links, visit
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.lakes import files_of, opened, read
 from tests.service.deploy.programs import DEPLOY, SYSTEM_PATH, accepts, free_port, moved, program, running
 from tests.service.deploy.test_image import instructions
+from tests.support.lakes import files_of, opened, read
 
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 IMAGE_ENVIRON = {

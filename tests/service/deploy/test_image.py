@@ -15,8 +15,8 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from tests.docs import ROOT
 from tests.service.deploy.programs import DEPLOY, accepts, checked, free_port, moved, running
+from tests.support.docs import ROOT
 
 PIP = """#!/bin/sh
 exec {uv} pip install --quiet --python "${{0%pip}}python" $(echo "$@" | sed 's/install --no-cache-dir//')

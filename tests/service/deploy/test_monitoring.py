@@ -13,7 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.service.deploy.programs import DEPLOY, checked, program
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 DASHBOARDS = sorted((DEPLOY / "grafana").glob("*.json"))
 METRIC = re.compile(r"\b(?:traffic|process)_\w+")

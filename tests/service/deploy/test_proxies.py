@@ -7,8 +7,8 @@ import pytest
 
 from data.ingest.block_reader import Options
 from data.ingest.importer import Importer
-from tests.lakes import files_of, read
 from tests.service.deploy.programs import DEPLOY, accepts, checked, free_port, moved, program, running, wait_until
+from tests.support.lakes import files_of, read
 
 REQUESTS = [
     ("/launch?utm_source=a%20b", {"User-Agent": "GPTBot/1.2", "Referer": "https://chatgpt.com/c/1?a=1,2"}),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from service.hooks.delivery import HookClient, parse_retry_after
-from tests.tables import examples
+from tests.support.tables import examples
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"),)

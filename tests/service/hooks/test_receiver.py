@@ -12,8 +12,8 @@ import pytest
 from service.clock import utc_now
 from service.hooks.outbox import enqueue
 from service.hooks.registry import Hooks
-from tests.control import open_store
-from tests.docs import HOOKS
+from tests.support.control import open_store
+from tests.support.docs import HOOKS
 
 JOB = {"id": "job_0123456789abcdef0123", "title": "Links that lead nowhere"}
 

@@ -32,8 +32,8 @@ from service.hooks.outbox import (
 from service.hooks.records import EVENTS, HookChanges
 from service.hooks.registry import HookConflict, Hooks
 from service.hooks.sender import THREADS, Sender
-from tests.control import open_store
-from tests.lakes import opened
+from tests.support.control import open_store
+from tests.support.lakes import opened
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 JOB = {"id": "job_0123456789abcdef0123", "type": "broken_link", "title": "Links that lead nowhere"}

@@ -20,7 +20,7 @@ from service.http.answers import LONG, Answers
 from service.http.cache import TTL_SECONDS, AnswerCache, CacheKey
 from service.http.errors import Overloaded
 from service.http.query_batch import MAX_BATCHES, Workers
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 OVERVIEW, DEVICES, DASHBOARD = (ENTRIES[name] for name in ("traffic-overview", "devices", "dashboard"))
 START, END = date(2026, 3, 1), date(2026, 3, 15)

@@ -17,7 +17,7 @@ from data import Lake
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
 from data.rules.classifier import Classifier
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 PROGRAM = Path(sys.executable).parent / "traffic"
 SOURCES = itertools.count(1)

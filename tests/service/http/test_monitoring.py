@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from service.http.monitoring import HEALTH_CACHE_SECONDS, HealthCheck
 from service.metrics import Metrics, ObservedMetric
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 
 def test_it_answers_without_token_and_limit_and_tells_what_was_asked(lake, serving, key_of):

@@ -14,9 +14,9 @@ from queries import CATALOG, COMMON_PARAMETERS
 from service.http import openapi
 from service.http.operations import OPERATIONS
 from service.jobs.store import Jobs
-from tests.control import open_store
 from tests.service.jobs.findings import broken
-from tests.visits import land, links, visit
+from tests.support.control import open_store
+from tests.support.visits import land, links, visit
 
 PARAMETERS = {
     "/analytics/bot-traffic": [*COMMON_PARAMETERS, "traffic_type"],

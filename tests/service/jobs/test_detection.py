@@ -10,9 +10,9 @@ from queries import QueryFailed, Warehouse
 from service.jobs.detection import DailyDetection, measure_outcomes
 from service.jobs.implementations import Draft
 from service.maintenance import Maintenance
-from tests.lakes import files_of
 from tests.service.jobs.findings import ANNA, NOW, broken
-from tests.visits import land, visit
+from tests.support.lakes import files_of
+from tests.support.visits import land, visit
 
 NOTE = Draft("manual", note="repaired")
 

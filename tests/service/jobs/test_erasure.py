@@ -9,7 +9,7 @@ from service.encoding import encode
 from service.jobs.erasure import ErasedEvidence, VisitFilter, erase_evidence, expire_evidence
 from service.jobs.implementations import Draft
 from tests.service.jobs.findings import ANNA, NOW, broken, measured
-from tests.tables import examples
+from tests.support.tables import examples
 
 ALL = VisitFilter()
 LATER = NOW + timedelta(days=1)

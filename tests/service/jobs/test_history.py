@@ -15,8 +15,8 @@ from service.control_database import ControlDatabase
 from service.jobs.implementations import Draft
 from service.jobs.states import JobChanged, JobConflict
 from service.jobs.store import Jobs
-from tests.control import open_store
 from tests.service.jobs.findings import ANNA, NOW, broken, deliver, measured
+from tests.support.control import open_store
 
 STEPS = 200 if os.environ.get("TRAFFIC_FAULTS") == "all" else 20
 RUNS = 60 if os.environ.get("TRAFFIC_FAULTS") == "all" else 4

@@ -9,7 +9,7 @@ from data import BadInput
 from service.jobs.implementations import MAX_CONTENT_BYTES, MAX_URL_LENGTH, RULE, Draft, check_draft
 from service.jobs.records import Job
 from service.jobs.states import TooLarge
-from tests.tables import examples
+from tests.support.tables import examples
 
 JOB = Job(
     "job_1", "acme", "broken_link", "approved", "t", "2026-03-01T00:00:00", "2026-03-01T00:00:00",

@@ -15,8 +15,8 @@ from service.jobs.findings import MAX_EVIDENCE_BYTES
 from service.jobs.implementations import Approval, Draft
 from service.jobs.records import COMMAND_LINE
 from service.jobs.states import JobChanged, JobConflict, JobNotFound
-from tests.control import open_store
 from tests.service.jobs.findings import ANNA, NOW, broken, deliver, measured
+from tests.support.control import open_store
 
 DAY = timedelta(days=1)
 PATCH = Draft("patch", "text/plain", "User-agent: *")

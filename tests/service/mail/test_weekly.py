@@ -16,7 +16,7 @@ from service.mail_settings import SmtpServer, parse_recipients, parse_smtp
 from service.outgoing.mail import REPLY_SECONDS
 from service.settings import read_settings
 from tests.service.outgoing.mail_servers import Mailbox, ScriptedServer, smtp_server
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 SUNDAY = datetime(2026, 3, 15, 12, tzinfo=UTC)
 MONDAY = datetime(2026, 3, 16, 6, tzinfo=UTC)

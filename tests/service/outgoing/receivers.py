@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.sockets import read_until
+from tests.support.sockets import read_until
 
 OK = "HTTP/1.1 204 No Content\r\n\r\n"
 MANY = {"flood": b"x" * 10_000_000, "1000 headers": b"X: x\r\n" * 1_000, "101 bytes": b"x" * 101}

@@ -16,7 +16,7 @@ from service.outgoing.addresses import is_public
 from service.outgoing.connection import OutgoingError
 from service.outgoing.http import BadStatus, download, fetch, request
 from tests.service.outgoing.receivers import Authority
-from tests.tables import tables
+from tests.support.tables import tables
 
 HOSTILE = tables(str(Path(__file__).with_name("hostile.json")))
 LOOPBACK = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128"))

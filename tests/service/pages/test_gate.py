@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.service.pages.reading import Browser, read
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
 

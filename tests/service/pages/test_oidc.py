@@ -30,10 +30,10 @@ from service.http.errors import ProviderUnavailable
 from service.logs import Log
 from service.pages.sessions import SessionStore
 from tests.conftest import NOW
-from tests.control import open_store
-from tests.provider import settings_of
 from tests.service.pages.reading import Browser, read
-from tests.tokens import ABSENT, KEYS, STRANGER, claims, encoded, token
+from tests.support.control import open_store
+from tests.support.provider import settings_of
+from tests.support.tokens import ABSENT, KEYS, STRANGER, claims, encoded, token
 
 PUBLIC = {"public_url": "http://testserver"}
 # Ask the real provider, each time as another browser; certificates, which are for https alone, take 0.05 s to load

@@ -18,7 +18,7 @@ from service.pages.rendering import CONTENT_SECURITY_POLICY
 from tests.conftest import NOW
 from tests.faults.trials import IS_LONG
 from tests.service.pages.reading import as_shown, as_text, read, tables, tile_values
-from tests.visits import land, links, visit
+from tests.support.visits import land, links, visit
 
 PAGES = [page.path for page in NAVIGATION]
 SETTINGS = [

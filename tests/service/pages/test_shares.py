@@ -20,11 +20,11 @@ from service.logs import Log
 from service.pages.rendering import CONTENT_SECURITY_POLICY
 from service.pages.shares import ShareStore
 from tests.conftest import NOW
-from tests.control import open_store
 from tests.service.pages.reading import OURS, Browser, as_shown, as_text, read, tables, tile_values
-from tests.tables import examples
-from tests.tables import tables as tables_of
-from tests.visits import land, links, visit
+from tests.support.control import open_store
+from tests.support.tables import examples
+from tests.support.tables import tables as tables_of
+from tests.support.visits import land, links, visit
 
 FIXED = {"range": "7d", "domain": "go.example", "short_code": "launch"}
 SCOPE = "range=7d&domain=go.example&short_code=launch"

@@ -16,9 +16,9 @@ from service.control_database import ControlDatabase
 from service.logs import Log
 from service.pages.sessions import SessionStore
 from tests.conftest import NOW
-from tests.control import open_store
 from tests.service.pages.reading import OURS, Browser
-from tests.visits import land, visit
+from tests.support.control import open_store
+from tests.support.visits import land, visit
 
 
 def test_without_a_session_every_page_leads_to_the_form_and_back(stranger):

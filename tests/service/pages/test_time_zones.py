@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 NOW = datetime(2026, 3, 4, 10, 30, tzinfo=UTC)
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from service.server import connection as limits
-from tests.hurried import HURRIED, hurried
+from tests.support.hurried import HURRIED, hurried
 
 IS_LONG = os.environ.get("TRAFFIC_FAULTS") == "all"
 CLIENTS, POSTS, PAUSES, DEADLINES = (100, 10, (4.5, 6.0), {}) if IS_LONG else (12, 4, (0.4, 1.0), HURRIED)

@@ -17,7 +17,7 @@ import httpx2
 import pytest
 
 from service.server.run import ACCEPT_SECONDS, SIGNAL_DEBOUNCE_SECONDS
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 PROGRAM = Path(sys.executable).parent / "traffic"
 FOUR = {b"x-ratelimit-limit", b"x-ratelimit-remaining", b"x-ratelimit-reset", b"retry-after"}

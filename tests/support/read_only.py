@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 from service.commands import main
-from tests.relations import define_once
 from tests.service.commands.runs import Run
+from tests.support.relations import define_once
 
 _MOUNTED = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
 
 
 def run_read_only(folder: Path, *commands: tuple[str, ...]) -> list[Run]:
     """Run commands one after the other in a process that cannot write into a folder; skip where that is impossible."""
-    program = ["env", f"TMPDIR={folder.parent}", sys.executable, "-m", "tests.read_only", json.dumps(commands)]
+    program = ["env", f"TMPDIR={folder.parent}", sys.executable, "-m", "tests.support.read_only", json.dumps(commands)]
     mounts = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
     mounted = [*mounts, "sh", "-c", _MOUNTED, str(folder)]
     if shutil.which("unshare") and subprocess.run([*mounted, "true"], capture_output=True, check=False).returncode == 0:

@@ -1,4 +1,4 @@
-"""The generated parts of the documents, and traffic-constraints.txt. `uv run python -m tests.docs` writes them.
+"""The generated parts of the documents, and traffic-constraints.txt. `uv run python -m tests.support.docs` writes them.
 
 A generated part stands between `<!-- name: … -->` and `<!-- end -->`; test_docs.py fails when one is out of date.
 """
@@ -18,7 +18,7 @@ from service.jobs.records import JobRow
 from service.outgoing.connection import ERRORS
 from service.settings import SETTINGS
 
-ROOT: Final = Path(__file__).parent.parent
+ROOT: Final = Path(__file__).parent.parent.parent
 README: Final = ROOT / "README.md"
 FLOORS: Final = tuple(ROOT / floor / "README.md" for floor in ("data", "queries", "service"))
 HOOKS: Final = ROOT / "service/hooks/README.md"
@@ -134,7 +134,7 @@ def generated(text: str) -> str:
 def constraints() -> str:
     """The text of traffic-constraints.txt: the pinned versions, for installers that do not read them there."""
     pins = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["uv"]["constraint-dependencies"]
-    return "\n".join(["# Written from pyproject.toml by `uv run python -m tests.docs`.", *pins, ""])
+    return "\n".join(["# Written from pyproject.toml by `uv run python -m tests.support.docs`.", *pins, ""])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`traffic` in processes of its own, forked from tests/forked.py, which has loaded it: that takes most of a second."""
+"""`traffic` in processes of its own, forked from forked.py, which has loaded it: that takes most of a second."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAUSE_SECONDS = 0.002
 
 
@@ -56,11 +56,11 @@ class Forked:
 
 
 class Forks:
-    """Starts `traffic`. All engines copy the relations from files in a folder; see tests.relations."""
+    """Starts `traffic`. All engines copy the relations from files in a folder; see tests.support.relations."""
 
     def __init__(self, folder):
         self._socket, asked = socket.socketpair()
-        command = [sys.executable, "-m", "tests.forked", str(asked.fileno()), str(folder)]
+        command = [sys.executable, "-m", "tests.support.forked", str(asked.fileno()), str(folder)]
         with asked:
             self._process = subprocess.Popen(
                 command, cwd=ROOT, env=without_settings(), stdin=subprocess.DEVNULL, pass_fds=[asked.fileno()]

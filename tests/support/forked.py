@@ -1,4 +1,4 @@
-"""The process from which tests.forks has those of `traffic` forked: it has loaded the program, and started no thread.
+"""The process that tests.support.forks has fork `traffic`: it has loaded the program, and started no thread.
 
 It is asked on a socket, and ends when that is closed.
 """
@@ -23,8 +23,8 @@ import service.commands
 import service.program
 import service.server.run
 from data.rules.classifier import Classifier
-from tests.relations import define_once
-from tests.sockets import read_until
+from tests.support.relations import define_once
+from tests.support.sockets import read_until
 
 
 def load(folder):

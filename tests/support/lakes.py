@@ -18,7 +18,7 @@ from data.store.lake import Lake
 from data.store.link_files import stored_links
 from data.store.manifest import READERS_GRACE, LandedFile
 from data.visits import VISITS
-from tests.visits import Visit
+from tests.support.visits import Visit
 
 if TYPE_CHECKING:
     import pytest

@@ -7,7 +7,7 @@ from typing import Any
 
 from data.rules.classifier import Request
 
-FOLDER = Path(__file__).parent / "data" / "rules" / "corpus"
+FOLDER = Path(__file__).parent.parent / "data" / "rules" / "corpus"
 NAMES = ("people", "bots", "ai_agents", "referrals", "traps")
 LABELS = ("bot_category", "agent_kind", "ai_source", "device_type")
 
