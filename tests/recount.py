@@ -506,9 +506,12 @@ def _peak_times(question: Question) -> list[Row]:
         "day_of_week": lambda visit: visit["day"].isoweekday(),
         "hour": lambda visit: local_time(visit).hour,
     }
+    occurrences = Counter(day.isoweekday() for day in question.days)
+    cells = _ranked(question.visits, keys, "visits", "percentage", "human_clicks", "ai_visits")
+    cells.sort(key=lambda row: -Fraction(row["visits"], occurrences[row["day_of_week"]]))  # equal ones stay in order
     rows = []
-    for row in _ranked(question.visits, keys, "visits", "percentage", "human_clicks", "ai_visits")[:10]:
-        days = sum(day.isoweekday() == row["day_of_week"] for day in question.days)
+    for row in cells[:10]:
+        days = occurrences[row["day_of_week"]]
         named = _with(row, "day_of_week", "day_name", DAY_NAMES[row["day_of_week"] - 1])
         rows.append({"rank": len(rows) + 1} | _with(named, "percentage", "avg_visits", _rate(row["visits"], days)))
     return rows
