@@ -6,7 +6,7 @@ the real width, and only the shapes between them follow it.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
 from math import ceil, log
@@ -42,10 +42,12 @@ _GRIDLINE: Final = Markup(
 _LABEL: Final = Markup('<text class="{classes}" x="{x}%" y="{y}">{text}</text>')
 _PATH: Final = Markup('<path class="{kind}" d="{path}"/>')
 _PREVIOUS: Final = Markup('<polyline class="previous" points="{points}"/>')
-_TODAY: Final = Markup(
+_HATCH: Final = Markup(
     '<pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     '<rect class="hatch" width="2.5" height="5"/></pattern>'
-    '<rect class="today" x="{x}%" y="{y}" width="{width}%" height="{height}" fill="url(#hatch)"/>'
+)
+_PARTIAL: Final = Markup(
+    '<rect class="partial" x="{x}%" y="{y}" width="{width}%" height="{height}" fill="url(#hatch)"/>'
 )
 _SHIPPED: Final = Markup(
     '<line class="shipped" x1="{x}%" x2="{x}%" y1="0" y2="{y}"/>'
@@ -67,12 +69,14 @@ _SHADED: Final = Markup('<use href="%s#%s" class="q%s"><title>%s: %s</title></us
 _NOTHING: Final = Markup("")
 
 
-def time_series(days: Sequence[Mapping[str, Any]], previous: Sequence[Mapping[str, Any]] | None, today: str) -> Markup:
-    """Columns of people, AI-related and other visits for each day, today's hatched because the day is not over.
+def time_series(
+    days: Sequence[Mapping[str, Any]], previous: Sequence[Mapping[str, Any]] | None, partial: Collection[str]
+) -> Markup:
+    """Columns of people, AI-related and other visits for each day or week; those that are not whole are hatched.
 
     days are rows with date, total_visits, human_clicks and ai_visits, as in the time-series answer, the earliest first;
-    previous are those of the period before, drawn as a dashed line over the column of the same number; today is a date
-    such as "2026-11-22". Empty without days.
+    previous are those of the period before, drawn as a dashed line over the column of the same number; partial are the
+    dates of columns that are not whole, such as today. Empty without days.
     """
     if not days:
         return _NOTHING
@@ -86,26 +90,22 @@ def time_series(days: Sequence[Mapping[str, Any]], previous: Sequence[Mapping[st
     if any(before):
         points = (f"{10 * i + 5},{_number(HEIGHT - _pixels(count, scale[-1]))}" for i, count in enumerate(before))
         shapes += _PREVIOUS.format(points=" ".join(points))
-    hatch = _NOTHING
     dates = [day["date"] for day in days]
-    if today in dates:
-        height = _pixels(totals[dates.index(today)], scale[-1])
-        share = 100 / len(days)
-        hatch = _TODAY.format(
-            x=_number(share * dates.index(today)),
-            y=_number(TOP + HEIGHT - height),
-            width=_number(share),
-            height=_number(height),
-        )
-    return _frame(len(days), scale, _stretched(len(days), shapes) + hatch, _dates(dates))
+    hatched = [
+        _hatched(number, len(days), _pixels(totals[number], scale[-1]))
+        for number, day in enumerate(dates)
+        if day in partial
+    ]
+    drawn = joined(_stretched(len(days), shapes), *([_HATCH, *hatched] if hatched else []))
+    return _frame(len(days), scale, drawn, _dates(dates))
 
 
-def columns(values: Sequence[tuple[str, int]], kind: str) -> Markup:
-    """One column for each (label, count) in the order given, such as the hours of a day. Empty without values."""
+def columns(values: Sequence[tuple[str, float]], kind: str) -> Markup:
+    """One column for each (label, amount) in the order given, such as the hours of a day. Empty without values."""
     if not values:
         return _NOTHING
     counts = [count for _, count in values]
-    scale = _gridlines(max(counts))
+    scale = _gridlines(ceil(max(counts)))
     labels = [(number, label, number % 3 == 0 or len(values) <= 8) for number, (label, _) in enumerate(values)]
     return _frame(len(values), scale, _stretched(len(values), _stack([(kind, counts)], scale[-1])), labels)
 
@@ -207,16 +207,16 @@ def _gridlines(highest: int) -> list[int]:
     return [step * number for number in range(max(-(-highest // step), 1) + 1)]
 
 
-def _pixels(count: int, top: int) -> float:
+def _pixels(count: float, top: int) -> float:
     """The height of a count on a scale whose top gridline stands for top."""
     return HEIGHT * count / top
 
 
-def _stack(series: Sequence[tuple[str, Sequence[int]]], top: int) -> Markup:
+def _stack(series: Sequence[tuple[str, Sequence[float]]], top: int) -> Markup:
     """One path for each (kind, counts); the columns of each stand on those of the series before."""
     count = len(series[0][1])
     gap = 1 if count <= 120 else 0
-    base = [0] * count
+    base = [0.0] * count
     drawn = _NOTHING
     for kind, counts in series:
         path = ""
@@ -228,6 +228,14 @@ def _stack(series: Sequence[tuple[str, Sequence[int]]], top: int) -> Markup:
                 base[number] += value
         drawn += _PATH.format(kind=kind, path=path) if path else _NOTHING
     return drawn
+
+
+def _hatched(column: int, count: int, height: float) -> Markup:
+    """The hatching over one of so many columns."""
+    share = 100 / count
+    return _PARTIAL.format(
+        x=_number(share * column), y=_number(TOP + HEIGHT - height), width=_number(share), height=_number(height)
+    )
 
 
 def _stretched(count: int, shapes: Markup) -> Markup:

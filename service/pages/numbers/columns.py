@@ -39,7 +39,7 @@ LABELS: Final = {
     "country_name": "Country",
     "country": "Code",
     "day_name": "Day",
-    "avg_visits": "Average a day",
+    "avg_visits": "Average",
     "days_in_range": "Days",
     "utm_source": "Source",
     "utm_medium": "Medium",

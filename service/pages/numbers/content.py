@@ -13,7 +13,7 @@ from service.pages.filters import Filters
 from service.pages.numbers import panels
 from service.pages.numbers.comparison import Comparison, complete_days
 from service.pages.numbers.panels import Panel
-from service.pages.numbers.tables import CellLinks, FilledPanel, fill
+from service.pages.numbers.tables import CellLinks, ChartDays, FilledPanel, fill
 from service.pages.numbers.tiles import Figures, Tile, filled_tiles
 
 DASHBOARD: Final = ENDPOINTS["dashboard"]
@@ -124,7 +124,7 @@ class PageContent:
             rows = [row for row in rows if source in {row.get("ai_source"), row.get("tool")}]
         return fill(
             panel, rows, self.links, map_url=self.map_url, previous=days_before,
-            today=self.filters.today.isoformat(),
+            days=ChartDays(self.filters.scope.start_date, self.filters.scope.end_date, self.filters.today),
         )  # fmt: skip
 
     def _elsewhere(self, answers: Mapping[str, Any]) -> dict[str, str] | None:

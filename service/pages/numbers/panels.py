@@ -44,7 +44,6 @@ TIME_SERIES: Final = panel(
     chart="series",
     is_wide=True,
     hint="People, AI-related and other automated visits.",
-    note="Today is not over yet.",
     limit=400,
 )
 AI_SOURCES: Final = panel("ai-sources", "AI platforms", color="ai", limit=10, all_on="ai")
@@ -97,7 +96,7 @@ AI: Final = (
         part="weekly",
         chart="weeks",
         is_wide=True,
-        hint="The first and the last week may be incomplete.",
+        hint="Weeks that are not whole are hatched.",
         fields="week total_visits human_visits ai_visits other_visits ai_assistant_requests ai_training_requests "
         "ai_coding_agent_requests ai_referral_requests ai_pct",
     ),
@@ -108,7 +107,7 @@ AI: Final = (
         chart="lines",
         color="ai",
         limit=400,
-        hint="Each line has a scale of its own; the number is that of the last week.",
+        hint="Whole weeks, each line on a scale of its own; the number is that of the last one.",
     ),
     panel(
         "ai-confidence",
@@ -124,7 +123,7 @@ AI: Final = (
         chart="lines",
         is_wide=True,
         limit=400,
-        hint="Each line has a scale of its own; the number is that of the last week.",
+        hint="Whole weeks, each line on a scale of its own; the number is that of the last one.",
     ),
     panel(
         "device-by-ai-source", "Devices by platform", color="ai", is_wide=True, hint="Shares are within each platform."
@@ -167,8 +166,13 @@ PEOPLE: Final = (
 )
 TIMES: Final = (
     panel("hourly-activity", "Hours of the day", chart="hours", is_wide=True),
-    panel("daily-activity", "Days of the week", chart="weekdays", is_wide=True),
-    panel("peak-times", "Busiest hours of the week", "day_name hour visits percentage human_clicks ai_visits"),
+    panel("daily-activity", "Days of the week", chart="weekdays", is_wide=True, hint="Average visits of such a day."),
+    panel(
+        "peak-times",
+        "Busiest hours of the week",
+        "day_name hour avg_visits visits percentage human_clicks ai_visits",
+        hint="Ranked by visits each time the hour occurs.",
+    ),
     panel(
         "weekend-vs-weekday",
         "Weekdays and weekends",

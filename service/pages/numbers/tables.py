@@ -1,6 +1,6 @@
 """Panels filled with rows: the table, the chart above it, and the ways to get the same rows elsewhere."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Final
@@ -56,6 +56,28 @@ class FilledPanel:
         return self.panel.entry
 
 
+@dataclass(frozen=True)
+class ChartDays:
+    """The days that charts show."""
+
+    start: date
+    end: date
+    today: date
+
+    @property
+    def partial_days(self) -> frozenset[str]:
+        """The days that are not over."""
+        return frozenset((self.today.isoformat(),))
+
+    @property
+    def whole_weeks(self) -> list[str]:
+        """The Mondays of the weeks of which every day is shown and over."""
+        last_day = min(self.end, self.today - timedelta(1))
+        monday = self.start + timedelta(-self.start.weekday() % 7)
+        weeks = ((last_day - monday).days + 1) // 7
+        return [(monday + timedelta(7 * number)).isoformat() for number in range(max(weeks, 0))]
+
+
 class CellLinks:
     """The addresses that cells link to, which keep the filters of the page."""
 
@@ -103,18 +125,19 @@ def fill(
     *,
     map_url: str = "",
     previous: Sequence[Row] | None = None,
-    today: str = "",
+    days: ChartDays | None = None,
 ) -> FilledPanel:
     """The panel with its rows; without `links`, cells lead nowhere, and nothing tells how to run the server.
 
-    `previous` are the days of the period before, for the chart of a time series.
+    `previous` are the days of the period before, for the chart of a time series; charts of days and weeks need `days`.
     """
     rows, shown = rows_of(panel, answer), columns_of(panel)
     limited = rows[: panel.limit]
     body = joined(*(_row(panel, shown, row, links) for row in limited))
     empty = _empty(panel, rows, is_for_operators=links is not None)
-    chart = Markup("") if empty else _chart(panel, rows, map_url, previous, today)
-    note = _note(panel, rows) if links else panel.note
+    chart = Markup("") if empty else _chart(panel, rows, map_url, previous, days)
+    notes = [_missing_days(panel, days), panel.note, _unverified(panel, rows) if links else ""]
+    note = "" if empty else " ".join(filter(None, notes))
     return FilledPanel(panel, shown, body, chart, len(rows), len(limited), empty, note, bool(previous))
 
 
@@ -164,50 +187,33 @@ def share(part: int, whole: int) -> float:
     return ((20_000 * part + whole) // (2 * whole)) / 100
 
 
-def _by_week(rows: Sequence[Row]) -> Mapping[str, Sequence[int]]:
-    """The visits of each AI platform, or coding agent, in every week of the rows; 0 in weeks without."""
-    weeks = sorted({str(row["week"]) for row in rows})
-    counts = {(str(row.get("ai_source") or row["tool"]), str(row["week"])): int(row["visits"]) for row in rows}
-    return {name: [counts.get((name, week), 0) for week in weeks] for name, _ in counts}
-
-
-def _chart(panel: Panel, rows: Sequence[Row], map_url: str, previous: Sequence[Row] | None, today: str) -> Markup:
+def _chart(
+    panel: Panel, rows: Sequence[Row], map_url: str, previous: Sequence[Row] | None, days: ChartDays | None
+) -> Markup:
     """The chart of a panel; empty if it has none."""
+    chart = Markup("")
     match panel.chart:
-        case "":
-            return Markup("")
-        case "series":
-            return time_series(list(rows), list(previous) if previous else None, today)
+        case "series" if days:
+            chart = time_series(rows, previous, days.partial_days)
+        case "weeks" if days:
+            weeks = [{**row, "date": row["week"], "human_clicks": row["human_visits"]} for row in rows]
+            chart = time_series(weeks, None, {str(row["week"]) for row in rows} - {*days.whole_weeks})
+        case "lines" if days and days.whole_weeks:
+            chart = multiples(_by_week(rows, days.whole_weeks))
         case "map":
             counts = {str(row["country"]): int(row["human_clicks"]) for row in rows}
-            return world_map(counts, map_url, {str(row["country"]): str(row["country_name"]) for row in rows})
-        case kind:
-            return _CHARTS[kind](rows, today)
+            chart = world_map(counts, map_url, {str(row["country"]): str(row["country_name"]) for row in rows})
+        case "hours":
+            chart = column_chart([(f"{row['hour']:02}", int(row["visits"])) for row in rows], "plain")
+        case "weekdays":
+            chart = column_chart([(str(row["day_name"])[:3], row["avg_visits"] or 0) for row in rows], "plain")
+    return chart
 
 
-def _weeks(rows: Sequence[Row], today: str) -> Markup:
-    weeks = [{**row, "date": row["week"], "human_clicks": row["human_visits"]} for row in rows]
-    return time_series(weeks, None, today)
-
-
-def _hours(rows: Sequence[Row], _: str) -> Markup:
-    return column_chart([(f"{row['hour']:02}", int(row["visits"])) for row in rows], "people")
-
-
-def _weekdays(rows: Sequence[Row], _: str) -> Markup:
-    return column_chart([(str(row["day_name"])[:3], int(row["visits"])) for row in rows], "people")
-
-
-def _lines(rows: Sequence[Row], _: str) -> Markup:
-    return multiples(_by_week(rows))
-
-
-_CHARTS: Final[Mapping[str, Callable[[Sequence[Row], str], Markup]]] = {
-    "weeks": _weeks,
-    "hours": _hours,
-    "weekdays": _weekdays,
-    "lines": _lines,
-}
+def _by_week(rows: Sequence[Row], weeks: Sequence[str]) -> Mapping[str, Sequence[int]]:
+    """The visits of each AI platform, or coding agent, in each of the weeks; 0 in weeks without."""
+    counts = {(str(row.get("ai_source") or row["tool"]), str(row["week"])): int(row["visits"]) for row in rows}
+    return {name: [counts.get((name, week), 0) for week in weeks] for name, _ in counts}
 
 
 def _empty(panel: Panel, rows: Sequence[Row], is_for_operators: bool) -> Mapping[str, str] | None:
@@ -225,10 +231,17 @@ def _empty(panel: Panel, rows: Sequence[Row], is_for_operators: bool) -> Mapping
     return None
 
 
-def _note(panel: Panel, rows: Sequence[Row]) -> str:
-    """The note of the panel; and where nothing is verified, how to change that."""
-    is_verified = any(row.get("confidence") in {"verified", "contradicted"} for row in rows)
-    if panel.entry.name != "bot-traffic" or is_verified or not rows:
-        return panel.note
-    hint = "No agent is verified: fetch the addresses that operators publish with `traffic agents refresh`."
-    return f"{hint} {panel.note}".strip()
+def _missing_days(panel: Panel, days: ChartDays | None) -> str:
+    """What the chart of a panel does not show in full."""
+    if days and panel.chart == "series" and days.end == days.today:
+        return "The hatched day is not over."
+    if days and panel.chart == "lines" and not days.whole_weeks:
+        return "There is no whole week in this period."
+    return ""
+
+
+def _unverified(panel: Panel, rows: Sequence[Row]) -> str:
+    """How agents are verified, where none is."""
+    if panel.entry.name != "bot-traffic" or any(row["confidence"] in {"verified", "contradicted"} for row in rows):
+        return ""
+    return "No agent is verified: fetch the addresses that operators publish with `traffic agents refresh`."

@@ -37,7 +37,7 @@ def heights(root, kind):
 
 
 def test_columns_of_a_day_stand_on_each_other_and_are_as_high_as_their_visits():
-    root = parsed(charts.time_series([day("2026-11-01", people=200, ai=100, other=50)], None, "2026-11-02"))
+    root = parsed(charts.time_series([day("2026-11-01", people=200, ai=100, other=50)], None, ["2026-11-02"]))
     assert texts(root, "scale") == ["0", "100", "200", "300", "400"]
     assert [heights(root, kind) for kind in ("people", "ai", "other")] == [[100.0], [50.0], [25.0]]
     starts = [re.match(r"M1 ([\d.]+)", classes(root, kind)[0].get("d"))[1] for kind in ("people", "ai", "other")]
@@ -45,7 +45,7 @@ def test_columns_of_a_day_stand_on_each_other_and_are_as_high_as_their_visits():
 
 
 def test_every_day_has_its_place_in_the_order_given():
-    root = parsed(charts.time_series(november(5, people=1), None, "2026-12-01"))
+    root = parsed(charts.time_series(november(5, people=1), None, []))
     [people] = classes(root, "people")
     assert re.findall(r"M(\d+)", people.get("d")) == ["1", "11", "21", "31", "41"]
     assert root.get("data-count") == "5"
@@ -53,51 +53,58 @@ def test_every_day_has_its_place_in_the_order_given():
 
 
 def test_a_kind_without_visits_draws_nothing():
-    root = parsed(charts.time_series([day("2026-11-01", people=3)], None, "2026-12-01"))
+    root = parsed(charts.time_series([day("2026-11-01", people=3)], None, []))
     assert not classes(root, "ai")
     assert not classes(root, "other")
 
 
 def test_no_days_are_no_chart():
-    assert charts.time_series([], None, "2026-11-22") == ""
+    assert charts.time_series([], None, ["2026-11-22"]) == ""
     assert charts.columns([], "people") == ""
     assert charts.sparkline([]) == ""
 
 
 def test_days_without_visits_are_a_scale_from_0_to_1():
-    root = parsed(charts.time_series(november(3), [day("2026-10-31")], "2026-11-03"))
+    root = parsed(charts.time_series(november(3), [day("2026-10-31")], ["2026-11-03"]))
     assert texts(root, "scale") == ["0", "1"]
     assert not classes(root, "people")
     assert not classes(root, "previous")
 
 
 def test_today_is_hatched_over_its_whole_column():
-    root = parsed(charts.time_series([*november(3, people=4), day("2026-11-04", people=2)], None, "2026-11-04"))
-    [today] = classes(root, "today")
+    root = parsed(charts.time_series([*november(3, people=4), day("2026-11-04", people=2)], None, ["2026-11-04"]))
+    [today] = classes(root, "partial")
     assert (today.get("x"), today.get("width"), today.get("height")) == ("75%", "25%", "100")
     assert today.get("fill") == "url(#hatch)"
 
 
+def test_weeks_that_are_not_whole_are_hatched_at_both_ends():
+    weeks = [day(f"2026-11-{number:02}", people=number) for number in (2, 9, 16)]
+    root = parsed(charts.time_series(weeks, None, {"2026-11-02", "2026-11-16"}))
+    assert [one.get("x") for one in classes(root, "partial")] == ["0%", "66.67%"]
+    assert len(root.findall(".//{*}pattern")) == 1
+
+
 def test_a_range_that_ended_before_today_has_nothing_hatched():
-    assert not classes(parsed(charts.time_series(november(3, people=4), None, "2026-11-22")), "today")
+    assert not classes(parsed(charts.time_series(november(3, people=4), None, ["2026-11-22"])), "partial")
 
 
 def test_the_period_before_is_a_line_through_the_middle_of_each_column_on_the_same_scale():
     before = [day("2026-10-30", people=8), day("2026-10-31", ai=4), day("2026-11-01", people=99)]
-    root = parsed(charts.time_series(november(2, people=4), before, "2026-11-22"))
+    root = parsed(charts.time_series(november(2, people=4), before, []))
     [line] = classes(root, "previous")
     assert line.get("points") == "5,0 15,100"
     assert texts(root, "scale")[-1] == "8"
 
 
 def test_a_chart_of_one_day_is_one_column():
-    root = parsed(charts.time_series([day("2026-11-22", people=7)], [day("2026-11-21", people=1)], "2026-11-22"))
+    root = parsed(charts.time_series([day("2026-11-22", people=7)], [day("2026-11-21", people=1)], ["2026-11-22"]))
     assert heights(root, "people") == [175.0]
     assert texts(root, "label") == ["22 Nov"]
 
 
 def test_huge_numbers_fit_their_scale():
-    root = parsed(charts.time_series([day("2026-11-01", people=2**62)], None, "2026-12-01"))
+    root = parsed(charts.time_series([day("2026-11-01", people=2**62)], None, []))
     assert 0 < heights(root, "people")[0] <= charts.HEIGHT
     assert texts(root, "scale")[-1] == "6,000,000T"
 
@@ -112,7 +119,7 @@ def test_a_scale_has_two_to_five_gridlines_and_reaches_the_largest_value(highest
 @pytest.mark.parametrize("count", [1, 7, 14, 31, 62, 90, 180, 366, 1500, 3650])
 def test_labels_of_days_are_few_whatever_the_range(count):
     days = [day(str(date(2016, 1, 1) + timedelta(number)), people=1) for number in range(count)]
-    root = parsed(charts.time_series(days, None, "2000-01-01"))
+    root = parsed(charts.time_series(days, None, []))
     assert 1 <= len(texts(root, "label")) <= 14
 
 
@@ -206,7 +213,7 @@ def test_a_count_is_written_with_its_unit(count, text):
 
 def test_no_chart_has_an_inline_style():
     for chart in (
-        charts.time_series(november(9, people=1, ai=1, other=1), november(9, ai=2), "2026-11-09"),
+        charts.time_series(november(9, people=1, ai=1, other=1), november(9, ai=2), ["2026-11-09"]),
         charts.columns([("a", 1)], "plain"),
         charts.bar(4, "ai"),
         charts.split_bar(1, 1, 1),

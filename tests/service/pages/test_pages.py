@@ -236,6 +236,43 @@ def test_the_page_people_ranks_what_people_use_by_their_visits_before_it_is_cut(
             assert [row["device_type"] for row in shown["devices", None]] == ["desktop"]
 
 
+# Unequal spans
+
+
+@pytest.mark.parametrize(
+    ("scope", "whole", "weeks"),  # today is Sunday, 15 March, and not over
+    [
+        ("?range=30d", ["2026-02-16", "2026-02-23", "2026-03-02"], 5),
+        ("?start_date=2026-02-02&end_date=2026-02-15", ["2026-02-02", "2026-02-09"], 2),
+        ("?range=7d", [], 1),
+    ],
+)
+def test_only_whole_weeks_are_drawn_as_such(browser, api, scope, whole, weeks):
+    page, trend = browser.read(f"ai{scope}"), api(f"weekly-trend{scope}")
+    chart = page.one("section", id="weekly").one("div", class_="chart")
+    assert len(trend["weekly"]) == weeks
+    assert len([one for one in chart.all("rect") if one.attributes.get("class") == "partial"]) == weeks - len(whole)
+    shown = [one.text for one in page.one("section", id="byPlatform").all("span") if one.attributes["class"] == "last"]
+    if not whole:
+        assert shown == []
+        assert "There is no whole week in this period." in page.one("section", id="byPlatform").text
+        return
+    platforms = {row["ai_source"] for row in trend["byPlatform"]}
+    last = {row["ai_source"]: row["visits"] for row in trend["byPlatform"] if row["week"] == whole[-1]}
+    assert sorted(shown) == sorted(f"{last.get(name, 0):,}" for name in platforms)
+
+
+def test_weekdays_are_drawn_by_their_average(browser, api):
+    scope = "?start_date=2026-03-02&end_date=2026-03-09"  # two Mondays
+    chart = browser.read(f"times{scope}").one("section", id="daily-activity").one("div", class_="chart")
+    (path,) = [one.attributes["d"] for one in chart.all("path") if one.attributes["class"] == "plain"]
+    heights = [float(height) for height in re.findall(r"v([\d.]+)z", path)]
+    averages = [row["avg_visits"] for row in api(f"daily-activity{scope}")]
+    assert [round(height / heights[0], 2) for height in heights] == [
+        round(average / averages[0], 2) for average in averages
+    ]
+
+
 # Changes
 
 
