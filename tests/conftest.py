@@ -96,6 +96,14 @@ def lake(tmp_path):
     lake.manifest.close()
 
 
+@pytest.fixture(scope="module")
+def one_reader():
+    """One reader for each import, for logs that are short."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data.ingest.importer, "MAX_PARALLEL_BLOCKS", 1)
+        yield
+
+
 @pytest.fixture
 def control(lake):
     """The control database of `lake`."""

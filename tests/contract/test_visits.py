@@ -28,6 +28,7 @@ from data.store.packing import table_of, unpack
 from service.http import live_visits as receiving
 from service.maintenance import FLUSH_AFTER
 from tests.support.sockets import read_until
+from tests.support.user_agents import CHROME
 
 ISSUER, AUDIENCE = "https://login.example/", "traffic"
 KEY = ec.generate_private_key(ec.SECP256R1())
@@ -37,7 +38,6 @@ PATIENCE = 60  # seconds; what comes by itself comes in a dozen
 FOUR = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"}
 NAMES = itertools.count(1)
 SOURCES = itertools.count(1)
-CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 
 
 def token(**claims):

@@ -16,10 +16,9 @@ from data.maintenance.compaction import Compactor
 from data.maintenance.verification import verify_lake
 from data.store.link_files import stored_links
 from data.visits import VISITS
+from tests.support.user_agents import CHROME, GPTBOT
 from tests.support.visits import unpacked
 
-GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
-CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 ADDRESSES = ("198.51.100.213", "2001:db8:ca7a:1d::beef")
 """Whose clients' visits are: nothing that is written may hold them, as text or as 16 bytes."""
 CANARIES = (b"198.51.100.213", b"2001:db8:ca7a:1d", bytes.fromhex("20010db8ca7a001d00000000"))

@@ -24,8 +24,8 @@ from data.ingest.importer import Importer, Options
 from data.ingest.tail import Tail
 from data.store.lake import Lake
 from tests.faults.trials import scaled
+from tests.support.user_agents import CHROME
 
-CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 ACME = Options("acme")
 
 

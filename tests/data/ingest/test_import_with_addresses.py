@@ -17,15 +17,13 @@ from data.rules.geoip import CountryDatabase
 from data.rules.tables import IpList
 from data.store.ip_list_files import refresh
 from tests.support.lakes import everything_in
+from tests.support.user_agents import CHROME, GOOGLEBOT, GPTBOT
 
-CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
-GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
 CLAUDEBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; ClaudeBot/1.0; +claudebot@anthropic.com)"
 ROAMING = (
     "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; Perplexity-User/1.0; "
     "+https://perplexity.ai/perplexity-user)"
 )
-GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 FETCHED = datetime(2026, 3, 15, 12, tzinfo=UTC)
 ACME = Options("acme")
 LISTS = {"openai-gptbot": ["20.42.10.0/24", "2603:1030::/48"], "perplexity-user": ["20.42.20.0/24"]}

@@ -37,14 +37,13 @@ from tests.faults.trials import IS_LONG
 from tests.support.lakes import everything_in, fail_at
 from tests.support.relog import read_log
 from tests.support.tables import tables
+from tests.support.user_agents import CHROME, GPTBOT
 
 ROOT = Path(__file__).parents[3]
-CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 IPHONE = (
     "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
     "Version/17.5 Mobile/15E148 Safari/604.1"
 )
-GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
 ACME = Options("acme")
 START, END = date(1, 1, 1), date(9999, 12, 31)
 KEY = ("visited_at", "path", "user_agent", "status", "bot_category")

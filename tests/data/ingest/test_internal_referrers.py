@@ -10,9 +10,9 @@ from data.ingest.live import LiveIngest
 from data.logs.reported import Submission
 from data.maintenance.reclassification import Reclassifier
 from tests.support.lakes import rows_of
+from tests.support.user_agents import CHROME
 from tests.support.visits import land, links, unpacked, visit
 
-CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 SPAM = ("other_bot", "other", "low", "referrer")
 REFERRERS = {

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from mmdb_writer import MMDBWriter
 from netaddr import IPSet
 
-from data.ingest import importer as importing
 from data.ingest.importer import Importer, Options
 from data.ingest.live import MAX_DAYS, REFRESH_AFTER, LiveIngest, Refused
 from data.ingest.visitor_ids import LIFETIME, daily_salts, visitor_hash
@@ -29,30 +28,23 @@ from data.store import pending
 from data.store.ip_list_files import refresh
 from data.store.lake import Lake
 from data.visits import VISITS
+from tests.support.user_agents import CHROME, GOOGLEBOT, GPTBOT
 
 NOW = datetime(2026, 4, 20, 12, tzinfo=UTC)
 FETCHED = datetime(2026, 3, 15, 12, tzinfo=UTC)
 PROXIES = [ip_network("5.6.7.0/24")]
 LISTS = {"openai-gptbot": ["20.42.10.0/24", "2603:1030::/48"], "perplexity-user": ["20.42.20.0/24"]}
-CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 IPHONE = (
     "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
     "Version/17.5 Mobile/15E148 Safari/604.1"
 )
-GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
 ROAMING = (
     "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; Perplexity-User/1.0; "
     "+https://perplexity.ai/perplexity-user)"
 )
-GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_reader():
-    """One reader for each import, as these logs are short."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importing, "MAX_PARALLEL_BLOCKS", 1)
-        yield
+pytestmark = pytest.mark.usefixtures("one_reader")
 
 
 def fetch_lists(lake, lists=LISTS, at=FETCHED):

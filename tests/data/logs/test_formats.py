@@ -22,10 +22,10 @@ from data.logs.formats import FIELD_NAMES, FORMATS, columns_from, parse_nginx_lo
 from data.store.lake import Lake
 from tests.faults.trials import scaled
 from tests.support.tables import examples, tables
+from tests.support.user_agents import CHROME
 
 LOGS = Path(__file__).parent / "samples"
 START, END = date(1, 1, 1), date(9999, 12, 31)
-CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 FACTS = ("visited_at", "domain", "path", "short_code", "method", "status", "referrer", "user_agent", "country")
 
 

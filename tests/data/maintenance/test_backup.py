@@ -35,9 +35,9 @@ from service.control_database import ControlDatabase
 from tests.support.control import open_store
 from tests.support.lakes import links_path, opened, rot
 from tests.support.tables import examples
+from tests.support.user_agents import CHROME
 from tests.support.visits import land, links, packed, visit
 
-CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 GPTBOT = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
 CANARY = "203.0.113.77"
 SCOPE = Scope("acme", date(2026, 3, 1), date(2026, 3, 31))

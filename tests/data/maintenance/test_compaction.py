@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from data.errors import LakeDamaged, TrafficError
-from data.ingest import importer as importing
 from data.ingest.importer import Importer, Options
 from data.maintenance import compaction as compacting
 from data.maintenance.compaction import ABANDONED_AFTER, MAX_OPEN_FILES, CompactionResult, Compactor
@@ -44,12 +43,7 @@ ACME = Options("acme")
 READERS = scaled(200, 10_000)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_reader():
-    """One reader for each import, as these logs are short."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importing, "MAX_PARALLEL_BLOCKS", 1)
-        yield
+pytestmark = pytest.mark.usefixtures("one_reader")
 
 
 @pytest.fixture

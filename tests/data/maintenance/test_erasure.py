@@ -17,7 +17,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from data.errors import LakeDamaged
-from data.ingest import importer as importing
 from data.ingest.importer import Importer, Options
 from data.maintenance import erasure as erasing
 from data.maintenance.compaction import Compactor
@@ -35,12 +34,7 @@ LARGEST = 2**63 - 1
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_reader():
-    """One reader for each import, as these logs are short."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importing, "MAX_PARALLEL_BLOCKS", 1)
-        yield
+pytestmark = pytest.mark.usefixtures("one_reader")
 
 
 def at(day, hour=12, minute=0):

@@ -32,14 +32,13 @@ from data.store.links import change_links
 from data.visits import BOT_CATEGORIES, VISITS, Classification
 from service.demo.sample import Sample
 from tests.support.lakes import bytes_on_disk, fail_at, files_of, flipped, landed, opened, rows_of
+from tests.support.user_agents import CHROME, GPTBOT
 from tests.support.visits import land, visit
 
-CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 IPHONE = (
     "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
     "Version/17.5 Mobile/15E148 Safari/604.1"
 )
-GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
 NEWTHING = f"{CHROME} Newthing/2.0"
 START, END = date(1, 1, 1), date(9999, 12, 31)
 CLASSIFIED = (*Classification._fields, "referrer_type", "is_malicious", "rules_version")

@@ -16,6 +16,7 @@ from data.rules.classifier import Request
 from data.rules.devices import DeviceRules
 from data.rules.tables import Agent, Campaign, Heuristic, NotCrawler, Referrer, load
 from tests.support.tables import examples
+from tests.support.user_agents import GPTBOT
 
 AGENTS, HEURISTICS = load(Agent, "agents"), load(Heuristic, "heuristics")
 PEOPLE = {row.pattern for row in load(NotCrawler, "notcrawlers")}
@@ -28,7 +29,6 @@ SAFARI = (
     "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
     "Version/17.5 Mobile/15E148 Safari/604.1"
 )
-GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
 AI_REFERRER, AI_QUERY = "https://chatgpt.com/", "utm_source=chatgpt.com"
 REAL = sorted(
     {CHROME, SAFARI, "", *(row.example for row in (*AGENTS, *HEURISTICS))}

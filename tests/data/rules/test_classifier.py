@@ -24,6 +24,7 @@ from data.visits import (
 )
 from tests.support.corpus import NAMES, labelled
 from tests.support.tables import examples
+from tests.support.user_agents import GOOGLEBOT, GPTBOT
 
 CHROME = (
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
@@ -36,11 +37,9 @@ SAFARI = (
     "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
     "Version/17.5 Mobile/15E148 Safari/604.1"
 )
-GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
 CHATGPT_USER = (
     "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; ChatGPT-User/1.0; +https://openai.com/bot"
 )
-GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 AI_REFERRER, AI_QUERY = "https://chatgpt.com/", "utm_source=chatgpt.com"
 HUMAN = ("human", None, None, None, None, None, None)
 

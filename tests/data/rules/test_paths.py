@@ -8,6 +8,7 @@ from data.rules.classifier import Request
 from data.rules.paths import PROBE, PROGRAM, PathRules, classify_path
 from data.rules.tables import Probe, load
 from tests.support.tables import examples
+from tests.support.user_agents import GOOGLEBOT
 
 ROWS = load(Probe, "probes")
 SCANNERS = [row for row in ROWS if row.agent_kind == "scanner"]
@@ -15,7 +16,6 @@ PROGRAMS = [row for row in ROWS if row.agent_kind == "other"]
 CHROME = (
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 )
-GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 
 
 @pytest.fixture(scope="module")

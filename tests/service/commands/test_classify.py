@@ -20,11 +20,11 @@ from data.rules.tables import IpList, load
 from data.store.ip_list_files import refresh
 from data.visits import Classification
 from service.commands import main
+from tests.support.user_agents import GPTBOT
 
 CHROME = (
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 )
-GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
 CLAUDE_USER = "Mozilla/5.0 (compatible; Claude-User/1.0; +Claude-User@anthropic.com)"
 AI_REFERRER, TAGGED = "https://chatgpt.com/c/1", "https://go.example/sale?a=b&utm_source=chatgpt.com#top"
 KEYS = [

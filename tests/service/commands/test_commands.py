@@ -25,13 +25,13 @@ from service.api_keys import ApiKeys
 from service.commands import main
 from tests.support.control import open_store
 from tests.support.tables import examples
+from tests.support.user_agents import CHROME
 from tests.support.visits import land, links, visit
 
 PROGRAM = Path(sys.executable).parent / "traffic"
 ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("TRAFFIC_")} | {"no_proxy": "*"}
 DAYS = {"start_date": "2026-03-02", "end_date": "2026-03-10"}
 DAY_FLAGS = ("--start-date", DAYS["start_date"], "--end-date", DAYS["end_date"])
-CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 PERSON, GPTBOT = (
     f'203.0.113.7 - - [04/Mar/2026:10:05:03 +0000] "GET /sale HTTP/1.1" 302 5 "-" "{agent}"\n'
     for agent in (CHROME, "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)")

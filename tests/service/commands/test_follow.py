@@ -20,8 +20,7 @@ from tests.faults.trials import scaled
 from tests.service.commands.runs import Run
 from tests.support.lakes import paths
 from tests.support.tables import examples
-
-CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
+from tests.support.user_agents import CHROME
 
 
 def line(path):

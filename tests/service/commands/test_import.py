@@ -9,6 +9,7 @@ import pytest
 from data.ingest.importer import Importer, Options
 from data.logs.formats import FORMATS
 from data.maintenance import erasure
+from tests.support.user_agents import CHROME
 
 NOTATION = '$remote_addr [$time_local] "$request" $status "$http_user_agent" $host'
 NGINX = '203.0.113.7 [04/Mar/2026:10:05:03 +0000] "GET /abc HTTP/1.1" 302 "curl/8.5.0" go.example.com\n'
@@ -119,8 +120,6 @@ def test_a_binary_ends_with_one_clear_line(lake, run, content):
 
 
 # What a dry run tells, and the way back
-
-CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 
 
 def line(path, at="04/Mar/2026"):

@@ -20,11 +20,10 @@ from data.rules.bots import readable_user_agent
 from data.rules.tables import rules_version
 from tests.faults.trials import scaled
 from tests.service.commands.runs import refused
+from tests.support.user_agents import CHROME, GPTBOT
 from tests.support.visits import land, visit
 
 START, END = date(1, 1, 1), date(9999, 12, 31)
-CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
-GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; GPTBot/1.2; +https://openai.com/gptbot"
 
 
 @pytest.fixture
