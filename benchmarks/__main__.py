@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
-from benchmarks import clusters, cold, crowd, importing, live, pages, serving, sustained
+from benchmarks import clusters, cold, crowd, fairness, importing, live, pages, serving, sustained
 from benchmarks.bars import bar_of, missed
 from benchmarks.figures import Figure, over_runs
 from benchmarks.picture import picture
@@ -28,6 +28,7 @@ CASES: Final[dict[str, Callable[[Setting], Iterator[Figure]]]] = {
     "cold": cold.cold,
     "serve": serving.serving,
     "hooks": serving.hanging_hooks,
+    "fairness": fairness.fairness,
     "disk": cold.disk,
     "intake": live.intake,
     "manifest": live.manifest,

@@ -67,6 +67,7 @@ class _Components:
     jobs: Jobs
     hooks: Hooks
     sender: Sender
+    detection: DailyDetection
     warehouse: Warehouse
     engine: Engine
     """The warehouse, or the cluster over it; closed instead of it."""
@@ -191,6 +192,7 @@ def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Com
         api_keys=api_keys,
         jobs=jobs,
         hooks=hooks,
+        detection=detection,
         sender=Sender(control, HookClient(settings.hook_networks), clock, log, mark_sent),
         warehouse=warehouse,
         engine=cluster or warehouse,
@@ -233,6 +235,11 @@ def _metrics(parts: _Components, limiter: RateLimiter) -> Metrics:
             ),
             ObservedMetric("traffic_jobs", "Jobs by status.", parts.jobs.counts, blocks=True, label="status"),
             ObservedMetric("traffic_hook_pending", "Messages to be sent.", parts.sender.pending, blocks=True),
+            ObservedMetric("traffic_hook_dead", "Messages given up.", parts.sender.dead, blocks=True),
+            ObservedMetric("traffic_hooks_disabled", "Hooks disabled.", parts.sender.disabled, blocks=True),
+            ObservedMetric(
+                "traffic_detection_failures", "Failed detections.", lambda: parts.detection.failures, is_counter=True
+            ),
             ObservedMetric("traffic_sources", "Sources known to the rate limiter.", lambda: len(limiter)),
         ]
     )

@@ -157,6 +157,8 @@ MIGRATIONS: Final = (
         last_failure_at TEXT,
         failing_since TEXT,            -- of the first failure after the last success
         consecutive_failures INTEGER NOT NULL DEFAULT 0,
+        paused_until TEXT,             -- nothing is sent before: its receiver did not answer, or asked for a pause
+        turn INTEGER NOT NULL DEFAULT 0,  -- rises with each attempt: the organization with the lowest is next
         disabled_reason TEXT           -- null unless the service made it inactive
     );
     CREATE INDEX hooks_of_organization ON hooks (organization, created_at);
@@ -168,6 +170,7 @@ MIGRATIONS: Final = (
         event TEXT NOT NULL,
         job_id TEXT,                   -- null for hook.test
         body BLOB NOT NULL,            -- sent as it is
+        is_replaceable INTEGER NOT NULL,  -- 1: what the service found; while it waits, what it finds next replaces it
         status TEXT NOT NULL,          -- pending, delivered or dead
         attempts INTEGER NOT NULL DEFAULT 0,
         created_at TEXT NOT NULL,
@@ -179,7 +182,7 @@ MIGRATIONS: Final = (
         ms INTEGER,
         finished_at TEXT               -- null while pending
     );
-    CREATE INDEX deliveries_due ON deliveries (due_at, number) WHERE status = 'pending';
+    CREATE INDEX deliveries_pending ON deliveries (hook_id, due_at, number) WHERE status = 'pending';
     CREATE INDEX deliveries_of_hook ON deliveries (hook_id, number);
     CREATE INDEX deliveries_of_job ON deliveries (job_id, number);
     CREATE TABLE server_address (      -- at most one row: where the links of messages begin, whoever writes them

@@ -59,6 +59,8 @@ def list_hooks(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE
     table = Table("id", "name", "URL", "events", "active", "last success", "last failure", "failures", box=None)
     for hook in hooks:
         state = "yes" if hook.active else f"no. {hook.disabled_reason or ''}".strip()
+        if hook.paused_until:
+            state = f"paused until {_time(hook.paused_until)}"
         times = _time(hook.last_success_at), _time(hook.last_failure_at)
         events = ", ".join(hook.events)
         cells = hook.id, printable(hook.name), hook.url, events, state, *times, str(hook.consecutive_failures)

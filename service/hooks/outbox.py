@@ -1,7 +1,7 @@
 """The outbox of messages: rows of control.sqlite, written in the transaction that changes the job.
 
 pending → delivered, after a response 2xx; or dead, after the last attempt or when the hook is inactive. A message may
-arrive more than once, always with the same id and the same bytes.
+arrive more than once, always with the same id and the same bytes. What becomes of it is in attempts.py.
 """
 
 import json
@@ -9,56 +9,37 @@ import logging
 import secrets
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from data import BadInput
 from service.clock import to_text
 from service.encoding import encode
-from service.hooks.delivery import Attempt
 from service.hooks.records import Delivery
 
 TEST_EVENT: Final = "hook.test"
-
-SCHEDULE: Final = (
-    timedelta(0), timedelta(seconds=5), timedelta(minutes=5), timedelta(minutes=30), timedelta(hours=2),
-    timedelta(hours=5), timedelta(hours=10), timedelta(hours=14), timedelta(hours=20), timedelta(hours=24),
-)  # fmt: skip
-"""The pause before each attempt, give or take JITTER of it."""
-JITTER: Final = 0.2
-MAX_RETRY_AFTER: Final = timedelta(hours=24)
+_UPDATED: Final = "job.updated"
+MAX_PENDING: Final = 100
+"""Messages about what people did that may wait for one hook."""
 LEASE: Final = timedelta(seconds=60)
 """How long a delivery belongs to the sender that claimed it: longer than an attempt can take."""
-MAX_UNDER_WAY: Final = 2
-"""Deliveries of one organization that are under way at a time, so that its receivers do not hold up those of others."""
-DISABLED_AFTER: Final = timedelta(days=5)
-DISABLED_FAILURES: Final = 20
-"""A hook is disabled if every attempt failed for that long, and at least so many did."""
-KEPT: Final = timedelta(days=30)
-"""How long finished deliveries are kept, and can be replayed."""
+_IS_CLAIMED: Final = "coalesce(claimed_until > :at AND claimed_until <= :longest, 0)"
+"""SQL: whether an attempt at a delivery is under way, with the parameters of `lease_bounds`."""
 MAX_DELIVERIES: Final = 100
 """Deliveries that are listed."""
 MAX_MESSAGE_BYTES: Final = 20_000
 MAX_ROWS: Final = 10
 """Rows of evidence in a message."""
 _LOG: Final = logging.getLogger(__name__)
-_RANDOM: Final = secrets.SystemRandom()
 
 
-@dataclass(frozen=True)
-class ClaimedDelivery:
-    """A delivery that one sender may attempt now."""
+def lease_bounds(now: datetime) -> dict[str, str]:
+    """The parameters of _IS_CLAIMED. A lease that ends later than two LEASEs from now is of a clock that ran ahead."""
+    return {"at": to_text(now), "longest": to_text(now + 2 * LEASE)}
 
-    id: str
-    hook_id: str
-    organization: str
-    event: str
-    job_id: str | None
-    body: bytes
-    attempts: int  # before this one
-    claimed_until: str
-    url: str
-    secrets: tuple[str, ...]  # to sign with; two while a secret is being rotated
+
+class HookConflict(BadInput):
+    """The state of the hook does not allow it."""
 
 
 def enqueue(
@@ -67,19 +48,77 @@ def enqueue(
     event: str,
     job: Mapping[str, Any],
     now: datetime,
+    *,
+    by_service: bool = False,
 ) -> int:
     """Add a message about a job for each active hook that subscribes to `event`, in the caller's transaction.
 
-    `job` is the record of GET /jobs/{id} without its history and deliveries. Returns the number of hooks.
+    `job` is the record of GET /jobs/{id} without its history and deliveries. What the service itself found replaces
+    what it found before about the same job, if that still waits. Returns the number of hooks. Raises HookConflict if a
+    hook has MAX_PENDING messages waiting; if it is paused as well, it is disabled instead.
     """
     rows = connection.execute(
-        "SELECT id, events FROM hooks WHERE organization = ? AND active ORDER BY created_at, rowid", [organization]
+        "SELECT id, name, events FROM hooks WHERE organization = ? AND active ORDER BY created_at, rowid",
+        [organization],
     ).fetchall()
-    hooks = [hook_id for hook_id, events in rows if event in json.loads(events)]
-    body = message(organization, event, job, now, read_address(connection)) if hooks else b""
-    for hook_id in hooks:
-        add_delivery(connection, organization, hook_id, event, body, job_id=job["id"], now=now)
-    return len(hooks)
+    address, count = read_address(connection), 0
+    for hook_id, name, events in rows:
+        if event not in json.loads(events):
+            continue
+        named = event
+        if by_service:
+            named = _withdraw(connection, hook_id, job["id"], event, now)
+        elif not _has_room(connection, hook_id, name, now):
+            continue
+        body = message(organization, named, job, now, address)
+        add_delivery(
+            connection, organization, hook_id, named, body, job_id=job["id"], now=now, is_replaceable=by_service
+        )
+        count += 1
+    return count
+
+
+def _withdraw(connection: sqlite3.Connection, hook_id: str, job_id: str, event: str, now: datetime) -> str:
+    """Delete what the service found of a job and still waits. Returns the event of the message that replaces it.
+
+    An update keeps the name of what it replaces: a receiver that was not told of a job is told that it was created.
+    """
+    rows = connection.execute(
+        "DELETE FROM deliveries WHERE hook_id = :hook AND job_id = :job AND status = 'pending' AND is_replaceable "
+        f"AND NOT {_IS_CLAIMED} RETURNING event",
+        {"hook": hook_id, "job": job_id, **lease_bounds(now)},
+    ).fetchall()
+    return str(rows[0][0]) if rows and event == _UPDATED else event
+
+
+def _has_room(connection: sqlite3.Connection, hook_id: str, name: str, now: datetime) -> bool:
+    """Whether the message of a person may wait for a hook; a paused one that has no room is disabled.
+
+    Raises HookConflict if a hook that is not paused has no room.
+    """
+    try:
+        check_room(connection, hook_id, name)
+    except HookConflict:
+        if not connection.execute(
+            "SELECT 1 FROM hooks WHERE id = ? AND paused_until > ?", [hook_id, to_text(now)]
+        ).fetchall():
+            raise
+        reason = f"{MAX_PENDING} messages waited, and the receiver did not answer."
+        deactivate(connection, hook_id, reason, now)
+        return False
+    return True
+
+
+def check_room(connection: sqlite3.Connection, hook_id: str, name: str) -> None:
+    """Raises HookConflict if MAX_PENDING messages about what people did wait for a hook."""
+    ((count,),) = connection.execute(
+        "SELECT count(*) FROM deliveries WHERE hook_id = ? AND status = 'pending' AND NOT is_replaceable", [hook_id]
+    ).fetchall()
+    if count >= MAX_PENDING:
+        raise HookConflict(
+            f"{MAX_PENDING} messages wait for the hook {name!r} ({hook_id}), and it takes no more; "
+            "try again when some of them are delivered, or make the hook inactive."
+        )
 
 
 def add_delivery(
@@ -91,13 +130,14 @@ def add_delivery(
     *,
     job_id: str | None,
     now: datetime,
+    is_replaceable: bool = False,
 ) -> str:
     """Add one message for one hook, to be sent at once. Returns its id."""
     delivery_id, at = f"evt_{secrets.token_hex(10)}", to_text(now)
     connection.execute(
-        "INSERT INTO deliveries (id, hook_id, organization, event, job_id, body, status, created_at, due_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, 'pending', ?, ?)",
-        [delivery_id, hook_id, organization, event, job_id, body, at, at],
+        "INSERT INTO deliveries (id, hook_id, organization, event, job_id, body, is_replaceable, status, created_at, "
+        "due_at) VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)",
+        [delivery_id, hook_id, organization, event, job_id, body, is_replaceable, at, at],
     )
     return delivery_id
 
@@ -120,7 +160,8 @@ def read_deliveries(
     """The newest MAX_DELIVERIES deliveries to a hook, or about a job, newest first."""
     rows = connection.execute(
         "SELECT id, hook_id, event, job_id, status, attempts, status_code, error, ms, created_at, attempted_at, "
-        "iif(status = 'pending', due_at, NULL) FROM deliveries "
+        "iif(status = 'pending', max(due_at, coalesce((SELECT paused_until FROM hooks WHERE id = hook_id), '')), NULL) "
+        "FROM deliveries "
         "WHERE organization = ? AND ? IN ('', hook_id) AND ? IN ('', job_id) ORDER BY number DESC LIMIT ?",
         [organization, hook_id, job_id, MAX_DELIVERIES],
     )
@@ -158,108 +199,19 @@ def message(organization: str, event: str, job: Mapping[str, Any], now: datetime
         rows.pop()
 
 
-def claim(connection: sqlite3.Connection, now: datetime) -> ClaimedDelivery | None:
-    """Take the oldest delivery that is due, of a hook without one under way; None if there is none.
-
-    It belongs to the caller for LEASE, who ends it with `finish`; whatever happens to the caller, it is due again then.
-    Those of an organization that has MAX_UNDER_WAY wait.
-    """
-    at = to_text(now)
-    rows = connection.execute(
-        "UPDATE deliveries SET claimed_until = :until WHERE number = ("
-        " SELECT number FROM deliveries WHERE status = 'pending' AND due_at <= :at"
-        " AND coalesce(claimed_until, '') <= :at"
-        " AND hook_id NOT IN (SELECT hook_id FROM deliveries WHERE status = 'pending' AND claimed_until > :at)"
-        " AND organization NOT IN (SELECT organization FROM deliveries WHERE status = 'pending'"
-        " AND claimed_until > :at GROUP BY organization HAVING count(*) >= :max)"
-        " ORDER BY due_at, number LIMIT 1"
-        ") RETURNING id, hook_id, organization, event, job_id, body, attempts, claimed_until",
-        {"at": at, "until": to_text(now + LEASE), "max": MAX_UNDER_WAY},
-    ).fetchall()
-    if not rows:
-        return None
-    url, secret, previous = connection.execute(
-        "SELECT url, secret, iif(previous_secret_until > ?, previous_secret, NULL) FROM hooks WHERE id = ?",
-        [at, rows[0][1]],
-    ).fetchone()
-    values = [*rows[0], url, (secret, previous) if previous else (secret,)]
-    return ClaimedDelivery(*values)
-
-
-def finish(connection: sqlite3.Connection, claimed: ClaimedDelivery, attempt: Attempt, now: datetime) -> str:
-    """Record what came of an attempt: of the delivery and of its hook.
-
-    Returns `delivered`, `failed` (there will be another attempt) or `dead`; `lost` if the delivery is the caller's no
-    longer, and then nothing is recorded.
-    """
-    if not connection.execute(
-        "SELECT 1 FROM deliveries WHERE id = ? AND claimed_until = ?", [claimed.id, claimed.claimed_until]
-    ).fetchall():
-        return "lost"
-    attempts = claimed.attempts + 1
-    is_active = _record_health(connection, claimed, attempt, now)
-    outcome = "delivered" if attempt.is_success else "failed"
-    if outcome == "failed" and (attempts >= len(SCHEDULE) or not is_active):
-        outcome = "dead"
-    pause = timedelta(0)
-    if outcome == "failed":
-        pause = SCHEDULE[attempts] * _RANDOM.uniform(1 - JITTER, 1 + JITTER)
-        pause = max(pause, min(attempt.retry_after or pause, MAX_RETRY_AFTER))
-    at = to_text(now)
-    connection.execute(
-        "UPDATE deliveries SET status = ?, attempts = ?, due_at = ?, claimed_until = NULL, attempted_at = ?, "
-        "status_code = ?, error = ?, ms = ?, finished_at = ? WHERE id = ?",
-        [
-            "pending" if outcome == "failed" else outcome, attempts, to_text(now + pause), at,
-            attempt.status_code, attempt.error, attempt.ms, None if outcome == "failed" else at, claimed.id,
-        ],
-    )  # fmt: skip
-    return outcome
-
-
-def _record_health(connection: sqlite3.Connection, claimed: ClaimedDelivery, attempt: Attempt, now: datetime) -> bool:
-    """Record an attempt in its hook, and disable the hook if it failed for too long. Returns whether it is active."""
-    at = to_text(now)
-    if attempt.is_success:
-        connection.execute(
-            "UPDATE hooks SET last_success_at = ?, consecutive_failures = 0, failing_since = NULL WHERE id = ?",
-            [at, claimed.hook_id],
-        )
-        return True
-    rows = connection.execute(
-        "UPDATE hooks SET last_failure_at = ?, consecutive_failures = consecutive_failures + 1, "
-        "failing_since = coalesce(failing_since, ?) WHERE id = ? RETURNING active, consecutive_failures, failing_since",
-        [at, at, claimed.hook_id],
-    ).fetchall()
-    if not rows or not rows[0][0]:
-        return False
-    _, failures, since = rows[0]
-    reason = ""
-    if attempt.status_code == 410:
-        reason = "The receiver answered 410 Gone."
-    elif failures >= DISABLED_FAILURES and since <= to_text(now - DISABLED_AFTER):
-        reason = f"Every attempt failed for {DISABLED_AFTER.days} days."
-    if reason:
-        deactivate(connection, claimed.hook_id, reason, now)
-        _LOG.warning("The hook %s of %s is disabled: %s", claimed.hook_id, claimed.organization, reason)
-    return not reason
-
-
 def deactivate(connection: sqlite3.Connection, hook_id: str, reason: str | None, now: datetime) -> None:
-    """Make a hook inactive. What waits for it is dead; what is under way has its last attempt."""
-    at = to_text(now)
-    connection.execute("UPDATE hooks SET active = 0, disabled_reason = ? WHERE id = ?", [reason, hook_id])
-    connection.execute(
-        "UPDATE deliveries SET status = 'dead', finished_at = ?, claimed_until = NULL "
-        "WHERE hook_id = ? AND status = 'pending' AND coalesce(claimed_until, '') <= ?",
-        [at, hook_id, at],
-    )
+    """Make a hook inactive, with a reason if the service does it. What waits for it is dead.
 
-
-def delete_old(connection: sqlite3.Connection, now: datetime) -> None:
-    """Delete deliveries that ended KEPT ago, and secrets that sign no longer."""
-    connection.execute("DELETE FROM deliveries WHERE finished_at <= ?", [to_text(now - KEPT)])
+    What is under way has its last attempt.
+    """
+    rows = connection.execute(
+        "UPDATE hooks SET active = 0, paused_until = NULL, disabled_reason = ? WHERE id = ? RETURNING organization",
+        [reason, hook_id],
+    ).fetchall()
     connection.execute(
-        "UPDATE hooks SET previous_secret = NULL, previous_secret_until = NULL WHERE previous_secret_until <= ?",
-        [to_text(now)],
+        "UPDATE deliveries SET status = 'dead', finished_at = :at, claimed_until = NULL "
+        f"WHERE hook_id = :hook AND status = 'pending' AND NOT {_IS_CLAIMED}",
+        {"hook": hook_id, **lease_bounds(now)},
     )
+    if reason:
+        _LOG.warning("The hook %s of %s is disabled: %s", hook_id, rows[0][0], reason)

@@ -12,8 +12,8 @@ from service.outgoing.connection import ERRORS
 MAX_NAME_LENGTH: Final = 100
 
 Event = Literal[
-    "job.created", "job.approved", "job.updated", "job.implementation_attached", "job.resolved", "job.dismissed",
-    "job.reopened",
+    "job.created", "job.approved", "job.updated", "job.implementation_attached", "job.shipped", "job.not_measurable",
+    "job.resolved", "job.dismissed", "job.reopened",
 ]  # fmt: skip
 EVENTS: Final[tuple[Event, ...]] = get_args(Event)
 """What a hook can subscribe to."""
@@ -73,14 +73,18 @@ class Hook(Struct, frozen=True, forbid_unknown_fields=True):
     last_success_at: Time | None
     last_failure_at: Time | None
     consecutive_failures: Annotated[int, Meta(ge=0)]
+    paused_until: Annotated[
+        Time | None, Meta(description="nothing is sent before: the receiver did not answer, or asked for a pause")
+    ]
     disabled_reason: Annotated[str | None, Meta(description="why the service made it inactive")]
 
     @classmethod
     def from_row(cls, row: Row) -> "Hook":
         """A hook from its columns in this order: events as JSON, times as text."""
-        times = map(from_text, (row[5], *row[8:12]))
-        values = [*row[:3], tuple(json.loads(row[3])), bool(row[4]), next(times), *row[6:8], *times, *row[12:]]
-        return cls(*values)
+        hook = [*row[:3], tuple(json.loads(row[3])), bool(row[4]), *row[5:]]
+        for place in (5, 8, 9, 10, 11, 13):
+            hook[place] = from_text(row[place])
+        return cls(*hook)
 
 
 class HookWithSecret(Hook, frozen=True):

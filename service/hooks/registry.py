@@ -16,7 +16,9 @@ from service.clock import Clock, to_text, utc_now
 from service.control_database import ControlDatabase
 from service.hooks.outbox import (
     TEST_EVENT,
+    HookConflict,
     add_delivery,
+    check_room,
     deactivate,
     message,
     read_address,
@@ -36,10 +38,6 @@ ROTATION: Final = timedelta(hours=24)
 
 class NoSuchHook(BadInput):
     """The organization has no hook, or the hook no delivery, with this id."""
-
-
-class HookConflict(BadInput):
-    """The state of the hook does not allow it."""
 
 
 class Hooks:
@@ -109,14 +107,14 @@ class Hooks:
         self._check(name, url, events)
         with self._change(organization, hook_id) as connection:
             connection.execute(
-                "UPDATE hooks SET name = coalesce(?, name), url = coalesce(?, url), events = coalesce(?, events) "
-                "WHERE id = ?",
+                "UPDATE hooks SET name = coalesce(?1, name), url = coalesce(?2, url), events = coalesce(?3, events), "
+                "paused_until = iif(?2 IS NULL, paused_until, NULL) WHERE id = ?4",
                 [name, url, None if events is None else _events_text(events), hook_id],
             )
             if changes.active is True:
                 connection.execute(
                     "UPDATE hooks SET active = 1, disabled_reason = NULL, consecutive_failures = 0, "
-                    "failing_since = NULL WHERE id = ?",
+                    "failing_since = NULL, paused_until = NULL WHERE id = ?",
                     [hook_id],
                 )
             elif changes.active is False:
@@ -146,9 +144,9 @@ class Hooks:
         return self.hook(organization, hook_id), secret
 
     def send_test(self, organization: str, hook_id: str) -> str:
-        """Send a made-up job to a hook, whether it is active or not; returns the delivery's id.
+        """Send a made-up job to a hook at once, whether it is active, paused or neither; returns the delivery's id.
 
-        Raises NoSuchHook, or HookConflict while an earlier test is pending.
+        Raises NoSuchHook, or HookConflict while an earlier test is pending or too much else is.
         """
         now = self._clock()
         with self._change(organization, hook_id) as connection:
@@ -158,6 +156,7 @@ class Hooks:
             ).fetchone()
             if pending:
                 raise HookConflict(f"the test {pending[0]} is still to be delivered; replay it to send it at once.")
+            _prepare(connection, hook_id)
             body = message(organization, TEST_EVENT, _test_job(organization, now), now, read_address(connection))
             return add_delivery(connection, organization, hook_id, TEST_EVENT, body, job_id=None, now=now)
 
@@ -175,17 +174,19 @@ class Hooks:
     def replay(self, organization: str, hook_id: str, delivery_id: str) -> str:
         """Send a message again, with the same id and bytes, at once; all attempts are free again. Returns its id.
 
-        Raises NoSuchHook, also for a delivery that was deleted.
+        Raises NoSuchHook, also for a delivery that was deleted, or HookConflict if too much is pending.
         """
-        at = to_text(self._clock())
         with self._change(organization, hook_id) as connection:
-            replayed = connection.execute(
-                "UPDATE deliveries SET status = 'pending', attempts = 0, due_at = ?, finished_at = NULL "
-                "WHERE id = ? AND hook_id = ? RETURNING id",
-                [at, delivery_id, hook_id],
+            statuses = connection.execute(
+                "SELECT status FROM deliveries WHERE id = ? AND hook_id = ?", [delivery_id, hook_id]
             ).fetchall()
-            if not replayed:
+            if not statuses:
                 raise NoSuchHook(f"the hook {hook_id} has no delivery {delivery_id!r}.")
+            _prepare(connection, hook_id, is_waiting=statuses == [("pending",)])
+            connection.execute(
+                "UPDATE deliveries SET status = 'pending', attempts = 0, due_at = ?, finished_at = NULL WHERE id = ?",
+                [to_text(self._clock()), delivery_id],
+            )
         return delivery_id
 
     @contextmanager
@@ -202,7 +203,8 @@ class Hooks:
         rows = self.database.rows(
             "SELECT id, name, url, events, active, created_at, created_by, substr(secret, -4), "
             "secret_rotated_at, previous_secret_until, last_success_at, last_failure_at, consecutive_failures, "
-            "disabled_reason FROM hooks WHERE organization = ? AND ? IN ('', id) ORDER BY created_at, rowid",
+            "paused_until, disabled_reason FROM hooks "
+            "WHERE organization = ? AND ? IN ('', id) ORDER BY created_at, rowid",
             [organization, hook_id],
         )
         return [Hook.from_row(row) for row in rows]
@@ -218,6 +220,13 @@ class Hooks:
             if unknown or not events:
                 problem = f"{unknown[0]!r} is not an event" if unknown else "there is no event"
                 raise BadInput(f"{problem}; use any of {', '.join(EVENTS)}.")
+
+
+def _prepare(connection: sqlite3.Connection, hook_id: str, *, is_waiting: bool = False) -> None:
+    """End the pause of a hook to which a person sends something at once. Raises HookConflict if it has no room."""
+    ((name,),) = connection.execute("UPDATE hooks SET paused_until = NULL WHERE id = ? RETURNING name", [hook_id])
+    if not is_waiting:
+        check_room(connection, hook_id, name)
 
 
 def _no_such_hook(organization: str, hook_id: str) -> NoSuchHook:

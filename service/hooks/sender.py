@@ -1,25 +1,27 @@
-"""Sends what is in the outbox, in threads of the server's own, so that no request waits for a receiver."""
+"""Sends what is in the outbox, in an event loop of its own, so that no request waits for a receiver."""
 
 import asyncio
 import logging
 import sqlite3
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 
-from service.clock import to_text
+from service.clock import Clock
 from service.control_database import ControlDatabase
+from service.hooks.attempts import ClaimedDelivery, claim, delete_old, finish, next_delivery
 from service.hooks.delivery import Attempt, HookClient
-from service.hooks.outbox import ClaimedDelivery, claim, delete_old, finish
 from service.hooks.signature import signature_headers
 from service.logs import Log, error_fields
+from service.threads import in_daemon_thread
 
-THREADS: Final = 4
+SLOTS: Final = 128
+"""Attempts under way at a time. An organization takes another one only while more are free than it has already."""
 POLL_SECONDS: Final = 1.0
-"""How often each thread looks for deliveries that are due."""
+"""How often the sender looks for deliveries that are due."""
 STOP_SECONDS: Final = 2.0
 """How long attempts may go on when the server stops. What is abandoned is sent again after its lease."""
 DELETE_AFTER: Final = timedelta(hours=1)
@@ -37,7 +39,7 @@ class Sender:
         self,
         database: ControlDatabase,
         client: HookClient,
-        clock: Callable[[], datetime],
+        clock: Clock,
         log: Log | None = None,
         on_delivered: OnDelivered | None = None,
     ) -> None:
@@ -48,48 +50,56 @@ class Sender:
         self._clock = clock
         self._log = log
         self._on_delivered = on_delivered
-        self._stopped = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._thread = threading.Thread(target=self._run, name="hooks", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wake = asyncio.Event()
+        self._is_stopped = False
+        self._under_way: Counter[str] = Counter()
+        """Attempts by organization."""
+        self._attempts: set[asyncio.Task[None]] = set()
         self._deleted_at: datetime | None = None
         self._last_warning = ""
 
     def begin(self) -> None:
-        """Start the threads. They are daemons: a process does not wait for a receiver that hangs."""
-        names = [f"hooks-{number}" for number in range(THREADS)]
-        self._threads = [threading.Thread(target=self._run, name=name, daemon=True) for name in names]
-        for thread in self._threads:
-            thread.start()
+        """Start to send. The thread is a daemon: a process does not wait for a receiver that hangs."""
+        self._thread.start()
 
     async def end(self) -> None:
-        """Stop the threads; those that still wait for a receiver after STOP_SECONDS are abandoned."""
-        self._stopped.set()
-        deadline = time.monotonic() + STOP_SECONDS
-        for thread in self._threads:
-            await asyncio.to_thread(thread.join, max(0, deadline - time.monotonic()))
+        """Stop to send; attempts that still wait for a receiver after STOP_SECONDS are abandoned."""
+        self._is_stopped = True
+        if self._loop:
+            with suppress(RuntimeError):  # it has ended
+                self._loop.call_soon_threadsafe(self._wake.set)
+        await asyncio.to_thread(self._thread.join, STOP_SECONDS + POLL_SECONDS)
 
     def pending(self) -> int:
         """The number of deliveries that are to be sent, now or later."""
-        ((count,),) = self._database.rows("SELECT count(*) FROM deliveries WHERE status = 'pending'")
-        return int(count)
+        return int(self._database.rows("SELECT count(*) FROM deliveries WHERE status = 'pending'")[0][0])
 
-    def send_one(self) -> bool:
-        """Attempt the oldest delivery that is due. Returns whether there was one."""
-        at = to_text(self._clock())
-        claimed = None
-        if self._database.rows(
-            "SELECT 1 FROM deliveries WHERE status = 'pending' AND due_at <= ? AND coalesce(claimed_until, '') <= ? "
-            "LIMIT 1",
-            [at, at],
-        ):  # a read first, so that an empty outbox is not a write each second
-            with self._database.transaction() as connection:
-                claimed = claim(connection, self._clock())
-        if claimed is None:
-            return False
+    def dead(self) -> int:
+        """The number of deliveries that were given up and can be replayed."""
+        return int(self._database.rows("SELECT count(*) FROM deliveries WHERE status = 'dead'")[0][0])
+
+    def disabled(self) -> int:
+        """The number of hooks that the service made inactive."""
+        return int(self._database.rows("SELECT count(*) FROM hooks WHERE disabled_reason IS NOT NULL")[0][0])
+
+    def claim(self) -> ClaimedDelivery | None:
+        """Take the next delivery, unless every organization that has one has its share of the slots under way."""
+        free = SLOTS - self._under_way.total()
+        full = [organization for organization, count in self._under_way.items() if count >= free]
+        with self._database.snapshot() as connection:  # a read first: an empty outbox is not a write each second
+            if not free or next_delivery(connection, self._clock(), full) is None:
+                return None
+        with self._database.transaction() as connection:
+            return claim(connection, self._clock(), full)
+
+    async def deliver(self, claimed: ClaimedDelivery) -> None:
+        """Attempt a delivery, and record the outcome."""
         started_at = self._clock()
         signature = signature_headers(claimed.secrets, claimed.id, int(started_at.timestamp()), claimed.body)
-        attempt = asyncio.run(self._client.post(claimed.url, signature, claimed.body, started_at))
-        self._finish(claimed, attempt)
-        return True
+        attempt = await self._client.post(claimed.url, signature, claimed.body, started_at)
+        await in_daemon_thread(self._finish, claimed, attempt)
 
     def _finish(self, claimed: ClaimedDelivery, attempt: Attempt) -> None:
         now = self._clock()
@@ -106,29 +116,57 @@ class Sender:
             )  # fmt: skip
 
     def _run(self) -> None:
-        """Send until stopped. Errors are logged once, and end nothing: the lease lets the delivery be sent again."""
-        while not self._stopped.is_set():
-            has_more = False
-            try:
-                self._delete_old()
-                has_more = self.send_one()
-                self._last_warning = ""
-            except Exception as error:  # noqa: BLE001  # a bug or a full disk must not end the thread
-                if not self._stopped.is_set():
-                    self._warn_once(error)
-            if not has_more:
-                self._stopped.wait(POLL_SECONDS)
+        with asyncio.Runner() as runner:
+            self._loop = runner.get_loop()
+            runner.run(self._send())
 
-    def _delete_old(self) -> None:
+    async def _send(self) -> None:
+        """Send until stopped: whatever is due at once, then what an attempt that ends or a second that passes frees."""
+        while not self._is_stopped:
+            self._wake.clear()
+            while not self._is_stopped and (claimed := await self._next()):
+                task = asyncio.create_task(self._attempt(claimed))
+                self._attempts.add(task)
+                task.add_done_callback(self._attempts.discard)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), POLL_SECONDS)
+        if self._attempts:
+            await asyncio.wait(self._attempts, timeout=STOP_SECONDS)
+
+    async def _next(self) -> ClaimedDelivery | None:
+        """The next delivery, counted as under way. Errors are logged once, and end nothing."""
+        try:
+            claimed = await in_daemon_thread(self._look)
+        except Exception as error:  # noqa: BLE001  # a bug or a full disk must not end the thread
+            self._warn_once(error)
+            return None
+        if claimed:
+            self._under_way[claimed.organization] += 1
+        return claimed
+
+    async def _attempt(self, claimed: ClaimedDelivery) -> None:
+        """Attempt a delivery. Errors are logged once, and end nothing: the lease lets the delivery be sent again."""
+        try:
+            await self.deliver(claimed)
+            self._last_warning = ""
+        except Exception as error:  # noqa: BLE001  # as above
+            self._warn_once(error)
+        finally:
+            self._under_way[claimed.organization] -= 1
+            self._wake.set()
+
+    def _look(self) -> ClaimedDelivery | None:
+        """The next delivery; once an hour, after old ones are deleted."""
         now = self._clock()
         if self._deleted_at is None or abs(now - self._deleted_at) >= DELETE_AFTER:
             self._deleted_at = now
             with self._database.transaction() as connection:
                 delete_old(connection, now)
+        return self.claim()
 
     def _warn_once(self, error: Exception) -> None:
         """Log an error without its message, which could name a URL, unless it is the same as last time."""
         warning = str(error_fields(error))
-        if self._last_warning != warning:
+        if self._last_warning != warning and not self._is_stopped:
             self._last_warning = warning
             _LOG.warning("Hooks cannot be sent: %s", warning)

@@ -10,8 +10,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from data import BadInput
+from service.hooks.outbox import HookConflict
 from service.hooks.records import Hook, HookChanges, HookWithSecret, NewHook, StartedDelivery
-from service.hooks.registry import HookConflict, Hooks, NoSuchHook
+from service.hooks.registry import Hooks, NoSuchHook
 from service.http.authentication import Caller
 from service.http.bodies import read_body, reject_body
 from service.http.errors import Forbidden, InvalidBody, NotFound, StateConflict

@@ -151,6 +151,8 @@ class DailyDetection:
         self, lake: Lake, jobs: Jobs, clock: Callable[[], datetime], open_engine: Callable[[float], Engine]
     ) -> None:
         """`open_engine` starts an engine with a time limit in seconds, which takes longer than most runs on it."""
+        self.failures = 0
+        """Detectors that did not run, and outcomes that were not measured, since the start."""
         self._lake = lake
         self._jobs = jobs
         self._clock = clock
@@ -172,7 +174,11 @@ class DailyDetection:
             has_begun = today(zone, now - timedelta(hours=FIRST_HOUR)) == day
             if has_begun and self._jobs.last_run(organization) != day:
                 self._failed.add(organization)
-                self._run(organization, zone, now)
+                try:
+                    self._run(organization, zone, now)
+                except Exception:
+                    self.failures += 1
+                    raise
                 self._failed.discard(organization)
                 return True
         self.close()
@@ -196,9 +202,10 @@ class DailyDetection:
         runs = update_jobs(engine, self._jobs, organization, day, now, self._cancelled)
         if self._cancelled.is_set():
             return
-        measure_outcomes(engine, self._jobs, organization, now, zone=zone, cancelled=self._cancelled)
+        measured = measure_outcomes(engine, self._jobs, organization, now, zone=zone, cancelled=self._cancelled)
         if self._cancelled.is_set():
             return
+        self.failures += len(measured.failed) + sum(bool(run.error) for run in runs)
         for run in runs:
             if run.error:
                 _LOG.warning("the detector %s did not run for %s: %s", run.type, organization, run.error)

@@ -49,6 +49,8 @@ EVENTS: Final = {
     "approve": "job.approved",
     "update": "job.updated",
     "attach": "job.implementation_attached",
+    "shipped": "job.shipped",
+    "not_measurable": "job.not_measurable",
     "resolve": "job.resolved",
     "improve": "job.resolved",
     "dismiss": "job.dismissed",
@@ -58,7 +60,7 @@ EVENTS: Final = {
     "return": "job.reopened",
     "fail": "job.reopened",
 }
-"""What hooks are told of an action; nothing of any other."""
+"""What hooks are told of an action, or of a measured outcome that moves nothing; nothing of any other."""
 
 IMPLEMENTATION_TRANSITIONS: Final = {
     "attached": ("accepted", "shipped", "withdrawn"),

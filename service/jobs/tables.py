@@ -15,9 +15,10 @@ import orjson
 from msgspec.structs import astuple
 
 from service.clock import from_text, to_text
-from service.hooks.outbox import ClaimedDelivery, delete_messages, enqueue
+from service.hooks.attempts import ClaimedDelivery
+from service.hooks.outbox import HookConflict, delete_messages, enqueue
 from service.jobs.records import SYSTEM, Change, HistoryLine, Implementation, Job, ShippedJob, job_content
-from service.jobs.states import EVENTS, JobNotFound, next_status
+from service.jobs.states import EVENTS, JobConflict, JobNotFound, next_status
 
 JOB_COLUMNS: Final = (
     "id, organization, type, status, title, created_at, updated_at, priority, domain, short_code, path, summary, "
@@ -251,9 +252,12 @@ def _record(connection: sqlite3.Connection, before: Job | None, after: Job, chan
         f"INSERT INTO job_history (job_id, {_HISTORY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [after.id, *_stored(line)],
     )
-    if action in EVENTS:
-        content = job_content(after, implementation_in_force(connection, after))
-        enqueue(connection, after.organization, EVENTS[action], msgspec.to_builtins(content), now)
+    if event := EVENTS.get(note or "" if action == "measure" else action):
+        content = msgspec.to_builtins(job_content(after, implementation_in_force(connection, after)))
+        try:
+            enqueue(connection, after.organization, event, content, now, by_service=actor == SYSTEM)
+        except HookConflict as error:
+            raise JobConflict(str(error), status, before.version if before else None) from error
 
 
 def _values(job: Job) -> list[object]:

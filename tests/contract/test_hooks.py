@@ -16,8 +16,8 @@ from starlette.testclient import TestClient
 from service.app import create_app
 from service.clock import utc_now
 from service.hooks.delivery import HookClient
+from service.hooks.outbox import MAX_PENDING
 from service.hooks.registry import Hooks
-from service.hooks.sender import THREADS
 from service.logs import Log, LogHandler
 from tests.service.outgoing.receivers import Receiver
 from tests.support import identity
@@ -26,9 +26,14 @@ from tests.support.control import open_store
 PATH = "/agent-hooks"
 FIELDS = [
     "id", "name", "url", "events", "active", "created_at", "created_by", "secret_last4", "secret_rotated_at",
-    "previous_secret_until", "last_success_at", "last_failure_at", "consecutive_failures", "disabled_reason",
+    "previous_secret_until", "last_success_at", "last_failure_at", "consecutive_failures", "paused_until",
+    "disabled_reason",
 ]  # fmt: skip
-UNSENT = [name for name in FIELDS if name not in {"last_success_at", "last_failure_at", "consecutive_failures"}]
+UNSENT = [
+    name
+    for name in FIELDS
+    if name not in {"last_success_at", "last_failure_at", "consecutive_failures", "paused_until"}
+]
 """The fields that sending does not change: the server may have tried to send in the meantime."""
 HOOK = {"name": "automation", "url": "https://hooks.example/traffic?token=canary"}
 ONE = f"{PATH}/hook_0123456789abcdef0123"
@@ -242,19 +247,38 @@ def test_the_secret_is_in_control_sqlite_only_which_others_cannot_read(lake, ope
 
 def test_cached_answers_go_on_while_20_hooks_hang(lake, opened, monkeypatch):
     monkeypatch.setattr("service.app.HookClient", functools.partial(HookClient, seconds=600))
-    hanging = [Receiver(["hang"]) for _ in range(THREADS)]
+    hanging = Receiver(["hang"])
     with opened(lake, clock=utc_now, hook_networks="127.0.0.0/8") as client:
         with open_store(Hooks, lake, (ip_network("127.0.0.0/8"),)) as hooks:
             for number in range(20):
                 organization = ("acme", "other")[number % 2]
-                hook, _ = hooks.create(organization, "n", hanging[number % THREADS].url)
+                hook, _ = hooks.create(organization, "n", hanging.url)
                 hooks.send_test(organization, hook.id)
             mine = hooks.of("acme")[-1]
-        for one in hanging:
-            one.wait_for(1)
+        hanging.wait_for(20)
         for _ in range(200):
             assert client.get("/analytics/traffic-overview").status_code == 200
         assert client.patch(f"{PATH}/{mine.id}", json={"active": False}).status_code == 200
-        assert [one.connections for one in hanging] == [1] * THREADS  # they hang still
-    for one in hanging:  # the application did not wait for them
-        one.close()
+        assert hanging.connections == 20  # they hang still
+    hanging.close()  # the application did not wait for it
+
+
+def test_an_approval_that_a_hook_has_no_room_for_changes_nothing_and_names_the_hook(lake, opened, monkeypatch):
+    monkeypatch.setattr("service.app.HookClient", functools.partial(HookClient, seconds=600))
+    hanging = Receiver(["hang"])
+    with opened(lake, hook_networks="127.0.0.0/8") as client:
+        fields = {"name": "agent", "url": hanging.url, "events": ["job.created", "job.approved"]}
+        hook, title = client.post(PATH, json=fields).json(), {"title": "t", "summary": "s"}
+        jobs = [client.post("/jobs", json=title).json() for _ in range(MAX_PENDING)]
+        path = f"/jobs/{jobs[0]['id']}"
+        before = client.get(path).json()
+        refused = client.post(f"{path}/actions", json={"action_id": "approve_fix"})
+        assert refused.status_code == 409
+        assert hook["id"] in refused.text
+        assert (refused.json()["status"], refused.json()["version"]) == ("new", 1)
+        assert client.get(path).json() == before
+        assert client.post("/jobs", json=title).status_code == 409
+        assert client.post(f"{PATH}/{hook['id']}/test").status_code == 409
+        assert client.patch(f"{PATH}/{hook['id']}", json={"active": False}).status_code == 200
+        assert client.post(f"{path}/actions", json={"action_id": "approve_fix"}).status_code == 200
+    hanging.close()

@@ -8,8 +8,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from data import BadInput
+from service.hooks.outbox import HookConflict
 from service.hooks.records import DEFAULT_EVENTS, EVENTS, Hook, HookChanges
-from service.hooks.registry import HookConflict, NoSuchHook
+from service.hooks.registry import NoSuchHook
 from service.http.errors import Forbidden, NotFound
 from service.pages.context import PageContext
 from service.pages.forms import form_fields
@@ -71,11 +72,7 @@ class _HookPages:
     async def test(self, request: Request) -> Response:
         """Send a made-up job to a hook."""
         organization, hook_id = _editor(request), request.path_params["id"]
-        try:
-            await self._write(lambda: self._hooks.send_test(organization, hook_id))
-        except HookConflict as error:
-            return await self._page(request, 409, str(error))
-        return self._to_hook(request)
+        return await self._started(request, lambda: self._hooks.send_test(organization, hook_id))
 
     async def rotate(self, request: Request) -> Response:
         """Give a hook a new secret and show it this once."""
@@ -101,7 +98,14 @@ class _HookPages:
     async def replay(self, request: Request) -> Response:
         """Send a message again."""
         organization, ids = _editor(request), request.path_params
-        await self._write(lambda: self._hooks.replay(organization, ids["id"], ids["delivery"]))
+        return await self._started(request, lambda: self._hooks.replay(organization, ids["id"], ids["delivery"]))
+
+    async def _started(self, request: Request, work: Callable[[], object]) -> Response:
+        """The hook's page after a message was put into its outbox; with the reason if it may not be."""
+        try:
+            await self._write(work)
+        except HookConflict as error:
+            return await self._page(request, 409, str(error))
         return self._to_hook(request)
 
     async def _page(self, request: Request, status: int = 200, problem: str = "", made: str | None = None) -> Response:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from service.hooks.attempts import claim, finish
 from service.hooks.delivery import Attempt
-from service.hooks.outbox import claim, finish
 from service.hooks.registry import Hooks
 from tests.service.commands.runs import refused
 from tests.support.control import open_store

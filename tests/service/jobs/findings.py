@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 
 from queries import DETECTORS
-from service.hooks.outbox import ClaimedDelivery
+from service.hooks.attempts import ClaimedDelivery
 from service.jobs.findings import DetectedSubject
 from service.jobs.records import Actor, JobOutcome, Measure
 from service.jobs.tables import mark_sent

@@ -26,12 +26,16 @@ PATCH = Draft("patch", "text/plain", "User-agent: *")
 def events(monkeypatch):
     """The events that hooks would be told of, in order."""
     events = []
-    monkeypatch.setattr(tables, "enqueue", lambda _, organization, event, job, now: events.append((event, job)))
+
+    def enqueue(connection, organization, event, job, now, by_service):
+        events.append((event, job, by_service))
+
+    monkeypatch.setattr(tables, "enqueue", enqueue)
     return events
 
 
 def names(events):
-    return [event for event, _ in events]
+    return [event for event, *_ in events]
 
 
 def act(jobs, job, action, now=NOW, **how):
@@ -195,7 +199,10 @@ def test_an_approved_job_is_carried_out_shipped_measured_and_resolved(jobs, only
         ("shipped", "sent", "sent"),
         ("improve", "sent", "resolved"),
     ]
-    assert names(events) == ["job.created", "job.approved", "job.implementation_attached", "job.resolved"]
+    assert [(name, by_service) for name, _, by_service in events] == [
+        ("job.created", True), ("job.approved", False), ("job.implementation_attached", False), ("job.shipped", False),
+        ("job.resolved", True),
+    ]  # fmt: skip
     with pytest.raises(JobConflict, match="waits for no outcome"):
         jobs.set_outcome("acme", job.id, measured("worse"), NOW)
 
@@ -210,10 +217,12 @@ def test_a_fix_that_did_not_help_brings_the_job_back_to_review(jobs, only, event
     assert names(events)[-1] == "job.reopened"
 
 
-def test_what_cannot_be_measured_changes_no_status(jobs, only):
+def test_what_cannot_be_measured_changes_no_status_and_hooks_are_told(jobs, only, events):
     ship(jobs, only)
     jobs.set_outcome("acme", only().id, measured("not_measurable"), NOW + DAY)
     assert (only().status, only().outcome_status) == ("approved", "not_measurable")
+    assert events[-1][0] == "job.not_measurable"
+    assert events[-1][1]["outcome_status"] == "not_measurable"
 
 
 def test_a_withdrawn_implementation_has_no_outcome(jobs, only):
@@ -369,7 +378,7 @@ def test_a_write_that_fails_halfway_leaves_nothing(jobs, only, monkeypatch):
     jobs.upsert(broken(), NOW)
     before = only()
 
-    def fail(*_):
+    def fail(*_, **__):
         raise sqlite3.OperationalError("disk I/O error")
 
     monkeypatch.setattr(tables, "enqueue", fail)

@@ -1,0 +1,92 @@
+"""Whether one organization can hold up another: messages to hooks, while the receivers of others hang."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from queue import SimpleQueue
+from typing import Final
+
+from benchmarks.figures import Figure, figure
+from benchmarks.servers import server
+from benchmarks.worlds import Setting
+from data import Lake
+from service.clock import to_text, utc_now
+from service.control_database import ControlDatabase
+from service.hooks.registry import MAX_HOOKS, Hooks
+from service.jobs.records import COMMAND_LINE
+from service.jobs.states import APPROVE_FIX
+from service.jobs.store import Jobs
+from service.settings import parse_networks
+
+HOSTILE: Final = 8
+"""Organizations with MAX_HOOKS hooks each, whose receivers take connections and never answer, and as many jobs."""
+PAUSES: Final = (0, 2, 3, 3, 3, 3, 3, 3)
+"""Seconds before each message of the ninth: together longer than the 15 that an attempt takes."""
+UNDER_WAY: Final = 64
+_LOOPBACK: Final = "127.0.0.0/8"
+
+
+def fairness(setting: Setting) -> Iterator[Figure]:
+    """How long the message of a ninth organization takes, from the approval of its job to its receiver."""
+    lake = Lake(setting.scratch / "fairness", create=True)
+    with (
+        closing(lake.manifest),
+        closing(ControlDatabase(lake)) as control,
+        socket.create_server(("127.0.0.1", 0), backlog=1_000) as silent,
+        socket.create_server(("127.0.0.1", 0)) as listening,
+    ):
+        hooks, jobs = Hooks(control, parse_networks(_LOOPBACK, "hook_networks")), Jobs(control)
+        for number in range(HOSTILE):
+            for name in range(MAX_HOOKS):
+                hooks.create(f"hostile{number}", f"hook {name}", _url(silent))
+            for _ in range(MAX_HOOKS):
+                _approve(jobs, f"hostile{number}")
+        hooks.create("ninth", "hook", _url(listening))
+        arrivals: SimpleQueue[float] = SimpleQueue()
+        threading.Thread(target=_receive, args=(listening, arrivals), daemon=True).start()
+        with server(lake.root, TRAFFIC_HOOK_NETWORKS=_LOOPBACK):
+            _wait_until(lambda: _under_way(control) >= UNDER_WAY)
+            taken = []
+            for pause in PAUSES:
+                time.sleep(pause)
+                begun = time.monotonic()
+                _approve(jobs, "ninth")
+                taken.append(arrivals.get(timeout=60) - begun)
+    yield figure("a ninth's message while eight hang", "s", taken)
+    yield figure("a ninth's message while eight hang, slowest", "s", [max(taken)])
+
+
+def _url(listener: socket.socket) -> str:
+    return f"http://127.0.0.1:{listener.getsockname()[1]}/"
+
+
+def _approve(jobs: Jobs, organization: str) -> None:
+    now = utc_now()
+    job = jobs.create_manual(organization, "job", "Do it.", COMMAND_LINE, now)
+    jobs.act(organization, job.id, APPROVE_FIX, COMMAND_LINE, now)
+
+
+def _receive(listener: socket.socket, arrivals: "SimpleQueue[float]") -> None:
+    """Take messages, and note when each arrived."""
+    while True:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65_536)
+            arrivals.put(time.monotonic())
+            connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+
+def _under_way(control: ControlDatabase) -> int:
+    rows = control.rows("SELECT count(*) FROM deliveries WHERE claimed_until > ?", [to_text(utc_now())])
+    return int(rows[0][0])
+
+
+def _wait_until(is_so: Callable[[], bool]) -> None:
+    """Raises TimeoutError after a minute."""
+    given_up_at = time.monotonic() + 60
+    while not is_so():
+        if time.monotonic() > given_up_at:
+            raise TimeoutError(f"{UNDER_WAY} attempts were not under way within a minute")
+        time.sleep(0.05)

@@ -1,0 +1,179 @@
+"""Which message is sent next, and what becomes of it and its hook after the attempt.
+
+Organizations take turns, and so do the hooks of one. A receiver that does not answer, or asks for a pause, pauses its
+hook with all its messages; one that answers with an error delays the message only.
+"""
+
+import secrets
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import orjson
+
+from service.clock import to_text
+from service.hooks.delivery import Attempt
+from service.hooks.outbox import LEASE, deactivate, lease_bounds
+
+SCHEDULE: Final = (
+    timedelta(0), timedelta(seconds=5), timedelta(minutes=5), timedelta(minutes=30), timedelta(hours=2),
+    timedelta(hours=5), timedelta(hours=10), timedelta(hours=14), timedelta(hours=20), timedelta(hours=24),
+)  # fmt: skip
+"""The pause before each attempt, give or take JITTER of it."""
+JITTER: Final = 0.2
+MAX_RETRY_AFTER: Final = timedelta(hours=24)
+DISABLED_AFTER: Final = timedelta(days=5)
+DISABLED_FAILURES: Final = len(SCHEDULE)
+"""A hook is disabled if every attempt failed for that long, and at least so many did."""
+KEPT: Final = timedelta(days=30)
+"""How long finished deliveries are kept, and can be replayed."""
+_RANDOM: Final = secrets.SystemRandom()
+_NEXT: Final = """
+    SELECT deliveries.number, hooks.id
+    FROM hooks JOIN deliveries ON deliveries.number = (
+        SELECT number FROM deliveries
+        WHERE hook_id = hooks.id AND status = 'pending'
+          AND (due_at <= :at OR coalesce(attempted_at, created_at) > :at)
+        ORDER BY due_at, number LIMIT 1)
+    WHERE NOT EXISTS (
+        SELECT 1 FROM deliveries
+        WHERE hook_id = hooks.id AND status = 'pending' AND claimed_until > :at AND claimed_until <= :longest)
+      AND (coalesce(paused_until, '') <= :at OR last_failure_at > :at)
+      AND hooks.organization NOT IN (SELECT value FROM json_each(:full))
+    ORDER BY (SELECT max(turn) FROM hooks AS others WHERE others.organization = hooks.organization), turn
+    LIMIT 1
+"""
+"""The next delivery. What was written at a time in the future, by a clock that ran ahead, is due."""
+
+
+@dataclass(frozen=True)
+class ClaimedDelivery:
+    """A delivery that one sender may attempt now."""
+
+    id: str
+    hook_id: str
+    organization: str
+    event: str
+    job_id: str | None
+    body: bytes
+    attempts: int  # before this one
+    claimed_until: str
+    url: str
+    secrets: tuple[str, ...]  # to sign with; two while a secret is being rotated
+
+
+def next_delivery(connection: sqlite3.Connection, now: datetime, full: Iterable[str] = ()) -> tuple[int, str] | None:
+    """The number and the hook of the delivery to be sent next; None if none is due.
+
+    It is of the organization that was served longest ago, without those in `full`, and of a hook that is not paused
+    and has none under way.
+    """
+    values = {**lease_bounds(now), "full": orjson.dumps([*full]).decode()}
+    found: tuple[int, str] | None = connection.execute(_NEXT, values).fetchone()
+    return found
+
+
+def claim(connection: sqlite3.Connection, now: datetime, full: Iterable[str] = ()) -> ClaimedDelivery | None:
+    """Take the next delivery; None if there is none.
+
+    It belongs to the caller for LEASE, who ends it with `finish`; whatever happens to the caller, it is due again then.
+    """
+    found = next_delivery(connection, now, full)
+    if found is None:
+        return None
+    number, hook_id = found
+    ((url, secret, previous),) = connection.execute(
+        "UPDATE hooks SET turn = (SELECT max(turn) + 1 FROM hooks) WHERE id = ? "
+        "RETURNING url, secret, iif(previous_secret_until > ?, previous_secret, NULL)",
+        [hook_id, to_text(now)],
+    ).fetchall()
+    (row,) = connection.execute(
+        "UPDATE deliveries SET claimed_until = ? WHERE number = ? "
+        "RETURNING id, hook_id, organization, event, job_id, body, attempts, claimed_until",
+        [to_text(now + LEASE), number],
+    ).fetchall()
+    values = [*row, url, (secret, previous) if previous else (secret,)]
+    return ClaimedDelivery(*values)
+
+
+def finish(connection: sqlite3.Connection, claimed: ClaimedDelivery, attempt: Attempt, now: datetime) -> str:
+    """Record the outcome of an attempt: of the delivery and of its hook.
+
+    Returns `delivered`, `failed` (there will be another attempt) or `dead`; `lost` if the delivery is the caller's no
+    longer, and then nothing is recorded.
+    """
+    if not connection.execute(
+        "SELECT 1 FROM deliveries WHERE id = ? AND claimed_until = ?", [claimed.id, claimed.claimed_until]
+    ).fetchall():
+        return "lost"
+    attempts, pause = claimed.attempts + 1, timedelta(0)
+    outcome = "delivered" if attempt.is_success else "failed"
+    if attempt.is_success:
+        _record_success(connection, claimed.hook_id, now)
+    else:
+        jitter = _RANDOM.uniform(1 - JITTER, 1 + JITTER)
+        paused = _record_failure(connection, claimed.hook_id, attempt, now, jitter)
+        if paused is None or attempts >= len(SCHEDULE):
+            outcome = "dead"
+        elif not attempt.error:  # otherwise the message waits for nothing but its hook
+            pause = max(SCHEDULE[attempts] * jitter, paused)
+    at = to_text(now)
+    connection.execute(
+        "UPDATE deliveries SET status = ?, attempts = ?, due_at = ?, claimed_until = NULL, attempted_at = ?, "
+        "status_code = ?, error = ?, ms = ?, finished_at = ? WHERE id = ?",
+        [
+            "pending" if outcome == "failed" else outcome, attempts, to_text(now + pause), at,
+            attempt.status_code, attempt.error, attempt.ms, None if outcome == "failed" else at, claimed.id,
+        ],
+    )  # fmt: skip
+    return outcome
+
+
+def _record_success(connection: sqlite3.Connection, hook_id: str, now: datetime) -> None:
+    connection.execute(
+        "UPDATE hooks SET last_success_at = ?, consecutive_failures = 0, failing_since = NULL, paused_until = NULL "
+        "WHERE id = ?",
+        [to_text(now), hook_id],
+    )
+
+
+def _record_failure(
+    connection: sqlite3.Connection, hook_id: str, attempt: Attempt, now: datetime, jitter: float
+) -> timedelta | None:
+    """Record a failed attempt in its hook. Returns how long the hook is paused; None if it is inactive.
+
+    A hook whose attempts failed for too long is disabled.
+    """
+    at = to_text(now)
+    rows = connection.execute(
+        "UPDATE hooks SET last_failure_at = ?, consecutive_failures = consecutive_failures + 1, "
+        "failing_since = coalesce(failing_since, ?) WHERE id = ? RETURNING active, consecutive_failures, failing_since",
+        [at, at, hook_id],
+    ).fetchall()
+    if not rows or not rows[0][0]:
+        return None
+    _, failures, since = rows[0]
+    if attempt.status_code == 410:
+        deactivate(connection, hook_id, "The receiver answered 410 Gone.", now)
+        return None
+    if failures >= DISABLED_FAILURES and since <= to_text(now - DISABLED_AFTER):
+        deactivate(connection, hook_id, f"Every attempt failed for {DISABLED_AFTER.days} days.", now)
+        return None
+    pause = min(attempt.retry_after or timedelta(0), MAX_RETRY_AFTER)
+    if attempt.error:
+        pause = SCHEDULE[min(failures, len(SCHEDULE) - 1)] * jitter
+    connection.execute(
+        "UPDATE hooks SET paused_until = ? WHERE id = ?", [to_text(now + pause) if pause else None, hook_id]
+    )
+    return pause
+
+
+def delete_old(connection: sqlite3.Connection, now: datetime) -> None:
+    """Delete deliveries that ended KEPT ago, and secrets that sign no longer."""
+    connection.execute("DELETE FROM deliveries WHERE finished_at <= ?", [to_text(now - KEPT)])
+    connection.execute(
+        "UPDATE hooks SET previous_secret = NULL, previous_secret_until = NULL WHERE previous_secret_until <= ?",
+        [to_text(now)],
+    )

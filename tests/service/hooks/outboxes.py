@@ -1,0 +1,82 @@
+"""A lake's hooks with a clock that stands until it is moved."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_network
+
+from service.control_database import ControlDatabase
+from service.hooks.attempts import claim, finish
+from service.hooks.delivery import Attempt, HookClient
+from service.hooks.outbox import enqueue
+from service.hooks.registry import Hooks
+from service.hooks.sender import Sender
+
+LOOPBACK = (ip_network("127.0.0.0/8"),)
+JOB = {"id": "job_0123456789abcdef0123", "type": "broken_link", "title": "Links that lead nowhere"}
+GONE = ["HTTP/1.1 410 Gone\r\n\r\n"]
+FAILS = ["HTTP/1.1 500 Oops\r\n\r\n"]
+TAKEN, FAILURE, SILENCE = Attempt(204, None, 1), Attempt(500, None, 1), Attempt(None, "timed_out", 15_000)
+
+
+class FakeClock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self):
+        self.now = datetime.now(UTC).replace(microsecond=0)
+
+    def __call__(self):
+        return self.now
+
+
+class Outbox:
+    """A lake's hooks and their sender, by a fake clock."""
+
+    def __init__(self, lake):
+        self.lake = lake
+        self.clock = FakeClock()
+        self.hooks = Hooks(ControlDatabase(lake), LOOPBACK, clock=self.clock)
+        self.sender = self.another()
+
+    def another(self, client=None, **more):
+        return Sender(self.hooks.database, client or HookClient(LOOPBACK), self.clock, **more)
+
+    def hook(self, url="http://127.0.0.1:9/", organization="acme", **how):
+        return self.hooks.create(organization, "automation", url, **how)
+
+    def enqueue(self, event="job.approved", job=JOB, organization="acme", **how):
+        with self.hooks.database.transaction() as connection:
+            return enqueue(connection, organization, event, job, self.clock(), **how)
+
+    def claim(self, full=()):
+        with self.hooks.database.transaction() as connection:
+            return claim(connection, self.clock(), full)
+
+    def finish(self, claimed, attempt):
+        with self.hooks.database.transaction() as connection:
+            return finish(connection, claimed, attempt, self.clock())
+
+    def send_one(self):
+        """Whether there was a message to send."""
+        claimed = self.sender.claim()
+        if claimed:
+            asyncio.run(self.sender.deliver(claimed))
+        return claimed is not None
+
+    def send_all(self):
+        while self.send_one():
+            pass
+
+    def only(self, hook):
+        (delivery,) = self.hooks.deliveries("acme", hook.id)
+        return delivery
+
+    def run_until_dead(self, hook):
+        """The times of the attempts, in seconds since the message was made; an attempt is made as soon as it is due."""
+        started_at, times = self.clock(), []
+        while (delivery := self.only(hook)).status == "pending":
+            self.clock.now = delivery.next_attempt_at - timedelta(seconds=1)
+            assert self.clock() < started_at or not self.send_one()
+            self.clock.now = delivery.next_attempt_at
+            assert self.send_one()
+            times.append((self.clock() - started_at).total_seconds())
+        return times

@@ -1,0 +1,483 @@
+"""What is in a message, which one is next, and what becomes of it: a fake clock over days, and real receivers."""
+
+import itertools
+import json
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from standardwebhooks import Webhook
+
+from service.hooks.attempts import DISABLED_FAILURES, JITTER, KEPT, SCHEDULE, delete_old
+from service.hooks.outbox import LEASE, MAX_MESSAGE_BYTES, MAX_PENDING, HookConflict, enqueue, message
+from service.hooks.records import EVENTS, HookChanges
+from tests.service.hooks.outboxes import FAILS, FAILURE, GONE, JOB, SILENCE, TAKEN
+
+
+def test_a_message_is_one_row_for_each_active_hook_that_subscribes(outbox):
+    approved, _ = outbox.hook()
+    every, _ = outbox.hook(events=EVENTS)
+    outbox.hook(events=["job.created"])
+    outbox.hook(active=False)
+    outbox.hooks.create("other", "other", "https://other.example/")
+    assert outbox.enqueue() == 2
+    one, other = outbox.only(approved), outbox.only(every)
+    assert one.id != other.id
+    assert [outbox.enqueue(event) for event in EVENTS] == [2, 2, *[1] * 7]
+    assert {claimed.body for claimed in (outbox.claim(), outbox.claim())} == {
+        message("acme", "job.approved", JOB, outbox.clock(), "")
+    }
+
+
+def test_a_message_that_is_rolled_back_is_not_sent(outbox):
+    outbox.hook()
+    with suppress(ZeroDivisionError), outbox.hooks.database.transaction() as connection:
+        assert enqueue(connection, "acme", "job.approved", JOB, outbox.clock()) == 1
+        raise ZeroDivisionError
+    assert outbox.sender.pending() == 0
+
+
+def test_the_message_has_the_job_and_links(outbox):
+    now = datetime(2026, 11, 22, 2, 37, 28, 9, tzinfo=UTC)
+    job = JOB | {"evidence": {"rows": [{"n": n} for n in range(30)], "untrusted": []}}
+    told = json.loads(message("acme", "job.created", job, now, "https://stats.example/base"))
+    assert told == {
+        "type": "job.created",
+        "timestamp": "2026-11-22T02:37:28Z",
+        "data": {
+            "organization": "acme",
+            "job": JOB | {"evidence": {"rows": [{"n": n} for n in range(10)], "untrusted": []}},
+            "links": {
+                "self": "https://stats.example/base/jobs/job_0123456789abcdef0123",
+                "actions": "https://stats.example/base/jobs/job_0123456789abcdef0123/actions",
+                "implementations": "https://stats.example/base/jobs/job_0123456789abcdef0123/implementations",
+                "dashboard": "https://stats.example/base/app/jobs/job_0123456789abcdef0123",
+            },
+        },
+    }
+    assert json.loads(message("acme", "job.created", JOB, now, ""))["data"]["links"]["self"] == f"/jobs/{JOB['id']}"
+
+
+def test_rows_are_dropped_from_the_end_until_the_message_fits():
+    job = JOB | {"evidence_rows": 9, "evidence": {"rows": [{"n": n, "path": "x" * 4_000} for n in range(9)]}}
+    body = message("acme", "job.created", job, datetime.now(UTC), "")
+    assert len(body) <= MAX_MESSAGE_BYTES
+    told = json.loads(body)["data"]["job"]
+    assert ([row["n"] for row in told["evidence"]["rows"]], told["evidence_rows"]) == ([0, 1, 2, 3], 9)
+    assert len(job["evidence"]["rows"]) == 9
+
+
+# Attempts
+
+
+def test_a_delivered_message_is_verified_by_the_standards_own_library(outbox, receiver):
+    there = receiver()
+    hook, secret = outbox.hook(there.url)
+    outbox.enqueue()
+    outbox.send_all()
+    (got,) = there.requests
+    assert Webhook(secret).verify(got.body, got.headers)["data"]["job"] == JOB
+    delivery = outbox.only(hook)
+    assert got.headers["webhook-id"] == delivery.id
+    assert (delivery.status, delivery.attempts, delivery.status_code, delivery.error) == ("delivered", 1, 204, None)
+    assert outbox.hooks.hook("acme", hook.id).last_success_at == outbox.clock()
+    assert outbox.sender.outcomes == {"delivered": 1, "failed": 0, "dead": 0}
+    assert outbox.sender.pending() == 0
+
+
+def test_attempts_fall_on_the_schedule_over_76_hours_and_then_the_message_is_dead(outbox, receiver):
+    there = receiver(FAILS)
+    hook, _ = outbox.hook(there.url)
+    outbox.enqueue()
+    times = outbox.run_until_dead(hook)
+    assert len(times) == len(SCHEDULE) == 10
+    pauses = [after - before for before, after in itertools.pairwise([0.0, *times])]
+    for pause, planned in zip(pauses, SCHEDULE, strict=True):
+        seconds = planned.total_seconds()
+        assert (1 - JITTER) * seconds - 1 <= pause <= (1 + JITTER) * seconds
+    assert 60 * 3_600 <= times[-1] <= 92 * 3_600
+    assert sum(SCHEDULE, timedelta(0)) == timedelta(hours=75, minutes=35, seconds=5)
+    assert len({(got.headers["webhook-id"], got.body) for got in there.requests}) == 1
+    assert len({got.headers["webhook-timestamp"] for got in there.requests}) == 10
+    delivery = outbox.only(hook)
+    assert (delivery.status, delivery.attempts, delivery.status_code) == ("dead", 10, 500)
+    assert outbox.sender.outcomes == {"delivered": 0, "failed": 9, "dead": 1}
+
+
+def test_pauses_are_not_the_same_for_everybody(outbox):
+    pauses = set()
+    for _ in range(8):
+        hook, _ = outbox.hook()
+        outbox.enqueue()
+        while claimed := outbox.claim():
+            outbox.finish(claimed, FAILURE)
+            outbox.clock.now += timedelta(hours=30)
+            if claimed.attempts == 3:
+                break
+        pauses.add(outbox.only(hook).next_attempt_at - outbox.only(hook).attempted_at)
+        outbox.hooks.delete("acme", hook.id)
+    assert len(pauses) > 1
+
+
+def test_an_error_then_a_success(outbox, receiver):
+    there = receiver(FAILS, ["HTTP/1.1 204 No Content\r\n\r\n"])
+    hook, secret = outbox.hook(there.url)
+    outbox.enqueue()
+    assert len(outbox.run_until_dead(hook)) == 2
+    assert outbox.only(hook).status == "delivered"
+    for got in there.requests:
+        Webhook(secret).verify(got.body, got.headers)
+    health = outbox.hooks.hook("acme", hook.id)
+    assert (health.consecutive_failures, health.last_failure_at is None) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"), [("7200", (7_200, 7_200)), ("99999999", (86_400, 86_400)), ("-1", (4, 6)), ("1", (4, 6))]
+)
+def test_retry_after_is_respected_for_a_day_at_most(outbox, receiver, header, seconds):
+    there = receiver([f"HTTP/1.1 429 Too Many Requests\r\nRetry-After: {header}\r\n\r\n"])
+    hook, _ = outbox.hook(there.url)
+    outbox.enqueue()
+    outbox.send_all()
+    delivery = outbox.only(hook)
+    pause = (delivery.next_attempt_at - delivery.attempted_at).total_seconds()
+    assert seconds[0] - 1 <= pause <= seconds[1]
+
+
+def test_410_ends_the_hook(outbox, receiver, caplog):
+    there = receiver(GONE)
+    hook, _ = outbox.hook(f"{there.url}?token=canary")
+    outbox.enqueue()
+    outbox.enqueue()
+    outbox.send_all()
+    assert [one.status for one in outbox.hooks.deliveries("acme", hook.id)] == ["dead", "dead"]
+    assert there.connections == 1
+    ended = outbox.hooks.hook("acme", hook.id)
+    assert (ended.active, ended.disabled_reason) == (False, "The receiver answered 410 Gone.")
+    assert outbox.enqueue() == 0
+    assert f"{hook.id} of acme is disabled" in caplog.text
+    assert "canary" not in caplog.text
+
+
+def test_a_hook_that_fails_for_five_days_is_disabled_and_can_be_activated(outbox):
+    hook, _ = outbox.hook()
+    began = outbox.clock()
+    for number in range(DISABLED_FAILURES + 5):
+        outbox.clock.now = began + timedelta(days=5 if number == DISABLED_FAILURES + 4 else 4)
+        outbox.clock.now = began if number == 0 else outbox.clock.now
+        assert outbox.enqueue() == 1
+        outbox.finish(outbox.claim(), FAILURE)
+    ended = outbox.hooks.hook("acme", hook.id)
+    assert (ended.active, ended.disabled_reason) == (False, "Every attempt failed for 5 days.")
+    assert ended.consecutive_failures == DISABLED_FAILURES + 5
+    assert {one.status for one in outbox.hooks.deliveries("acme", hook.id)} == {"dead"}
+    again = outbox.hooks.change("acme", hook.id, HookChanges(active=True))
+    assert (again.active, again.disabled_reason, again.consecutive_failures) == (True, None, 0)
+    assert outbox.enqueue() == 1
+    outbox.finish(outbox.claim(), FAILURE)
+    assert outbox.hooks.hook("acme", hook.id).active
+
+
+def test_few_failures_in_a_long_time_disable_nothing(outbox):
+    hook, _ = outbox.hook()
+    for _ in range(DISABLED_FAILURES - 1):
+        outbox.enqueue()
+        outbox.clock.now += timedelta(days=1)
+        outbox.finish(outbox.claim(), FAILURE)
+    assert outbox.hooks.hook("acme", hook.id).active
+
+
+# Order, leases and replays
+
+
+def test_messages_keep_their_order_and_one_that_waits_lets_others_pass(outbox, receiver):
+    there = receiver(FAILS, ["HTTP/1.1 204 No Content\r\n\r\n"])
+    outbox.hook(there.url)
+    for number in range(3):
+        outbox.enqueue(job=JOB | {"id": f"job_{number}"})
+    outbox.send_all()
+    outbox.clock.now += timedelta(seconds=7)
+    outbox.send_all()
+    told = [json.loads(got.body)["data"]["job"]["id"] for got in there.requests]
+    assert told == ["job_0", "job_1", "job_2", "job_0"]
+
+
+def test_of_a_hook_one_delivery_is_under_way_at_a_time(outbox):
+    first, _ = outbox.hook()
+    second, _ = outbox.hook()
+    outbox.enqueue()
+    outbox.enqueue()
+    claimed = [outbox.claim(), outbox.claim(), outbox.claim()]
+    assert [one and one.hook_id for one in claimed] == [first.id, second.id, None]
+    assert outbox.finish(claimed[0], TAKEN) == "delivered"
+    assert outbox.claim().hook_id == first.id
+
+
+def test_organizations_take_turns_and_so_do_the_hooks_of_one(outbox):
+    names = {}
+    for organization in ("acme", "acme", "acme", "other", "third"):
+        hook, _ = outbox.hook(organization=organization)
+        names[hook.id] = f"{organization}{len(names)}"
+        for number in range(2):
+            outbox.enqueue(job=JOB | {"id": f"job_{number}"}, organization=organization)
+
+    def turn(count):
+        claimed = [outbox.claim() for _ in range(count)]
+        for one in claimed:
+            outbox.finish(one, TAKEN)
+        return [names[one.hook_id] for one in claimed]
+
+    assert turn(5) == ["acme0", "other3", "third4", "acme1", "acme2"]
+    assert turn(4) == ["other3", "third4", "acme0", "acme1"]
+    new, _ = outbox.hook(organization="new")
+    names[new.id] = "new5"
+    outbox.enqueue(organization="new")
+    assert turn(2) == ["new5", "acme2"]
+
+
+def test_an_organization_that_has_its_share_waits(outbox):
+    outbox.hook()
+    outbox.enqueue()
+    assert outbox.claim(full=["acme"]) is None
+    assert outbox.claim(full=["other"]) is not None
+
+
+def test_a_receiver_that_does_not_answer_pauses_its_hook_with_all_its_messages(outbox):
+    hook, _ = outbox.hook()
+    for number in range(3):
+        outbox.enqueue(job=JOB | {"id": f"job_{number}"})
+    outbox.finish(outbox.claim(), SILENCE)
+    paused = outbox.hooks.hook("acme", hook.id).paused_until
+    assert timedelta(seconds=4) <= paused - outbox.clock() <= timedelta(seconds=6)
+    assert {one.next_attempt_at for one in outbox.hooks.deliveries("acme", hook.id)} == {paused}
+    for failures in range(1, 4):
+        assert outbox.claim() is None
+        outbox.clock.now = paused
+        outbox.finish(outbox.claim(), SILENCE)
+        paused = outbox.hooks.hook("acme", hook.id).paused_until
+        planned = SCHEDULE[failures + 1]
+        assert (1 - JITTER) * planned <= paused - outbox.clock() + timedelta(seconds=1) <= (1 + JITTER) * planned * 1.1
+    outbox.clock.now = paused
+    outbox.finish(outbox.claim(), FAILURE)  # it answers again: with an error, which delays one message only
+    assert outbox.hooks.hook("acme", hook.id).paused_until is None
+    assert outbox.claim() is not None
+
+
+def test_a_test_a_replay_and_another_address_end_a_pause(outbox):
+    hook, _ = outbox.hook()
+    outbox.enqueue()
+
+    def paused():
+        outbox.finish(outbox.claim(), SILENCE)
+        assert outbox.claim() is None
+        return outbox.only(hook).id
+
+    outbox.hooks.replay("acme", hook.id, paused())
+    paused()
+    outbox.hooks.change("acme", hook.id, HookChanges(url="http://127.0.0.1:10/"))
+    paused()
+    outbox.hooks.send_test("acme", hook.id)
+    assert outbox.claim() is not None
+
+
+def test_what_a_clock_that_ran_ahead_has_written_is_due(outbox):
+    real = outbox.clock()
+    outbox.clock.now = real + timedelta(days=400)
+    late, _ = outbox.hook()
+    paused, _ = outbox.hook()
+    outbox.enqueue()
+    abandoned = outbox.claim()
+    outbox.finish(outbox.claim(), SILENCE)
+    outbox.clock.now = real
+    claimed = [outbox.claim(), outbox.claim()]
+    assert {one.hook_id for one in claimed} == {late.id, paused.id}
+    assert abandoned.id in {one.id for one in claimed}
+    assert [outbox.finish(one, TAKEN) for one in claimed] == ["delivered", "delivered"]
+    outbox.enqueue()
+    assert outbox.claim() is not None
+
+
+# How much waits
+
+
+def test_what_the_service_finds_about_a_job_replaces_what_it_found_before(outbox):
+    hook, _ = outbox.hook(events=EVENTS)
+
+    def found(event, **job):
+        return outbox.enqueue(event, JOB | job, by_service=True)
+
+    def waiting():
+        listed = outbox.hooks.database.rows(
+            "SELECT event, body FROM deliveries WHERE status = 'pending' ORDER BY number"
+        )
+        return [(event, json.loads(body)["type"], json.loads(body)["data"]["job"].get("n")) for event, body in listed]
+
+    first = found("job.created", n=1)
+    ids = [one.id for one in outbox.hooks.deliveries("acme", hook.id)]
+    found("job.updated", n=2)
+    found("job.created", id="job_other", n=3)
+    assert first == 1
+    assert waiting() == [("job.created", "job.created", 2), ("job.created", "job.created", 3)]
+    assert ids[0] not in {one.id for one in outbox.hooks.deliveries("acme", hook.id)}
+    found("job.reopened", n=4)
+    outbox.enqueue("job.approved", JOB | {"n": 5})
+    found("job.not_measurable", n=6)
+    assert waiting() == [("job.created",) * 2 + (3,), ("job.approved",) * 2 + (5,), ("job.not_measurable",) * 2 + (6,)]
+
+
+def test_what_is_under_way_or_was_delivered_is_not_replaced(outbox):
+    hook, _ = outbox.hook(events=EVENTS)
+    outbox.enqueue("job.created", by_service=True)
+    claimed = outbox.claim()
+    outbox.enqueue("job.updated", by_service=True)
+    assert outbox.finish(claimed, TAKEN) == "delivered"
+    outbox.enqueue("job.updated", by_service=True)
+    assert [one.event for one in outbox.hooks.deliveries("acme", hook.id)] == ["job.updated", "job.created"]
+
+
+def filled(outbox, **how):
+    """A hook for which as much waits as may."""
+    hook, _ = outbox.hook(**how)
+    for number in range(MAX_PENDING):
+        outbox.enqueue(job=JOB | {"id": f"job_{number}"})
+    return hook
+
+
+def test_what_a_person_does_beyond_100_messages_is_refused_naming_the_hook(outbox):
+    hook = filled(outbox)
+    outbox.hook(events=["job.approved", "job.created"])
+    pending = outbox.sender.pending()
+    for refused in (outbox.enqueue, lambda: outbox.hooks.send_test("acme", hook.id)):
+        with pytest.raises(HookConflict, match=rf"^100 messages wait for the hook 'automation' \({hook.id}\)"):
+            refused()
+    assert outbox.sender.pending() == pending
+    assert outbox.enqueue("job.created", by_service=True) == 1
+    delivered = outbox.claim()
+    outbox.finish(delivered, TAKEN)
+    assert outbox.enqueue() == 2
+    with pytest.raises(HookConflict):
+        outbox.hooks.replay("acme", hook.id, delivered.id)
+
+
+def test_a_paused_hook_with_100_messages_is_disabled_and_blocks_nothing(outbox, caplog):
+    hook = filled(outbox)
+    outbox.finish(outbox.claim(), SILENCE)
+    assert outbox.enqueue() == 0
+    disabled = outbox.hooks.hook("acme", hook.id)
+    assert (disabled.active, disabled.paused_until) == (False, None)
+    assert disabled.disabled_reason == "100 messages waited, and the receiver did not answer."
+    assert f"{hook.id} of acme is disabled" in caplog.text
+    assert outbox.sender.pending() == 0
+    assert {one.status for one in outbox.hooks.deliveries("acme", hook.id)} == {"dead"}
+
+
+def test_a_hook_has_one_pending_test_at_most(outbox):
+    hook, _ = outbox.hook()
+    first = outbox.hooks.send_test("acme", hook.id)
+    with pytest.raises(HookConflict, match=first):
+        outbox.hooks.send_test("acme", hook.id)
+    outbox.finish(outbox.claim(), FAILURE)
+    with pytest.raises(HookConflict, match=first):
+        outbox.hooks.send_test("acme", hook.id)
+    outbox.hooks.replay("acme", hook.id, first)
+    assert outbox.finish(outbox.claim(), TAKEN) == "delivered"
+    assert outbox.hooks.send_test("acme", hook.id) != first
+
+
+def test_a_delivery_that_nobody_finishes_is_due_again_after_its_lease(outbox):
+    outbox.hook()
+    outbox.enqueue()
+    lost = outbox.claim()
+    outbox.clock.now += LEASE - timedelta(seconds=1)
+    assert outbox.claim() is None
+    outbox.clock.now += timedelta(seconds=1)
+    again = outbox.claim()
+    assert (again.id, again.body, again.attempts) == (lost.id, lost.body, 0)
+    assert outbox.finish(lost, FAILURE) == "lost"
+    assert outbox.finish(again, TAKEN) == "delivered"
+
+
+def test_a_dead_message_can_be_replayed_for_30_days(outbox, receiver):
+    there = receiver(*[FAILS] * 10, ["HTTP/1.1 204 No Content\r\n\r\n"])
+    hook, _ = outbox.hook(there.url)
+    outbox.enqueue()
+    outbox.run_until_dead(hook)
+    delivery = outbox.only(hook)
+    outbox.clock.now += KEPT - timedelta(seconds=1)
+    with outbox.hooks.database.transaction() as connection:
+        delete_old(connection, outbox.clock())
+    assert outbox.hooks.replay("acme", hook.id, delivery.id) == delivery.id
+    outbox.send_all()
+    assert outbox.only(hook).status == "delivered"
+    assert len({(got.headers["webhook-id"], got.body) for got in there.requests}) == 1
+    outbox.clock.now += KEPT
+    with outbox.hooks.database.transaction() as connection:
+        delete_old(connection, outbox.clock())
+    assert outbox.hooks.deliveries("acme", hook.id) == []
+
+
+def test_a_hook_that_is_deleted_meanwhile_loses_what_is_under_way(outbox):
+    hook, _ = outbox.hook()
+    outbox.enqueue()
+    claimed = outbox.claim()
+    outbox.hooks.delete("acme", hook.id)
+    assert outbox.finish(claimed, FAILURE) == "lost"
+    assert outbox.claim() is None
+
+
+def test_a_hook_that_is_paused_meanwhile_gets_no_further_attempt(outbox):
+    hook, _ = outbox.hook()
+    outbox.enqueue()
+    outbox.enqueue()
+    claimed = outbox.claim()
+    outbox.hooks.change("acme", hook.id, HookChanges(active=False))
+    assert outbox.finish(claimed, FAILURE) == "dead"
+    assert {one.status for one in outbox.hooks.deliveries("acme", hook.id)} == {"dead"}
+    assert outbox.hooks.hook("acme", hook.id).disabled_reason is None
+
+
+def test_during_a_rotation_both_secrets_verify_and_after_24_hours_the_new_one_only(outbox, receiver):
+    there = receiver()
+    hook, old = outbox.hook(there.url)
+    rotated, new = outbox.hooks.rotate("acme", hook.id)
+    assert (rotated.secret_last4, old != new) == (new[-4:], True)
+    assert rotated.previous_secret_until == outbox.clock() + timedelta(hours=24)
+    signatures = []
+    for pause in (timedelta(hours=24) - timedelta(seconds=1), timedelta(seconds=1)):
+        outbox.clock.now += pause
+        outbox.enqueue()
+        outbox.send_all()
+        got = there.requests[-1]
+        signatures.append(got.headers["webhook-signature"].split(" "))
+        stamp = datetime.fromtimestamp(int(got.headers["webhook-timestamp"]), UTC).replace(tzinfo=None)
+        expected = [Webhook(key).sign(got.headers["webhook-id"], stamp, got.body.decode()) for key in (new, old)]
+        assert signatures[-1] == expected[: len(signatures[-1])]
+    assert [len(one) for one in signatures] == [2, 1]
+    with outbox.hooks.database.transaction() as connection:
+        delete_old(connection, outbox.clock())
+    assert outbox.hooks.database.rows("SELECT previous_secret, previous_secret_until FROM hooks") == [(None, None)]
+
+
+def test_what_follows_from_a_delivery_is_in_its_transaction(outbox, receiver):
+    there = receiver(FAILS, ["HTTP/1.1 204 No Content\r\n\r\n"])
+    hook, _ = outbox.hook(there.url)
+    told = []
+
+    def on_delivered(connection, claimed, now):
+        assert connection.in_transaction
+        told.append((claimed.organization, claimed.event, claimed.job_id))
+        if len(told) == 1:
+            raise ZeroDivisionError
+
+    outbox.sender = outbox.another(on_delivered=on_delivered)
+    outbox.enqueue()
+    outbox.send_all()
+    assert told == []
+    outbox.clock.now = outbox.only(hook).next_attempt_at
+    with pytest.raises(ZeroDivisionError):
+        outbox.send_one()
+    assert outbox.only(hook).status == "pending"
+    outbox.clock.now += LEASE
+    outbox.send_all()
+    assert told == [("acme", "job.approved", JOB["id"])] * 2
+    assert outbox.only(hook).status == "delivered"
