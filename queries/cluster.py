@@ -8,7 +8,7 @@ import logging
 import os
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -193,7 +193,7 @@ class Cluster:
                 make_views(session, variables, self._folder, self._values)
                 self._check_count(session.count("visits"), variables["visits"])
                 session.views_of = variables
-            table = session.table(text, _arguments(variables["scope"]))
+            table = session.table(text, _arguments(variables))
         except CLIENT_ERRORS as error:
             query.end()
             if query.is_interrupted and not query.is_given_up:
@@ -269,6 +269,7 @@ class Cluster:
         return meant
 
 
-def _arguments(scope: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments(variables: Variables) -> dict[str, Any]:
     """The named parameters of the texts; dates as text."""
-    return {name: value.isoformat() if name.endswith("_date") else value for name, value in scope.items()}
+    scope = {name: value.isoformat() if name.endswith("_date") else value for name, value in variables["scope"].items()}
+    return {**scope, "behaviour": variables["behaviour"]}

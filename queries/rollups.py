@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from data import Lake
 from data.maintenance.rewriting import InterruptibleEngine, limit_memory, rewrite_each
 from data.progress import Progress
+from data.store.behaviour import uses_behaviour
 from data.store.clock import is_recent
 from data.store.landing import new_path
 from data.store.manifest import LandedFile
@@ -140,7 +141,8 @@ class RollupBuilder:
         today = self._lake.manifest.today(organization, self._clock())
         now = datetime.now(UTC)  # checked_at is set by the system clock
         recently_landed = {file.day for file in files if is_recent(file.checked_at, self._quiet_period, now)}
-        covered = live_rollups(self._lake, organization, rollup_version(), files).days
+        version = rollup_version(uses_behaviour(self._lake.manifest, organization))
+        covered = live_rollups(self._lake, organization, version, files).days
         return [file for file in files if file.day < today and file.day not in recently_landed | covered]
 
     def _build_next(self, engine: duckdb.DuckDBPyConnection, month: Month) -> None:
@@ -169,7 +171,9 @@ class RollupBuilder:
         closed = frozenset(closed_days(before))
         stored = [file for file in files if file.day in closed]
         days = source_files_by_day([*stored, *added])
-        rollup = Rollup(*month, rollup_version(), days, frozenset(before["days_without_domains"]) & days.keys())
+        rollup = Rollup(
+            *month, rollup_version(before["behaviour"]), days, frozenset(before["days_without_domains"]) & days.keys()
+        )
         staged = new_path(self._lake)
         try:
             write_rollup(rows, rollup_schema(engine), staged)

@@ -13,6 +13,7 @@ from typing import Any, Final
 import duckdb
 
 from data import Lake
+from data.store.behaviour import uses_behaviour
 from data.store.link_files import link_files
 from data.store.manifest import LandedFile
 from data.store.rollups import Schema, live_rollups, month_of, seed_path, write_seed
@@ -21,9 +22,9 @@ from queries.prelude import prelude, relation_names, rollup_version, served_filt
 from queries.scope import Scope
 
 Variables = dict[str, Any]
-"""Values by variable name: scope, files, links, uncovered_files, rollups, closed_months, days_without_domains,
-crowded_days, sources and traffic_values; subject for a measure of a job; and LINK_VISITS when several answers share the
-visits of one link. Those of a snapshot for a cluster are listed at `cluster_variables`.
+"""Values by variable name: scope, behaviour, files, links, uncovered_files, rollups, closed_months,
+days_without_domains, crowded_days, sources and traffic_values; subject for a measure of a job; and LINK_VISITS when
+several answers share the visits of one link. Those of a snapshot for a cluster are listed at `cluster_variables`.
 Nobody changes a snapshot from which something was answered: cursors keep its values."""
 
 ROLLUP_FILTERS: Final = frozenset({"organization", "start_date", "end_date", "domain"})
@@ -59,7 +60,8 @@ def scope_variables(lake: Lake, scope: Scope, cluster_from: int | None = None) -
     With `cluster_from`, they are those for a cluster if an answer would have to read as many visits, or more.
     """
     live = lake.live_files(scope.organization, scope.start_date, scope.end_date)
-    rollups = live_rollups(lake, scope.organization, rollup_version(), live)
+    behaviour = uses_behaviour(lake.manifest, scope.organization)
+    rollups = live_rollups(lake, scope.organization, rollup_version(behaviour), live)
     for file in live:
         lake.verified_path(file)
     filters = {field for field, value in asdict(scope).items() if value is not None}
@@ -71,6 +73,7 @@ def scope_variables(lake: Lake, scope: Scope, cluster_from: int | None = None) -
             return cluster_variables(lake, scope, live)
     return {
         "scope": asdict(scope),
+        "behaviour": behaviour,
         "files": visit_files(lake, live),
         "uncovered_files": visit_files(lake, uncovered),
         "rollups": [str(seed_path(lake)), *rollups.files],
@@ -90,6 +93,7 @@ def cluster_variables(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> V
     """
     return {
         "scope": asdict(scope),
+        "behaviour": uses_behaviour(lake.manifest, scope.organization),
         CLUSTER_FILES: [file.path for file in live],
         "visits": sum(file.visits for file in live),
         "links": [str(Path(path).relative_to(lake.root)) for path in link_files(lake, scope.organization)[1:]],
@@ -192,6 +196,7 @@ _PARSED: Final[dict[str, duckdb.Statement]] = {}
 _VISIT_FILES: Final = "CAST($value AS STRUCT(paths VARCHAR[], schemas_differ BOOLEAN))"
 _SET: Final = {
     "scope": "SET VARIABLE scope = CAST($value AS scope)",
+    "behaviour": "SET VARIABLE behaviour = CAST($value AS BOOLEAN)",
     "subject": "SET VARIABLE subject = CAST($value AS subject)",
     "files": f"SET VARIABLE files = {_VISIT_FILES}",
     "uncovered_files": f"SET VARIABLE uncovered_files = {_VISIT_FILES}",

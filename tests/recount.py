@@ -28,6 +28,7 @@ OTHER_WORDS: Final = "(other)"
 MAX_WORDS: Final = 10_000  # of a day: referrers, campaigns, agents, domains
 MAX_ROWS: Final = 1_000  # of an answer by such words
 UTM_WORDS: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
+ASSETS: Final = r"^[^?#]*\.(avif|bmp|gif|ico|jpe?g|png|svgz?|tiff?|webp|css|m?js|map|eot|[ot]tf|woff2?)([?#]|$)"
 _SOURCES: Final = sorted(
     re.findall(r"\('(\w+)', '([^']+)', '([^']+)'\)", sql_text("names/referrer_sources")),
     key=lambda row: (row[1].endswith("*"), -len(row[1])),
@@ -74,9 +75,14 @@ def recount(
     links: Iterable[Mapping[str, Any]] = (),
     values: Iterable[tuple[str, int, str]] | None = None,
     countries: Mapping[str, str] | None = None,
+    behaviour: bool = True,
 ) -> Any:
-    """The answer called `name`. `values`: traffic type, ten thousandths of the currency's unit, currency."""
+    """The answer called `name`. `values`: traffic type, ten thousandths of the currency's unit, currency.
+
+    With `behaviour`, visits have the class that everybody sees; otherwise that which they landed with.
+    """
     mine = [visit for visit in visits if visit["organization"] == scope.organization]
+    mine = [as_seen(visit) for visit in mine] if behaviour else mine
     seen = [visit for visit in mine if scope.start_date <= visit["day"] <= scope.end_date]
     question = Question(
         scope=scope,
@@ -87,6 +93,96 @@ def recount(
         countries=countries or {},
     )
     return ENTRIES[name](question)
+
+
+# Bots in disguise
+
+STRONG, WEAK = ("probed", "outdated", "errors", "no_assets"), ("breadth",)
+BITS: Final = {"attacked": 1, "probed": 2, "outdated": 4, "errors": 8, "breadth": 16, "no_assets": 32}
+DISGUISE: Final = {
+    "bot_category": "other_bot",
+    "agent_kind": "disguised",
+    "ai_source": None,
+    "agent": None,
+    "operator": None,
+    "confidence": "medium",
+    "detection_method": "behaviour",
+    "device_type": "bot",
+}
+
+
+def as_seen(visit: Visit) -> Visit:
+    """A visit with the class that everybody sees: a bot's with one strong signal, or two weak ones, of a person."""
+    has = {name for name, bit in BITS.items() if (visit.get("signals") or 0) // bit % 2}
+    weight = 2 * len(has.intersection(STRONG)) + len(has.intersection(WEAK))
+    return {**visit, **DISGUISE} if visit["bot_category"] in PEOPLE and weight >= 2 else visit
+
+
+def signals(
+    visits: Sequence[Visit],
+    own_codes: Iterable[str] = (),
+    outdated: Callable[[str], bool] = lambda _agent: False,
+) -> list[int]:
+    """The signals of each visit of one organization's day, which `visits` are all of, as bits."""
+    by_visitor = {
+        visitor: _signals_of_visitor(of_one, visits, set(own_codes))
+        for visitor, of_one in _grouped(visits, lambda visit: visit["visitor"]).items()
+        if visitor is not None
+    }
+    people = [visit for visit in visits if visit["bot_category"] in PEOPLE and visit["user_agent"] is not None]
+    bare = _agents_without_assets(people)
+    old = {visit["user_agent"] for visit in people if outdated(visit["user_agent"])}
+    told = []
+    for visit in visits:
+        names = set(by_visitor.get(visit["visitor"], ()))
+        names |= {"attacked"} if (visit["signals"] or 0) & 1 else set()
+        names |= {"outdated"} if visit["user_agent"] in old else set()
+        names |= {"no_assets"} if (visit["domain"] or "", visit["user_agent"]) in bare else set()
+        told.append(sum(BITS[name] for name in names))
+    return told
+
+
+def _place_of(visit: Visit) -> tuple[str, str]:
+    return visit["domain"] or "", visit["path"]
+
+
+def _signals_of_visitor(mine: Sequence[Visit], visits: Sequence[Visit], own_codes: set[str]) -> set[str]:
+    answered = {_place_of(visit) for visit in visits if visit["is_malicious"] and (visit["status"] or 999) < 400}
+    followers: dict[tuple[str, str], set[int]] = {}
+    for visit in visits:
+        if visit["status"] in {404, 410} and visit["visitor"] is not None and not visit["is_malicious"]:
+            followers.setdefault(_place_of(visit), set()).add(visit["visitor"])
+    probes = {_place_of(visit) for visit in mine if visit["is_malicious"]}
+    missing = [visit for visit in mine if visit["status"] in {404, 410}]
+    excused = [
+        visit for visit in missing if visit["short_code"] in own_codes or len(followers.get(_place_of(visit), ())) >= 3
+    ]
+    counted, unexcused = len(mine) - len(excused), len(missing) - len(excused)
+    pages = {_place_of(visit) for visit in mine if not _is_asset(visit["path"])}
+    times = [visit["visited_at"].replace(microsecond=0) for visit in mine]
+    found = {
+        "probed": probes - answered or len(probes) >= 2 or any((visit["signals"] or 0) & 1 for visit in mine),
+        "errors": counted >= 5 and 5 * unexcused >= 4 * counted,
+        "breadth": len(pages) >= 30 and (max(times) - min(times)).total_seconds() <= 3 * len(pages),
+    }
+    return {name for name, is_found in found.items() if is_found}
+
+
+def _agents_without_assets(people: Sequence[Visit]) -> set[tuple[str, str]]:
+    counts: dict[tuple[str, str], list[int]] = {}
+    for visit in people:
+        count = counts.setdefault((visit["domain"] or "", visit["user_agent"]), [0, 0])
+        count[_is_asset(visit["path"])] += 1
+    sites = set()
+    for domain in {domain for domain, _ in counts}:
+        loading = [(pages, assets) for (name, _), (pages, assets) in counts.items() if name == domain and assets]
+        if len(loading) >= 10 and sum(assets for _, assets in loading) >= sum(pages for pages, _ in loading):
+            sites.add(domain)
+    return {key for key, (pages, assets) in counts.items() if key[0] in sites and pages >= 20 and 10 * assets < pages}
+
+
+def _is_asset(path: str) -> bool:
+    return re.search(ASSETS, path, re.IGNORECASE) is not None
 
 
 # Words

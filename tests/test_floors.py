@@ -14,7 +14,7 @@ import queries
 ROOT = Path(__file__).parent.parent
 FLOORS = ("data", "queries", "service")
 ROOF = ("tests", "benchmarks")
-GROUND = {"errors", "hosts", "local_time", "progress", "sql", "text", "visits"}
+GROUND = {"errors", "hosts", "local_time", "progress", "signals", "sql", "text", "visits"}
 ROOMS = {
     "rules": GROUND,
     "logs": GROUND,

@@ -18,13 +18,9 @@ from data.ingest.pipeline import Rules, Tenant, VisitBuilder
 from data.logs import formats
 from data.logs.reported import MAX_CLOCK_SKEW
 from data.logs.source import Block
+from data.rules.paths import ASSET_PATTERN
 from data.rules.patterns import check_short_code_pattern
 from data.visits import SHORT_CODE_PATTERN, check_organization
-
-ASSET_PATTERN: Final = (
-    r"(?i)^[^?#]*\.(?:avif|bmp|gif|ico|jpe?g|png|svg|svgz|tiff?|webp|css|js|mjs|map|eot|otf|ttf|woff2?)(?:[?#]|$)"
-)
-"""Requests (RE2) for images, icons, styles, scripts, source maps and fonts, by the extension of their path."""
 
 _NO_TEXT: Final = pa.scalar("", pa.string())
 

@@ -1,22 +1,24 @@
-"""Merges small files: those of a past day into one, those of today into a few. Also deletes dead files.
+"""Merges small files: those of a past day into one, which is judged, those of today into a few. Deletes dead files.
 
-Answers do not change, so epochs stay the same, and readers never wait.
+Answers change only where a day is judged, and readers never wait.
 """
 
 import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from itertools import accumulate, pairwise, starmap
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Final
 
 import duckdb
 import pyarrow as pa
+from msgspec.structs import replace
 
 from data.errors import Conflict
+from data.maintenance.judging import DayJudge
 from data.maintenance.rewriting import (
     InterruptibleEngine,
     Partition,
@@ -27,12 +29,14 @@ from data.maintenance.rewriting import (
 )
 from data.maintenance.unknown import clear_unknown
 from data.progress import Progress
+from data.signals import BEHAVIOUR_VERSION
 from data.sql import read_sql
 from data.store.clock import TOLERANCE, is_recent
 from data.store.files import ROW_GROUP
 from data.store.footers import replacing_footer
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
+from data.store.links import LinkIndex
 from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 
 MAX_OPEN_FILES: Final = 12
@@ -51,6 +55,7 @@ class CompactionResult:
     files_before: int = 0
     files_after: int = 0
     visits: int = 0
+    judged: int = 0  # past days
 
 
 class Compactor:
@@ -67,9 +72,11 @@ class Compactor:
         self._now = now
         self._quiet_period = quiet_period
         self._engine = InterruptibleEngine(lake)
+        self._judge = DayJudge()
+        self._links = LinkIndex(lake)
 
     def run(self, wait: bool = True, limit: int | None = None, progress: Progress | None = None) -> CompactionResult:
-        """Merge the files of partitions that have too many, `limit` partitions at most, each one atomically.
+        """Merge the files of partitions that have too many, and judge past days; `limit` at most, each one atomically.
 
         Without `wait`, partitions are skipped while another process rewrites files. Partitions with a damaged file are
         skipped; after the others are done, LakeDamaged is raised for the first of them.
@@ -79,7 +86,7 @@ class Compactor:
         if not work:
             return result
         with self._engine.open() as engine:
-            merge = partial(self._merge, engine, result)
+            merge = partial(self._merge_intact, engine, result)
             rewrite_each(self._lake, work, merge, wait=wait, limit=limit, progress=progress)
         return result
 
@@ -99,42 +106,90 @@ class Compactor:
         return len(dead) + clear_unknown(self._lake) + sum(map(_delete_file, [*self._orphans(), *self._abandoned()]))
 
     def _work(self) -> list[tuple[Partition, list[LandedFile]]]:
-        """The partitions that have too many files, each with the files to merge."""
+        """The partitions that have too many files or are to be judged, each with the files to rewrite."""
         now = datetime.now(UTC)  # not self._now(): checked_at is set by the system clock
         work = []
-        for partition in starmap(Partition, self._lake.manifest.days_of_many_files(self._now(), MAX_OPEN_FILES)):
+        for partition in self._days_to_rewrite():
             today = self._lake.manifest.today(partition.organization, self._now())
             files = self._lake.manifest.live_files(*partition, partition.day)
             is_active = any(is_recent(file.checked_at, self._quiet_period, now) for file in files)
             is_past = partition.day < today and not is_active
-            chosen = _to_merge([file for file in files if file.unfinished_of is None], is_past)
+            chosen = _to_rewrite(files) if is_past else _to_merge(files)
             if chosen:
                 work.append((partition, chosen))
         return work
+
+    def _days_to_rewrite(self) -> list[Partition]:
+        """Each organization and day to merge or judge; those of most files come first.
+
+        A past day with several live files with visits, or with one that was not judged; a day from today on with more
+        than MAX_OPEN_FILES.
+        """
+        rows = self._lake.manifest.rows(
+            "SELECT organization, day FROM files LEFT JOIN zones USING (organization) "
+            "WHERE deletable_at IS NULL AND visits > 0 GROUP BY organization, day "
+            "HAVING count(*) > iif(day < today_in(zone, $now), 1, $most) "
+            "OR day < today_in(zone, $now) AND min(behaviour_version) = 0 "
+            "ORDER BY count(*) DESC, organization, day",
+            {"now": self._now().isoformat(), "most": MAX_OPEN_FILES},
+        )
+        return [Partition(organization, date.fromisoformat(day)) for organization, day in rows]
+
+    def _merge_intact(
+        self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, part: tuple[Partition, list[LandedFile]]
+    ) -> None:
+        """Merge and judge; a file that cannot be read is named by what its bytes should be. Raises LakeDamaged."""
+        try:
+            self._merge(engine, result, part)
+        except duckdb.Error:
+            for file in part[1]:
+                self._lake.recheck(file)
+            raise
 
     def _merge(
         self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, part: tuple[Partition, list[LandedFile]]
     ) -> None:
         partition, files = part
-        live = {file.path for file in self._lake.manifest.live_files(*partition, partition.day)}
-        if not live.issuperset(file.path for file in files):
+        live = self._lake.manifest.live_files(*partition, partition.day)
+        if not {file.path for file in live}.issuperset(file.path for file in files):
             raise Conflict(f"visits of {partition.day} were changed by another process; try again.")
-        paths = readable(self._lake, *files)
-        staged = [Staged(new_path(self._lake), *partition, sum(file.visits for file in files))]
-        limit_memory(engine, staged[0].visits)
+        today = self._lake.manifest.today(partition.organization, self._now())
+        is_judged = partition.day < today and len(files) == len(live)
+        limit_memory(engine, sum(file.visits for file in files))
+        if is_judged:
+            codes = sorted(self._links.links(partition.organization).short_codes)
+            self._judge.judge(engine, readable(self._lake, *files), partition.day, codes)
+        staged: list[Staged] = []
         try:
-            footer = replacing_footer(self._lake, files)
-            until_memory_suffices(
-                lambda ranges: write_visits(_merged(engine, paths, ranges), staged[0].path, footer), _RANGES
-            )
-            replacement = Replacement(files, self._now() + READERS_GRACE, changes_answers=False)
+            staged.extend(self._write(engine, partition, group, is_judged) for group in _merged_apart(files))
+            replacement = Replacement(files, self._now() + READERS_GRACE, changes_answers=False, judges=is_judged)
             self._lake.manifest.replace_files(replacement, publisher(self._lake, staged))
         finally:
             discard(self._lake, staged)
         result.partitions += 1
         result.files_before += len(files)
-        result.files_after += 1
-        result.visits += staged[0].visits
+        result.files_after += len(staged)
+        result.visits += sum(file.visits for file in files)
+        result.judged += is_judged
+
+    def _write(
+        self, engine: duckdb.DuckDBPyConnection, partition: Partition, files: list[LandedFile], is_judged: bool
+    ) -> Staged:
+        """Write the visits of several files into one, with the signals of their day if it was judged."""
+        version = BEHAVIOUR_VERSION if is_judged else 0
+        visits, unfinished_of = sum(file.visits for file in files), files[0].unfinished_of
+        staged = Staged(new_path(self._lake), *partition, visits, unfinished_of, behaviour_version=version)
+        paths = readable(self._lake, *files)
+        footer = replace(replacing_footer(self._lake, files), behaviour_version=version)
+        try:
+            until_memory_suffices(
+                lambda ranges: write_visits(_merged(engine, paths, ranges, is_judged=is_judged), staged.path, footer),
+                _RANGES,
+            )
+        except BaseException:
+            discard(self._lake, [staged])
+            raise
+        return staged
 
     def _orphans(self) -> list[Path]:
         """Rollup files that are not in the manifest."""
@@ -163,7 +218,9 @@ class Compactor:
             return math.inf
 
 
-def _merged(engine: duckdb.DuckDBPyConnection, paths: list[str], ranges: int) -> Iterator[pa.RecordBatch]:
+def _merged(
+    engine: duckdb.DuckDBPyConnection, paths: list[str], ranges: int, *, is_judged: bool
+) -> Iterator[pa.RecordBatch]:
     """The visits of several files, sorted, in so many ranges of about the same number of visits."""
     keys, files = [], {"files": paths}
     if ranges > 1:
@@ -171,14 +228,31 @@ def _merged(engine: duckdb.DuckDBPyConnection, paths: list[str], ranges: int) ->
     inner = [keys[number * len(keys) // ranges][0] for number in range(1, ranges)]
     for first, end in pairwise([None, *inner, None]):
         bounds = {"first_key": first, "end_key": end}
-        merged = engine.sql(read_sql("data.maintenance", "sql/merged_visits"), params={**files, **bounds})
+        merged = engine.sql(
+            read_sql("data.maintenance", "sql/judged_visits")
+            if is_judged
+            else read_sql("data.maintenance", "sql/merged_visits"),
+            params={**files, **bounds},
+        )
         yield from merged.to_arrow_reader(ROW_GROUP)
 
 
-def _to_merge(files: list[LandedFile], is_past: bool) -> list[LandedFile]:
-    if is_past:
-        return files if len(files) > 1 else []
-    return _smallest(files) if len(files) > MAX_OPEN_FILES else []
+def _to_rewrite(files: list[LandedFile]) -> list[LandedFile]:
+    """All files of a past day, unless they are merged and judged already."""
+    is_done = len(_merged_apart(files)) == len(files) and all(file.behaviour_version for file in files)
+    return [] if is_done else files
+
+
+def _merged_apart(files: list[LandedFile]) -> list[list[LandedFile]]:
+    """The files that become one: all but those of an unfinished last line, whose visit expires when it has grown."""
+    finished = [file for file in files if file.unfinished_of is None]
+    return [group for group in (finished, *([file] for file in files if file.unfinished_of is not None)) if group]
+
+
+def _to_merge(files: list[LandedFile]) -> list[LandedFile]:
+    """The files of a day that still receives visits that become one, if it has too many."""
+    finished = [file for file in files if file.unfinished_of is None]
+    return _smallest(finished) if len(finished) > MAX_OPEN_FILES else []
 
 
 def _smallest(files: list[LandedFile]) -> list[LandedFile]:

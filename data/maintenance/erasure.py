@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import duckdb
 import pyarrow as pa
+from msgspec.structs import replace
 
 from data.errors import LakeDamaged, TrafficError
 from data.hosts import normalized_host
@@ -155,8 +156,10 @@ class Eraser:
                     if count == file.visits:
                         removed.append(file)
                     elif count and not dry_run:
-                        staged.append(Staged(new_path(self._lake), *partition, file.visits - count, file.unfinished_of))
+                        rest = Staged(new_path(self._lake), *partition, file.visits - count, file.unfinished_of)
+                        staged.append(rest._replace(behaviour_version=file.behaviour_version))
                         paths, footer = readable(self._lake, file), replacing_footer(self._lake, [file])
+                        footer = replace(footer, behaviour_version=file.behaviour_version)
                         _write_remaining(engine, paths, file.visits, staged[-1].path, footer)
                 if files and not dry_run:
                     self._skip_rest(files, staged)

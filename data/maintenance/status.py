@@ -22,12 +22,13 @@ MAX_FOOTERS: Final = 500
 _ORGANIZATIONS: Final = """
 WITH days AS (
     SELECT organization, day, count(*) AS files, sum(visits) AS visits, sum(bytes) AS bytes,
-        sum(unfinished_of IS NULL) AS finished
+        sum(unfinished_of IS NULL) AS finished, min(behaviour_version) AS judged
     FROM files WHERE deletable_at IS NULL AND visits > 0 GROUP BY organization, day
 ), landed AS (
     SELECT organization, sum(files) AS files, sum(visits) AS visits, sum(bytes) AS bytes, min(day) AS first_day,
         max(day) AS last_day, sum(iif(day >= today_in(zone, $now), files, 0)) AS open_files,
-        sum(day < today_in(zone, $now) AND finished > 1) AS unmerged_days
+        sum(day < today_in(zone, $now) AND finished > 1) AS unmerged_days,
+        sum(day < today_in(zone, $now) AND judged = 0) AS unjudged_days
     FROM days LEFT JOIN zones USING (organization) GROUP BY organization
 ), waiting AS (
     SELECT organization, sum(visits) AS pending, min(received_at) AS oldest FROM pending GROUP BY organization
@@ -36,7 +37,7 @@ WITH days AS (
     UNION SELECT organization FROM landed UNION SELECT organization FROM waiting
 )
 SELECT organization, coalesce(files, 0), coalesce(visits, 0), coalesce(bytes, 0), first_day, last_day,
-    coalesce(open_files, 0), coalesce(unmerged_days, 0), coalesce(pending, 0), oldest
+    coalesce(open_files, 0), coalesce(unmerged_days, 0), coalesce(unjudged_days, 0), coalesce(pending, 0), oldest
 FROM known LEFT JOIN landed USING (organization) LEFT JOIN waiting USING (organization)
 WHERE $organization IN ('', organization) ORDER BY organization
 """
@@ -84,6 +85,7 @@ class OrganizationStatus:
     last_visit_at: datetime | None = None
     open_files: int = 0  # files of today
     unmerged_days: int = 0  # past days with several files, which compaction will merge
+    unjudged_days: int = 0  # past days whose visits were not judged, or whose latest were not
     pending_visits: int = 0  # acknowledged, not yet in a file
     oldest_pending_at: datetime | None = None
 
@@ -161,11 +163,12 @@ def stored_span(lake: Lake, organization: str) -> StoredSpan:
 def _organizations(lake: Lake, now: datetime, organization: str = "") -> dict[str, OrganizationStatus]:
     """The data of every organization by its name, or only of the one that is given."""
     statuses = {}
-    for name, files, visits, size, first, last, open_files, unmerged, waiting, oldest in lake.manifest.rows(
+    for name, files, visits, size, first, last, opened, unmerged, unjudged, waiting, oldest in lake.manifest.rows(
         _ORGANIZATIONS, {"now": now.isoformat(), "organization": organization}
     ):
+        days = _day(first), _day(last)
         statuses[name] = OrganizationStatus(
-            files, visits, size, _day(first), _day(last), None, None, open_files, unmerged, waiting, _time(oldest)
+            files, visits, size, *days, None, None, opened, unmerged, unjudged, waiting, _time(oldest)
         )
     _add_times(lake, statuses, organization)
     return statuses
@@ -222,6 +225,7 @@ def _total(rows: list[OrganizationStatus]) -> OrganizationStatus:
         last_visit_at=max((row.last_visit_at for row in rows if row.last_visit_at), default=None),
         open_files=sum(row.open_files for row in rows),
         unmerged_days=sum(row.unmerged_days for row in rows),
+        unjudged_days=sum(row.unjudged_days for row in rows),
         pending_visits=sum(row.pending_visits for row in rows),
         oldest_pending_at=min((row.oldest_pending_at for row in rows if row.oldest_pending_at), default=None),
     )

@@ -14,6 +14,10 @@ from data.visits import CATEGORY_OF_KIND, Classification
 
 PROBE: Final = "probe"
 """The kind of a path that only vulnerability scanners request."""
+ASSET_PATTERN: Final = (
+    r"(?i)^[^?#]*\.(?:avif|bmp|gif|ico|jpe?g|png|svg|svgz|tiff?|webp|css|js|mjs|map|eot|otf|ttf|woff2?)(?:[?#]|$)"
+)
+"""Requests (RE2) for images, icons, styles, scripts, source maps and fonts, by the extension of their path."""
 PROGRAM: Final = "program"
 """The kind of a path that programs fetch by themselves, such as /robots.txt."""
 

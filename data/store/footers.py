@@ -55,6 +55,7 @@ class Footer(msgspec.Struct, frozen=True, omit_defaults=True):
     replaces: tuple[str, ...] = ()  # the names of the files that this one replaces; a name is never used twice
     unfinished_of: int | None = None
     zone: str = DEFAULT_ZONE  # in which its visits are of this day
+    behaviour_version: int = 0  # as in LandedFile
 
     @property
     def metadata(self) -> dict[str, str]:

@@ -37,6 +37,7 @@ class Staged(NamedTuple):
     visits: int
     unfinished_of: int | None = None  # the batch whose unfinished last line (without a newline) it contains
     name: str = ""  # of the file at its final path, without suffix; "": as in the staging folder
+    behaviour_version: int = 0  # as in LandedFile
 
 
 class Landing:
@@ -233,5 +234,5 @@ def _publish(lake: Lake, staged: Staged, sha256: str) -> LandedFile:
     stat = (lake.root / name).stat()
     return LandedFile(
         staged.organization, staged.day, name, staged.visits, stat.st_size, sha256, stat.st_ctime_ns, stat.st_ino,
-        datetime.now(UTC), staged.unfinished_of,
+        datetime.now(UTC), staged.unfinished_of, behaviour_version=staged.behaviour_version,
     )  # fmt: skip

@@ -16,6 +16,7 @@ from data.errors import Conflict
 from data.local_time import DEFAULT_ZONE, today
 from data.store.batches import Batch, check_content
 from data.store.clock import TOLERANCE, format_time, unchecked_bounds
+from data.store.epochs import begin_epoch
 from data.store.files import check_identity, identity
 from data.store.schema import MIGRATIONS, open_database, transaction
 from data.store.zones import check_zone_is, define_today_in, set_zone, zone_in
@@ -44,12 +45,15 @@ class LandedFile:
     checked_at: datetime  # when its bytes were last verified
     unfinished_of: int | None = None  # the batch whose unfinished last line (without a newline) it contains
     schema_version: int = SCHEMA_VERSION  # of its visits
+    behaviour_version: int = 0  # of what its visits were judged by, with all visits of its day; 0: they were not
 
 
 _FILE_COLUMNS: Final = (
-    "organization, day, path, visits, bytes, sha256, changed_ns, inode, checked_at, unfinished_of, schema_version"
+    "organization, day, path, visits, bytes, sha256, changed_ns, inode, checked_at, unfinished_of, schema_version, "
+    "behaviour_version"
 )
 
+_NEXT_EPOCH: Final = "INSERT INTO epochs VALUES (?, 1) ON CONFLICT (organization) DO UPDATE SET epoch = epoch + 1"
 _SELECT_LIVE: Final = f"SELECT {_FILE_COLUMNS} FROM files WHERE deletable_at IS NULL AND "
 
 
@@ -60,16 +64,19 @@ class Replacement:
     files: Sequence[LandedFile]
     deletable_at: datetime
     changes_answers: bool
-    """Whether answers computed from the old files are out of date."""
+    """Whether answers computed from the old files are out of date, and whatever else was computed from them."""
+    judges: bool = False
+    """Whether visits get signals: answers are out of date then, but rollups of other days are not."""
 
 
 def insert_files(db: sqlite3.Connection, files: Iterable[LandedFile]) -> None:
     """Register live files. The caller has begun a transaction."""
     db.executemany(
-        f"INSERT INTO files ({_FILE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO files ({_FILE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (file.organization, file.day.isoformat(), file.path, file.visits, file.size, file.sha256, file.changed_ns,
-             file.inode, format_time(file.checked_at), file.unfinished_of, file.schema_version)
+             file.inode, format_time(file.checked_at), file.unfinished_of, file.schema_version,
+             file.behaviour_version)
             for file in files
         ],
     )  # fmt: skip
@@ -178,11 +185,9 @@ class Manifest:
                 if expired.rowcount != 1:
                     raise Conflict(f"{file.path} was replaced by another process in the meantime; try again.")
             insert_files(db, publish())
+            if replacement.changes_answers or replacement.judges:
+                begin_epoch(db, replacement.files[0].organization)
             if replacement.changes_answers:
-                db.execute(
-                    "INSERT INTO epochs VALUES (?, 1) ON CONFLICT (organization) DO UPDATE SET epoch = epoch + 1",
-                    [replacement.files[0].organization],
-                )
                 self._expire_rollups(db, replacement)
 
     @staticmethod
@@ -222,19 +227,6 @@ class Manifest:
         days = [organization, start.isoformat(), end.isoformat()]
         rows = self.rows(_SELECT_LIVE + "organization = ? AND day BETWEEN ? AND ? AND visits > 0 ORDER BY path", days)
         return [_file_of(row) for row in rows]
-
-    def days_of_many_files(self, now: datetime, most_open: int) -> list[tuple[str, date]]:
-        """Each organization and day that has several live files with visits, or more than `most_open` from today on.
-
-        Those of most files come first.
-        """
-        rows = self.rows(
-            "SELECT organization, day FROM files LEFT JOIN zones USING (organization) "
-            "WHERE deletable_at IS NULL AND visits > 0 GROUP BY organization, day "
-            "HAVING count(*) > iif(day < today_in(zone, ?), 1, ?) ORDER BY count(*) DESC, organization, day",
-            [now.isoformat(), most_open],
-        )
-        return [(organization, date.fromisoformat(day)) for organization, day in rows]
 
     def removal_records(self, organization: str) -> list[LandedFile]:
         """The live files of one organization without visits: their footers record which files were removed."""

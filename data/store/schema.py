@@ -46,6 +46,7 @@ MIGRATIONS: Final = (
         checked_at TEXT NOT NULL,     -- and when that was
         unfinished_of INTEGER REFERENCES batches (id),  -- holds the visit of that log's last line, without a newline
         schema_version INTEGER NOT NULL,  -- of its visits
+        behaviour_version INTEGER NOT NULL,  -- of what they were judged by, with all visits of their day; 0: not yet
         deletable_at TEXT             -- null: live; otherwise when nobody can be reading it any more
     );
     CREATE INDEX live_files ON files (organization, day) WHERE deletable_at IS NULL;
@@ -64,6 +65,9 @@ MIGRATIONS: Final = (
     CREATE TABLE epochs (
         organization TEXT PRIMARY KEY,
         epoch INTEGER NOT NULL        -- how often what had landed was changed afterwards
+    ) WITHOUT ROWID;
+    CREATE TABLE behaviour_off (      -- answers of these organizations take visits as they landed
+        organization TEXT PRIMARY KEY
     ) WITHOUT ROWID;
     CREATE TABLE erasures (           -- which could be undone by importing a log again
         organization TEXT NOT NULL,

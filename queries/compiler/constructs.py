@@ -19,6 +19,7 @@ LOOKED_AT: Final[frozenset[type[exp.Expr]]] = frozenset({
     # operators
     exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.DPipe, exp.Paren, exp.And, exp.Or, exp.Not, exp.EQ,
     exp.NEQ, exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Is, exp.Like, exp.Case, exp.If,
+    exp.BitwiseAnd,
     # functions
     exp.Anonymous, exp.Lambda, exp.Coalesce, exp.Extract, exp.Exp, exp.Ln, exp.Pow, exp.Round, exp.MapFromEntries,
     exp.Count, exp.Sum, exp.Min, exp.Max, exp.LogicalOr, exp.BitwiseOrAgg, exp.Filter, exp.Window,

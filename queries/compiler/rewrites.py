@@ -17,6 +17,8 @@ _PARAMETERS: Final = {
     for name, hint in get_type_hints(Scope).items()
 }
 """The fields of Scope, which are the named parameters of a compiled text, with their types in Spark."""
+_VARIABLES: Final = {"behaviour": "BOOLEAN"}
+"""Session variables of one value, which are named parameters, too."""
 
 _LISTS: Final = ("crowded_days", "days_without_domains")
 """Session variables that hold days. On a cluster they are relations with one column, day."""
@@ -49,6 +51,12 @@ def _parameter(node: exp.Dot) -> exp.Expr:
     if name not in _PARAMETERS:
         raise NotCarried(f"{node.sql('duckdb')}: the scope has no such field")
     return exp.cast(exp.Placeholder(this=name), _PARAMETERS[name], dialect="spark")
+
+
+def _variable(node: exp.Anonymous) -> exp.Expr:
+    """A session variable of one value becomes a named parameter."""
+    kind = _VARIABLES.get(node.expressions[0].name) if node.name == "getvariable" else None
+    return exp.cast(exp.Placeholder(this=node.expressions[0].name), kind, dialect="spark") if kind else node
 
 
 def _cast(node: exp.Cast) -> exp.Expr:
@@ -181,6 +189,7 @@ _REWRITES: Final[tuple[tuple[type[exp.Expr], Callable[..., exp.Expr]], ...]] = (
     (exp.Select, write_out_group),
     (exp.Select, write_out_having),
     (exp.Dot, _parameter),
+    (exp.Anonymous, _variable),
     (exp.Cast, _cast),
     (exp.Div, _div),
     (exp.Extract, _extract),

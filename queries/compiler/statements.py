@@ -39,7 +39,10 @@ class Compiler:
         for name in relation_names():  # without rollups, this part is the whole
             self._relations[name] = self._relations.pop(f"{name}_counted")
             del self._relations[f"{name}_stored"]
-        self._relations["visits_in_days"] = self._body("read_visits")
+        visits = self._relations["visits_in_days"] = self._body("read_visits")
+        for parameter in [*visits.find_all(exp.Column)]:  # DuckDB describes its columns, so it must be a whole query
+            if parameter.name == "visit_files":
+                parameter.replace(sqlglot.parse_one("getvariable('files')", dialect="duckdb"))
         self._relations["visits_to_count"] = self._body("visits_to_count")
 
     def compiled(self, name: str) -> str:

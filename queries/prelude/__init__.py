@@ -47,11 +47,14 @@ def served_filters(relation: str) -> frozenset[str]:
 
 
 @cache
-def rollup_version() -> str:
-    """A hash of the definitions, stored with each rollup; comments and white space do not change it."""
+def rollup_version(behaviour: bool) -> str:
+    """A hash of the definitions and of whether signals count, stored with each rollup.
+
+    Comments and white space do not change it.
+    """
     texts = [sql_text(f"{folder}/{name}") for folder in FOLDERS if folder != "names" for name in _names(folder)]
     words = _COMMENT.sub("", "\n".join([*texts, sql_text("rollups")])).split()
-    return hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
+    return hashlib.sha256(" ".join([*words, str(behaviour)]).encode()).hexdigest()[:16]
 
 
 @cache

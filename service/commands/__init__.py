@@ -13,6 +13,7 @@ from data import BadInput, TrafficError
 from service.commands import (
     agents,
     backup,
+    behaviour,
     classify,
     compact,
     demo,
@@ -68,6 +69,7 @@ app.command("backup")(backup.backup)
 app.command("status")(status.status)
 app.command("doctor")(doctor.doctor)
 app.add_typer(agents.app, name="agents")
+app.add_typer(behaviour.app, name="behaviour")
 app.add_typer(hooks.app, name="hooks")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")
@@ -81,7 +83,7 @@ def _first_sentence(docstring: str) -> str:
     return " ".join(docstring.split()).partition(". ")[0].rstrip(".") + "."
 
 
-for _group in (app, agents.app, hooks.app, jobs.app, keys.app, links.app, robots.app, zone.app):
+for _group in (app, agents.app, behaviour.app, hooks.app, jobs.app, keys.app, links.app, robots.app, zone.app):
     for _command in _group.registered_commands:  # without a short help, lists of commands cut it
         _command.short_help = _first_sentence((_command.callback and _command.callback.__doc__) or "")
 

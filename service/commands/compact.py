@@ -27,10 +27,10 @@ def compact(
     engine_lake: EngineLakeOption = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
-    """Merge the files of each past day into one, and those of today if they are many, and build rollups of past days.
+    """Merge the files of each past day into one and judge it, and those of today if they are many; build rollups.
 
-    This makes queries faster and does not change their results. A running server does it in the background. Replaced
-    files are deleted a day later, when no query reads them any more.
+    This makes queries faster; of a day that is judged, bots in disguise are no longer counted as people. A running
+    server does it in the background. Replaced files are deleted a day later, when no query reads them any more.
 
     Example: traffic compact
     """
@@ -50,7 +50,7 @@ def compact(
     swept = compactor.sweep()
     typer.echo(
         f"Merged {plural(done.files_before, 'file')} with {plural(done.visits, 'visit')} into {done.files_after:,}, "
-        f"in {plural(done.partitions, 'day')}; counted {plural(months, 'month')} ahead; "
+        f"in {plural(done.partitions, 'day')}, {done.judged:,} now judged; counted {plural(months, 'month')} ahead; "
         f"deleted {plural(swept, 'file')} that nobody reads any more.",
         err=True,
     )

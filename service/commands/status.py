@@ -61,7 +61,8 @@ def _print_organizations(status: "LakeStatus", now: datetime) -> None:
     from rich.filesize import decimal
     from rich.table import Table
 
-    names = ("organization", "files", "visits", "bytes", "first visit", "last visit", "open", "unmerged", "pending")
+    names = ("organization", "files", "visits", "bytes", "first visit", "last visit", "open", "unmerged", "unjudged",
+             "pending")  # fmt: skip
     table = Table(box=None)
     for name in names:
         table.add_column(name, justify="right" if name in names[1:4] + names[6:] else "left")
@@ -69,7 +70,7 @@ def _print_organizations(status: "LakeStatus", now: datetime) -> None:
         table.add_row(
             printable(name), f"{data.files:,}", f"{data.visits:,}", decimal(data.bytes),
             _moment(data.first_visit_at, data.first_day), _moment(data.last_visit_at, data.last_day),
-            f"{data.open_files:,}", f"{data.unmerged_days:,}", _pending(data, now),
+            f"{data.open_files:,}", f"{data.unmerged_days:,}", f"{data.unjudged_days:,}", _pending(data, now),
         )  # fmt: skip
     console().print(table)
 

@@ -34,7 +34,7 @@ def test_a_text_reads_nothing_but_its_inputs_and_parameters_and_always_filters_b
     ctes = {cte.alias for cte in statement.find_all(sqlglot.exp.CTE)}
     assert {table.name for table in statement.find_all(sqlglot.exp.Table)} <= ctes | set(INPUTS)
     parameters = set(re.findall(r"(?<!:):([a-z_]+)", text))
-    assert parameters <= set(Scope.__dataclass_fields__)
+    assert parameters <= {"behaviour", *Scope.__dataclass_fields__}
     for relation in {"visits", "links"} - ({"links"} & ctes):
         for table in statement.find_all(sqlglot.exp.Table):
             if table.name == relation:

@@ -102,6 +102,7 @@ COLUMNS = {
     "visitor": one_of(None, 0, 1, 2**63 - 1, -(2**63), -1),
     "is_malicious": st.booleans(),
     "utc_offset": one_of(None, 0, -720, -210, 345, 840),
+    "signals": one_of(None, 0, 1, 2, 4, 8, 16, 17, 32, 63),
 }
 POOLS = {"visited_at": 14, "bot_category": 7}
 

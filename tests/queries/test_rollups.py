@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -304,12 +305,12 @@ def test_a_filter_that_somebody_adds_is_answered_from_all_visits(tmp_path, monke
 
 
 def test_the_version_of_rollups_is_that_of_the_definitions_whatever_is_said_of_them(monkeypatch):
-    version: Callable[[], str] = rollup_version.__wrapped__
+    version: Callable[[], str] = partial(rollup_version.__wrapped__, behaviour=True)
     monkeypatch.setattr("queries.prelude.sql_text", lambda name: f"-- More.\n{sql_text(name)}  -- again")
-    assert version() == rollup_version()
+    assert version() == rollup_version(behaviour=True) != rollup_version(behaviour=False)
     other = ("status BETWEEN 400 AND 499", "status BETWEEN 400 AND 498")
     monkeypatch.setattr("queries.prelude.sql_text", lambda name: sql_text(name).replace(*other))
-    assert version() != rollup_version()
+    assert version() != rollup_version(behaviour=True)
 
 
 @pytest.mark.parametrize("found", ["missing", "damaged", "of other columns"])
@@ -408,14 +409,15 @@ def test_late_visits_open_their_day_alone_and_a_later_run_closes_it(counted):
 
 def test_a_compacted_day_is_counted_from_its_new_file(counted):
     lake, warehouse = counted
+    Compactor(lake).run()
     land(lake, "acme", some(date(2026, 2, 5), visitor=5))
     RollupBuilder(lake).run()
-    before, days = answers(warehouse, SHORT), closed(warehouse)
+    days = closed(warehouse)
     Compactor(lake).run()
     assert closed(warehouse) == days - 1
     assert RollupBuilder(lake).run() == 1
     assert closed(warehouse) == days
-    assert answers(warehouse, SHORT) == before == recounted(warehouse, SHORT)
+    assert answers(warehouse, SHORT) == recounted(warehouse, SHORT)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,10 @@ from typing import Final
 
 from data import visits
 from data.logs.reported import SCHEMA as REPORTED
+from data.signals import SIGNALS
 from data.visits import COLUMNS
 from queries import CATALOG, DETECTORS, Entry
+from queries.prelude import sql_text
 from service.http.operations import OPERATIONS
 from service.jobs.records import JobRow
 from service.outgoing.connection import ERRORS
@@ -113,11 +115,20 @@ def delivery_error_table() -> str:
     return table(("error", "meaning"), ((f"`{name}`", meaning) for name, meaning in ERRORS.items()))
 
 
+def signal_table() -> str:
+    macro = sql_text("prelude/2_signals").partition("CREATE MACRO weight_of")[2]
+    weights = {int(bit): weight for bit, weight in re.findall(r"\(signals & (\d+)\) <> 0 THEN (\d)", macro)}
+    words = {None: "none", "1": "weak", "2": "strong"}
+    rows = ((f"`{row.name}`", str(row.bit), words[weights.get(row.bit)], row.meaning) for row in SIGNALS)
+    return table(("signal", "bit", "weight", "meaning"), rows)
+
+
 BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "endpoints": endpoint_table,
     "settings": setting_table,
     "categories": category_table,
     "columns": column_table,
+    "signals": signal_table,
     "relations": relation_table,
     "detectors": detector_table,
     "reported": reported_table,

@@ -84,15 +84,22 @@ def test_every_organization_and_all_of_them_are_summed_up(lake):
         last_visit_at=datetime(2026, 3, 10, 9, 0, 30, tzinfo=UTC),
         open_files=2,
         unmerged_days=1,
+        unjudged_days=3,
         pending_visits=3,
         oldest_pending_at=NOW - timedelta(seconds=7),
     )
     other_at = datetime(2026, 3, 8, 1, 0, 30, tzinfo=UTC)
-    other = OrganizationStatus(1, 2, size_of(lake, "other"), other_at.date(), other_at.date(), other_at, other_at)
+    days = other_at.date(), other_at.date()
+    other = OrganizationStatus(1, 2, size_of(lake, "other"), *days, other_at, other_at, unjudged_days=1)
     new = OrganizationStatus(pending_visits=1, oldest_pending_at=NOW - timedelta(seconds=2))
     assert list(found.organizations.items()) == [("acme", acme), ("new", new), ("other", other)]
     assert found.total == replace(
-        acme, files=7, visits=11, bytes=size_of(lake, "acme") + size_of(lake, "other"), pending_visits=4
+        acme,
+        files=7,
+        visits=11,
+        bytes=size_of(lake, "acme") + size_of(lake, "other"),
+        pending_visits=4,
+        unjudged_days=4,
     )
 
 

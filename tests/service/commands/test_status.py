@@ -52,11 +52,12 @@ def test_the_table_is_for_people(filled, status):
         "last visit",
         "open",
         "unmerged",
+        "unjudged",
         "pending",
     ]
     told = {name: cells for name, *cells in rows}
     times = "2026-03-04T09:00:00Z", "2026-03-05T12:30:05Z"
-    assert [*told["acme"][:2], *told["acme"][3:]] == ["3", "1,501", *times, "0", "1", "7 (3 minutes ago)"]
+    assert [*told["acme"][:2], *told["acme"][3:]] == ["3", "1,501", *times, "0", "1", "2", "7 (3 minutes ago)"]
     assert told["(total)"][:2] == ["4", "1,502"]
     assert told["to be deleted"][0].startswith("1 file (")
     assert told["oldest salt"] == ["30 hours ago"]
@@ -80,6 +81,7 @@ def test_json_is_for_programs(filled, status):
             "last_visit_at": "2026-03-05T12:30:05Z",
             "open_files": 0,
             "unmerged_days": 1,
+            "unjudged_days": 2,
             "pending_visits": 7,
             "oldest_pending_at": told["total"]["oldest_pending_at"],
         },
@@ -94,6 +96,7 @@ def test_json_is_for_programs(filled, status):
             "last_visit_at": "2026-02-01T00:00:00Z",
             "open_files": 0,
             "unmerged_days": 0,
+            "unjudged_days": 1,
             "pending_visits": 0,
             "oldest_pending_at": None,
         },

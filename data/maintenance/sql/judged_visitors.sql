@@ -1,0 +1,42 @@
+-- The signals of the visitors of one day, as bits; visitors without any are left out. data/signals.py names the bits.
+-- A link of one's own (link_codes) shows nothing about who follows it, nor does a dead link that three visitors follow.
+-- An owner opens his own /wp-login.php: a probe that somebody got an answer to counts only beside another one.
+-- Domain and path are one hash, since clients make them as long and as many as they like.
+-- Parameters: files, asset_pattern.
+CREATE OR REPLACE TEMP TABLE judged_visitors AS
+WITH answered_probes AS (
+    SELECT DISTINCT hash(coalesce(domain, ''), path) AS target
+    FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE) WHERE is_malicious AND status < 400
+), followed AS (
+    SELECT hash(coalesce(domain, ''), path) AS target
+    FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
+    WHERE status IN (404, 410) AND visitor IS NOT NULL AND NOT coalesce(is_malicious, FALSE)
+    GROUP BY target HAVING count(DISTINCT visitor) >= 3
+), requests AS (
+    SELECT
+        visitor, visited_at, hash(coalesce(domain, ''), path) AS target,
+        coalesce(is_malicious, FALSE) AS is_probe,
+        coalesce(signals, 0) & 1 <> 0 AS is_attack,
+        coalesce(status IN (404, 410), FALSE) AS is_missing,
+        coalesce(short_code IN (SELECT short_code FROM link_codes), FALSE) AS is_own,
+        contains(path, '.') AND regexp_matches(path, $asset_pattern) AS is_asset
+    FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE) SEMI JOIN suspects USING (visitor)
+), evidence AS (
+    SELECT
+        visitor,
+        bool_or(is_attack OR is_probe AND target NOT IN (SELECT target FROM answered_probes))
+            OR count(DISTINCT target) FILTER (is_probe) >= 2 AS probed,
+        count(*) FILTER (NOT is_missing) AS found,
+        count(*) FILTER (is_missing AND NOT is_own AND target NOT IN (SELECT target FROM followed)) AS missing,
+        count(DISTINCT target) FILTER (NOT is_asset) AS pages,
+        date_diff('second', min(visited_at), max(visited_at)) AS seconds
+    FROM requests GROUP BY visitor
+), judged AS (
+    SELECT
+        visitor,
+        CASE WHEN probed THEN 2 ELSE 0 END
+        | CASE WHEN found + missing >= 5 AND missing >= 4 * found THEN 8 ELSE 0 END
+        | CASE WHEN pages >= 30 AND seconds <= 3 * pages THEN 16 ELSE 0 END AS signals
+    FROM evidence
+)
+SELECT visitor, CAST(signals AS BIGINT) AS signals FROM judged WHERE signals <> 0

@@ -1,0 +1,16 @@
+-- Like merged_visits, with the signals of their day: those of the visitor, of the browser, and the one that landed (1).
+-- Parameters: files, first_key, end_key (not included). NULL: without this bound.
+SELECT visits.* REPLACE (
+    coalesce(visits.signals, 0) & 1 | coalesce(judged_visitors.signals, 0)
+    | CASE WHEN outdated_agents.agent IS NULL THEN 0 ELSE 4 END
+    | CASE WHEN bare_agents.agent IS NULL THEN 0 ELSE 32 END AS signals
+)
+FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE) AS visits
+LEFT JOIN judged_visitors USING (visitor)
+LEFT JOIN outdated_agents ON outdated_agents.agent = hash(visits.user_agent)
+LEFT JOIN bare_agents ON bare_agents.domain = coalesce(visits.domain, '') AND bare_agents.agent = hash(visits.user_agent)
+WHERE ($first_key IS NULL
+        OR create_sort_key(short_code, 'ASC NULLS LAST', visited_at, 'ASC NULLS LAST') >= $first_key::BLOB)
+    AND ($end_key IS NULL
+        OR create_sort_key(short_code, 'ASC NULLS LAST', visited_at, 'ASC NULLS LAST') < $end_key::BLOB)
+ORDER BY short_code, visited_at

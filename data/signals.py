@@ -1,0 +1,29 @@
+"""What the visits of a day say about one of them: the bits of the column `signals`, filled when a past day is judged.
+
+Days are judged in data/maintenance/judging.py. What a signal weighs, and so whom it makes a bot in disguise, stands in
+queries/prelude/2_signals.sql: files keep what was seen, and answers decide what it means.
+"""
+
+from typing import Final, NamedTuple
+
+BEHAVIOUR_VERSION: Final = 1
+"""The version of what days are judged by. Raise it with every change of what a signal means; 0: not judged."""
+
+
+class Signal(NamedTuple):
+    """One bit of `signals`."""
+
+    name: str
+    bit: int
+    meaning: str
+
+
+SIGNALS: Final = (
+    Signal("attacked", 1, "its query string is an attack; known when it lands, and counted as a probe of its visitor"),
+    Signal("probed", 2, "its visitor asked for what only scanners ask for; twice, if that was answered"),
+    Signal("outdated", 4, "its browser was superseded years before"),
+    Signal("errors", 8, "of five and more requests of its visitor, four in five found nothing"),
+    Signal("breadth", 16, "its visitor opened thirty and more pages, one every three seconds or faster"),
+    Signal("no_assets", 32, "twenty and more pages by its user agent came without what others load with them"),
+)
+"""Every signal. A bit keeps its meaning for ever, because files do."""

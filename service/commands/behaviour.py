@@ -1,0 +1,94 @@
+"""`traffic behaviour`: whether the signals of a day make bots of its people in answers, and what they say."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from data import Lake
+from data.text import plural
+from service.commands.answers import print_answer
+from service.commands.filters import EndOption, RangeOption, StartOption, open_lake, parameters_of
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, existing_organization
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+FormatOption = Annotated[str, typer.Option("--format", help="table, json, csv or parquet")]
+
+
+@app.callback()
+def behaviour() -> None:
+    """Decide whether visits count as bots whose day shows that no person made them, and see what days show."""
+
+
+@app.command("on")
+def switch_on(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
+    """Count visits as bots whose day shows that no person made them. So it is unless it was switched off.
+
+    Example: traffic behaviour on --org acme
+    """
+    _switch(lake, organization, on=True)
+
+
+@app.command("off")
+def switch_off(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
+    """Count every visit by its own line, whatever its day shows. What is stored stays as it is.
+
+    Example: traffic behaviour off --org acme
+    """
+    _switch(lake, organization, on=False)
+
+
+@app.command("explain")
+def explain(
+    organization: OrganizationOption,
+    days: RangeOption = "",
+    start_date: StartOption = "",
+    end_date: EndOption = "",
+    output: FormatOption = "table",
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Print how many visits that landed as people's have each signal, have it alone, and count as bots with it.
+
+    Example: traffic behaviour explain --org acme --range 7d
+    """
+    from data.signals import SIGNALS
+    from data.sql import read_sql
+    from data.store.behaviour import uses_behaviour
+    from queries import Reader
+
+    given = parameters_of(days, start_date, end_date, "", "", "", "")
+    parameters = {name: value for name, value in given.items() if value}
+    opened = open_lake(lake, organization)
+    is_on = uses_behaviour(opened.manifest, organization)
+    with closing(Reader(opened)) as reader:
+        rows = reader.sql(read_sql("service", "behaviour"), organization=organization, **parameters).to_pylist()
+    answer = []
+    for signal in SIGNALS:
+        having = [row for row in rows if (row["signals"] or 0) & signal.bit]
+        answer.append({
+            "signal": signal.name,
+            "visits": sum(row["visits"] for row in having),
+            "alone": sum(row["visits"] for row in having if row["signals"] == signal.bit),
+            "bots": sum(row["visits"] for row in having if row["is_enough"]),
+            "meaning": signal.meaning,
+        })  # fmt: skip
+    print_answer(answer, output)
+    moved, unjudged = (
+        sum(row["visits"] for row in rows if is_chosen(row))
+        for is_chosen in (lambda row: row["is_enough"], lambda row: row["signals"] is None)
+    )
+    typer.echo(
+        f"{plural(sum(row['visits'] for row in rows), 'visit')} landed as people's; {moved:,} of them "
+        f"{'count' if is_on else 'would count'} as bots; {unjudged:,} are of days that are not judged yet."
+        + ("" if is_on else " Behaviour is off."),
+        err=True,
+    )
+
+
+def _switch(lake: Path, organization: str, *, on: bool) -> None:
+    from data.store.behaviour import switch_behaviour
+
+    opened = Lake(lake)
+    switch_behaviour(opened.manifest, existing_organization(opened, organization), on=on)
+    typer.echo(f"Behaviour is {'on' if on else 'off'} for {organization}.", err=True)

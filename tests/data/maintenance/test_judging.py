@@ -1,0 +1,247 @@
+"""A past day is judged: what its visits say about each other, against a recount by hand; and when a day is judged."""
+
+from collections import Counter
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from random import Random
+
+import pytest
+
+from data.maintenance import compaction
+from data.maintenance.compaction import Compactor
+from data.maintenance.erasure import Criteria, Eraser
+from data.maintenance.rebuild import Rebuild, locked_for_rebuild
+from data.rules.releases import BrowserReleases
+from data.signals import BEHAVIOUR_VERSION, SIGNALS
+from data.store.behaviour import switch_behaviour, uses_behaviour
+from data.store.footers import read_visit_file
+from data.store.lake import Lake
+from tests import recount
+from tests.lakes import rows_of
+from tests.visits import land, links, visit
+
+DAY = date(2026, 3, 4)
+NOON = datetime(2026, 3, 4, 12)
+TODAY = datetime(2026, 3, 5, 8, tzinfo=UTC)
+NEW = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/145.0.0.0 Safari/537.36"
+OLD = (
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/79.0.3945.88 Safari/537.36"
+)
+
+
+def judge(lake, now=TODAY):
+    return Compactor(lake, lambda: now).run()
+
+
+def told(lake, key="path"):
+    """The names of the signals of each visit, by a column of it."""
+    names = {}
+    for row in rows_of(lake):
+        names[row[key]] = {signal.name for signal in SIGNALS if row["signals"] & signal.bit}
+    return names
+
+
+def at(second, **columns):
+    """A visit by a current browser, so many seconds after noon."""
+    return visit(visited_at=NOON + timedelta(seconds=second), **{"user_agent": NEW, "visitor": 1, **columns})
+
+
+def probe(second=0, **columns):
+    return at(second, **{"path": "/.env", "status": 404, "is_malicious": True, "bot_category": "other_bot", **columns})
+
+
+# Against a recount
+
+
+CATEGORIES = ["human", "human", "ai_referral", "search_crawler"]
+AGENTS = [NEW, OLD, "Mozilla/5.0 (X11; Linux x86_64; rv:60.0) Gecko/20100101 Firefox/60.0", None, "curl/8", "A", "B"]
+
+
+def some_day(random):
+    """Visits of one day in which every signal may occur, and nearly does."""
+    domains = random.choice([[None], ["go.example", "www.example"], ["go.example", None]])
+    paths = [f"/p{number}" for number in range(60)] + ["/app.css", "/logo.PNG", "/a.js", "/x.json", "/.env", "/.git"]
+    visits = []
+    for visitor in [None, *range(-3, 12)]:
+        agent, spread = random.choice(AGENTS), random.choice([10, 100, 4000])
+        known = random.sample(paths, random.choice([3, 8, len(paths)]))
+        for _ in range(random.choice([1, 4, 6, 30, 70])):
+            path = random.choice(known)
+            is_probe = path.startswith("/.")
+            visits.append(at(
+                random.uniform(0, spread), domain=random.choice(domains), path=path, visitor=visitor,
+                short_code=path[1:] if path.startswith("/p") else None, user_agent=agent, is_malicious=is_probe,
+                status=random.choice([404, 404, 404, 410, 200, 302, None]),
+                bot_category="other_bot" if is_probe else random.choice(CATEGORIES),
+                signals=random.choice([None, None, None, 0, 1]),
+            ))  # fmt: skip
+    for agent in range(random.choice([0, 12])):  # who loads what a page needs
+        load = ["/p1", "/app.css", "/a.js", "/logo.PNG"] * random.choice([1, 40])
+        visits += [at(0, domain=domains[0], path=path, user_agent=f"loading {agent}", visitor=None) for path in load]
+    random.shuffle(visits)
+    return visits
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("ranges", [(1,), (256,)], ids=["at once", "in ranges"])
+def test_every_visit_of_a_past_day_gets_the_signals_that_a_recount_gives_it(lake, monkeypatch, seed, ranges):
+    monkeypatch.setattr(compaction, "_RANGES", ranges)
+    visits, random = some_day(Random(seed)), Random(seed)
+    links(lake, "acme", [{"short_code": f"p{number}", "target_url": "https://shop.example/"} for number in range(3)])
+    for number in range(parts := random.choice([1, 3])):
+        land(lake, "acme", visits[number::parts])
+    assert judge(lake).judged == 1
+    releases = BrowserReleases()
+
+    def outdated(agent):
+        since = releases.outdated_since(agent)
+        return since is not None and since <= DAY
+
+    expected = recount.signals(visits, ("p0", "p1", "p2"), outdated)
+    columns = [name for name in visits[0] if name not in {"signals", "day", "organization"}]
+    wanted = Counter((*(row[name] for name in columns), bits) for row, bits in zip(visits, expected, strict=True))
+    assert Counter((*(row[name] for name in columns), row["signals"]) for row in rows_of(lake)) == wanted
+
+
+def test_the_recount_sees_every_signal_in_some_of_these_days():
+    found = 0
+    for seed in range(12):
+        for bits in recount.signals(some_day(Random(seed)), (), lambda agent: agent == OLD):
+            found |= bits
+    assert found == sum(signal.bit for signal in SIGNALS)
+
+
+# Whom a signal spares
+
+
+def test_a_hundred_of_one_office_keep_their_class_beside_a_scanner_of_another_name(lake):
+    office = [at(number, path=f"/p{number}", visitor=7) for number in range(100)]
+    land(lake, "acme", [*office, *(probe(number, visitor=8, path=f"/.env{number}") for number in range(50))])
+    judge(lake)
+    signals = told(lake, "visitor")
+    assert signals == {7: {"breadth"}, 8: {"probed", "errors", "breadth"}}
+    assert all(recount.as_seen(row)["bot_category"] == "human" for row in rows_of(lake) if row["visitor"] == 7)
+
+
+def test_an_owner_who_opens_his_own_login_is_no_scanner_and_who_asks_for_two_is_one(lake):
+    own = {"path": "/wp-login.php", "status": 200}
+    land(lake, "acme", [probe(**own), at(9), probe(visitor=2, **own), probe(visitor=2, path="/.env"), at(8, visitor=2)])
+    judge(lake)
+    assert told(lake, "visitor") == {1: set(), 2: {"probed"}}
+
+
+def test_a_dead_link_that_others_follow_and_a_link_of_ones_own_are_nobodys_errors(lake):
+    links(lake, "acme", [{"short_code": "own", "target_url": "https://shop.example/"}])
+    gone = [at(n, path="/gone", status=404, visitor=visitor) for visitor in (1, 2, 3) for n in range(6)]
+    own = [at(n, path="/own", short_code="own", status=404, visitor=4) for n in range(6)]
+    tried = [at(n, path=f"/x{n}", short_code=f"x{n}", status=404, visitor=5) for n in range(6)]
+    land(lake, "acme", gone + own + tried)
+    judge(lake)
+    assert told(lake, "visitor") == {1: set(), 2: set(), 3: set(), 4: set(), 5: {"errors"}}
+
+
+def test_visits_without_a_visitor_are_never_grouped(lake):
+    land(lake, "acme", [probe(visitor=None), *(at(n, path=f"/x{n}", status=404, visitor=None) for n in range(99))])
+    judge(lake)
+    assert set().union(*told(lake).values()) == set()
+
+
+def test_a_browser_is_outdated_from_a_day_on(lake):
+    for day in (date(2022, 2, 3), date(2022, 2, 4)):
+        land(lake, "acme", [visit(visited_at=datetime(day.year, day.month, day.day), path=f"/{day}", user_agent=OLD)])
+    judge(lake)
+    assert told(lake) == {"/2022-02-03": set(), "/2022-02-04": {"outdated"}}
+
+
+# When a day is judged
+
+
+def versions(lake):
+    return [file.behaviour_version for file in lake.manifest.live_files("acme")]
+
+
+def test_a_past_day_of_one_file_is_judged_once_and_today_never(lake):
+    land(lake, "acme", [at(0, user_agent=OLD), visit(visited_at=datetime(2026, 3, 5, 7), user_agent=OLD, path="/now")])
+    assert judge(lake).judged == 1
+    assert [row["signals"] for row in sorted(rows_of(lake), key=lambda row: row["path"])] == [4, None]
+    assert versions(lake) == [BEHAVIOUR_VERSION, 0]
+    assert judge(lake) == compaction.CompactionResult()
+    assert judge(lake, TODAY + timedelta(days=1)).judged == 1
+
+
+def test_a_late_visit_makes_its_day_unjudged_and_it_is_judged_again(lake):
+    land(lake, "acme", [probe(0)])
+    judge(lake)
+    land(lake, "acme", [at(3, path="/late")])
+    assert sorted(versions(lake)) == [0, BEHAVIOUR_VERSION]
+    assert judge(lake).judged == 1
+    assert (versions(lake), told(lake)) == ([BEHAVIOUR_VERSION], {"/.env": {"probed"}, "/late": {"probed"}})
+
+
+def test_judging_puts_answers_out_of_date_and_merging_today_does_not(lake):
+    land(lake, "acme", [at(0)])
+    before = lake.manifest.epoch("acme")
+    judge(lake)
+    assert lake.manifest.epoch("acme") == before + 1
+    for number in range(20):
+        land(lake, "acme", [visit(visited_at=datetime(2026, 3, 5, 7), path=f"/{number}")])
+    assert judge(lake).partitions == 1
+    assert lake.manifest.epoch("acme") == before + 1
+
+
+def test_an_erasure_leaves_signals_and_a_judged_day_as_they_are(lake):
+    land(lake, "acme", [probe(0), at(3, path="/kept"), at(4, path="/b", short_code="b", domain="b.example")])
+    judge(lake)
+    Eraser(lake).run("acme", Criteria(domain="go.example", short_code=None))
+    assert (versions(lake), told(lake)) == ([BEHAVIOUR_VERSION], {"/b": {"probed"}})
+
+
+def test_what_a_footer_says_of_judging_outlives_the_manifest(lake):
+    land(lake, "acme", [at(0)])
+    judge(lake)
+    (file,) = lake.manifest.live_files("acme")
+    assert read_visit_file(lake.root / file.path).footer.behaviour_version == BEHAVIOUR_VERSION
+    root = lake.root
+    lake.manifest.close()
+    (root / "manifest.sqlite").unlink()
+    with locked_for_rebuild(root):
+        Rebuild(root).run()
+    with closing(Lake(root).manifest) as manifest:
+        assert [file.behaviour_version for file in manifest.live_files("acme")] == [BEHAVIOUR_VERSION]
+
+
+def test_a_day_judged_by_an_older_version_stays_judged(lake, monkeypatch):
+    monkeypatch.setattr(compaction, "BEHAVIOUR_VERSION", 7)
+    land(lake, "acme", [at(0)])
+    judge(lake)
+    monkeypatch.undo()
+    assert judge(lake) == compaction.CompactionResult()
+    assert versions(lake) == [7]
+
+
+def test_the_visit_of_an_unfinished_line_is_judged_apart_and_expires_alone(lake):
+    land(lake, "acme", [probe(0)])
+    land(lake, "acme", [at(1, path="/last")])
+    with lake.manifest.transaction() as db:
+        db.execute("UPDATE files SET unfinished_of = (SELECT max(id) FROM batches) WHERE id = 2")
+    assert judge(lake).judged == 1
+    files = {file.unfinished_of is None: file for file in lake.manifest.live_files("acme")}
+    assert {key: file.behaviour_version for key, file in files.items()} == dict.fromkeys((True, False), 1)
+    assert told(lake) == {"/.env": {"probed"}, "/last": {"probed"}}
+    assert judge(lake) == compaction.CompactionResult()
+    assert replace(files[False]).visits == 1
+
+
+def test_the_switch_moves_the_epoch_and_stays(lake):
+    assert uses_behaviour(lake.manifest, "acme")
+    for on in (False, False, True):
+        before = lake.manifest.epoch("acme")
+        switch_behaviour(lake.manifest, "acme", on=on)
+        assert (uses_behaviour(lake.manifest, "acme"), lake.manifest.epoch("acme")) == (on, before + 1)
+    assert uses_behaviour(lake.manifest, "other")
+
+
+def test_each_signal_has_a_bit_of_its_own():
+    assert [signal.bit for signal in SIGNALS] == [1 << number for number in range(len(SIGNALS))]
+    assert {signal.name: signal.bit for signal in SIGNALS} == recount.BITS

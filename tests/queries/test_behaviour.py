@@ -1,0 +1,138 @@
+"""The class that everybody sees: from how a visit landed and what its day says of it, in every answer or in none."""
+
+from contextlib import closing
+from datetime import date, datetime
+
+import pytest
+
+from data.maintenance.compaction import Compactor
+from data.signals import SIGNALS
+from data.store.behaviour import switch_behaviour
+from queries import ENTRIES, RollupBuilder, Scope, Warehouse
+from queries.own_sql import OwnSql
+from tests import recount
+from tests.visits import land, visit
+
+DAYS = (date(2026, 3, 1), date(2026, 3, 10))
+WHOLE = Scope("acme", *DAYS)
+SCOPES = [WHOLE, Scope("acme", *DAYS, domain="go.example"), Scope("acme", *DAYS, short_code="sale")]
+OLD = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/79.0.3945.88 Safari/537.36"
+NAMES = [name for name, entry in ENTRIES.items() if entry.shape != "parts"]
+
+
+def some_visits(day):
+    """Visits of a day of every class, by a scanner, an outdated browser, and people."""
+    classes = [
+        {"bot_category": "human"},
+        {"bot_category": "ai_referral", "agent_kind": "referral", "ai_source": "Claude", "confidence": "medium"},
+        {"bot_category": "ai_training", "agent_kind": "training", "ai_source": "ChatGPT", "agent": "GPTBot",
+         "operator": "OpenAI", "confidence": "high", "device_type": "bot"},
+    ]  # fmt: skip
+    for number in range(24):
+        yield visit(
+            visited_at=datetime(2026, 3, day, 12, 0, number),
+            short_code="sale" if number % 2 else None,
+            path="/.env" if number == 3 else "/sale",
+            is_malicious=number == 3,
+            status=404 if number == 3 else 302,
+            visitor=number % 4,
+            user_agent=OLD if number % 6 == 4 else "Mozilla/5.0",
+            referrer="claude.ai",
+            **classes[number % 3],
+        )
+
+
+@pytest.fixture
+def lake_of(lake):
+    """A lake with days that are all judged, none of them, or some."""
+
+    def lake_of(kind):
+        for day in (2, 3):
+            land(lake, "acme", some_visits(day))
+        if kind != "unjudged":
+            Compactor(lake).run()
+        if kind == "mixed":
+            land(lake, "acme", some_visits(4))
+            land(lake, "acme", some_visits(3))
+        return lake
+
+    return lake_of
+
+
+def stored(lake):
+    """The visits as they landed, with their signals."""
+    with closing(OwnSql(lake, "acme")) as own_sql:
+        rows = own_sql.table("SELECT * REPLACE (landed_category AS bot_category) FROM visits_in_scope", WHOLE)
+    return rows.to_pylist()
+
+
+def answers(lake, scope):
+    with closing(Warehouse(lake)) as warehouse:
+        variables = warehouse.variables(scope)
+        return {name: warehouse.answer(ENTRIES[name], variables) for name in NAMES}
+
+
+@pytest.mark.parametrize("counted", [False, True], ids=["from visits", "from rollups"])
+@pytest.mark.parametrize("kind", ["judged", "unjudged", "mixed"])
+def test_every_answer_is_the_recount_of_the_class_that_everybody_sees(lake_of, kind, counted):
+    lake = lake_of(kind)
+    switch_behaviour(lake.manifest, "acme", on=False)
+    landed = stored(lake)
+    switch_behaviour(lake.manifest, "acme", on=True)
+    moved = [row for row in landed if recount.as_seen(row) is not row]
+    assert len(moved) == {"judged": 16, "unjudged": 0, "mixed": 16}[kind]
+    for behaviour in (True, False):
+        switch_behaviour(lake.manifest, "acme", on=behaviour)
+        if counted:
+            assert RollupBuilder(lake).run() == 1
+        for scope in SCOPES:
+            told = answers(lake, scope)
+            expected = {name: recount.recount(name, landed, scope, behaviour=behaviour) for name in NAMES}
+            for name in NAMES:
+                if name not in {"geographic", "filter-values"}:  # which need the names of countries, and the day it is
+                    assert told[name] == expected[name], (name, scope, behaviour)
+
+
+def test_switched_off_every_answer_is_that_of_the_days_before_they_were_judged(lake_of, lake):
+    lake_of("unjudged")
+    before = [answers(lake, scope) for scope in SCOPES]
+    Compactor(lake).run()
+    assert [answers(lake, scope) for scope in SCOPES] != before
+    switch_behaviour(lake.manifest, "acme", on=False)
+    assert [answers(lake, scope) for scope in SCOPES] == before
+
+
+def test_a_rollup_that_was_begun_before_the_switch_is_not_used_after_it(lake_of, monkeypatch):
+    lake = lake_of("judged")
+    expected = answers(lake, WHOLE)
+    switch_behaviour(lake.manifest, "acme", on=False)
+    builder = RollupBuilder(lake)
+    build = builder._build_month
+
+    def switched_meanwhile(engine, month):
+        build(engine, month)
+        switch_behaviour(lake.manifest, "acme", on=True)
+
+    monkeypatch.setattr(builder, "_build_month", switched_meanwhile)
+    assert builder.run() == 1
+    assert answers(lake, WHOLE) == expected
+
+
+def test_own_sql_sees_the_class_of_everybody_the_class_at_landing_and_the_signals(lake_of):
+    lake = lake_of("judged")
+    text = (
+        "SELECT DISTINCT bot_category, agent_kind, ai_source, agent, operator, confidence, detection_method, "
+        "device_type, landed_category FROM visits_in_scope "
+        "WHERE signals > 0 AND landed_category IN ('human', 'ai_referral') ORDER BY ALL"
+    )
+    with closing(OwnSql(lake, "acme")) as own_sql:
+        seen = own_sql.sql(text, WHOLE).rows
+    disguise = ("other_bot", "disguised", None, None, None, "medium", "behaviour", "bot")
+    assert seen == [(*disguise, "ai_referral"), (*disguise, "human")]
+
+
+def test_only_signals_that_are_declared_weigh_anything(lake):
+    weights = {signal.bit: 2 * (signal.name in recount.STRONG) + (signal.name in recount.WEAK) for signal in SIGNALS}
+    with closing(OwnSql(lake, "acme")) as own_sql:
+        rows = own_sql.sql("SELECT bit, weight_of(bit) FROM (SELECT 1 << unnest(range(40)) AS bit)", WHOLE).rows
+    assert {bit: weight for bit, weight in rows if weight} == {bit: weight for bit, weight in weights.items() if weight}
