@@ -11,7 +11,7 @@ from data.store.behaviour import switch_behaviour
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.own_sql import OwnSql
 from tests import recount
-from tests.visits import land, visit
+from tests.support.visits import land, visit
 
 DAYS = (date(2026, 3, 1), date(2026, 3, 10))
 WHOLE = Scope("acme", *DAYS)

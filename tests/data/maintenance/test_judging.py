@@ -18,8 +18,8 @@ from data.store.behaviour import switch_behaviour, uses_behaviour
 from data.store.footers import read_visit_file
 from data.store.lake import Lake
 from tests import recount
-from tests.lakes import rows_of
-from tests.visits import land, links, visit
+from tests.support.lakes import rows_of
+from tests.support.visits import land, links, visit
 
 DAY = date(2026, 3, 4)
 NOON = datetime(2026, 3, 4, 12)
