@@ -3,7 +3,7 @@
 Everything else is imported from its module, such as data.ingest.importer: loading the rules takes time.
 """
 
-from data.errors import BadInput, LakeDamaged, TrafficError
+from data.errors import BadInput, LakeDamaged, OutdatedManifest, TrafficError
 from data.store.lake import Lake
 from data.visits import BOT_CATEGORIES, SHORT_CODE_PATTERN, check_organization, is_organization
 
@@ -13,6 +13,7 @@ __all__ = [
     "BadInput",
     "Lake",
     "LakeDamaged",
+    "OutdatedManifest",
     "TrafficError",
     "check_organization",
     "is_organization",

@@ -3,7 +3,8 @@
 TrafficError
 ├── BadInput     the caller's input is invalid; nothing was changed
 ├── LakeDamaged  data on disk is missing or damaged; nothing was served
-│   └── NewerVersion  the data is intact, but a newer version of this program wrote it
+│   ├── NewerVersion      the data is intact, but a newer version of this program wrote it
+│   └── OutdatedManifest  the manifest is older than the files; nothing was written
 └── Conflict     another process changed the same files; nothing was changed, try again
 """
 
@@ -22,6 +23,10 @@ class LakeDamaged(TrafficError):
 
 class NewerVersion(LakeDamaged):
     """Data on disk was written by a newer version of this program, and this one cannot read it."""
+
+
+class OutdatedManifest(LakeDamaged):
+    """The manifest is not the one that the files of the lake belong to. They can be read; nothing is written."""
 
 
 class Conflict(TrafficError):

@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from data import Lake
 from data.rules.geoip import CountryDatabase
+from data.store.generation import outdated
 from data.store.links import LinkIndex
 from data.store.pending import backlog
 from queries import CATALOG, Engine, Warehouse, load_traffic_values, open_cluster
@@ -210,6 +211,9 @@ def _metrics(parts: _Components, limiter: RateLimiter) -> Metrics:
     def pending() -> float:
         return backlog(parts.lake.manifest).visits
 
+    def is_outdated() -> float:
+        return bool(outdated(parts.lake.manifest, parts.lake.root))
+
     def outcomes() -> Mapping[str, float]:
         return parts.sender.outcomes
 
@@ -222,6 +226,9 @@ def _metrics(parts: _Components, limiter: RateLimiter) -> Metrics:
                 "traffic_visits_received", "Live visits accepted.", lambda: parts.receiver.accepted, is_counter=True
             ),
             ObservedMetric("traffic_visits_pending", "Live visits not yet in a file.", pending, blocks=True),
+            ObservedMetric(
+                "traffic_manifest_outdated", "Whether the manifest is an older one.", is_outdated, blocks=True
+            ),
             ObservedMetric("traffic_answers_held", "Answers in the cache.", lambda: len(parts.cache)),
             ObservedMetric(
                 "traffic_hook_deliveries", "Attempts to send messages.", outcomes, is_counter=True, label="outcome"

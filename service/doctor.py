@@ -71,6 +71,7 @@ def _examine_lake(lake: Lake, settings: Settings, now: datetime) -> Iterator[Che
     yield unreadable
     yield check_secrecy(lake)
     status = status_of(lake, now)
+    yield check_manifest(status)
     yield check_clock(lake, status, now)
     yield check_lists(status, now)
     yield check_keys(lake, settings)
@@ -171,6 +172,13 @@ def check_secrecy(lake: Lake) -> Check:
         names = " ".join(map(str, open_to_all))
         return Check("warning", "permissions", f"other users may read secrets of the lake; run chmod 600 {names}.")
     return Check("ok", "permissions", "only their owner can read the databases with secrets.")
+
+
+def check_manifest(status: LakeStatus) -> Check:
+    """Whether the manifest is the one that the files of the lake belong to."""
+    if status.manifest_problem:
+        return Check("broken", "manifest", status.manifest_problem)
+    return Check("ok", "manifest", "the lake's files belong to it.")
 
 
 def check_clock(lake: Lake, status: LakeStatus, now: datetime) -> Check:

@@ -13,10 +13,11 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from data.errors import BadInput, Conflict, LakeDamaged
+from data.errors import BadInput, Conflict, LakeDamaged, OutdatedManifest
 from data.maintenance.verification import DATABASES, integrity_error
 from data.progress import Progress
 from data.store.files import move_durably
+from data.store.generation import outdated
 from data.store.lake import Lake
 from data.store.schema import MIGRATIONS
 
@@ -51,8 +52,8 @@ class _File(NamedTuple):
 def back_up(lake: Lake, folder: Path, progress: Progress | None = None) -> BackupResult:
     """Copy the lake into a new folder, which appears once it is complete and synced.
 
-    Raises BadInput for an unsuitable folder, LakeDamaged for damaged files, and Conflict when erasures interrupted all
-    attempts.
+    Raises BadInput for an unsuitable folder, LakeDamaged for damaged files, OutdatedManifest when newer visits would be
+    missing, and Conflict when erasures interrupted all attempts.
     """
     target = folder.resolve()
     _check_target(target, lake)
@@ -113,6 +114,8 @@ def _is_running(process: int) -> bool:
 def _fill(lake: Lake, partial: Path, progress: Progress | None) -> BackupResult:
     """Copy everything and sync it."""
     with _LiveFiles(lake, partial, progress).copied() as (manifest, files):
+        if problem := outdated(lake.manifest, lake.root):
+            raise OutdatedManifest(f"a backup would lack visits, as {problem}")
         ((pending,),) = manifest.execute("SELECT coalesce(sum(visits), 0) FROM pending")
         manifest.execute("DELETE FROM files WHERE deletable_at IS NOT NULL")  # they are not in the backup
         manifest.execute("DELETE FROM links WHERE deletable_at IS NOT NULL")

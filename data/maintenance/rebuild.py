@@ -23,6 +23,7 @@ from data.progress import Progress
 from data.store.clock import format_time
 from data.store.files import UNREADABLE, move_durably, sha256_of, sync
 from data.store.footers import PendingRange, VisitFile, merged_batches
+from data.store.generation import GenerationCopy
 from data.store.link_files import insert_links, newest_links
 from data.store.locks import exclusive
 from data.store.manifest import READERS_GRACE, LandedFile, Manifest, insert_files
@@ -46,6 +47,7 @@ class OldManifest(NamedTuple):
     erasures: list[tuple[Any, ...]]
     zones: list[tuple[str, str]]
     pending: list[tuple[Any, ...]]
+    generation: int = 0
 
     @property
     def file_names(self) -> dict[str, bool]:
@@ -70,6 +72,8 @@ class Rebuild:
         self.root = root
         self.old = _read_old(root / "manifest.sqlite")
         """What is left of the old manifest; None: nothing."""
+        self._copy = GenerationCopy(root)
+        self._generation = max(self.old.generation if self.old else 0, self._copy.number()) + 1
         self.plan: RebuildPlan = plan_rebuild(root, self.old.file_names if self.old else {}, progress)
 
     def exclude(self, files: list[VisitFile]) -> None:
@@ -91,7 +95,9 @@ class Rebuild:
             with closing(sqlite3.connect(staged)) as db:
                 db.execute("PRAGMA journal_mode = DELETE")  # one file
             sync(staged)
-            return RebuildResult(files, visits, pending, damaged, self._replace(staged))
+            replaced = self._replace(staged)
+            self._copy.raise_to(self._generation)
+            return RebuildResult(files, visits, pending, damaged, replaced)
         finally:
             for path in staged.parent.glob(f"{staged.name}*"):
                 path.unlink()
@@ -128,6 +134,7 @@ class Rebuild:
             db.executemany("INSERT INTO erasures VALUES (?, ?, ?, ?, ?)", old.erasures)
             db.executemany("INSERT INTO zones VALUES (?, ?)", self._zones(old))
             self._insert_pending(db, old)
+            db.execute("UPDATE generation SET number = ?", [self._generation])
             for organization, links in newest_links(self.root).items():
                 insert_links(db, organization, links, datetime.now(UTC))
 
@@ -243,6 +250,7 @@ def _read_old(path: Path) -> OldManifest | None:
                 manifest.rows("SELECT organization, erased_at, short_code, first_day, last_day FROM erasures"),
                 manifest.rows("SELECT organization, zone FROM zones"),
                 manifest.rows("SELECT id, organization, visits, received_at, body, zone FROM pending ORDER BY id"),
+                manifest.rows("SELECT number FROM generation")[0][0],
             )
     except NewerVersion:
         raise

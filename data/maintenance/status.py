@@ -14,6 +14,7 @@ from data.errors import LakeDamaged
 from data.rules.tables import rules_version
 from data.store.clock import TOLERANCE, format_time
 from data.store.files import UNREADABLE
+from data.store.generation import outdated
 from data.store.lake import Lake
 
 MAX_FOOTERS: Final = 500
@@ -95,6 +96,8 @@ class LakeStatus:
     """The status of a lake. Times are UTC."""
 
     manifest_version: int
+    manifest_problem: str
+    """Why nothing may be written: the manifest is older than the files; "" if it is not."""
     organizations: dict[str, OrganizationStatus]
     total: OrganizationStatus
     dead_files: int
@@ -123,6 +126,7 @@ def status_of(lake: Lake, now: datetime) -> LakeStatus:
         raise LakeDamaged(f"the manifest of {lake.root} cannot be read ({error}); restore the lake.") from error
     return LakeStatus(
         manifest_version=version,
+        manifest_problem=outdated(lake.manifest, lake.root),
         organizations=organizations,
         total=_total(list(organizations.values())),
         dead_files=dead_files or 0,

@@ -17,6 +17,7 @@ from data.errors import LakeDamaged
 from data.maintenance.unknown import unknown_files
 from data.progress import Progress
 from data.store.files import UNREADABLE, version_of
+from data.store.generation import outdated
 from data.store.lake import LINKS, Lake
 from data.store.link_files import StoredLinks, all_stored_links
 from data.store.manifest import LandedFile
@@ -59,6 +60,7 @@ def verify_lake(lake: Lake, organization: str = "", progress: Progress | None = 
         _report(result, name, _database_problem(lake, lake.root / name))
     _check_seeds(lake, result)
     try:
+        _report(result, DATABASES[0], outdated(lake.manifest, lake.root))
         _check_links(lake, organization, result)
         _check_visits(lake, organization, result, progress)
         for path in damaged_rollups(lake, organization):

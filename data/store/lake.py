@@ -15,12 +15,13 @@ from typing import Final, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from data.errors import BadInput, LakeDamaged
+from data.errors import BadInput, LakeDamaged, OutdatedManifest
 from data.store.files import UNREADABLE, make_durably, network_file_system, sha256_of, versioned, write_durably
-from data.store.locks import SharedManifest, locked
+from data.store.locks import locked
 from data.store.manifest import LandedFile, Manifest
 from data.store.read_only import connect_read_only, is_read_only, open_database_read_only
 from data.store.schema import open_database
+from data.store.shared_manifest import SharedManifest
 from data.visits import SCHEMA_VERSION, VISITS, check_version
 
 LINKS: Final = pa.schema(
@@ -136,17 +137,22 @@ class Lake:
 
     @contextmanager
     def write_lock(self) -> Iterator[None]:
-        """Exclude other imports, in any process. Waits until they are done, so everything they landed is visible."""
+        """Exclude other imports, in any process. Waits until they are done, so everything they landed is visible.
+
+        Raises OutdatedManifest.
+        """
         with locked(self.root, wait=True):
+            self.manifest.check_current()
             yield
 
     @contextmanager
     def rewrite_lock(self, wait: bool = True) -> Iterator[bool]:
         """Exclude others that replace live files. Yields False if `wait` is off and another one holds the lock.
 
-        When both locks are needed, take `write_lock` first.
+        When both locks are needed, take `write_lock` first. Raises OutdatedManifest.
         """
         with locked(self.root / "visits", wait) as has_lock:
+            self.manifest.check_current()
             yield has_lock
 
     @property
@@ -236,7 +242,7 @@ class Lake:
         stat = _stat(path)
         is_intact = sha256_of(path) == file.sha256
         if is_intact or stat.st_ctime_ns == file.changed_ns:  # otherwise it is due for a recheck already
-            with suppress(sqlite3.OperationalError):  # on a full disk, the next reader hashes it again
+            with suppress(sqlite3.OperationalError, OutdatedManifest):  # the next reader hashes it again
                 self.manifest.refresh_stat(
                     file.path, stat.st_ctime_ns if is_intact else 0, stat.st_ino, datetime.now(UTC)
                 )

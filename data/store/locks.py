@@ -3,46 +3,29 @@
 import fcntl
 import logging
 import os
-import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from data.errors import Conflict
 from data.store.files import make_durably
-from data.store.manifest import Manifest
 
 _LOG: Final = logging.getLogger(__name__)
 NOTICE_AFTER_SECONDS: Final = 2.0
 """How long a lock is waited for in silence."""
 
 
-class SharedManifest(Manifest):
-    """The manifest of a lake, which cannot be rebuilt while it is open."""
-
-    def __init__(
-        self, path: Path, refuse_new: str, connect: Callable[[Path, Sequence[str], str], sqlite3.Connection]
-    ) -> None:
-        """As a Manifest; waits while the manifest is being rebuilt."""
-        self._in_use: int | None = os.open(path.parent / ".staging", os.O_RDONLY)
-        try:
-            _lock(self._in_use, path.parent / ".staging", fcntl.LOCK_SH)
-            super().__init__(path, refuse_new, connect)
-        except BaseException:
-            self._release()
-            raise
-
-    def close(self) -> None:
-        """Close the database."""
-        super().close()
-        self._release()
-
-    def _release(self) -> None:
-        in_use, self._in_use = self._in_use, None
-        if in_use is not None:
-            os.close(in_use)
+def shared(root: Path) -> int:
+    """Keep the lake at `root` open: no program has it exclusively until the returned handle is closed."""
+    handle = os.open(root / ".staging", os.O_RDONLY)
+    try:
+        _lock(handle, root / ".staging", fcntl.LOCK_SH)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
 
 
 @contextmanager

@@ -108,9 +108,18 @@ class Manifest:
 
         Raises OSError (ESTALE) when the manifest was moved or replaced: SQLite would write on into the old one.
         """
+        with self.held():
+            yield self._writer
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep all others from moving and registering files. Raises OSError like `transaction`."""
         with self._writing, transaction(self._writer):
             check_identity(*self._opened)
-            yield self._writer
+            yield
+
+    def check_current(self) -> None:
+        """Raise OutdatedManifest if nothing may be written; only the manifest of a lake can be an older one."""
 
     def rows(self, sql: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[tuple[Any, ...]]:
         """The result of a SELECT on committed data."""

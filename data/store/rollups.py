@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from data.errors import BadInput, Conflict
+from data.errors import BadInput, Conflict, OutdatedManifest
 from data.store.clock import format_time, unchecked_bounds
 from data.store.files import move_durably, sha256_of, write_durably, write_parquet
 from data.store.lake import Lake
@@ -132,7 +132,7 @@ def _is_intact(lake: Lake, stored: _StoredRollup) -> bool:
 def _verify_bytes(lake: Lake, path: str, sha256: str) -> bool:
     """Whether a rollup has this SHA-256. The manifest records the check; a damaged rollup expires."""
     stat, now = _stat_of(lake.root / path, sha256), format_time(datetime.now(UTC))
-    with suppress(sqlite3.OperationalError), lake.manifest.transaction() as db:  # on a full disk, checked again later
+    with suppress(sqlite3.OperationalError, OutdatedManifest), lake.manifest.transaction() as db:  # or checked later
         if stat:
             db.execute(
                 "UPDATE rollups SET changed_ns = ?, inode = ?, checked_at = ? WHERE path = ?",

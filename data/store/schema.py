@@ -110,12 +110,22 @@ MIGRATIONS: Final = (
         task TEXT PRIMARY KEY,
         at TEXT NOT NULL
     );
+    CREATE TABLE generation (         -- one row
+        number INTEGER NOT NULL,      -- of changes that were committed
+        files INTEGER NOT NULL,       -- how many rows the table has, and batches likewise
+        batches INTEGER NOT NULL
+    );
+    INSERT INTO generation VALUES (0, 0, 0);
+    CREATE TRIGGER file_added AFTER INSERT ON files BEGIN UPDATE generation SET files = files + 1; END;
+    CREATE TRIGGER file_removed AFTER DELETE ON files BEGIN UPDATE generation SET files = files - 1; END;
+    CREATE TRIGGER batch_added AFTER INSERT ON batches BEGIN UPDATE generation SET batches = batches + 1; END;
+    CREATE TRIGGER batch_removed AFTER DELETE ON batches BEGIN UPDATE generation SET batches = batches - 1; END;
     """,
 )
 """The migrations of the manifest: entry n migrates version n to n + 1. Never change an entry, only append.
 
-The tables are used in manifest.py, pending.py, zones.py, rollups.py, link_files.py, erasures.py and retention.py of
-maintenance.
+The tables are used in manifest.py, generation.py, pending.py, zones.py, rollups.py, link_files.py, erasures.py and
+maintenance/retention.py.
 """
 
 

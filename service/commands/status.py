@@ -82,7 +82,7 @@ def _print_lake(lake: Lake, status: "LakeStatus", jobs: "JobCounts", now: dateti
     table = Table(box=None, show_header=False)
     for row in (
         ("lake", printable(str(lake.root))),
-        ("manifest", f"version {status.manifest_version}"),
+        ("manifest", printable(status.manifest_problem) or f"version {status.manifest_version}"),
         ("to be deleted", f"{plural(status.dead_files, 'file')} ({decimal(status.dead_bytes)})"),
         ("oldest check of a file", _age(status.oldest_check_at, now)),
         ("oldest salt", _age(status.oldest_salt_at, now) if status.oldest_salt_at else "none"),

@@ -23,12 +23,13 @@ Problem
 ├── Overloaded          503  too many queries at a time
 ├── ClusterDown         503  the cluster that should answer is not available
 ├── ProviderUnavailable 503  the identity provider does not answer
-└── StorageUnavailable  503  the disk is full or fails, or the lake was moved
+└── StorageUnavailable  503  the disk is full or fails, or nothing may be written into the lake now
 """
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from data import OutdatedManifest
 from queries import ClusterTimeout, InvalidParameter, QueryTimeout
 
 
@@ -272,11 +273,13 @@ class ProviderUnavailable(Problem):
 
 
 class StorageUnavailable(Problem):
-    """The disk is full or fails, or the lake was moved or replaced; nothing of the request was stored."""
+    """The disk is full or fails, or nothing may be written into the lake now; nothing of the request was stored."""
 
     status = 503
 
-    def __init__(self) -> None:
-        super().__init__(
-            "Nothing was kept: the disk is full or fails.", "Send the same again later.", {"Retry-After": "5"}
-        )
+    def __init__(self, error: Exception) -> None:
+        reason, remedy = "the disk is full or fails", ""
+        if isinstance(error, OutdatedManifest):
+            reason = "the manifest of the lake is older than its files"
+            remedy = ", when the operator has stopped the service and run `traffic rebuild`"
+        super().__init__(f"Nothing was kept: {reason}.", f"Send the same again later{remedy}.", {"Retry-After": "5"})

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Final, TypeVar
 
-from data import Lake
+from data import Lake, OutdatedManifest
 from data.store.links import Link, change_links, link_of, remove_link
 from service.http.errors import Overloaded, StorageUnavailable
 
@@ -55,8 +55,8 @@ class LinkEditor:
         try:
             change = asyncio.get_running_loop().run_in_executor(self._writer, work)
             return await asyncio.shield(change)
-        except (OSError, sqlite3.OperationalError) as error:
-            raise StorageUnavailable from error
+        except (OSError, sqlite3.OperationalError, OutdatedManifest) as error:
+            raise StorageUnavailable(error) from error
         finally:
             self._pending -= 1
 

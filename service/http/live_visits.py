@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.requests import ClientDisconnect, Request
 
-from data import BadInput
+from data import BadInput, OutdatedManifest
 from data.logs.reported import MAX_ROWS, Row, Submission, TooManyRows, split_rows
 from service.http.errors import BodyTooLarge, InvalidBody, Overloaded, StorageUnavailable
 from service.threads import in_thread
@@ -116,10 +116,10 @@ def _resolve(batch: list[_PendingRequest], outcomes: "Sequence[IngestResult | Ex
 
 
 def _as_problem(error: Exception) -> Exception:
-    if not isinstance(error, OSError | sqlite3.OperationalError):
+    if not isinstance(error, OSError | sqlite3.OperationalError | OutdatedManifest):
         return error
     _LOG.warning("Live visits are not kept: %s", error)
-    return StorageUnavailable()
+    return StorageUnavailable(error)
 
 
 def _parse_rows(body: bytes) -> Sequence[Row]:

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 from data.ingest.live import Submission
 from data.maintenance.compaction import Compactor
 from data.maintenance.verification import verify_lake
-from data.store.link_files import stored_links
 from data.visits import VISITS
 from tests.support.user_agents import CHROME, GPTBOT
 from tests.support.visits import unpacked
@@ -117,8 +116,6 @@ def sweep(lake):
 def strays(lake):
     """The files of a lake that nothing needs; visits that no manifest knows are not for a sweep to judge."""
     files = {path.relative_to(lake.root).as_posix() for path in lake.root.rglob("*") if path.is_file()}
-    for organization in lake.manifest.organizations():
-        stored_links(lake, organization)  # a rebuilt manifest knows links once they are read
     live = {path for (path,) in lake.manifest.rows("SELECT path FROM registered_files WHERE deletable_at IS NULL")}
     unknown = {name for name in files if name.startswith(("visits/", "unknown/"))}
     unknown -= {path for (path,) in lake.manifest.rows("SELECT path FROM files")}
@@ -126,7 +123,7 @@ def strays(lake):
 
 
 _NEEDED = re.compile(
-    r"(manifest|control)\.sqlite(-wal|-shm|\.before-\d+|\.before-rebuild-[\w-]+)?|salts\.sqlite|links/organization=_seed/links\.parquet"
+    r"generation|(manifest|control)\.sqlite(-wal|-shm|\.before-\d+|\.before-rebuild-[\w-]+)?|salts\.sqlite|links/organization=_seed/links\.parquet"
     r"|visits/organization=_seed/day=1970-01-01/seed\.parquet|rejects/\w+-[0-9a-f]{16}\.csv|ip-lists/[\w-]+\.json"
     r"|rollups/organization=_seed/month=1970-01-01/seed\.parquet"
 )

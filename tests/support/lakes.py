@@ -2,7 +2,10 @@
 
 import errno
 import hashlib
+import shutil
+import sqlite3
 import sys
+import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -105,6 +108,22 @@ def flipped(path: Path) -> Iterator[None]:
     path.write_bytes(content[:50] + bytes([content[50] ^ 1]) + content[51:])
     yield
     path.write_bytes(content)
+
+
+def kept_manifest(root: Path) -> Path:
+    """A copy of the manifest as it is now, beside the lake; programs may go on with theirs."""
+    copy = root.with_name(f"{root.name}-kept-{uuid.uuid4().hex[:8]}.sqlite")
+    with closing(sqlite3.connect(root / "manifest.sqlite")) as db, closing(sqlite3.connect(copy)) as target:
+        db.backup(target)
+    return copy
+
+
+def put_back(copy: Path, root: Path, with_log: bool = False) -> None:
+    """Put a kept manifest back; `with_log`: beside the -wal of the present one, as when only one file is restored."""
+    for path in root.glob("manifest.sqlite*"):
+        if not (with_log and path.name.endswith("-wal")) and ".before-" not in path.name:
+            path.unlink()
+    shutil.copy(copy, root / "manifest.sqlite")
 
 
 def rot(lake: Lake, path: Path) -> None:

@@ -54,6 +54,7 @@ def test_a_new_lake_has_nothing(lake):
     del rest["organizations"], rest["total"]
     assert rest == {
         "manifest_version": lake.manifest.rows("PRAGMA user_version")[0][0],
+        "manifest_problem": "",
         "dead_files": 0,
         "dead_bytes": 0,
         "oldest_check_at": None,

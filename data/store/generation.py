@@ -1,0 +1,91 @@
+"""Tells an older manifest that was put back from the one that the files of a lake belong to.
+
+The manifest counts its commits, and the files and batches that it holds (table `generation`). After each commit the
+number is copied into the file `generation` of the lake, which backups leave out. While the copy is ahead of the
+manifest, or the manifest does not hold what it counted, nothing is written, since that could write over visits which
+only `traffic rebuild` finds.
+"""
+
+import fcntl
+import logging
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from data.store.manifest import Manifest
+
+_LOG: Final = logging.getLogger(__name__)
+_NUMBER: Final = re.compile(rb"[0-9]{1,18}\n")
+_STATE: Final = """
+SELECT number, files, batches, (SELECT count(*) FROM files), (SELECT count(*) FROM batches) FROM generation
+"""
+_REMEDY: Final = "nothing is written until all programs are stopped and `traffic rebuild` is run"
+
+
+class GenerationCopy:
+    """The file `generation` in the lake at `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self._path = root / "generation"
+        self._staged = root / ".staging" / "generation"
+        self._has_failed = False
+
+    def number(self) -> int:
+        """The number in the file; 0 if there is no such file, or none that can be read."""
+        with suppress(OSError):
+            content = self._path.read_bytes()
+            if _NUMBER.fullmatch(content):
+                return int(content)
+        return 0
+
+    def raise_to(self, number: int) -> None:
+        """Write a number unless there is a higher one. If that fails it is logged, and the next commit tries again."""
+        try:
+            with self._locked():
+                if self.number() < number:
+                    self._staged.write_bytes(b"%d\n" % number)
+                    self._staged.rename(self._path)
+        except OSError as error:
+            if not self._has_failed:
+                _LOG.warning("%s cannot be written (%s): an older manifest would not be noticed.", self._path, error)
+            self._has_failed = True
+        else:
+            self._has_failed = False
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Exclude other programs that write a number. The file is created if it is missing."""
+        while True:
+            handle = os.open(self._path, os.O_RDONLY | os.O_CREAT, 0o644)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                if os.path.samestat(os.fstat(handle), self._path.stat()):  # otherwise it was just replaced
+                    yield
+                    return
+            finally:
+                os.close(handle)
+
+
+def outdated(manifest: Manifest, root: Path) -> str:
+    """Why nothing may be written into the lake at `root`, as a sentence with the remedy; "" if all is well."""
+    ((number, files, batches, files_there, batches_there),) = manifest.rows(_STATE)
+    if (files, batches) != (files_there, batches_there):
+        return (
+            f"{root}/manifest.sqlite was mixed up with the manifest.sqlite-wal of another one: it has {files_there:,} "
+            f"files and {batches_there:,} imports instead of {files:,} and {batches:,}; {_REMEDY}."
+        )
+    return behind(number, root)
+
+
+def behind(number: int, root: Path) -> str:
+    """As `outdated`, for a manifest with this number, whatever it holds."""
+    newest = GenerationCopy(root).number()
+    if newest <= number:
+        return ""
+    return (
+        f"{root}/manifest.sqlite is older than the files of the lake (change {number:,} of {newest:,}), as after "
+        f"restoring it without them; {_REMEDY}."
+    )

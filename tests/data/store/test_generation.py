@@ -1,0 +1,237 @@
+"""An older manifest that is put back: nothing is written over what it does not know (P1), and reading goes on."""
+
+import logging
+import os
+import shutil
+import sqlite3
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from data import OutdatedManifest
+from data.ingest.importer import Importer, Options
+from data.ingest.live import LiveIngest
+from data.logs.reported import Submission
+from data.maintenance.backup import back_up
+from data.maintenance.compaction import Compactor
+from data.maintenance.erasure import Criteria, Eraser
+from data.maintenance.rebuild import Rebuild
+from data.maintenance.reclassification import Reclassifier
+from data.maintenance.retention import apply_retention
+from data.maintenance.status import status_of
+from data.maintenance.unknown import clear_unknown, discard_unknown, expire_unknown, unknown_files
+from data.maintenance.verification import verify_lake
+from data.store.generation import GenerationCopy, outdated
+from data.store.pending import backlog, enqueue, flush_all
+from queries import RollupBuilder
+from tests.faults.lakes import log
+from tests.support.lakes import kept_manifest, opened, paths, put_back
+from tests.support.visits import land, links, packed, visit
+
+NOW = datetime(2026, 1, 9, tzinfo=UTC)
+MOMENT = datetime(2026, 1, 2, 10)
+
+
+def number(root):
+    with opened(root) as lake:
+        return lake.manifest.rows("SELECT number FROM generation")[0][0]
+
+
+def copy_of(root):
+    return GenerationCopy(root).number()
+
+
+def wait(lake, path="/waiting"):
+    enqueue(lake.manifest, {"acme": packed([visit(visited_at=MOMENT, path=path)])}, NOW)
+
+
+@pytest.fixture
+def root(lake):
+    """A closed lake with a visit in a file and one that waits, and its manifest of before put back."""
+    land(lake, "acme", [visit(visited_at=MOMENT, path="/known")])
+    older = kept_manifest(lake.root)
+    land(lake, "acme", [visit(visited_at=MOMENT, path="/unknown")])
+    links(lake, "acme", [{"short_code": "sale", "target_url": "https://shop.example"}])
+    lake.manifest.close()
+    put_back(older, lake.root)
+    return lake.root
+
+
+def test_every_change_raises_the_number_and_its_copy_and_nothing_else_does(lake):
+    land(lake, "acme", [visit()])
+    assert copy_of(lake.root) == lake.manifest.rows("SELECT number FROM generation")[0][0] == 1
+    wait(lake)
+    flush_all(lake)
+    links(lake, "acme", [{"short_code": "sale", "target_url": "https://shop.example"}])
+    assert copy_of(lake.root) == lake.manifest.rows("SELECT number FROM generation")[0][0] == 4
+    with lake.manifest.transaction():
+        pass
+    with pytest.raises(sqlite3.OperationalError), lake.manifest.transaction() as db:
+        db.executescript("DELETE FROM files; NONSENSE")
+    assert copy_of(lake.root) == number(lake.root) == 4
+    assert outdated(lake.manifest, lake.root) == ""
+
+
+WRITERS = {
+    "import": lambda lake, folder: Importer(lake).run(folder / "new.log", Options("acme")),
+    "live visits": lambda lake, _: LiveIngest(lake).land([Submission("acme", [b'{"url": "/a"}'])]),
+    "flush": lambda lake, _: flush_all(lake),
+    "links": lambda lake, _: links(lake, "acme", [{"short_code": "a", "target_url": "https://shop.example"}]),
+    "compact": lambda lake, _: Compactor(lake).run(),
+    "rollups": lambda lake, _: RollupBuilder(lake).run(),
+    "sweep": lambda lake, _: clear_unknown(lake),
+    "reclassify": lambda lake, _: Reclassifier(lake).run(["acme"]),
+    "erase": lambda lake, _: Eraser(lake).run("acme", Criteria(short_code="sale")),
+    "retain": lambda lake, _: apply_retention(lake, 1, NOW),
+    "expire": lambda lake, _: expire_unknown(lake, timedelta(0), NOW, dry_run=False),
+    "discard": lambda lake, _: discard_unknown(lake, unknown_files(lake)),
+    "backup": lambda lake, folder: back_up(lake, folder / "backup"),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_over_an_older_manifest_every_program_that_writes_refuses_and_names_the_remedy(lake, tmp_path, writer):
+    (tmp_path / "new.log").write_text(log("new", 9))
+    land(lake, "acme", [visit(visited_at=MOMENT, path=path) for path in ("/a", "/b")])
+    land(lake, "acme", [visit(visited_at=MOMENT, path="/c")])
+    wait(lake)
+    older = kept_manifest(lake.root)
+    land(lake, "acme", [visit(visited_at=MOMENT, path="/unknown")])
+    lake.manifest.close()
+    put_back(older, lake.root)
+    with opened(lake.root) as again:
+        before = {path: path.read_bytes() for path in lake.root.glob("visits/*/*/*.parquet")}
+        with pytest.raises(OutdatedManifest, match=r"change 3 of 4\), .* until all programs .*`traffic rebuild`"):
+            WRITERS[writer](again, tmp_path)
+        assert {path: path.read_bytes() for path in lake.root.glob("visits/*/*/*.parquet")} == before
+        assert paths(again) == {"/a": 1, "/b": 1, "/c": 1}
+        assert backlog(again.manifest).visits == 1
+    assert not (tmp_path / "backup").exists()
+
+
+def test_reading_goes_on_and_whoever_looks_is_told(root):
+    for path in root.rglob("*.parquet"):
+        os.utime(path)  # so that they are hashed again
+        path.chmod(0o600)
+    with opened(root) as lake:
+        problem = outdated(lake.manifest, root)
+        assert problem.startswith(f"{root}/manifest.sqlite is older than the files of the lake (change 1 of 3)")
+        assert paths(lake) == {"/known": 1}
+        found = verify_lake(lake)
+        assert (found.findings, found.unknown) == ([("manifest.sqlite", problem)], 1)
+        assert status_of(lake, NOW).manifest_problem == problem
+
+
+def test_a_rebuild_counts_all_and_is_ahead_of_both(root):
+    Rebuild(root).run()
+    assert number(root) == copy_of(root) == 4
+    with opened(root) as lake:
+        assert paths(lake) == {"/known": 1, "/unknown": 1}
+        assert verify_lake(lake).findings == []
+        land(lake, "acme", [visit(visited_at=MOMENT, path="/new")])
+
+
+@pytest.mark.parametrize("has_manifest", [True, False])
+def test_a_manifest_that_is_ahead_or_lost_is_no_reason_to_go_back(lake, has_manifest):
+    land(lake, "acme", [visit()])
+    lake.manifest.close()
+    (lake.root / "generation").write_bytes(b"7\n" if not has_manifest else b"0\n")
+    if not has_manifest:
+        for path in lake.root.glob("manifest.sqlite*"):
+            path.unlink()
+    Rebuild(lake.root).run()
+    assert number(lake.root) == copy_of(lake.root) == (2 if has_manifest else 8)
+
+
+def test_an_older_manifest_beside_the_log_of_a_newer_one_is_noticed(lake, tmp_path):
+    land(lake, "acme", [visit(visited_at=MOMENT, path="/known")])
+    lake.manifest.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    older = tmp_path / "older.sqlite"
+    shutil.copy(lake.root / "manifest.sqlite", older)
+    for n in range(40):
+        land(lake, "acme", [visit(visited_at=MOMENT, path=f"/{n}")])
+    lake.manifest.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    with lake.manifest.transaction() as db:  # nothing but this is in the log
+        db.execute("INSERT INTO last_runs VALUES ('task', '2026')")
+    log = (lake.root / "manifest.sqlite-wal").read_bytes()
+    lake.manifest.close()
+    put_back(older, lake.root)
+    (lake.root / "manifest.sqlite-wal").write_bytes(log)
+    with opened(lake.root) as again:
+        assert again.manifest.rows("SELECT number FROM generation") == [(42,)]
+        assert "it has 1 files and 1 imports instead of 41 and 41" in outdated(again.manifest, lake.root)
+        with pytest.raises(OutdatedManifest, match="traffic rebuild"):
+            wait(again)
+    Rebuild(lake.root).run()
+    with opened(lake.root) as again:
+        assert sum(paths(again).values()) == 41
+        wait(again)
+
+
+@pytest.mark.parametrize("content", [b"", b"12", b"x\n", b"-7\n", b"9" * 30 + b"\n", b"\xff\n", None])
+def test_a_copy_that_cannot_be_read_counts_as_absent_and_the_next_change_brings_it_up(lake, content):
+    land(lake, "acme", [visit()])
+    (lake.root / "generation").unlink()
+    if content is not None:
+        (lake.root / "generation").write_bytes(content)
+    wait(lake)
+    assert copy_of(lake.root) == 2
+
+
+def test_a_copy_that_cannot_be_written_is_logged_once_and_fails_no_change(lake, caplog):
+    (lake.root / "generation").mkdir()
+    for _ in range(3):
+        wait(lake)
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert "generation cannot be written" in caplog.text
+    (lake.root / "generation").rmdir()
+    wait(lake)
+    assert copy_of(lake.root) == 4
+
+
+def test_the_copy_never_falls_whoever_is_late(lake):
+    GenerationCopy(lake.root).raise_to(9)
+    GenerationCopy(lake.root).raise_to(8)
+    assert copy_of(lake.root) == 9
+
+
+def in_a_process_that_is_killed(root, monkeypatch, place):
+    """Land a visit in a process that is killed at the first call of a function."""
+    monkeypatch.setattr(*place, lambda *_: os._exit(9))
+    pid = os.fork()
+    if not pid:
+        with opened(root) as lake:
+            land(lake, "acme", [visit(visited_at=MOMENT, path="/killed")])
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    ("place", "is_there"),
+    [
+        (("data.store.manifest.insert_files",), False),  # its file has been moved, and nothing is committed
+        (("data.store.shared_manifest.GenerationCopy.raise_to",), True),
+        (("pathlib.Path.rename",), False),
+    ],
+)
+def test_what_a_kill_leaves_refuses_nobody(lake, monkeypatch, place, is_there):
+    land(lake, "acme", [visit(visited_at=MOMENT, path="/first")])
+    lake.manifest.close()
+    in_a_process_that_is_killed(lake.root, monkeypatch, place)
+    with opened(lake.root) as again:
+        assert outdated(again.manifest, lake.root) == ""
+        land(again, "acme", [visit(visited_at=MOMENT, path="/next")])
+        assert sorted(paths(again)) == sorted(["/first", "/next", *(["/killed"] if is_there else [])])
+    assert number(lake.root) == copy_of(lake.root)
+
+
+def test_a_backup_has_no_copy_and_is_no_older_manifest_where_it_is_restored(lake, tmp_path):
+    land(lake, "acme", [visit(visited_at=MOMENT, path="/known")])
+    back_up(lake, tmp_path / "backup")
+    land(lake, "acme", [visit(visited_at=MOMENT, path="/later")])
+    assert not (tmp_path / "backup" / "generation").exists()
+    with opened(tmp_path / "backup") as restored:
+        land(restored, "acme", [visit(visited_at=MOMENT, path="/new")])
+        assert paths(restored) == {"/known": 1, "/new": 1}
+    assert copy_of(tmp_path / "backup") == number(tmp_path / "backup")

@@ -1,0 +1,91 @@
+"""An older manifest that was put back: a server answers and keeps nothing, commands name `traffic rebuild` (P1)."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import httpx2
+import pytest
+
+from data.maintenance.rebuild import Rebuild
+from service.doctor import examine
+from tests.faults.lakes import log
+from tests.support.lakes import kept_manifest, put_back
+from tests.support.visits import land, visit
+
+MARCH = "start_date=2026-03-01&end_date=2026-03-31"
+NOTHING_KEPT = {
+    "error": "Nothing was kept: the manifest of the lake is older than its files.",
+    "message": "Send the same again later, when the operator has stopped the service and run `traffic rebuild`.",
+}
+
+
+@pytest.fixture
+def outdated(lake):
+    """A closed lake with a visit that its manifest does not know, as it is an older one."""
+    land(lake, "acme", [visit(path="/known", domain="go.example", short_code="sale")])
+    older = kept_manifest(lake.root)
+    land(lake, "acme", [visit(path="/unknown", domain="go.example")])
+    lake.manifest.close()
+    put_back(older, lake.root)
+    return lake
+
+
+def test_a_server_answers_and_what_it_cannot_keep_is_503(outdated, opened):
+    with opened(outdated) as client:
+        overview = client.get(f"/analytics/traffic-overview?{MARCH}")
+        assert (overview.status_code, overview.json()["total_visits"]) == (200, 1)
+        for answer in (
+            client.post("/visits", json=[{"url": "https://go.example/a"}]),
+            client.put("/links/go.example/sale", json={"target_url": "https://shop.example"}),
+        ):
+            assert (answer.status_code, answer.json()) == (503, NOTHING_KEPT)
+            assert answer.headers["Retry-After"] == "5"
+
+
+def test_the_metrics_and_the_log_of_a_server_say_so(outdated, serving, capfd):
+    with serving(outdated, monitor_port=0) as server, httpx2.Client(trust_env=False, verify=False) as client:
+        assert "\ntraffic_manifest_outdated 1.0\n" in client.get(f"{server.monitor}/metrics").text
+        assert client.get(f"{server.monitor}/healthz").status_code == 200
+        while not (told := [line for line in capfd.readouterr().out.splitlines() if "traffic rebuild" in line]):
+            pass
+    assert "is older than the files of the lake (change 1 of 2)" in json.loads(told[0])["message"]
+
+
+COMMANDS = {
+    "import": ("{log}", "--org", "acme", "--domain", "go.example"),
+    "follow": ("{log}", "--org", "acme", "--domain", "go.example"),
+    "compact": (),
+    "reclassify": (),
+    "retain": ("--days", "1", "--yes", "--trust-clock"),
+    "erase": ("--org", "acme", "--short-code", "sale", "--yes"),
+    "links": ("add", "sale", "https://shop.example", "--org", "acme"),
+    "backup": ("{backup}",),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_that_writes_refuses_until_the_manifest_is_rebuilt(outdated, traffic, tmp_path, monkeypatch, command):
+    for module in ("erasure", "retention"):
+        monkeypatch.setattr(f"data.maintenance.{module}.GRACE", timedelta(0))
+    (tmp_path / "access.log").write_text(log("new", 3))
+    places = {"log": tmp_path / "access.log", "backup": tmp_path / "backup"}
+    words = [command, *(word.format(**places) for word in COMMANDS[command]), "--lake", outdated.root]
+    run = traffic(*words)
+    assert run.code == 1, run
+    assert "until all programs are stopped and `traffic rebuild` is run" in run.err.splitlines()[-1]
+    assert Rebuild(outdated.root).run().visits == 2
+    if command != "follow":  # which goes on
+        assert traffic(*words).code == 0
+
+
+def test_commands_that_look_say_so(outdated, traffic):
+    verify = traffic("verify", "--lake", outdated.root)
+    assert (verify.code, verify.out.startswith("manifest.sqlite: ")) == (1, True)
+    assert "run `traffic rebuild`" in verify.err
+    assert "traffic rebuild" in traffic("status", "--format", "json", "--lake", outdated.root).json["manifest_problem"]
+    broken = [
+        check for check in examine({"TRAFFIC_LAKE": str(outdated.root)}, datetime.now(UTC)) if check.level == "broken"
+    ]
+    assert [check.subject for check in broken] == ["manifest"]
+    query = traffic("query", "traffic-overview", "--org", "acme", "--format", "json", "--lake", outdated.root)
+    assert query.code == 0
