@@ -119,21 +119,27 @@ def _batches(files: Iterable[VisitFile]) -> dict[tuple[str, int], BatchRecord]:
 
 
 def _repeated_batches(files: list[VisitFile]) -> Iterable[VisitFile]:
-    """The files of imports of a content that was imported again, or before, under another id."""
+    """The files of imports of a content that was imported again, or before, under another id.
+
+    Of each content one import is chosen, for each day of which a file is left, even if its visits were removed. The
+    other import may have written over its files of other days, as files of one content are named alike.
+    """
     rewritten = {
         (file.footer.organization, batch.id) for file in files if file.footer.replaces for batch in file.footer.batches
     }
-    chosen: dict[tuple[str, str, str], int] = {}
+    chosen: dict[tuple[str, str], int] = {}
     batches = _batches(files)
     for (organization, key), batch in sorted(batches.items(), key=lambda item: item[1].imported_at):
-        content = organization, batch.domain, batch.sha256
+        content = organization, batch.sha256
         if batch.sha256 and batch.imported_at and (organization, chosen.get(content, 0)) not in rewritten:
             chosen[content] = key
+    days = {(file.footer.organization, batch.id, file.footer.day) for file in files for batch in file.footer.batches}
     for file in files:
+        organization, day = file.footer.organization, file.footer.day
         if file.footer.batches and not file.footer.replaces:
-            mine = [batches[file.footer.organization, batch.id] for batch in file.footer.batches]
-            kept = [chosen.get((file.footer.organization, one.domain, one.sha256), one.id) == one.id for one in mine]
-            if not any(kept):
+            mine = [batches[organization, batch.id] for batch in file.footer.batches]
+            kept = [chosen.get((organization, one.sha256), one.id) for one in mine]
+            if all(key != one.id and (organization, key, day) in days for one, key in zip(mine, kept, strict=True)):
                 yield file
 
 

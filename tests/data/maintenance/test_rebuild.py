@@ -30,7 +30,7 @@ from queries import ENDPOINTS, ENTRIES, RollupBuilder, Scope, Warehouse
 from service.encoding import encode
 from tests.faults.lakes import CHROME, line
 from tests.faults.trials import IS_LONG
-from tests.support.lakes import opened, paths, rows_of
+from tests.support.lakes import kept_manifest, opened, paths, put_back, rows_of
 from tests.support.sql import rows
 from tests.support.visits import Visit, land, packed, visit
 
@@ -311,3 +311,42 @@ def test_erased_visits_do_not_come_back_from_a_file_that_a_killed_merge_left(roo
     rebuilt(root)
     with opened(root) as lake:
         assert paths(lake) == there
+
+
+# Programs that went on over an older manifest, without the copy of its number
+
+
+def unnoticed(older: Path, root: Path) -> None:
+    """Put an older manifest back where nothing tells that it is one."""
+    put_back(older, root)
+    (root / "generation").unlink()
+
+
+def logged(path: Path, visits: int, days: int = 3, name: str = "a") -> Path:
+    """A log of so many requests, spread over some days."""
+    path.write_text("".join(line(f"/{name}{n}", 1 + n % days) for n in range(visits)))
+    return path
+
+
+@pytest.mark.parametrize("history", ["compacted", "erased", "erased in part", "nothing"])
+def test_a_log_that_was_imported_again_counts_once_and_whole(lake: Lake, tmp_path: Path, history: str) -> None:
+    """Its second import has written over files, and others of the first have been merged or erased since."""
+    log, other = logged(tmp_path / "a.log", 30), logged(tmp_path / "b.log", 9, days=1, name="b")
+    older = kept_manifest(lake.root)
+    Importer(lake, now=lambda: NOW).run(other, Options("acme"))
+    Importer(lake, now=lambda: NOW).run(log, Options("acme"))
+    if history == "compacted":
+        assert Compactor(lake).run(limit=1).partitions == 1
+    elif history != "nothing":
+        criteria = Criteria(before=date(2026, 1, 2)) if history == "erased" else Criteria(short_code="a3")
+        done = Eraser(lake).run("acme", criteria)
+        delete_files(lake, done.dead, done.ended_at)
+    there = paths(lake)
+    lake.manifest.close()
+    unnoticed(older, lake.root)
+    with opened(lake.root) as again:
+        assert Importer(again, now=lambda: NOW).run(log, Options("acme")).visits == 30
+    rebuilt(lake.root)
+    with opened(lake.root) as again:
+        assert paths(again) == there
+        assert verify_lake(again).findings == []
