@@ -10,11 +10,12 @@ from queries.locked_engine import EngineLost, FilesGone, QueryFailed, QueryTimeo
 from queries.notebook import Reader, open_lake
 from queries.own_sql import OwnSql, Rows
 from queries.parameters import (
-    COMMON_PARAMETERS,
     DEFAULT_RANGE,
+    PARAMETERS,
     RANGES,
     TRAFFIC_TYPES,
     InvalidParameter,
+    Parameter,
     parameters_of,
     scope_from,
     select_parameters,
@@ -30,11 +31,11 @@ from queries.warehouse import Result, Tables, Warehouse
 __all__ = [
     "CACHE_STATS",
     "CATALOG",
-    "COMMON_PARAMETERS",
     "DEFAULT_RANGE",
     "DETECTORS",
     "ENDPOINTS",
     "ENTRIES",
+    "PARAMETERS",
     "RANGES",
     "TRAFFIC_TYPES",
     "ClusterOptions",
@@ -49,6 +50,7 @@ __all__ = [
     "Finding",
     "InvalidParameter",
     "OwnSql",
+    "Parameter",
     "QueryFailed",
     "QueryTimeout",
     "Reader",

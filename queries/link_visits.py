@@ -13,8 +13,8 @@ from queries.prelude import relation_names, sql_text
 MAX_LINK_VISITS: Final = 50_000
 """Visits of one link that are kept in memory for the answers of a dashboard; about 10 MB."""
 
-_ALWAYS_READ: Final = frozenset({"for_domain", "day", "domain", "short_code", "bot_category"})
-"""The columns that every relation reads: its bookkeeping and those that the macro is_in_scope() takes."""
+_ALWAYS_READ: Final = frozenset({"for_domain", "day"})
+"""The columns that every relation reads, whatever it counts."""
 _COMMENT: Final = re.compile(r"--.*")
 _IDENTIFIER: Final = re.compile(r"\w+")
 

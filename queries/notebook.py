@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, Self
 
 from data import BadInput, Lake, check_organization
 from data.store.links import LinkIndex
@@ -19,18 +19,6 @@ from queries.warehouse import Tables, Warehouse
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-class ScopeParameters(TypedDict, total=False):
-    """The parameters of the API; without days, the last 30. Days are dates or text such as "2026-11-20"."""
-
-    range: str  # "7d", "30d" or "90d", ending today
-    start_date: str | date  # with end_date, instead of range
-    end_date: str | date
-    short_code: str
-    target_url: str  # of a link, instead of short_code
-    domain: str
-    traffic_type: str  # only for bot-traffic
 
 
 _ALL_PARAMETERS: Final = ENTRIES["bot-traffic"]
@@ -77,9 +65,10 @@ class Reader:
         """The day that it is for an organization."""
         return self._lake.manifest.today(organization, self._clock())
 
-    def query(self, name: str, *, organization: str, **parameters: Unpack[ScopeParameters]) -> Tables:
+    def query(self, name: str, *, organization: str, **parameters: str | int | date) -> Tables:
         """The answer of GET /analytics/`name` as an Arrow table, with its columns even if it has no rows.
 
+        The parameters are the API's (queries.PARAMETERS); without days, the last 30. Days are dates or text, in UTC.
         An answer with several parts is a dict of tables by part; a part may be such a dict itself. Raises BadInput for
         an unknown name, organization or parameter, InvalidParameter for a value, and what Warehouse.answer raises.
         """
@@ -89,7 +78,7 @@ class Reader:
         scope = self._scope(entry, organization, parameters)
         return self._warehouse.tables(entry, self._warehouse.variables(scope))
 
-    def sql(self, text: str, *, organization: str, **parameters: Unpack[ScopeParameters]) -> "pa.Table":
+    def sql(self, text: str, *, organization: str, **parameters: str | int | date) -> "pa.Table":
         """The rows of one SELECT over the relations that queries/README.md lists, as an Arrow table.
 
         It can open the files of this organization only. Raises what `query` and OwnSql.sql raise.

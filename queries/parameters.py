@@ -2,20 +2,21 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final, Literal
 
 from data import BOT_CATEGORIES, BadInput
 from data.hosts import normalized_host
 from data.local_time import today as today_in
 from data.store.links import LinkIndex
+from data.visits import DEVICE_TYPES
 from queries.catalog import Entry
-from queries.scope import Scope
+from queries.scope import FILTERS, Scope
 
 RANGES: Final = {"7d": 7, "30d": 30, "90d": 90}
 DEFAULT_RANGE: Final = "30d"
-COMMON_PARAMETERS: Final = ("range", "start_date", "end_date", "short_code", "target_url", "domain")
 MAX_VALUE_LENGTH: Final = 2_048
 MAX_SHOWN_LENGTH: Final = 40
 """Characters of an invalid value that its error repeats."""
@@ -49,6 +50,84 @@ class InvalidParameter(BadInput):
         super().__init__(f"{self.problem} {remedy}")
 
 
+def _domain(value: str) -> str:
+    """The domain as visits have it. What is not a host is kept: visits from before hosts were validated may have it."""
+    return normalized_host(value) or value.lower()
+
+
+def _traffic_type(value: str) -> str:
+    if value.lower() not in TRAFFIC_TYPES:
+        raise InvalidParameter(
+            "traffic_type", f"has the unknown value {_quoted(value)}", f"Use one of {', '.join(TRAFFIC_TYPES)}."
+        )
+    return TRAFFIC_TYPES[value.lower()]
+
+
+def _country(value: str) -> str:
+    return value.lower() if value.lower() == "unknown" else value.upper()
+
+
+_TEXT: Final = {"type": "string"}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter. Query strings, OpenAPI, options, arguments of tools, chips and documents are made from it."""
+
+    name: str
+    kind: Literal["days", "filter", "word"]
+    """What it selects visits by; "word": by a word that answers show, compared with case unless `parse` changes it."""
+    description: str
+    label: str = ""
+    """Of its chip on a page; "" if it has none."""
+    parse: Callable[[str], str] = str
+    """From its value to that of the field of Scope of its name. Raises InvalidParameter."""
+    schema: Mapping[str, Any] = field(default_factory=lambda: _TEXT)
+    """The values that it accepts, as JSON Schema."""
+
+    @property
+    def page_name(self) -> str:
+        """Its name in the address of a page, which campaigns link to with `utm_…`: words have the prefix `f_` there."""
+        return f"f_{self.name}" if self.kind == "word" else self.name
+
+
+_ROWS: Final = (
+    Parameter(
+        "range", "days", f"{', '.join(RANGES)}: days ending today (inclusive); {DEFAULT_RANGE} if no days are given",
+        schema={**_TEXT, "enum": list(RANGES), "default": DEFAULT_RANGE},
+    ),
+    Parameter("start_date", "days", "first day, YYYY-MM-DD or RFC 3339; ignored without a last day"),
+    Parameter("end_date", "days", "last day (inclusive), like the first; future days are capped at today"),
+    Parameter("domain", "filter", "only visits to this domain", "Domain", _domain),
+    Parameter("short_code", "filter", "only visits to this short code", "Link"),
+    Parameter(
+        "target_url", "filter", "only visits to the link with this target; takes precedence over a short code", "Target"
+    ),
+    Parameter(
+        "traffic_type", "filter",
+        f"bot-traffic only: this category or group, case-insensitive: {', '.join(TRAFFIC_TYPES)}",
+        "Traffic type", _traffic_type,
+    ),
+    Parameter("country", "word", "only visits from this country (ISO 3166-1 alpha-2), or unknown", "Country", _country),
+    Parameter(
+        "device_type", "word", f"only visits with this device: {', '.join(DEVICE_TYPES)} or unknown", "Device type"
+    ),
+    Parameter("browser", "word", "only visits with this browser, or unknown", "Browser"),
+    Parameter("operating_system", "word", "only visits with this operating system, or unknown", "Operating system"),
+    Parameter("referrer", "word", "only visits from this referring host, or (direct)", "Referrer", str.lower),
+    Parameter("ai_source", "word", "only visits by or from this AI source, or unknown", "AI source"),
+    Parameter("agent", "word", "only visits by this agent, or unknown", "Agent"),
+    Parameter("path", "word", "only visits to this path, without the query string", "Path"),
+    Parameter("status", "word", "only visits answered with this HTTP status, or unknown", "Status"),
+    Parameter("utm_source", "word", "only visits with this utm_source, or unknown", "Campaign source"),
+    Parameter("utm_campaign", "word", "only visits with this utm_campaign, or unknown", "Campaign"),
+)  # fmt: skip
+
+PARAMETERS: Final[Mapping[str, Parameter]] = {row.name: row for row in _ROWS}
+"""Every parameter by name, in the order in which faces show them. What filters is a field of Scope, too, and in SQL a
+line of prelude/3_scope.sql."""
+
+
 def validate(pairs: Iterable[tuple[str, str]], entry: Entry) -> Mapping[str, str]:
     """The parameters that `entry` accepts among pairs of name and value. Ignores other and empty ones.
 
@@ -65,11 +144,11 @@ def parameters_of(entry: Entry) -> tuple[str, ...]:
 @lru_cache
 def _parameters(traffic_type: bool, short_code: bool) -> tuple[str, ...]:
     is_excluded = {"short_code": not short_code, "traffic_type": not traffic_type}
-    return tuple(name for name in (*COMMON_PARAMETERS, "traffic_type") if not is_excluded.get(name))
+    return tuple(name for name in PARAMETERS if not is_excluded.get(name))
 
 
 def select_parameters(pairs: Iterable[tuple[str, str]], known: Collection[str]) -> dict[str, str]:
-    """The same for the parameters of these names."""
+    """Select the `known` parameters from pairs of name and value, as `validate` does."""
     values: dict[str, str] = {}
     for name, value in pairs:
         if name not in known:
@@ -85,35 +164,10 @@ def select_parameters(pairs: Iterable[tuple[str, str]], known: Collection[str]) 
 def scope_from(query: Mapping[str, str], organization: str, today: date, targets: LinkIndex) -> Scope:
     """The scope of an answer. `today` is the current day in the organization's zone. Raises InvalidParameter."""
     start, end = _days(query, today, lambda: targets.zone(organization))
-    return Scope(
-        organization,
-        start,
-        end,
-        short_code=_short_code(query, organization, targets),
-        domain=_domain(query.get("domain")),
-        traffic_type=_traffic_type(query.get("traffic_type")),
-    )
-
-
-def _domain(value: str | None) -> str | None:
-    """The domain as visits have it. What is not a host is kept: visits from before hosts were validated may have it."""
-    return value if value is None else normalized_host(value) or value.lower()
-
-
-def _short_code(query: Mapping[str, str], organization: str, targets: LinkIndex) -> str | None:
+    filters: dict[str, Any] = {name: PARAMETERS[name].parse(value) for name, value in query.items() if name in FILTERS}
     if "target_url" in query:
-        return targets.links(organization).short_code_of(query["target_url"]) or NO_LINK
-    return query.get("short_code")
-
-
-def _traffic_type(value: str | None) -> str | None:
-    if value is None:
-        return None
-    if value.lower() not in TRAFFIC_TYPES:
-        raise InvalidParameter(
-            "traffic_type", f"has the unknown value {_quoted(value)}", f"Use one of {', '.join(TRAFFIC_TYPES)}."
-        )
-    return TRAFFIC_TYPES[value.lower()]
+        filters["short_code"] = targets.links(organization).short_code_of(query["target_url"]) or NO_LINK
+    return Scope(organization, start, end, **filters)
 
 
 def _days(query: Mapping[str, str], today: date, zone: Callable[[], str]) -> tuple[date, date]:

@@ -1,15 +1,17 @@
 """The filter of every answer: organization, days, and optional filters. Built from parameters in parameters.py."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date
+from typing import Any, Final
 
 
 @dataclass(frozen=True)
 class Scope:
     """The visits that an answer covers: one organization, from start_date to end_date (inclusive).
 
-    A filter that is None is not applied. `traffic_type` is a bot_category, "ai" (the four AI-related categories) or
-    "other" (the two other automated ones). The fields match the SQL type `scope` in prelude/3_scope.sql.
+    A filter that is None is not applied; prelude/3_scope.sql applies the others. `traffic_type` is a bot_category, "ai"
+    (the four AI-related categories) or "other" (the two other automated ones). The others are the words that answers
+    show, such as "unknown" for a missing country.
     """
 
     organization: str
@@ -18,4 +20,24 @@ class Scope:
     short_code: str | None = None
     domain: str | None = None
     traffic_type: str | None = None
+    country: str | None = None
+    device_type: str | None = None
+    browser: str | None = None
+    operating_system: str | None = None
+    referrer: str | None = None
+    ai_source: str | None = None
+    agent: str | None = None
+    path: str | None = None
+    status: str | None = None
+    utm_source: str | None = None
+    utm_campaign: str | None = None
     no_domain: bool | None = None  # True: only visits without a domain
+
+    @property
+    def filters(self) -> dict[str, Any]:
+        """The filters that are applied: field and value."""
+        return {name: value for name in FILTERS if (value := getattr(self, name)) is not None}
+
+
+FILTERS: Final = tuple(field.name for field in fields(Scope) if field.default is None)
+"""The fields of a Scope that are filters, not organization and days. Each is a session variable, too, if it is set."""

@@ -5,7 +5,6 @@ This is the only place that decides whether rollups may be used for a scope.
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
@@ -19,16 +18,17 @@ from data.store.manifest import LandedFile
 from data.store.rollups import Schema, live_rollups, month_of, seed_path, write_seed
 from data.visits import SCHEMA_VERSION
 from queries.prelude import prelude, relation_names, rollup_version, served_filters, sql_text
-from queries.scope import Scope
+from queries.scope import FILTERS, Scope
 
 Variables = dict[str, Any]
-"""Values by variable name: scope, behaviour, files, links, uncovered_files, rollups, closed_months,
-days_without_domains, crowded_days, sources and traffic_values; subject for a measure of a job; and LINK_VISITS when
-several answers share the visits of one link. Those of a snapshot for a cluster are listed at `cluster_variables`.
+"""Values by variable name: scope, each filter that is set (FILTERS), behaviour, files, links, uncovered_files, rollups,
+closed_months, days_without_domains, crowded_days, sources and traffic_values; subject for a measure of a job; and
+LINK_VISITS when several answers share the visits of one link. Those of a snapshot for a cluster are listed at
+`cluster_variables`.
 Nobody changes a snapshot from which something was answered: cursors keep its values."""
 
-ROLLUP_FILTERS: Final = frozenset({"organization", "start_date", "end_date", "domain"})
-"""The fields of Scope by which all stored rows can be filtered. A relation may declare more (served_filters)."""
+ROLLUP_FILTERS: Final = frozenset({"domain"})
+"""The filters that all stored rows can serve, in addition to days. A relation may declare more (served_filters)."""
 
 MAX_WORDS: Final = 10_000
 """How many referrers, campaigns, agents or domains a relation keeps of a day: max_words() of prelude/6_cut.sql."""
@@ -64,7 +64,7 @@ def scope_variables(lake: Lake, scope: Scope, cluster_from: int | None = None) -
     rollups = live_rollups(lake, scope.organization, rollup_version(behaviour), live)
     for file in live:
         lake.verified_path(file)
-    filters = {field for field, value in asdict(scope).items() if value is not None}
+    filters = scope.filters.keys()
     closed = rollups.days if scope.domain is None else rollups.days - rollups.days_without_domains
     uncovered = [file for file in live if file.day not in closed]
     if cluster_from is not None:
@@ -72,7 +72,7 @@ def scope_variables(lake: Lake, scope: Scope, cluster_from: int | None = None) -
         if sum(file.visits for file in read) >= cluster_from:
             return cluster_variables(lake, scope, live)
     return {
-        "scope": asdict(scope),
+        **_scope_and_filters(scope),
         "behaviour": behaviour,
         "files": visit_files(lake, live),
         "uncovered_files": visit_files(lake, uncovered),
@@ -92,7 +92,7 @@ def cluster_variables(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> V
     in these files.
     """
     return {
-        "scope": asdict(scope),
+        **_scope_and_filters(scope),
         "behaviour": uses_behaviour(lake.manifest, scope.organization),
         CLUSTER_FILES: [file.path for file in live],
         "visits": sum(file.visits for file in live),
@@ -105,6 +105,11 @@ def cluster_variables(lake: Lake, scope: Scope, live: Sequence[LandedFile]) -> V
 def is_for_cluster(variables: Variables) -> bool:
     """Whether answers from this snapshot come from the cluster."""
     return CLUSTER_FILES in variables
+
+
+def _scope_and_filters(scope: Scope) -> Variables:
+    """The variables that say which visits are in scope. A filter that is not set has none, so that it is NULL."""
+    return {"scope": {name: getattr(scope, name) for name in _SCOPE}, **scope.filters}
 
 
 def _filters_served_by_some() -> frozenset[str]:
@@ -142,7 +147,7 @@ def closed_days(variables: Variables) -> list[date]:
 
 
 def source_of(relation: str, filters: Collection[str]) -> str:
-    """The view that a relation counts visits from, when `filters` are the fields of Scope that are set.
+    """The view that a relation counts visits from, when these `filters` of a Scope are set.
 
     It is uncovered_visits, which adds stored rows for the other days, if stored rows can be filtered by all of these
     fields. Otherwise, for example for a field added to Scope later, it is all_visits and rollups are not used.
@@ -193,8 +198,11 @@ def rollup_schema(engine: duckdb.DuckDBPyConnection) -> Schema:
 
 
 _PARSED: Final[dict[str, duckdb.Statement]] = {}
+_SCOPE: Final = ("organization", "start_date", "end_date")
+"""The fields of the SQL type scope."""
 _VISIT_FILES: Final = "CAST($value AS STRUCT(paths VARCHAR[], schemas_differ BOOLEAN))"
 _SET: Final = {
+    **{name: f"SET VARIABLE {name} = $value" for name in FILTERS},
     "scope": "SET VARIABLE scope = CAST($value AS scope)",
     "behaviour": "SET VARIABLE behaviour = CAST($value AS BOOLEAN)",
     "subject": "SET VARIABLE subject = CAST($value AS subject)",

@@ -56,13 +56,12 @@ class Warehouse:
 
         Returned unchanged if it has no short code or more than MAX_LINK_VISITS visits. Raises what `answer` raises.
         """
-        if variables["scope"]["short_code"] is None or LINK_VISITS in variables:
+        if "short_code" not in variables or LINK_VISITS in variables:
             return variables
         with self._engine.cursor(variables) as cursor:
-            columns = [*variables["scope"], *columns_of_entries(entries)]  # a scope filters by columns of its names
             visits = cursor.sql(
                 "SELECT COLUMNS(lambda name: list_contains($columns, name)) FROM link_visits LIMIT $max + 1",
-                params={"columns": columns, "max": MAX_LINK_VISITS},
+                params={"columns": columns_of_entries(entries), "max": MAX_LINK_VISITS},
             ).to_arrow_table()
             if len(visits) > MAX_LINK_VISITS:
                 return variables

@@ -188,9 +188,23 @@ def _is_asset(path: str) -> bool:
 # Words
 
 
+WORDS: Final = (
+    "country", "device_type", "browser", "operating_system", "referrer", "ai_source", "agent", "path", "status",
+    "utm_source", "utm_campaign",
+)  # fmt: skip
+"""The filters that compare a word of the answers, each with the column of its name."""
+
+
+def word(visit: Visit, column: str) -> str:
+    """What answers show of a column."""
+    return str({None: "(direct)" if column == "referrer" else "unknown"}.get(visit[column], visit[column]))
+
+
 def _passes(visit: Visit, scope: Any) -> bool:
-    wanted = {"short_code": scope.short_code, "domain": scope.domain}
-    return all(value is None or visit[column] == value for column, value in wanted.items())
+    exact = {"short_code": scope.short_code, "domain": scope.domain}
+    return all(value is None or visit[column] == value for column, value in exact.items()) and all(
+        getattr(scope, column) in (None, word(visit, column)) for column in WORDS
+    )
 
 
 def local_time(visit: Visit) -> datetime:
@@ -340,18 +354,22 @@ def _by(*columns: str) -> dict[str, Callable[[Visit], Any]]:
 
 def _cut(question: Question, columns: Sequence[str], counted: Callable[[Visit], bool]) -> list[Visit]:
     """The counted visits in scope. Of each day, the words in these columns with the most visits are kept, whatever the
-    filters; in the visits with other words, all of these columns are (other). Words that are all missing are kept."""
+    filters; in the visits with other words, all of these columns are (other). Words that are all missing are kept, and
+    all words while the scope filters by one of these columns."""
 
-    def word(visit: Visit) -> tuple[str | None, ...]:
+    def words_of(visit: Visit) -> tuple[str | None, ...]:
         return tuple(visit[column] for column in columns)
+
+    if any(getattr(question.scope, column, None) is not None for column in columns):
+        return [visit for visit in question.visits if counted(visit)]
 
     kept: dict[date, set[tuple[str | None, ...]]] = {}
     for day, visits in _grouped(filter(counted, question.seen), lambda visit: visit["day"]).items():
-        words = Counter(word(visit) for visit in visits if any(text is not None for text in word(visit)))
+        words = Counter(words_of(visit) for visit in visits if any(text is not None for text in words_of(visit)))
         by_weight = sorted(words, key=lambda one: (-words[one], [(text is None, text or "") for text in one]))
         kept[day] = {*by_weight[:MAX_WORDS], (None,) * len(columns)}
     return [
-        visit if word(visit) in kept[visit["day"]] else {**visit, **dict.fromkeys(columns, OTHER_WORDS)}
+        visit if words_of(visit) in kept[visit["day"]] else {**visit, **dict.fromkeys(columns, OTHER_WORDS)}
         for visit in question.visits
         if counted(visit)
     ]

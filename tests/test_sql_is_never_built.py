@@ -23,6 +23,7 @@ ALLOWED = {
     "queries/connect.py:table": "the compiled text of a template",
     "queries/variables.py:parsed": "hands on what its callers give it, and they are looked at here",
     "queries/variables.py:set_variables": "one of the constants of that file",
+    "queries/variables.py:": "the names of the fields of Scope",
     "queries/rollups.py:_count_relation": "three constants of that file",
     "queries/variables.py:define_relations": "the SQL files of the package",
     "queries/warehouse.py:answer": "a template of the catalogue",

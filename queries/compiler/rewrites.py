@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from queries.compiler.constructs import NotCarried
 from queries.compiler.selects import call, flatten_tuples, write_out_group, write_out_having, write_out_unnest
-from queries.scope import Scope
+from queries.scope import FILTERS, Scope
 
 _SQL_TYPES: Final = {str: "STRING", date: "DATE", bool: "BOOLEAN"}
 _PARAMETERS: Final = {
@@ -17,7 +17,7 @@ _PARAMETERS: Final = {
     for name, hint in get_type_hints(Scope).items()
 }
 """The fields of Scope, which are the named parameters of a compiled text, with their types in Spark."""
-_VARIABLES: Final = {"behaviour": "BOOLEAN"}
+_VARIABLES: Final = {name: _PARAMETERS[name] for name in FILTERS} | {"behaviour": "BOOLEAN"}
 """Session variables of one value, which are named parameters, too."""
 
 _LISTS: Final = ("crowded_days", "days_without_domains")

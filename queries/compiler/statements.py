@@ -18,6 +18,9 @@ INPUTS: Final = ("visits", "links", "crowded_days", "days_without_domains", "tra
 _STORED: Final = ("stored_rows", "rollup_rows", "stored_before")
 """Table macros that read rollups. A cluster has none, so that they have no rows."""
 
+_TABLE_MACROS: Final = ("read_visits", "read_visits_in_scope", "visits_to_count")
+"""Table macros that become relations of their names: what they take says which files are read."""
+
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of CREATE TYPE, which is not compiled
 
 
@@ -39,11 +42,11 @@ class Compiler:
         for name in relation_names():  # without rollups, this part is the whole
             self._relations[name] = self._relations.pop(f"{name}_counted")
             del self._relations[f"{name}_stored"]
-        visits = self._relations["visits_in_days"] = self._body("read_visits")
-        for parameter in [*visits.find_all(exp.Column)]:  # DuckDB describes its columns, so it must be a whole query
-            if parameter.name == "visit_files":
-                parameter.replace(sqlglot.parse_one("getvariable('files')", dialect="duckdb"))
-        self._relations["visits_to_count"] = self._body("visits_to_count")
+        for name in _TABLE_MACROS:
+            relation = self._relations[name] = self._body(name)
+            for parameter in [*relation.find_all(exp.Column)]:  # DuckDB describes it, so it must be a whole query
+                if parameter.name == "visit_files":
+                    parameter.replace(sqlglot.parse_one("getvariable('files')", dialect="duckdb"))
 
     def compiled(self, name: str) -> str:
         """The text for a template, a detector or measure (`jobs/…`), or the rows of a new rollup (`rollups/…`)."""
@@ -173,14 +176,14 @@ def _name_tables(tree: exp.Expr, source: str) -> None:
     """Write the names of relations in place of the calls of table macros."""
     for table in [*tree.find_all(exp.Table)]:
         function = _function(table) or ("read_parquet" if isinstance(table.this, exp.ReadParquet) else "")
-        if function == "cut_visits_to_count":
+        if function == "visits_to_count_from":
             name = table.this.expressions[1].name
         elif function == "query_table":
             name = source
         elif function == "read_parquet":
             name = "links" if "getvariable('links')" in table.sql("duckdb").lower() else "visits"
         elif function:
-            name = {"read_visits": "visits_in_days", "visits_to_count": "visits_to_count"}.get(function, "")
+            name = function if function in _TABLE_MACROS else ""
         else:
             continue
         if not name:

@@ -1,10 +1,9 @@
--- The only place where visits are filtered by the caller's scope. Reads three session variables: scope, files and links
--- (lists of Parquet files; each begins with an empty seed file). While scope is unset, no visit is visible.
+-- The only place where visits are filtered by the caller's scope. Reads the session variables scope (organization and days)
+-- and files and links (lists of Parquet files; each begins with an empty seed file). While scope is unset, no visit is
+-- visible. Each filter that is set is one more variable, by its name: unset ones are NULL and cost nothing, while a field
+-- of a struct would be extracted from it again wherever it is read.
 
-CREATE TYPE scope AS STRUCT(
-    organization VARCHAR, start_date DATE, end_date DATE, short_code VARCHAR, domain VARCHAR, traffic_type VARCHAR,
-    no_domain BOOLEAN
-);
+CREATE TYPE scope AS STRUCT(organization VARCHAR, start_date DATE, end_date DATE);
 
 CREATE VIEW scope AS SELECT unnest(CAST(getvariable('scope') AS scope)) WHERE getvariable('scope') IS NOT NULL;
 
@@ -29,26 +28,48 @@ FROM read_parquet(
 WHERE organization = getvariable('scope').organization
     AND day BETWEEN getvariable('scope').start_date AND getvariable('scope').end_date;
 
-CREATE MACRO is_in_scope(short_code, domain, bot_category) AS
-    (getvariable('scope').short_code IS NULL OR short_code = getvariable('scope').short_code)
-    AND (getvariable('scope').domain IS NULL OR domain = getvariable('scope').domain)
-    AND (getvariable('scope').no_domain IS NULL OR domain IS NULL)
-    AND matches_traffic_type(bot_category, getvariable('scope').traffic_type);
+-- Whether answers show a value as this word; without a word, every value matches.
+CREATE MACRO matches(value, word) AS (word IS NULL OR value = word OR value IS NULL AND word = 'unknown');
+
+-- The visits of some files that all filters leave.
+CREATE MACRO read_visits_in_scope(visit_files) AS TABLE
+FROM read_visits(visit_files)
+WHERE (getvariable('short_code') IS NULL OR short_code = getvariable('short_code'))
+    AND (getvariable('domain') IS NULL OR domain = getvariable('domain'))
+    AND (getvariable('no_domain') IS NULL OR domain IS NULL)
+    AND matches_traffic_type(bot_category, getvariable('traffic_type'))
+    AND matches(country, getvariable('country'))
+    AND matches(device_type, getvariable('device_type'))
+    AND matches(browser, getvariable('browser'))
+    AND matches(operating_system, getvariable('operating_system'))
+    AND matches(coalesce(referrer, '(direct)'), getvariable('referrer'))
+    AND matches(ai_source, getvariable('ai_source'))
+    AND matches(agent, getvariable('agent'))
+    AND matches(path, getvariable('path'))
+    AND matches(CAST(status AS VARCHAR), getvariable('status'))
+    AND matches(utm_source, getvariable('utm_source'))
+    AND matches(utm_campaign, getvariable('utm_campaign'));
+
+-- Whether a word filters, which decides about visits and not about what is a link.
+CREATE MACRO has_word() AS coalesce(
+    getvariable('country'), getvariable('device_type'), getvariable('browser'), getvariable('operating_system'),
+    getvariable('referrer'), getvariable('ai_source'), getvariable('agent'), getvariable('path'), getvariable('status'),
+    getvariable('utm_source'), getvariable('utm_campaign')) IS NOT NULL;
 
 -- AI referrals are people, not bots; bot-traffic lists them only when the caller filters by traffic_type.
 CREATE MACRO is_listed_bot(bot_category) AS
-    NOT is_referral(bot_category) OR getvariable('scope').traffic_type IS NOT NULL;
+    NOT is_referral(bot_category) OR getvariable('traffic_type') IS NOT NULL;
 
 CREATE VIEW visits_in_days AS FROM read_visits(getvariable('files'));
 
-CREATE VIEW visits_in_scope AS FROM visits_in_days WHERE is_in_scope(short_code, domain, bot_category);
+CREATE VIEW visits_in_scope AS FROM read_visits_in_scope(getvariable('files'));
 
 CREATE VIEW links_in_scope AS
 SELECT * FROM read_parquet(getvariable('links'), hive_partitioning = FALSE)
 WHERE organization = getvariable('scope').organization;
 
--- Whether a short code on a domain is a link: it is in the links file, or at least one visit in scope to it was answered
--- (is_answered), whoever it came from.
+-- Whether a short code on a domain is a link: it is in the links file, or at least one visit to it in the days of the scope
+-- was answered (is_answered), whoever it came from.
 CREATE MACRO is_link(short_code, domain, is_answered) AS
     short_code IS NOT NULL AND (
         is_answered

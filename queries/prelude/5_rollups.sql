@@ -19,14 +19,17 @@ WHERE relation = relation_name AND organization = getvariable('scope').organizat
 -- The two parts of a relation. Together they count every visit in scope exactly once: rollup_rows is empty unless
 -- visits_to_count reads only the uncovered days.
 CREATE MACRO visits_to_count(relation_name) AS TABLE
-FROM query_table(struct_extract(getvariable('sources'), relation_name))
-WHERE is_in_scope(short_code, domain, bot_category);
+FROM query_table(struct_extract(getvariable('sources'), relation_name));
+
+-- Like visits_to_count, but from the relation's own view in sources/ where that is needed.
+CREATE MACRO visits_to_count_from(relation_name, own_visits, is_needed) AS TABLE
+FROM query_table(CASE WHEN is_needed THEN own_visits ELSE struct_extract(getvariable('sources'), relation_name) END);
 
 CREATE MACRO rollup_rows(relation_name) AS TABLE
 FROM stored_rows(relation_name)
 WHERE struct_extract(getvariable('sources'), relation_name) = 'uncovered_visits'
-    AND for_domain IS NOT DISTINCT FROM getvariable('scope').domain
-    AND matches_traffic_type(bot_category, getvariable('scope').traffic_type);
+    AND for_domain IS NOT DISTINCT FROM getvariable('domain')
+    AND matches_traffic_type(bot_category, getvariable('traffic_type'));
 
 -- The views that a relation consists of, <relation>_counted and <relation>_stored. One that has no rows for this scope is
 -- left out: to plan it takes longer than to read the other. The first of the files is the empty one.

@@ -1,20 +1,15 @@
 -- What strangers can write without end does not make an answer endless. Relations keyed by referrer, campaign, agent or
 -- domain keep the words with the most visits on a day of the organization, whatever else the scope filters by; the
--- others become '(other)'. Reads one more session variable, crowded_days: the days that are counted from visits and have
--- more visits than words are kept. If there are none, nothing can be cut and relations read visits as all others do.
+-- others become '(other)'. Under a filter by its own word a relation is not cut. Reads one more session variable,
+-- crowded_days: the days that are counted from visits and have more visits than words are kept. If there are none, nothing
+-- can be cut and relations read visits as all others do.
 
 CREATE MACRO max_words() AS 10000;  -- kept of each day; also MAX_WORDS in queries/variables.py
 CREATE MACRO max_rows() AS 1000;  -- of an answer
 
-CREATE MACRO is_crowded(day) AS list_contains(CAST(getvariable('crowded_days') AS DATE[]), day);
+-- Whether words of a day are cut; `word` is the one by which the scope filters them.
+CREATE MACRO is_crowded(day, word) AS word IS NULL AND list_contains(CAST(getvariable('crowded_days') AS DATE[]), day);
 CREATE MACRO has_crowded_days() AS len(getvariable('crowded_days')) > 0;
-
--- Like visits_to_count; on crowded days the relation's view in sources/ replaces its lighter words.
-CREATE MACRO cut_visits_to_count(relation_name, cut_visits) AS TABLE
-FROM query_table(
-    CASE WHEN has_crowded_days() THEN cut_visits ELSE struct_extract(getvariable('sources'), relation_name) END
-)
-WHERE has_crowded_days() OR is_in_scope(short_code, domain, bot_category);  -- cut_visits are filtered already
 
 CREATE MACRO or_other(text, is_rest) AS CASE WHEN is_rest THEN '(other)' ELSE text END;
 

@@ -38,7 +38,7 @@ def relation_names(kind: Literal["daily", "monthly", ""] = "") -> tuple[str, ...
 
 @cache
 def served_filters(relation: str) -> frozenset[str]:
-    """The fields of Scope by which the stored rows of a relation can be filtered, in addition to ROLLUP_FILTERS.
+    """The filters of a Scope that the stored rows of a relation can serve, in addition to ROLLUP_FILTERS.
 
     The relation declares them in its SQL file, in a comment line such as "-- Serves: traffic_type".
     """

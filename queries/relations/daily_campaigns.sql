@@ -9,7 +9,7 @@ FROM (
         for_domain, day, utm_source, utm_medium, utm_campaign, visitor, count(*) AS visits,
         count(*) FILTER (is_human(bot_category)) AS human_clicks,
         count(*) FILTER (is_ai(bot_category)) AS ai_visits
-    FROM cut_visits_to_count('daily_campaigns', 'visits_with_cut_campaigns')
+    FROM visits_to_count_from('daily_campaigns', 'visits_with_cut_campaigns', has_crowded_days())
     WHERE coalesce(utm_source, utm_medium, utm_campaign, utm_term, utm_content) IS NOT NULL GROUP BY ALL
 )
 GROUP BY ALL;

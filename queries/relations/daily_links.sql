@@ -11,7 +11,7 @@ FROM (
         count(*) FILTER (is_ai(bot_category)) AS ai_visits,
         count(*) FILTER (is_other(bot_category)) AS other_visits, max(visited_at) AS last_visit,
         bool_or(is_answered(status)) AS is_answered
-    FROM visits_to_count('daily_links') GROUP BY ALL
+    FROM visits_to_count_from('daily_links', 'visits_with_known_answers', has_word()) GROUP BY ALL
 )
 GROUP BY ALL;
 

@@ -1,8 +1,9 @@
 -- The visits that daily_campaigns counts, on crowded days: of each, the campaigns with the most visits are kept.
 CREATE VIEW visits_with_cut_campaigns AS
 WITH kept AS (
-    SELECT day, (utm_source, utm_medium, utm_campaign) AS campaign FROM crowded_visits
-    WHERE coalesce(utm_source, utm_medium, utm_campaign) IS NOT NULL
+    SELECT day, (utm_source, utm_medium, utm_campaign) AS campaign FROM read_visits(getvariable('uncovered_files'))
+    WHERE is_crowded(day, coalesce(getvariable('utm_source'), getvariable('utm_campaign')))
+        AND coalesce(utm_source, utm_medium, utm_campaign) IS NOT NULL
     GROUP BY day, utm_source, utm_medium, utm_campaign
     QUALIFY row_number() OVER (PARTITION BY day ORDER BY count(*) DESC, utm_source, utm_medium, utm_campaign)
         <= max_words()
@@ -13,7 +14,8 @@ WITH kept AS (
     SELECT
         visits.*,
         coalesce(utm_source, utm_medium, utm_campaign) IS NOT NULL
-            AND is_crowded(visits.day) AND kept.day IS NULL AS is_cut
+            AND is_crowded(visits.day, coalesce(getvariable('utm_source'), getvariable('utm_campaign')))
+            AND kept.day IS NULL AS is_cut
     FROM visits_to_count('daily_campaigns') AS visits
     LEFT JOIN kept ON kept.day = visits.day AND kept.campaign = (utm_source, utm_medium, utm_campaign)
 )

@@ -40,6 +40,7 @@ from service.commands import (
     verify,
     zone,
 )
+from service.commands.filters import WithParameters
 
 app = typer.Typer(
     name="traffic",
@@ -52,10 +53,10 @@ app.command("serve")(serve.serve)
 app.command("sign-in")(sign_in.sign_in)
 app.command("import")(importing.import_logs)
 app.command("follow")(follow.follow)
-app.command("query")(query.query)
-app.command("views")(query.views)
-app.command("export")(export.export)
-app.command("report")(report.report)
+app.command("query", cls=WithParameters)(query.query)
+app.command("views", cls=WithParameters)(query.views)
+app.command("export", cls=export.ExportCommand)(export.export)
+app.command("report", cls=report.ReportCommand)(report.report)
 app.command("mail")(mail.mail)
 app.command("mcp")(mcp.mcp)
 app.command("classify")(classify.classify)

@@ -9,7 +9,7 @@ import typer
 from data import Lake
 from data.text import plural
 from service.commands.answers import print_answer
-from service.commands.filters import EndOption, RangeOption, StartOption, open_lake, parameters_of
+from service.commands.filters import WithParameters, open_lake
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, existing_organization
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -39,12 +39,10 @@ def switch_off(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE
     _switch(lake, organization, on=False)
 
 
-@app.command("explain")
+@app.command("explain", cls=WithParameters)
 def explain(
     organization: OrganizationOption,
-    days: RangeOption = "",
-    start_date: StartOption = "",
-    end_date: EndOption = "",
+    context: typer.Context,
     output: FormatOption = "table",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
@@ -57,8 +55,7 @@ def explain(
     from data.store.behaviour import uses_behaviour
     from queries import Reader
 
-    given = parameters_of(days, start_date, end_date, "", "", "", "")
-    parameters = {name: value for name, value in given.items() if value}
+    parameters = {name: value for name, value in context.obj.items() if value}
     opened = open_lake(lake, organization)
     is_on = uses_behaviour(opened.manifest, organization)
     with closing(Reader(opened)) as reader:

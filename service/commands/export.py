@@ -1,10 +1,12 @@
 """`traffic export`: the answers of single days as files, for other programs."""
 
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+from urllib.parse import quote
 
 import typer
 
@@ -12,7 +14,7 @@ from data import BadInput, Lake
 from data.errors import Conflict
 from data.text import plural
 from service.commands.answers import check_format
-from service.commands.filters import EndOption, StartOption, open_lake, parameters_of
+from service.commands.filters import WithParameters, open_lake
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
 from service.commands.printing import progress_bar
 from service.settings import setting
@@ -20,7 +22,7 @@ from service.settings import setting
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from queries import Entry, Warehouse
+    from queries import Entry, Scope, Warehouse
 
 FORMATS: Final = ("parquet", "csv")
 _YESTERDAY: Final = "yesterday"
@@ -29,14 +31,16 @@ _MAX_SECONDS: Final = 600
 """Of one query; nobody waits for it."""
 
 
+class ExportCommand(WithParameters):
+    """Its ranges are of complete days."""
+
+    changed_help: ClassVar = {"range": "yesterday, or 7d, 30d or 90d that end yesterday [default: yesterday]"}
+
+
 def export(
     organization: OrganizationOption,
     folder: Annotated[Path, typer.Option("--to", metavar="DIR", help="folder of the files, created if missing")],
-    days: Annotated[
-        str, typer.Option("--range", help="yesterday, or 7d, 30d or 90d that end yesterday", show_default="yesterday")
-    ] = "",
-    start_date: StartOption = "",
-    end_date: EndOption = "",
+    context: typer.Context,
     everything: Annotated[bool, typer.Option("--all", help="every day with visits, instead of a range")] = False,
     endpoints: Annotated[str, typer.Option(help="only these, separated by commas; default: every endpoint")] = "",
     output: Annotated[str, typer.Option("--format", help="parquet or csv")] = "parquet",
@@ -49,32 +53,33 @@ def export(
 ) -> None:
     """Write one file for each endpoint and complete day: DIR/ENDPOINT/organization=ORG/day=DAY/rows.parquet.
 
-    Each has the rows of GET /analytics/ENDPOINT for that day alone; an endpoint with parts has a folder for each. A
-    file appears when it is complete. Files that exist are kept, so an export that was stopped goes on where it was;
-    --again writes them once more, after visits of these days were imported late or erased. Days without visits are left
-    out.
+    Each has the rows of GET /analytics/ENDPOINT for that day alone; an endpoint with parts has a folder for each, and
+    filters have folders too: organization=ORG/country=DE/day=DAY. A file appears when it is complete. Files that exist
+    are kept, so an export that was stopped goes on where it was; --again writes them once more, after visits of these
+    days were imported late or erased. Days without visits are left out.
 
     Example, for cron after the import: traffic export --org acme --to exports --range yesterday
     """
     from queries import Warehouse, load_traffic_values
 
     check_format(output, FORMATS, is_raw=is_raw)
-    if everything and (days or start_date or end_date):
+    if everything and any(context.obj[name] for name in ("range", "start_date", "end_date")):
         raise BadInput("--all is every day; leave out --range, --start-date and --end-date.")
     entries = _entries(endpoints)
-    parameters = None if everything else parameters_of(days or _YESTERDAY, start_date, end_date, "", "", "", "")
     opened = open_lake(lake, organization)
     if folder.resolve().is_relative_to(opened.root.resolve()):
         raise BadInput(f"{folder} is inside the lake; choose a folder outside of it.")
     with_values = load_traffic_values(Path(values) if values else None)
     with closing(opened.manifest), closing(Warehouse(opened, with_values, seconds=_MAX_SECONDS)) as warehouse:
+        scopes = _scopes(opened, organization, context.obj, entries)
+        folders = {name: folder.joinpath(name, *_folders(scope)) for name, scope in scopes.items()}
         paths = {
-            (day, name): folder / name / f"organization={organization}" / f"day={day}" / f"rows.{output}"
-            for day in _days(opened, organization, parameters)
+            (day, name): folders[name] / f"day={day}" / f"rows.{output}"
+            for day in _days(opened, organization, None if everything else scopes[min(scopes)])
             for name in entries
         }
         missing = {key: path for key, path in paths.items() if again or not path.exists()}
-        _write_files(warehouse, organization, entries, missing, folder, is_raw)
+        _write_files(warehouse, scopes, entries, missing, folder, is_raw)
     typer.echo(f"{folder}: {plural(len(missing), 'file')} written, {len(paths) - len(missing):,} kept.", err=True)
 
 
@@ -94,21 +99,40 @@ def _entries(names: str) -> dict[str, "Entry"]:
     return {name: known[name] for name in chosen if not known[name].members} | parts
 
 
-def _days(lake: Lake, organization: str, parameters: dict[str, str] | None) -> list[date]:
-    """The complete days with visits that parameters of the API choose, or all. Raises InvalidParameter."""
+def _scopes(
+    lake: Lake, organization: str, parameters: dict[str, str], entries: dict[str, "Entry"]
+) -> dict[str, "Scope"]:
+    """The scopes that parameters of the API mean to these entries, by their names. Raises InvalidParameter."""
     from data.store.links import LinkIndex
-    from queries import ENTRIES, scope_from, validate
+    from queries import scope_from, validate
 
-    yesterday = lake.manifest.today(organization, datetime.now(UTC)) - timedelta(days=1)
+    yesterday = _yesterday(lake, organization)
+    if parameters["range"] in ("", _YESTERDAY):
+        only_yesterday = {"start_date": str(yesterday), "end_date": str(yesterday)}
+        parameters = only_yesterday | {name: value for name, value in parameters.items() if value and name != "range"}
+    links = LinkIndex(lake)
+    return {  # a range ends yesterday
+        name: scope_from(validate(parameters.items(), entry), organization, yesterday, links)
+        for name, entry in entries.items()
+    }
+
+
+def _yesterday(lake: Lake, organization: str) -> date:
+    return lake.manifest.today(organization, datetime.now(UTC)) - timedelta(days=1)
+
+
+def _folders(scope: "Scope") -> list[str]:
+    """The folders of the files of a scope, as Hive names partitions."""
+    parts = {"organization": scope.organization, **scope.filters}
+    return [f"{name}={quote(value, safe='')}" for name, value in parts.items()]
+
+
+def _days(lake: Lake, organization: str, scope: "Scope | None") -> list[date]:
+    """The complete days of a scope that have visits, or all that have some."""
+    yesterday = _yesterday(lake, organization)
     stored = {file.day for file in lake.manifest.live_files(organization) if file.day <= yesterday}
-    if parameters is None:
+    if scope is None:
         return sorted(stored)
-    if parameters["range"] == _YESTERDAY:
-        parameters = {"start_date": str(yesterday), "end_date": str(yesterday)} | {
-            name: value for name, value in parameters.items() if value and name != "range"
-        }
-    valid = validate(parameters.items(), ENTRIES["devices"])
-    scope = scope_from(valid, organization, yesterday, LinkIndex(lake))  # a range ends yesterday
     days = sorted(day for day in stored if scope.start_date <= day <= scope.end_date)
     length = (scope.end_date - scope.start_date).days + 1
     if len(days) < length:
@@ -121,7 +145,7 @@ def _days(lake: Lake, organization: str, parameters: dict[str, str] | None) -> l
 
 def _write_files(
     warehouse: "Warehouse",
-    organization: str,
+    scopes: dict[str, "Scope"],
     entries: dict[str, "Entry"],
     paths: dict[tuple[date, str], Path],
     folder: Path,
@@ -133,7 +157,6 @@ def _write_files(
     """
     from data.store.files import make_durably, move_durably
     from data.store.locks import locked
-    from queries import Scope
 
     make_durably(folder)
     staged, done = folder / _STAGED, 0
@@ -141,10 +164,11 @@ def _write_files(
         if not has_lock:
             raise Conflict(f"another export writes to {folder}: wait until it has ended.")
         for day, group in groupby(paths, key=lambda key: key[0]):
-            variables = warehouse.variables(Scope(organization, day, day))
-            for name in [name for _, name in group]:
+            scopes_of_day = {name: replace(scopes[name], start_date=day, end_date=day) for _, name in group}
+            variables = {scope: warehouse.variables(scope) for scope in set(scopes_of_day.values())}
+            for name, scope in scopes_of_day.items():
                 path = paths[day, name]
-                _write(warehouse.tables(entries[name], variables), staged, path.suffix, is_raw)
+                _write(warehouse.tables(entries[name], variables[scope]), staged, path.suffix, is_raw)
                 move_durably(staged, path)
                 done += 1
                 progress(done, len(paths))

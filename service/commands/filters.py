@@ -1,20 +1,50 @@
-"""What the commands that print numbers share: the filters of the API as options, and an organization's lake."""
+"""What the commands that print numbers share: the parameters of the API as options, and an organization's lake."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
 from data import Lake
 from service.commands.options import existing_organization
 
-RangeOption = Annotated[str, typer.Option("--range", help="7d, 30d or 90d, ending today")]
-StartOption = Annotated[str, typer.Option(help="first day, YYYY-MM-DD, with --end-date")]
-EndOption = Annotated[str, typer.Option(help="last day, YYYY-MM-DD, with --start-date")]
-ShortCodeOption = Annotated[str, typer.Option(help="only visits to this short code")]
-TargetOption = Annotated[str, typer.Option(help="only visits to the link to this URL")]
-DomainOption = Annotated[str, typer.Option(help="only visits to this domain")]
-TypeOption = Annotated[str, typer.Option(help="only this category or group; for bot-traffic only")]
+if TYPE_CHECKING:
+    from queries import Parameter
+
+
+class WithParameters(TyperCommand):
+    """A command with one option for each parameter of the API; their values, by name, are the object of its context.
+
+    The options are made when they are needed: other commands start without this import.
+    """
+
+    left_out: ClassVar[tuple[str, ...]] = ()
+    """The parameters that it does not take."""
+    changed_help: ClassVar[dict[str, str]] = {}
+    """By name of the parameter, where the option is not what the parameter is."""
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  # of private types
+        """All arguments and options; `--help` is the last."""
+        *own, help_option = super().get_params(ctx)
+        return [*own, *map(self._option, self._parameters()), help_option]
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401  # of a private type
+        """Run it. Warns of a day without its other end, which has no effect."""
+        ctx.obj = {row.name: ctx.params.pop(row.name) for row in self._parameters()}
+        for given, missing in (("start", "end"), ("end", "start")):
+            if ctx.obj[f"{given}_date"] and not ctx.obj[f"{missing}_date"]:
+                typer.echo(f"--{given}-date has no effect without --{missing}-date.", err=True)
+        return super().invoke(ctx)
+
+    def _parameters(self) -> "list[Parameter]":
+        from queries import PARAMETERS
+
+        return [row for name, row in PARAMETERS.items() if name not in self.left_out]
+
+    def _option(self, row: "Parameter") -> TyperOption:
+        flag = f"--{row.name.replace('_', '-')}"
+        return TyperOption(param_decls=[flag], default="", help=self.changed_help.get(row.name, row.description))
 
 
 def open_lake(lake: Path, organization: str) -> Lake:
@@ -22,16 +52,3 @@ def open_lake(lake: Path, organization: str) -> Lake:
     opened = Lake(lake, must_write=False)
     existing_organization(opened, organization)
     return opened
-
-
-def parameters_of(*values: str) -> dict[str, str]:
-    """The values of these options, in the order in which they stand above, as the parameters of the API.
-
-    Warns of a day without its other end, which has no effect.
-    """
-    names = ("range", "start_date", "end_date", "short_code", "target_url", "domain", "traffic_type")
-    parameters = dict(zip(names, values, strict=True))
-    for given, missing in (("start", "end"), ("end", "start")):
-        if parameters[f"{given}_date"] and not parameters[f"{missing}_date"]:
-            typer.echo(f"--{given}-date has no effect without --{missing}-date.", err=True)
-    return parameters

@@ -11,17 +11,7 @@ import typer
 
 from data import BadInput, Lake
 from service.commands.answers import check_format, check_parts, print_answer, select_columns
-from service.commands.filters import (
-    DomainOption,
-    EndOption,
-    RangeOption,
-    ShortCodeOption,
-    StartOption,
-    TargetOption,
-    TypeOption,
-    open_lake,
-    parameters_of,
-)
+from service.commands.filters import open_lake
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
 from service.setting_values import parse_engine
 from service.settings import setting
@@ -42,14 +32,8 @@ MAX_CLUSTER_SECONDS = 24 * 3600.0
 def query(
     name: Annotated[str, typer.Argument(help="an endpoint's name, or a .sql file of your own")],
     organization: OrganizationOption,
-    days: RangeOption = "",
-    start_date: StartOption = "",
-    end_date: EndOption = "",
-    short_code: ShortCodeOption = "",
-    target_url: TargetOption = "",
-    domain: DomainOption = "",
+    context: typer.Context,
     no_domain: NoDomainOption = False,
-    traffic_type: TypeOption = "",
     output: Annotated[str, typer.Option("--format", help="table, json, csv or parquet")] = "table",
     part: Annotated[str, typer.Option(help="print only this member of an answer with several parts")] = "",
     columns: Annotated[str, typer.Option(help="print only these columns, separated by commas")] = "",
@@ -79,9 +63,8 @@ def query(
         outline = _outline(answered)
         select_columns(outline, columns)
         check_parts(outline, output)
-    parameters = parameters_of(days, start_date, end_date, short_code, target_url, domain, traffic_type)
     opened = open_lake(lake, organization)
-    scope = _scope(opened, entry or ENTRIES["bot-traffic"], organization, parameters, no_domain)
+    scope = _scope(opened, entry or ENTRIES["bot-traffic"], organization, context.obj, no_domain)
     with_values = load_traffic_values(Path(values) if values else None)
     if answered and engine:
         answer = _answer_of_cluster(parse_engine(engine), engine_lake, opened, answered, scope, with_values)
@@ -97,14 +80,8 @@ def query(
 
 def views(
     organization: OrganizationOption,
-    days: RangeOption = "",
-    start_date: StartOption = "",
-    end_date: EndOption = "",
-    short_code: ShortCodeOption = "",
-    target_url: TargetOption = "",
-    domain: DomainOption = "",
+    context: typer.Context,
     no_domain: NoDomainOption = False,
-    traffic_type: TypeOption = "",
     values: ValuesOption = setting("values").default,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
@@ -114,9 +91,8 @@ def views(
     """
     from queries import ENTRIES, Warehouse, load_traffic_values, script
 
-    parameters = parameters_of(days, start_date, end_date, short_code, target_url, domain, traffic_type)
     opened = open_lake(lake, organization)
-    scope = _scope(opened, ENTRIES["bot-traffic"], organization, parameters, no_domain)
+    scope = _scope(opened, ENTRIES["bot-traffic"], organization, context.obj, no_domain)
     warehouse = Warehouse(opened, load_traffic_values(Path(values) if values else None))
     typer.echo(script(warehouse.variables(scope)))
     if opened.keep_seeds():

@@ -8,29 +8,21 @@ from typing import Annotated
 import typer
 
 from service.commands.answers import check_format
-from service.commands.filters import (
-    DomainOption,
-    EndOption,
-    RangeOption,
-    ShortCodeOption,
-    StartOption,
-    TargetOption,
-    open_lake,
-    parameters_of,
-)
+from service.commands.filters import WithParameters, open_lake
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 
 FORMATS = ("html", "text")
 
 
+class ReportCommand(WithParameters):
+    """All of the overview's numbers are of every traffic type."""
+
+    left_out = ("traffic_type",)
+
+
 def report(
     organization: OrganizationOption,
-    days: RangeOption = "",
-    start_date: StartOption = "",
-    end_date: EndOption = "",
-    short_code: ShortCodeOption = "",
-    target_url: TargetOption = "",
-    domain: DomainOption = "",
+    context: typer.Context,
     output: Annotated[str, typer.Option("--format", help="html or text")] = "html",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
@@ -43,8 +35,7 @@ def report(
 
     check_format(output, FORMATS)
     opened, now = open_lake(lake, organization), datetime.now(UTC)
-    parameters = parameters_of(days, start_date, end_date, short_code, target_url, domain, "")
     with closing(Warehouse(opened)) as warehouse:
-        made = Report.load(opened, warehouse, organization, parameters, opened.manifest.today(organization, now))
+        made = Report.load(opened, warehouse, organization, context.obj, opened.manifest.today(organization, now))
     text = made.html(now) if output == "html" else made.text()
     sys.stdout.buffer.write(text.encode())  # as it is, while typer.echo drops what colours a terminal

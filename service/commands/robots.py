@@ -9,7 +9,7 @@ import typer
 
 from data import BadInput
 from service.commands.answers import check_format, print_answer
-from service.commands.filters import DomainOption, open_lake
+from service.commands.filters import open_lake
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption
 from service.commands.printing import printable
 
@@ -57,7 +57,7 @@ def robots(
 def check(
     file: Annotated[Path, typer.Argument(help="the robots.txt that your server answers with")],
     organization: OrganizationOption,
-    domain: DomainOption = "",
+    domain: Annotated[str, typer.Option(help="only visits to this domain")] = "",
     output: Annotated[str, typer.Option("--format", help="table, json, csv or parquet")] = "table",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:

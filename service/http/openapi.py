@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from queries import CATALOG, DEFAULT_RANGE, RANGES, TRAFFIC_TYPES, Entry, Field, parameters_of
+from queries import CATALOG, PARAMETERS, Entry, Field, parameters_of
 from service.http.operations import OPERATIONS, Operation
 from service.http.schemas import Error
 
@@ -49,21 +49,6 @@ _PATH_PARAMETERS: Final[dict[str, Schema]] = {
     "domain": {"description": "a host, or * for the link for every domain"},
 }
 """What is said of parameters in paths; any other is a text."""
-_PARAMETERS: Final = {
-    "range": (
-        {"type": "string", "enum": list(RANGES), "default": DEFAULT_RANGE},
-        "days ending today (inclusive)",
-    ),
-    "start_date": ({"type": "string"}, "first day, YYYY-MM-DD or RFC 3339; ignored without end_date"),
-    "end_date": ({"type": "string"}, "last day (inclusive), like start_date; future days are capped at today"),
-    "short_code": ({"type": "string"}, "only visits to this short code"),
-    "target_url": ({"type": "string"}, "only visits to the link with this target; takes precedence over short_code"),
-    "domain": ({"type": "string"}, "only visits to this domain"),
-    "traffic_type": (
-        {"type": "string"},
-        f"only this category or group, case-insensitive: {', '.join(TRAFFIC_TYPES)}",
-    ),
-}
 
 
 def document(base_path: str) -> dict[str, Any]:
@@ -93,8 +78,14 @@ def document(base_path: str) -> dict[str, Any]:
                 "bearer": {"type": "http", "scheme": "bearer", "description": "An API key or an identity token."}
             },
             "parameters": {
-                name: {"name": name, "in": "query", "required": False, "description": meaning, "schema": schema}
-                for name, (schema, meaning) in _PARAMETERS.items()
+                name: {
+                    "name": name,
+                    "in": "query",
+                    "required": False,
+                    "description": row.description,
+                    "schema": row.schema,
+                }
+                for name, row in PARAMETERS.items()
             },
             "headers": {
                 name: {"description": meaning, "schema": {"type": "string" if name == "X-Request-Id" else "integer"}}

@@ -8,17 +8,12 @@ from typing import Final, Self
 from urllib.parse import quote
 
 from data.store.links import LinkIndex
-from queries import DEFAULT_RANGE, ENDPOINTS, RANGES, Entry, Scope, scope_from, validate
+from queries import DEFAULT_RANGE, ENDPOINTS, PARAMETERS, RANGES, Entry, Scope, scope_from, validate
 from service.http.query_string import parse_query
 
 _ALL_PARAMETERS: Final = ENDPOINTS["bot-traffic"]
 """The entry that takes every parameter."""
-CHIPS: Final = {
-    "domain": "Domain",
-    "short_code": "Link",
-    "target_url": "Target",
-    "traffic_type": "Traffic type",
-}
+CHIPS: Final = {row.name: row.label for row in PARAMETERS.values() if row.label}
 """The filters that are shown as chips, and their labels; the days are one chip more."""
 
 
@@ -36,7 +31,14 @@ class Filters:
     @classmethod
     def parse(cls, query_string: bytes, organization: str, today: date, targets: LinkIndex) -> Self:
         """The filters in a query string. Raises InvalidParameter, as the API does. Blocks to resolve a target_url."""
-        given = dict(parse_query(query_string, _ALL_PARAMETERS))
+        pairs = parse_query(query_string, _ALL_PARAMETERS).items()
+        given = {name: value for name, value in pairs if PARAMETERS[name].page_name == name}
+        return cls.of(given, organization, today, targets)
+
+    @classmethod
+    def of(cls, values: Mapping[str, str], organization: str, today: date, targets: LinkIndex) -> Self:
+        """The filters of these parameters of the API. Raises InvalidParameter. Blocks to resolve a target_url."""
+        given = validate(values.items(), _ALL_PARAMETERS)
         has_span = "start_date" in given and "end_date" in given
         ignored = {"range"} if has_span else {"start_date", "end_date"}
         if "target_url" in given:

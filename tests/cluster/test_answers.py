@@ -1,8 +1,8 @@
 """Every compiled text gives the same rows on Spark and on Sail as its origin on DuckDB: values, order and types.
 
-Three scopes of a sample lake, and a day with too many words, in sessions whose time zone is not UTC. Spark, which plans
+Four scopes of a sample lake, and a day with too many words, in sessions whose time zone is not UTC. Spark, which plans
 a text for a second, is asked in the scope without visits only what has rows there nevertheless.
-`TRAFFIC_FAULTS=all uv run --group cluster pytest tests/cluster/test_answers.py` asks everything in nine scopes, of
+`TRAFFIC_FAULTS=all uv run --group cluster pytest tests/cluster/test_answers.py` asks everything in thirteen scopes, of
 files that lack a column too, and for all rollups.
 """
 
@@ -35,14 +35,18 @@ WHOLE = Scope("acme", *DAYS)
 SCOPES = [
     WHOLE,
     Scope("acme", date(2026, 3, 3), date(2026, 3, 20), domain="go.example"),
+    Scope("acme", *DAYS, country="DE", referrer="(direct)"),
     Scope("stranger", *DAYS),
     Scope("acme", *DAYS, short_code="sale"),
     Scope("acme", *DAYS, no_domain=True),
     Scope("acme", *DAYS, traffic_type="ai"),
     Scope("acme", *DAYS, traffic_type="other"),
     Scope("acme", *DAYS, "sale", "go.example", "ai_referral"),
+    Scope("acme", *DAYS, status="404", agent="GPTBot", ai_source="ChatGPT"),
+    Scope("acme", *DAYS, utm_source="mail", utm_campaign="unknown", path="/sale"),
+    Scope("acme", *DAYS, device_type="desktop", browser="Firefox", operating_system="Windows"),
     Scope("acme", date(2027, 3, 1), date(2027, 3, 1)),
-][: None if IS_LONG else 3]
+][: None if IS_LONG else 4]
 SUBJECT = {"domain": "go.example", "path": "/gone", "short_code": "launch", "agent": "GPTBot", "operator": "OpenAI",
            "ai_source": "ChatGPT"}  # fmt: skip
 ENTRIES_OF_TEXTS = {
@@ -192,7 +196,8 @@ def variables_without_rollups(lake, scope):
         variables = warehouse.variables(replace(scope, short_code="-"))  # no rollup serves it
         return {
             **variables,
-            "scope": asdict(scope),
+            "short_code": None,
+            **scope.filters,
             "uncovered_files": variables["files"],
             "rollups": variables["rollups"][:1],
             "closed_months": [],

@@ -150,7 +150,7 @@ def test_a_query_out_of_time_is_told_what_to_do():
 
 
 def test_a_query_too_large_for_its_memory_is_an_error_and_the_next_one_is_answered(lake, opened, monkeypatch):
-    many = "CASE WHEN getvariable('scope').domain = 'large' THEN 3000000 ELSE 1 END"
+    many = "CASE WHEN getvariable('domain') = 'large' THEN 3000000 ELSE 1 END"
     large = f"(SELECT max(a) FROM (SELECT row_number() OVER (ORDER BY hash(x)) AS a FROM range({many}) AS r(x))) > 0"
     monkeypatch.setattr(queries.warehouse, "template", with_condition(large))
     land(lake, "acme", [visit()])
@@ -370,7 +370,7 @@ class Served:
 
 def serve_slowly(journal):
     """Let templates take for ever for a domain like ever1 and a while for one like while1; note when queries run."""
-    numbers = "range(CASE WHEN getvariable('scope').domain LIKE '{}%' THEN {} ELSE 1 END)"
+    numbers = "range(CASE WHEN getvariable('domain') LIKE '{}%' THEN {} ELSE 1 END)"
     slow = " AND ".join(
         f"(SELECT count(*) FROM {numbers.format(name, many)} AS a(x), {numbers.format(name, many)} AS b(y)"
         " WHERE (x + y) % 7 = x) >= 0"
@@ -381,7 +381,7 @@ def serve_slowly(journal):
 
     @contextmanager
     def noted(self, variables, cancelled=None, is_kept=False):
-        domain = (variables.get("scope") or {}).get("domain")
+        domain = variables.get("domain")
         with Path(journal).open("a", buffering=1) as notes:
             notes.write(f"began {domain} {time.monotonic()}\n")
             try:

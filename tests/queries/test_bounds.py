@@ -37,13 +37,18 @@ SCOPES = [
     Scope("acme", *DAYS, traffic_type="ai"),
     Scope("acme", *DAYS, "sale", "0001.example", "other"),
     Scope("acme", QUIET, QUIET, domain="1999.example"),
+    Scope("acme", *DAYS, referrer="2050.example", status="unknown"),  # of words that are not kept of the crowded day
+    Scope("acme", *DAYS, agent="Bot2051", domain="2051.example"),
+    Scope("acme", *DAYS, utm_source="2051", path="unknown"),
+    Scope("acme", *DAYS, utm_campaign="unknown"),
+    Scope("acme", *DAYS, country="unknown"),
 ]
 SIZES = (MAX_ROWS, MAX_ROWS + 1)
 NO_ROLLUPS = LiveRollups([], frozenset(), frozenset())
 
 
 def about(scope: Scope) -> str:
-    return "-".join(filter(None, (scope.short_code, scope.domain, scope.traffic_type))) or "whole"
+    return "-".join(scope.filters.values()) or "whole"
 
 
 def words(number: int, day: date) -> list[Visit]:

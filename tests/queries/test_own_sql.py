@@ -189,7 +189,8 @@ def test_no_parameter_of_a_template_is_ever_taken_for_sql(warehouse, untouched):
 
     @cache
     def answer(name, field, text):
-        return warehouse.answer(LEAVES[name], variables | {"scope": variables["scope"] | {field: text}})
+        changed = {"scope": variables["scope"] | {field: text}} if field in variables["scope"] else {field: text}
+        return warehouse.answer(LEAVES[name], variables | changed)
 
     asked = [(name, fields[(place + turn) % 4]) for turn in (0, 2, 1, 3) for place, name in enumerate(LEAVES)]
     texts = list(hostile(scaled(2 * len(LEAVES), 20_000)))  # each template with two of the fields

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from data.hosts import normalized_host
 from data.store.links import LinkIndex
-from queries import COMMON_PARAMETERS, ENTRIES, TRAFFIC_TYPES, InvalidParameter, Scope, scope_from, validate
+from queries import ENTRIES, PARAMETERS, TRAFFIC_TYPES, InvalidParameter, Scope, scope_from, validate
 from queries.parameters import NO_LINK
+from tests.recount import WORDS
 from tests.support.tables import examples
 from tests.support.visits import links
 
@@ -52,6 +53,17 @@ def test_every_word_has_its_place_in_the_scope(scoped):
 )  # fmt: skip
 def test_a_domain_is_asked_for_as_visits_have_it_and_before_hosts_were_validated_had_it(scoped, given, expected):
     assert scoped(domain=given).domain == expected
+
+
+@examples("name", "given", "expected")
+def test_a_word_is_compared_with_case_but_for_countries_and_hosts(scoped, name, given, expected):
+    assert scoped(**{name: given}) == Scope("acme", date(2026, 2, 14), TODAY, **{name: expected})
+
+
+def test_pages_prefix_the_names_that_campaigns_may_carry():
+    prefixed = {name for name, row in PARAMETERS.items() if row.page_name == f"f_{name}"}
+    assert prefixed == {*WORDS}
+    assert all(row.page_name == name for name, row in PARAMETERS.items() if name not in prefixed)
 
 
 def test_a_short_code_that_no_visit_has_stands_for_an_unknown_target(scoped):
@@ -103,7 +115,7 @@ words = st.one_of(
     max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
-    st.dictionaries(st.sampled_from([*COMMON_PARAMETERS, "traffic_type"]), words),
+    st.dictionaries(st.sampled_from([*PARAMETERS]), words),
     st.sampled_from([DEVICES, BOTS, DOMAINS]),
 )
 def test_any_words_give_a_scope_or_a_refusal_that_names_one_of_them(scoped, given, entry):

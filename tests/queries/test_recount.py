@@ -21,7 +21,7 @@ from data.visits import CONFIDENCE_SCORES, DEVICE_TYPES, REFERRER_TYPES, VISITS
 from queries import ENTRIES, RollupBuilder, Scope, TrafficValue, Warehouse
 from queries.rollups import Month
 from tests.faults.trials import scaled
-from tests.recount import recount
+from tests.recount import WORDS, recount, word
 from tests.support.visits import Visit, land, links, visit
 
 EXAMPLES = int(os.environ.get("TRAFFIC_EXAMPLES", scaled(6, 200)))
@@ -113,9 +113,8 @@ class Question(NamedTuple):
     tenants: list[list[Visit]]
     links: list[dict]
     days: list[date]
-    short_code: str | None
-    domain: str | None
-    traffic_type: str | None
+    filters: dict[str, str | None]
+    """Fields of a Scope."""
     counted_after: int
     """Of the two imports: how many have landed when closed days are counted ahead; 3: it is never done."""
 
@@ -146,15 +145,20 @@ def questions(draw: st.DrawFn, counted_after: tuple[int, ...] = (3,)) -> Questio
     owned = tenants(draw)
     codes = sorted({row["short_code"] for row in owned[0]} - {None}) or CODES
     domains = sorted({row["domain"] for row in owned[0]} - {None}) or DOMAINS
-    mine = st.none() | st.none() | st.sampled_from(codes), st.none() | st.none() | st.sampled_from(domains)
+    filters = {
+        "short_code": draw(st.none() | st.none() | st.sampled_from(codes)),
+        "domain": draw(st.none() | st.none() | st.sampled_from(domains)),
+        "traffic_type": draw(st.none() | one_of("ai", "other", *BOT_CATEGORIES)),
+    }
+    for column in draw(st.just([]) | st.lists(st.sampled_from(WORDS), max_size=2)):
+        filters[column] = draw(st.sampled_from([*(word(row, column) for row in owned[0]), "nowhere"]))
     places = product(codes[:3], dict.fromkeys(["", *domains[:2], DOMAINS[0]]))
     links = [{"short_code": code, "domain": domain, "target_url": draw(targets)} for code, domain in places]
     return Question(
         owned,
         [link for link in links if link["target_url"]],
         draw(st.just([DAYS[0], DAYS[-1]]) | st.tuples(any_day, any_day).map(sorted)),
-        *map(draw, mine),
-        draw(st.none() | one_of("ai", "other", *BOT_CATEGORIES)),
+        filters,
         draw(st.sampled_from(counted_after)),
     )
 
@@ -201,7 +205,7 @@ class World:
         all_visits = [
             row | {"organization": name} for name, visits in zip(names, question.tenants, strict=True) for row in visits
         ]
-        return Case(all_visits, owned + strangers, Scope(names[0], *question.days, *question[3:6]))
+        return Case(all_visits, owned + strangers, Scope(names[0], *question.days, **question.filters))
 
     def answer(self, name: str, scope: Scope) -> list | dict:
         return self.warehouse.answer(ENTRIES[name], self.warehouse.variables(scope))

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,8 @@ from data.store.clock import format_time
 from data.store.manifest import READERS_GRACE
 from data.store.rollups import ROW_GROUP, RelationRows, damaged_rollups, seed_path, write_rollup
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
-from queries.prelude import prelude, relation_names, rollup_version, served_filters, sql_text
+from queries.prelude import relation_names, rollup_version, served_filters, sql_text
+from queries.scope import FILTERS
 from queries.variables import LINK_VISITS, ROLLUP_FILTERS, closed_days, one_source, source_of, visit_files
 from tests.support.lakes import date_ahead, opened
 from tests.support.sql import rows
@@ -249,47 +250,27 @@ SERVED_BY_TYPE = {"daily_agents", "daily_categories", "daily_hours", "monthly_ag
 
 @pytest.mark.parametrize("field", [field.name for field in fields(Scope) if field.default is None])
 def test_a_filter_that_is_not_declared_makes_every_relation_read_all_visits(field):
-    filters = {"organization", "start_date", "end_date", field}
-    served = {name for name in relation_names() if source_of(name, filters) == "uncovered_visits"}
+    served = {name for name in relation_names() if source_of(name, {field}) == "uncovered_visits"}
     assert served == {"domain": {*relation_names()}, "traffic_type": SERVED_BY_TYPE}.get(field, set())
 
 
 def test_only_fields_of_a_scope_are_declared():
-    assert ROLLUP_FILTERS.union(*map(served_filters, relation_names())) <= {field.name for field in fields(Scope)}
+    assert ROLLUP_FILTERS.union(*map(served_filters, relation_names())) <= {*FILTERS}
 
 
-@dataclass(frozen=True)
-class ByCountry(Scope):
-    """A scope with one more filter, as somebody may add one."""
-
-    country: str | None = None
-
-
-def by_country(sql: str) -> str:
-    """The prelude with the filter: in the type of a scope, and where the caller's filter narrows the visits."""
-    condition = "(getvariable('scope').country IS NULL OR country = getvariable('scope').country)"
-    known = "is_in_scope(short_code, domain, bot_category"
-    return (
-        sql.replace("no_domain BOOLEAN\n", "no_domain BOOLEAN, country VARCHAR\n")
-        .replace(f"{known}) AS", f"{known}) AS {condition} AND")
-        .replace(f"{known})", f"{known}, country)")
-    )
-
-
-def test_a_filter_that_somebody_adds_is_answered_from_all_visits(tmp_path, monkeypatch):
+def test_answers_under_a_filter_are_those_of_a_lake_without_the_other_visits(tmp_path):
     lake = Lake(tmp_path / "lake", create=True)
     everybody = [row for day in (9, 10) for row in some(date(2026, 2, day))]
     land(lake, "acme", everybody)
     land(lake, "german", [row for row in everybody if row["country"] == "DE"])
-    monkeypatch.setattr("queries.variables.prelude", lambda: [by_country(sql) for sql in prelude()])
     warehouse = Warehouse(lake)
     RollupBuilder(lake).run()
     days = (date(2026, 2, 9), date(2026, 2, 10))
     for code in (None, "sale"):
-        filtered = warehouse.variables(ByCountry("acme", *days, code, country="DE"))
-        assert set(filtered["sources"].values()) == {"all_visits"}
+        filtered = warehouse.variables(Scope("acme", *days, code, country="DE"))
+        assert {name for name, source in filtered["sources"].items() if source != "all_visits"} == set()
         assert closed_days(filtered) == [*days]
-        same = warehouse.variables(ByCountry("german", *days, code))
+        same = warehouse.variables(Scope("german", *days, code))
         assert set(same["sources"].values()) == {"all_visits" if code else "uncovered_visits"}
         for name in (*ALL, "weekly-trend"):  # every part of a dashboard is among them
             if name != "filter-values":  # which is for all visits
@@ -299,6 +280,15 @@ def test_a_filter_that_somebody_adds_is_answered_from_all_visits(tmp_path, monke
     assert warehouse.answer(dashboard, filtered) == warehouse.answer(dashboard, same)
     warehouse.close()
     lake.manifest.close()
+
+
+def test_a_filter_by_a_word_takes_no_link_away(lake, warehouse):
+    """Of a link it is asked whether any visit was answered, not one of those that the filter leaves."""
+    for scope in (Scope("acme", *DAYS, status="404"), Scope("acme", *DAYS, status="404", short_code="late")):
+        variables = warehouse.variables(scope)
+        codes = [row["short_code"] for row in warehouse.answer(ENTRIES["top-links"], variables)]
+        assert "late" in codes
+        assert "never" not in codes
 
 
 # What a lake has of rollups, and for how long
@@ -657,5 +647,6 @@ def test_of_the_visits_of_a_link_only_those_columns_are_read_that_are_asked_for(
     warehouse = read_only.warehouse
     entries = [ENTRIES["weekly-trend"], ENTRIES["browsers"]]
     visits = warehouse.with_link_visits(warehouse.variables(SCOPES[3]), entries)[LINK_VISITS]
-    filtered = {"organization", "for_domain", "day", "domain", "short_code", "bot_category"}
-    assert set(visits.column_names) == filtered | {"ai_source", "device_type", "browser", "visitor"}
+    assert set(visits.column_names) == {
+        "for_domain", "day", "bot_category", "ai_source", "device_type", "browser", "visitor"
+    }  # fmt: skip

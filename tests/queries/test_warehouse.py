@@ -37,6 +37,7 @@ from queries import (
 )
 from queries.fields import COUNT, NUMBER, TEXT
 from queries.prelude import prelude, relation_names, sql_text
+from queries.scope import FILTERS
 from queries.variables import set_variables
 from tests.faults.trials import scaled
 from tests.support import relations
@@ -283,11 +284,12 @@ def test_a_touched_or_copied_file_of_the_same_bytes_stays_good(landed):
 
 
 def test_the_scope_has_the_same_fields_in_sql(warehouse):
-    scope = Scope("ant", *DAYS, short_code="it's", domain="größe", traffic_type="ai")
+    scope = Scope("ant", *DAYS, no_domain=True, **{name: f"it's {name}" for name in FILTERS if name != "no_domain"})
     variables = warehouse.variables(scope)
     columns = rows(warehouse, "SELECT column_name FROM (DESCRIBE scope)", variables)
-    assert columns == [(field.name,) for field in fields(Scope)]
-    assert rows(warehouse, "FROM scope", variables) == [astuple(scope)]
+    assert [name for (name,) in columns] + [*FILTERS] == [field.name for field in fields(Scope)]
+    filters = ", ".join(f"getvariable('{name}')" for name in FILTERS)
+    assert rows(warehouse, f"SELECT *, {filters} FROM scope", variables) == [astuple(scope)]
 
 
 def test_scores_are_the_same_in_sql(warehouse):
@@ -344,7 +346,11 @@ def test_every_relation_is_used_by_a_template():
 def test_a_relation_is_one_view_of_what_is_counted_under_its_own_name(name):
     sql = sql_text(f"relations/{name}")
     assert re.findall(r"CREATE \w+ (\w+)", sql) == [f"{name}_counted", f"{name}_stored", name]
-    assert re.findall(r"(?:visits_to_count|rollup_rows|parts_of)\('(\w+)'[,)]", sql) == [name, name, name]
+    assert re.findall(r"(?:visits_to_count|visits_to_count_from|rollup_rows|parts_of)\('(\w+)'[,)]", sql) == [
+        name,
+        name,
+        name,
+    ]
     assert not re.search(r"getvariable|read_parquet|stored_rows", sql)
 
 

@@ -13,7 +13,7 @@ from data import visits
 from data.logs.reported import SCHEMA as REPORTED
 from data.signals import SIGNALS
 from data.visits import COLUMNS
-from queries import CATALOG, DETECTORS, Entry
+from queries import CATALOG, DETECTORS, PARAMETERS, Entry
 from queries.prelude import sql_text
 from service.http.operations import OPERATIONS
 from service.jobs.records import JobRow
@@ -47,6 +47,10 @@ def endpoint_table() -> str:
 def fields_of(entry: Entry) -> str:
     names = [name for name, _ in entry.members] if entry.shape == "parts" else [field.name for field in entry.fields]
     return ", ".join(f"`{name}`" for name in names)
+
+
+def parameter_table() -> str:
+    return table(("parameter", "meaning"), ((f"`{one.name}`", one.description) for one in PARAMETERS.values()))
 
 
 def setting_table() -> str:
@@ -125,6 +129,7 @@ def signal_table() -> str:
 
 BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "endpoints": endpoint_table,
+    "parameters": parameter_table,
     "settings": setting_table,
     "categories": category_table,
     "columns": column_table,

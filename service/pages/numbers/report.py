@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, Final, Self
-from urllib.parse import urlencode
 
 import orjson
 from markupsafe import Markup
@@ -58,8 +57,7 @@ class Report:
 
         `cancelled` is that of `Warehouse.answer`. Raises InvalidParameter, and what that raises.
         """
-        given = {name: value for name, value in parameters.items() if value}
-        filters = Filters.parse(urlencode(given).encode(), organization, today, LinkIndex(lake))
+        filters = Filters.of(parameters, organization, today, LinkIndex(lake))
         page = _with_rows(LINK if filters.scope.short_code else OVERVIEW)
         content = PageContent(page, filters, stored_span(lake, organization))
         variables = {scope: warehouse.variables(scope) for scope in dict.fromkeys(scope for _, scope in content.wanted)}

@@ -10,17 +10,19 @@ from jsonschema import Draft202012Validator, FormatChecker
 
 from data import BOT_CATEGORIES
 from data.visits import CATEGORY_OF_KIND
-from queries import CATALOG, COMMON_PARAMETERS
+from queries import CATALOG
 from service.http import openapi
 from service.http.operations import OPERATIONS
 from service.jobs.store import Jobs
+from tests.recount import WORDS
 from tests.service.jobs.findings import broken
 from tests.support.control import open_store
 from tests.support.visits import land, links, visit
 
+COMMON = ["range", "start_date", "end_date", "domain", "short_code", "target_url", *WORDS]
 PARAMETERS = {
-    "/analytics/bot-traffic": [*COMMON_PARAMETERS, "traffic_type"],
-    "/analytics/domain-breakdown": [name for name in COMMON_PARAMETERS if name != "short_code"],
+    "/analytics/bot-traffic": [*COMMON[:6], "traffic_type", *WORDS],
+    "/analytics/domain-breakdown": [name for name in COMMON if name != "short_code"],
 }
 """What the routes take that do not take just what all do."""
 HOOKS = {
@@ -146,7 +148,7 @@ def test_it_names_the_parameters_of_every_route(document):
         if "{" in path:
             continue
         given = [parameter["$ref"].rpartition("/")[2] for parameter in operation(item).get("parameters", [])]
-        usual = list(COMMON_PARAMETERS) if path.startswith("/analytics/") else []
+        usual = COMMON if path.startswith("/analytics/") else []
         assert given == PARAMETERS.get(path, usual), path
     ranges = document["components"]["parameters"]["range"]["schema"]
     assert (ranges["enum"], ranges["default"]) == (["7d", "30d", "90d"], "30d")

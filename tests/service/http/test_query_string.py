@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from data import Lake
 from data.store.links import LinkIndex
-from queries import COMMON_PARAMETERS, ENTRIES, InvalidParameter, Scope
+from queries import ENTRIES, PARAMETERS, InvalidParameter, Scope
 from service.http.query_string import parse_query, parse_scope
 
 DEVICES, BOTS = (ENTRIES[name] for name in ("devices", "bot-traffic"))
@@ -61,7 +61,7 @@ def test_a_refused_parameter_is_a_400_with_its_problem_and_its_remedy(client):
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(
     st.binary(max_size=60)
-    | st.lists(st.tuples(st.sampled_from(COMMON_PARAMETERS), st.text(max_size=9))).map(
+    | st.lists(st.tuples(st.sampled_from([*PARAMETERS]), st.text(max_size=9))).map(
         lambda pairs: urlencode(pairs, quote_via=quote).encode()
     )
 )
@@ -69,4 +69,4 @@ def test_any_query_string_gives_words_or_a_refusal(query):
     with contextlib.suppress(InvalidParameter):
         found = parse_query(query, BOTS)
         assert all(found.values())
-        assert set(found) <= {*COMMON_PARAMETERS, "traffic_type"}
+        assert set(found) <= {*PARAMETERS}

@@ -14,7 +14,7 @@ from data import Lake
 from data.maintenance.backup import back_up
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.verification import verify_lake
-from queries import COMMON_PARAMETERS
+from queries import PARAMETERS
 from service.app import create_app
 from service.logs import Log
 from service.pages.rendering import CONTENT_SECURITY_POLICY
@@ -162,7 +162,7 @@ def test_no_parameter_widens_a_share(share, reader, query):
 
 def test_every_parameter_of_the_catalog_is_tried():
     tried = " ".join(tables_of(__file__)["test_no_parameter_widens_a_share"])
-    assert [name for name in (*COMMON_PARAMETERS, "traffic_type") if f"{name}=" not in tried] == []
+    assert [name for name in PARAMETERS if f"{name}=" not in tried] == []
 
 
 def test_a_share_shows_nothing_from_outside_of_its_filters(share, reader):

@@ -1,0 +1,106 @@
+"""Each parameter is a row of one table: commands, assistants and notebooks take it and answer as HTTP does."""
+
+import json
+from datetime import date, datetime
+
+import pytest
+
+from data import Lake
+from queries import PARAMETERS, Reader
+from tests.conftest import NOW
+from tests.service.commands.runs import refused
+from tests.support.visits import land, links, visit
+
+DAY = datetime(2026, 3, 10, 9, 30)
+COLUMNS = {
+    "domain": "to.example", "short_code": "launch", "country": "DE", "device_type": "mobile", "browser": "Safari",
+    "operating_system": "iOS", "referrer": "news.example", "ai_source": "Claude", "agent": "GPTBot", "path": "/launch",
+    "status": 404, "utm_source": "mail", "utm_campaign": "Autumn",
+}  # fmt: skip
+VALUES = {name: str(value) for name, value in COLUMNS.items()} | {
+    "range": "30d",
+    "start_date": "2026-03-01",
+    "end_date": "2026-03-15",
+    "target_url": "https://shop.example/",
+    "traffic_type": "other_bot",
+}
+"""A value of each parameter; those of filters leave one visit in four."""
+DAYS = {"start_date": "2026-02-20", "end_date": "2026-03-15"}
+ENDPOINT = "bot-traffic"
+"""It takes every parameter."""
+
+
+@pytest.fixture(scope="module")
+def filled(shared_lake):
+    other = {name: None for name in COLUMNS if name != "status"}
+    bot = {"bot_category": "ai_training", "visited_at": DAY}
+    rows = [visit(**(other | bot)), visit(**(other | bot)), visit(**(other | bot | {"status": 200}))]
+    land(shared_lake, "acme", [*rows, visit(**(COLUMNS | bot | {"bot_category": "other_bot"}))])
+    links(shared_lake, "acme", [{"short_code": "launch", "target_url": "https://shop.example/"}])
+    return shared_lake
+
+
+@pytest.fixture(scope="module")
+def client(filled, opened):
+    with opened(filled) as client:
+        yield client
+
+
+def asked(name):
+    return ({} if name in DAYS or name == "range" else DAYS) | {name: VALUES[name]}
+
+
+def over_http(client, name):
+    return client.get(f"/analytics/{ENDPOINT}", params=asked(name)).json()
+
+
+def by_assistant(client, name):
+    call = {"name": "query", "arguments": {"endpoint": ENDPOINT, **asked(name)}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    return json.loads(client.post("/mcp", json=message).json()["result"]["content"][0]["text"].partition("\n")[2])
+
+
+def test_a_value_of_every_parameter_is_tried():
+    assert VALUES.keys() == PARAMETERS.keys()
+
+
+@pytest.mark.parametrize("name", [name for name, row in PARAMETERS.items() if row.kind != "days"])
+def test_every_face_has_every_filter(client, filled, traffic, name):
+    answer = over_http(client, name)
+    assert sum(row["visits"] for row in answer) == 1
+    assert by_assistant(client, name) == answer
+    flags = [f"--{flag.replace('_', '-')}={value}" for flag, value in asked(name).items()]
+    printed = traffic("query", ENDPOINT, "--org", "acme", "--lake", filled.root, "--format", "json", *flags)
+    assert json.loads(printed.out) == answer
+    script = traffic("views", "--org", "acme", "--lake", filled.root, *flags).out
+    assert f"SET VARIABLE {'short_code' if name == 'target_url' else name} = '" in script
+    with Reader(Lake(filled.root, must_write=False), clock=lambda: NOW) as reader:
+        table = reader.query(ENDPOINT, organization="acme", **asked(name))
+        assert [(row["agent"], row["visits"]) for row in table.to_pylist()] == [("GPTBot", 1)]
+
+
+def test_a_report_shows_what_it_is_filtered_by(filled, traffic):
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in (DAYS | COLUMNS).items()]
+    text = traffic("report", "--org", "acme", "--lake", filled.root, "--format", "text", *flags).out
+    assert [f"{PARAMETERS[name].label}: {value}" in text for name, value in COLUMNS.items()] == [True] * len(COLUMNS)
+    assert "--traffic-type" in refused(
+        traffic("report", "--org", "acme", "--lake", filled.root, "--traffic-type", "ai")
+    )
+
+
+def test_an_export_has_a_folder_for_each_filter(filled, traffic, tmp_path):
+    days = ("--start-date", DAY.date(), "--end-date", date(2026, 3, 11), "--endpoints", "devices,domain-breakdown")
+    filters = ("--short-code", "launch", "--path", "/launch", "--country", "de")
+    for flags in (days, (*days, *filters)):
+        traffic("export", "--org", "acme", "--lake", filled.root, "--to", tmp_path, "--format", "csv", *flags)
+    files = {str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*.csv")}
+    whole, day = "organization=acme", f"day={DAY.date()}/rows.csv"
+    words = "country=DE/path=%2Flaunch"
+    assert files.keys() == {
+        f"devices/{whole}/{day}",
+        f"domain-breakdown/{whole}/{day}",
+        f"devices/{whole}/short_code=launch/{words}/{day}",
+        f"domain-breakdown/{whole}/{words}/{day}",  # it takes no short code
+    }
+    assert "mobile,1," in files[f"devices/{whole}/short_code=launch/{words}/{day}"]
+    assert "unknown,3," in files[f"devices/{whole}/{day}"]
