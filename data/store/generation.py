@@ -71,18 +71,18 @@ class GenerationCopy:
 
 def outdated(manifest: Manifest, root: Path) -> str:
     """Why nothing may be written into the lake at `root`, as a sentence with the remedy; "" if all is well."""
+    newest = GenerationCopy(root).number()  # read first: other programs may commit before the manifest is read
     ((number, files, batches, files_there, batches_there),) = manifest.rows(_STATE)
     if (files, batches) != (files_there, batches_there):
         return (
             f"{root}/manifest.sqlite was mixed up with the manifest.sqlite-wal of another one: it has {files_there:,} "
             f"files and {batches_there:,} imports instead of {files:,} and {batches:,}; {_REMEDY}."
         )
-    return behind(number, root)
+    return behind(number, newest, root)
 
 
-def behind(number: int, root: Path) -> str:
-    """As `outdated`, for a manifest with this number, whatever it holds."""
-    newest = GenerationCopy(root).number()
+def behind(number: int, newest: int, root: Path) -> str:
+    """As `outdated`, for a manifest whose number is read after `newest`, that of the copy; whatever it holds."""
     if newest <= number:
         return ""
     return (

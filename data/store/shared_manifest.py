@@ -33,13 +33,14 @@ class SharedManifest(Manifest):
 
     def check_current(self) -> None:
         """Raise OutdatedManifest if nothing may be written."""
-        self._check_number(self.rows(_NUMBER))
+        newest = self._copy.number()  # read first, as in `outdated`
+        self._check_number(self.rows(_NUMBER), newest)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """As of a Manifest. Raises OutdatedManifest if nothing may be written."""
         with super().transaction() as db:
-            number = self._check_number(db.execute(_NUMBER).fetchall())
+            number = self._check_number(db.execute(_NUMBER).fetchall(), self._copy.number())
             before = db.total_changes
             yield db
             has_changed = db.total_changes > before
@@ -48,9 +49,9 @@ class SharedManifest(Manifest):
         if has_changed:
             self._copy.raise_to(number + 1)
 
-    def _check_number(self, rows: list[tuple[Any, ...]]) -> int:
+    def _check_number(self, rows: list[tuple[Any, ...]], newest: int) -> int:
         number: int = rows[0][0]
-        if problem := self._problem or behind(number, self._root):
+        if problem := self._problem or behind(number, newest, self._root):
             raise OutdatedManifest(problem)
         return number
 

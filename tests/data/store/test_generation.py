@@ -195,6 +195,26 @@ def test_the_copy_never_falls_whoever_is_late(lake):
     assert copy_of(lake.root) == 9
 
 
+def test_changes_of_others_while_it_is_checked_are_no_older_manifest(lake, monkeypatch):
+    """Whatever is read first, another program may change the manifest before the second."""
+    with opened(lake.root) as other:
+        for module, name in ((GenerationCopy, "number"), (type(lake.manifest), "rows")):
+            with monkeypatch.context() as patch:
+                read = getattr(module, name)
+
+                def read_before_a_change(self, *arguments, read=read, patch=patch):
+                    found = read(self, *arguments)
+                    patch.undo()
+                    wait(other)
+                    return found
+
+                patch.setattr(module, name, read_before_a_change)
+                lake.manifest.check_current()
+                patch.setattr(module, name, read_before_a_change)
+                assert outdated(lake.manifest, lake.root) == ""
+    assert copy_of(lake.root) == 4
+
+
 def in_a_process_that_is_killed(root, monkeypatch, place):
     """Land a visit in a process that is killed at the first call of a function."""
     monkeypatch.setattr(*place, lambda *_: os._exit(9))
