@@ -87,7 +87,7 @@ BARS: Final = (
     Bar("cold Overview over HTTP", DASHBOARD_ENDPOINT, most=1.3, visits=_LARGE),
     Bar("rendering of the Overview", most=10),  # ms
     Bar("first view of the Overview, bytes", most=60),  # kB
-    Bar("first view of the Overview, requests", most=5),
+    Bar("first view of the Overview, requests", most=2),
     Bar("later view of the Overview, bytes", most=30),  # kB
     Bar("later view of the Overview, requests", most=1),
     Bar("exec to first 200", most=1, visits=_LARGE, is_aim=True),  # s

@@ -153,12 +153,11 @@ def rendering(world: World) -> Iterator[Figure]:
             workers,
         )
     )
-    root, assets = app.context.root, app.context.assets
-    renderer = app.context.renderer = _RecordingRenderer(root, assets, threads)
+    renderer = app.context.renderer = _RecordingRenderer(app.context.root, threads)
     try:
         asyncio.run(_view(app, _Browser.signed_in(0, world).cookie))
         body = asyncio.run(answers.bodies([ENDPOINTS["dashboard"]], renderer.context["filters"].scope))[0]
-        steps = _steps(renderer, orjson.loads(body), f"{root}/static/{assets.hashed_name('map.svg')}")
+        steps = _steps(renderer, orjson.loads(body))
         samples = {name: [_cpu_milliseconds(step) for _ in range(RENDERINGS)] for name, step in steps.items()}
     finally:
         app.close()
@@ -191,7 +190,7 @@ async def _view(app: PagesApp, cookie: str) -> None:
     assert statuses[0] == 200, statuses
 
 
-def _steps(renderer: _RecordingRenderer, dashboard: Mapping[str, Any], map_url: str) -> dict[str, Callable[[], object]]:
+def _steps(renderer: _RecordingRenderer, dashboard: Mapping[str, Any]) -> dict[str, Callable[[], object]]:
     """What happens between the decoded answers and the compressed page."""
     filters = renderer.context["filters"]
     links = CellLinks("/app", "/app/", filters)
@@ -199,7 +198,7 @@ def _steps(renderer: _RecordingRenderer, dashboard: Mapping[str, Any], map_url: 
     filled = [(panel, members[panel.entry.name]) for panel in panels.OVERVIEW]
     page = renderer.render(renderer.template, renderer.context)
     return {
-        "panels": lambda: [fill(panel, rows, links, map_url=map_url) for panel, rows in filled],
+        "panels": lambda: [fill(panel, rows, links) for panel, rows in filled],
         "template": lambda: renderer.render(renderer.template, renderer.context),
         "gzip": lambda: gzip.compress(page, GZIP_LEVEL, mtime=0),
     }

@@ -11,6 +11,7 @@ from queries import InvalidParameter, QueryTimeout
 from service.http.errors import InternalError, MethodNotAllowed, NotFound, ParameterRefused, Problem, TooSlow
 from service.http.routing import RouteTable
 from service.pages.accounts import oidc, sign_in
+from service.pages.assets import stylesheet
 from service.pages.context import PageContext
 from service.pages.jobs import pages as job_pages
 from service.pages.numbers import export, run_it_yourself, shared_page, views
@@ -103,7 +104,7 @@ class PagesApp:
         return RedirectResponse(f"{self._root}/", 303)
 
     async def _static(self, request: Request) -> Response:
-        return self.context.assets.response(request.path_params["name"], accepts_gzip(request))
+        return stylesheet(request.path_params["name"], accepts_gzip(request))
 
     async def _problem_page(self, request: Request, problem: Problem) -> Response:
         """An error as a page: what is wrong, what to do, and a way back."""

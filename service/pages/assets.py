@@ -1,61 +1,40 @@
-"""The static files of the pages: compressed once, and named by their content so that browsers keep them for good."""
+"""The stylesheet, the script and the icon of the pages.
 
+A first view costs two requests: the page and its stylesheet, which is compressed once, and named by its content so that
+browsers keep it for good. Script and icon are small enough to be part of each page.
+"""
+
+import base64
 import gzip
 import hashlib
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
+from urllib.parse import quote
 
 from starlette.responses import Response
 
 from service.http.errors import NotFound
 
 FOLDER: Final = Path(__file__).parent / "static"
-MEDIA_TYPES: Final = {
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
+_STYLE: Final = (FOLDER / "app.css").read_bytes()
+_COMPRESSED_STYLE: Final = gzip.compress(_STYLE, 9, mtime=0)
+STYLESHEET: Final = f"app.{hashlib.sha256(_STYLE).hexdigest()[:12]}.css"
+"""The name under which the stylesheet is served."""
+SCRIPT: Final = (FOLDER / "app.js").read_text("utf-8")
+ICON: Final = f"data:image/svg+xml,{quote((FOLDER / 'icon.svg').read_text('utf-8').strip(), safe=' /:=')}"
 _CACHE_CONTROL: Final = "public, max-age=31536000, immutable"
 
 
-class Asset(NamedTuple):
-    """One static file, under the name that contains the hash of its content."""
-
-    name: str  # such as app.3f9c1a2b.css
-    media_type: str
-    content: bytes
-    compressed: bytes  # with gzip
+def source_of(text: str) -> str:
+    """The source by which a Content-Security-Policy allows an inline style or script: the hash of its text."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-class Assets:
-    """All static files of the pages, in memory."""
-
-    def __init__(self, folder: Path = FOLDER) -> None:
-        assets = {path.name: _read(path) for path in sorted(folder.iterdir()) if path.suffix in MEDIA_TYPES}
-        self._by_hashed_name = {asset.name: asset for asset in assets.values()}
-        self._hashed_names = {name: asset.name for name, asset in assets.items()}
-
-    def hashed_name(self, name: str) -> str:
-        """The name under which a file is served. Raises KeyError if there is no such file."""
-        return self._hashed_names[name]
-
-    def response(self, hashed_name: str, is_gzip_accepted: bool) -> Response:
-        """The response with a file, which browsers may keep for a year. Raises NotFound."""
-        asset = self._by_hashed_name.get(hashed_name)
-        if asset is None:
-            raise NotFound
-        headers = {"Cache-Control": _CACHE_CONTROL, "Vary": "Accept-Encoding"}
-        if is_gzip_accepted:
-            headers["Content-Encoding"] = "gzip"
-        body = asset.compressed if is_gzip_accepted else asset.content
-        response = Response(body, headers=headers)
-        response.headers["Content-Type"] = asset.media_type
-        return response
-
-
-def _read(path: Path) -> Asset:
-    content = path.read_bytes()
-    digest = hashlib.sha256(content).hexdigest()[:12]
-    return Asset(
-        f"{path.stem}.{digest}{path.suffix}", MEDIA_TYPES[path.suffix], content, gzip.compress(content, 9, mtime=0)
-    )
+def stylesheet(name: str, is_gzip_accepted: bool) -> Response:
+    """The response with the stylesheet, which browsers may keep for a year. Raises NotFound for another name."""
+    if name != STYLESHEET:
+        raise NotFound
+    headers = {"Cache-Control": _CACHE_CONTROL, "Vary": "Accept-Encoding"}
+    if is_gzip_accepted:
+        headers["Content-Encoding"] = "gzip"
+    return Response(_COMPRESSED_STYLE if is_gzip_accepted else _STYLE, headers=headers, media_type="text/css")

@@ -13,7 +13,6 @@ from starlette.responses import RedirectResponse, Response
 
 from queries import Entry, Scope
 from service.http.answers import while_connected
-from service.pages.assets import Assets
 from service.pages.filters import Filters
 from service.pages.job_reader import JobReader
 from service.pages.origin import OriginChecker
@@ -40,9 +39,8 @@ class PageContext:
         self.sessions = Sessions(SessionStore(services.control, services.clock))
         self.shares = ShareStore(services.control, services.clock)
         self.jobs = JobReader(services.control)
-        self.assets = Assets()
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="pages")
-        self.renderer = Renderer(self.root, self.assets, self._threads)
+        self.renderer = Renderer(self.root, self._threads)
 
     async def in_thread(self, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """Run blocking work in a thread."""

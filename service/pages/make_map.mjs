@@ -40,13 +40,21 @@ function shapes(topology) {
   return merged;
 }
 
+/** Whether a line goes straight on at a point, which then need not be named. */
+function isPassed(points, index) {
+  const [[a, b], [c, d], [e, f]] = points.slice(index - 1, index + 2);
+  const [x, y, v, w] = [c - a, d - b, e - c, f - d];
+  return x * w === y * v && x * v + y * w > 0;
+}
+
 /** SVG path data with whole numbers, each point relative to the one before: "m3 4l-1 2…z". */
 function relative(data) {
   const rings = data.split("M").slice(1).map((ring) => {
     const points = ring.replace("Z", "").split("L").map((point) => point.split(",").map(Math.round));
-    return points.filter(([x, y], index) => !index || x !== points[index - 1][0] || y !== points[index - 1][1]);
+    const distinct = points.filter(([x, y], index) => !index || x !== points[index - 1][0] || y !== points[index - 1][1]);
+    return distinct.filter((point, index) => !index || index === distinct.length - 1 || !isPassed(distinct, index));
   });
-  const areas = rings.filter((points) => points.length > 3); // the others shrink to a line at this scale
+  const areas = rings.filter((points) => points.length > 2); // the others shrink to a line at this scale
   let [x, y] = [0, 0];
   return (areas.length ? areas : rings).map((points) => {
     const steps = points.map(([a, b]) => {

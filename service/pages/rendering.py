@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
 from service.pages import formats
-from service.pages.assets import Assets
+from service.pages.assets import ICON, SCRIPT, STYLESHEET, source_of
 from service.pages.markup import with_code
 from service.threads import in_thread
 
@@ -20,9 +21,9 @@ GZIP_LEVEL: Final = 6
 _POLICY: Final = "; ".join(
     (
         "default-src 'none'",
-        "script-src 'self'",
+        f"script-src {source_of(SCRIPT)}",
         "style-src 'self'",
-        "img-src 'self'",
+        "img-src data:",
         "form-action 'self'",
         "base-uri 'none'",
         "require-trusted-types-for 'script'",
@@ -77,13 +78,15 @@ def environment() -> Environment:
 class Renderer:
     """Renders the templates of the pages in threads. Templates are compiled when they are first used."""
 
-    def __init__(self, root: str, assets: Assets, threads: ThreadPoolExecutor) -> None:
+    def __init__(self, root: str, threads: ThreadPoolExecutor) -> None:
         """`root` is the path of the pages, without a final slash."""
         self._threads = threads
         self._environment = environment()
         self._environment.globals |= {
             "root": root,
-            "asset": lambda name: f"{root}/static/{assets.hashed_name(name)}",
+            "stylesheet": f"{root}/static/{STYLESHEET}",
+            "script": Markup(SCRIPT),  # noqa: S704  # our own file
+            "icon": ICON,
         }
 
     async def response(

@@ -23,6 +23,7 @@ from service.demo.sample import Sample
 from service.hooks.records import HookChanges
 from service.hooks.registry import Hooks
 from service.jobs.implementations import Draft
+from service.jobs.records import JobOutcome, Measure
 from service.jobs.store import Jobs
 from service.pages.sessions import SessionStore
 from tests.browser.traffic import HOSTILE, WORDS, hostile_lines
@@ -109,11 +110,9 @@ def shipped_job(lake, now):
         )
         jobs.attach("acme", job_id, Draft("patch", "text/x-diff", diff), ANNA, now - timedelta(days=7))
         jobs.set_implementation_status("acme", job_id, 1, ANNA, now - timedelta(days=6), status="shipped")
-        measured = {
-            "before": {"days": 14, "events": 42, "visits": 60}, "after": {"days": 5, "events": 3, "visits": 30},
-            "probability": 0.00005, "checked_at": now, "until": now.date() + timedelta(days=22),
-        }  # fmt: skip
-        jobs.set_outcome("acme", job_id, "waiting", measured, now)
+        until = now.date() + timedelta(days=22)
+        outcome = JobOutcome("waiting", Measure(14, 42, 60), Measure(5, 3, 30), 0.00005, now, until)
+        jobs.set_outcome("acme", job_id, outcome, now)
         return job_id
 
 

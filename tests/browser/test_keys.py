@@ -71,7 +71,7 @@ def test_from_the_link_of_the_demo_to_a_key_that_a_copied_command_uses(opened):
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         page.goto(link)
         assert page.locator("h1").inner_text() == "Overview"
-        assert page.locator("#geographic .map use.q5").count() > 0
+        assert page.locator("#geographic .map .q5").count() > 0
         assert page.locator("#geographic").get_by_text("United States").count() > 0
 
         page.get_by_role("link", name="Settings").click()

@@ -8,7 +8,6 @@ the real width, and only the shapes between them follow it.
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
-from functools import lru_cache
 from math import ceil, log
 from typing import Any, Final
 
@@ -26,7 +25,11 @@ SHADES: Final = 5
 
 _MAP: Final = (FOLDER / "map.svg").read_text("utf-8")
 _MAP_VIEW_BOX: Final = re.findall(r'viewBox="([^"]+)"', _MAP)[0]
-_MAP_CODES: Final = tuple(re.findall(r'id="(\w+)"', _MAP))
+_MAP_SHAPES: Final = {
+    code: (tag, Markup(shape))  # noqa: S704  # our own file
+    for tag, code, shape in re.findall(r'<(\w+) id="(\w+)" (.+)/>', _MAP)
+}
+"""The element of each country and its attributes, by code, in the order in which they are drawn."""
 
 _FRAME: Final = Markup(
     '<svg class="series" width="100%" height="{height}" aria-hidden="true" focusable="false" data-count="{count}">'
@@ -64,8 +67,8 @@ _SPARKLINE: Final = Markup(
 _MULTIPLES: Final = Markup('<ul class="multiples">{items}</ul>')
 _MULTIPLE: Final = Markup('<li><span class="name">{name}</span>{line}<span class="last">{last}</span></li>')
 _WORLD: Final = Markup('<svg class="map" viewBox="{box}" aria-hidden="true" focusable="false">{countries}</svg>')
-_COUNTRY: Final = Markup('<use href="%s#%s"/>')
-_SHADED: Final = Markup('<use href="%s#%s" class="q%s"><title>%s: %s</title></use>')
+_COUNTRY: Final = Markup("<{tag} {shape}/>")
+_SHADED: Final = Markup('<{tag} {shape} class="q{shade}"><title>{name}: {count}</title></{tag}>')
 _NOTHING: Final = Markup("")
 
 
@@ -162,26 +165,22 @@ def multiples(series: Mapping[str, Sequence[int]]) -> Markup:
     )
 
 
-def world_map(counts: Mapping[str, int], map_url: str, names: Mapping[str, str]) -> Markup:
+def world_map(counts: Mapping[str, int], names: Mapping[str, str]) -> Markup:
     """The countries of the world, those with visits in a shade of q1 to q5, each five times as many as the one before.
 
     counts has a number of visits by ISO 3166-1 alpha-2 code; codes that are no country, such as "unknown", are
-    ignored. map_url is the address of static/map.svg; names are the countries' names, for what a pointer shows.
+    ignored. names are the countries' names, for what a pointer shows.
     """
-    visited = {code: count for code, count in counts.items() if count > 0 and code in _MAP_CODES}
+    visited = {code: count for code, count in counts.items() if count > 0 and code in _MAP_SHAPES}
     highest = max(visited.values(), default=0)
     shades = {code: max(SHADES - round(log(highest / count, 5)), 1) for code, count in visited.items()}
-    shaded = {
-        code: _SHADED % (map_url, code, shade, names.get(code, code), f"{visited[code]:,}")
-        for code, shade in shades.items()
-    }
-    return _WORLD.format(box=_MAP_VIEW_BOX, countries=joined(*(_countries(map_url) | shaded).values()))
-
-
-@lru_cache(1)
-def _countries(map_url: str) -> dict[str, Markup]:
-    """Every country without visits, by its code, in the order in which they are drawn."""
-    return {code: _COUNTRY % (map_url, code) for code in _MAP_CODES}
+    countries = (
+        _SHADED.format(tag=tag, shape=shape, shade=shades[code], name=names.get(code, code), count=f"{visited[code]:,}")
+        if code in visited
+        else _COUNTRY.format(tag=tag, shape=shape)
+        for code, (tag, shape) in _MAP_SHAPES.items()
+    )
+    return _WORLD.format(box=_MAP_VIEW_BOX, countries=joined(*countries))
 
 
 def compact(count: int) -> str:

@@ -53,8 +53,6 @@ class PageContent:
     """None: the page shows nothing of other days than its own, neither a comparison nor where else there are visits."""
     links: CellLinks | None = None
     """The addresses that cells and tiles link to; None: they lead nowhere."""
-    map_url: str = ""
-    """The address of the shapes of countries; "": they are in the same file."""
 
     @cached_property
     def comparison(self) -> Comparison | None:
@@ -123,7 +121,7 @@ class PageContent:
         if source:
             rows = [row for row in rows if source in {row.get("ai_source"), row.get("tool")}]
         return fill(
-            panel, rows, self.links, map_url=self.map_url, previous=days_before,
+            panel, rows, self.links, previous=days_before,
             days=ChartDays(self.filters.scope.start_date, self.filters.scope.end_date, self.filters.today),
         )  # fmt: skip
 

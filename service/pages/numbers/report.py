@@ -1,8 +1,5 @@
 """A report: the overview of an organization, or of one link, as one HTML file that loads nothing, or as plain text."""
 
-import base64
-import hashlib
-import re
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +27,6 @@ ROWS: Final = 50
 TEXT_ROWS: Final = 10
 MAX_TEXT_WIDTH: Final = 40
 """Characters of a column in plain text."""
-_SHAPES: Final = re.compile(r"<svg[^>]*>(.*)</svg>", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -70,14 +66,11 @@ class Report:
     def html(self, made_at: datetime) -> str:
         """One HTML file, for a browser without a network."""
         style = (assets.FOLDER / "app.css").read_text("utf-8")
-        (shapes,) = _SHAPES.findall((assets.FOLDER / "map.svg").read_text("utf-8"))
-        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
         context = {
             **self.content.filled(self.loaded),
             **self._heading(),
             "style": Markup(style),  # noqa: S704  # our own file
-            "style_hash": f"sha256-{digest}",
-            "shapes": Markup(shapes),  # noqa: S704  # our own file
+            "style_source": assets.source_of(style),
             "made_at": made_at,
             "zone": self.zone,
         }

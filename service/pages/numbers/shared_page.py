@@ -28,7 +28,6 @@ PAGE: Final = replace(
 
 def endpoint(context: PageContext) -> Endpoint:
     """The page of a share. A secret that is wrong, expired or revoked is NotFound, as any unknown path."""
-    map_url = f"{context.root}/static/{context.assets.hashed_name('map.svg')}"
 
     async def shared(request: Request) -> Response:
         share = await context.control.read(context.shares.share, request.path_params["secret"])
@@ -42,7 +41,7 @@ def endpoint(context: PageContext) -> Endpoint:
         context.control.write_later(context.shares.record_use, share)
         today = context.services.today(share.organization)
         filters = Filters.parse(share.filters.encode(), share.organization, today, context.services.targets)
-        content = PageContent(PAGE, filters, None, map_url=map_url)
+        content = PageContent(PAGE, filters, None)
         loaded = await context.load(request, content.wanted)
         shown = {
             **await context.in_thread(content.filled, loaded),

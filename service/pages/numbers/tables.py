@@ -123,7 +123,6 @@ def fill(
     answer: Sequence[Row],
     links: CellLinks | None,
     *,
-    map_url: str = "",
     previous: Sequence[Row] | None = None,
     days: ChartDays | None = None,
 ) -> FilledPanel:
@@ -135,7 +134,7 @@ def fill(
     limited = rows[: panel.limit]
     body = joined(*(_row(panel, shown, row, links) for row in limited))
     empty = _empty(panel, rows, is_for_operators=links is not None)
-    chart = Markup("") if empty else _chart(panel, rows, map_url, previous, days)
+    chart = Markup("") if empty else _chart(panel, rows, previous, days)
     notes = [_missing_days(panel, days), panel.note, _unverified(panel, rows) if links else ""]
     note = "" if empty else " ".join(filter(None, notes))
     return FilledPanel(panel, shown, body, chart, len(rows), len(limited), empty, note, bool(previous))
@@ -187,9 +186,7 @@ def share(part: int, whole: int) -> float:
     return ((20_000 * part + whole) // (2 * whole)) / 100
 
 
-def _chart(
-    panel: Panel, rows: Sequence[Row], map_url: str, previous: Sequence[Row] | None, days: ChartDays | None
-) -> Markup:
+def _chart(panel: Panel, rows: Sequence[Row], previous: Sequence[Row] | None, days: ChartDays | None) -> Markup:
     """The chart of a panel; empty if it has none."""
     chart = Markup("")
     match panel.chart:
@@ -202,7 +199,7 @@ def _chart(
             chart = multiples(_by_week(rows, days.whole_weeks))
         case "map":
             counts = {str(row["country"]): int(row["human_clicks"]) for row in rows}
-            chart = world_map(counts, map_url, {str(row["country"]): str(row["country_name"]) for row in rows})
+            chart = world_map(counts, {str(row["country"]): str(row["country_name"]) for row in rows})
         case "hours":
             chart = column_chart([(f"{row['hour']:02}", int(row["visits"])) for row in rows], "plain")
         case "weekdays":

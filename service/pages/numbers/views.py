@@ -89,8 +89,7 @@ class View:
     async def content(self, source: str = "") -> dict[str, Any]:
         """What the template shows: tiles and panels; with `source`, only the rows of this AI platform."""
         links = CellLinks(self.context.root, self.request.url.path, self.filters)
-        map_url = f"{self.context.root}/static/{self.context.assets.hashed_name('map.svg')}"
-        content = PageContent(self.page, self.filters, self.stored, links, map_url)
+        content = PageContent(self.page, self.filters, self.stored, links)
         loaded = await self.context.load(self.request, content.wanted)
         filled = await self.context.in_thread(content.filled, loaded, source)
         return {**filled, "notices": [], "tabs": self._tabs()}

@@ -38,13 +38,19 @@ def test_the_script_makes_no_element_from_text():
     assert not re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", script)
 
 
+def test_the_script_cannot_end_its_element():
+    assert "</" not in (STATIC / "app.js").read_text("utf-8")
+
+
 def test_templates_have_no_inline_style_or_script():
     for path in sorted((FOLDER / "templates").glob("*.html")):
         text = path.read_text("utf-8")
         if path.name == "report.html":  # a file of its own, which loads nothing and therefore has its style inside
             assert text.count("<style>") == 1
             text = text.replace("<style>", "")
-        assert not re.findall(r"\sstyle=|\son\w+=|<style|<script(?! type=\"module\" src=)", text), path.name
+        if path.name == "bare.html":  # our own script, which the Content-Security-Policy allows by its hash
+            text = text.replace('<script type="module">{{ script }}</script>', "")
+        assert not re.findall(r"\sstyle=|\son\w+=|<style|<script", text), path.name
 
 
 def test_the_map_has_every_country_but_antarctica_and_specks():
