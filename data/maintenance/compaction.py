@@ -193,7 +193,7 @@ class Compactor:
 
     def _orphans(self) -> list[Path]:
         """Rollup files that are not in the manifest."""
-        with self._lake.manifest.held():  # no other process moves files meanwhile
+        with self._lake.manifest.locked():  # no other process moves files meanwhile
             paths = list((self._lake.root / "rollups").glob("organization=[!_]*/month=*/*.parquet"))
             return [
                 path for path in paths if not self._lake.manifest.is_registered(str(path.relative_to(self._lake.root)))

@@ -108,11 +108,11 @@ class Manifest:
 
         Raises OSError (ESTALE) when the manifest was moved or replaced: SQLite would write on into the old one.
         """
-        with self.held():
+        with self.locked():
             yield self._writer
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Keep all others from moving and registering files. Raises OSError like `transaction`."""
         with self._writing, transaction(self._writer):
             check_identity(*self._opened)

@@ -12,13 +12,8 @@ from service.commands.answers import print_answer
 from service.commands.filters import WithParameters, open_lake
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, existing_organization
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Show bots behind a browser's name, and count them or not.", rich_markup_mode=None)
 FormatOption = Annotated[str, typer.Option("--format", help="table, json, csv or parquet")]
-
-
-@app.callback()
-def behaviour() -> None:
-    """Decide whether visits count as bots whose day shows that no person made them, and see what days show."""
 
 
 @app.command("on")
