@@ -1,10 +1,16 @@
 """Days of an organization are those of its zone: the day it is, what a time in a parameter means, what answers say."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pytest
 
+from data.ingest.importer import Importer, Options
+from queries import ENDPOINTS, Scope
+from service.demo.sample import Sample
+from service.encoding import encode
+from tests.recount import recount
+from tests.support.relog import read_log
 from tests.support.visits import land, visit
 
 NOW = datetime(2026, 3, 4, 10, 30, tzinfo=UTC)
@@ -67,3 +73,19 @@ def test_tools_of_assistants_have_the_days_of_the_zone(ask, organization):
     call = {"name": "query", "arguments": {"endpoint": "time-series", "range": "7d"}}
     answer = ask(organization, body={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
     assert max(re.findall(r"2026-0\d-\d\d", answer.text)) == TODAY[organization]
+
+
+def test_every_answer_over_http_is_that_of_the_days_of_the_zone(lake, opened, tmp_path):
+    log, scopes = tmp_path / "access.log", {"east": "Asia/Kolkata", "west": "America/Los_Angeles"}
+    Sample(600, date(2026, 3, 9), 5, 20).write(log)
+    for organization, zone in scopes.items():
+        lake.manifest.set_zone(organization, zone)
+        Importer(lake).run(log, Options(organization))
+    for organization, zone in scopes.items():
+        visits = read_log(log, organization, None, zone=zone)
+        scope = Scope(organization, date(2026, 3, 6), date(2026, 3, 8))
+        days = {"start_date": "2026-03-06", "end_date": "2026-03-08"}
+        with opened(lake, organization, clock=lambda: NOW.replace(day=20)) as client:
+            for name in ENDPOINTS:
+                answer = client.get(f"/analytics/{name}", params=days).content
+                assert answer == encode(recount(name, visits, scope)), (organization, name)

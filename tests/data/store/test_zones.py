@@ -6,6 +6,8 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from data.errors import BadInput, LakeDamaged
+from data.ingest.follower import Follower
+from data.ingest.importer import Importer, Options
 from data.ingest.live import LiveIngest
 from data.ingest.visitor_ids import LIFETIME, daily_salts
 from data.local_time import DEFAULT_ZONE
@@ -13,7 +15,7 @@ from data.logs.reported import Submission
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.rebuild import Rebuild, locked_for_rebuild
-from data.maintenance.retention import apply_retention
+from data.maintenance.retention import ClockDoubtful, apply_retention, apply_retention_unattended
 from data.store import pending
 from data.store.footers import read_visit_file
 from data.store.zones import ZoneChanged
@@ -125,6 +127,27 @@ def test_retention_counts_the_days_of_each_organization(lake, zone, kept):
     land_in(lake, zone, visit())
     apply_retention(lake, 0, NOW)
     assert sum(file.visits for file in lake.manifest.live_files("acme")) == kept
+
+
+def test_a_followed_log_is_dated_in_the_zone_across_its_midnight(lake, tmp_path):
+    lake.manifest.set_zone("acme", TOKYO)
+    log = tmp_path / "access.log"
+    follower = Follower(lake, Importer(lake), log, Options("acme", "go.example"), notify=print)
+    for clock in ("03/Mar/2026:14:59:59", "03/Mar/2026:15:00:00"):
+        with log.open("a") as file:
+            file.write(f'1.1.1.1 - - [{clock} +0000] "GET /a HTTP/1.1" 302 0 "-" "Mozilla/5.0"\n')
+        follower.tick()
+    follower.close()
+    assert [(file.day.day, file.visits) for file in lake.manifest.live_files("acme")] == [(3, 1), (4, 1)]
+
+
+@pytest.mark.parametrize("zone", [PAGO, DEFAULT_ZONE, KIRITIMATI])
+def test_a_clock_that_is_ahead_expires_nothing_in_any_zone(lake, zone):
+    lake.manifest.set_zone("acme", zone)
+    land(lake, "acme", [visit()])
+    with pytest.raises(ClockDoubtful):
+        apply_retention_unattended(lake, 30, NOW + timedelta(days=400))
+    assert sum(file.visits for file in lake.manifest.live_files("acme")) == 1
 
 
 def test_salts_of_two_zones_are_not_shared_and_both_live_48_hours(lake):
