@@ -19,7 +19,7 @@ class Signal(NamedTuple):
 
 
 SIGNALS: Final = (
-    Signal("attacked", 1, "its query string is an attack; known when it lands, and counted as a probe of its visitor"),
+    Signal("attacked", 1, "its query string is an attack, which counts as a probe of its visitor; no rule sets it yet"),
     Signal("probed", 2, "its visitor asked for what only scanners ask for; twice, if that was answered"),
     Signal("outdated", 4, "its browser was superseded years before"),
     Signal("errors", 8, "of five and more requests of its visitor, four in five found nothing"),
