@@ -170,7 +170,7 @@ TIMES: Final = (
     panel(
         "peak-times",
         "Busiest hours of the week",
-        "day_name hour avg_visits visits percentage human_clicks ai_visits",
+        "day_name hour avg_visits visits human_clicks ai_visits",
         hint="Ranked by visits each time the hour occurs.",
     ),
     panel(
