@@ -167,7 +167,7 @@ def names(dashboard):
 @pytest.fixture
 def short_code(names):
     """The most visited link."""
-    return names.short_code
+    return names["short_code"]
 
 
 @pytest.fixture
