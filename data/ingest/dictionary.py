@@ -4,7 +4,7 @@ Slow operations (regular expressions, hashes, look-ups) then run once for each d
 results are expanded to the rows. See the example in pipeline.py.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -22,12 +22,22 @@ class DictionaryColumn(NamedTuple):
     indices: pa.Array
     dictionary: pa.Array
 
+    def mapped(self, function: Callable[[str], str | None]) -> "DictionaryColumn":
+        """The column with each distinct text replaced. The dictionary may then contain a value more than once."""
+        texts = map(function, self.dictionary.to_pylist())
+        return DictionaryColumn(self.indices, pa.array(texts, pa.string()))
+
 
 def dictionary_encoded(column: pa.ChunkedArray) -> DictionaryColumn:
     """Encode a column. Null is encoded like any other value."""
     chunks = column.dictionary_encode("encode").chunks or [pa.array([], column.type).dictionary_encode()]
     indices = pa.concat_arrays([chunk.indices for chunk in chunks])
     return DictionaryColumn(indices, chunks[-1].dictionary)  # all chunks have the same one
+
+
+def or_null(texts: pa.Array) -> pa.Array:
+    """`texts` with empty strings replaced by null."""
+    return pc.if_else(pc.equal(texts, pa.scalar("", pa.string())), pa.scalar(None, pa.string()), texts)
 
 
 def expand(values: pa.Array, indices: pa.Array) -> pa.Array:

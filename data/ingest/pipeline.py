@@ -29,7 +29,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from data.hosts import normalized_host
-from data.ingest.dictionary import DictionaryColumn, Interner, composite_key, dictionary_encoded, expand, text_columns
+from data.ingest.dictionary import (
+    DictionaryColumn,
+    Interner,
+    composite_key,
+    dictionary_encoded,
+    expand,
+    or_null,
+    text_columns,
+)
 from data.ingest.sorting import sort_order
 from data.ingest.visitor_ids import visitor_hashes
 from data.local_time import DEFAULT_ZONE, local_times, utc_offsets
@@ -105,8 +113,8 @@ class VisitBuilder:
         day = local_times(visited_at, offsets).cast(pa.date32())
         requests = requests.append_column("day", day)
         encoded = {name: dictionary_encoded(requests[name]) for name in _ENCODED_COLUMNS}
-        encoded["user_agent"] = _readable(encoded["user_agent"])
-        encoded["domain"] = _domains(encoded["domain"], tenant.domain)
+        encoded["user_agent"] = encoded["user_agent"].mapped(readable_user_agent)
+        encoded["domain"] = encoded["domain"].mapped(lambda host: normalized_host(host or tenant.domain))
         targets = self._targets(encoded["target"].dictionary, tenant)
         short_code_rank = targets["short_code_rank"].take(encoded["target"].indices)
         order = sort_order(day, short_code_rank, visited_at, number)
@@ -116,9 +124,9 @@ class VisitBuilder:
         columns["country"] = self._countries(encoded["country"], encoded["ip"]).take(order)
         for indices, distinct in [
             (encoded["domain"].indices, {"domain": encoded["domain"].dictionary}),
-            (encoded["user_agent"].indices, {"user_agent": _or_null(encoded["user_agent"].dictionary)}),
+            (encoded["user_agent"].indices, {"user_agent": or_null(encoded["user_agent"].dictionary)}),
             (encoded["method"].indices, {"method": encoded["method"].dictionary}),
-            (encoded["protocol"].indices, {"protocol": _or_null(encoded["protocol"].dictionary)}),
+            (encoded["protocol"].indices, {"protocol": or_null(encoded["protocol"].dictionary)}),
             (encoded["target"].indices, {name: targets[name] for name in _TARGET_COLUMNS}),
             *self._classify(encoded, targets, tenant.organization),
         ]:
@@ -162,15 +170,16 @@ class VisitBuilder:
         numbers = pa.arange(0, len(next(iter(columns.values()))))
         self._engine.register(relation, pa.table({"number": numbers, **columns}))
         try:
-            return _columns(self._engine.sql(read_sql("data.ingest", f"sql/{query}"), params=parameters))
+            table = self._engine.sql(read_sql("data.ingest", f"sql/{query}"), params=parameters).to_arrow_table()
+            return {name: table[name].combine_chunks() for name in table.column_names}
         finally:
             self._engine.unregister(relation)  # addresses and salts do not outlive their block
 
     def _countries(self, logged: DictionaryColumn, ips: DictionaryColumn) -> pa.Array:
         """The country of each row: as logged, otherwise looked up by the client address."""
         if self._rules.countries is None:
-            return expand(_or_null(logged.dictionary), logged.indices)
-        countries = _or_null(logged.dictionary).take(logged.indices)
+            return expand(or_null(logged.dictionary), logged.indices)
+        countries = or_null(logged.dictionary).take(logged.indices)
         is_missing = countries.is_null()
         lookups = composite_key(ips.indices.filter(is_missing))
         found = [self._rules.countries.lookup(ip) for ip in ips.dictionary.take(lookups.parts[0]).to_pylist()]
@@ -240,23 +249,6 @@ def _classify_paths(
     return classified
 
 
-def _columns(relation: duckdb.DuckDBPyRelation) -> Columns:
-    table = relation.to_arrow_table()
-    return {name: table[name].combine_chunks() for name in table.column_names}
-
-
-def _readable(user_agents: DictionaryColumn) -> DictionaryColumn:
-    """User agents without the escapes of the log. The dictionary may then contain a value more than once."""
-    readable = map(readable_user_agent, user_agents.dictionary.to_pylist())
-    return DictionaryColumn(user_agents.indices, pa.array(readable, pa.string()))
-
-
-def _domains(hosts: DictionaryColumn, default: str) -> DictionaryColumn:
-    """The normal form of each host: the default where there is none, null where it is invalid."""
-    normalized = [normalized_host(host or default) for host in hosts.dictionary.to_pylist()]
-    return DictionaryColumn(hosts.indices, pa.array(normalized, pa.string()))
-
-
 def _mark_internal(
     rows: pa.Array, domains: DictionaryColumn, origins: Interner[Origin], link_domains: Collection[str]
 ) -> pa.Array:
@@ -274,11 +266,6 @@ def _mark_internal(
         for index, domain in pairs
     ]
     return origins.intern(marked).take(keys.indices)
-
-
-def _or_null(texts: pa.Array) -> pa.Array:
-    """`texts` with empty strings replaced by null."""
-    return pc.if_else(pc.equal(texts, pa.scalar("", pa.string())), pa.scalar(None, pa.string()), texts)
 
 
 def _referral_keys(encoded: dict[str, DictionaryColumn], queries: pa.Array) -> tuple[pa.Array, list[Request]]:

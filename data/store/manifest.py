@@ -16,6 +16,7 @@ from data.errors import Conflict
 from data.local_time import DEFAULT_ZONE, today
 from data.store.batches import Batch, check_content
 from data.store.clock import TOLERANCE, format_time, unchecked_bounds
+from data.store.dead_files import expire_now, expire_rollups, expire_unfinished, purge
 from data.store.epochs import begin_epoch
 from data.store.files import check_identity, identity
 from data.store.schema import MIGRATIONS, open_database, transaction
@@ -155,7 +156,7 @@ class Manifest:
                  batch.log_format, format_time(batch.imported_at)],
             )  # fmt: skip
             if continues is not None:
-                self._expire_unfinished(db, continues, batch.imported_at)
+                expire_unfinished(db, continues.id, batch.imported_at + READERS_GRACE)
             insert_files(db, publish())
 
     def advance(self, batch: Batch, publish: Publisher, zone: str = DEFAULT_ZONE) -> None:
@@ -167,7 +168,7 @@ class Manifest:
         with self.transaction() as db:
             check_zone_is(db, batch.organization, zone)
             check_content(db, batch)
-            self._expire_unfinished(db, batch, batch.imported_at)
+            expire_unfinished(db, batch.id, batch.imported_at + READERS_GRACE)
             db.execute(
                 "UPDATE batches SET domain = ?, sha256 = ?, bytes = ?, whole_bytes = ?, visits = visits + ?, "
                 "imported_at = ?, log_format = ? WHERE id = ?",
@@ -175,13 +176,6 @@ class Manifest:
                  batch.log_format, batch.id],
             )  # fmt: skip
             insert_files(db, publish())
-
-    @staticmethod
-    def _expire_unfinished(db: sqlite3.Connection, batch: Batch, now: datetime) -> None:
-        db.execute(
-            "UPDATE files SET deletable_at = ? WHERE unfinished_of = ? AND deletable_at IS NULL",
-            [format_time(now + READERS_GRACE), batch.id],
-        )
 
     def replace_files(self, replacement: Replacement, publish: Publisher) -> None:
         """Replace live files of one organization in one transaction. Raises Conflict when one is no longer live."""
@@ -197,16 +191,10 @@ class Manifest:
             if replacement.changes_answers or replacement.judges:
                 begin_epoch(db, replacement.files[0].organization)
             if replacement.changes_answers:
-                self._expire_rollups(db, replacement)
-
-    @staticmethod
-    def _expire_rollups(db: sqlite3.Connection, replacement: Replacement) -> None:
-        """Expire the rollups that were computed from the replaced files."""
-        months = {(file.organization, file.day.replace(day=1).isoformat()) for file in replacement.files}
-        db.executemany(
-            "UPDATE rollups SET deletable_at = ? WHERE organization = ? AND month = ? AND deletable_at IS NULL",
-            [(format_time(replacement.deletable_at), *month) for month in sorted(months)],
-        )
+                expire_rollups(
+                    db, replacement.files[0].organization, {file.day for file in replacement.files},
+                    replacement.deletable_at,
+                )  # fmt: skip
 
     def epoch(self, organization: str) -> int:
         """How often stored visits of an organization were changed. Cached answers of earlier epochs are out of date.
@@ -276,28 +264,13 @@ class Manifest:
 
         With `before`, only files of days before that date.
         """
-        by, first = format_time(deletable_at), before and before.isoformat()
-        parameters = {"by": by, "organization": organization, "before": first}
         with self.transaction() as db:
-            rows = db.execute(
-                "UPDATE files SET deletable_at = min(deletable_at, :by) WHERE organization = :organization "
-                "AND deletable_at IS NOT NULL AND (:before IS NULL OR day < :before) RETURNING path",
-                parameters,
-            ).fetchall()
-            rows += db.execute(
-                "UPDATE rollups SET deletable_at = min(deletable_at, :by) WHERE organization = :organization "
-                "AND deletable_at IS NOT NULL AND (:before IS NULL OR month < :before) RETURNING path",
-                parameters,
-            ).fetchall()
-        return sorted(path for (path,) in rows)
+            return expire_now(db, organization, before, deletable_at)
 
     def purge(self, paths: Iterable[str]) -> None:
         """Remove deleted dead files from the manifest."""
         with self.transaction() as db:
-            for path in paths:
-                db.execute("DELETE FROM files WHERE path = ? AND deletable_at IS NOT NULL", [path])
-                db.execute("DELETE FROM rollups WHERE path = ? AND deletable_at IS NOT NULL", [path])
-                db.execute("DELETE FROM links WHERE path = ? AND deletable_at IS NOT NULL", [path])
+            purge(db, paths)
 
     def organizations(self) -> list[str]:
         """Every organization with imports, files or changes, sorted."""

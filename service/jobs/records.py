@@ -13,7 +13,14 @@ from msgspec import Meta, Struct
 
 from service.clock import Time, from_text
 from service.hooks.records import Delivery, DeliveryStatus
-from service.jobs.states import APPROVE_FIX, USER_TRANSITIONS, ImplementationStatus, ImplementationType, OutcomeStatus
+from service.jobs.states import (
+    APPROVE_FIX,
+    USER_TRANSITIONS,
+    ImplementationStatus,
+    ImplementationType,
+    JobConflict,
+    OutcomeStatus,
+)
 from service.jobs.texts import harmless_text
 
 Count = Annotated[int, Meta(ge=0)]
@@ -274,3 +281,8 @@ def _actions(job: Job) -> list[JobAction]:
         if name != "approve" and job.status in transitions
     ]
     return [JobAction(job.action_id or APPROVE_FIX, job.action_label or "Approve", is_default=True), *others]
+
+
+def conflict(job: Job, problem: str) -> JobConflict:
+    """The error for what a job's status does not allow. `problem` follows on "The job is resolved and "."""
+    return JobConflict(f"The job is {job.status} and {problem}.", job.status, job.version)

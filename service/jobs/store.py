@@ -1,6 +1,5 @@
 """The jobs of organizations, in control.sqlite. Each write, with its history and its messages, is one transaction."""
 
-import sqlite3
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Final
@@ -35,6 +34,7 @@ from service.jobs.records import (
     JobRecord,
     JobRow,
     ShippedJob,
+    conflict,
     job_content,
     job_record,
     job_row,
@@ -42,7 +42,6 @@ from service.jobs.records import (
 from service.jobs.states import (
     IMPLEMENTATION_TRANSITIONS,
     STATUSES,
-    JobChanged,
     JobConflict,
     JobNotFound,
     next_status,
@@ -56,6 +55,7 @@ from service.jobs.tables import (
     insert_implementation,
     open_jobs_of_type,
     read_content,
+    read_expected_job,
     read_history,
     read_implementation,
     read_job,
@@ -166,13 +166,13 @@ class Jobs:
         """Review, dismiss, resolve or reopen a job, or approve it by the id of its action; its record."""
         check_note(note)
         with self.database.transaction() as connection:
-            job = _read_expected(connection, organization, job_id, version)
+            job = read_expected_job(connection, organization, job_id, version)
             action = requested_action(job.action_id, action_id)
             if approval and action != "approve":
                 raise BadInput(f"implementation_type and implementation_id belong to an approval, not to {action_id}.")
             status = next_status(action, job.status)
             if status is None:
-                raise _conflict(job, f"cannot be changed by {action_id}")
+                raise conflict(job, f"cannot be changed by {action_id}")
             after = replace(job, status=status)
             if approval:
                 after = approved_as(connection, after, approval)
@@ -186,14 +186,14 @@ class Jobs:
     ) -> ImplementationWithContent:
         """Attach an implementation to an approved job; it is the one in force from now on. Its JSON, with content."""
         with self.database.transaction() as connection:
-            job = _read_expected(connection, organization, job_id, version)
+            job = read_expected_job(connection, organization, job_id, version)
             content = check_draft(draft, job)
             if job.status not in ("approved", "sent"):
-                raise _conflict(job, "takes no implementation before it is approved")
+                raise conflict(job, "takes no implementation before it is approved")
             rows = connection.execute("SELECT coalesce(max(number), 0) FROM implementations WHERE job_id = ?", [job_id])
             number = rows.fetchone()[0] + 1
             if number > MAX_IMPLEMENTATIONS:
-                raise _conflict(job, f"has {MAX_IMPLEMENTATIONS} implementations and takes no more")
+                raise conflict(job, f"has {MAX_IMPLEMENTATIONS} implementations and takes no more")
             change = Change("attach", actor, now, draft.note)
             insert_implementation(connection, job, implementation_of(draft, content, number, change), content)
             after = replace(job, implementation_number=number, outcome_status="none", outcome=None)
@@ -224,13 +224,13 @@ class Jobs:
             check_url(url)
         shipped = (shipped_at or now) if status == "shipped" else None
         with self.database.transaction() as connection:
-            job = _read_expected(connection, organization, job_id, version)
+            job = read_expected_job(connection, organization, job_id, version)
             before = read_implementation(connection, job, number)
             is_in_force = number == job.implementation_number
             if status not in IMPLEMENTATION_TRANSITIONS[before.status]:
-                raise _conflict(job, f"has implementation {number} as {before.status}, which cannot become {status}")
+                raise conflict(job, f"has implementation {number} as {before.status}, which cannot become {status}")
             if status != "withdrawn" and not (is_in_force and job.status in ("approved", "sent")):
-                raise _conflict(job, f"does not wait for implementation {number}")
+                raise conflict(job, f"does not wait for implementation {number}")
             changes = {"status": status, "shipped_at": shipped or before.shipped_at, "url": url or before.url}
             update_implementation(connection, job, structs.replace(before, **changes))
             outcome = {"shipped": "waiting", "withdrawn": "none"}.get(status) if is_in_force else None
@@ -269,7 +269,7 @@ class Jobs:
         with self.database.transaction() as connection:
             job = read_job(connection, organization, job_id)
             if job.outcome_status != "waiting":
-                raise _conflict(job, "waits for no outcome")
+                raise conflict(job, "waits for no outcome")
             after = replace(job, outcome_status=status, outcome=encode(outcome).decode())
             moved = None if action == "measure" else next_status(action, job.status)
             note = None if status == "waiting" else status
@@ -296,16 +296,3 @@ class Jobs:
         """The number of jobs of all organizations by status."""
         counts = dict(self.database.rows("SELECT status, count(*) FROM jobs GROUP BY status"))
         return {status: counts.get(status, 0) for status in STATUSES}
-
-
-def _read_expected(connection: sqlite3.Connection, organization: str, job_id: str, version: int | None) -> Job:
-    """A job of an organization. Raises JobNotFound, or JobChanged if it has another version than `version`."""
-    job = read_job(connection, organization, job_id)
-    if version not in (None, job.version):
-        raise JobChanged(f"The job has version {job.version}, not the one of If-Match.", job.status, job.version)
-    return job
-
-
-def _conflict(job: Job, problem: str) -> JobConflict:
-    """The error for what a job's status does not allow. `problem` follows on "The job is resolved and "."""
-    return JobConflict(f"The job is {job.status} and {problem}.", job.status, job.version)

@@ -18,7 +18,7 @@ from service.clock import from_text, to_text
 from service.hooks.attempts import ClaimedDelivery
 from service.hooks.outbox import HookConflict, delete_messages, enqueue
 from service.jobs.records import SYSTEM, Change, HistoryLine, Implementation, Job, ShippedJob, job_content
-from service.jobs.states import EVENTS, JobConflict, JobNotFound, next_status
+from service.jobs.states import EVENTS, JobChanged, JobConflict, JobNotFound, next_status
 
 JOB_COLUMNS: Final = (
     "id, organization, type, status, title, created_at, updated_at, priority, domain, short_code, path, summary, "
@@ -78,6 +78,14 @@ def read_job(connection: sqlite3.Connection, organization: str, job_id: str) -> 
     if row is None:
         raise JobNotFound(f"there is no job {job_id[:100]!r}.")
     return Job(*row)
+
+
+def read_expected_job(connection: sqlite3.Connection, organization: str, job_id: str, version: int | None) -> Job:
+    """A job of an organization. Raises JobNotFound, or JobChanged if it has another version than `version`."""
+    job = read_job(connection, organization, job_id)
+    if version not in (None, job.version):
+        raise JobChanged(f"The job has version {job.version}, not the one of If-Match.", job.status, job.version)
+    return job
 
 
 def job_of_fingerprint(connection: sqlite3.Connection, organization: str, fingerprint: str) -> Job | None:
