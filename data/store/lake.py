@@ -6,7 +6,7 @@ import sqlite3
 import tempfile
 import uuid
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -154,6 +154,20 @@ class Lake:
         with locked(self.root / "visits", wait) as has_lock:
             self.manifest.check_current()
             yield has_lock
+
+    def delete_uncommitted(self, paths: Iterable[str]) -> None:
+        """Delete files that were moved to their places, but whose commit failed; not those that others registered.
+
+        While the disk fails they stay: the write-ahead log may hold that commit, and the next program that opens the
+        manifest would find it. A later commit takes its place first.
+        """
+        with suppress(sqlite3.OperationalError, OutdatedManifest):
+            with self.manifest.transaction() as db:
+                db.execute("UPDATE generation SET number = number")
+            with self.manifest.locked():
+                for path in paths:
+                    if not self.manifest.is_registered(path):
+                        (self.root / path).unlink(missing_ok=True)
 
     @property
     def staging(self) -> Path:

@@ -1,11 +1,9 @@
 """Writes visits into Parquet files of the lake: stages, syncs and hashes them, then registers them as one batch."""
 
 import secrets
-import sqlite3
 import uuid
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from itertools import pairwise
@@ -213,10 +211,7 @@ def discard(lake: Lake, staged: Sequence[Staged]) -> None:
         if (lake.root / path).exists() and not lake.manifest.is_registered(path):
             moved.append(path)
     if moved:
-        with suppress(sqlite3.OperationalError), lake.manifest.transaction():  # others may move files of the same names
-            for path in moved:
-                if not lake.manifest.is_registered(path):
-                    (lake.root / path).unlink(missing_ok=True)
+        lake.delete_uncommitted(moved)
 
 
 def _path_of(staged: Staged) -> str:

@@ -106,10 +106,9 @@ def _publish(lake: Lake, organization: str, staged: Path, now: datetime) -> None
             move_durably(staged, target)
             stat = target.stat()
             insert_links(db, organization, StoredLinks(name, stat.st_size, sha256, stat.st_ctime_ns, stat.st_ino), now)
-    except BaseException as error:
-        # a commit that failed may be found in the write-ahead log by the next program; the next import tidies up
-        if not isinstance(error, sqlite3.Error) and not lake.manifest.is_registered(name):
-            target.unlink(missing_ok=True)
+    except BaseException:
+        if target.exists():
+            lake.delete_uncommitted([name])
         raise
 
 

@@ -3,6 +3,7 @@ there, doubles nothing and leaves a sound lake without a client's address; the n
 """
 
 import itertools
+import re
 import shutil
 import signal
 
@@ -47,6 +48,28 @@ def test_a_disk_that_fails_or_is_full_acknowledges_nothing_and_the_next_run_fini
     failed = sum(map(bool, codes + limited))
     tell(points=len(trial.calls), failures=len(codes), limits=len(limited), failed_runs=failed, false_acks=0)
     assert any(limited) == bool(limits)
+
+
+MOVES_NO_FILES = {"keys create", "jobs approve", "rebuild", "rebuild of an older manifest", "backup"}
+"""Commands without a commit of files that were just moved to their places."""
+
+
+def commits_of_files(calls):
+    """The calls that sync a commit of the manifest after files of visits or links were moved to their places."""
+    has_moved = False
+    for call in calls:
+        has_moved |= call.name == "rename" and re.search(r"/(visits|links)/organization=[^_]", call.text) is not None
+        if has_moved and call.name == "fdatasync" and "manifest.sqlite-wal" in call.text:
+            has_moved = False
+            yield call
+
+
+def test_a_commit_that_failed_names_no_file_that_was_deleted_though_the_disk_goes_on_failing(trial):
+    """Such a commit stays in the write-ahead log, where the next program finds it."""
+    commits = list(commits_of_files(trial.calls))
+    assert (commits == []) == (trial.victim.name in MOVES_NO_FILES)
+    for commit in commits[: scaled(1, None)]:
+        trial.inject(f"fdatasync:error=EIO:when={commit.number}+")
 
 
 def test_lines_that_could_not_be_read_are_noted_even_if_the_import_was_killed(program, traceable, tmp_path):
