@@ -239,16 +239,17 @@ def test_what_is_kept_and_flushed_in_any_order_is_the_same_multiset(lake, steps,
 
 
 class FailingWriter:
-    """The writing connection of a manifest, one statement of which fails."""
+    """The writing connection of a manifest, one statement of which fails so many times."""
 
-    def __init__(self, db, statement, is_done):
-        self._db, self._statement, self._is_done = db, statement, is_done
+    def __init__(self, db, statement, is_done, times=1):
+        self._db, self._statement, self._is_done, self._times = db, statement, is_done, times
 
     def __getattr__(self, name):
         return getattr(self._db, name)
 
     def execute(self, sql, *args):
-        if sql.startswith(self._statement):
+        if self._times and sql.startswith(self._statement):
+            self._times -= 1
             if self._is_done:
                 self._db.execute(sql, *args)
             raise sqlite3.OperationalError("disk I/O error")
@@ -302,6 +303,20 @@ def test_a_failure_of_the_manifest_leaves_all_waiting(three_files, monkeypatch, 
         with pytest.raises(sqlite3.OperationalError, match="disk I/O error"):
             pending.flush_all(three_files)
     assert_all_wait_and_then_land_once(three_files)
+
+
+def test_while_commits_go_on_failing_files_stay_and_the_next_flush_writes_over_them(three_files, monkeypatch):
+    manifest = three_files.manifest
+    with monkeypatch.context() as patch:
+        patch.setattr(manifest, "_writer", FailingWriter(manifest._writer, "COMMIT", is_done=False, times=9))
+        with pytest.raises(sqlite3.OperationalError, match="disk I/O error"):
+            pending.flush_all(three_files)
+    staged, moved = strays(three_files)
+    assert (staged, len(moved)) == ([], 3)
+    assert waiting(three_files) == ["/a", "/b", "/c", "/d"]
+    assert pending.flush_all(three_files) == 4
+    assert (paths(three_files), paths(three_files, "other")) == ({"/a": 1, "/b": 1, "/c": 1}, {"/d": 1})
+    assert strays(three_files) == ([], set())
 
 
 def test_a_failure_after_the_commit_leaves_all_landed(three_files, monkeypatch):
