@@ -80,5 +80,7 @@ def local_day(moment: datetime, offset: int) -> date:
 
 def today(zone: str, now: datetime) -> date:
     """The day that it is in a zone at a timezone-aware time."""
+    if zone == DEFAULT_ZONE:
+        return now.astimezone(UTC).date()
     moment = now.astimezone(UTC).replace(tzinfo=None)
     return local_day(moment, utc_offset(moment, zone))

@@ -15,6 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from data import Lake, TrafficError
+from data.store.epochs import OrganizationState
 from queries.catalog import Entry
 from queries.cluster_options import ClusterOptions, ClusterTimeout, ClusterUnavailable
 from queries.cluster_views import make_views
@@ -83,9 +84,9 @@ class Cluster:
         """That of the warehouse; the cluster's snapshot is returned unchanged."""
         return variables if is_for_cluster(variables) else self._warehouse.with_link_visits(variables, entries)
 
-    def epoch(self, organization: str) -> int:
+    def state(self, organization: str) -> OrganizationState:
         """That of the warehouse."""
-        return self._warehouse.epoch(organization)
+        return self._warehouse.state(organization)
 
     def answer(self, entry: Entry, variables: Variables, cancelled: threading.Event | None = None) -> Result:
         """The answer of one entry. Raises QueryTimeout, QueryFailed, FilesGone, EngineLost or ClusterUnavailable.

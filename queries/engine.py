@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from data import BadInput, Lake
+from data.store.epochs import OrganizationState
 from queries.catalog import Entry
 from queries.cluster_options import ClusterOptions
 from queries.scope import Scope
@@ -25,8 +26,8 @@ class Engine(Protocol):
     def with_link_visits(self, variables: Variables, entries: Sequence[Entry]) -> Variables:
         """The snapshot with the visits of its link that these entries share, or unchanged. Raises as `answer`."""
 
-    def epoch(self, organization: str) -> int:
-        """A counter that rises when stored visits of the organization are changed, which outdates earlier answers."""
+    def state(self, organization: str) -> OrganizationState:
+        """The zone of an organization, and its epoch, which outdates earlier answers when it rises."""
 
     def answer(self, entry: Entry, variables: Variables, cancelled: threading.Event | None = None) -> Result:
         """The answer of one entry. Raises QueryTimeout, QueryFailed, FilesGone, EngineLost or ClusterUnavailable.

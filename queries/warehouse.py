@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 from data import Lake
+from data.store.epochs import OrganizationState
 from queries.catalog import Entry, template
 from queries.link_visits import MAX_LINK_VISITS, columns_of_entries, days_to_cut
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS, LockedEngine
@@ -74,9 +75,9 @@ class Warehouse:
             LINK_VISITS: visits.combine_chunks(),  # one chunk from each file would be slow to read
         }
 
-    def epoch(self, organization: str) -> int:
-        """A counter that rises when stored visits of the organization are changed, which outdates earlier answers."""
-        return self._lake.manifest.epoch(organization)
+    def state(self, organization: str) -> OrganizationState:
+        """The zone of an organization, and its epoch, which outdates earlier answers when it rises."""
+        return self._lake.manifest.state(organization)
 
     def answer(self, entry: Entry, variables: Variables, cancelled: threading.Event | None = None) -> Result:
         """The answer of one entry of the catalog. Raises QueryTimeout, QueryFailed, FilesGone or EngineLost.

@@ -112,10 +112,7 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
         )
 
     routes = [
-        *(
-            Route(path, endpoints.analytics(entry, answers, targets, parts.lake.manifest.zone, clock))
-            for path, entry in entries.items()
-        ),
+        *(Route(path, endpoints.analytics(entry, answers, targets, clock)) for path, entry in entries.items()),
         *_job_routes(f"{base}/jobs", parts.jobs, clock),
         *hook_routes(base, parts.hooks),
         Route(f"{base}/settings/api-keys", endpoints.api_keys(parts.api_keys), methods=["GET", "POST"]),

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 
 from starlette.types import Receive
 
+from data.store.epochs import OrganizationState
 from queries import ENDPOINTS, ClusterTimeout, Engine, Entry, Scope, template_entries
 from service.http.cache import AnswerCache, CachedAnswer, CacheKey
 from service.http.errors import ClientDisconnected, Overloaded
@@ -33,7 +34,7 @@ class Answers:
         self._engine = engine
         self._cache = cache
         self._workers = workers
-        self._epochs: dict[str, int] = {}
+        self._states: dict[str, OrganizationState] = {}
 
     async def body(self, entry: Entry, scope: Scope, receive: Receive | None = None) -> bytes:
         """The answer of an entry of the catalog for a scope, encoded as JSON.
@@ -42,7 +43,7 @@ class Answers:
         and what the Engine raises. With `receive`, the ASGI callable of the request, also raises
         ClientDisconnected as soon as the client disconnects.
         """
-        epoch = self._epoch(scope.organization)
+        epoch = self.state(scope.organization).epoch
         body = self._cached(entry, scope, epoch)
         if body is not None:
             return body
@@ -53,7 +54,7 @@ class Answers:
 
     async def bodies(self, entries: Sequence[Entry], scope: Scope) -> list[bytes]:
         """The answers of several entries, as `body` gives them. What is not cached is computed as one batch."""
-        epoch = self._epoch(scope.organization)
+        epoch = self.state(scope.organization).epoch
         self._check_capacity(entries, scope, epoch)
         leaves = [leaf for entry in entries for leaf in template_entries(entry)]
         batch = QueryBatch(self._engine, self._workers, scope, leaves)
@@ -68,16 +69,16 @@ class Answers:
         parts = {name: [part.name for _, part in pairs] for name, pairs in _PARTS.items()}
         return self._cache.statistics(organization, list(ENDPOINTS), parts)
 
-    def _epoch(self, organization: str) -> int:
-        """The epoch of an organization, read once in a turn of the event loop.
+    def state(self, organization: str) -> OrganizationState:
+        """The epoch and the zone of an organization, read once in a turn of the event loop.
 
         All requests that are answered in one turn were received before it, so none of them gets an older epoch.
         """
-        if not self._epochs:
-            asyncio.get_running_loop().call_soon(self._epochs.clear)
-        if organization not in self._epochs:
-            self._epochs[organization] = self._engine.epoch(organization)
-        return self._epochs[organization]
+        if not self._states:
+            asyncio.get_running_loop().call_soon(self._states.clear)
+        if organization not in self._states:
+            self._states[organization] = self._engine.state(organization)
+        return self._states[organization]
 
     def _cached(self, entry: Entry, scope: Scope, epoch: int) -> bytes | None:
         """The cached answer, which counts as a hit; None if it, or one of its parts, is not cached."""

@@ -28,15 +28,13 @@ from service.http.schemas import ApiKey, CreatedApiKey, NewApiKey, ReceivedVisit
 MAX_NAME_BYTES: Final = 4_096
 
 
-def analytics(
-    entry: Entry, answers: Answers, targets: LinkIndex, zone_of: Callable[[str], str], clock: Clock
-) -> Endpoint:
+def analytics(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) -> Endpoint:
     """Return the answer of an entry of the catalog for the caller's organization, whose days are those of its zone."""
 
     async def endpoint(request: Request) -> Response:
         organization = request.scope["caller"].organization
         reject_body(request)
-        zone = zone_of(organization)
+        zone = answers.state(organization).zone
         query_string, day = request.scope["query_string"], today(zone, clock())
         scope = parse_scope(query_string, entry, organization, day, targets)
         if scope is None:  # the links are read, so not on the event loop

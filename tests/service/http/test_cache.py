@@ -48,9 +48,9 @@ class Engine(Warehouse):
         self.failure = None
         super().__init__(lake)
 
-    def epoch(self, organization):
+    def state(self, organization):
         self.epochs += 1
-        return super().epoch(organization)
+        return super().state(organization)
 
     def variables(self, scope):
         self.snapshots += 1
