@@ -27,6 +27,7 @@ from data.store.generation import GenerationCopy
 from data.store.link_files import insert_links, newest_links
 from data.store.locks import exclusive
 from data.store.manifest import READERS_GRACE, LandedFile, Manifest, insert_files
+from data.store.packing import unpack
 
 _NO_DAMAGE: Final = frozenset({
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_LOCKED,
@@ -193,7 +194,7 @@ class Rebuild:
             for file in [*self.plan.counted, *self.plan.replaced, *self.plan.repeated]
             for part in file.footer.pending
         ]
-        rows = [row for row in old.pending if not any(_was_moved(row, *one) for one in ranges)]
+        rows = [row for row in old.pending if not any(_was_moved(row, *one) for one in ranges) or not _is_readable(row)]
         db.executemany(
             "INSERT INTO pending (id, organization, visits, received_at, body, zone) VALUES (?, ?, ?, ?, ?, ?)", rows
         )
@@ -278,8 +279,16 @@ def _record(file: VisitFile, root: Path, sha256: str) -> LandedFile:
     )  # fmt: skip
 
 
+def _is_readable(row: tuple[Any, ...]) -> bool:
+    """Whether a pending row could be moved into a file; one that could not waits on while those after it are moved."""
+    try:
+        unpack(row[4])
+    except LakeDamaged:
+        return False
+    return True
+
+
 def _was_moved(row: tuple[Any, ...], organization: str, part: PendingRange) -> bool:
     """Whether a pending row is among those that were moved into a file."""
-    key, owner, _, received_at, *_ = row
-    is_in_range: bool = part.first <= key <= part.last and part.first_at <= received_at <= part.last_at
-    return is_in_range and bool(owner == organization)
+    key, owner, *_ = row
+    return bool(owner == organization) and part.contains(PendingRange(key, key))

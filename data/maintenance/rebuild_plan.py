@@ -7,13 +7,14 @@ leaves open is a question for the operator.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from data.errors import LakeDamaged
 from data.maintenance.unknown import partition_of
 from data.progress import Progress
-from data.store.footers import BatchRecord, Footer, VisitFile, merged_batches, read_visit_file
+from data.store.footers import BatchRecord, VisitFile, merged_batches, read_visit_file
 from data.text import plural
 
 
@@ -51,12 +52,19 @@ def plan_rebuild(root: Path, known: Mapping[str, bool], progress: Progress | Non
     """
     plan = RebuildPlan()
     files = _read_files(root, plan, progress)
-    gone = {name for name, is_live in known.items() if not is_live} | _replaced_names(files)
+    rewrites = _judge_rewrites(files)
+    gone = {name for name, is_live in known.items() if not is_live} | rewrites.replaced
     plan.replaced = [file for file in files if file.path.name in gone]
     open_files = [file for file in files if file.path.name not in gone]
-    repeated = {file.path for file in _repeated_rewrites(files)} | {file.path for file in _repeated_batches(files)}
+    repeats = (*rewrites.repeated, *_repeated_batches(files), *_repeated_flushes(files))
+    repeated = {file.path for file in repeats}
     plan.repeated = [file for file in open_files if file.path in repeated]
     plan.counted = [file for file in open_files if file.path not in repeated]
+    plan.questions = [
+        Question([file], f"{file.path} has visits that are in newer files, too, and others that are in none")
+        for file in rewrites.doubtful
+        if file in plan.counted
+    ]
     _ask_about_unfinished(plan, known)
     return plan
 
@@ -78,32 +86,30 @@ def _read_files(root: Path, plan: RebuildPlan, progress: Progress | None) -> lis
     return files
 
 
-def _rewrites(files: Iterable[VisitFile]) -> list[tuple[VisitFile, Footer]]:
-    """The files that replaced others, the newest first."""
-    rewrites = [(file, file.footer) for file in files if file.footer.replaces]
-    return sorted(rewrites, key=lambda rewrite: rewrite[1].written_at, reverse=True)
+class _Rewrites(NamedTuple):
+    """What the files that replaced others mean."""
+
+    replaced: set[str]
+    """The names of the files that were replaced."""
+    repeated: list[VisitFile]
+    """Files that were to replace others, all of which newer files have replaced, or are still there."""
+    doubtful: list[VisitFile]
+    """Files that have visits of others which newer files have replaced, too, and some that are nowhere else."""
 
 
-def _replaced_names(files: Iterable[VisitFile]) -> set[str]:
-    """The names of all files that others replaced.
-
-    Of two files that replaced the same one, only the newer can have been registered; the other is what a crash left.
-    """
-    names: set[str] = set()
-    for file, footer in _rewrites(files):
-        if file.path.name in names or names.isdisjoint(footer.replaces):
-            names.update(footer.replaces)
-    return names
-
-
-def _repeated_rewrites(files: Iterable[VisitFile]) -> Iterable[VisitFile]:
-    """The files that were to replace others, which a newer file replaced."""
-    names: set[str] = set()
-    for file, footer in _rewrites(files):
-        if file.path.name not in names and not names.isdisjoint(footer.replaces):
-            yield file
-        else:
-            names.update(footer.replaces)
+def _judge_rewrites(files: list[VisitFile]) -> _Rewrites:
+    """Of two files that replaced the same one, only the newer was registered, unless an older manifest was put back."""
+    found, there = _Rewrites(set(), [], []), {file.path.name for file in files}
+    rewrites = [file for file in files if file.footer.replaces]
+    for file in sorted(rewrites, key=lambda file: file.footer.written_at, reverse=True):
+        sources = set(file.footer.replaces)
+        if file.path.name not in found.replaced and not found.replaced.isdisjoint(sources):
+            if sources <= found.replaced | there:
+                found.repeated.append(file)
+                continue
+            found.doubtful.append(file)
+        found.replaced.update(sources)
+    return found
 
 
 def _batches(files: Iterable[VisitFile]) -> dict[tuple[str, int], BatchRecord]:
@@ -141,6 +147,33 @@ def _repeated_batches(files: list[VisitFile]) -> Iterable[VisitFile]:
             kept = [chosen.get((organization, one.sha256), one.id) for one in mine]
             if all(key != one.id and (organization, key, day) in days for one, key in zip(mine, kept, strict=True)):
                 yield file
+
+
+def _repeated_flushes(files: Iterable[VisitFile]) -> Iterable[VisitFile]:
+    """The files of pending visits all of which another file of the day has that was written from these alone.
+
+    One is left by a kill before the commit, or by an older manifest in which visits still wait that had their file.
+    """
+    days: defaultdict[tuple[str, date], list[VisitFile]] = defaultdict(list)
+    for file in files:
+        if file.footer.pending and not file.footer.replaces:
+            days[file.footer.organization, file.footer.day].append(file)
+    for flushed in days.values():
+        kept: list[VisitFile] = []
+        for file in sorted(flushed, key=_extent_of_flush, reverse=True):
+            if any(_moved_all(other, file) for other in kept):
+                yield file
+            else:
+                kept.append(file)
+
+
+def _extent_of_flush(file: VisitFile) -> tuple[int, datetime]:
+    return sum(part.last - part.first for part in file.footer.pending), file.footer.written_at
+
+
+def _moved_all(file: VisitFile, other: VisitFile) -> bool:
+    """Whether a file has all pending visits that another has."""
+    return all(any(part.contains(one) for part in file.footer.pending) for one in other.footer.pending)
 
 
 def _ask_about_unfinished(plan: RebuildPlan, known: Mapping[str, bool]) -> None:

@@ -20,6 +20,8 @@ from data.store.manifest import LandedFile
 from data.visits import SCHEMA_VERSION
 
 _KEY: Final = "traffic.file"
+SESSION_BITS: Final = 20
+"""The lowest bits of the id of a row of pending visits number the rows of a session."""
 
 
 class BatchRecord(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -36,12 +38,14 @@ class BatchRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PendingRange(msgspec.Struct, frozen=True, array_like=True):
-    """Pending visits that were moved into files: the first and the last row of the table, and when they came in."""
+    """Pending visits that were moved into files: the ids of the first and the last row of the table, of one session."""
 
     first: int
-    first_at: str
     last: int
-    last_at: str
+
+    def contains(self, other: "PendingRange") -> bool:
+        """Whether all rows of another range are among those of this one."""
+        return self.first <= other.first and other.last <= self.last
 
 
 class Footer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -168,15 +172,22 @@ def _extent(record: BatchRecord) -> tuple[bool, int, int, int]:
 
 
 def merged_ranges(ranges: Iterable[PendingRange]) -> tuple[PendingRange, ...]:
-    """Ranges of pending rows, where one that follows another in both number and time is joined to it.
+    """Ranges of pending rows, where those of one session are joined.
 
-    Rows leave the table oldest first, so what lies between two ranges was moved, too. Numbers start again only in a
-    lake whose manifest is an older one.
+    Rows leave the table oldest first, so what lies between two ranges was moved, too.
     """
     merged: list[PendingRange] = []
-    for part in sorted(ranges, key=lambda part: (part.first, part.first_at)):
-        if merged and merged[-1].last < part.first and merged[-1].last_at <= part.first_at:
-            merged[-1] = PendingRange(merged[-1].first, merged[-1].first_at, part.last, part.last_at)
-        elif part not in merged:
+    for part in sorted(ranges, key=lambda part: (part.first, part.last)):
+        if merged and session_of(merged[-1].last) == session_of(part.first):
+            merged[-1] = PendingRange(merged[-1].first, max(merged[-1].last, part.last))
+        else:
             merged.append(part)
     return tuple(merged)
+
+
+def session_of(row: int) -> int:
+    """The session of a row of pending visits: a manifest has a new one each time that it is opened.
+
+    The ids of rows differ from session to session, also where two programs went on from copies of one manifest.
+    """
+    return row >> SESSION_BITS

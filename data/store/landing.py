@@ -13,10 +13,19 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from data.errors import LakeDamaged
 from data.store.batches import Batch
 from data.store.clock import format_time
 from data.store.files import move_durably, sha256_of, write_parquet
-from data.store.footers import BatchRecord, Footer, PendingRange, footer_of, record_of, replacing_footer
+from data.store.footers import (
+    BatchRecord,
+    Footer,
+    PendingRange,
+    footer_of,
+    read_visit_file,
+    record_of,
+    replacing_footer,
+)
 from data.store.lake import Lake
 from data.store.manifest import LandedFile, Publisher
 from data.visits import COLUMNS, VISITS
@@ -36,6 +45,7 @@ class Staged(NamedTuple):
     unfinished_of: int | None = None  # the batch whose unfinished last line (without a newline) it contains
     name: str = ""  # of the file at its final path, without suffix; "": as in the staging folder
     behaviour_version: int = 0  # as in LandedFile
+    is_overwriting: bool = False  # a file of this name is there, which no manifest knows
 
 
 class Landing:
@@ -44,8 +54,8 @@ class Landing:
     def __init__(self, lake: Lake, organization: str, content: str = "", pending: PendingRange | None = None) -> None:
         """`content` identifies what lands, such as the SHA-256 of a log: its files get the same names every time.
 
-        So the files of a landing that was killed halfway are overwritten by those of the next attempt. `pending` are
-        the rows that are moved.
+        So the files of a landing that was killed halfway are overwritten by those of the next attempt. Another file
+        of the same name, which only an older manifest does not know, is not. `pending` are the rows that are moved.
         """
         self.visits = 0
         self.batch = secrets.randbits(62)
@@ -120,16 +130,29 @@ class Landing:
         )  # fmt: skip
 
     def _add(self, day: date, visits: int, unfinished_of: int | None) -> None:
-        name = self._name(day)
-        self._staged.append(Staged(new_path(self._lake), self.organization, day, visits, unfinished_of, name))
-
-    def _name(self, day: date) -> str:
-        """The name of the next file: always the same for the same content, unless that is registered already."""
         number = sum(staged.day == day for staged in self._staged)
         key = f"{self.organization}/{self._content}/{day}/{number}"
         name = str(uuid.uuid5(uuid.NAMESPACE_URL, key))
-        is_used = self._lake.manifest.is_registered(_path(self.organization, day, name))
-        return str(uuid.uuid4()) if not self._content or is_used else name
+        path = _path(self.organization, day, name)
+        is_there = (self._lake.root / path).exists()
+        if (
+            not self._content
+            or self._lake.manifest.is_registered(path)
+            or (is_there and not self._has_all_of(self._lake.root / path, visits))
+        ):
+            name, is_there = str(uuid.uuid4()), False
+        staged = Staged(new_path(self._lake), self.organization, day, visits, unfinished_of, name)
+        self._staged.append(staged._replace(is_overwriting=is_there))
+
+    def _has_all_of(self, path: Path, visits: int) -> bool:
+        """Whether all visits of a file that no manifest knows are among these that land in the next file."""
+        try:
+            file = read_visit_file(path)
+        except LakeDamaged:
+            return False
+        if self._pending:
+            return bool(file.footer.pending) and all(map(self._pending.contains, file.footer.pending))
+        return file.visits <= visits and any(batch.sha256 == self._content for batch in file.footer.batches)
 
     def _write_part(self, part: tuple[Staged, pa.Table]) -> None:
         staged, visits = part
@@ -203,12 +226,15 @@ def _publish_all(lake: Lake, staged: Sequence[Staged], hashes: Sequence[str]) ->
 
 
 def discard(lake: Lake, staged: Sequence[Staged]) -> None:
-    """Delete the staged files, and those already moved that are not registered in the manifest."""
+    """Delete the staged files, and those already moved that are not registered in the manifest.
+
+    What was written over a file stays, since an older manifest may be the reason why that is not registered.
+    """
     moved = []
     for file in staged:
         file.path.unlink(missing_ok=True)
         path = _path_of(file)
-        if (lake.root / path).exists() and not lake.manifest.is_registered(path):
+        if not file.is_overwriting and (lake.root / path).exists() and not lake.manifest.is_registered(path):
             moved.append(path)
     if moved:
         lake.delete_uncommitted(moved)

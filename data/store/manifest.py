@@ -102,6 +102,8 @@ class Manifest:
         self._state_reader, self._reading_state = connect(path, MIGRATIONS, ""), threading.Lock()  # nor for a read
         define_today_in(self._reader)
         self._opened = path, identity(path)
+        self.session = 0
+        """Of the visits that are enqueued by this object (footers.session_of); 0: none was yet."""
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

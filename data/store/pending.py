@@ -1,5 +1,8 @@
 """Pending visits: acknowledged, stored in the manifest, and not yet in a Parquet file."""
 
+import secrets
+import sqlite3
+import time
 from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,7 +14,7 @@ import pyarrow.compute as pc
 
 from data.errors import Conflict, LakeDamaged, NewerVersion
 from data.store.clock import format_time
-from data.store.footers import PendingRange
+from data.store.footers import SESSION_BITS, PendingRange, session_of
 from data.store.lake import Lake
 from data.store.landing import Landing
 from data.store.manifest import Manifest, insert_files
@@ -56,9 +59,20 @@ def enqueue(manifest: Manifest, visits: Mapping[str, Packed], now: datetime) -> 
     with manifest.transaction() as db:
         for organization, packed in visits.items():
             check_zone_is(db, organization, packed.zone)
+        first = _next_id(db, manifest)
         db.executemany(
-            "INSERT INTO pending (organization, visits, received_at, body, zone) VALUES (?, ?, ?, ?, ?)", rows
+            "INSERT INTO pending (id, organization, visits, received_at, body, zone) VALUES (?, ?, ?, ?, ?, ?)",
+            [(first + number, *row) for number, row in enumerate(rows)],
         )
+
+
+def _next_id(db: sqlite3.Connection, manifest: Manifest) -> int:
+    """The id of the next row, higher than any before and in the session of this manifest or a later one."""
+    ((last,),) = db.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'pending'").fetchall()
+    if not manifest.session:
+        chance = secrets.randbits(8)  # so that copies of one manifest that are opened at once go on apart
+        manifest.session = max(int(time.time()) << 8, session_of(last) + 1) + chance
+    return max(int(last) + 1, manifest.session << SESSION_BITS)
 
 
 def backlog(manifest: Manifest) -> Backlog:
@@ -115,14 +129,15 @@ def _raise_for(unreadable: list[_Unreadable]) -> None:
 
 
 def _oldest(manifest: Manifest, last: int, latest: int | None) -> list[_PendingBatch]:
-    """The oldest batches with ids after `last` and up to `latest`, as many as one transaction moves."""
+    """The oldest batches with ids after `last` and up to `latest`, as many as one transaction moves, of one session."""
     rows = manifest.rows(
         "SELECT id, organization, visits, received_at, body FROM "
         "(SELECT *, sum(visits) OVER (ORDER BY id) AS so_far FROM pending WHERE id > ? AND id <= ?) "
         "WHERE so_far - visits < ? ORDER BY id",
         [last, latest, MAX_VISITS_PER_TRANSACTION],
     )
-    return [_PendingBatch(*row) for row in rows]
+    batches = [_PendingBatch(*row) for row in rows]
+    return [batch for batch in batches if session_of(batch.id) == session_of(batches[0].id)]
 
 
 def _read(batch: _PendingBatch, unreadable: list[_Unreadable]) -> Unpacked | None:
@@ -149,8 +164,8 @@ def _land(lake: Lake, readable: list[_PendingBatch], tables: dict[str, list[pa.T
     if not readable:
         return
     first, last = readable[0], readable[-1]
-    moved = PendingRange(first.id, first.received_at, last.id, last.received_at)
-    content = f"{first.id}@{first.received_at}"  # what else is moved then is among what the next attempt moves
+    moved = PendingRange(first.id, last.id)
+    content = str(first.id)  # what else is moved then is among what the next attempt moves
     landings = [Landing(lake, organization, content, moved) for organization in tables]
     try:
         for landing, pieces in zip(landings, tables.values(), strict=True):

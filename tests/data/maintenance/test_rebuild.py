@@ -6,6 +6,7 @@ Every visit is compared after each history, answers after those that leave other
 
 import shutil
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
@@ -350,3 +351,55 @@ def test_a_log_that_was_imported_again_counts_once_and_whole(lake: Lake, tmp_pat
     with opened(lake.root) as again:
         assert paths(again) == there
         assert verify_lake(again).findings == []
+
+
+def wait(lake: Lake, *names: str) -> None:
+    for name in names:
+        enqueue(lake.manifest, {"acme": packed([visit(visited_at=MOMENT, path=f"/{name}")] * 2)}, NOW)
+
+
+@pytest.mark.parametrize("merged", ["neither", "before", "between", "both"])
+def test_visits_that_waited_in_an_older_manifest_count_once_beside_those_that_came_later(
+    lake: Lake, merged: str
+) -> None:
+    """Two of them had their file already, together with one that the older manifest does not know."""
+    wait(lake, "a", "b")
+    older = kept_manifest(lake.root)
+    wait(lake, "c")
+    flush_all(lake)
+    land(lake, "acme", [visit(visited_at=MOMENT, path="/d")] * 2)
+    if merged in {"before", "both"}:
+        Compactor(lake).run()
+        Compactor(lake, lambda: datetime.now(UTC) + 2 * READERS_GRACE).sweep()
+    lake.manifest.close()
+    unnoticed(older, lake.root)
+    with opened(lake.root) as again:
+        files = {path: path.read_bytes() for path in lake.root.glob("visits/organization=acme/*/*")}
+        wait(again, "e")
+        assert flush_all(again) == 6
+        assert {path: path.read_bytes() for path in files} == files
+        land(again, "acme", [visit(visited_at=MOMENT, path="/f")] * 2)
+        if merged in {"between", "both"}:
+            Compactor(again).run()
+    with locked_for_rebuild(lake.root):
+        rebuild = Rebuild(lake.root)
+        rebuild.run()
+    with opened(lake.root) as again:
+        found = paths(again)
+        assert {f"/{name}": 2 for name in "cdef"}.items() <= found.items()
+        if merged == "neither":
+            assert (found, rebuild.plan.questions) == (Counter({f"/{name}": 2 for name in "abcdef"}), [])
+
+
+def test_a_file_that_a_killed_flush_left_is_written_over_and_counts_once(lake: Lake, monkeypatch) -> None:
+    wait(lake, "a")
+    with monkeypatch.context() as patch:
+        patch.setattr("data.store.landing.discard", lambda *_: None)
+        patch.setattr("data.store.pending.insert_files", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            flush_all(lake)
+    (left,) = lake.root.glob("visits/organization=acme/*/*")
+    wait(lake, "b")
+    assert flush_all(lake) == 4
+    assert [lake.root / file.path for file in lake.manifest.live_files("acme")] == [left]
+    assert paths(lake) == {"/a": 2, "/b": 2}

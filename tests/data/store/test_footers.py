@@ -10,7 +10,7 @@ from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
 from data.maintenance.retention import apply_retention
-from data.store.footers import PendingRange, merged_ranges, read_visit_file
+from data.store.footers import SESSION_BITS, PendingRange, merged_ranges, read_visit_file
 from data.store.pending import enqueue, flush_all
 from tests.faults.lakes import line
 from tests.support.visits import land, packed, visit
@@ -64,10 +64,12 @@ def test_live_visits_record_which_rows_they_were_and_a_killed_move_is_overwritte
         with pytest.raises(ZeroDivisionError):
             flush_all(lake)
     enqueue(lake.manifest, {"acme": packed([visit(path="/more")])}, NOW + timedelta(seconds=1))
+    ((first, last),) = lake.manifest.rows("SELECT min(id), max(id) FROM pending")
     assert flush_all(lake) == 2
     (path,) = lake.root.glob("visits/organization=acme/*/*")
     ((part,),) = [footer.pending for footer in footers(lake)]
-    assert (part.first, part.last) == (1, 2)
+    assert part == PendingRange(first, last)
+    assert last == first + 1
     assert (lake.manifest.live_files("acme")[0].path, read_visit_file(path).visits) == (
         path.relative_to(lake.root).as_posix(), 2,
     )  # fmt: skip
@@ -121,14 +123,10 @@ def test_the_line_that_replaces_an_unfinished_one_names_its_file_even_if_it_has_
     assert [footer.replaces for footer in [*footers(lake), *records] if footer.replaces] == [names([unfinished])]
 
 
-def test_ranges_of_rows_are_joined_unless_their_numbers_began_again():
-    first, next_, later = (
-        PendingRange(1, "2026-01-01", 5, "2026-01-02"),
-        PendingRange(8, "2026-01-02", 9, "2026-01-03"),
-        PendingRange(4, "2026-02-01", 7, "2026-02-02"),
-    )
-    assert merged_ranges([next_, first, first]) == (PendingRange(1, "2026-01-01", 9, "2026-01-03"),)
-    assert merged_ranges([first, later]) == (first, later)
+def test_ranges_of_rows_are_joined_unless_they_are_of_different_sessions():
+    one, two = 7 << SESSION_BITS, 9 << SESSION_BITS
+    first, next_, later = PendingRange(one, one + 5), PendingRange(one + 8, one + 9), PendingRange(two, two + 3)
+    assert merged_ranges([later, next_, first, first]) == (PendingRange(one, one + 9), later)
 
 
 def test_a_damaged_footer_is_named(lake, tmp_path):
