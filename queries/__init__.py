@@ -11,6 +11,7 @@ from queries.notebook import Reader, open_lake
 from queries.own_sql import OwnSql, Rows
 from queries.parameters import (
     DEFAULT_RANGE,
+    MAX_VALUE_LENGTH,
     PARAMETERS,
     RANGES,
     TRAFFIC_TYPES,
@@ -35,6 +36,7 @@ __all__ = [
     "DETECTORS",
     "ENDPOINTS",
     "ENTRIES",
+    "MAX_VALUE_LENGTH",
     "PARAMETERS",
     "RANGES",
     "TRAFFIC_TYPES",

@@ -84,6 +84,8 @@ class Parameter:
     """From its value to that of the field of Scope of its name. Raises InvalidParameter."""
     schema: Mapping[str, Any] = field(default_factory=lambda: _TEXT)
     """The values that it accepts, as JSON Schema."""
+    links_unknown: bool = True
+    """Whether a row "unknown" of a page links to the visits without this word: not where most visits have none."""
 
     @property
     def page_name(self) -> str:
@@ -115,12 +117,18 @@ _ROWS: Final = (
     Parameter("browser", "word", "only visits with this browser, or unknown", "Browser"),
     Parameter("operating_system", "word", "only visits with this operating system, or unknown", "Operating system"),
     Parameter("referrer", "word", "only visits from this referring host, or (direct)", "Referrer", str.lower),
-    Parameter("ai_source", "word", "only visits by or from this AI source, or unknown", "AI source"),
-    Parameter("agent", "word", "only visits by this agent, or unknown", "Agent"),
+    Parameter(
+        "ai_source", "word", "only visits by or from this AI source, or unknown", "AI source", links_unknown=False
+    ),
+    Parameter("agent", "word", "only visits by this agent, or unknown", "Agent", links_unknown=False),
     Parameter("path", "word", "only visits to this path, without the query string", "Path"),
     Parameter("status", "word", "only visits answered with this HTTP status, or unknown", "Status"),
-    Parameter("utm_source", "word", "only visits with this utm_source, or unknown", "Campaign source"),
-    Parameter("utm_campaign", "word", "only visits with this utm_campaign, or unknown", "Campaign"),
+    Parameter(
+        "utm_source", "word", "only visits with this utm_source, or unknown", "Campaign source", links_unknown=False
+    ),
+    Parameter(
+        "utm_campaign", "word", "only visits with this utm_campaign, or unknown", "Campaign", links_unknown=False
+    ),
 )  # fmt: skip
 
 PARAMETERS: Final[Mapping[str, Parameter]] = {row.name: row for row in _ROWS}

@@ -1,6 +1,6 @@
 """Query strings of requests: parsed into the parameters of an entry of the catalog, and into a scope."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date
 from functools import lru_cache
 from typing import Final
@@ -15,7 +15,13 @@ MAX_CACHED_QUERY_BYTES: Final = 512
 
 def parse_query(query_string: bytes, entry: Entry) -> Mapping[str, str]:
     """The parameters of `entry` in a query string. Raises InvalidParameter if one is given twice or is too long."""
-    return _parse(query_string, parameters_of(entry))
+    return parse_parameters(query_string, parameters_of(entry))
+
+
+def parse_parameters(query_string: bytes, known: Collection[str]) -> Mapping[str, str]:
+    """The parameters of these names in a query string, as `parse_query` has those of an entry."""
+    pairs = parse_qsl(query_string.decode("latin-1"), keep_blank_values=True, errors="replace")
+    return select_parameters(pairs, known)
 
 
 def parse_scope(query_string: bytes, entry: Entry, organization: str, today: date, targets: LinkIndex) -> Scope | None:
@@ -31,10 +37,5 @@ def parse_scope(query_string: bytes, entry: Entry, organization: str, today: dat
 def _parse_scope(
     query_string: bytes, known: tuple[str, ...], organization: str, today: date, targets: LinkIndex
 ) -> Scope | None:
-    query = _parse(query_string, known)
+    query = parse_parameters(query_string, known)
     return None if "target_url" in query else scope_from(query, organization, today, targets)
-
-
-def _parse(query_string: bytes, known: tuple[str, ...]) -> Mapping[str, str]:
-    pairs = parse_qsl(query_string.decode("latin-1"), keep_blank_values=True, errors="replace")
-    return select_parameters(pairs, known)

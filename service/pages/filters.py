@@ -5,16 +5,20 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cached_property
 from typing import Final, Self
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from data.store.links import LinkIndex
 from queries import DEFAULT_RANGE, ENDPOINTS, PARAMETERS, RANGES, Entry, Scope, scope_from, validate
-from service.http.query_string import parse_query
+from service.http.query_string import parse_parameters
 
 _ALL_PARAMETERS: Final = ENDPOINTS["bot-traffic"]
 """The entry that takes every parameter."""
 CHIPS: Final = {row.name: row.label for row in PARAMETERS.values() if row.label}
 """The filters that are shown as chips, and their labels; the days are one chip more."""
+_NAMES: Final = {row.page_name: row.name for row in PARAMETERS.values()}
+"""The parameters by their names in the address of a page."""
+_FORM_FIELDS: Final = frozenset(("domain", "short_code"))
+"""The filters that the form has a field for."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +35,8 @@ class Filters:
     @classmethod
     def parse(cls, query_string: bytes, organization: str, today: date, targets: LinkIndex) -> Self:
         """The filters in a query string. Raises InvalidParameter, as the API does. Blocks to resolve a target_url."""
-        pairs = parse_query(query_string, _ALL_PARAMETERS).items()
-        given = {name: value for name, value in pairs if PARAMETERS[name].page_name == name}
-        return cls.of(given, organization, today, targets)
+        given = parse_parameters(query_string, _NAMES)
+        return cls.of({_NAMES[name]: value for name, value in given.items()}, organization, today, targets)
 
     @classmethod
     def of(cls, values: Mapping[str, str], organization: str, today: date, targets: LinkIndex) -> Self:
@@ -75,14 +78,13 @@ class Filters:
         return "" if self.is_custom else self.parameters.get("range", DEFAULT_RANGE)
 
     def query_string(self, **changes: str | None) -> str:
-        """The query string, with its question mark, of these parameters after some changes; None takes one away."""
+        """The query string of a page with these parameters after some changes; None takes one away."""
         changed = {**self.parameters, **changes}
         if "range" in changes:
             changed |= {"start_date": None, "end_date": None}
         elif "start_date" in changes:
             changed["range"] = None
-        pairs = [f"{name}={quote(value, safe='')}" for name, value in changed.items() if value]
-        return f"?{'&'.join(pairs)}" if pairs else ""
+        return query_of({PARAMETERS[name].page_name: value for name, value in changed.items() if value})
 
     def days_query(self, start: date, end: date) -> str:
         """The query string for other days; as a range, if it is one."""
@@ -105,6 +107,12 @@ class Filters:
         end = min(self.scope.end_date + timedelta(self.days), self.today)
         return end - timedelta(self.days - 1), end
 
+    @property
+    def hidden_fields(self) -> list[tuple[str, str]]:
+        """The filters that the form keeps and shows no field for: name and value."""
+        others = ((PARAMETERS[name], value) for name, value in self.parameters.items() if name not in _FORM_FIELDS)
+        return [(row.page_name, value) for row, value in others if row.kind != "days"]
+
     def chips(self) -> list[tuple[str, str, str]]:
         """What is filtered: label, value, and the query string without it."""
         active = [(label, self.parameters[name], name) for name, label in CHIPS.items() if name in self.parameters]
@@ -113,3 +121,8 @@ class Filters:
             span = f"{self.scope.start_date} to {self.scope.end_date}"
             chips.insert(0, ("Days", span, self.query_string(range=DEFAULT_RANGE)))
         return chips
+
+
+def query_of(parameters: Mapping[str, str]) -> str:
+    """The query string of these names and values, with its question mark; "" for none."""
+    return f"?{urlencode(parameters, safe='', quote_via=quote)}" if parameters else ""

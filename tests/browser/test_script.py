@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.browser.test_keys import asked
+
 
 def values(page, entry, column):
     """The numbers of a column of a table, from top to bottom, as far as they are shown."""
@@ -105,6 +107,23 @@ def test_a_command_is_copied(opened):
     page.wait_for_selector(".toast")
     assert page.evaluate("navigator.clipboard.readText()") == copy.locator("code").inner_text()
     assert watched.problems == []
+
+
+@pytest.mark.parametrize(("panel", "has_script"), [("geographic", False), ("browsers", True), ("utm-campaigns", False)])
+def test_a_click_on_a_row_filters_until_its_chip_is_taken_away(opened, dashboard, key_of, panel, has_script):
+    page = opened(java_script_enabled=has_script).goto("people?range=90d")
+    before, whole = page.url, page.locator(".rows tbody tr").count()
+    if panel == "geographic":
+        page.click("#geographic summary >> nth=0")
+    page.locator(f"#{panel} tbody a").first.click()
+    assert page.locator(".chip:not(.clear)").count() == 1
+    for table in page.locator("#referrers, #browsers").all():
+        table.get_by_text("Run it yourself").click()
+        answer = asked(table.locator("code").first.inner_text(), key_of(dashboard.lake)).json()
+        assert table.locator("tbody th").all_inner_texts() == [next(iter(row.values())) for row in answer][:100]
+    assert 0 < page.locator(".rows tbody tr").count() < whole
+    page.locator(".chip:not(.clear)").click()
+    assert page.url == before
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ PAGES = {
     "ai-source": "ai/ChatGPT",
     "agents": "agents",
     "people": "people",
+    "filtered": "people?f_device_type=desktop&f_referrer=%28direct%29",
     "times": "times",
     "links": "links",
     "link": "link?short_code={short_code}",

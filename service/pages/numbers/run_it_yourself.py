@@ -10,7 +10,7 @@ from queries import ENDPOINTS, ENTRIES, Entry, template, template_entries, valid
 from service.http.errors import NotFound
 from service.http.routing import Endpoint
 from service.pages.context import PageContext
-from service.pages.filters import Filters
+from service.pages.filters import Filters, query_of
 from service.pages.numbers.layout import layout
 
 
@@ -18,7 +18,7 @@ def commands(context: PageContext, request: Request, entry: Entry, filters: Filt
     """The lines that print an answer: `query`, and `curl` ("" without a route). The addresses of `csv` and `sql`."""
     base, parameters = context.services.settings.base_path, validate(filters.parameters.items(), entry)
     query = filters.query_string(**{name: None for name in filters.parameters if name not in parameters})
-    url = f"{context.origin.origin(request)}{base}/analytics/{entry.name}{query}"
+    url = f"{context.origin.origin(request)}{base}/analytics/{entry.name}{query_of(parameters)}"
     flags = [f"--{name.replace('_', '-')} {shlex.quote(value)}" for name, value in parameters.items()]
     curl = f'curl -H "Authorization: Bearer $KEY" {shlex.quote(url)}'
     return {

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from queries import Entry
+from queries import MAX_VALUE_LENGTH, PARAMETERS, Entry
 from service.pages.filters import Filters
 from service.pages.markup import joined
 from service.pages.numbers.charts import columns as column_chart
@@ -27,8 +27,15 @@ _END_CELL: Final = Markup("</td>")
 _ROW: Final = Markup("<tr>")
 _REST_ROW: Final = Markup('<tr class="rest">')
 _END_ROW: Final = Markup("</tr>")
-LINKED_FIELDS: Final = frozenset(("short_code", "ai_source", "domain", "date", "week"))
-"""The fields whose cells lead to a page of their own, or filter this one."""
+_SHOWN_BY: Final = {"country": "country_name"}
+"""The fields whose words another field shows."""
+LINKED_FIELDS: Final = {
+    **{name: name for name in ("short_code", "domain", "date", "week")},
+    **{_SHOWN_BY.get(row.name, row.name): row.name for row in PARAMETERS.values() if row.kind == "word"},
+    "tool": "ai_source",
+}
+"""The fields whose cells lead to a page of their own, or filter this one, and what each is a value of."""
+_LINK_UNKNOWN: Final = frozenset(row.name for row in PARAMETERS.values() if row.kind == "word" and row.links_unknown)
 _SPLIT_FIELDS: Final = ("human_clicks", "ai_visits", "other_visits")
 
 
@@ -86,28 +93,28 @@ class CellLinks:
         self._root = root
         self._path = path
         self._filters = filters
+        self._here = f"{path}{filters.query_string()}"
 
     def of(self, field: str, row: Row) -> str:
-        """The address for a field of a row; "" for none."""
-        value = row.get(field)
-        if value in {None, "", REST, "unknown"}:
+        """The address for one of LINKED_FIELDS of a row; "" for none: no value of its own, or this page as it is."""
+        name = LINKED_FIELDS[field]
+        value = str(row.get(name, row[field]) or "")
+        if value in {"", REST} or len(value) > MAX_VALUE_LENGTH or (value == "unknown" and name not in _LINK_UNKNOWN):
             return ""
-        match field:
+        changed = self._filters.query_string
+        match name:
             case "short_code":
-                return self.link(str(row.get("domain", "")), str(value))
+                address = self.link(str(row.get("domain", "")), value)
             case "ai_source":
-                return f"{self._root}/ai/{quote(str(value), safe='')}{self._filters.query_string(traffic_type=None)}"
-            case "domain":
-                query = self._filters.query_string(domain=str(value))
+                address = f"{self._root}/ai/{quote(value, safe='')}{changed(ai_source=None, traffic_type=None)}"
             case "date":
-                query = self._filters.query_string(start_date=str(value), end_date=str(value))
+                address = f"{self._path}{changed(start_date=value, end_date=value)}"
             case "week":
-                start = date.fromisoformat(str(value))
-                end = min(start + timedelta(6), self._filters.today)
-                query = self._filters.query_string(start_date=str(start), end_date=str(end))
+                end = min(date.fromisoformat(value) + timedelta(6), self._filters.today)
+                address = f"{self._path}{changed(start_date=value, end_date=str(end))}"
             case _:
-                return ""
-        return f"{self._path}{query}"
+                address = f"{self._path}{changed(**{name: value})}"
+        return "" if address == self._here else address
 
     def link(self, domain: str, short_code: str) -> str:
         """The page of a link."""

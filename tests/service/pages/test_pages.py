@@ -5,18 +5,22 @@ import csv
 import hashlib
 import io
 import re
+import shlex
 from datetime import datetime, timedelta
 from itertools import product
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import orjson
 import pytest
 
 from data import Lake
-from queries import CATALOG, ENTRIES, Scope, Warehouse
+from data.store.links import LinkIndex
+from queries import CATALOG, ENTRIES, PARAMETERS, Scope, Warehouse
 from service.encoding import encode
 from service.pages.assets import STYLESHEET
+from service.pages.filters import Filters
 from service.pages.numbers.layout import NAVIGATION
+from service.pages.numbers.tables import CellLinks
 from service.pages.rendering import CONTENT_SECURITY_POLICY
 from tests.conftest import NOW
 from tests.faults.trials import IS_LONG
@@ -364,9 +368,94 @@ def test_steps_move_by_the_length_of_the_period_and_not_past_today(browser):
     assert page.one("a", rel="next").attributes["href"] == "/app/?range=7d"
 
 
-def test_a_bad_filter_is_a_page_that_names_it(browser):
-    page = browser.read("?range=1y", status=400)
-    assert "range" in page.one("h1").text
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [("range=1y", "range"), ("f_country=SE&f_country=DE", "f_country"), ("f_path=" + "x" * 2_049, "f_path")],
+)
+def test_a_bad_filter_is_a_page_that_names_it(browser, query, named):
+    page = browser.read(f"?{query}", status=400)
+    assert named in page.one("h1").text.split()
+
+
+def rows_that_filter(browser):
+    """One address of a row for each parameter that a row of some page sets."""
+    links = (
+        link.attributes["href"]
+        for path in PAGES
+        for table in browser.read(path).all("tbody")
+        for link in table.all("a")
+    )
+    return {name: link for link in links for name in parse_qs(urlsplit(link).query) if name.startswith("f_")}
+
+
+def test_a_row_that_names_a_value_filters_by_it_until_its_chip_is_taken_away(browser, api):
+    found = rows_that_filter(browser)
+    platform = browser.read("ai/ChatGPT?range=7d").one("p", class_="lead").one("a")
+    assert platform.attributes["href"] == "/app/?range=7d&f_ai_source=ChatGPT"
+    found |= {
+        "f_ai_source": platform.attributes["href"],
+        "f_path": "/app/people?f_path=%2Flaunch",
+        "f_status": "/app/?f_status=404",
+    }
+    assert found.keys() == {row.page_name for row in PARAMETERS.values() if row.kind == "word"}
+    for page_name, address in found.items():
+        page, row = browser.read(address), PARAMETERS[page_name.removeprefix("f_")]
+        page_query = urlsplit(address).query
+        query, value = page_query.replace("f_", ""), dict(parse_qsl(page_query))[page_name]
+        compare(page, api, f"?{query}")
+        assert page.one("form", class_="filters").one("input", name=page_name).attributes["value"] == value
+        chip = page.one("nav", aria_label="Active filters").one("a", data_clear=True)
+        assert chip.text.startswith(f"{row.label}: {value} ")
+        assert "f_" not in chip.attributes["href"]
+        assert page.one("nav", aria_label="Pages").all("a")[3].attributes["href"] == f"/app/people?{page_query}"
+        panel = page.all("details", class_="yourself")[0]
+        curl, command = (code.text for code in panel.all("code"))
+        assert f"?{query}'" in curl
+        assert f"--{row.name.replace('_', '-')} {shlex.quote(value)}" in command
+        assert panel.all("a")[0].attributes["href"].endswith(f".csv?{page_query}")
+
+
+@pytest.mark.parametrize(
+    ("field", "row", "address"),
+    [
+        (
+            "country_name",
+            {"country": "SE", "country_name": "Sweden"},
+            "/app/people?range=7d&f_browser=Firefox&f_country=SE",
+        ),
+        (
+            "country_name",
+            {"country": "unknown", "country_name": "unknown"},
+            "/app/people?range=7d&f_browser=Firefox&f_country=unknown",
+        ),
+        ("browser", {"browser": "Safari"}, "/app/people?range=7d&f_browser=Safari"),
+        ("browser", {"browser": "Firefox"}, ""),  # this page as it is
+        ("referrer", {"referrer": "(direct)"}, "/app/people?range=7d&f_browser=Firefox&f_referrer=%28direct%29"),
+        ("referrer", {"referrer": "(other)"}, ""),  # the rest of an answer
+        ("agent", {"agent": "unknown"}, ""),  # most visits without an agent are people's
+        ("ai_source", {"ai_source": "unknown"}, ""),
+        ("utm_campaign", {"utm_campaign": "unknown"}, ""),
+        (
+            "utm_campaign",
+            {"utm_campaign": "50 % & more"},
+            "/app/people?range=7d&f_browser=Firefox&f_utm_campaign=50%20%25%20%26%20more",
+        ),
+        ("utm_source", {"utm_source": "x" * 2_049}, ""),  # longer than a parameter may be
+        ("ai_source", {"ai_source": "ChatGPT"}, "/app/ai/ChatGPT?range=7d&f_browser=Firefox"),
+        ("tool", {"tool": "Claude Code"}, "/app/ai/Claude%20Code?range=7d&f_browser=Firefox"),
+        ("domain", {"domain": "unknown"}, ""),
+    ],
+)
+def test_a_row_leads_where_its_value_has_visits(shared_lake, field, row, address):
+    values = {"range": "7d", "browser": "Firefox", "traffic_type": ""}
+    filters = Filters.of(values, "acme", NOW.date(), LinkIndex(shared_lake))
+    assert CellLinks("/app", "/app/people", filters).of(field, row) == address
+
+
+def test_the_tags_of_a_mailing_filter_nothing(browser):
+    tagged = browser.read("?utm_source=mail&utm_campaign=spring&country=SE&path=/launch")
+    assert tagged.all("nav", aria_label="Active filters") == []
+    assert tables(tagged) == tables(browser.read(""))
 
 
 # No script
