@@ -18,8 +18,11 @@ class Signal(NamedTuple):
     meaning: str
 
 
+ATTACKED: Final = 1
+"""The bit that a visit has when it lands."""
+
 SIGNALS: Final = (
-    Signal("attacked", 1, "its query string is an attack, which counts as a probe of its visitor; no rule sets it yet"),
+    Signal("attacked", ATTACKED, "its query string is an attack; seen when it lands, and a probe of its visitor"),
     Signal("probed", 2, "its visitor asked for what only scanners ask for; twice, if that was answered"),
     Signal("outdated", 4, "its browser was superseded years before"),
     Signal("errors", 8, "of five and more requests of its visitor, four in five found nothing"),

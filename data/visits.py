@@ -92,7 +92,9 @@ COLUMNS: Final = (
     Column("protocol", _TEXT, "the HTTP version, such as HTTP/2; null where the log has none", "request"),
     Column("bytes_sent", pa.int64(), "the size of the response; null where the log has none", "request"),
     Column("utc_offset", pa.int16(), "minutes from UTC to the organization's time", "zone"),
-    Column("signals", pa.int64(), "bits of what the visits of its day say of it; null: not judged", "day"),
+    Column(
+        "signals", pa.int64(), "bits of what its query and the visits of its day say of it; null: nothing yet", "day"
+    ),
     Column("rules_version", _TEXT, "of the rules that classified it", "rules", has_statistics=True),
 )
 """The columns of a visit. Every other list of columns is derived from this one.

@@ -1,5 +1,4 @@
--- The visits in scope that landed as people's, by their signals and by whether these make them bots in disguise.
--- NULL: their days are not judged yet.
-SELECT signals, weight_of(signals) >= 2 AS is_enough, count(*) AS visits
+-- The visits in scope that landed as people's, by day and signals, and whether these make them bots in disguise.
+SELECT day, coalesce(signals, 0) AS signals, weight_of(coalesce(signals, 0)) >= 2 AS is_enough, count(*) AS visits
 FROM visits_in_scope WHERE is_person(landed_category)
-GROUP BY signals ORDER BY signals
+GROUP BY ALL ORDER BY ALL

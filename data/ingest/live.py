@@ -25,6 +25,7 @@ from data.rules.ip_lists import Network
 from data.rules.ip_verification import Verifier
 from data.rules.paths import PROBE, classify_path
 from data.rules.referrers import INTERNAL, is_internal
+from data.signals import ATTACKED
 from data.store import pending
 from data.store.clock import is_recent
 from data.store.ip_list_files import snapshots
@@ -79,7 +80,7 @@ _Origin = tuple[str | None, ...]
 _ORIGIN: Final = columns_filled_by("referrer", "campaign", "rules")
 _OWN: Final = (
     "visited_at", "domain", "short_code", "path", "method", "status", "country", "visitor", "is_malicious",
-    "user_agent", "utc_offset",
+    "user_agent", "utc_offset", "signals",
 )  # fmt: skip
 """The columns that are stored for each visit, in the order of _row. The others have few distinct combinations."""
 _SharedKey = tuple[Classification, Classification, str, _Origin]
@@ -199,10 +200,11 @@ class LiveIngest:
         short_code, path_kind = self._match_path(path)
         if path_kind == PROBE and short_code in links.short_codes:
             path_kind = self._classifier.paths.kind(path, is_link=True)
+        signals = ATTACKED if self._classifier.paths.is_attack(query) else None
         number = shared.setdefault((classification, by_referral, path_kind, origin), len(shared))
         return (
             fact.visited_at, domain or None, short_code, path, fact.method, fact.status, country or None,
-            visitor, path_kind == PROBE, user_agent or None, dated.offset, number,
+            visitor, path_kind == PROBE, user_agent or None, dated.offset, signals, number,
         )  # fmt: skip
 
     def _user_agent_uncached(self, sent: str) -> _UserAgent:

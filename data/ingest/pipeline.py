@@ -59,7 +59,7 @@ _CLASSIFY_LOCK: Final = threading.Lock()
 """Threads that classify or hash at the same time compete for the interpreter lock at every value, which is slower."""
 
 _ENCODED_COLUMNS: Final = ("day", "domain", "ip", "country", "method", "target", "protocol", "referrer", "user_agent")
-_TARGET_COLUMNS: Final = columns_filled_by("target")
+_TARGET_COLUMNS: Final = (*columns_filled_by("target"), "signals")
 _ORIGIN_COLUMNS: Final = columns_filled_by("referrer", "campaign")
 
 
@@ -136,12 +136,13 @@ class VisitBuilder:
         return pa.table({**columns, "rules_version": expand(rules_version, pa.repeat(0, len(order)))})
 
     def _targets(self, targets: pa.Array, tenant: Tenant) -> Columns:
-        """Path, query, short code, is_malicious and is_program of each distinct target."""
+        """Path, query, short code, is_malicious, is_program and signals of each distinct target."""
         paths = self._rules.classifier().paths
         patterns = {
             "short_code_pattern": tenant.short_code_pattern,
             "probe_pattern": paths.probe_pattern,
             "program_pattern": paths.program_pattern,
+            "attack_pattern": paths.attack_pattern,
         }
         columns = self._queried("request_targets", "targets", {"target": targets}, patterns)
         probed = pc.unique(columns["short_code"].filter(columns["is_malicious"])).drop_null()

@@ -9,7 +9,7 @@ from typing import Final
 import re2
 
 from data.rules.bots import RuleMatch
-from data.rules.tables import Probe, load
+from data.rules.tables import Attack, Probe, load
 from data.visits import CATEGORY_OF_KIND, Classification
 
 PROBE: Final = "probe"
@@ -23,9 +23,10 @@ PROGRAM: Final = "program"
 
 
 class PathRules:
-    """The rows of probes.toml.
+    """The rows of probes.toml and attacks.toml.
 
-    `probe_pattern` and `program_pattern` are regular expressions (RE2) of all paths of these kinds.
+    `probe_pattern` and `program_pattern` are regular expressions (RE2) of all paths of these kinds, `attack_pattern` is
+    one of all queries that are attacks.
     """
 
     def __init__(self) -> None:
@@ -33,6 +34,8 @@ class PathRules:
         self.probe_pattern = self._pattern(scanners=True)
         self.program_pattern = self._pattern(scanners=False)
         self._probe, self._program = re2.compile(self.probe_pattern), re2.compile(self.program_pattern)
+        self.attack_pattern = "(?i)" + "|".join(f"(?:{row.pattern})" for row in load(Attack, "attacks"))
+        self._attack = re2.compile(self.attack_pattern)
 
     def kind(self, path: str, is_link: bool = False) -> str:
         """PROBE, PROGRAM, or '' for other paths. A short code of the links file (`is_link`) is no probe."""
@@ -40,6 +43,10 @@ class PathRules:
         if not is_link and self._probe.search(path):
             return PROBE
         return PROGRAM if self._program.search(path) else ""
+
+    def is_attack(self, query: str) -> bool:
+        """Whether a query string, without its question mark, is an attack."""
+        return bool(query) and self._attack.search(_encodable(query)) is not None
 
     def matches(self, path: str, classification: Classification) -> Iterator[RuleMatch]:
         """The row for `path`, if it overrides the classification of a request without its path."""

@@ -1,7 +1,10 @@
 """Whether the answers of an organization move visits by the signals of their day, which is so unless switched off."""
 
+from collections.abc import Iterable
+from datetime import date
+
 from data.store.epochs import begin_epoch
-from data.store.manifest import Manifest
+from data.store.manifest import LandedFile, Manifest
 from data.visits import check_organization
 
 
@@ -19,3 +22,8 @@ def switch_behaviour(manifest: Manifest, organization: str, *, on: bool) -> None
         else:
             db.execute("INSERT OR IGNORE INTO behaviour_off VALUES (?)", [organization])
         begin_epoch(db, organization)
+
+
+def unjudged_days(files: Iterable[LandedFile]) -> set[date]:
+    """The days with visits that were not judged, of the live files of an organization: today is always one of them."""
+    return {file.day for file in files if file.visits and not file.behaviour_version}

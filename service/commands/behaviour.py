@@ -47,17 +47,18 @@ def explain(
     """
     from data.signals import SIGNALS
     from data.sql import read_sql
-    from data.store.behaviour import uses_behaviour
+    from data.store.behaviour import unjudged_days, uses_behaviour
     from queries import Reader
 
     parameters = {name: value for name, value in context.obj.items() if value}
     opened = open_lake(lake, organization)
     is_on = uses_behaviour(opened.manifest, organization)
+    unjudged = unjudged_days(opened.manifest.live_files(organization))
     with closing(Reader(opened)) as reader:
         rows = reader.sql(read_sql("service", "behaviour"), organization=organization, **parameters).to_pylist()
     answer = []
     for signal in SIGNALS:
-        having = [row for row in rows if (row["signals"] or 0) & signal.bit]
+        having = [row for row in rows if row["signals"] & signal.bit]
         answer.append({
             "signal": signal.name,
             "visits": sum(row["visits"] for row in having),
@@ -66,13 +67,12 @@ def explain(
             "meaning": signal.meaning,
         })  # fmt: skip
     print_answer(answer, output)
-    moved, unjudged = (
-        sum(row["visits"] for row in rows if is_chosen(row))
-        for is_chosen in (lambda row: row["is_enough"], lambda row: row["signals"] is None)
-    )
+    landed = sum(row["visits"] for row in rows)
+    moved = sum(row["visits"] for row in rows if row["is_enough"])
+    waiting = sum(row["visits"] for row in rows if row["day"] in unjudged)
     typer.echo(
-        f"{plural(sum(row['visits'] for row in rows), 'visit')} landed as people's; {moved:,} of them "
-        f"{'count' if is_on else 'would count'} as bots; {unjudged:,} are of days that are not judged yet."
+        f"{plural(landed, 'visit')} landed as people's; {moved:,} of them "
+        f"{'count' if is_on else 'would count'} as bots; {waiting:,} are of days that are not judged yet."
         + ("" if is_on else " Behaviour is off."),
         err=True,
     )

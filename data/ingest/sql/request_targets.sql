@@ -1,7 +1,7 @@
--- Path, query, short code, is_malicious and is_program of each distinct target.
+-- Path, query, short code, is_malicious, is_program and signals (1: its query is an attack) of each distinct target.
 -- The path is '' for a target that is not a path or URL.
 -- `short_code_rank` is the sort order of the short codes. Parameters: short_code_pattern, probe_pattern,
--- program_pattern.
+-- program_pattern, attack_pattern.
 WITH relative AS (
     SELECT
         number,
@@ -13,7 +13,9 @@ WITH relative AS (
         number,
         CASE WHEN starts_with(target, '/') THEN split_part(target, '?', 1) ELSE '' END AS path,
         CASE WHEN contains(target, '?') AND (contains(target, 'utm_') OR contains(target, 'referrer='))
-            THEN substr(target, instr(target, '?') + 1) ELSE '' END AS query
+            THEN substr(target, instr(target, '?') + 1) ELSE '' END AS query,
+        CASE WHEN contains(target, '?') AND regexp_matches(substr(target, instr(target, '?') + 1), $attack_pattern)
+            THEN CAST(1 AS BIGINT) END AS signals
     FROM relative
 ), matched AS (
     SELECT
@@ -23,5 +25,6 @@ WITH relative AS (
         regexp_matches(path, $program_pattern) AS is_program
     FROM parted
 )
-SELECT path, query, short_code, is_malicious, is_program, dense_rank() OVER (ORDER BY short_code) AS short_code_rank
+SELECT
+    path, query, short_code, is_malicious, is_program, signals, dense_rank() OVER (ORDER BY short_code) AS short_code_rank
 FROM matched ORDER BY number

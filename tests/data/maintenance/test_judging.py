@@ -1,5 +1,6 @@
 """A past day is judged: what its visits say about each other, against a recount by hand; and when a day is judged."""
 
+import json
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
@@ -8,15 +9,22 @@ from random import Random
 
 import pytest
 
+from data.ingest.importer import Importer, Options
+from data.ingest.live import LiveIngest
+from data.logs.reported import Submission
 from data.maintenance import compaction
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.rebuild import Rebuild, locked_for_rebuild
+from data.maintenance.reclassification import Reclassifier
 from data.rules.releases import BrowserReleases
+from data.rules.tables import Attack
+from data.rules.tables import load as load_table
 from data.signals import BEHAVIOUR_VERSION, SIGNALS
 from data.store.behaviour import switch_behaviour, uses_behaviour
 from data.store.footers import read_visit_file
 from data.store.lake import Lake
+from data.store.pending import flush_all
 from tests import recount
 from tests.support.lakes import rows_of
 from tests.support.visits import land, links, visit
@@ -83,10 +91,9 @@ def some_day(random):
     return visits
 
 
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("ranges", [(1,), (256,)], ids=["at once", "in ranges"])
+@pytest.mark.parametrize(("seed", "ranges"), [*((seed, 1) for seed in range(12)), (12, 256)])
 def test_every_visit_of_a_past_day_gets_the_signals_that_a_recount_gives_it(lake, monkeypatch, seed, ranges):
-    monkeypatch.setattr(compaction, "_RANGES", ranges)
+    monkeypatch.setattr(compaction, "_RANGES", (ranges,))
     visits, random = some_day(Random(seed)), Random(seed)
     links(lake, "acme", [{"short_code": f"p{number}", "target_url": "https://shop.example/"} for number in range(3)])
     for number in range(parts := random.choice([1, 3])):
@@ -154,6 +161,39 @@ def test_a_browser_is_outdated_from_a_day_on(lake):
     assert told(lake) == {"/2022-02-03": set(), "/2022-02-04": {"outdated"}}
 
 
+def test_an_attack_in_the_query_of_a_log_or_of_a_live_visit_is_a_probe_of_its_visitor(lake, tmp_path):
+    examples = [row.example.replace(" ", "%20") for row in load_table(Attack, "attacks")]
+    paths = [f"/{number}?{query}" for number, query in enumerate(examples)] + ["/b?utm_source=mail&q=union+square"]
+    seconds = [f"12:00:{number:02}" for number in range(len(paths) + 1)]
+    lines = [
+        f'203.0.113.{number} - - [04/Mar/2026:{at} +0000] "GET {path} HTTP/1.1" 302 0 "-" "{NEW}"'
+        for number, (at, path) in enumerate(zip(seconds, [*paths, "/beside"], strict=True))
+    ]
+    (tmp_path / "access.log").write_text("\n".join([*lines, lines[-1].replace("203.0.113.9", "203.0.113.0"), ""]))
+    Importer(lake).run(tmp_path / "access.log", Options("acme", "go.example"))
+    rows = [
+        {
+            "time": f"2026-03-04T{at}Z",
+            "url": f"https://go.example{path}",
+            "ip": f"203.0.114.{number}",
+            "user_agent": NEW,
+        }
+        for number, (at, path) in enumerate(zip(seconds, [*paths, "/beside"], strict=True))
+    ]
+    rows.append({**rows[-1], "ip": "203.0.114.0"})
+    submission = Submission("acme", [json.dumps(row).encode() for row in rows])
+    (answer,) = LiveIngest(lake, now=lambda: TODAY).land([submission])
+    assert answer.refused == []
+    flush_all(lake)
+    landed = Counter((row["path"], row["signals"]) for row in rows_of(lake))
+    numbers = {(f"/{number}", 1): 2 for number in range(len(examples))}
+    assert landed == {**numbers, ("/b", None): 2, ("/beside", None): 4}
+    judge(lake)
+    judged = Counter((row["path"], row["signals"]) for row in rows_of(lake))
+    assert judged == {**{(path, 3): count for (path, _), count in numbers.items()},
+                      ("/b", 0): 2, ("/beside", 0): 2, ("/beside", 2): 2}  # fmt: skip
+
+
 # When a day is judged
 
 
@@ -195,6 +235,15 @@ def test_an_erasure_leaves_signals_and_a_judged_day_as_they_are(lake):
     judge(lake)
     Eraser(lake).run("acme", Criteria(domain="go.example", short_code=None))
     assert (versions(lake), told(lake)) == ([BEHAVIOUR_VERSION], {"/b": {"probed"}})
+
+
+def test_a_reclassified_day_is_judged_again_and_keeps_what_was_seen_of_its_queries(lake):
+    land(lake, "acme", [at(0, path="/a", signals=1, rules_version="old"), at(1, path="/b", rules_version="old")])
+    judge(lake)
+    assert Reclassifier(lake).run(["acme"]).partitions == 1
+    assert versions(lake) == [0]
+    assert judge(lake).judged == 1
+    assert (versions(lake), told(lake)) == ([BEHAVIOUR_VERSION], {"/a": {"attacked", "probed"}, "/b": {"probed"}})
 
 
 def test_what_a_footer_says_of_judging_outlives_the_manifest(lake):

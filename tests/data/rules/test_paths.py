@@ -3,10 +3,11 @@
 import re
 
 import pytest
+import re2
 
 from data.rules.classifier import Request
 from data.rules.paths import PROBE, PROGRAM, PathRules, classify_path
-from data.rules.tables import Probe, load
+from data.rules.tables import Attack, Probe, load
 from tests.support.tables import examples
 from tests.support.user_agents import GOOGLEBOT
 
@@ -94,3 +95,22 @@ def test_both_engines_read_the_patterns_alike(paths):
     for row in ROWS:
         for path in (row.example, row.example.upper(), row.example + "x", "/launch"):
             assert bool(re.search(row.path, path, re.IGNORECASE)) <= (paths.kind(path) != "")
+
+
+# Attacks in a query
+
+
+@pytest.mark.parametrize("row", load(Attack, "attacks"), ids=lambda row: row.family)
+def test_the_example_of_an_attack_is_matched_by_its_own_row(paths, row):
+    assert re2.search(f"(?i){row.pattern}", row.example)
+    assert paths.is_attack(row.example)
+
+
+@examples("query")
+def test_an_attack_in_a_query_is_seen_however_it_is_written(paths, query):
+    assert paths.is_attack(query)
+
+
+@examples("query")
+def test_words_of_people_in_a_query_are_no_attack(paths, query):
+    assert not paths.is_attack(query)
