@@ -31,7 +31,7 @@ from service.control_database import ControlDatabase
 from service.hooks.registry import Hooks
 from service.http.answers import Answers
 from service.http.cache import AnswerCache
-from service.http.query_batch import Workers
+from service.http.lanes import Workers
 from service.http.rate_limit import SourceResolver
 from service.jobs.store import Jobs
 from service.pages.app import PagesApp

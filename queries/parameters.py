@@ -20,7 +20,7 @@ DEFAULT_RANGE: Final = "30d"
 MAX_VALUE_LENGTH: Final = 2_048
 MAX_SHOWN_LENGTH: Final = 40
 """Characters of an invalid value that its error repeats."""
-MAX_DAYS: Final = 36_600
+MAX_DAYS: Final = 3_700
 
 NO_LINK: Final = ""
 """A short code that no visit has: stands for an unknown target_url, so that its answer is empty."""

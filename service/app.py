@@ -26,18 +26,18 @@ from service.hooks.registry import Hooks
 from service.hooks.sender import Sender
 from service.http import endpoints, job_endpoints, openapi
 from service.http.answers import Answers
-from service.http.authentication import AuthenticationMiddleware, Authenticator
+from service.http.authentication import AuthenticationMiddleware, Authenticator, Caller
 from service.http.cache import AnswerCache
 from service.http.cors import JsonCorsMiddleware
 from service.http.hook_endpoints import hook_routes
 from service.http.jwks import JwksClient
+from service.http.lanes import Workers
 from service.http.link_endpoints import link_route
 from service.http.links import LinkEditor
 from service.http.live_visits import VisitReceiver
 from service.http.middleware import RequestMiddleware
 from service.http.monitoring import HealthCheck, monitor
 from service.http.oidc import OidcClient
-from service.http.query_batch import Workers
 from service.http.rate_limit import RateLimiter
 from service.http.routing import RouteTable
 from service.jobs.detection import DailyDetection
@@ -106,10 +106,8 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
         f"{base}/openapi.json": endpoints.document(orjson.dumps(openapi.document(base))),
     }
 
-    def toolbox_of(organization: str) -> Toolbox:
-        return Toolbox(
-            server_sources(parts.lake, organization, answers=answers, links=targets, jobs=parts.jobs, clock=clock)
-        )
+    def toolbox_of(caller: Caller) -> Toolbox:
+        return Toolbox(server_sources(parts.lake, caller, answers=answers, links=targets, jobs=parts.jobs, clock=clock))
 
     routes = [
         *(Route(path, endpoints.analytics(entry, answers, targets, clock)) for path, entry in entries.items()),

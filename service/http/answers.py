@@ -10,7 +10,9 @@ from data.store.epochs import OrganizationState
 from queries import ENDPOINTS, ClusterTimeout, Engine, Entry, Scope, template_entries
 from service.http.cache import AnswerCache, CachedAnswer, CacheKey
 from service.http.errors import ClientDisconnected, Overloaded
-from service.http.query_batch import QueryBatch, Workers
+from service.http.lanes import Workers
+from service.http.query_batch import QueryBatch
+from service.http.turns import ANYBODY, Asker
 
 Result = TypeVar("Result")
 
@@ -36,8 +38,8 @@ class Answers:
         self._workers = workers
         self._states: dict[str, OrganizationState] = {}
 
-    async def body(self, entry: Entry, scope: Scope, receive: Receive | None = None) -> bytes:
-        """The answer of an entry of the catalog for a scope, encoded as JSON.
+    async def body(self, entry: Entry, scope: Scope, asker: Asker = ANYBODY, receive: Receive | None = None) -> bytes:
+        """The answer of an entry of the catalog for a scope, encoded as JSON. Its queries take the turns of `asker`.
 
         It is at most five minutes old, and never older than the last erasure or reclassification. Raises Overloaded,
         and what the Engine raises. With `receive`, the ASGI callable of the request, also raises
@@ -47,17 +49,17 @@ class Answers:
         body = self._cached(entry, scope, epoch)
         if body is not None:
             return body
-        self._check_capacity([entry], scope, epoch)
-        batch = QueryBatch(self._engine, self._workers, scope, template_entries(entry))
+        self._check_capacity([entry], scope, epoch, asker)
+        batch = QueryBatch(self._engine, self._workers, scope, asker, template_entries(entry))
         computed = self._compute_answer(entry, scope, epoch, batch)
         return await (while_connected(computed, receive) if receive else computed)
 
-    async def bodies(self, entries: Sequence[Entry], scope: Scope) -> list[bytes]:
+    async def bodies(self, entries: Sequence[Entry], scope: Scope, asker: Asker = ANYBODY) -> list[bytes]:
         """The answers of several entries, as `body` gives them. What is not cached is computed as one batch."""
         epoch = self.state(scope.organization).epoch
-        self._check_capacity(entries, scope, epoch)
+        self._check_capacity(entries, scope, epoch, asker)
         leaves = [leaf for entry in entries for leaf in template_entries(entry)]
-        batch = QueryBatch(self._engine, self._workers, scope, leaves)
+        batch = QueryBatch(self._engine, self._workers, scope, asker, leaves)
 
         async def body_of(entry: Entry) -> bytes:
             return self._cached(entry, scope, epoch) or await self._compute_answer(entry, scope, epoch, batch)
@@ -105,12 +107,12 @@ class Answers:
         self._cache.put(key, assembled)
         return assembled
 
-    def _check_capacity(self, entries: Iterable[Entry], scope: Scope, epoch: int) -> None:
-        """Raise Overloaded if one of the entries has to be computed and there is no capacity for it.
+    def _check_capacity(self, entries: Iterable[Entry], scope: Scope, epoch: int, asker: Asker) -> None:
+        """Raise Overloaded if one of the entries has to be computed and the asker waits for too much already.
 
         Otherwise a refused dashboard would cost as many tasks and exceptions as it has parts.
         """
-        if not self._workers.is_full:
+        if not self._workers.is_full(scope.organization, asker):
             return
         leaves = [part.name for entry in entries for _, part in _PARTS.get(entry.name) or [(b"", entry)]]
         if any(self._cache.needs_computation(CacheKey.of(name, scope, epoch)) for name in leaves):
@@ -121,7 +123,8 @@ class Answers:
         parts = _PARTS.get(entry.name)
 
         def computed(entry: Entry) -> Coroutine[Any, Any, bytes]:
-            return self._cache.get_or_compute(CacheKey.of(entry.name, scope, epoch), lambda: batch.run(entry))
+            key = CacheKey.of(entry.name, scope, epoch)
+            return self._cache.get_or_compute(key, batch.asker, lambda askers: batch.run(entry, askers))
 
         if not parts:
             return await computed(entry)

@@ -4,6 +4,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import jwt
@@ -14,6 +15,7 @@ from service.api_keys import KEY_PREFIX, ApiKeys, key_id_of
 from service.http.errors import ProviderUnavailable, Unauthorized
 from service.http.jwks import JwksClient
 from service.http.responses import render
+from service.http.turns import Asker
 from service.settings import Settings
 
 MAX_TOKEN_LENGTH: Final = 8_192
@@ -40,6 +42,12 @@ class Caller:
     role: str
     name: str  # the `sub` of an identity token, or the id of an API key
     is_key: bool
+    is_share: bool = False
+
+    @cached_property
+    def asker(self) -> Asker:
+        """Whose turns the questions of this caller take, within its organization."""
+        return Asker(self.name, self.is_share)
 
     @property
     def may_write(self) -> bool:

@@ -3,7 +3,8 @@
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from operator import attrgetter
 from types import MappingProxyType
@@ -12,6 +13,8 @@ from typing import Any, Final, NamedTuple, Self
 from cachetools import TLRUCache
 
 from queries import Scope
+from service.http.errors import Overloaded
+from service.http.turns import Asker
 
 TTL_SECONDS: Final = 300
 MAX_BYTES: Final = 64 << 20
@@ -43,6 +46,13 @@ class CachedAnswer(NamedTuple):
     stored_at: float
 
 
+class _Computation(NamedTuple):
+    """An answer that is being computed, and who waits for it now, each with the number of calls."""
+
+    task: asyncio.Task[bytes]
+    askers: Counter[Asker]
+
+
 class _BoundedCache(TLRUCache[CacheKey, CachedAnswer]):
     """A TLRUCache of TTL_SECONDS that calls `on_eviction` for every answer that it removes to make room for another."""
 
@@ -68,8 +78,7 @@ class AnswerCache:
         self._clock = clock
         self._counts: defaultdict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
         self._answers = _BoundedCache(clock, lambda key: self.count(key.organization, key.name, "evictions"))
-        self._running: dict[CacheKey, asyncio.Task[bytes]] = {}
-        self._waiters: Counter[asyncio.Task[bytes]] = Counter()
+        self._running: dict[CacheKey, _Computation] = {}
 
     def __len__(self) -> int:
         """How many answers are cached; expired ones may be among them."""
@@ -89,23 +98,25 @@ class AnswerCache:
 
     def needs_computation(self, key: CacheKey) -> bool:
         """Whether get_or_compute would start a computation: the answer is neither cached nor being computed."""
-        task = self._running.get(key)
-        return (task is None or task.cancelling() > 0) and self.get(key) is None
+        return self._computation(key) is None and self.get(key) is None
 
-    async def get_or_compute(self, key: CacheKey, compute: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def get_or_compute(
+        self, key: CacheKey, asker: Asker, compute: Callable[[Collection[Asker]], Awaitable[bytes]]
+    ) -> bytes:
         """The cached answer, or the result of `compute`, which is then cached. Counts a hit or a miss.
 
-        Concurrent calls with the same key share one computation. It is cancelled when all of the calls are
-        cancelled. If it fails, all of them raise its error and nothing is cached.
+        Concurrent calls with the same key share one computation; it gets those who wait for it, as they come and go. It
+        is cancelled when all of the calls are cancelled. If it fails, all of them raise its error and nothing is
+        cached; only Overloaded is for the call that began it, and another begins anew.
         """
         cached = self.get(key)
         self.count(key.organization, key.name, "misses" if cached is None else "hits")
         if cached is not None:
             return cached.body
-        task = self._running.get(key)
-        if task is None or task.cancelling():
-            task = self._start(key, compute)
-        return await self._result(task)
+        while computation := self._computation(key):
+            with suppress(Overloaded):
+                return await self._result(computation, asker)
+        return await self._result(self._start(key, compute), asker)
 
     def count(self, organization: str, name: str, what: str) -> None:
         """Increment a counter of an answer; `what` is "hits", "misses" or "evictions"."""
@@ -129,30 +140,42 @@ class AnswerCache:
         of_each = [_row(name, cached[name], counts, [name], now) for name in names]
         return [_row("total", [answer for name in names for answer in cached[name]], counts, names, now), *of_each]
 
-    def _start(self, key: CacheKey, compute: Callable[[], Awaitable[bytes]]) -> asyncio.Task[bytes]:
+    def _computation(self, key: CacheKey) -> _Computation | None:
+        """That which computes an answer now and is not being cancelled."""
+        computation = self._running.get(key)
+        return None if computation is None or computation.task.cancelling() else computation
+
+    def _start(self, key: CacheKey, compute: Callable[[Collection[Asker]], Awaitable[bytes]]) -> _Computation:
+        askers: Counter[Asker] = Counter()
+
         async def run() -> bytes:
-            body = await compute()
+            body = await compute(askers)
             self.put(key, CachedAnswer(body, self._clock()))
             return body
 
         task = asyncio.create_task(run())
-        self._running[key] = task
+        computation = self._running[key] = _Computation(task, askers)
         task.add_done_callback(lambda done: self._finished(key, done))
-        return task
+        return computation
 
-    async def _result(self, task: asyncio.Task[bytes]) -> bytes:
+    async def _result(self, computation: _Computation, asker: Asker) -> bytes:
         """Wait for a computation. When the last waiting call ends, cancel it."""
-        self._waiters[task] += 1
+        task, askers = computation
+        askers[asker] += 1
         try:
             return await asyncio.shield(task)
         finally:
-            self._waiters[task] -= 1
-            if not self._waiters[task]:
-                del self._waiters[task]
+            askers[asker] -= 1
+            if not askers[asker]:
+                del askers[asker]
+            if not askers:
                 task.cancel()  # no effect if it is done
 
     def _finished(self, key: CacheKey, done: asyncio.Task[bytes]) -> None:
-        if self._running.get(key) is done:  # otherwise a newer computation has replaced it while it was being cancelled
+        running = self._running.get(key)
+        if (
+            running and running.task is done
+        ):  # otherwise a newer computation has replaced it while it was being cancelled
             del self._running[key]
         if not done.cancelled():
             done.exception()  # retrieve it, so that asyncio does not warn about an unretrieved exception

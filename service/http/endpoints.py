@@ -32,7 +32,8 @@ def analytics(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) 
     """Return the answer of an entry of the catalog for the caller's organization, whose days are those of its zone."""
 
     async def endpoint(request: Request) -> Response:
-        organization = request.scope["caller"].organization
+        caller: Caller = request.scope["caller"]
+        organization = caller.organization
         reject_body(request)
         zone = answers.state(organization).zone
         query_string, day = request.scope["query_string"], today(zone, clock())
@@ -43,7 +44,7 @@ def analytics(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) 
         headers = {"X-Time-Zone": zone}
         if entry is CACHE_STATS:
             return JsonResponse(encode(answers.statistics(organization)), headers=headers)
-        return JsonResponse(await answers.body(entry, scope, request.receive), headers=headers)
+        return JsonResponse(await answers.body(entry, scope, caller.asker, request.receive), headers=headers)
 
     return endpoint
 

@@ -12,6 +12,7 @@ from service.clock import Clock, utc_now
 from service.control_database import ControlDatabase
 from service.encoding import encode
 from service.http.answers import Answers
+from service.http.authentication import Caller
 from service.jobs.store import Jobs
 from service.mcp.tools import MAX_ROWS, Sources
 
@@ -37,14 +38,15 @@ def lake_sources(lake: Lake, organization: str) -> Sources:
 
 
 def server_sources(
-    lake: Lake, organization: str, *, answers: Answers, links: LinkIndex, jobs: Jobs, clock: Clock
+    lake: Lake, caller: Caller, *, answers: Answers, links: LinkIndex, jobs: Jobs, clock: Clock
 ) -> Sources:
     """Ask the server in whose process this runs: the same answers and the same cache as over HTTP, and no free SQL."""
+    organization = caller.organization
 
     async def answer(entry: Entry, parameters: Mapping[str, str]) -> bytes:
         today = lake.manifest.today(organization, clock())
         scope = await asyncio.to_thread(scope_from, parameters, organization, today, links)
-        return await answers.body(entry, scope)
+        return await answers.body(entry, scope, caller.asker)
 
     return Sources(answer, lambda: links_of(lake, organization), lambda: jobs.of(organization), classify)
 

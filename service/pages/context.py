@@ -58,10 +58,11 @@ class PageContext:
         groups: dict[Scope, list[Entry]] = {}
         for entry, scope in wanted:
             groups.setdefault(scope, []).append(entry)
-        loading = asyncio.gather(*(self.services.answers.bodies(group, scope) for scope, group in groups.items()))
-        answers = await while_connected(loading, request.receive)
-        bodies = {scope: iter(bodies_of_scope) for scope, bodies_of_scope in zip(groups, answers, strict=True)}
-        return [orjson.loads(next(bodies[scope])) for _, scope in wanted]
+        answers, asker = self.services.answers, request.scope["caller"].asker
+        loading = asyncio.gather(*(answers.bodies(group, scope, asker) for scope, group in groups.items()))
+        loaded = await while_connected(loading, request.receive)
+        bodies = {scope: iter(bodies_of_scope) for scope, bodies_of_scope in zip(groups, loaded, strict=True)}
+        return await self.in_thread(lambda: [orjson.loads(next(bodies[scope])) for _, scope in wanted])
 
     async def session(self, request: Request) -> Session | None:
         """The session of the browser, by its cookie."""

@@ -11,8 +11,8 @@ from service.clock import Clock
 from service.control_database import ControlDatabase
 from service.hooks.registry import Hooks
 from service.http.answers import Answers
+from service.http.lanes import Workers
 from service.http.oidc import OidcClient
-from service.http.query_batch import Workers
 from service.http.rate_limit import SourceResolver
 from service.jobs.store import Jobs
 from service.settings import Settings

@@ -36,7 +36,7 @@ from queries.watchdog import Watchdog
 from service.http.answers import Answers
 from service.http.cache import AnswerCache
 from service.http.errors import TooSlow
-from service.http.query_batch import MAX_BATCHES, Workers
+from service.http.lanes import MAX_REQUESTS, Workers
 from tests.faults.trials import scaled
 from tests.support.sockets import read_until
 from tests.support.sql import rows
@@ -305,10 +305,10 @@ def test_who_comes_while_the_one_before_leaves_is_answered(lake, first):
         after = asyncio.create_task(answers.body(ENTRIES["devices"], scope))
         for _ in range(20):
             await asyncio.sleep(0)
-        assert "devices" in {key.name for key, task in cache._running.items() if not task.cancelling()}  # to be shared
+        assert "devices" in {key.name for key in cache._running if not cache.needs_computation(key)}  # to be shared
         warehouse.gate.set()
         found = {await staying for staying in (before, after) if staying}
-        while workers.batches:
+        while workers._requests:
             await asyncio.sleep(0)
         return found, await asyncio.gather(leaving, return_exceptions=True)
 
@@ -431,7 +431,7 @@ def devices(domain):
 
 def test_a_client_that_leaves_stops_its_query_and_gives_its_place_back(served):
     stopped = []
-    for number in range(scaled(MAX_BATCHES + 8, 100)):
+    for number in range(scaled(MAX_REQUESTS + 8, 100)):
         connection = served.begin(devices(f"ever{number}"))
         served.wait_until("began", f"ever{number}")
         stopped.append(served.leave(connection, f"ever{number}"))
@@ -486,7 +486,7 @@ def test_overload_is_shed_at_once_while_what_is_held_and_health_are_answered(ser
         begun = time.monotonic()
         waiting = [stack.enter_context(served.begin(devices(f"ever{number}"))) for number in range(many)]
         refused = {}
-        while len(refused) < many - MAX_BATCHES:
+        while len(refused) < many - MAX_REQUESTS:
             refused |= {connection: time.monotonic() - begun for connection in waiting if has_come(connection)}
             waiting = [connection for connection in waiting if connection not in refused]
             assert time.monotonic() - begun < QUERY_TIMEOUT_SECONDS  # which would end them, too

@@ -15,7 +15,7 @@ from data.maintenance.reclassification import Reclassifier
 from queries import ENDPOINTS, Scope, Warehouse
 from service.http.answers import Answers
 from service.http.cache import AnswerCache
-from service.http.query_batch import Workers
+from service.http.lanes import Workers
 from tests.support.visits import land, visit
 
 PROGRAM = Path(sys.executable).parent / "traffic"

@@ -130,9 +130,9 @@ def test_a_start_after_the_last_day_is_refused(refusal, start, end):
     assert "start_date" in refusal(start_date=start, end_date=end)["error"]
 
 
-def test_a_span_has_at_most_36600_days_after_capping(days, refusal):
-    first = TODAY - timedelta(36_599)
-    assert days(start_date=first, end_date="2999-01-01") == (first, TODAY, 36_600)
+def test_a_span_has_at_most_3700_days_after_capping(days, refusal):
+    first = TODAY - timedelta(3_699)
+    assert days(start_date=first, end_date="2999-01-01") == (first, TODAY, 3_700)
     assert "start_date" in refusal(start_date=first - timedelta(1), end_date="2999-01-01")["error"]
 
 

@@ -129,7 +129,7 @@ def test_any_words_give_a_scope_or_a_refusal_that_names_one_of_them(scoped, give
         return
     assert scope.organization == "acme"
     assert scope.start_date <= scope.end_date <= TODAY
-    assert (scope.end_date - scope.start_date).days < 36_600
+    assert (scope.end_date - scope.start_date).days < 3_700
     assert scope.domain in (None, normalized_host(given.get("domain", "")), given.get("domain", "").lower())
     assert scope.traffic_type is None or entry is BOTS
     if given.get("target_url"):

@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from queries import Warehouse
-from service.http.query_batch import Workers
+from service.http.lanes import Workers
+from service.http.turns import Asker
 from service.priority import NICENESS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a priority of each thread")
+
+MINE = "acme", lambda: [Asker()]
 
 
 def niceness(thread=0):
@@ -28,8 +31,8 @@ def test_queries_and_the_threads_of_their_engine_go_after_others(lake):
     before = threads()
     with closing(Workers()) as workers, closing(workers.open_engine(lambda: Warehouse(lake))) as warehouse:
         started = threads() - before
-        assert asyncio.run(workers.compute(niceness)) == niceness() + NICENESS
-        asyncio.run(workers.compute(warehouse.probe))
+        assert asyncio.run(workers.compute(*MINE, niceness)) == niceness() + NICENESS
+        asyncio.run(workers.compute(*MINE, warehouse.probe))
         assert {niceness(thread) for thread in started | (threads() - before)} == {niceness() + NICENESS}
 
 
@@ -44,4 +47,4 @@ def test_where_the_system_forbids_priorities_queries_run_at_the_usual_one(monkey
 
     monkeypatch.setattr(os, "setpriority", forbidden)
     with closing(Workers()) as workers:
-        assert asyncio.run(workers.compute(niceness)) == niceness()
+        assert asyncio.run(workers.compute(*MINE, niceness)) == niceness()

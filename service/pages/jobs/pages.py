@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from data import BadInput, TrafficError
 from queries import DETECTORS, InvalidParameter, measure
+from service.http.authentication import Caller
 from service.http.errors import Forbidden, NotFound
 from service.http.job_endpoints import actor_of
 from service.jobs.implementations import CONTENT_TYPES, MAX_CONTENT_BYTES, Draft
@@ -165,7 +166,7 @@ class _JobPages:
             "content": content,
             "evidence": evidence_of(job),
             "outcome": outcome_sentences(job.outcome),
-            "measure": await self._measured(organization, job),
+            "measure": await self._measured(session.caller, job),
             "actions": [one for one in job.actions if not one.is_default or job.status in {"new", "reviewed"}],
             "statuses": IMPLEMENTATION_TRANSITIONS[implementation.status] if implementation else (),
             "takes_implementation": job.status in {"approved", "sent"},
@@ -183,26 +184,26 @@ class _JobPages:
             return job, None
         return job, self._jobs.implementation(organization, job_id, job.implementation.number).content
 
-    async def _measured(self, organization: str, job: JobRecord) -> dict[str, Any] | None:
+    async def _measured(self, caller: Caller, job: JobRecord) -> dict[str, Any] | None:
         """The chart and the days of a shipped job; None without a measure, or if it cannot be taken now."""
         detector, shipped_at = DETECTORS.get(job.type), job.implementation.shipped_at if job.implementation else None
         if detector is None or shipped_at is None:
             return None
-        services = self._context.services
+        services, organization = self._context.services, caller.organization
         shipped_on = services.lake.manifest.today(organization, shipped_at)
         subject = await self._jobs.database.read(self._context.jobs.subject, organization, job.id)
         if set(subject.columns) != set(detector.subject):  # it was erased
             return None
         first, last = days_of(shipped_on, services.today(organization))
-        services.workers.admit()
         try:
-            counts = await services.workers.compute(
-                lambda: measure(services.warehouse, detector, organization, subject.columns, first, last)
-            )
+            with services.workers.admitted(organization, caller.asker):
+                counts = await services.workers.compute(
+                    organization,
+                    lambda: [caller.asker],
+                    lambda: measure(services.warehouse, detector, organization, subject.columns, first, last),
+                )
         except TrafficError:  # such as QueryTimeout: the rest of the page does not depend on it
             return {"description": detector.measure.description, "chart": "", "days": []}
-        finally:
-            services.workers.release()
         days = filled_days(counts, first, last)
         return {"description": detector.measure.description, "chart": chart_of(days, shipped_on), "days": days,
                 "name": detector.measure.name, "shipped_on": shipped_on}  # fmt: skip

@@ -33,7 +33,7 @@ def endpoint(context: PageContext) -> Endpoint:
         share = await context.control.read(context.shares.share, request.path_params["secret"])
         if share is None:
             raise NotFound
-        request.scope["caller"] = Caller(share.organization, "viewer", f"share {share.id}", is_key=False)
+        request.scope["caller"] = Caller(share.organization, "viewer", f"share {share.id}", is_key=False, is_share=True)
         request.scope["embedders"] = share.embedders.split()
         if request.scope["query_string"]:
             name = next(iter(request.query_params), "?")

@@ -25,7 +25,7 @@ from queries import ENDPOINTS, Scope, Warehouse
 from service.commands import erase as erase_command
 from service.http.answers import Answers
 from service.http.cache import AnswerCache
-from service.http.query_batch import Workers
+from service.http.lanes import Workers
 from tests.service.commands.runs import refused
 from tests.support.lakes import rows_of
 from tests.support.tables import examples

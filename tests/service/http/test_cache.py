@@ -19,7 +19,8 @@ from service.http import cache
 from service.http.answers import LONG, Answers
 from service.http.cache import TTL_SECONDS, AnswerCache, CacheKey
 from service.http.errors import Overloaded
-from service.http.query_batch import MAX_BATCHES, Workers
+from service.http.lanes import MAX_REQUESTS, Workers
+from service.http.turns import Asker
 from tests.support.visits import land, visit
 
 OVERVIEW, DEVICES, DASHBOARD = (ENTRIES[name] for name in ("traffic-overview", "devices", "dashboard"))
@@ -114,7 +115,7 @@ def test_the_longest_queries_of_a_dashboard_begin_first(answers, engine):
 
     async def ask():
         asking = asyncio.create_task(answers.body(DASHBOARD, MINE))
-        while len(engine.computed) < min(THREADS, len(DASHBOARD.members)):
+        while len(engine.computed) < min(THREADS - 1, len(DASHBOARD.members)):
             await asyncio.sleep(0.001)
         begun = {name for name, _ in engine.computed}
         engine.open.set()
@@ -232,7 +233,7 @@ def test_places_are_given_back_after_answers_failures_and_departures(answers, en
                 for task in tasks:
                     task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        while answers._workers.batches:
+        while answers._workers._requests:
             await asyncio.sleep(0.01)
         engine.failure = None
         await answers.body(DASHBOARD, MINE)
@@ -244,49 +245,72 @@ def test_past_the_last_place_a_request_is_refused_but_held_and_shared_answers_go
     async def ask():
         await answers.body(DEVICES, MINE)
         engine.open.clear()
-        scopes = [Scope(f"org-{number}", START, END) for number in range(MAX_BATCHES)]
+        scopes = [Scope("acme", START, END, domain=f"go{number}.example") for number in range(MAX_REQUESTS)]
         tasks = [
             asyncio.create_task(answers.body(OVERVIEW if number % 10 else DASHBOARD, scope))
             for number, scope in enumerate(scopes)
         ]
-        while answers._workers.batches < MAX_BATCHES:
+        while not answers._workers.is_full("acme", Asker()):
             await asyncio.sleep(0)
         with pytest.raises(Overloaded):
             await answers.body(OVERVIEW, MINE)
         await answers.body(DEVICES, MINE)  # held
-        shared = asyncio.create_task(answers.body(OVERVIEW, Scope("org-7", START, END)))  # being computed
+        shared = asyncio.create_task(answers.body(OVERVIEW, scopes[7]))  # being computed
+        others = [
+            asyncio.create_task(answers.body(OVERVIEW, scope, asker))
+            for scope, asker in ((THEIRS, Asker()), (MINE, Asker("another key")))
+        ]
         await asyncio.sleep(0)
         assert not shared.done()
         engine.open.set()
-        await asyncio.gather(*tasks, shared)
+        await asyncio.gather(*tasks, shared, *others)
         await answers.body(OVERVIEW, MINE)
 
-    assert MAX_BATCHES == 32
+    assert MAX_REQUESTS == 32
     asyncio.run(ask())
 
 
 def test_a_dashboard_past_the_last_place_is_refused_before_any_of_its_parts_begins(answers, engine):
     async def ask():
         engine.open.clear()
-        running = [asyncio.create_task(answers.body(OVERVIEW, Scope("org-7", START, END)))]
-        running += [
-            asyncio.create_task(answers.body(DEVICES, Scope(f"org-{number}", START, END)))
-            for number in range(MAX_BATCHES - 1)
-        ]
-        while not answers._workers.is_full:
+        scopes = [Scope("acme", START, END, domain=f"go{number}.example") for number in range(MAX_REQUESTS)]
+        running = [asyncio.create_task(answers.body(OVERVIEW, scope)) for scope in scopes]
+        while not answers._workers.is_full("acme", Asker()):
             await asyncio.sleep(0)
         before = asyncio.all_tasks()
         for refused in (answers.body(DASHBOARD, MINE), answers.bodies([OVERVIEW, DASHBOARD], MINE)):
             with pytest.raises(Overloaded):
                 refused.send(None)  # at its first step, without a task for each part
         assert asyncio.all_tasks() == before
-        shared = asyncio.create_task(answers.bodies([OVERVIEW], Scope("org-7", START, END)))
+        shared = asyncio.create_task(answers.bodies([OVERVIEW], scopes[7]))
         await asyncio.sleep(0)
         assert not shared.done()
         engine.open.set()
         await asyncio.gather(*running, shared)
 
     asyncio.run(ask())
+
+
+def test_who_is_refused_takes_the_answer_from_nobody_who_waits_for_it_too(answers):
+    cache_key, full = CacheKey.of("devices", MINE), asyncio.Event()
+
+    async def refused(_):
+        await full.wait()
+        raise Overloaded
+
+    async def ask():
+        first = asyncio.create_task(answers._cache.get_or_compute(cache_key, Asker("share", True), refused))
+        await asyncio.sleep(0)
+        second = asyncio.create_task(
+            answers._cache.get_or_compute(cache_key, Asker("owner"), lambda _: asyncio.sleep(0, b"[]"))
+        )
+        await asyncio.sleep(0)
+        full.set()
+        with pytest.raises(Overloaded):
+            await first
+        return await second
+
+    assert asyncio.run(ask()) == b"[]"
 
 
 @asynccontextmanager
@@ -314,8 +338,8 @@ def test_an_overloaded_service_answers_503_at_once_and_recovers(lake, settings, 
         assert gate.wait(30)
         return variables(self, scope)
 
-    def counted(self):
-        admit(self)
+    def counted(self, *who):
+        admit(self, *who)
         admitted.append(self)
 
     monkeypatch.setattr(Warehouse, "variables", held_back)
@@ -324,9 +348,9 @@ def test_an_overloaded_service_answers_503_at_once_and_recovers(lake, settings, 
 
     async def ask():
         async with asking(app, key_of(lake)) as ask:
-            paths = [f"/analytics/devices?domain=d{number}.example" for number in range(MAX_BATCHES)]
+            paths = [f"/analytics/devices?domain=d{number}.example" for number in range(MAX_REQUESTS)]
             waiting = [asyncio.create_task(ask(path)) for path in paths]
-            while len(admitted) < MAX_BATCHES:
+            while len(admitted) < MAX_REQUESTS:
                 await asyncio.sleep(0.01)
             refused = [await ask(path) for path in ("/analytics/browsers", "/analytics/weekly-trend")]
             free = [await ask("/jobs"), await ask("/analytics/cache-stats")]
@@ -364,7 +388,7 @@ def test_what_is_served_is_never_older_than_five_minutes_and_never_anothers(scri
         for organization, number, pause in script:
             key = CacheKey.of("devices", Scope(organization, START, date(2026, 3, 10 + number)))
             made = f"{organization} {number} {clock.now}".encode()
-            body = await answers.get_or_compute(key, lambda made=made: asyncio.sleep(0, made))
+            body = await answers.get_or_compute(key, Asker(), lambda _, made=made: asyncio.sleep(0, made))
             assert answers.get(key).body == body
             owner, which, made_at = body.decode().split()
             assert (owner, int(which)) == (organization, number)
@@ -385,9 +409,9 @@ def test_the_cache_is_bounded_in_bytes_and_counts_what_it_drops(monkeypatch):
         answers = AnswerCache(Clock())
         for day in range(1, 16):
             key = CacheKey.of("devices", Scope("acme", date(2026, 3, day), END))
-            await answers.get_or_compute(key, lambda: asyncio.sleep(0, b"x" * 1_000))
+            await answers.get_or_compute(key, Asker(), lambda _: asyncio.sleep(0, b"x" * 1_000))
         huge = CacheKey.of("browsers", MINE)
-        assert await answers.get_or_compute(huge, lambda: asyncio.sleep(0, b"x" * 10_000)) == b"x" * 10_000
+        assert await answers.get_or_compute(huge, Asker(), lambda _: asyncio.sleep(0, b"x" * 10_000)) == b"x" * 10_000
         assert answers.get(huge) is None
         return answers.statistics("acme", ["devices", "browsers"])
 

@@ -1,0 +1,91 @@
+"""Limits on concurrent queries: one more than there are cores run at once, and of each asker MAX_REQUESTS wait.
+
+Queries on a cluster have threads and turns of their own, so that the others go on while it is slow or gone.
+"""
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Final
+
+from service.http.errors import Overloaded
+from service.http.turns import Asker, Askers, Turns
+from service.priority import lower_priority
+from service.threads import Result, in_thread
+
+MAX_REQUESTS: Final = 32
+"""Requests of one asker whose queries run or wait; a dashboard is one request. Its further requests get Overloaded."""
+
+CLUSTER_THREADS: Final = 8
+"""Queries that wait for a cluster at once. They cost this machine little."""
+
+
+class Lane:
+    """Threads that run queries, at a low priority, as it is the turn of those who ask. Belongs to one event loop."""
+
+    def __init__(self, threads: int, name: str) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=lower_priority)
+        self._turns = Turns(threads)
+        self._requests: Counter[tuple[str, Asker]] = Counter()
+
+    async def compute(self, organization: str, askers: Askers, work: Callable[[], Result]) -> Result:
+        """Run a query of an organization when it is the turn of one of the askers."""
+        await self._turns.take(organization, askers)
+        running = asyncio.wrap_future(self._threads.submit(work))
+        running.add_done_callback(lambda _: self._turns.give_back(organization))  # not before the query has ended
+        return await asyncio.shield(running)
+
+    def is_full(self, organization: str, asker: Asker) -> bool:
+        """Whether MAX_REQUESTS of an asker are admitted now."""
+        return self._requests[organization, asker] >= MAX_REQUESTS
+
+    def admit(self, organization: str, asker: Asker) -> None:
+        """Admit one request. Raises Overloaded if MAX_REQUESTS of the asker are admitted already."""
+        if self.is_full(organization, asker):
+            raise Overloaded
+        self._requests[organization, asker] += 1
+
+    def release(self, organization: str, asker: Asker) -> None:
+        """End the admission of one request."""
+        self._requests[organization, asker] -= 1
+        if not self._requests[organization, asker]:
+            del self._requests[organization, asker]
+
+    @contextmanager
+    def admitted(self, organization: str, asker: Asker) -> Iterator[None]:
+        """Admit one request meanwhile. Raises Overloaded."""
+        self.admit(organization, asker)
+        try:
+            yield
+        finally:
+            self.release(organization, asker)
+
+    def close(self) -> None:
+        """Wait for running queries and end the threads."""
+        self._threads.shutdown(cancel_futures=True)
+
+
+class Workers(Lane):
+    """The threads that run queries on this machine, and beside them those for a cluster and for short work."""
+
+    def __init__(self) -> None:
+        super().__init__((os.cpu_count() or 1) + 1, "query")
+        self.cluster = Lane(CLUSTER_THREADS, "cluster")
+        self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="probe")
+
+    def open_engine(self, engine: Callable[[], Result]) -> Result:
+        """Open an engine in a thread of queries, whose priority DuckDB's own threads inherit. Blocks."""
+        return self._threads.submit(engine).result()
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Run short blocking work in a thread of its own, which queries cannot occupy."""
+        return await in_thread(self._probe_thread, work)
+
+    def close(self) -> None:
+        """Wait for running queries and end the threads."""
+        super().close()
+        self.cluster.close()
+        self._probe_thread.shutdown(cancel_futures=True)

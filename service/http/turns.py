@@ -1,0 +1,110 @@
+"""Turns: who gets the next of a few places, when more ask than there are places."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+
+class Asker(NamedTuple):
+    """Who asks for an organization: a session, an API key, a user of the identity provider, or a share."""
+
+    name: str = ""
+    is_share: bool = False
+
+
+Askers = Callable[[], Iterable[Asker]]
+"""Those who wait for one place together, as they are when it is given; others may join or leave until then."""
+
+ANYBODY: Final = Asker()
+"""Where an organization asks, and it does not matter who of it."""
+
+
+@dataclass(eq=False)
+class _QueuedQuery:
+    askers: Askers
+    turn: asyncio.Future[None]
+
+
+@dataclass(eq=False)
+class _Line:
+    """Those of one organization who wait, in order of arrival."""
+
+    waiting: list[_QueuedQuery] = field(default_factory=list)
+    places: int = 0
+    """That the organization has now."""
+    turns: int = 0
+    """That it had while somebody of it waited or had a place."""
+    last_turns: dict[Asker, int] = field(default_factory=dict)
+
+    @property
+    def waits(self) -> bool:
+        """Whether somebody waits; not who was cancelled in this turn of the event loop."""
+        return any(not waiting.turn.done() for waiting in self.waiting)
+
+    def take_first(self) -> _QueuedQuery:
+        """Remove and return whose turn it is: no share before the others, then who was served longest ago."""
+        first = min((one for one in self.waiting if not one.turn.done()), key=self._order)  # of equals, who came first
+        self.waiting.remove(first)
+        self.turns += 1
+        self.last_turns[self._order(first)[-1]] = self.turns
+        return first
+
+    def _order(self, waiting: _QueuedQuery) -> tuple[bool, int, Asker]:
+        """When it is its turn, by the best of its askers, and that asker."""
+        orders = ((asker.is_share, self.last_turns.setdefault(asker, self.turns), asker) for asker in waiting.askers())
+        return min(orders, default=(True, self.turns, ANYBODY))
+
+
+class Turns:
+    """Gives out places: to organizations in turn, and within one to its askers in turn. Belongs to one event loop.
+
+    An organization that has a place gets another one only if one more stays free, for the others.
+    """
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._lines: dict[str, _Line] = {}
+        """By organization, in the order of their turns."""
+
+    async def take(self, organization: str, askers: Askers) -> None:
+        """Wait for a place, which `give_back` must be called for."""
+        line = self._lines.setdefault(organization, _Line())
+        waiting = _QueuedQuery(askers, asyncio.get_running_loop().create_future())
+        line.waiting.append(waiting)
+        self._give()
+        try:
+            await waiting.turn
+        except asyncio.CancelledError:
+            if waiting.turn.done() and not waiting.turn.cancelled():
+                self.give_back(organization)
+            else:
+                line.waiting.remove(waiting)
+                self._forget_if_idle(organization)
+            raise
+
+    def give_back(self, organization: str) -> None:
+        """Return a place of an organization. It goes to whose turn it is."""
+        self._free += 1
+        self._lines[organization].places -= 1
+        self._give()
+        self._forget_if_idle(organization)
+
+    def _give(self) -> None:
+        """Give free places to those who wait and may have them."""
+        while organization := self._next_organization():
+            line = self._lines[organization] = self._lines.pop(organization)  # its next turn comes after the others'
+            line.places += 1
+            self._free -= 1
+            line.take_first().turn.set_result(None)
+
+    def _next_organization(self) -> str | None:
+        for organization, line in self._lines.items():
+            if line.waits and (self._free > 1 or (self._free and not line.places)):
+                return organization
+        return None
+
+    def _forget_if_idle(self, organization: str) -> None:
+        line = self._lines[organization]
+        if not line.waiting and not line.places:
+            del self._lines[organization]

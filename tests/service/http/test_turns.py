@@ -1,0 +1,119 @@
+"""Turns: organizations one after the other, within one its askers, shares last, and a place left for the others."""
+
+import asyncio
+import threading
+
+import pytest
+
+from service.http.lanes import Lane
+from service.http.turns import Asker, Turns
+
+ANNA, BEN, SHARE = Asker("anna"), Asker("ben"), Asker("a share", is_share=True)
+
+
+async def order_of(*given):
+    """In which order those who wait, as (organization, *askers), get the only place, one after the other."""
+    turns, order = Turns(1), []
+
+    async def wait(organization, askers):
+        await turns.take(organization, lambda: askers)
+        order.append((organization, *(asker.name for asker in askers)))
+        turns.give_back(organization)
+
+    await turns.take("who has it", lambda: [ANNA])
+    waiting = [asyncio.create_task(wait(organization, askers)) for organization, *askers in given]
+    await asyncio.sleep(0)
+    turns.give_back("who has it")
+    await asyncio.gather(*waiting)
+    assert turns._free == 1
+    assert not turns._lines
+    return order
+
+
+@pytest.mark.parametrize(
+    ("given", "order"),
+    [
+        ([("a", ANNA)] * 3 + [("b", ANNA), ("c", ANNA)], "a b c a a"),
+        ([("a", ANNA)] * 2 + [("b", ANNA)] * 3, "a b a b b"),
+        ([("a", ANNA), ("a", ANNA), ("a", ANNA), ("a", BEN), ("a", BEN)], "anna ben anna ben anna"),
+        ([("a", SHARE), ("a", SHARE), ("a", ANNA), ("a", BEN)], "anna ben a share a share"),
+        ([("a", ANNA), ("a", SHARE), ("a", SHARE, BEN), ("a", ANNA)], "anna a share+ben anna a share"),
+        ([("a", ANNA), ("a", ANNA), ("a", ANNA, BEN), ("a", ANNA)], "anna anna+ben anna anna"),
+    ],
+)
+def test_organizations_take_turns_and_within_one_its_askers_with_shares_last(given, order):
+    taken = asyncio.run(order_of(*given))
+    several = len({organization for organization, *_ in given}) > 1
+    assert " ".join(one[0] if several else "+".join(one[1:]) for one in taken) == order
+
+
+def test_an_organization_never_takes_the_last_place_beside_one_that_it_has():
+    async def take():
+        turns = Turns(3)
+        mine = [asyncio.create_task(turns.take("a", lambda: [ANNA])) for _ in range(3)]
+        await asyncio.sleep(0)
+        assert [one.done() for one in mine] == [True, True, False]
+        await turns.take("b", lambda: [ANNA])
+        turns.give_back("b")
+        await asyncio.sleep(0)
+        assert not mine[2].done()
+        turns.give_back("a")
+        await mine[2]
+
+    asyncio.run(take())
+
+
+def test_a_query_gets_the_turn_of_the_best_of_those_who_wait_when_it_is_given():
+    async def take():
+        turns, joined = Turns(1), [SHARE]
+        await turns.take("a", lambda: [ANNA])
+        early = asyncio.create_task(turns.take("a", lambda: [SHARE]))
+        late = asyncio.create_task(turns.take("a", lambda: joined))
+        await asyncio.sleep(0)
+        joined.append(BEN)
+        turns.give_back("a")
+        await late
+        assert not early.done()
+        turns.give_back("a")
+        await early
+
+    asyncio.run(take())
+
+
+def test_who_leaves_while_waiting_or_at_its_turn_keeps_no_place():
+    async def take():
+        turns = Turns(1)
+        await turns.take("a", lambda: [ANNA])
+        waiting, at_its_turn, last = (asyncio.create_task(turns.take("b", lambda: [BEN])) for _ in range(3))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        turns.give_back("a")
+        at_its_turn.cancel()
+        await asyncio.wait_for(last, 5)
+        turns.give_back("b")
+        assert turns._free == 1
+        assert not turns._lines
+
+    asyncio.run(take())
+
+
+def test_a_place_is_given_back_when_the_query_ends_not_when_its_client_leaves():
+    async def ask():
+        lane, begun, end = Lane(1, "test"), asyncio.Event(), threading.Event()
+        loop = asyncio.get_running_loop()
+
+        def work():
+            loop.call_soon_threadsafe(begun.set)
+            return end.wait(30)
+
+        leaving = asyncio.create_task(lane.compute("a", lambda: [ANNA], work))
+        await begun.wait()
+        leaving.cancel()
+        after = asyncio.create_task(lane.compute("b", lambda: [ANNA], lambda: "answered"))
+        await asyncio.sleep(0.05)
+        assert not after.done()
+        end.set()
+        assert await after == "answered"
+        lane.close()
+
+    asyncio.run(ask())
