@@ -33,6 +33,9 @@ ROLLUP_FILTERS: Final = frozenset({"domain"})
 MAX_WORDS: Final = 10_000
 """How many referrers, campaigns, agents or domains a relation keeps of a day: max_words() of prelude/6_cut.sql."""
 
+CUT_WORDS: Final = frozenset({"agent", "referrer", "utm_source", "utm_campaign"})
+"""The filters by words that relations cut. Stored rows of a day that may have been cut do not serve them."""
+
 LINK_VISITS: Final = "link_visits_in_memory"
 """Name of the in-memory table with the visits of one link, which relations read instead of files."""
 
@@ -65,10 +68,14 @@ def scope_variables(lake: Lake, scope: Scope, cluster_from: int | None = None) -
     for file in live:
         lake.verified_path(file)
     filters = scope.filters.keys()
-    closed = rollups.days if scope.domain is None else rollups.days - rollups.days_without_domains
+    closed = rollups.days
+    if scope.domain is not None:
+        closed -= rollups.days_without_domains
+    if filters & CUT_WORDS:
+        closed -= {*_crowded_days(live)}
     uncovered = [file for file in live if file.day not in closed]
     if cluster_from is not None:
-        read = uncovered if filters <= ROLLUP_FILTERS | _filters_served_by_some() else live
+        read = uncovered if filters <= ROLLUP_FILTERS | _SERVED_WHERE_TAKEN else live
         if sum(file.visits for file in read) >= cluster_from:
             return cluster_variables(lake, scope, live)
     return {
@@ -110,14 +117,6 @@ def is_for_cluster(variables: Variables) -> bool:
 def _scope_and_filters(scope: Scope) -> Variables:
     """The variables that say which visits are in scope. A filter that is not set has none, so that it is NULL."""
     return {"scope": {name: getattr(scope, name) for name in _SCOPE}, **scope.filters}
-
-
-def _filters_served_by_some() -> frozenset[str]:
-    """The fields of Scope by which the stored rows of at least one relation can be filtered.
-
-    An answer that takes such a filter reads these relations only.
-    """
-    return frozenset().union(*(served_filters(relation) for relation in relation_names()))
 
 
 def _crowded_days(files: Sequence[LandedFile]) -> list[date]:
@@ -198,6 +197,8 @@ def rollup_schema(engine: duckdb.DuckDBPyConnection) -> Schema:
 
 
 _PARSED: Final[dict[str, duckdb.Statement]] = {}
+_SERVED_WHERE_TAKEN: Final = frozenset({"traffic_type"})
+"""Filters of few answers only, which read relations that serve them."""
 _SCOPE: Final = ("organization", "start_date", "end_date")
 """The fields of the SQL type scope."""
 _VISIT_FILES: Final = "CAST($value AS STRUCT(paths VARCHAR[], schemas_differ BOOLEAN))"

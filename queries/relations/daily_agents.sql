@@ -1,6 +1,6 @@
 -- Visits and visitors of each day by agent; AI referrals are included, without an agent.
 -- Of each day, the 10,000 agents with the most visits, then (other).
--- Serves: traffic_type
+-- Serves: traffic_type, agent
 CREATE VIEW daily_agents_counted AS
 SELECT
     for_domain, day, agent, operator, agent_kind, bot_category, confidence, total(visits) AS visits,
@@ -12,7 +12,8 @@ FROM (
         count(*) FILTER (status BETWEEN 400 AND 499) AS errors_4xx,
         count(*) FILTER (status BETWEEN 500 AND 599) AS errors_5xx, min(visited_at) AS first_seen,
         max(visited_at) AS last_seen
-    FROM visits_to_count_from('daily_agents', 'visits_with_cut_agents', has_crowded_days()) WHERE NOT is_human(bot_category) GROUP BY ALL
+    FROM visits_to_count_from('daily_agents', 'visits_with_cut_agents', has_crowded_days())
+    WHERE NOT is_human(bot_category) GROUP BY ALL
 )
 GROUP BY ALL;
 
@@ -20,6 +21,6 @@ CREATE VIEW daily_agents_stored AS
 SELECT
     for_domain, day, agent, operator, agent_kind, bot_category, confidence, visits, unique_visitors, errors_4xx,
     errors_5xx, first_seen, last_seen
-FROM rollup_rows('daily_agents');
+FROM rollup_rows('daily_agents') WHERE matches(agent, getvariable('agent'));
 
 CREATE VIEW daily_agents AS FROM query_table(parts_of('daily_agents'), TRUE);

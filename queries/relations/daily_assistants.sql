@@ -1,4 +1,5 @@
 -- Visits and visitors of each day by AI platform; assistants only, without vulnerability probes.
+-- Serves: ai_source
 CREATE VIEW daily_assistants_counted AS
 SELECT for_domain, day, ai_source, total(visits) AS visits, count(visitor) AS unique_visitors
 FROM (
@@ -8,6 +9,7 @@ FROM (
 GROUP BY ALL;
 
 CREATE VIEW daily_assistants_stored AS
-SELECT for_domain, day, ai_source, visits, unique_visitors FROM rollup_rows('daily_assistants');
+SELECT for_domain, day, ai_source, visits, unique_visitors
+FROM rollup_rows('daily_assistants') WHERE matches(ai_source, getvariable('ai_source'));
 
 CREATE VIEW daily_assistants AS FROM query_table(parts_of('daily_assistants'), TRUE);

@@ -1,4 +1,5 @@
 -- Visits and visitors of each day by browser; people only, including AI referrals.
+-- Serves: browser
 CREATE VIEW daily_browsers_counted AS
 SELECT
     for_domain, day, browser, total(visits) AS visits, total(human_clicks) AS human_clicks,
@@ -12,6 +13,7 @@ FROM (
 GROUP BY ALL;
 
 CREATE VIEW daily_browsers_stored AS
-SELECT for_domain, day, browser, visits, human_clicks, unique_visitors FROM rollup_rows('daily_browsers');
+SELECT for_domain, day, browser, visits, human_clicks, unique_visitors
+FROM rollup_rows('daily_browsers') WHERE matches(browser, getvariable('browser'));
 
 CREATE VIEW daily_browsers AS FROM query_table(parts_of('daily_browsers'), TRUE);

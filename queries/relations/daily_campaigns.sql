@@ -1,5 +1,6 @@
 -- Visits and visitors of each day by campaign; only visits with at least one utm parameter.
 -- Of each day, the 10,000 campaigns with the most visits, then (other).
+-- Serves: utm_source, utm_campaign
 CREATE VIEW daily_campaigns_counted AS
 SELECT
     for_domain, day, utm_source, utm_medium, utm_campaign, total(visits) AS visits,
@@ -17,6 +18,7 @@ GROUP BY ALL;
 CREATE VIEW daily_campaigns_stored AS
 SELECT
     for_domain, day, utm_source, utm_medium, utm_campaign, visits, human_clicks, ai_visits, unique_visitors
-FROM rollup_rows('daily_campaigns');
+FROM rollup_rows('daily_campaigns')
+WHERE matches(utm_source, getvariable('utm_source')) AND matches(utm_campaign, getvariable('utm_campaign'));
 
 CREATE VIEW daily_campaigns AS FROM query_table(parts_of('daily_campaigns'), TRUE);

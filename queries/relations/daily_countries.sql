@@ -1,4 +1,5 @@
 -- Visits and visitors of each day by country.
+-- Serves: country
 CREATE VIEW daily_countries_counted AS
 SELECT
     for_domain, day, country, total(visits) AS visits, total(human_clicks) AS human_clicks,
@@ -13,6 +14,7 @@ FROM (
 GROUP BY ALL;
 
 CREATE VIEW daily_countries_stored AS
-SELECT for_domain, day, country, visits, human_clicks, ai_visits, unique_visitors FROM rollup_rows('daily_countries');
+SELECT for_domain, day, country, visits, human_clicks, ai_visits, unique_visitors
+FROM rollup_rows('daily_countries') WHERE matches(country, getvariable('country'));
 
 CREATE VIEW daily_countries AS FROM query_table(parts_of('daily_countries'), TRUE);

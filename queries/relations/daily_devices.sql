@@ -1,4 +1,5 @@
 -- Visits and visitors of each day by device type.
+-- Serves: device_type
 CREATE VIEW daily_devices_counted AS
 SELECT
     for_domain, day, device_type, total(visits) AS visits, total(human_clicks) AS human_clicks,
@@ -15,6 +16,6 @@ GROUP BY ALL;
 CREATE VIEW daily_devices_stored AS
 SELECT
     for_domain, day, device_type, visits, human_clicks, ai_visits, unique_visitors
-FROM rollup_rows('daily_devices');
+FROM rollup_rows('daily_devices') WHERE matches(device_type, getvariable('device_type'));
 
 CREATE VIEW daily_devices AS FROM query_table(parts_of('daily_devices'), TRUE);

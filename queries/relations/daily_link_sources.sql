@@ -1,4 +1,5 @@
 -- AI-related visits of each day to links, by AI source.
+-- Serves: ai_source
 CREATE VIEW daily_link_sources_counted AS
 SELECT
     for_domain, day, ai_source, short_code, domain, count(*) AS visits,
@@ -10,6 +11,6 @@ FROM visits_to_count('daily_link_sources') WHERE is_ai(bot_category) AND short_c
 CREATE VIEW daily_link_sources_stored AS
 SELECT
     for_domain, day, ai_source, short_code, domain, visits, ai_referrals, errors_4xx, errors_5xx, last_visit
-FROM rollup_rows('daily_link_sources');
+FROM rollup_rows('daily_link_sources') WHERE matches(ai_source, getvariable('ai_source'));
 
 CREATE VIEW daily_link_sources AS FROM query_table(parts_of('daily_link_sources'), TRUE);

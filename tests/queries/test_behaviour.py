@@ -10,6 +10,7 @@ from data.signals import SIGNALS
 from data.store.behaviour import switch_behaviour
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.own_sql import OwnSql
+from queries.variables import closed_days
 from tests import recount
 from tests.support.visits import land, visit
 
@@ -17,6 +18,14 @@ DAYS = (date(2026, 3, 1), date(2026, 3, 10))
 WHOLE = Scope("acme", *DAYS)
 SCOPES = [WHOLE, Scope("acme", *DAYS, domain="go.example"), Scope("acme", *DAYS, short_code="sale")]
 OLD = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/79.0.3945.88 Safari/537.36"
+BY_WORD = {
+    "country": "geographic", "device_type": "devices time-series", "browser": "browsers",
+    "operating_system": "operating-systems", "referrer": "referrers",
+    "ai_source": "ai-sources ai-platform-market-share source-links", "agent": "bot-traffic",
+    "path": "bot-traffic ai-platform-market-share", "status": "traffic-overview", "utm_source": "utm-campaigns",
+    "utm_campaign": "utm-campaigns",
+}  # fmt: skip
+"""The filters by a word, each with answers that rollups can give under it, or with one that they cannot."""
 NAMES = [name for name, entry in ENTRIES.items() if entry.shape != "parts"]
 
 
@@ -37,7 +46,10 @@ def some_visits(day):
             status=404 if number == 3 else 302,
             visitor=number % 4,
             user_agent=OLD if number % 6 == 4 else "Mozilla/5.0",
-            referrer="claude.ai",
+            referrer="claude.ai" if number % 5 else None,
+            country="DE" if number % 2 else None,
+            utm_source="mail" if number % 7 < 4 else None,
+            utm_campaign="spring" if number % 7 < 3 else None,
             **classes[number % 3],
         )
 
@@ -91,6 +103,25 @@ def test_every_answer_is_the_recount_of_the_class_that_everybody_sees(lake_of, k
             for name in NAMES:
                 if name not in {"geographic", "filter-values"}:  # which need the names of countries, and the day it is
                     assert told[name] == expected[name], (name, scope, behaviour)
+
+
+@pytest.mark.parametrize("counted", ["no day", "some days", "every day"])
+def test_under_a_filter_by_a_word_every_answer_is_the_recount(lake_of, counted):
+    lake = lake_of("mixed")
+    if counted != "no day":
+        RollupBuilder(lake).run()
+    if counted == "some days":
+        land(lake, "acme", some_visits(4))
+    landed = stored(lake)
+    assert BY_WORD.keys() == {*recount.WORDS}
+    with closing(Warehouse(lake)) as warehouse:
+        assert len(closed_days(warehouse.variables(WHOLE))) == {"no day": 0, "some days": 2, "every day": 3}[counted]
+        for filtered, names in BY_WORD.items():
+            words = {recount.word(row, filtered) for visit in landed for row in (visit, recount.as_seen(visit))}
+            for scope in (Scope("acme", *DAYS, **{filtered: word}) for word in words):
+                for name in names.split():
+                    expected = recount.recount(name, landed, scope, countries={"DE": "Germany"})
+                    assert warehouse.answer(ENTRIES[name], warehouse.variables(scope)) == expected, (name, scope)
 
 
 def test_switched_off_every_answer_is_that_of_the_days_before_they_were_judged(lake_of, lake):

@@ -12,7 +12,7 @@ from data import Lake
 from data.store.rollups import LiveRollups
 from queries import ENTRIES, RollupBuilder, Scope, Warehouse
 from queries.prelude import prelude, relation_names
-from queries.variables import MAX_WORDS, closed_days
+from queries.variables import CUT_WORDS, MAX_WORDS, closed_days
 from tests.recount import MAX_ROWS, OTHER_WORDS, recount
 from tests.recount import MAX_WORDS as MAX_WORDS_COUNTED
 from tests.support.sql import rows
@@ -37,9 +37,11 @@ SCOPES = [
     Scope("acme", *DAYS, traffic_type="ai"),
     Scope("acme", *DAYS, "sale", "0001.example", "other"),
     Scope("acme", QUIET, QUIET, domain="1999.example"),
-    Scope("acme", *DAYS, referrer="2050.example", status="unknown"),  # of words that are not kept of the crowded day
-    Scope("acme", *DAYS, agent="Bot2051", domain="2051.example"),
-    Scope("acme", *DAYS, utm_source="2051", path="unknown"),
+    Scope("acme", *DAYS, referrer="1999.example"),  # of words that are not kept of the crowded day
+    Scope("acme", *DAYS, referrer="1999.example", status="302"),
+    Scope("acme", *DAYS, agent="Bot1999"),
+    Scope("acme", *DAYS, agent="Bot1999", domain="1999.example"),
+    Scope("acme", *DAYS, utm_campaign="1995"),
     Scope("acme", *DAYS, utm_campaign="unknown"),
     Scope("acme", *DAYS, country="unknown"),
 ]
@@ -185,6 +187,12 @@ def test_every_relation_has_the_same_rows_from_rollups_as_from_visits(warehouse,
         days = "EXCLUDE (days)" if name.startswith("monthly") else ""  # visits give those of several months in one row
         sql = f"SELECT DISTINCT * {days} FROM {name} ORDER BY ALL"
         assert rows(warehouse, sql, from_rollups) == rows(warehouse, sql, from_visits), name
+
+
+@pytest.mark.parametrize("word", [*CUT_WORDS])
+def test_a_day_that_may_have_been_cut_serves_no_filter_by_such_a_word(warehouse, word):
+    assert closed_days(warehouse.variables(Scope("acme", *DAYS, **{word: "2051"}))) == [QUIET]
+    assert closed_days(warehouse.variables(Scope("acme", *DAYS, country="DE"))) == [CROWDED, QUIET, BUSY]
 
 
 def test_a_day_whose_domains_were_cut_serves_no_domain_filter(warehouse):

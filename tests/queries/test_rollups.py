@@ -43,6 +43,15 @@ SCOPES = [
     Scope("acme", *DAYS, traffic_type="ai"),
     Scope("acme", *DAYS, traffic_type="ai_referral", domain="link.example"),
     Scope("bee", *DAYS),
+    Scope("acme", *DAYS, country="DE"),
+    Scope("acme", *DAYS, device_type="bot", domain="go.example"),
+    Scope("acme", *DAYS, agent="curl"),
+    Scope("acme", *DAYS, agent="unknown", path="/sale"),
+    Scope("acme", *DAYS, ai_source="ChatGPT"),
+    Scope("acme", *DAYS, browser="Firefox"),
+    Scope("acme", *DAYS, operating_system="Windows"),
+    Scope("acme", *DAYS, referrer="(direct)"),
+    Scope("acme", *DAYS, utm_source="mail", utm_campaign="unknown"),
 ]
 ALL = tuple(name for name, entry in ENTRIES.items() if entry.shape != "parts")
 MANY = ("traffic-overview", "devices", "top-links", "bot-traffic", "ai-platform-market-share", "ai-to-human-conversion",
@@ -209,7 +218,7 @@ def test_every_answer_is_the_same_from_rollups_as_from_visits(warehouse, read_on
     assert [answers(read_only.warehouse, *one) for one in asked] == before
 
 
-@pytest.mark.parametrize("scope", SCOPES, ids=lambda scope: str(scope.traffic_type or scope.short_code or scope.domain))
+@pytest.mark.parametrize("scope", SCOPES, ids=lambda scope: "-".join(scope.filters.values()) or scope.organization)
 def test_every_relation_has_the_same_rows_from_rollups_as_from_visits(reopened, scope):
     served = reopened.variables(scope)
     counted = served | {"sources": one_source("all_visits")}
@@ -245,13 +254,26 @@ def test_both_parts_of_a_relation_have_its_columns_in_its_order(read_only, name)
 # Which scopes rollups may serve
 
 
-SERVED_BY_TYPE = {"daily_agents", "daily_categories", "daily_hours", "monthly_agent_pages"}
+SERVED = {
+    "domain": {*relation_names()},
+    "traffic_type": {"daily_agents", "daily_categories", "daily_hours", "monthly_agent_pages"},
+    "country": {"daily_countries"},
+    "device_type": {"daily_categories", "daily_devices"},
+    "browser": {"daily_browsers"},
+    "operating_system": {"daily_operating_systems"},
+    "referrer": {"daily_referrers"},
+    "ai_source": {"daily_assistants", "daily_categories", "daily_link_sources", "monthly_assistant_pages"},
+    "agent": {"daily_agents", "monthly_agent_pages"},
+    "path": {"monthly_agent_pages", "monthly_assistant_pages"},
+    "utm_source": {"daily_campaigns"},
+    "utm_campaign": {"daily_campaigns"},
+}
 
 
 @pytest.mark.parametrize("field", [field.name for field in fields(Scope) if field.default is None])
 def test_a_filter_that_is_not_declared_makes_every_relation_read_all_visits(field):
     served = {name for name in relation_names() if source_of(name, {field}) == "uncovered_visits"}
-    assert served == {"domain": {*relation_names()}, "traffic_type": SERVED_BY_TYPE}.get(field, set())
+    assert served == SERVED.get(field, set())
 
 
 def test_only_fields_of_a_scope_are_declared():
@@ -268,7 +290,9 @@ def test_answers_under_a_filter_are_those_of_a_lake_without_the_other_visits(tmp
     days = (date(2026, 2, 9), date(2026, 2, 10))
     for code in (None, "sale"):
         filtered = warehouse.variables(Scope("acme", *days, code, country="DE"))
-        assert {name for name, source in filtered["sources"].items() if source != "all_visits"} == set()
+        assert {name for name, source in filtered["sources"].items() if source != "all_visits"} == (
+            set() if code else SERVED["country"]
+        )
         assert closed_days(filtered) == [*days]
         same = warehouse.variables(Scope("german", *days, code))
         assert set(same["sources"].values()) == {"all_visits" if code else "uncovered_visits"}
@@ -613,7 +637,7 @@ def test_another_tenants_rollup_shows_nothing(read_only):
     relations = "FROM rollup_rows('daily_categories') UNION ALL BY NAME FROM stored_rows('daily_links')"
     count = f"SELECT count(*) > 0 FROM ({relations})"
     assert rows(warehouse, count, variables) == [(True,)]
-    variables["scope"] = warehouse.variables(SCOPES[-1])["scope"]
+    variables["scope"] = warehouse.variables(Scope("bee", *DAYS))["scope"]
     assert rows(warehouse, count, variables) == [(False,)]
 
 

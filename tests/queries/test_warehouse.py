@@ -36,7 +36,7 @@ from queries import (
     template_entries,
 )
 from queries.fields import COUNT, NUMBER, TEXT
-from queries.prelude import prelude, relation_names, sql_text
+from queries.prelude import prelude, relation_names, served_filters, sql_text
 from queries.scope import FILTERS
 from queries.variables import set_variables
 from tests.faults.trials import scaled
@@ -351,7 +351,11 @@ def test_a_relation_is_one_view_of_what_is_counted_under_its_own_name(name):
         name,
         name,
     ]
-    assert not re.search(r"getvariable|read_parquet|stored_rows", sql)
+    filter_of_stored_rows = r"matches\((?:coalesce\()?(\w+)(?:, '\(direct\)'\))?, getvariable\('(\w+)'\)\)"
+    filters = re.findall(filter_of_stored_rows, sql.partition("rollup_rows")[2])
+    assert [column for column, _ in filters] == [name for _, name in filters]
+    assert {name for _, name in filters} == served_filters(name) - {"traffic_type"}
+    assert not re.search(r"getvariable|read_parquet|stored_rows", re.sub(filter_of_stored_rows, "", sql))
 
 
 def test_nothing_is_defined_twice():
