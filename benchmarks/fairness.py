@@ -18,7 +18,7 @@ from service.hooks.registry import MAX_HOOKS, Hooks
 from service.jobs.records import COMMAND_LINE
 from service.jobs.states import APPROVE_FIX
 from service.jobs.store import Jobs
-from service.settings import parse_networks
+from service.setting_values import parse_networks
 
 HOSTILE: Final = 8
 """Organizations with MAX_HOOKS hooks each, whose receivers take connections and never answer, and as many jobs."""
@@ -37,7 +37,7 @@ def fairness(setting: Setting) -> Iterator[Figure]:
         socket.create_server(("127.0.0.1", 0), backlog=1_000) as silent,
         socket.create_server(("127.0.0.1", 0)) as listening,
     ):
-        hooks, jobs = Hooks(control, parse_networks(_LOOPBACK, "hook_networks")), Jobs(control)
+        hooks, jobs = Hooks(control, parse_networks(_LOOPBACK)), Jobs(control)
         for number in range(HOSTILE):
             for name in range(MAX_HOOKS):
                 hooks.create(f"hostile{number}", f"hook {name}", _url(silent))

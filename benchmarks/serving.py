@@ -25,7 +25,7 @@ from service.hooks.registry import Hooks
 from service.jobs.records import COMMAND_LINE
 from service.jobs.states import APPROVE_FIX
 from service.jobs.store import Jobs
-from service.settings import parse_networks
+from service.setting_values import parse_networks
 
 CACHED_REQUESTS: Final = 40_000
 HANGING_HOOKS: Final = 20
@@ -104,7 +104,7 @@ def _hooks_and_jobs(root: Path, url: str) -> Iterator[Hooks]:
         closing(lake.manifest),
         closing(ControlDatabase(lake)) as control,
     ):
-        hooks, jobs = Hooks(control, parse_networks(_LOOPBACK, "hook_networks")), Jobs(control)
+        hooks, jobs = Hooks(control, parse_networks(_LOOPBACK)), Jobs(control)
         for number in range(HANGING_HOOKS):
             hooks.create(WHOLE.organization, f"hook {number}", url)
         for number in range(HANGING_HOOKS):

@@ -1,4 +1,4 @@
-"""The settings of mail: an SMTP server as a URL, and the addresses of each organization."""
+"""Parsers for the settings of mail: an SMTP server as a URL, and the addresses of each organization."""
 
 import re
 from dataclasses import dataclass, field
@@ -25,53 +25,49 @@ class SmtpServer:
     password: str = field(default="", repr=False)
 
 
-def parse_smtp(text: str) -> SmtpServer | None:
-    """Parse the setting smtp; None if it is empty. Raises BadInput, which does not quote it: it has a password."""
-    if not text:
-        return None
+def parse_smtp(text: str) -> SmtpServer:
+    """A mail server. Raises BadInput, which does not quote the text: it has a password."""
     try:
         url = urlsplit(text)
         host, port = url.hostname or "", url.port
     except ValueError:
-        raise BadInput(f"TRAFFIC_SMTP has no valid host or port; {_WRITTEN_LIKE}.") from None
+        raise BadInput(f"there is no valid host or port; {_WRITTEN_LIKE}.") from None
     user, password = unquote(url.username or ""), unquote(url.password or "")
     if url.scheme not in {"smtp", "smtps"} or not host or port == 0 or url.path.strip("/") or url.query or url.fragment:
-        raise BadInput(f"TRAFFIC_SMTP is not the URL of an SMTP server; {_WRITTEN_LIKE}.")
+        raise BadInput(f"this is not the URL of an SMTP server; {_WRITTEN_LIKE}.")
     if bool(user) != bool(password) or not (user + password).isascii():
-        raise BadInput(f"TRAFFIC_SMTP needs a user and a password, both ASCII, or neither; {_WRITTEN_LIKE}.")
+        raise BadInput(f"the URL needs a user and a password, both ASCII, or neither; {_WRITTEN_LIKE}.")
     tls = url.scheme == "smtps"
     return SmtpServer(host, port or (465 if tls else 587 if password else 25), tls, user, password)
 
 
 def parse_recipients(text: str) -> dict[str, tuple[str, ...]]:
-    """Parse the setting mail_to: the addresses of each organization. Raises BadInput."""
+    """The addresses of each organization. Raises BadInput."""
     recipients: dict[str, tuple[str, ...]] = {}
     for part in filter(None, map(str.strip, text.split(";"))):
         organization, equals, addresses = part.partition("=")
         organization = organization.strip()
         if not equals or not is_organization(organization) or organization in recipients:
             raise BadInput(
-                f"TRAFFIC_MAIL_TO: {part!r} must be one organization and its addresses, "
+                f"{part!r} must be one organization and its addresses, "
                 "like acme=ops@acme.example,anna@acme.example; other=x@y.example."
             )
-        recipients[organization] = parse_addresses(addresses, "TRAFFIC_MAIL_TO")
+        recipients[organization] = parse_addresses(addresses)
     return recipients
 
 
-def parse_addresses(text: str, name: str) -> tuple[str, ...]:
-    """Parse addresses separated by commas; `name` is that of the setting or option. Raises BadInput, also for none."""
+def parse_addresses(text: str) -> tuple[str, ...]:
+    """Mail addresses, separated by commas. Raises BadInput, also if there is none."""
     addresses = tuple(dict.fromkeys(map(str.strip, text.split(","))))
     for address in addresses:
         if not _ADDRESS.fullmatch(address):
-            raise BadInput(f"{name}: {address!r} is not a mail address; write it like ops@acme.example (ASCII only).")
+            raise BadInput(f"{address!r} is not a mail address; write it like ops@acme.example (ASCII only).")
     return addresses
 
 
 def parse_sender(text: str) -> str:
-    """Parse the setting mail_from; "" if it is empty. Raises BadInput."""
-    if not text:
-        return ""
-    (address, *others) = parse_addresses(text, "TRAFFIC_MAIL_FROM")
-    if others:
-        raise BadInput(f"TRAFFIC_MAIL_FROM: {text!r} must be one address.")
-    return address
+    """One mail address, or nothing. Raises BadInput."""
+    addresses = parse_addresses(text) if text else ("",)
+    if len(addresses) > 1:
+        raise BadInput(f"{text!r} must be one address.")
+    return addresses[0]

@@ -1,67 +1,126 @@
-"""Checks the values of single settings."""
+"""Parsers for the texts of settings. Each raises BadInput; the setting adds its name to the message."""
 
+import ipaddress
 import re
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
-from data import BadInput
+from data import SHORT_CODE_PATTERN, BadInput, is_organization
 
 JWT_ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")
 """Signature algorithms that may be allowed. No HS256: its secret would have to be shared with the provider."""
-MAX_TOKEN_LIFETIME_HOURS: Final = 720
-"""Upper limit of the setting jwt_lifetime: identity tokens cannot be revoked before they expire."""
 _ENGINE: Final = re.compile(r"sc://[^/;\s]+(/(;\S*)?)?")
+_ORIGIN: Final = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?", re.ASCII)
+
+_SWITCHES: Final = dict.fromkeys(("on", "1", "true", "yes"), True) | dict.fromkeys(("off", "0", "false", "no"), False)
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Value = TypeVar("Value")
+
+
+def optional(parse: Callable[[str], Value]) -> Callable[[str], Value | None]:
+    """The parser that gives None for an empty text, and otherwise does what `parse` does."""
+    return lambda text: parse(text) if text else None
+
+
+def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
+    """The parser of whole numbers in ASCII digits, without leading zeros."""
+    expected = f"{least}, or more" if most is None else f"{least} to {most}"
+
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"0|[1-9]\d{0,14}", text, re.ASCII) or not least <= int(text) <= (most or int(text)):
+            raise BadInput(f"{text!r} must be a whole number, {expected}.")
+        return int(text)
+
+    return parse
+
+
+def parse_switch(text: str) -> bool:
+    """On or off, in any word that the flags of commands take."""
+    if text.lower() not in _SWITCHES:
+        raise BadInput(f"{text!r} must be on or off.")
+    return _SWITCHES[text.lower()]
+
+
+def parse_networks(text: str) -> tuple[Network, ...]:
+    """Networks in CIDR notation, or single addresses, separated by commas."""
+    try:
+        return tuple(map(ipaddress.ip_network, _parts(text)))
+    except ValueError as error:
+        raise BadInput(f"{error}; write networks like 10.0.0.0/8.") from error
+
+
+def parse_origin(text: str) -> str:
+    """The origin of web pages in lower case, such as https://app.example or http://127.0.0.1:8080."""
+    if not _ORIGIN.fullmatch(text):
+        raise BadInput(f"{text!r} is not an origin; write it like https://app.example, without a path.")
+    return text
+
+
+def parse_origins(text: str) -> tuple[str, ...]:
+    """Origins separated by commas."""
+    return tuple(map(parse_origin, _parts(text)))
+
+
+def parse_public_url(text: str) -> str:
+    """An origin, which may end with slashes, or nothing."""
+    origin = text.rstrip("/")
+    return parse_origin(origin) if origin else ""
+
+
+def parse_base_path(text: str) -> str:
+    """The prefix of all paths, without a final slash: empty, or like /v1."""
+    path = "/" + text.strip("/")
+    if any(character in path for character in "?#{} ") or "//" in path:
+        raise BadInput(f"{text!r} must be a plain path like /v1.")
+    return path.rstrip("/")
+
+
+def parse_short_code_pattern(text: str) -> str:
+    """A regular expression of RE2 with one group."""
+    if text == SHORT_CODE_PATTERN:
+        return text
+    from data.rules.patterns import check_short_code_pattern  # noqa: PLC0415  # slow, and rarely needed
+
+    return check_short_code_pattern(text)
+
+
+def parse_organization(text: str) -> str:
+    """The name of an organization, or nothing."""
+    if text and not is_organization(text):
+        raise BadInput(f"{text!r} is not a valid organization name.")
+    return text
 
 
 def parse_engine(text: str) -> str:
-    """The setting engine, or `--engine`: "" or an address of Spark Connect. Raises BadInput."""
+    """The URL of a Spark Connect server, or nothing. It may hold a token, so the message does not quote it."""
     if text and not _ENGINE.fullmatch(text):
-        raise BadInput("TRAFFIC_ENGINE or --engine is no address of Spark Connect; write it like sc://host:15002.")
+        raise BadInput("this is not a Spark Connect URL; write it like sc://host:15002.")
     return text
-
-
-def parse_count(name: str, text: str, least: int) -> int:
-    """A setting that is a whole number, `least` or more. Raises BadInput."""
-    if not re.fullmatch(r"\d{1,15}", text, re.ASCII) or int(text) < least:
-        raise BadInput(f"TRAFFIC_{name.upper()} is {text!r}; it must be a whole number, {least} or more.")
-    return int(text)
-
-
-def parse_algorithms(text: str) -> tuple[str, ...]:
-    """The setting jwt_algorithms. Raises BadInput."""
-    names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    unknown = [name for name in names if name not in JWT_ALGORITHMS]
-    if unknown or not names:
-        problem = f"contains {unknown[0]!r}" if unknown else "contains no algorithm"
-        raise BadInput(f"TRAFFIC_JWT_ALGORITHMS {problem}; use any of {', '.join(JWT_ALGORITHMS)}.")
-    return names
-
-
-def parse_lifetime(text: str) -> int:
-    """The setting jwt_lifetime, in hours. Raises BadInput."""
-    if not re.fullmatch(r"[1-9]\d{0,2}", text, re.ASCII) or int(text) > MAX_TOKEN_LIFETIME_HOURS:
-        raise BadInput(
-            f"TRAFFIC_JWT_LIFETIME is {text!r}; it must be a number of hours from 1 to {MAX_TOKEN_LIFETIME_HOURS}."
-        )
-    return int(text)
-
-
-def parse_scopes(text: str) -> str:
-    """The setting oidc_scopes. Raises BadInput."""
-    scopes = text.split()
-    if "openid" not in scopes:
-        raise BadInput(f"TRAFFIC_OIDC_SCOPES is {text!r}; it must contain openid.")
-    return " ".join(scopes)
-
-
-def parse_session_hours(text: str) -> int:
-    """The setting session_hours. Raises BadInput."""
-    if not re.fullmatch("[1-8]", text):
-        raise BadInput(f"TRAFFIC_SESSION_HOURS is {text!r}; it must be a number of hours from 1 to 8.")
-    return int(text)
 
 
 def parse_memory(text: str) -> str:
-    """The setting memory. Raises BadInput."""
+    """An amount of memory as DuckDB reads it."""
     if not re.fullmatch(r"[1-9]\d{0,5} ?[MG]i?B", text):
-        raise BadInput(f"TRAFFIC_MEMORY is {text!r}; write it like 300MB or 4GB.")
+        raise BadInput(f"{text!r} is not an amount of memory; write it like 300MB or 4GB.")
     return text
+
+
+def parse_algorithms(text: str) -> tuple[str, ...]:
+    """Some of JWT_ALGORITHMS, separated by commas."""
+    names = tuple(dict.fromkeys(_parts(text)))
+    if not names or not set(names) <= set(JWT_ALGORITHMS):
+        raise BadInput(f"{text!r} must be some of {', '.join(JWT_ALGORITHMS)}, separated by commas.")
+    return names
+
+
+def parse_scopes(text: str) -> str:
+    """Scopes of OpenID Connect, separated by single spaces."""
+    scopes = text.split()
+    if "openid" not in scopes:
+        raise BadInput(f"{text!r} must contain openid.")
+    return " ".join(scopes)
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -133,8 +133,8 @@ def settings():
     """Makes the settings of a server over a lake; the peer of the in-process client is a trusted proxy."""
 
     def settings(lake, **changes):
-        chosen = {"lake": str(lake.root), "trusted_proxies": PROXY} | changes
-        return read_settings({setting(name).variable: str(value) for name, value in chosen.items()})
+        chosen = {"lake": lake.root, "trusted_proxies": PROXY} | changes
+        return read_settings({}, **{name: str(value) for name, value in chosen.items()})
 
     return settings
 

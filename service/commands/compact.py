@@ -10,7 +10,6 @@ from data.progress import Progress
 from data.text import plural
 from service.commands.options import DEFAULT_LAKE, LakeOption, flag
 from service.commands.printing import progress_bar
-from service.setting_values import parse_count, parse_engine
 from service.settings import setting
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def compact(
     from data.store.pending import flush_all
     from queries import ClusterOptions
 
-    address, from_visits = parse_engine(engine), parse_count("engine_from", engine_from, 0)
+    address, from_visits = setting("engine").read(engine), setting("engine_from").read(engine_from)
     options = ClusterOptions(address, from_visits, folder=engine_lake) if address else None
     opened = Lake(lake)
     flush_all(opened)

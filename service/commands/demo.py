@@ -62,8 +62,7 @@ def _run(folder: Path, port: int, visits: int) -> None:
     except BadInput:
         listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
-    values = {"lake": str(lake.root), "values": str(folder / "values.toml"), "port": str(port)}
-    settings = read_settings({setting(name).variable: value for name, value in values.items()})
+    settings = read_settings({}, lake=str(lake.root), values=str(folder / "values.toml"), port=str(port))
     address = f"http://127.0.0.1:{port}"
     dashboard = enter_url(settings, SessionStore(control).create_link("demo", is_reusable=True))
 

@@ -24,7 +24,7 @@ from service.commands.importing import (
 )
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
 from service.commands.printing import messages
-from service.settings import parse_networks, setting
+from service.settings import setting
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,7 +65,7 @@ def follow(
     console = messages()
     options = options_of(organization, domain, log_format, nginx_log_format, columns, short_code_pattern, skip_assets)
     opened = Lake(lake, create=True)
-    importer = Importer(opened, proxies=parse_networks(trusted_proxies), countries=countries_of(geoip))
+    importer = Importer(opened, proxies=setting("trusted_proxies").read(trusted_proxies), countries=countries_of(geoip))
     console.print(f"Lake: {opened.root}")
     status = _Status(console, log)
     follower = Follower(

@@ -12,7 +12,7 @@ from data.text import plural
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
 from service.commands.printing import progress_bar
-from service.settings import parse_networks, setting
+from service.settings import setting
 
 if TYPE_CHECKING:
     from data.ingest.importer import Importer, Options
@@ -78,7 +78,7 @@ def import_logs(
     options = options_of(organization, domain, log_format, nginx_log_format, columns, short_code_pattern, skip_assets)
     opened = Lake(lake, create=True)
     countries = countries_of(geoip)
-    importer = Importer(opened, proxies=parse_networks(trusted_proxies), countries=countries)
+    importer = Importer(opened, proxies=setting("trusted_proxies").read(trusted_proxies), countries=countries)
     _print(f"Lake: {opened.root}")
     if again and not (yes or dry_run):
         _ask_about_erasures([_run(importer, file, options, dry_run=True, again=True) for file in files])

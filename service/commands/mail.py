@@ -30,7 +30,7 @@ def mail(
     from service.outgoing.mail import Mailer
 
     settings = read_settings(os.environ)
-    recipients = parse_addresses(to, "--to") if to else settings.mail_to.get(organization, ())
+    recipients = parse_addresses(to) if to else settings.mail_to.get(organization, ())
     if not recipients:
         raise BadInput(f"there is no address for {organization}; name it with --to or in TRAFFIC_MAIL_TO.")
     if not settings.smtp and not dry_run:

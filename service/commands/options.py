@@ -13,7 +13,7 @@ from service.settings import setting
 def flag(name: str) -> Any:  # noqa: ANN401  # as typer.Option
     """The flag of a setting, which its environment variable sets too."""
     one = setting(name)
-    return typer.Option(f"--{name.replace('_', '-')}", envvar=one.variable, help=one.meaning, show_default=True)
+    return typer.Option(one.flag, envvar=one.variable, help=one.meaning, show_default=True)
 
 
 LakeOption = Annotated[Path, flag("lake")]

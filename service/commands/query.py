@@ -13,7 +13,6 @@ from data import BadInput, Lake
 from service.commands.answers import check_format, check_parts, print_answer, select_columns
 from service.commands.filters import open_lake
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
-from service.setting_values import parse_engine
 from service.settings import setting
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def query(
     scope = _scope(opened, entry or ENTRIES["bot-traffic"], organization, context.obj, no_domain)
     with_values = load_traffic_values(Path(values) if values else None)
     if answered and engine:
-        answer = _answer_of_cluster(parse_engine(engine), engine_lake, opened, answered, scope, with_values)
+        answer = _answer_of_cluster(setting("engine").read(engine), engine_lake, opened, answered, scope, with_values)
     elif answered:
         with closing(Warehouse(opened, with_values)) as warehouse:
             answer = warehouse.answer(answered, warehouse.variables(scope))

@@ -13,7 +13,7 @@ from service.commands.erase import finish
 from service.commands.options import DEFAULT_LAKE, LakeOption, existing_organization
 from service.commands.printing import console
 from service.control_database import ControlDatabase
-from service.settings import parse_retention_days, setting
+from service.settings import setting
 
 if TYPE_CHECKING:
     from data.maintenance.retention import RetentionResult
@@ -46,7 +46,7 @@ def retain(
     from data.maintenance.retention import apply_retention, clock_problem
     from service.jobs.erasure import expire_evidence
 
-    retention_days = parse_retention_days(days.strip())
+    retention_days = _DAYS.read(days.strip())
     if retention_days is None:
         raise BadInput(f"set the number of days with --days or {_DAYS.variable}.")
     check_can_ask(yes, dry_run)

@@ -21,8 +21,7 @@ def serve(
 
     Example: TRAFFIC_TRUSTED_PROXIES=127.0.0.1 traffic serve --port 8080 --base-path /v1
     """
-    flags = {"host": host, "port": port, "base_path": base_path, "lake": str(lake)}
-    settings = read_settings({**os.environ, **{setting(name).variable: value for name, value in flags.items()}})
+    settings = read_settings(os.environ, host=host, port=port, base_path=base_path, lake=str(lake))
     from service.app import create_app
     from service.logs import Log, LogHandler
     from service.server.run import listen, serve_on

@@ -29,8 +29,7 @@ def sign_in(
     from service.pages.accounts.sign_in_link import enter_url
     from service.pages.sessions import SessionStore
 
-    flags = {"host": host, "port": port, "base_path": base_path, "lake": str(lake)}
-    settings = read_settings({**os.environ, **{setting(name).variable: value for name, value in flags.items()}})
+    settings = read_settings(os.environ, host=host, port=port, base_path=base_path, lake=str(lake))
     code = SessionStore(ControlDatabase(Lake(lake))).create_link(organization, role, days)
     typer.echo(f"Dashboard of {organization}, as {role}. The link works once, within ten minutes:", err=True)
     typer.echo(enter_url(settings, code))

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from service.outgoing.connection import OutgoingError
 from service.outgoing.http import request
-from service.settings import Network
+from service.setting_values import Network
 
 DEADLINE_SECONDS: Final = 15.0
 """From before the host is resolved to the last header of the response, after which the connection is closed."""

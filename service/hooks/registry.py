@@ -28,7 +28,7 @@ from service.hooks.outbox import (
 from service.hooks.records import DEFAULT_EVENTS, EVENTS, MAX_NAME_LENGTH, Delivery, Hook, HookChanges
 from service.hooks.signature import new_secret
 from service.hooks.urls import check_hook_url
-from service.settings import Network
+from service.setting_values import Network
 
 MAX_HOOKS: Final = 20
 """Of one organization."""

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from starlette.types import Scope
 
 from service.http.errors import RateLimited
-from service.settings import Network
+from service.setting_values import Network
 
 LIMIT: Final = 60
 WINDOW_SECONDS: Final = 60.0

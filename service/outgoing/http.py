@@ -13,7 +13,7 @@ import h11
 
 from service.outgoing.addresses import Address, is_in, is_public
 from service.outgoing.connection import OutgoingError, connect, tls_context
-from service.settings import Network
+from service.setting_values import Network
 
 MAX_HEAD_BYTES: Final = 64 << 10
 """Of the status line and the headers of a response."""

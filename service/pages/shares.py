@@ -16,7 +16,7 @@ from queries import DEFAULT_RANGE, RANGES
 from service.clock import Clock, hour_text, to_text, utc_now
 from service.control_database import ControlDatabase, sha256
 from service.pages.filters import CHIPS
-from service.settings import is_origin
+from service.setting_values import parse_origin
 
 FILTERS: Final = ("range", "start_date", "end_date", "domain", "short_code")
 """The parameters of the API that a share can be fixed to."""
@@ -132,10 +132,7 @@ def _days(text: str) -> timedelta | None:
 
 
 def _origins(text: str) -> str:
-    origins = list(dict.fromkeys(text.lower().replace(",", " ").split()))
-    for origin in origins:
-        if not is_origin(origin):
-            raise BadInput(f"{origin!r} is not an origin; write it like https://app.example, without a path.")
+    origins = list(dict.fromkeys(map(parse_origin, text.lower().replace(",", " ").split())))
     if len(origins) > MAX_EMBEDDERS:
         raise BadInput(f"there are {len(origins)} origins; a share has at most {MAX_EMBEDDERS}.")
     return " ".join(origins)

@@ -5,7 +5,7 @@ from contextlib import closing
 
 from data import Lake
 from service.hooks.registry import Hooks
-from service.settings import parse_networks
+from service.setting_values import parse_networks
 from tests.support.control import open_store
 from tests.support.lakes import opened
 
@@ -18,7 +18,7 @@ def undecided_job(folder):
     """A new job, and a hook that is sent what is approved."""
     Lake(folder / "lake", create=True).manifest.close()
     with opened(folder / "lake") as lake:
-        with open_store(Hooks, lake, parse_networks(HOOK_NETWORKS, "hook_networks")) as hooks:
+        with open_store(Hooks, lake, parse_networks(HOOK_NETWORKS)) as hooks:
             hooks.create("acme", "receiver", "http://127.0.0.1:9/")
         with closing(sqlite3.connect(lake.root / "control.sqlite")) as database, database:
             database.execute(

@@ -102,7 +102,7 @@ def test_a_damaged_manifest_is_broken(healthy, lake):
 
 def test_an_invalid_setting_is_broken_and_named(healthy):
     assert list(checks(healthy, TRAFFIC_PORT="high").items()) == [
-        ("settings", ("broken", "TRAFFIC_PORT or --port is 'high'; it must be a number from 0 to 65535."))
+        ("settings", ("broken", "TRAFFIC_PORT or --port: 'high' must be a whole number, 0 to 65535."))
     ]
 
 

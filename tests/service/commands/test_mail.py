@@ -44,7 +44,8 @@ def test_a_dry_run_needs_no_server(mail):
 
 
 @pytest.mark.parametrize(
-    ("flags", "named"), [([], "--to"), (["--to", "a@acme.example"], "TRAFFIC_SMTP"), (["--to", "x"], "--to")]
+    ("flags", "named"),
+    [([], "--to"), (["--to", "a@acme.example"], "TRAFFIC_SMTP"), (["--to", "x"], "'x' is not a mail address")],
 )
 def test_what_is_missing_is_named(mail, flags, named):
     assert named in refused(mail(*flags))

@@ -12,9 +12,9 @@ import pytest
 from data import BadInput
 from queries import Warehouse
 from service.mail.weekly import Week, WeeklyMail
-from service.mail_settings import SmtpServer, parse_recipients, parse_smtp
+from service.mail_settings import SmtpServer
 from service.outgoing.mail import REPLY_SECONDS
-from service.settings import read_settings
+from service.settings import read_settings, setting
 from tests.service.outgoing.mail_servers import Mailbox, ScriptedServer, smtp_server
 from tests.support.visits import land, visit
 
@@ -188,7 +188,7 @@ def test_the_end_of_a_server_interrupts_its_mail(weekly, caplog):
     ],
 )
 def test_a_server_is_a_url(url, server):
-    assert parse_smtp(url) == server
+    assert setting("smtp").read(url) == server
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_bad_url_is_refused_without_its_password(url):
 
 
 def test_each_organization_has_its_addresses():
-    found = parse_recipients(" acme = ops@acme.example, anna@acme.example,ops@acme.example ; other=x@y.example;")
+    found = setting("mail_to").read(" acme = ops@acme.example, anna@acme.example,ops@acme.example ; other=x@y.example;")
     assert found == {**TO, "other": ("x@y.example",)}
 
 
@@ -214,4 +214,4 @@ def test_each_organization_has_its_addresses():
 )  # fmt: skip
 def test_bad_addresses_are_refused(text):
     with pytest.raises(BadInput, match="TRAFFIC_MAIL_TO"):
-        parse_recipients(text)
+        setting("mail_to").read(text)
