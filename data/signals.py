@@ -6,7 +6,7 @@ queries/prelude/2_signals.sql: files keep what was seen, and answers decide what
 
 from typing import Final, NamedTuple
 
-BEHAVIOUR_VERSION: Final = 1
+BEHAVIOUR_VERSION: Final = 2
 """The version of what days are judged by. Raise it with every change of what a signal means; 0: not judged."""
 
 
@@ -23,7 +23,7 @@ ATTACKED: Final = 1
 
 SIGNALS: Final = (
     Signal("attacked", ATTACKED, "its query string is an attack; seen when it lands, and a probe of its visitor"),
-    Signal("probed", 2, "its visitor asked for what only scanners ask for; twice, if that was answered"),
+    Signal("probed", 2, "its visitor asked for what only scanners ask for and is not there; thrice, if redirected"),
     Signal("outdated", 4, "its browser was superseded years before"),
     Signal("errors", 8, "of five and more requests of its visitor, four in five found nothing"),
     Signal("breadth", 16, "its visitor opened thirty and more pages, one every three seconds or faster"),

@@ -147,7 +147,9 @@ def _place_of(visit: Visit) -> tuple[str, str]:
 
 
 def _signals_of_visitor(mine: Sequence[Visit], visits: Sequence[Visit], own_codes: set[str]) -> set[str]:
-    answered = {_place_of(visit) for visit in visits if visit["is_malicious"] and (visit["status"] or 999) < 400}
+    answers = {(_place_of(visit), visit["status"]) for visit in visits if visit["is_malicious"] and visit["status"]}
+    answered = {place for place, status in answers if status < 400}
+    there = {place for place, status in answers if 200 <= status < 300 or status == 304}
     followers: dict[tuple[str, str], set[int]] = {}
     for visit in visits:
         if visit["status"] in {404, 410} and visit["visitor"] is not None and not visit["is_malicious"]:
@@ -161,7 +163,7 @@ def _signals_of_visitor(mine: Sequence[Visit], visits: Sequence[Visit], own_code
     pages = {_place_of(visit) for visit in mine if not _is_asset(visit["path"])}
     times = [visit["visited_at"].replace(microsecond=0) for visit in mine]
     found = {
-        "probed": probes - answered or len(probes) >= 2 or any((visit["signals"] or 0) & 1 for visit in mine),
+        "probed": probes - answered or len(probes - there) >= 3 or any((visit["signals"] or 0) & 1 for visit in mine),
         "errors": counted >= 5 and 5 * unexcused >= 4 * counted,
         "breadth": len(pages) >= 30 and (max(times) - min(times)).total_seconds() <= 3 * len(pages),
     }

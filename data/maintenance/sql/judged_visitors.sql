@@ -1,12 +1,16 @@
 -- The signals of the visitors of one day, as bits; visitors without any are left out. data/signals.py names the bits.
 -- A link of one's own (link_codes) shows nothing about who follows it, nor does a dead link that three visitors follow.
--- An owner opens his own /wp-login.php: a probe that somebody got an answer to counts only beside another one.
+-- What somebody got (2xx, 304) is there, and its owner, editors and readers ask for it: it is no probe on its domain. A
+-- redirect tells neither, and /wp-admin has two of them, so that three different ones count.
 -- Domain and path are one hash, since clients make them as long and as many as they like.
 -- Parameters: files, asset_pattern.
 CREATE OR REPLACE TEMP TABLE judged_visitors AS
-WITH answered_probes AS (
-    SELECT DISTINCT hash(coalesce(domain, ''), path) AS target
+WITH answered AS (
+    SELECT
+        hash(coalesce(domain, ''), path) AS target,
+        bool_or(status BETWEEN 200 AND 299 OR status = 304) AS is_there
     FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE) WHERE is_malicious AND status < 400
+    GROUP BY target
 ), followed AS (
     SELECT hash(coalesce(domain, ''), path) AS target
     FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
@@ -24,8 +28,9 @@ WITH answered_probes AS (
 ), evidence AS (
     SELECT
         visitor,
-        bool_or(is_attack OR is_probe AND target NOT IN (SELECT target FROM answered_probes))
-            OR count(DISTINCT target) FILTER (is_probe) >= 2 AS probed,
+        bool_or(is_attack OR is_probe AND target NOT IN (SELECT target FROM answered))
+            OR count(DISTINCT target) FILTER (is_probe AND target NOT IN (SELECT target FROM answered WHERE is_there)) >= 3
+            AS probed,
         count(*) FILTER (NOT is_missing) AS found,
         count(*) FILTER (is_missing AND NOT is_own AND target NOT IN (SELECT target FROM followed)) AS missing,
         count(DISTINCT target) FILTER (NOT is_asset) AS pages,

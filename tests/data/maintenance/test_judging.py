@@ -68,8 +68,10 @@ AGENTS = [NEW, OLD, "Mozilla/5.0 (X11; Linux x86_64; rv:60.0) Gecko/20100101 Fir
 
 def some_day(random):
     """Visits of one day in which every signal may occur, and nearly does."""
+    statuses = random.choice([[404, 200, 301], [301, 302], [200, 304, 301], [None, 403]])
     domains = random.choice([[None], ["go.example", "www.example"], ["go.example", None]])
-    paths = [f"/p{number}" for number in range(60)] + ["/app.css", "/logo.PNG", "/a.js", "/x.json", "/.env", "/.git"]
+    probes = [f"/.env{number}" for number in range(random.choice([1, 6]))]
+    paths = probes + [f"/p{number}" for number in range(60)] + ["/app.css", "/logo.PNG", "/a.js", "/x.json"]
     visits = []
     for visitor in [None, *range(-3, 12)]:
         agent, spread = random.choice(AGENTS), random.choice([10, 100, 4000])
@@ -80,7 +82,7 @@ def some_day(random):
             visits.append(at(
                 random.uniform(0, spread), domain=random.choice(domains), path=path, visitor=visitor,
                 short_code=path[1:] if path.startswith("/p") else None, user_agent=agent, is_malicious=is_probe,
-                status=random.choice([404, 404, 404, 410, 200, 302, None]),
+                status=random.choice([404, 404, 404, 410, 200, 302, None] if not is_probe else statuses),
                 bot_category="other_bot" if is_probe else random.choice(CATEGORIES),
                 signals=random.choice([None, None, None, 0, 1]),
             ))  # fmt: skip
@@ -131,11 +133,28 @@ def test_a_hundred_of_one_office_keep_their_class_beside_a_scanner_of_another_na
     assert all(recount.as_seen(row)["bot_category"] == "human" for row in rows_of(lake) if row["visitor"] == 7)
 
 
-def test_an_owner_who_opens_his_own_login_is_no_scanner_and_who_asks_for_two_is_one(lake):
-    own = {"path": "/wp-login.php", "status": 200}
-    land(lake, "acme", [probe(**own), at(9), probe(visitor=2, **own), probe(visitor=2, path="/.env"), at(8, visitor=2)])
+LOGIN = [("/wp-admin", 301), ("/wp-admin/", 302), ("/wp-login.php", 200)]
+
+
+@pytest.mark.parametrize(("asked", "is_probed"), [
+    (LOGIN, False),
+    ([*LOGIN, *((f"/wp-includes/{number}.php", 200) for number in range(9)), ("/_debugbar/open", 304)], False),
+    ([*LOGIN, ("/.env", 404)], True),
+    ([*LOGIN, ("/xmlrpc.php", 301)], True),
+    ([("/.env", 403)], True),
+    ([("/.env", None)], True),
+    ([("/.env", 301), ("/.git/config", 302)], False),
+    ([("/.env", 301), ("/.git/config", 302), ("/backup.sql", 301)], True),
+])  # fmt: skip
+def test_who_gets_what_a_domain_has_is_no_scanner_and_who_asks_for_what_it_lacks_is_one(lake, asked, is_probed):
+    land(lake, "acme", [probe(number, path=path, status=status) for number, (path, status) in enumerate(asked)])
+    land(
+        lake,
+        "acme",
+        [at(60), *(probe(number, path="/.env", status=200, domain="other.example", visitor=2) for number in range(2))],
+    )
     judge(lake)
-    assert told(lake, "visitor") == {1: set(), 2: {"probed"}}
+    assert ("probed" in told(lake, "visitor")[1]) is is_probed
 
 
 def test_a_dead_link_that_others_follow_and_a_link_of_ones_own_are_nobodys_errors(lake):
@@ -276,7 +295,9 @@ def test_the_visit_of_an_unfinished_line_is_judged_apart_and_expires_alone(lake)
         db.execute("UPDATE files SET unfinished_of = (SELECT max(id) FROM batches) WHERE id = 2")
     assert judge(lake).judged == 1
     files = {file.unfinished_of is None: file for file in lake.manifest.live_files("acme")}
-    assert {key: file.behaviour_version for key, file in files.items()} == dict.fromkeys((True, False), 1)
+    assert {key: file.behaviour_version for key, file in files.items()} == dict.fromkeys(
+        (True, False), BEHAVIOUR_VERSION
+    )
     assert told(lake) == {"/.env": {"probed"}, "/last": {"probed"}}
     assert judge(lake) == compaction.CompactionResult()
     assert replace(files[False]).visits == 1
