@@ -111,7 +111,7 @@ class Eraser:
             self._flush()
         days = [partition for partition, _ in partitions(self._lake, organization)]
         work = [partition for partition in days if criteria.matches_day(partition.day)]
-        with rewriting_engine(self._lake) as engine:
+        with rewriting_engine(self._lake.staging) as engine:
             for number, partition in enumerate(work, 1):
                 self._run(engine, partition, dry_run, erased)
                 if progress:

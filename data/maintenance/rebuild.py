@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from data.errors import BadInput, LakeDamaged, NewerVersion
 from data.maintenance.rebuild_plan import RebuildPlan, plan_rebuild
+from data.maintenance.repetitions import without_repeated
 from data.maintenance.unknown import partition_of
 from data.progress import Progress
 from data.store.clock import format_time
@@ -77,15 +78,11 @@ class Rebuild:
         self._generation = max(self.old.generation if self.old else 0, self._copy.number()) + 1
         self.plan: RebuildPlan = plan_rebuild(root, self.old.file_names if self.old else {}, progress)
 
-    def exclude(self, files: list[VisitFile]) -> None:
-        """Do not count these files."""
-        self.plan.repeated += files
-        self.plan.counted = [file for file in self.plan.counted if file not in files]
-
     def run(self, progress: Progress | None = None) -> RebuildResult:
         """Build the new manifest beside the old one, then replace it; a copy of the old one is kept."""
         staged = self.root / ".staging" / f"manifest-{uuid.uuid4()}.sqlite"
         damaged = list(self.plan.damaged)
+        self._count_once(staged.parent)
         try:
             with closing(Manifest(staged)) as manifest:
                 self._fill(manifest, damaged, progress)
@@ -102,6 +99,15 @@ class Rebuild:
         finally:
             for path in staged.parent.glob(f"{staged.name}*"):
                 path.unlink()
+
+    def _count_once(self, staging: Path) -> None:
+        """Replace the files that have visits of older ones."""
+        plan = self.plan
+        for repetition in plan.repetitions:
+            gone = [repetition.file, *repetition.unfinished]
+            plan.counted = [file for file in plan.counted if file not in gone]
+            plan.replaced += gone
+            plan.counted.append(without_repeated(repetition, staging))
 
     def _fill(self, manifest: Manifest, damaged: list[str], progress: Progress | None) -> None:
         plan, old = self.plan, self.old or OldManifest([], [], [], [], [], [], [])

@@ -5,13 +5,14 @@ leaves open is a question for the operator.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from data.errors import LakeDamaged
+from data.maintenance.repetitions import Repetition, repetitions
 from data.maintenance.unknown import partition_of
 from data.progress import Progress
 from data.store.footers import BatchRecord, VisitFile, merged_batches, read_visit_file
@@ -19,10 +20,15 @@ from data.text import plural
 
 
 class Question(NamedTuple):
-    """Files of which nobody but the operator can know whether they count."""
+    """What nobody but the operator can know."""
 
-    files: list[VisitFile]
     text: str
+    """What was found, as a sentence without its end."""
+    asks: str
+    files: list[VisitFile]
+    """Which do not count if the answer is no."""
+    repetitions: Sequence[Repetition] = ()
+    """Whose visits count once if the answer is yes."""
 
 
 @dataclass
@@ -37,12 +43,17 @@ class RebuildPlan:
     damaged: list[str] = field(default_factory=list)
     """Why files cannot be read."""
     questions: list[Question] = field(default_factory=list)
-    """Their files count unless they are moved to `repeated`."""
+    """All of their files are among `counted`."""
+    repetitions: list[Repetition] = field(default_factory=list)
+    """Files that will count without the visits that older ones have."""
 
-    @property
-    def visits(self) -> int:
-        """How many visits will count, if all questions are answered so."""
-        return sum(file.visits for file in self.counted)
+    def answer(self, question: Question, is_yes: bool) -> None:
+        """Let the files of a question count or not, and visits that are repeated count once or twice."""
+        if is_yes:
+            self.repetitions += question.repetitions
+        else:
+            self.repeated += question.files
+            self.counted = [file for file in self.counted if file not in question.files]
 
 
 def plan_rebuild(root: Path, known: Mapping[str, bool], progress: Progress | None = None) -> RebuildPlan:
@@ -60,11 +71,7 @@ def plan_rebuild(root: Path, known: Mapping[str, bool], progress: Progress | Non
     repeated = {file.path for file in repeats}
     plan.repeated = [file for file in open_files if file.path in repeated]
     plan.counted = [file for file in open_files if file.path not in repeated]
-    plan.questions = [
-        Question([file], f"{file.path} has visits that are in newer files, too, and others that are in none")
-        for file in rewrites.doubtful
-        if file in plan.counted
-    ]
+    _ask_about_repetitions(plan, known, rewrites.doubtful, root / ".staging")
     _ask_about_unfinished(plan, known)
     return plan
 
@@ -94,7 +101,7 @@ class _Rewrites(NamedTuple):
     repeated: list[VisitFile]
     """Files that were to replace others, all of which newer files have replaced, or are still there."""
     doubtful: list[VisitFile]
-    """Files that have visits of others which newer files have replaced, too, and some that are nowhere else."""
+    """Files with visits of which newer ones have some, too; others are nowhere else."""
 
 
 def _judge_rewrites(files: list[VisitFile]) -> _Rewrites:
@@ -176,6 +183,30 @@ def _moved_all(file: VisitFile, other: VisitFile) -> bool:
     return all(any(part.contains(one) for part in file.footer.pending) for one in other.footer.pending)
 
 
+def _ask_about_repetitions(
+    plan: RebuildPlan, known: Mapping[str, bool], doubtful: list[VisitFile], staging: Path
+) -> None:
+    """Ask about visits that this manifest had in files which are newer than others that it does not know."""
+    unknown = {file.path.name for file in plan.counted if known and file.path.name not in known}
+    unknown |= {file.path.name for file in doubtful}
+    newer = {file.path.name for file in plan.counted} - unknown
+    found = defaultdict[str, list[Repetition]](list)
+    for repetition in repetitions(plan.counted, newer, unknown, staging) if unknown else ():
+        found[repetition.file.footer.organization].append(repetition)
+    for organization, repeated in found.items():
+        older = [file for repetition in repeated for file in repetition.older]
+        batches = {batch.id for file in older for batch in file.footer.batches}
+        visits, files = sum(one.visits for one in repeated), len({file.path for file in older})
+        text = (
+            f"{plural(visits, 'visit')} of {organization} in {plural(len(repeated), 'file')} that the manifest knows "
+            f"are also in {plural(files, 'older file')} that it does not know, as of a log that had grown and was "
+            "imported again; answer n if they are different visits"
+        )
+        lines = [file for file in plan.counted if file.path.name in unknown and file.footer.unfinished_of in batches]
+        repeated[-1] = repeated[-1]._replace(unfinished=lines)
+        plan.questions.append(Question(text, "Count them once?", [], repeated))
+
+
 def _ask_about_unfinished(plan: RebuildPlan, known: Mapping[str, bool]) -> None:
     """Ask about the files of imports whose last file, which says that the import was finished, is missing."""
     finished = {key for key, batch in _batches([*plan.counted, *plan.replaced]).items() if batch.imported_at}
@@ -188,5 +219,5 @@ def _ask_about_unfinished(plan: RebuildPlan, known: Mapping[str, bool]) -> None:
     for (organization, _), files in unfinished.items():
         visits = sum(file.visits for file in files)
         least = f"an import of {organization} with at least {plural(visits, 'visit')}"
-        text = f"{least} was not finished, or its last file is lost"
-        plan.questions.append(Question(files, f"{text}; answer n if you will import its log again"))
+        text = f"{least} was not finished, or its last file is lost; answer n if you will import its log again"
+        plan.questions.append(Question(text, "Count them?", files))

@@ -80,7 +80,7 @@ class Reclassifier:
         changes = Changes()
         work = [partition for name in organizations for partition in partitions(self._lake, name)]
         total = sum(file.visits for _, files in work for file in files)
-        with rewriting_engine(self._lake) as engine:
+        with rewriting_engine(self._lake.staging) as engine:
             for partition, files in work:
                 self._run(engine, partition, dry_run, changes)
                 changes.visits += sum(file.visits for file in files)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import date
 from itertools import groupby
+from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 import duckdb
@@ -63,12 +64,12 @@ def stage_removal_record(lake: Lake, removed: Sequence[LandedFile]) -> tuple[Sta
 
 
 @contextmanager
-def rewriting_engine(lake: Lake) -> Iterator[duckdb.DuckDBPyConnection]:
+def rewriting_engine(staging: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """A DuckDB connection that may spill to disk (visits contain no IP addresses). DuckDB errors become LakeDamaged."""
     with closing(duckdb.connect()) as engine:
         engine.execute("SET TimeZone = 'UTC'")
         limit_memory(engine)
-        engine.execute("SET temp_directory = $folder", {"folder": str(lake.staging / "engine")})
+        engine.execute("SET temp_directory = $folder", {"folder": str(staging / "engine")})
         try:
             yield engine
         except duckdb.Error as error:
@@ -105,7 +106,7 @@ class InterruptibleEngine:
     @contextmanager
     def open(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A rewriting_engine of one thread: the other cores are left to queries."""
-        with rewriting_engine(self._lake) as connection:
+        with rewriting_engine(self._lake.staging) as connection:
             connection.execute("SET threads = 1")
             self._connection = connection
             try:

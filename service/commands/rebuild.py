@@ -47,11 +47,10 @@ def rebuild(
 
 
 def _ask_questions(one: "Rebuild", yes: bool) -> None:
-    """Ask every open question, and exclude the files that shall not count."""
+    """Ask every open question."""
     for question in one.plan.questions:
         typer.echo(printable(f"{question.text}."), err=True)
-        if not yes and not _ask("Count them?"):
-            one.exclude(question.files)
+        one.plan.answer(question, yes or _ask(question.asks))
 
 
 def _ask(question: str) -> bool:

@@ -1,9 +1,14 @@
--- How many visits of one file are not in another, each counted as often as it occurs. What rules decide is not compared.
--- Parameters: files, other_files.
-SELECT count(*) FROM (
-    SELECT visited_at, domain, short_code, path, method, status, user_agent, country, referrer, visitor
+-- The visits of a file that are not in others, sorted for a file; each is left out as often as the others have it.
+-- What a log says is compared, not what rules, salts or options made of it. Parameters: files, other_files.
+WITH visits AS (
+    SELECT *, row(visited_at, domain, path, method, status, protocol, bytes_sent, user_agent, referrer) AS logged,
+        row_number() OVER (PARTITION BY logged) AS occurrence
     FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
-    EXCEPT ALL
-    SELECT visited_at, domain, short_code, path, method, status, user_agent, country, referrer, visitor
+),
+others AS (
+    SELECT row(visited_at, domain, path, method, status, protocol, bytes_sent, user_agent, referrer) AS logged,
+        row_number() OVER (PARTITION BY logged) AS occurrence
     FROM read_parquet($other_files, hive_partitioning := FALSE, union_by_name := TRUE)
 )
+SELECT * EXCLUDE (logged, occurrence) FROM visits ANTI JOIN others USING (logged, occurrence)
+ORDER BY short_code, visited_at

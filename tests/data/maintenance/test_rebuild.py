@@ -6,7 +6,6 @@ Every visit is compared after each history, answers after those that leave other
 
 import shutil
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
@@ -18,6 +17,7 @@ import pytest
 
 from data import Lake
 from data.errors import Conflict, LakeDamaged, NewerVersion, OutdatedManifest
+from data.ingest.follower import Follower
 from data.ingest.importer import Importer, Options
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser, delete_files
@@ -64,6 +64,17 @@ def rebuilt(root: Path):
         rebuild = Rebuild(locked)
         assert rebuild.plan.questions == []
         return rebuild.run()
+
+
+def rebuilt_with_yes(root: Path) -> int:
+    """Rebuild, and answer every question with yes; how many there were."""
+    with locked_for_rebuild(root) as locked:
+        rebuild = Rebuild(locked)
+        questions = list(rebuild.plan.questions)
+        for question in questions:
+            rebuild.plan.answer(question, True)
+        rebuild.run()
+    return len(questions)
 
 
 def removed(manifest: Path) -> None:
@@ -253,7 +264,7 @@ def test_an_import_that_was_not_finished_is_a_question(root: Path) -> None:
         rebuild = Rebuild(root)
         (question,) = rebuild.plan.questions
         assert "an import of new with at least 2 visits was not finished" in question.text
-        rebuild.exclude(question.files)
+        rebuild.plan.answer(question, False)
         rebuild.run()
     with opened(root) as lake:
         assert (paths(lake, "new"), len(unknown_files(lake, "new"))) == ({}, 2)
@@ -381,14 +392,9 @@ def test_visits_that_waited_in_an_older_manifest_count_once_beside_those_that_ca
         land(again, "acme", [visit(visited_at=MOMENT, path="/f")] * 2)
         if merged in {"between", "both"}:
             Compactor(again).run()
-    with locked_for_rebuild(lake.root):
-        rebuild = Rebuild(lake.root)
-        rebuild.run()
+    rebuilt_with_yes(lake.root)
     with opened(lake.root) as again:
-        found = paths(again)
-        assert {f"/{name}": 2 for name in "cdef"}.items() <= found.items()
-        if merged == "neither":
-            assert (found, rebuild.plan.questions) == (Counter({f"/{name}": 2 for name in "abcdef"}), [])
+        assert paths(again) == {f"/{name}": 2 for name in "abcdef"}
 
 
 def test_a_file_that_a_killed_flush_left_is_written_over_and_counts_once(lake: Lake, monkeypatch) -> None:
@@ -403,3 +409,43 @@ def test_a_file_that_a_killed_flush_left_is_written_over_and_counts_once(lake: L
     assert flush_all(lake) == 4
     assert [lake.root / file.path for file in lake.manifest.live_files("acme")] == [left]
     assert paths(lake) == {"/a": 2, "/b": 2}
+
+
+@pytest.mark.parametrize("program", ["import", "follow"])
+@pytest.mark.parametrize("history", ["nothing", "compacted before", "compacted after", "compacted twice", "cut line"])
+def test_a_log_that_had_grown_counts_once_if_the_answer_is_yes(
+    lake: Lake, tmp_path: Path, program: str, history: str
+) -> None:
+    """The older manifest knows its first lines, and visits of its days that were merged with them."""
+    log = tmp_path / "a.log"
+
+    def land_log(lake: Lake, visits: int, cut: int = 0) -> None:
+        log.write_text(logged(log, visits).read_text()[: -cut or None])
+        if program == "import":
+            Importer(lake, now=lambda: NOW).run(log, Options("acme"))
+        else:
+            follower = Follower(lake, Importer(lake), log, Options("acme"), notify=print)
+            follower.tick()
+            follower.close()
+
+    land_log(lake, 5)
+    land(lake, "acme", [visit(visited_at=MOMENT, path="/b")] * 2)
+    older = kept_manifest(lake.root)
+    land_log(lake, 15, cut=20 if history == "cut line" else 0)
+    if history in {"compacted before", "compacted twice"}:
+        Compactor(lake).run()
+    if history == "compacted before":
+        Compactor(lake, lambda: datetime.now(UTC) + 2 * READERS_GRACE).sweep()
+    lake.manifest.close()
+    unnoticed(older, lake.root)
+    with opened(lake.root) as again:
+        land_log(again, 35)
+        if history in {"compacted after", "compacted twice"}:
+            Compactor(again).run()
+    assert rebuilt_with_yes(lake.root) == 1
+    assert rebuilt_with_yes(lake.root) == 0
+    with opened(lake.root) as again:
+        assert paths(again) == {f"/a{n}": 1 for n in range(35)} | {"/b": 2}
+        assert verify_lake(again).findings == []
+        land_log(again, 36)
+        assert paths(again).total() == 38

@@ -5,7 +5,10 @@ from datetime import datetime
 
 import pytest
 
+from data.ingest.importer import Importer, Options
+from tests.faults.lakes import log
 from tests.service.commands.runs import refused
+from tests.support.lakes import kept_manifest, opened, put_back
 from tests.support.visits import land, visit
 
 
@@ -54,6 +57,24 @@ def test_an_open_question_needs_somebody_to_answer_it(lake, rebuild):
     assert "an import of acme with at least 1 visit was not finished" in run.err
     assert not (lake.root / "manifest.sqlite").exists()
     assert "counts 1 visit in 1 file." in rebuild("--yes").err
+
+
+def test_a_log_that_had_grown_counts_once_when_somebody_says_so(lake, rebuild, tmp_path):
+    """The number of changes is missing, which would refuse the second import."""
+    path = tmp_path / "access.log"
+    lake.manifest.close()
+    older = kept_manifest(lake.root)
+    for visits in (10, 35):
+        put_back(older, lake.root)
+        (lake.root / "generation").unlink(missing_ok=True)
+        path.write_text(log("a", visits))
+        with opened(lake.root) as again:
+            Importer(again).run(path, Options("acme"))
+    run = rebuild()
+    assert (run.code, run.out) == (2, "")
+    assert run.err.startswith("10 visits of acme in 2 files that the manifest knows are also in 2 older files that ")
+    assert rebuild("--yes").err.splitlines()[1] == "The manifest now counts 35 visits in 4 files."
+    assert "counts 35 visits in 4 files" in rebuild().err
 
 
 def test_unknown_files_are_told_and_deleted_only_with_yes(lake, rebuild):
