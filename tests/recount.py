@@ -97,8 +97,10 @@ def recount(
 
 # Bots in disguise
 
-STRONG, WEAK = ("probed", "outdated", "errors", "no_assets"), ("breadth",)
-BITS: Final = {"attacked": 1, "probed": 2, "outdated": 4, "errors": 8, "breadth": 16, "no_assets": 32}
+STRONG, WEAK = ("probed", "outdated", "errors", "no_assets", "stale"), ("breadth",)
+BITS: Final = {
+    "attacked": 1, "probed": 2, "outdated": 4, "errors": 8, "breadth": 16, "no_assets": 32, "stale": 64,
+}  # fmt: skip
 DISGUISE: Final = {
     "bot_category": "other_bot",
     "agent_kind": "disguised",
@@ -122,6 +124,7 @@ def signals(
     visits: Sequence[Visit],
     own_codes: Iterable[str] = (),
     outdated: Callable[[str], bool] = lambda _agent: False,
+    stale: Callable[[str], bool] = lambda _agent: False,
 ) -> list[int]:
     """The signals of each visit of one organization's day, which `visits` are all of, as bits."""
     by_visitor = {
@@ -130,14 +133,19 @@ def signals(
         if visitor is not None
     }
     people = [visit for visit in visits if visit["bot_category"] in PEOPLE and visit["user_agent"] is not None]
-    bare = _agents_without_assets(people)
+    sites = _sites_with_assets(people)
+    bare = {key for key, (pages, assets) in sites.items() if pages >= 20 and 10 * assets < pages}
+    loading = {_place_and_visitor(visit) for visit in visits if _is_asset(visit["path"])}
     old = {visit["user_agent"] for visit in people if outdated(visit["user_agent"])}
     told = []
     for visit in visits:
         names = set(by_visitor.get(visit["visitor"], ()))
         names |= {"attacked"} if (visit["signals"] or 0) & 1 else set()
         names |= {"outdated"} if visit["user_agent"] in old else set()
-        names |= {"no_assets"} if (visit["domain"] or "", visit["user_agent"]) in bare else set()
+        key = visit["domain"] or "", visit["user_agent"]
+        names |= {"no_assets"} if key in bare else set()
+        is_stale = key in sites and visit["visitor"] is not None and stale(visit["user_agent"])
+        names |= {"stale"} if is_stale and _place_and_visitor(visit) not in loading else set()
         told.append(sum(BITS[name] for name in names))
     return told
 
@@ -155,22 +163,30 @@ def _signals_of_visitor(mine: Sequence[Visit], visits: Sequence[Visit], own_code
         if visit["status"] in {404, 410} and visit["visitor"] is not None and not visit["is_malicious"]:
             followers.setdefault(_place_of(visit), set()).add(visit["visitor"])
     probes = {_place_of(visit) for visit in mine if visit["is_malicious"]}
-    missing = [visit for visit in mine if visit["status"] in {404, 410}]
-    excused = [
-        visit for visit in missing if visit["short_code"] in own_codes or len(followers.get(_place_of(visit), ())) >= 3
-    ]
-    counted, unexcused = len(mine) - len(excused), len(missing) - len(excused)
     pages = {_place_of(visit) for visit in mine if not _is_asset(visit["path"])}
+    lacking = [visit for visit in mine if visit["status"] in {404, 410} and _place_of(visit) in pages]
+    missing = {_place_of(visit) for visit in lacking}
+    unexcused = {
+        _place_of(visit)
+        for visit in lacking
+        if visit["short_code"] not in own_codes and len(followers.get(_place_of(visit), ())) < 3
+    }
+    counted = len(pages - missing) + len(unexcused)
     times = [visit["visited_at"].replace(microsecond=0) for visit in mine]
     found = {
         "probed": probes - answered or len(probes - there) >= 3 or any((visit["signals"] or 0) & 1 for visit in mine),
-        "errors": counted >= 5 and 5 * unexcused >= 4 * counted,
+        "errors": counted >= 5 and 5 * len(unexcused) >= 4 * counted,
         "breadth": len(pages) >= 30 and (max(times) - min(times)).total_seconds() <= 3 * len(pages),
     }
     return {name for name, is_found in found.items() if is_found}
 
 
-def _agents_without_assets(people: Sequence[Visit]) -> set[tuple[str, str]]:
+def _place_and_visitor(visit: Visit) -> tuple[str, int | None]:
+    return visit["domain"] or "", visit["visitor"]
+
+
+def _sites_with_assets(people: Sequence[Visit]) -> dict[tuple[str, str], list[int]]:
+    """Pages and assets by domain and user agent, of the domains where five agents load as many assets as pages."""
     counts: dict[tuple[str, str], list[int]] = {}
     for visit in people:
         count = counts.setdefault((visit["domain"] or "", visit["user_agent"]), [0, 0])
@@ -178,9 +194,9 @@ def _agents_without_assets(people: Sequence[Visit]) -> set[tuple[str, str]]:
     sites = set()
     for domain in {domain for domain, _ in counts}:
         loading = [(pages, assets) for (name, _), (pages, assets) in counts.items() if name == domain and assets]
-        if len(loading) >= 10 and sum(assets for _, assets in loading) >= sum(pages for pages, _ in loading):
+        if len(loading) >= 5 and sum(assets for _, assets in loading) >= sum(pages for pages, _ in loading):
             sites.add(domain)
-    return {key for key, (pages, assets) in counts.items() if key[0] in sites and pages >= 20 and 10 * assets < pages}
+    return {key: count for key, count in counts.items() if key[0] in sites}
 
 
 def _is_asset(path: str) -> bool:

@@ -35,16 +35,22 @@ class DayJudge:
         engine.execute(read_sql("data.maintenance", "sql/suspects"), {"files": files})
         engine.execute(read_sql("data.maintenance", "sql/judged_visitors"), patterns)
         engine.execute(read_sql("data.maintenance", "sql/judged_agents"), patterns)
-        until_memory_suffices(lambda parts: self._find_outdated(engine, files, day, parts), _PARTS)
+        until_memory_suffices(lambda parts: self._find_old(engine, files, day, parts), _PARTS)
+        engine.execute(read_sql("data.maintenance", "sql/stale_visitors"), patterns)
 
-    def _find_outdated(self, engine: duckdb.DuckDBPyConnection, files: list[str], day: date, parts: int) -> None:
+    def _find_old(self, engine: duckdb.DuckDBPyConnection, files: list[str], day: date, parts: int) -> None:
+        """Register the user agents, by their hash, that are outdated, and those that are stale."""
         self._releases = releases = self._releases or BrowserReleases()
-        outdated: list[int] = []
+        old: dict[str, list[int]] = {"outdated_agents": [], "stale_agents": []}
         for part in range(parts):
             of_part = {"files": files, "parts": parts, "part": part}
             agents = engine.sql(read_sql("data.maintenance", "sql/people_agents"), params=of_part)
             for batch in agents.to_arrow_reader(_AGENTS_AT_ONCE):
-                pairs = zip(batch["agent"].to_pylist(), batch["user_agent"].to_pylist(), strict=True)
-                since = ((agent, releases.outdated_since(user_agent)) for agent, user_agent in pairs)
-                outdated += (agent for agent, first in since if first and first <= day)
-        engine.register("outdated_agents", pa.table({"agent": pa.array(outdated, pa.uint64())}))
+                for agent, user_agent in zip(batch["agent"].to_pylist(), batch["user_agent"].to_pylist(), strict=True):
+                    stale, outdated = releases.stale_since(user_agent), releases.outdated_since(user_agent)
+                    if stale and stale <= day:
+                        old["stale_agents"].append(agent)
+                    if outdated and outdated <= day:
+                        old["outdated_agents"].append(agent)
+        for table, hashes in old.items():
+            engine.register(table, pa.table({"agent": pa.array(hashes, pa.uint64())}))

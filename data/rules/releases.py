@@ -5,7 +5,7 @@ The facts are in releases.toml (when a version was superseded) and lifetimes.tom
 
 import re
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, timedelta
 from functools import lru_cache
 from typing import Final
 
@@ -37,7 +37,7 @@ class BrowserReleases:
         self._lifetimes = load(Lifetime, "lifetimes")
         self._patterns = [re2.compile(row.pattern) for row in self._lifetimes]
         self._any_lifetime = pattern_set(row.pattern for row in self._lifetimes)
-        self.outdated_since = lru_cache(1 << 14)(self._outdated_since)
+        self._superseded = lru_cache(1 << 14)(self._find_superseded)
 
     def matches(self, user_agent: str) -> Iterator[RuleMatch]:
         """What shows that no browser ever sent this (unescaped) user agent: its version does not fit the rest of it."""
@@ -60,19 +60,29 @@ class BrowserReleases:
         row, before = self._releases.get(("Chrome", version)), self._releases.get(("Chrome", version - 1))
         return not (build and row and row.build and before and before.build) or before.build < build <= row.build
 
-    def _outdated_since(self, user_agent: str) -> date | None:
+    def outdated_since(self, user_agent: str) -> date | None:
         """The day from which nobody but a program sends this user agent; None when there is no such day in the tables.
 
         A newer version than the tables know has none.
         """
+        day, years = self._superseded(user_agent)
+        return _years_later(day, years) if day else None
+
+    def stale_since(self, user_agent: str) -> date | None:
+        """The day when half of the time until `outdated_since` is over: most people have a newer version by then."""
+        day, years = self._superseded(user_agent)
+        return day + timedelta(days=round(365.25 * years / 2)) if day else None
+
+    def _find_superseded(self, user_agent: str) -> tuple[date | None, int]:
+        """When this version was superseded, and for how many years people go on with it; (None, 0) if for ever."""
         text = user_agent.lower()
         numbers: list[int] = self._any_lifetime.Match(text) or []
         if not numbers:
-            return None
+            return None, 0
         row, match = self._lifetimes[min(numbers)], self._patterns[min(numbers)].search(text)
         version = next((group for group in match.groups() if group), None)
         release = self._releases.get((row.browser, int(version))) if version and row.years else None
-        return _years_later(release.superseded, row.years) if release else None
+        return (release.superseded, row.years) if release else (None, 0)
 
 
 def _is_pair(system: int, safari: int) -> bool:

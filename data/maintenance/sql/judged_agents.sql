@@ -1,7 +1,7 @@
--- The user agents, by their hash, that opened twenty and more pages of a domain in one day and loaded with ten pages less
--- than one image, style, script or font, where ten others load as many of these as pages, or more.
+-- What people's user agents, by their hash, loaded of each domain in one day: of the domains where five and more of them
+-- load as many images, styles, scripts and fonts as pages, or more.
 -- Parameters: files, asset_pattern.
-CREATE OR REPLACE TEMP TABLE bare_agents AS
+CREATE OR REPLACE TEMP TABLE loading_agents AS
 WITH agents AS (
     SELECT
         coalesce(visits.domain, '') AS domain, hash(user_agent) AS agent,
@@ -12,6 +12,6 @@ WITH agents AS (
     GROUP BY ALL
 ), sites AS (
     SELECT domain FROM agents WHERE assets > 0
-    GROUP BY domain HAVING count(*) >= 10 AND sum(assets) >= sum(pages)
+    GROUP BY domain HAVING count(*) >= 5 AND sum(assets) >= sum(pages)
 )
-SELECT domain, agent FROM agents SEMI JOIN sites USING (domain) WHERE pages >= 20 AND 10 * assets < pages
+SELECT domain, agent, assets, pages FROM agents SEMI JOIN sites USING (domain)

@@ -2,6 +2,7 @@
 -- A link of one's own (link_codes) shows nothing about who follows it, nor does a dead link that three visitors follow.
 -- What somebody got (2xx, 304) is there, and its owner, editors and readers ask for it: it is no probe on its domain. A
 -- redirect tells neither, and /wp-admin has two of them, so that three different ones count.
+-- Errors are counted by pages: a browser asks for what a broken page names, and people load a dead page again.
 -- Domain and path are one hash, since clients make them as long and as many as they like.
 -- Parameters: files, asset_pattern.
 CREATE OR REPLACE TEMP TABLE judged_visitors AS
@@ -31,9 +32,11 @@ WITH answered AS (
         bool_or(is_attack OR is_probe AND target NOT IN (SELECT target FROM answered))
             OR count(DISTINCT target) FILTER (is_probe AND target NOT IN (SELECT target FROM answered WHERE is_there)) >= 3
             AS probed,
-        count(*) FILTER (NOT is_missing) AS found,
-        count(*) FILTER (is_missing AND NOT is_own AND target NOT IN (SELECT target FROM followed)) AS missing,
         count(DISTINCT target) FILTER (NOT is_asset) AS pages,
+        pages - count(DISTINCT target) FILTER (is_missing AND NOT is_asset) AS found,
+        count(DISTINCT target) FILTER (
+            is_missing AND NOT is_asset AND NOT is_own AND target NOT IN (SELECT target FROM followed)
+        ) AS missing,
         date_diff('second', min(visited_at), max(visited_at)) AS seconds
     FROM requests GROUP BY visitor
 ), judged AS (

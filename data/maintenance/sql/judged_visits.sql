@@ -3,12 +3,17 @@
 SELECT visits.* REPLACE (
     coalesce(visits.signals, 0) & 1 | coalesce(judged_visitors.signals, 0)
     | CASE WHEN outdated_agents.agent IS NULL THEN 0 ELSE 4 END
-    | CASE WHEN bare_agents.agent IS NULL THEN 0 ELSE 32 END AS signals
+    | CASE WHEN bare_agents.agent IS NULL THEN 0 ELSE 32 END
+    | CASE WHEN stale_visitors.visitor IS NULL THEN 0 ELSE 64 END AS signals
 )
 FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE) AS visits
 LEFT JOIN judged_visitors USING (visitor)
 LEFT JOIN outdated_agents ON outdated_agents.agent = hash(visits.user_agent)
-LEFT JOIN bare_agents ON bare_agents.domain = coalesce(visits.domain, '') AND bare_agents.agent = hash(visits.user_agent)
+LEFT JOIN loading_agents AS bare_agents ON bare_agents.domain = coalesce(visits.domain, '')
+    AND bare_agents.agent = hash(visits.user_agent)
+    AND bare_agents.pages >= 20 AND 10 * bare_agents.assets < bare_agents.pages
+LEFT JOIN stale_visitors ON stale_visitors.domain = coalesce(visits.domain, '')
+    AND stale_visitors.visitor = visits.visitor
 WHERE ($first_key IS NULL
         OR create_sort_key(short_code, 'ASC NULLS LAST', visited_at, 'ASC NULLS LAST') >= $first_key::BLOB)
     AND ($end_key IS NULL

@@ -103,11 +103,11 @@ def test_every_visit_of_a_past_day_gets_the_signals_that_a_recount_gives_it(lake
     assert judge(lake).judged == 1
     releases = BrowserReleases()
 
-    def outdated(agent):
-        since = releases.outdated_since(agent)
-        return since is not None and since <= DAY
+    def reached(since):
+        return lambda agent: since(agent) is not None and since(agent) <= DAY
 
-    expected = recount.signals(visits, ("p0", "p1", "p2"), outdated)
+    old = reached(releases.outdated_since), reached(releases.stale_since)
+    expected = recount.signals(visits, ("p0", "p1", "p2"), *old)
     columns = [name for name in visits[0] if name not in {"signals", "day", "organization"}]
     wanted = Counter((*(row[name] for name in columns), bits) for row, bits in zip(visits, expected, strict=True))
     assert Counter((*(row[name] for name in columns), row["signals"]) for row in rows_of(lake)) == wanted
@@ -116,7 +116,7 @@ def test_every_visit_of_a_past_day_gets_the_signals_that_a_recount_gives_it(lake
 def test_the_recount_sees_every_signal_in_some_of_these_days():
     found = 0
     for seed in range(12):
-        for bits in recount.signals(some_day(Random(seed)), (), lambda agent: agent == OLD):
+        for bits in recount.signals(some_day(Random(seed)), (), *[lambda agent: agent == OLD] * 2):
             found |= bits
     assert found == sum(signal.bit for signal in SIGNALS)
 
@@ -178,6 +178,28 @@ def test_a_browser_is_outdated_from_a_day_on(lake):
         land(lake, "acme", [visit(visited_at=datetime(day.year, day.month, day.day), path=f"/{day}", user_agent=OLD)])
     judge(lake)
     assert told(lake) == {"/2022-02-03": set(), "/2022-02-04": {"outdated"}}
+
+
+def test_errors_are_pages_and_neither_what_a_broken_page_names_nor_one_page_again_and_again(lake):
+    broken = [at(n, path=f"/img{n}.png", status=404, visitor=1) for n in range(9)]
+    again = [at(n, path="/gone", status=404, visitor=2) for n in range(9)]
+    moved = [at(n, path=f"/x{n // 2}", status=404 if n % 2 else 301, visitor=3) for n in range(10)]
+    land(lake, "acme", [at(0, path="/page", visitor=1), *broken, *again, *moved])
+    judge(lake)
+    assert told(lake, "visitor") == {1: set(), 2: set(), 3: {"errors"}}
+
+
+def test_a_stale_browser_without_the_files_that_others_load_is_no_persons_and_one_with_a_file_is(lake):
+    stale = OLD.replace("Chrome/79", "Chrome/130")
+    paths = "/", "/a.css", "/a.js"
+    files = [at(0, path=path, user_agent=f"{NEW} {n}", visitor=n) for n in range(5, 10) for path in paths]
+    land(lake, "acme", [*files, at(1, user_agent=stale, visitor=1), at(2, visitor=2), at(3, visitor=None)])
+    land(lake, "acme", [at(4, user_agent=stale, visitor=3, path=path) for path in ("/", "/b.css")])
+    land(lake, "acme", [at(5, user_agent=stale, visitor=4, domain="links.example")])
+    judge(lake)
+    signals = told(lake, "visitor")
+    assert {visitor for visitor, names in signals.items() if names} == {1}
+    assert signals[1] == {"stale"}
 
 
 def test_an_attack_in_the_query_of_a_log_or_of_a_live_visit_is_a_probe_of_its_visitor(lake, tmp_path):
