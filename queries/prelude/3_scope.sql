@@ -11,22 +11,25 @@ CREATE VIEW scope AS SELECT unnest(CAST(getvariable('scope') AS scope)) WHERE ge
 -- is used only while such files are read.
 -- Everybody sees the class that a visit has with the signals of its day; the one that it landed with is landed_category.
 CREATE MACRO read_visits(visit_files) AS TABLE
-SELECT * REPLACE (
-    CASE WHEN is_disguised(bot_category, signals) THEN 'other_bot' ELSE bot_category END AS bot_category,
-    CASE WHEN is_disguised(bot_category, signals) THEN 'disguised' ELSE agent_kind END AS agent_kind,
-    CASE WHEN is_disguised(bot_category, signals) THEN NULL ELSE ai_source END AS ai_source,
-    CASE WHEN is_disguised(bot_category, signals) THEN NULL ELSE agent END AS agent,
-    CASE WHEN is_disguised(bot_category, signals) THEN NULL ELSE operator END AS operator,
-    CASE WHEN is_disguised(bot_category, signals) THEN 'medium' ELSE confidence END AS confidence,
-    CASE WHEN is_disguised(bot_category, signals) THEN 'behaviour' ELSE detection_method END AS detection_method,
-    CASE WHEN is_disguised(bot_category, signals) THEN 'bot' ELSE device_type END AS device_type
+SELECT * EXCLUDE (disguised) REPLACE (
+    CASE WHEN disguised THEN 'other_bot' ELSE bot_category END AS bot_category,
+    CASE WHEN disguised THEN 'disguised' ELSE agent_kind END AS agent_kind,
+    CASE WHEN disguised THEN NULL ELSE ai_source END AS ai_source,
+    CASE WHEN disguised THEN NULL ELSE agent END AS agent,
+    CASE WHEN disguised THEN NULL ELSE operator END AS operator,
+    CASE WHEN disguised THEN 'medium' ELSE confidence END AS confidence,
+    CASE WHEN disguised THEN 'behaviour' ELSE detection_method END AS detection_method,
+    CASE WHEN disguised THEN 'bot' ELSE device_type END AS device_type
 ), bot_category AS landed_category
-FROM read_parquet(
-    visit_files['paths'], union_by_name = visit_files['schemas_differ'], hive_partitioning = TRUE,
-    hive_types = {'organization': VARCHAR, 'day': DATE}
-)
-WHERE organization = getvariable('scope').organization
-    AND day BETWEEN getvariable('scope').start_date AND getvariable('scope').end_date;
+FROM (
+    SELECT *, is_disguised(bot_category, signals) AS disguised
+    FROM read_parquet(
+        visit_files['paths'], union_by_name = visit_files['schemas_differ'], hive_partitioning = TRUE,
+        hive_types = {'organization': VARCHAR, 'day': DATE}
+    )
+    WHERE organization = getvariable('scope').organization
+        AND day BETWEEN getvariable('scope').start_date AND getvariable('scope').end_date
+);
 
 -- Whether answers show a value as this word; without a word, every value matches.
 CREATE MACRO matches(value, word) AS (word IS NULL OR value = word OR value IS NULL AND word = 'unknown');
