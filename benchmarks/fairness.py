@@ -1,4 +1,4 @@
-"""Whether one organization can hold up another: messages to hooks, while the receivers of others hang."""
+"""Whether one organization can hold up another: by what it asks, and by hooks whose receivers hang."""
 
 import socket
 import threading
@@ -9,6 +9,7 @@ from queue import SimpleQueue
 from typing import Final
 
 from benchmarks.figures import Figure, figure
+from benchmarks.neighbours import neighbours
 from benchmarks.servers import server
 from benchmarks.worlds import Setting
 from data import Lake
@@ -29,6 +30,12 @@ _LOOPBACK: Final = "127.0.0.0/8"
 
 
 def fairness(setting: Setting) -> Iterator[Figure]:
+    """All of it."""
+    yield from neighbours(setting)
+    yield from _messages(setting)
+
+
+def _messages(setting: Setting) -> Iterator[Figure]:
     """How long the message of a ninth organization takes, from the approval of its job to its receiver."""
     lake = Lake(setting.scratch / "fairness", create=True)
     with (

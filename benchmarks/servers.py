@@ -109,12 +109,12 @@ def _process(command: list[str], environ: dict[str, str]) -> Iterator[subprocess
                 process.stderr.close()
 
 
-def get(port: int, path: str, key: str) -> bytes:
-    """One answer; raises for any status but 200."""
+def get(port: int, path: str, key: str, seconds: float | None = None) -> bytes:
+    """One answer; raises for any status but 200, and when it takes longer than so many seconds."""
     source = f"10.{time.time_ns() // 1000 % 250}.{time.time_ns() // 250_000 % 250}.1"
     headers = {"Authorization": f"Bearer {key}", "X-Forwarded-For": source}
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
-    with urllib.request.urlopen(request) as response:
+    with urllib.request.urlopen(request, timeout=seconds) as response:
         body: bytes = response.read()
     return body
 

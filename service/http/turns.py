@@ -59,7 +59,8 @@ class _Line:
 class Turns:
     """Gives out places: to organizations in turn, and within one to its askers in turn. Belongs to one event loop.
 
-    An organization that has a place gets another one only if one more stays free, for the others.
+    An organization that has fewer places than others goes first; one that has a place gets another one only if one more
+    stays free, for the others.
     """
 
     def __init__(self, places: int) -> None:
@@ -92,17 +93,20 @@ class Turns:
 
     def _give(self) -> None:
         """Give free places to those who wait and may have them."""
-        while organization := self._next_organization():
+        while (organization := self._next_organization()) is not None:
             line = self._lines[organization] = self._lines.pop(organization)  # its next turn comes after the others'
             line.places += 1
             self._free -= 1
             line.take_first().turn.set_result(None)
 
     def _next_organization(self) -> str | None:
-        for organization, line in self._lines.items():
-            if line.waits and (self._free > 1 or (self._free and not line.places)):
-                return organization
-        return None
+        """The first in turn of those with the fewest places."""
+        may_have_one = (
+            (line.places, turn, organization)
+            for turn, (organization, line) in enumerate(self._lines.items())
+            if line.waits and (self._free > 1 or (self._free and not line.places))
+        )
+        return min(may_have_one, default=(0, 0, None))[-1]
 
     def _forget_if_idle(self, organization: str) -> None:
         line = self._lines[organization]

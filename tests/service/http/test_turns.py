@@ -63,6 +63,26 @@ def test_an_organization_never_takes_the_last_place_beside_one_that_it_has():
     asyncio.run(take())
 
 
+def test_of_two_organizations_the_one_with_fewer_places_goes_first():
+    async def take():
+        turns = Turns(4)
+        for organization in "aab":
+            await turns.take(organization, lambda: [ANNA])
+        waiting = {organization: asyncio.create_task(turns.take(organization, lambda: [ANNA])) for organization in "ab"}
+        await asyncio.sleep(0)
+        assert not any(one.done() for one in waiting.values())  # each has a place, and one is left
+        await turns.take("c", lambda: [ANNA])
+        turns.give_back("c")
+        turns.give_back("a")  # as many as b has
+        await asyncio.sleep(0)
+        assert waiting["a"].done()
+        turns.give_back("a")
+        turns.give_back("a")
+        await waiting["b"]
+
+    asyncio.run(take())
+
+
 def test_a_query_gets_the_turn_of_the_best_of_those_who_wait_when_it_is_given():
     async def take():
         turns, joined = Turns(1), [SHARE]

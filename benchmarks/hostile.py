@@ -1,0 +1,62 @@
+"""A few sources that ask for as much as the rate limit lets them, in a process of their own.
+
+The file has requests, divided by NUL, without their address; each source has CONNECTIONS, which take the next request
+as soon as they are answered, and wait when they are told to. The program prints "ready" when it begins, and ends by
+SIGTERM with a line of JSON: how many answers had which status.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import json
+import signal
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import uvloop
+
+from benchmarks.exchange import Exchange, ask, connect, status_of
+
+CONNECTIONS: Final = 20
+AGAIN_SECONDS: Final = 1.0
+
+
+async def _ask_on(port: int, source: str, requests: Iterator[bytes], counts: Counter[str]) -> None:
+    exchange = Exchange()
+    for request in requests:
+        if not exchange.is_open:
+            exchange = await connect(port)
+        line, _, rest = request.partition(b"\r\n")
+        answer = await ask(exchange, b"%s\r\nX-Forwarded-For: %s\r\n%s" % (line, source.encode(), rest))
+        status = status_of(answer)
+        counts[f"status {status}" if status else "turned away"] += 1
+        if status in {0, 429, 503}:
+            await asyncio.sleep(AGAIN_SECONDS)
+
+
+async def _main(port: int, first: int, sources: int, file: str) -> None:
+    requests = itertools.cycle(Path(file).read_bytes().split(b"\0"))
+    counts: Counter[str] = Counter()
+    is_over = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, is_over.set)
+    print("ready", flush=True)
+    async with asyncio.TaskGroup() as group:
+        asking = [
+            group.create_task(_ask_on(port, f"198.18.{number >> 8}.{number & 255}", requests, counts))
+            for number in range(first, first + sources)
+            for _ in range(CONNECTIONS)
+        ]
+        await is_over.wait()
+        for task in asking:
+            task.cancel()
+    with contextlib.suppress(BrokenPipeError):
+        print(json.dumps(counts), flush=True)
+
+
+if __name__ == "__main__":
+    port, first, sources, file = sys.argv[1:]
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_main(int(port), int(first), int(sources), file))

@@ -1,0 +1,184 @@
+"""How long one organization's answers take while another asks for as much as it may, by each of the ways in."""
+
+import json
+import shutil
+import subprocess
+import time
+import urllib.error
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from benchmarks.bars import QUIET
+from benchmarks.figures import OURS, Figure, beside, figure, percentile_99
+from benchmarks.made import DAYS, LAST_DAY
+from benchmarks.made.lakes import land_organization, settle_copy
+from benchmarks.servers import TRAFFIC, get, key_of, program, resident_mb, server
+from benchmarks.steady import HEALTH
+from benchmarks.worlds import WHOLE, Setting
+from data import Lake
+from data.store.links import change_links, new_link
+from service.clock import utc_now
+from service.control_database import ControlDatabase
+from service.demo.sample import Sample
+from service.pages.sessions import SessionStore
+from service.pages.shares import ShareStore
+
+HOSTILE: Final = "hostile"
+NEIGHBOUR: Final = "neighbour"
+LINKS: Final = 500_000
+SOURCES: Final = (1, 10)
+QUIET_SECONDS: Final = 4
+HOSTILE_SECONDS: Final = 10
+PAUSE_SECONDS: Final = 0.4
+"""Between the neighbour's uncached questions."""
+MOST_SECONDS: Final = 30
+"""After which a question counts as unanswered."""
+REQUESTS: Final = 600
+PATHS: Final = tuple(
+    f"/analytics/{name}?start_date={WHOLE.start_date}&end_date={WHOLE.end_date}"
+    for name in ("traffic-overview", "devices", "top-links", "browsers", "dashboard")
+)
+"""The neighbour's cached questions."""
+
+_PROGRESS: Final = Console(stderr=True)
+
+
+@dataclass(frozen=True)
+class _Secrets:
+    """What each side signs in with."""
+
+    key: str
+    hostile_key: str
+    cookie: str
+    share: str
+    """A share of the neighbour."""
+
+
+@dataclass
+class _Times:
+    """Milliseconds of the neighbour's answers, and how many of its uncached questions had none."""
+
+    cached: list[float] = field(default_factory=list)
+    uncached: list[float] = field(default_factory=list)
+    unanswered: int = 0
+
+
+def neighbours(setting: Setting) -> Iterator[Figure]:
+    """The neighbour's cached and uncached answers, quiet and beside each way to ask, by one source and by ten."""
+    root = setting.scratch / "neighbours"
+    shutil.copytree(_lake(setting), root)
+    secrets = _secrets(root)
+    questions, sources = count(1), count(1, max(SOURCES))
+    with server(root) as (port, process), program("benchmarks.steady", port, secrets.key, *PATHS) as steady:
+        for name, request in _attacks(secrets).items():
+            file = setting.scratch / "requests"
+            file.write_bytes(b"\0".join(request(number) for number in range(REQUESTS)))
+            for many in SOURCES:
+                quiet = _times(steady, port, secrets.key, questions, QUIET_SECONDS)
+                with program("benchmarks.hostile", port, next(sources), many, file) as crowd:
+                    beset = _times(steady, port, secrets.key, questions, HOSTILE_SECONDS)
+                    crowd.terminate()
+                    _PROGRESS.print(f"  {name}, {many}: {crowd.stdout.readline().strip() if crowd.stdout else ''}")
+                yield from _figures(f"{name}, sources: {many}", quiet, beset)
+        yield figure("server memory, beset", "MB", [resident_mb(process.pid)])
+
+
+def _figures(case: str, quiet: _Times, beset: _Times) -> Iterator[Figure]:
+    worst = {OURS: [percentile_99(beset.cached)], QUIET: [percentile_99(quiet.cached)]}
+    yield from beside(f"another's cached, p99, {case}", "ms", worst)
+    yield from beside(f"another's uncached, {case}", "ms", {OURS: beset.uncached, QUIET: _as_many(quiet, beset)})
+    yield figure(f"another's unanswered, {case}", "questions", [beset.unanswered])
+
+
+def _as_many(quiet: _Times, beset: _Times) -> list[float]:
+    """The median of the quiet times, once for each of the others: what each of them is compared with."""
+    return [sorted(quiet.uncached)[len(quiet.uncached) // 2]] * len(beset.uncached)
+
+
+def _times(steady: subprocess.Popen[str], port: int, key: str, questions: Iterator[int], seconds: float) -> _Times:
+    """What the neighbour gets for so long, and until its last question is answered."""
+    assert steady.stdin
+    assert steady.stdout
+    times, end = _Times(), time.monotonic() + seconds
+    steady.stdin.write(f"{seconds}\n")
+    steady.stdin.flush()
+    while time.monotonic() < end:
+        started = time.perf_counter()
+        day = WHOLE.start_date - timedelta(next(questions))
+        try:
+            get(port, f"/analytics/dashboard?start_date={day}&end_date={WHOLE.end_date}", key, MOST_SECONDS)
+        except (TimeoutError, urllib.error.URLError):
+            times.unanswered += 1
+        times.uncached.append(1000 * (time.perf_counter() - started))
+        time.sleep(PAUSE_SECONDS)
+    cached: dict[str, list[float]] = json.loads(steady.stdout.readline())
+    times.cached = [one for path, some in cached.items() if path not in {HEALTH, "late"} for one in some]
+    return times
+
+
+def _attacks(secrets: _Secrets) -> dict[str, Callable[[int], bytes]]:
+    """The ways to ask: by name, the request of each number, without the address that it comes from."""
+    key, cookie = f"Authorization: Bearer {secrets.hostile_key}", f"Cookie: traffic={secrets.cookie}"
+
+    def tool(name: str, arguments: dict[str, str]) -> bytes:
+        call = {"method": "tools/call", "params": {"name": name, "arguments": arguments}}
+        return _request("POST /mcp", key, json.dumps({"jsonrpc": "2.0", "id": 1, **call}))
+
+    return {
+        "pages": lambda number: _request(f"GET /app/?{_days(number)}", cookie),
+        "dashboards": lambda number: _request(f"GET /analytics/dashboard?{_days(number)}", key),
+        "CSV": lambda number: _request(f"GET /app/export/bot-traffic.csv?{_days(number)}", cookie),
+        "MCP query": lambda number: tool(
+            "query", {"endpoint": "dashboard", **dict(part.split("=") for part in _days(number).split("&"))}
+        ),
+        "MCP links": lambda _: tool("links", {}),
+        "PUT of links": lambda number: _request(
+            f"PUT /links/go.example.com/put{number}", key, json.dumps({"target_url": f"https://example.com/{number}"})
+        ),
+        "a share": lambda _: _request(f"GET /app/share/{secrets.share}", "Accept: text/html"),
+    }
+
+
+def _request(line: str, header: str, body: str = "") -> bytes:
+    length = f"Content-Length: {len(body)}\r\n" if body else ""
+    return f"{line} HTTP/1.1\r\nHost: 127.0.0.1\r\n{header}\r\n{length}\r\n{body}".encode()
+
+
+def _days(number: int) -> str:
+    """One to three months, others for each number."""
+    end = LAST_DAY - timedelta(number // 60)
+    return f"start_date={end - timedelta(30 + number % 60)}&end_date={end}"
+
+
+def _lake(setting: Setting) -> Path:
+    """A lake of two organizations, each with half of the visits, one with many links; kept."""
+    root = setting.kept / f"lake-neighbours-{setting.sizes[0]}"
+    lake = Lake(root, create=True)
+    with closing(lake.manifest):
+        for name in (HOSTILE, NEIGHBOUR):
+            land_organization(lake, name, Sample(setting.sizes[0] // 2, LAST_DAY, DAYS))
+        now = utc_now()
+        many = [new_link(f"code{number}", "", f"https://example.com/target/{number}", now) for number in range(LINKS)]
+        change_links(lake, HOSTILE, many, now)
+    subprocess.run([str(TRAFFIC), "compact", "--lake", str(root)], check=True, capture_output=True)
+    return root
+
+
+def _secrets(root: Path) -> _Secrets:
+    lake = Lake(root)
+    settle_copy(lake)
+    key, hostile_key = (key_of(root, name) for name in (NEIGHBOUR, HOSTILE))
+    with closing(lake.manifest), closing(ControlDatabase(lake)) as control:
+        sessions, shares = SessionStore(control), ShareStore(control)
+        opened = sessions.open_by_link(sessions.create_link(HOSTILE))
+        assert opened
+        days = {"start_date": str(WHOLE.start_date), "end_date": str(WHOLE.end_date)}
+        share = shares.create(NEIGHBOUR, "somebody", {"name": "share", **days})
+        return _Secrets(key, hostile_key, opened.secret, share)
