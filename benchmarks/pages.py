@@ -24,7 +24,7 @@ from benchmarks.made import LAST_DAY
 from benchmarks.peers import World
 from benchmarks.servers import get, key_of, server
 from benchmarks.worlds import WHOLE, Setting
-from data.store.links import LinkIndex
+from data.store.link_index import LinkIndex
 from queries import ENDPOINTS, Warehouse
 from service.api_keys import ApiKeys
 from service.control_database import ControlDatabase

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from data import BadInput, Lake, check_organization
-from data.store.links import LinkIndex
+from data.store.link_index import LinkIndex
 from queries.catalog import ENTRIES, Entry
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS
 from queries.own_sql import OwnSql

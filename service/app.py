@@ -14,7 +14,7 @@ from starlette.routing import Route
 from data import Lake
 from data.rules.geoip import CountryDatabase
 from data.store.generation import outdated
-from data.store.links import LinkIndex
+from data.store.link_index import LinkIndex
 from data.store.pending import backlog
 from queries import CATALOG, Engine, Warehouse, load_traffic_values, open_cluster
 from service.api_keys import ApiKeys
@@ -89,9 +89,10 @@ class _Components:
         yield
         await self.sender.end()
         await self.receiver.close()
+        await self.links.close()
         await self.maintenance.end()
         self.workers.close()
-        for part in (self.links, self.engine, self.control, self.lake.manifest):
+        for part in (self.engine, self.control, self.lake.manifest):
             part.close()
 
 

@@ -32,7 +32,7 @@ from data.store.files import move_durably
 from data.store.ip_list_files import snapshots
 from data.store.lake import Lake
 from data.store.landing import Landing
-from data.store.links import LinkIndex
+from data.store.link_index import LinkIndex
 from data.text import plural
 
 __all__ = ["Importer", "Options", "Summary"]

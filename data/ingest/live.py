@@ -30,7 +30,7 @@ from data.store import pending
 from data.store.clock import is_recent
 from data.store.ip_list_files import snapshots
 from data.store.lake import Lake
-from data.store.links import NO_LINKS, IndexedLinks, LinkIndex
+from data.store.link_index import NO_LINKS, IndexedLinks, LinkIndex
 from data.store.packing import Packed, pack
 from data.store.zones import ZoneChanged
 from data.visits import SHORT_CODE_PATTERN, Classification, columns_filled_by

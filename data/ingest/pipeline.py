@@ -47,7 +47,7 @@ from data.rules.ip_verification import Verifier
 from data.rules.paths import PROBE, PROGRAM, classify_path
 from data.rules.referrers import INTERNAL, is_internal
 from data.sql import read_sql
-from data.store.links import NO_LINKS, IndexedLinks
+from data.store.link_index import NO_LINKS, IndexedLinks
 from data.visits import VISITS_OF_DAYS, Classification, columns_filled_by
 
 Salts = Callable[[str, list[date]], dict[date, str]]

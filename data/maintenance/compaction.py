@@ -36,7 +36,7 @@ from data.store.files import ROW_GROUP
 from data.store.footers import replacing_footer
 from data.store.lake import Lake
 from data.store.landing import Staged, discard, new_path, publisher, write_visits
-from data.store.links import LinkIndex
+from data.store.link_index import LinkIndex
 from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 
 MAX_OPEN_FILES: Final = 12

@@ -1,17 +1,16 @@
 """The links of an organization: short codes and their target URLs."""
 
 import re
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from cachetools import LRUCache
 
 from data.errors import BadInput, LakeDamaged
 from data.hosts import check_host
@@ -25,7 +24,6 @@ MAX_TARGET_URL_LENGTH: Final = 2_048
 SHORT_CODE_RULE: Final = "1 to 256 characters except space, /, ?, #"
 _SHORT_CODE: Final = re.compile(r"[^\s/?#\x00-\x1f\x7f\ud800-\udfff]{1,256}")
 _TARGET_URL: Final = re.compile(r"(?i:https?://)[^\x00-\x1f\x7f\ud800-\udfff]{1,2048}")
-_DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
 @dataclass(frozen=True)
@@ -52,6 +50,14 @@ class LinkChanges(NamedTuple):
         return sorted([*self.added, *self.changed, *self.unchanged], key=_key)
 
 
+class LinkEdit(NamedTuple):
+    """One link, by its short code and domain, and how it should be: None removes it."""
+
+    short_code: str
+    domain: str
+    link: Link | None
+
+
 def is_short_code(text: str) -> bool:
     """Whether a link may have this short code."""
     return bool(_SHORT_CODE.fullmatch(text))
@@ -74,26 +80,52 @@ def change_links(
     with nullcontext() if dry_run else locked(lake.links_root, wait=True):  # others that change links wait
         changes = _changes(_links_before(lake, organization, replace), links, now, replace)
         if not dry_run and (replace or changes.added or changes.changed):
-            _write_links(lake, organization, changes.links)
+            replace_links(lake, organization, _table(organization, changes.links))
     return changes
+
+
+def edit_links(lake: Lake, organization: str, edits: Sequence[LinkEdit]) -> list[tuple[Link | None, Link | None]]:
+    """Make some edits, one after the other, and write the links once; the link before and after each edit.
+
+    A link that already leads to the same URL stays as it is. Raises LakeDamaged.
+    """
+    check_organization(organization)
+    with locked(lake.links_root, wait=True):  # others that change links wait
+        stored = stored_links(lake, organization)
+        links = pq.ParquetFile(intact_links(lake, stored)).read().cast(LINKS) if stored else LINKS.empty_table()
+        is_near = pc.is_in(links["short_code"], pa.array({edit.short_code for edit in edits}, pa.string()))
+        near = {_key(link): link for link in _links(links.filter(is_near))}
+        done = [_edit(near, edit) for edit in edits]
+        if any(before != after for before, after in done):
+            others = links.filter(pc.invert(is_near))
+            edited = pa.concat_tables([others, _table(organization, near.values())])
+            replace_links(lake, organization, edited.sort_by([("short_code", "ascending"), ("domain", "ascending")]))
+    return done
+
+
+def _edit(links: dict[tuple[str, str], Link], edit: LinkEdit) -> tuple[Link | None, Link | None]:
+    key = edit.short_code, edit.domain
+    before = links.pop(key, None)
+    after = before if before and edit.link and before.target_url == edit.link.target_url else edit.link
+    if after:
+        links[key] = after
+    return before, after
 
 
 def remove_link(lake: Lake, organization: str, short_code: str, domain: str) -> Link | None:
     """Remove one link; the link that was removed, or None when there is none. Raises LakeDamaged."""
-    check_organization(organization)
-    with locked(lake.links_root, wait=True):
-        left = {_key(link): link for link in links_of(lake, organization)}
-        removed = left.pop((short_code, domain), None)
-        if removed:
-            _write_links(lake, organization, left.values())
+    ((removed, _),) = edit_links(lake, organization, [LinkEdit(short_code, domain, None)])
     return removed
 
 
-def _write_links(lake: Lake, organization: str, links: Iterable[Link]) -> None:
-    """Make these the links of an organization. The caller has the lock."""
+def _table(organization: str, links: Iterable[Link]) -> pa.Table:
     rows = list(links)
     columns = [[getattr(link, name) for link in rows] for name in COLUMNS]
-    replace_links(lake, organization, pa.table([[organization] * len(rows), *columns], schema=LINKS))
+    return pa.table([[organization] * len(rows), *columns], schema=LINKS)
+
+
+def _links(table: pa.Table | pa.RecordBatch) -> list[Link]:
+    return [Link(**row) for row in table.select(list(COLUMNS)).to_pylist()]
 
 
 def _links_before(lake: Lake, organization: str, replace: bool) -> list[Link]:
@@ -128,7 +160,22 @@ def _key(link: Link) -> tuple[str, str]:
 def links_of(lake: Lake, organization: str) -> list[Link]:
     """All links of an organization, sorted by short code and domain. Raises LakeDamaged."""
     stored = stored_links(lake, organization)
-    return _read_links(intact_links(lake, stored)) if stored else []
+    return _links(pq.ParquetFile(intact_links(lake, stored)).read()) if stored else []
+
+
+def first_links(lake: Lake, organization: str, search: str, most: int) -> tuple[list[Link], bool]:
+    """The first links by short code and domain, and whether there are more. Reads no more than it needs.
+
+    Only those whose short code, domain or target URL contains `search`, in whatever case. Raises LakeDamaged.
+    """
+    stored, found = stored_links(lake, organization), list[Link]()
+    if stored:
+        for batch in pq.ParquetFile(intact_links(lake, stored)).iter_batches(4_096, columns=list(COLUMNS)):
+            texts = [pc.match_substring(batch[name], search, ignore_case=True) for name in COLUMNS[:3]]
+            found += _links(batch.filter(reduce(pc.or_, texts)))
+            if len(found) > most:
+                break
+    return found[:most], len(found) > most
 
 
 def link_of(lake: Lake, organization: str, short_code: str, domain: str) -> Link | None:
@@ -139,75 +186,6 @@ def link_of(lake: Lake, organization: str, short_code: str, domain: str) -> Link
     key = [("short_code", "=", short_code), ("domain", "=", domain)]
     rows = pq.read_table(intact_links(lake, stored), columns=list(COLUMNS), filters=key, partitioning=None).to_pylist()
     return Link(**rows[0]) if rows else None
-
-
-def _read_links(path: str) -> list[Link]:
-    return [Link(**row) for row in pq.ParquetFile(path).read(columns=list(COLUMNS)).to_pylist()]
-
-
-class IndexedLinks:
-    """The links of an organization as lookups need them."""
-
-    def __init__(self, path: str, links: Iterable[Link]) -> None:
-        self.path = path
-        """Of the file that they were read from; "": there are none."""
-        self.short_codes: set[str] = set()
-        """On any domain."""
-        self.domains: set[str] = set()
-        """Those that the links name."""
-        self._by_url: dict[str, str] = {}
-        for link in sorted(links, key=lambda link: link.created_at):  # the newest wins
-            self.short_codes.add(link.short_code)
-            self.domains |= {link.domain} - {""}
-            self._by_url[normalized_url(link.target_url)] = link.short_code
-
-    def short_code_of(self, target_url: str) -> str | None:
-        """The short code of the newest link to this URL; None when there is no such link."""
-        return self._by_url.get(normalized_url(target_url))
-
-
-NO_LINKS: Final = IndexedLinks("", ())
-
-
-class LinkIndex:
-    """Keeps the links of organizations in memory until others are imported. Safe to use from several threads.
-
-    Parameters are resolved with it: target URLs to their links, and times to days of the organization's zone.
-    """
-
-    def __init__(self, lake: Lake) -> None:
-        self._lake = lake
-        self._cache: LRUCache[str, IndexedLinks] = LRUCache(256)
-        self._lock = threading.Lock()
-
-    def links(self, organization: str) -> IndexedLinks:
-        """The links of an organization. It reads the manifest, and the links if they changed. Raises LakeDamaged."""
-        with self._lock:
-            stored = stored_links(self._lake, organization)
-            if stored is None:
-                return NO_LINKS
-            cached = self._cache.get(organization)
-            if cached is None or cached.path != stored.path:
-                cached = IndexedLinks(stored.path, _read_links(intact_links(self._lake, stored)))
-                self._cache[organization] = cached
-            return cached
-
-    def zone(self, organization: str) -> str:
-        """The time zone of an organization."""
-        return self._lake.manifest.zone(organization)
-
-
-def normalized_url(url: str) -> str:
-    """A URL normalized for comparison: scheme and host in lower case, no default port, one trailing slash removed."""
-    try:
-        parts = urlsplit(url.strip())
-    except ValueError:
-        return url
-    user, at, host = parts.netloc.rpartition("@")
-    host = host.lower().removesuffix(_DEFAULT_PORTS.get(parts.scheme, ""))
-    query = f"?{parts.query}" if parts.query else ""
-    fragment = f"#{parts.fragment}" if parts.fragment else ""
-    return f"{parts.scheme}://{user}{at}{host}{parts.path.removesuffix('/')}{query}{fragment}"
 
 
 def parse_link(row: Mapping[str, str | None], line: str, now: datetime) -> Link:

@@ -103,7 +103,7 @@ def _scopes(
     lake: Lake, organization: str, parameters: dict[str, str], entries: dict[str, "Entry"]
 ) -> dict[str, "Scope"]:
     """The scopes that parameters of the API mean to these entries, by their names. Raises InvalidParameter."""
-    from data.store.links import LinkIndex
+    from data.store.link_index import LinkIndex
     from queries import scope_from, validate
 
     yesterday = _yesterday(lake, organization)

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from data import BadInput
 from data.local_time import today
-from data.store.links import LinkIndex
+from data.store.link_index import LinkIndex
 from queries import CACHE_STATS, Entry, scope_from
 from service.api_keys import ApiKeys, Key, key_id_of
 from service.clock import Clock

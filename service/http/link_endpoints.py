@@ -41,14 +41,13 @@ def _link(editor: LinkEditor, clock: Clock) -> Endpoint:
             raise Forbidden
         domain, short_code = _domain_and_short_code(request.path_params)
         if request.method == "PUT":
-            now = clock()
             body = await read_body(request, LinkTarget, MAX_LINK_BYTES)
             try:
-                wanted = new_link(short_code, domain, body.target_url, now)
+                wanted = new_link(short_code, domain, body.target_url, clock())
             except BadInput as error:
                 fix = "Use an http or https address of at most 2,048 characters."
                 raise InvalidBody("`target_url` is invalid.", fix) from error
-            stored, is_new = await editor.put(caller.organization, wanted, now)
+            stored, is_new = await editor.put(caller.organization, wanted)
             return JsonResponse(encode(_link_record(stored)), 201 if is_new else 200)
         reject_body(request)
         read_or_remove = editor.link if request.method == "GET" else editor.remove

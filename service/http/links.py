@@ -2,64 +2,97 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
-from typing import Final, TypeVar
+from dataclasses import dataclass
+from typing import Final
 
 from data import Lake, OutdatedManifest
-from data.store.links import Link, change_links, link_of, remove_link
+from data.store.links import Link, LinkEdit, edit_links, link_of
 from service.http.errors import Overloaded, StorageUnavailable
+from service.threads import in_thread
 
-MAX_PENDING_CHANGES: Final = 64
-"""Changes that wait for those before them; further ones are answered with Overloaded."""
+MAX_WAITING_EDITS: Final = 8
+"""Edits of one organization that wait for those under way; further ones are answered with Overloaded."""
 
-Result = TypeVar("Result")
+Edited = tuple[Link | None, Link | None]
+"""A link before and after an edit."""
+
+
+@dataclass(frozen=True)
+class _WaitingEdit:
+    edit: LinkEdit
+    done: asyncio.Future[Edited]
 
 
 class LinkEditor:
     """Reads and changes the links of organizations. Belongs to one event loop.
 
-    One thread makes the changes, one after the other: each writes the organization's file of links anew, and waits for
-    other programs that do. `domain` is "" for the link for every domain.
+    One thread makes the edits: those of an organization that wait are one change, since each writes its file of links
+    anew; organizations take turns. `domain` is "" for the link for every domain.
     """
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="links-write")
-        self._pending = 0
+        self._waiting: dict[str, list[_WaitingEdit]] = {}
+        """By organization, in the order of their turns."""
+        self._work: asyncio.Task[None] | None = None
 
     async def link(self, organization: str, short_code: str, domain: str) -> Link | None:
         """A link; None when there is none. Raises LakeDamaged."""
         return await asyncio.to_thread(link_of, self._lake, organization, short_code, domain)
 
-    async def put(self, organization: str, link: Link, now: datetime) -> tuple[Link, bool]:
-        """Add or change a link; the link as it is now, and whether it is new. Raises as `_change` does."""
-
-        def put() -> tuple[Link, bool]:
-            changes = change_links(self._lake, organization, [link], now)
-            key = link.short_code, link.domain
-            return next(one for one in changes.links if (one.short_code, one.domain) == key), bool(changes.added)
-
-        return await self._change(put)
+    async def put(self, organization: str, link: Link) -> tuple[Link, bool]:
+        """Add or change a link; the link as it is now, and whether it is new. Raises as `_edit` does."""
+        before, after = await self._edit(organization, LinkEdit(link.short_code, link.domain, link))
+        return after or link, before is None
 
     async def remove(self, organization: str, short_code: str, domain: str) -> Link | None:
-        """Remove a link; the link that was removed, or None when there is none. Raises as `_change` does."""
-        return await self._change(lambda: remove_link(self._lake, organization, short_code, domain))
+        """Remove a link; the link that was removed, or None when there is none. Raises as `_edit` does."""
+        before, _ = await self._edit(organization, LinkEdit(short_code, domain, None))
+        return before
 
-    async def _change(self, work: Callable[[], Result]) -> Result:
-        """The result of a change. Raises Overloaded, StorageUnavailable or LakeDamaged; then nothing was changed."""
-        if self._pending >= MAX_PENDING_CHANGES:
+    async def _edit(self, organization: str, edit: LinkEdit) -> Edited:
+        """Make an edit durably. Raises Overloaded, StorageUnavailable or LakeDamaged; then nothing was changed."""
+        waiting = self._waiting.setdefault(organization, [])
+        if len(waiting) >= MAX_WAITING_EDITS:
             raise Overloaded
-        self._pending += 1
-        try:
-            change = asyncio.get_running_loop().run_in_executor(self._writer, work)
-            return await asyncio.shield(change)
-        except (OSError, sqlite3.OperationalError, OutdatedManifest) as error:
-            raise StorageUnavailable(error) from error
-        finally:
-            self._pending -= 1
+        waiting.append(_WaitingEdit(edit, asyncio.get_running_loop().create_future()))
+        if self._work is None or self._work.done():
+            self._work = asyncio.create_task(self._write())
+        return await waiting[-1].done
 
-    def close(self) -> None:
-        """Wait for the changes that are under way and end the thread."""
+    async def _write(self) -> None:
+        while self._waiting:
+            organization = next(iter(self._waiting))
+            edits = self._waiting.pop(organization)
+            try:
+                edited = await in_thread(
+                    self._writer, edit_links, self._lake, organization, [waiting.edit for waiting in edits]
+                )
+            except Exception as error:  # noqa: BLE001  # raised in every request
+                _finish(edits, [_as_problem(error)] * len(edits))
+            else:
+                _finish(edits, edited)
+
+    async def close(self) -> None:
+        """Wait for the edits and end the thread."""
+        if self._work:
+            await self._work
         self._writer.shutdown()
+
+
+def _finish(edits: Sequence[_WaitingEdit], outcomes: Sequence[Edited | Exception]) -> None:
+    for waiting, outcome in zip(edits, outcomes, strict=True):
+        if waiting.done.cancelled():
+            continue  # its client disconnected
+        if isinstance(outcome, Exception):
+            waiting.done.set_exception(outcome)
+        else:
+            waiting.done.set_result(outcome)
+
+
+def _as_problem(error: Exception) -> Exception:
+    is_storage = isinstance(error, OSError | sqlite3.OperationalError | OutdatedManifest)
+    return StorageUnavailable(error) if is_storage else error

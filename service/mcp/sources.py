@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from data import Lake
-from data.store.links import LinkIndex, links_of
+from data.store.link_index import LinkIndex
+from data.store.links import Link, first_links
 from queries import Entry, OwnSql, Rows, Warehouse, load_traffic_values, scope_from
 from service.clock import Clock, utc_now
 from service.control_database import ControlDatabase
@@ -34,7 +35,7 @@ def lake_sources(lake: Lake, organization: str) -> Sources:
 
     own_sql = cache(lambda: OwnSql(lake, organization))
     jobs = Jobs(ControlDatabase(lake))
-    return Sources(answer, lambda: links_of(lake, organization), lambda: jobs.of(organization), classify, run_sql)
+    return Sources(answer, partial(_links, lake, organization), lambda: jobs.of(organization), classify, run_sql)
 
 
 def server_sources(
@@ -48,7 +49,11 @@ def server_sources(
         scope = await asyncio.to_thread(scope_from, parameters, organization, today, links)
         return await answers.body(entry, scope, caller.asker)
 
-    return Sources(answer, lambda: links_of(lake, organization), lambda: jobs.of(organization), classify)
+    return Sources(answer, partial(_links, lake, organization), lambda: jobs.of(organization), classify)
+
+
+def _links(lake: Lake, organization: str, search: str) -> tuple[list[Link], bool]:
+    return first_links(lake, organization, search, MAX_ROWS)
 
 
 def classify(request: Mapping[str, str]) -> dict[str, Any]:

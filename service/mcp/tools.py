@@ -48,7 +48,8 @@ class Sources:
 
     answer: Callable[[Entry, Mapping[str, str]], Awaitable[bytes]]
     """The answer of an endpoint for parameters of the API, as JSON."""
-    links: Callable[[], Sequence[Link]]
+    links: Callable[[str], tuple[Sequence[Link], bool]]
+    """The first links that contain a text, and whether there are more."""
     jobs: Callable[[], list[JobRow]]
     classify: Callable[[Mapping[str, str]], dict[str, Any]]
     run_sql: Callable[[str, Mapping[str, str]], Rows] | None = None
@@ -110,7 +111,13 @@ class Toolbox:
                 ["user_agent"],
                 self._classify,
             ),
-            Tool("links", "Short codes and their target URLs, as they were imported.", {}, [], self._links),
+            Tool(
+                "links",
+                f"Short codes and their target URLs; at most {MAX_ROWS:,}.",
+                {"search": {"type": "string", "description": "text that the code, domain or target URL contains"}},
+                [],
+                self._links,
+            ),
             Tool("jobs", "Findings that somebody may act on, newest first.", {}, [], self._jobs),
         ]
         if sources.run_sql:
@@ -146,20 +153,21 @@ class Toolbox:
     async def _query(self, arguments: Mapping[str, str]) -> str:
         entry = _entry(arguments["endpoint"])
         parameters = validate(arguments.items(), entry)
-        answer = orjson.loads(await self._sources.answer(entry, parameters))
-        return _text(f"{entry.name}: {entry.description} {_DATA}", answer)
+        body = await self._sources.answer(entry, parameters)
+        return await asyncio.to_thread(lambda: _text(f"{entry.name}: {entry.description} {_DATA}", orjson.loads(body)))
 
     async def _classify(self, arguments: Mapping[str, str]) -> str:
         classification = await asyncio.to_thread(self._sources.classify, arguments)
         return _text("How this request is classified.", classification)
 
-    async def _links(self, _: Mapping[str, str]) -> str:
+    async def _links(self, arguments: Mapping[str, str]) -> str:
         def text() -> str:
-            links = self._sources.links()
+            links, has_more = self._sources.links(arguments.get("search", ""))
             rows = [{"short_code": one.short_code, "domain": one.domain, "target_url": one.target_url} for one in links]
-            return _text(f"Links: short code, domain (empty: every domain) and target URL. {_DATA}", rows)
+            more = " There are more: search for a part of a code, domain or URL." if has_more else ""
+            return _text(f"Links: short code, domain (empty: every domain) and target URL.{more} {_DATA}", rows)
 
-        return await asyncio.to_thread(text)  # there may be hundreds of thousands
+        return await asyncio.to_thread(text)
 
     async def _jobs(self, _: Mapping[str, str]) -> str:
         def text() -> str:
@@ -168,12 +176,17 @@ class Toolbox:
         return await asyncio.to_thread(text)
 
     async def _run_sql(self, arguments: Mapping[str, str]) -> str:
-        assert self._sources.run_sql  # noqa: S101  # the tool exists only with it
         parameters = validate(arguments.items(), _ALL_PARAMETERS)
-        result = await asyncio.to_thread(self._sources.run_sql, arguments["sql"], parameters)
-        rows = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
-        more = f" Only the first {MAX_ROWS:,} rows." if result.is_truncated else ""
-        return _text(f"Rows of the query.{more} {_DATA}", orjson.loads(encode(rows)))
+        run_sql = self._sources.run_sql
+        assert run_sql  # noqa: S101  # the tool exists only with it
+
+        def text() -> str:
+            result = run_sql(arguments["sql"], parameters)
+            rows = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
+            more = f" Only the first {MAX_ROWS:,} rows." if result.is_truncated else ""
+            return _text(f"Rows of the query.{more} {_DATA}", orjson.loads(encode(rows)))
+
+        return await asyncio.to_thread(text)
 
 
 def _entry(name: str) -> Entry:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final, Self
 from urllib.parse import quote, urlencode
 
-from data.store.links import LinkIndex
+from data.store.link_index import LinkIndex
 from queries import DEFAULT_RANGE, ENDPOINTS, PARAMETERS, RANGES, Entry, Scope, scope_from, validate
 from service.http.query_string import parse_parameters
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from data import Lake
-from data.store.links import LinkIndex
+from data.store.link_index import LinkIndex
 from queries import Warehouse
 from service.api_keys import ApiKeys
 from service.clock import Clock

@@ -4,9 +4,11 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
 import pytest
 
+from data.store.link_files import replace_links
 from data.store.links import links_of
 from data.store.locks import locked
 from service.http import links as links_module
+from service.http.links import MAX_WAITING_EDITS
 from tests.support import identity
 from tests.support.lakes import links_path
 from tests.support.tables import examples
@@ -127,16 +129,28 @@ def test_links_that_are_set_at_the_same_time_are_all_there(client, lake):
 
 
 def test_a_change_waits_for_other_programs_and_nobody_waits_for_it(client, lake, monkeypatch):
-    monkeypatch.setattr(links_module, "MAX_PENDING_CHANGES", 2)
+    monkeypatch.setattr(links_module, "MAX_WAITING_EDITS", 2)
     put(client, "*/first")
-    with ThreadPoolExecutor(3) as pool:
+    with ThreadPoolExecutor(4) as pool:
         with locked(lake.links_root, wait=True):
-            changes = [pool.submit(put, client, f"*/c{number}") for number in range(3)]
+            changes = [pool.submit(put, client, f"*/c{number}") for number in range(4)]  # one of them is under way
             (refused,) = wait(changes, return_when=FIRST_COMPLETED).done
             assert (refused.result().status_code, refused.result().headers["Retry-After"]) == (503, "1")
             assert client.get("/links/*/first").status_code == 200
             assert client.get("/jobs").status_code == 200
-        assert sorted(change.result().status_code for change in changes) == [201, 201, 503]
+        assert sorted(change.result().status_code for change in changes) == [201, 201, 201, 503]
+
+
+def test_changes_that_wait_for_one_another_are_written_once(client, lake, monkeypatch):
+    written = []
+    monkeypatch.setattr("data.store.links.replace_links", lambda *links: (written.append(1), replace_links(*links)))
+    with ThreadPoolExecutor(9) as pool:
+        with locked(lake.links_root, wait=True):
+            changes = [pool.submit(put, client, f"*/c{number}") for number in range(MAX_WAITING_EDITS)]
+            wait(changes, timeout=0.5)
+        assert {change.result().status_code for change in changes} == {201}
+    assert len(stored(lake)) == MAX_WAITING_EDITS
+    assert len(written) == 2
 
 
 def test_a_full_disk_is_told_and_changes_nothing(client, lake, monkeypatch):

@@ -14,7 +14,7 @@ from data import LakeDamaged
 from data.ingest.importer import Importer, Options
 from data.maintenance.verification import verify_lake
 from data.store.link_files import link_files
-from data.store.links import LinkIndex
+from data.store.link_index import LinkIndex
 from data.visits import VISITS
 from queries import ENTRIES, Scope, Warehouse
 from service.control_database import ControlDatabase

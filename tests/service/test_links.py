@@ -1,6 +1,7 @@
 """Links in and out as CSV: what is read, what is refused by its line, and that a refusal changes nothing."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,7 +9,8 @@ from typer.testing import CliRunner
 
 from data import BadInput, LakeDamaged
 from data.store.link_exports import read_export
-from data.store.links import Link, LinkIndex, change_links, links_of, new_link
+from data.store.link_index import LinkIndex
+from data.store.links import Link, LinkEdit, change_links, edit_links, first_links, links_of, new_link
 from service.commands import app
 from tests.support.lakes import links_path
 
@@ -138,6 +140,39 @@ def test_links_that_are_added_at_the_same_time_are_all_there(lake):
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(add, range(12)))
     assert len(links_of(lake, "acme")) == 12
+
+
+def test_edits_are_made_one_after_the_other_and_tell_each_link_before_and_after(imported, lake):
+    imported(FIRST)
+    a = next(link for link in links_of(lake, "acme") if link.short_code == "a")
+    new, same = (new_link(code, "", url, LATER) for code, url in (("new", "https://n.example"), ("a", a.target_url)))
+    moved = replace(same, target_url="https://moved.example")
+    edits = [LinkEdit("new", "", new), LinkEdit("a", "", same), LinkEdit("a", "", moved), LinkEdit("a", "x", None),
+             LinkEdit("new", "", None), LinkEdit("b", "", None)]  # fmt: skip
+    done = edit_links(lake, "acme", edits)
+    assert done[:5] == [(None, new), (a, a), (a, moved), (None, None), (new, None)]
+    assert done[5][0].short_code == "b"
+    assert [(link.short_code, link.target_url) for link in links_of(lake, "acme")] == [
+        ("a", "https://moved.example"), ("c", "https://x.example")
+    ]  # fmt: skip
+    before = links_path(lake)
+    edit_links(lake, "acme", [LinkEdit("a", "", moved), LinkEdit("b", "", None)])
+    assert links_path(lake) == before
+
+
+@pytest.mark.parametrize(
+    ("search", "most", "found", "has_more"),
+    [("", 3, "abc", False), ("", 2, "ab", True), ("X.EXAMPLE", 9, "abc", False), ("y", 9, "", False)],
+)
+def test_the_first_links_with_a_text_are_found(imported, lake, search, most, found, has_more):
+    imported(FIRST)
+    links, more = first_links(lake, "acme", search, most)
+    assert (codes_of(links), more) == (found, has_more)
+    assert first_links(lake, "nobody", search, most) == ([], False)
+
+
+def codes_of(links):
+    return "".join(link.short_code for link in links)
 
 
 GOOD = "short_code,target_url,domain,created_at\nkept,https://shop.example/,,2026-01-01T00:00:00Z\n"

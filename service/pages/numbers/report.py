@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from data import Lake
 from data.maintenance.status import stored_span
-from data.store.links import LinkIndex
+from data.store.link_index import LinkIndex
 from queries import Warehouse
 from service.encoding import encode
 from service.pages import assets, formats

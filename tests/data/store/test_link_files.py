@@ -9,7 +9,8 @@ from data import LakeDamaged
 from data.maintenance.compaction import Compactor
 from data.maintenance.rebuild import Rebuild
 from data.store.link_files import link_files
-from data.store.links import LinkIndex, links_of
+from data.store.link_index import LinkIndex
+from data.store.links import links_of
 from tests.support.lakes import fail_at, links_path, opened
 from tests.support.visits import links
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data import Lake
-from data.store.links import LinkIndex
+from data.store.link_index import LinkIndex
 from queries import ENTRIES, PARAMETERS, InvalidParameter, Scope
 from service.http.query_string import parse_query, parse_scope
 

@@ -102,6 +102,8 @@ CALLS = {
     "wrong argument": ("query", {"endpoint": "devices", "limit": "5"}),
     "classify": ("classify", {"user_agent": GPTBOT}),
     "links": ("links", {}),
+    "links found": ("links", {"search": "COM/LAUN"}),
+    "links not found": ("links", {"search": "com.laun"}),
     "jobs": ("jobs", {}),
 }
 
@@ -131,9 +133,9 @@ def test_answers_are_those_of_the_api_for_this_organization(asked):
     assert [(row["agent"], row["visits"]) for row in rows_of(results["bots"])] == [("GPTBot", 3)]
     assert rows_of(results["empty parameters"])["total_visits"] == 4
     assert [row["visits"] for row in rows_of(results["a parameter of others"])] == [4]
-    assert rows_of(results["links"]) == [
-        {"short_code": "launch", "domain": "", "target_url": "https://example.com/launch"}
-    ]
+    launch = {"short_code": "launch", "domain": "", "target_url": "https://example.com/launch"}
+    assert (rows_of(results["links"]), rows_of(results["links found"])) == ([launch], [launch])
+    assert rows_of(results["links not found"]) == []
     assert rows_of(results["jobs"]) == []
     assert rows_of(results["classify"])["bot_category"] == "ai_training"
 
@@ -241,7 +243,7 @@ def test_many_links_are_cut_to_what_fits_and_are_not_encoded_on_the_event_loop(c
     links = [new_link(f"code{number}", "", "https://example.com/", NOW) for number in range(count)]
     for link in links:
         object.__setattr__(link, "target_url", Encoded(link.target_url))
-    toolbox = Toolbox(Sources(None, lambda: links, list, dict))
+    toolbox = Toolbox(Sources(None, lambda _: (links, False), list, dict))
     text = asyncio.run(toolbox.call("links", {}))
     meaning, rows = text.split("\n")
     assert len(rows) <= 1.1 * MAX_ANSWER_LENGTH

@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from data import Lake
-from data.store.links import LinkIndex
+from data.store.link_index import LinkIndex
 from queries import CATALOG, ENTRIES, PARAMETERS, Scope, Warehouse
 from service.encoding import encode
 from service.pages.assets import STYLESHEET

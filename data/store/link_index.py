@@ -1,0 +1,113 @@
+"""The links of organizations as lookups need them: by short code, by domain, and by target URL."""
+
+import threading
+from functools import cached_property, lru_cache
+from typing import Final
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from cachetools import LRUCache
+
+from data.store.lake import Lake
+from data.store.link_files import intact_links, stored_links
+
+MAX_RESOLVED: Final = 1_024
+"""Target URLs whose short codes are kept, of each organization."""
+_DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
+_MAX_DROPPED: Final = len(":443/?#")
+"""Characters by which a URL can be longer than the same one normalized."""
+
+
+class IndexedLinks:
+    """The links in one file, which are read when they are looked up: there may be hundreds of thousands."""
+
+    def __init__(self, path: str) -> None:
+        """`path` is that of a file of links, which is never changed; "": there are none."""
+        self._path = path
+        self._resolve = lru_cache(MAX_RESOLVED)(self._find)
+
+    @cached_property
+    def short_codes(self) -> frozenset[str]:
+        """The short codes, on any domain."""
+        return frozenset(self._values("short_code"))
+
+    @cached_property
+    def domains(self) -> frozenset[str]:
+        """The domains that the links name."""
+        return frozenset(self._values("domain")) - {""}
+
+    def short_code_of(self, target_url: str) -> str | None:
+        """The short code of the newest link to this URL; None when there is no such link."""
+        return self._resolve(normalized_url(target_url))
+
+    def _values(self, column: str) -> list[str]:
+        values: list[str] = pc.unique(self._columns(column)[column]).to_pylist()
+        return values
+
+    def _find(self, url: str) -> str | None:
+        """The short code of the newest link to a normalized URL."""
+        links = self._columns("short_code", "target_url", "created_at")
+        rows = links.filter(_may_be(links["target_url"], url)).to_pylist()
+        same = [row for row in reversed(rows) if normalized_url(row["target_url"]) == url]
+        return max(same, key=lambda row: row["created_at"])["short_code"] if same else None
+
+    def _columns(self, *names: str) -> pa.Table:
+        if not self._path:
+            return pa.table({name: pa.array([], pa.string()) for name in names})
+        return pq.ParquetFile(self._path).read(columns=list(names))
+
+
+NO_LINKS: Final = IndexedLinks("")
+
+
+class LinkIndex:
+    """Knows which file has the links of each organization now. Safe to use from several threads.
+
+    Parameters are resolved with it: target URLs to their links, and times to days of the organization's zone.
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._cache: LRUCache[str, tuple[str, IndexedLinks]] = LRUCache(256)
+        self._lock = threading.Lock()
+
+    def links(self, organization: str) -> IndexedLinks:
+        """The links of an organization. It reads the manifest. Raises LakeDamaged."""
+        stored = stored_links(self._lake, organization)
+        if stored is None:
+            return NO_LINKS
+        with self._lock:
+            path, links = self._cache.get(organization, ("", NO_LINKS))
+            if path != stored.path:
+                links = IndexedLinks(intact_links(self._lake, stored))
+                self._cache[organization] = stored.path, links
+            return links
+
+    def zone(self, organization: str) -> str:
+        """The time zone of an organization."""
+        return self._lake.manifest.zone(organization)
+
+
+def normalized_url(url: str) -> str:
+    """A URL normalized for comparison: scheme and host in lower case, no default port, one trailing slash removed."""
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:
+        return url
+    user, at, host = parts.netloc.rpartition("@")
+    host = host.lower().removesuffix(_DEFAULT_PORTS.get(parts.scheme, ""))
+    query = f"?{parts.query}" if parts.query else ""
+    fragment = f"#{parts.fragment}" if parts.fragment else ""
+    return f"{parts.scheme}://{user}{at}{host}{parts.path.removesuffix('/')}{query}{fragment}"
+
+
+def _may_be(urls: pa.ChunkedArray, url: str) -> pa.ChunkedArray:
+    """Which URLs may be a normalized one: they have its path, and are hardly longer."""
+    try:
+        path = urlsplit(url).path
+    except ValueError:
+        path = ""
+    is_short = pc.less_equal(pc.utf8_length(urls), len(url) + _MAX_DROPPED)
+    return pc.and_(is_short, pc.match_substring(urls, path))
