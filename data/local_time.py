@@ -4,7 +4,7 @@ Zones are those of the tzdata package, whatever the system has, so that every ma
 are used when visits land; everything later adds the stored offset to the time of the visit.
 """
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib.resources import files
@@ -76,6 +76,12 @@ def local_times(moments: pa.Array, offsets: pa.Array) -> pa.Array:
 def local_day(moment: datetime, offset: int) -> date:
     """The day of a time in UTC (naive), its offset in minutes added."""
     return (moment + offset * _MINUTE).date()
+
+
+def day_bounds(day: date, zone: str) -> tuple[datetime, datetime]:
+    """When a day begins in a zone, and when the next one does."""
+    begin, end = (datetime.combine(one, time(), _zone(zone)) for one in (day, day + timedelta(1)))
+    return begin.astimezone(UTC), end.astimezone(UTC)
 
 
 def today(zone: str, now: datetime) -> date:

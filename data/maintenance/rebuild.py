@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyarrow.parquet as pq
+from msgspec.structs import astuple
 
 from data.errors import BadInput, LakeDamaged, NewerVersion
 from data.maintenance.rebuild_plan import RebuildPlan, plan_rebuild
@@ -22,6 +23,7 @@ from data.maintenance.repetitions import without_repeated
 from data.maintenance.unknown import partition_of
 from data.progress import Progress
 from data.store.clock import format_time
+from data.store.coverage import note_received
 from data.store.files import UNREADABLE, move_durably, sha256_of, sync
 from data.store.footers import PendingRange, VisitFile, merged_batches
 from data.store.generation import GenerationCopy
@@ -35,8 +37,10 @@ _NO_DAMAGE: Final = frozenset({
     sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY,
 })  # fmt: skip
 """SQLite's primary result codes that say nothing about the content of a database."""
-_BATCH: Final = "INSERT OR IGNORE INTO batches (id, organization, domain, sha256, bytes, whole_bytes, visits, \
-log_format, imported_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_BATCH: Final = "INSERT OR IGNORE INTO batches (organization, id, domain, sha256, bytes, whole_bytes, visits, \
+imported_at, log_format, first_at, last_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_BATCHES: Final = "SELECT organization, id, domain, sha256, bytes, whole_bytes, visits, imported_at, log_format, \
+first_at, last_at FROM batches"
 
 
 class OldManifest(NamedTuple):
@@ -48,6 +52,7 @@ class OldManifest(NamedTuple):
     last_runs: list[tuple[Any, ...]]
     erasures: list[tuple[Any, ...]]
     zones: list[tuple[str, str]]
+    received: list[tuple[str, str, str]]
     pending: list[tuple[Any, ...]]
     generation: int = 0
 
@@ -110,7 +115,7 @@ class Rebuild:
             plan.counted.append(without_repeated(repetition, staging))
 
     def _fill(self, manifest: Manifest, damaged: list[str], progress: Progress | None) -> None:
-        plan, old = self.plan, self.old or OldManifest([], [], [], [], [], [], [])
+        plan, old = self.plan, self.old or OldManifest([], [], [], [], [], [], [], [])
         hashes = {path.rpartition("/")[2]: sha256 for path, sha256, _ in old.files}
         size = sum(file.path.stat().st_size for file in plan.counted)
         done, landed = 0, []
@@ -169,10 +174,7 @@ class Rebuild:
         for organization in sorted({name for name, _ in records}):
             for batch in merged_batches(batch for name, batch in records if name == organization):
                 if batch.sha256 and batch.imported_at and batch.size:
-                    db.execute(_BATCH, [
-                        batch.id, organization, batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits,
-                        batch.log_format, batch.imported_at,
-                    ])  # fmt: skip
+                    db.execute(_BATCH, [organization, *astuple(batch)])
         db.executemany(_BATCH, old.batches)
 
     def _zones(self, old: OldManifest) -> list[tuple[str, str]]:
@@ -204,6 +206,8 @@ class Rebuild:
         db.executemany(
             "INSERT INTO pending (id, organization, visits, received_at, body, zone) VALUES (?, ?, ?, ?, ?, ?)", rows
         )
+        for row in sorted([*old.received, *((organization, *part.times) for organization, part in ranges)]):
+            note_received(db, *row)
         last = max([0, *(part.last for _, part in ranges), *(row[0] for row in old.pending)])
         db.execute("DELETE FROM sqlite_sequence WHERE name = 'pending'")
         db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('pending', ?)", [last])
@@ -247,15 +251,13 @@ def _read_old(path: Path) -> OldManifest | None:
             if result != "ok":
                 return None
             return OldManifest(
-                manifest.rows(
-                    "SELECT id, organization, domain, sha256, bytes, whole_bytes, visits, log_format, imported_at "
-                    "FROM batches"
-                ),
+                manifest.rows(_BATCHES),
                 manifest.rows("SELECT path, sha256, deletable_at IS NULL FROM files"),
                 manifest.rows("SELECT organization, epoch FROM epochs"),
                 manifest.rows("SELECT task, at FROM last_runs"),
                 manifest.rows("SELECT organization, erased_at, short_code, first_day, last_day FROM erasures"),
                 manifest.rows("SELECT organization, zone FROM zones"),
+                manifest.rows("SELECT organization, first_at, last_at FROM received"),
                 manifest.rows("SELECT id, organization, visits, received_at, body, zone FROM pending ORDER BY id"),
                 manifest.rows("SELECT number FROM generation")[0][0],
             )
@@ -277,10 +279,9 @@ def _may_be_intact(error: BaseException | None) -> bool:
 
 def _record(file: VisitFile, root: Path, sha256: str) -> LandedFile:
     stat = file.path.stat()
-    organization, day = partition_of(file.path)
     return LandedFile(
-        organization, day, file.path.relative_to(root).as_posix(), file.visits, stat.st_size, sha256, stat.st_ctime_ns,
-        stat.st_ino, datetime.now(UTC), file.footer.unfinished_of, file.schema_version,
+        *partition_of(file.path), file.path.relative_to(root).as_posix(), file.visits, stat.st_size, sha256,
+        stat.st_ctime_ns, stat.st_ino, datetime.now(UTC), file.footer.unfinished_of, file.schema_version,
         file.footer.behaviour_version,
     )  # fmt: skip
 
@@ -296,5 +297,4 @@ def _is_readable(row: tuple[Any, ...]) -> bool:
 
 def _was_moved(row: tuple[Any, ...], organization: str, part: PendingRange) -> bool:
     """Whether a pending row is among those that were moved into a file."""
-    key, owner, *_ = row
-    return bool(owner == organization) and part.contains(PendingRange(key, key))
+    return bool(row[1] == organization) and part.contains(PendingRange(row[0], row[0]))

@@ -23,6 +23,8 @@ class Batch:
     imported_at: datetime
     log_format: str = ""
     id: int | None = None
+    first_at: str = ""  # the time of its first visit, as the manifest writes times; "": it has none
+    last_at: str = ""
 
 
 _CONTENT: Final = (

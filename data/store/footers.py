@@ -9,11 +9,13 @@ from typing import Final, NamedTuple
 
 import msgspec
 import pyarrow.parquet as pq
+from msgspec.structs import replace
 
 from data.errors import LakeDamaged
 from data.local_time import DEFAULT_ZONE
 from data.store.batches import Batch
 from data.store.clock import format_time
+from data.store.coverage import is_pause, span
 from data.store.files import UNREADABLE, version_of, versioned
 from data.store.lake import Lake
 from data.store.manifest import LandedFile
@@ -35,6 +37,8 @@ class BatchRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     visits: int = 0
     imported_at: str = ""  # "": whether the import was finished is recorded in its last file
     log_format: str = ""
+    first_at: str = ""  # the time of its first visit, and of its last
+    last_at: str = ""
 
 
 class PendingRange(msgspec.Struct, frozen=True, array_like=True):
@@ -42,10 +46,21 @@ class PendingRange(msgspec.Struct, frozen=True, array_like=True):
 
     first: int
     last: int
+    first_at: str = ""  # when these rows were received
+    last_at: str = ""
+
+    @property
+    def times(self) -> tuple[str, str]:
+        """When the first and the last row were received."""
+        return self.first_at, self.last_at
 
     def contains(self, other: "PendingRange") -> bool:
         """Whether all rows of another range are among those of this one."""
         return self.first <= other.first and other.last <= self.last
+
+    def goes_on_with(self, other: "PendingRange") -> bool:
+        """Whether another range, with later rows or some of the same, is of the same session and came soon after."""
+        return session_of(self.last) == session_of(other.first) and not is_pause(self.last_at, other.first_at)
 
 
 class Footer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -92,7 +107,7 @@ def record_of(batch: Batch) -> BatchRecord:
     """The record of a finished batch, whose id is known."""
     return BatchRecord(
         batch.id or 0, batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits,
-        format_time(batch.imported_at), batch.log_format,
+        format_time(batch.imported_at), batch.log_format, batch.first_at, batch.last_at,
     )  # fmt: skip
 
 
@@ -146,8 +161,8 @@ def _dead_names(lake: Lake, organization: str) -> set[str]:
 def _registered(lake: Lake, ids: Sequence[int]) -> list[BatchRecord]:
     """The records of batches as they are registered in the manifest."""
     rows = lake.manifest.rows(
-        "SELECT id, domain, sha256, bytes, whole_bytes, visits, imported_at, log_format FROM batches "
-        "WHERE id IN (SELECT value FROM json_each(?))",
+        "SELECT id, domain, sha256, bytes, whole_bytes, visits, imported_at, log_format, first_at, last_at "
+        "FROM batches WHERE id IN (SELECT value FROM json_each(?))",
         [json.dumps(ids)],
     )
     return [BatchRecord(*row) for row in rows]
@@ -160,11 +175,14 @@ def _readable_footer(path: Path) -> Footer | None:
 
 
 def merged_batches(records: Iterable[BatchRecord]) -> tuple[BatchRecord, ...]:
-    """One record for each batch, the one of its longest content."""
-    longest: dict[int, BatchRecord] = {}
+    """One record for each batch: the one of its longest content, with the first and the last time of any."""
+    merged: dict[int, BatchRecord] = {}
     for record in records:
-        longest[record.id] = max(longest.get(record.id, record), record, key=_extent)
-    return tuple(longest[key] for key in sorted(longest))
+        other = merged.get(record.id, record)
+        longest = max(other, record, key=_extent)
+        first_at, last_at = span((other.first_at, other.last_at), (record.first_at, record.last_at))
+        merged[record.id] = replace(longest, first_at=first_at, last_at=last_at)
+    return tuple(merged[key] for key in sorted(merged))
 
 
 def _extent(record: BatchRecord) -> tuple[bool, int, int, int]:
@@ -174,12 +192,14 @@ def _extent(record: BatchRecord) -> tuple[bool, int, int, int]:
 def merged_ranges(ranges: Iterable[PendingRange]) -> tuple[PendingRange, ...]:
     """Ranges of pending rows, where those of one session are joined.
 
-    Rows leave the table oldest first, so what lies between two ranges was moved, too.
+    Rows leave the table oldest first, so what lies between two ranges was moved, too. Ranges with a long pause between
+    them stay apart, as `received` does.
     """
     merged: list[PendingRange] = []
     for part in sorted(ranges, key=lambda part: (part.first, part.last)):
-        if merged and session_of(merged[-1].last) == session_of(part.first):
-            merged[-1] = PendingRange(merged[-1].first, max(merged[-1].last, part.last))
+        if merged and merged[-1].goes_on_with(part):
+            times = span(merged[-1].times, part.times)
+            merged[-1] = PendingRange(merged[-1].first, max(merged[-1].last, part.last), *times)
         else:
             merged.append(part)
     return tuple(merged)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from data.errors import LakeDamaged
 from data.store.batches import Batch
 from data.store.clock import format_time
+from data.store.coverage import span
 from data.store.files import move_durably, sha256_of, write_parquet
 from data.store.footers import (
     BatchRecord,
@@ -68,11 +69,13 @@ class Landing:
         """In which the visits are dated; a commit fails if it was changed."""
         self._staged: list[Staged] = []
         self._last_part: pa.Table | None = None  # not written yet: its footer records the whole batch
+        self._span = "", ""  # the times of the first and the last visit
 
     def stage(self, visits: pa.Table, unfinished: bool = False) -> None:
         """Write a table of VISITS_OF_DAYS, sorted by day, into one file for each day."""
         if not len(visits):
             return
+        self._span = span(self._span, _span_of(visits))
         days = pc.run_end_encode(visits["day"].combine_chunks())
         bounds = [0, *days.run_ends.to_pylist()]
         parts = [visits.slice(start, end - start) for start, end in pairwise(bounds)]
@@ -87,7 +90,8 @@ class Landing:
 
     def commit(self, batch: Batch, continues: Batch | None) -> None:
         """Make all staged files visible at once, as a new batch with the id `self.batch`."""
-        batch = replace(batch, id=self.batch)
+        first_at, last_at = span(self._span, (continues.first_at, continues.last_at) if continues else ("", ""))
+        batch = replace(batch, id=self.batch, first_at=first_at, last_at=last_at)
         self._lake.manifest.commit(batch, continues, self._finish(batch, continues), self.zone)
 
     def advance(self, batch: Batch) -> None:
@@ -95,7 +99,9 @@ class Landing:
 
         The caller sets `self.batch` to the id of that earlier batch before staging.
         """
-        batch = replace(batch, id=self.batch)
+        rows = self._lake.manifest.rows("SELECT first_at, last_at FROM batches WHERE id = ?", [self.batch])
+        first_at, last_at = span(self._span, *rows)
+        batch = replace(batch, id=self.batch, first_at=first_at, last_at=last_at)
         self._lake.manifest.advance(batch, self._finish(batch, batch), self.zone)
 
     def publisher(self) -> Publisher:
@@ -158,6 +164,13 @@ class Landing:
         staged, visits = part
         content = BatchRecord(self.batch, sha256=self._content)
         write_visits(visits, staged.path, self._footer(staged, [content]))
+
+
+def _span_of(visits: pa.Table) -> tuple[str, str]:
+    """The times of the first and the last of some visits."""
+    times = pc.min_max(visits["visited_at"])
+    first_at, last_at = (format_time(times[name].as_py().replace(tzinfo=UTC)) for name in ("min", "max"))
+    return first_at, last_at
 
 
 def new_path(lake: Lake) -> Path:

@@ -132,13 +132,13 @@ class Manifest:
     def batches(self, organization: str, domain: str | None = None) -> list[Batch]:
         """Every import of an organization, or of its logs with this domain; longest content first."""
         rows = self.rows(
-            "SELECT domain, sha256, bytes, whole_bytes, visits, imported_at, log_format, id FROM batches "
-            "WHERE organization = ? AND domain = coalesce(?, domain) ORDER BY bytes DESC",
+            "SELECT domain, sha256, bytes, whole_bytes, visits, imported_at, log_format, id, first_at, last_at "
+            "FROM batches WHERE organization = ? AND domain = coalesce(?, domain) ORDER BY bytes DESC",
             [organization, domain],
         )
         return [
-            Batch(organization, name, sha256, size, whole, visits, datetime.fromisoformat(at), log_format, key)
-            for name, sha256, size, whole, visits, at, log_format, key in rows
+            Batch(organization, name, sha256, size, whole, visits, datetime.fromisoformat(at), *more)
+            for name, sha256, size, whole, visits, at, *more in rows
         ]
 
     def commit(self, batch: Batch, continues: Batch | None, publish: Publisher, zone: str = DEFAULT_ZONE) -> None:
@@ -153,9 +153,9 @@ class Manifest:
             check_content(db, batch)
             db.execute(
                 "INSERT INTO batches (id, organization, domain, sha256, bytes, whole_bytes, visits, log_format, "
-                "imported_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "imported_at, first_at, last_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [batch.id, batch.organization, batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits,
-                 batch.log_format, format_time(batch.imported_at)],
+                 batch.log_format, format_time(batch.imported_at), batch.first_at, batch.last_at],
             )  # fmt: skip
             if continues is not None:
                 expire_unfinished(db, continues.id, batch.imported_at + READERS_GRACE)
@@ -173,9 +173,9 @@ class Manifest:
             expire_unfinished(db, batch.id, batch.imported_at + READERS_GRACE)
             db.execute(
                 "UPDATE batches SET domain = ?, sha256 = ?, bytes = ?, whole_bytes = ?, visits = visits + ?, "
-                "imported_at = ?, log_format = ? WHERE id = ?",
+                "imported_at = ?, log_format = ?, first_at = ?, last_at = ? WHERE id = ?",
                 [batch.domain, batch.sha256, batch.size, batch.whole_size, batch.visits, format_time(batch.imported_at),
-                 batch.log_format, batch.id],
+                 batch.log_format, batch.first_at, batch.last_at, batch.id],
             )  # fmt: skip
             insert_files(db, publish())
 

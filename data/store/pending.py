@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from data.errors import Conflict, LakeDamaged, NewerVersion
 from data.store.clock import format_time
+from data.store.coverage import note_received
 from data.store.footers import SESSION_BITS, PendingRange, session_of
 from data.store.lake import Lake
 from data.store.landing import Landing
@@ -164,13 +165,13 @@ def _land(lake: Lake, readable: list[_PendingBatch], tables: dict[str, list[pa.T
     if not readable:
         return
     first, last = readable[0], readable[-1]
-    moved = PendingRange(first.id, last.id)
+    moved = PendingRange(first.id, last.id, first.received_at, last.received_at)
     content = str(first.id)  # what else is moved then is among what the next attempt moves
     landings = [Landing(lake, organization, content, moved) for organization in tables]
     try:
         for landing, pieces in zip(landings, tables.values(), strict=True):
             landing.stage(_sorted(pa.concat_tables(pieces)))
-        _move(lake.manifest, [batch.id for batch in readable], landings)
+        _move(lake.manifest, [batch.id for batch in readable], moved, landings)
     finally:
         for landing in landings:
             landing.discard()
@@ -183,7 +184,7 @@ def _sorted(visits: pa.Table) -> pa.Table:
     return visits.unify_dictionaries().combine_chunks().take(pc.sort_indices(keys, _ORDER))
 
 
-def _move(manifest: Manifest, keys: list[int], landings: list[Landing]) -> None:
+def _move(manifest: Manifest, keys: list[int], moved: PendingRange, landings: list[Landing]) -> None:
     publishers = [landing.publisher() for landing in landings]
     with manifest.transaction() as db:
         for landing in landings:
@@ -191,4 +192,6 @@ def _move(manifest: Manifest, keys: list[int], landings: list[Landing]) -> None:
         for key in keys:
             if db.execute("DELETE FROM pending WHERE id = ?", [key]).rowcount != 1:
                 raise Conflict("these visits were moved by another process; try again.")
+        for landing in landings:
+            note_received(db, landing.organization, *moved.times)
         insert_files(db, [file for publish in publishers for file in publish()])

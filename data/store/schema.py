@@ -31,7 +31,14 @@ MIGRATIONS: Final = (
         visits INTEGER NOT NULL,      -- landed by this batch
         log_format TEXT NOT NULL,     -- of its finished lines, auto without any; a grown log keeps it
         imported_at TEXT NOT NULL,
+        first_at TEXT NOT NULL,       -- the time of its first visit, and of its last; '' without any
+        last_at TEXT NOT NULL,
         UNIQUE (organization, domain, sha256)
+    );
+    CREATE TABLE received (           -- when visits were reported: without a pause of hours between first and last
+        organization TEXT NOT NULL,
+        first_at TEXT NOT NULL,
+        last_at TEXT NOT NULL
     );
     CREATE TABLE files (
         id INTEGER PRIMARY KEY,
@@ -124,8 +131,8 @@ MIGRATIONS: Final = (
 )
 """The migrations of the manifest: entry n migrates version n to n + 1. Never change an entry, only append.
 
-The tables are used in manifest.py, generation.py, pending.py, zones.py, rollups.py, link_files.py, erasures.py and
-maintenance/retention.py.
+The tables are used in manifest.py, generation.py, pending.py, coverage.py, zones.py, rollups.py, link_files.py,
+erasures.py and maintenance/retention.py.
 """
 
 

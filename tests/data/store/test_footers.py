@@ -10,6 +10,7 @@ from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.reclassification import Reclassifier
 from data.maintenance.retention import apply_retention
+from data.store.clock import format_time
 from data.store.footers import SESSION_BITS, PendingRange, merged_ranges, read_visit_file
 from data.store.pending import enqueue, flush_all
 from tests.faults.lakes import line
@@ -68,8 +69,8 @@ def test_live_visits_record_which_rows_they_were_and_a_killed_move_is_overwritte
     assert flush_all(lake) == 2
     (path,) = lake.root.glob("visits/organization=acme/*/*")
     ((part,),) = [footer.pending for footer in footers(lake)]
-    assert part == PendingRange(first, last)
-    assert last == first + 1
+    assert (part.first, part.last, last) == (first, last, first + 1)
+    assert part.times == (format_time(NOW), format_time(NOW + timedelta(seconds=1)))
     assert (lake.manifest.live_files("acme")[0].path, read_visit_file(path).visits) == (
         path.relative_to(lake.root).as_posix(), 2,
     )  # fmt: skip
@@ -123,10 +124,14 @@ def test_the_line_that_replaces_an_unfinished_one_names_its_file_even_if_it_has_
     assert [footer.replaces for footer in [*footers(lake), *records] if footer.replaces] == [names([unfinished])]
 
 
-def test_ranges_of_rows_are_joined_unless_they_are_of_different_sessions():
+def test_ranges_of_rows_are_joined_unless_a_long_pause_or_another_session_lies_between_them():
     one, two = 7 << SESSION_BITS, 9 << SESSION_BITS
-    first, next_, later = PendingRange(one, one + 5), PendingRange(one + 8, one + 9), PendingRange(two, two + 3)
-    assert merged_ranges([later, next_, first, first]) == (PendingRange(one, one + 9), later)
+    first = PendingRange(one, one + 5, "2026-03-01T00:00:00Z", "2026-03-01T01:00:00Z")
+    next_ = PendingRange(one + 8, one + 9, "2026-03-01T13:00:00Z", "2026-03-01T14:00:00Z")
+    after_pause = PendingRange(one + 10, one + 11, "2026-03-02T02:00:01Z", "2026-03-02T03:00:00Z")
+    later = PendingRange(two, two + 3, "2026-03-02T03:00:00Z", "2026-03-02T03:00:00Z")
+    joined = PendingRange(one, one + 9, "2026-03-01T00:00:00Z", "2026-03-01T14:00:00Z")
+    assert merged_ranges([later, after_pause, next_, first, first]) == (joined, after_pause, later)
 
 
 def test_a_damaged_footer_is_named(lake, tmp_path):
