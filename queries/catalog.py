@@ -189,6 +189,7 @@ ENDPOINTS: Final = {entry.name: entry for entry in CATALOG if entry is not CACHE
 
 WITHOUT_ROUTE: Final = (
     rows("protocols", f.PROTOCOL, f.VISITS, f.PERCENTAGE, f.HUMAN_CLICKS, f.AI_VISITS, f.UNIQUE_VISITORS),
+    rows("disguised", f.SIGNAL, f.VISITS, f.ALONE),
     row("people", f.VISITS, f.HUMAN_CLICKS, f.UNIQUE_VISITORS, f.UNIDENTIFIED_VISITS),
     rows(
         "source-links",

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from data.signals import SIGNALS
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -60,6 +62,8 @@ UNIQUE_VISITORS = Field(
 UNIDENTIFIED_VISITS = Field(
     "unidentified_visits", COUNT, "requests without a client address, of which unique_visitors counts nobody"
 )
+SIGNAL = Field("signal", TEXT, "total, or what the visits of a day showed: " + ", ".join(one.name for one in SIGNALS))
+ALONE = Field("alone", COUNT, "of these, requests that showed nothing else")
 PAGES_ACCESSED = Field(
     "pages_accessed", COUNT, "distinct non-empty requested paths; of (other), the sum over its agents"
 )
@@ -91,7 +95,7 @@ IS_NEW = Field("is_new", FLAG, "whether this is the tool's first week in scope")
 CHANGE_PERCENTAGE = Field(
     "change_percentage", NUMBER, "change of visits from the week before, in percent", nullable=True
 )
-DETECTION_METHOD = Field("detection_method", TEXT, "ip_range, user_agent, referrer, utm, path or heuristic")
+DETECTION_METHOD = Field("detection_method", TEXT, "ip_range, user_agent, referrer, utm, path, heuristic or behaviour")
 SCORE = Field("score", NUMBER, "confidence as a number, 0 to 1", nullable=True)
 LAST_VISIT = Field("last_visit", TIMESTAMP, "time of the last request in scope")
 CONVERSION_RATE = Field("conversion_rate", NUMBER, "referrals per 100 fetches", nullable=True)

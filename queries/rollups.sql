@@ -26,6 +26,7 @@ SELECT unnest(CAST(NULL AS STRUCT(
     utm_source VARCHAR,
     utm_medium VARCHAR,
     utm_campaign VARCHAR,
+    signals BIGINT,
     visits BIGINT,
     human_clicks BIGINT,
     ai_visits BIGINT,

@@ -571,6 +571,16 @@ def _protocols(question: Question) -> list[Row]:
     return _ranked(question.visits, _by("protocol"), *fields)
 
 
+def _disguised(question: Question) -> list[Row]:
+    found = [visit["signals"] for visit in question.visits if visit["detection_method"] == "behaviour"]
+    rows = [{"signal": "total", "visits": len(found), "alone": len(found)}]
+    for name, bit in BITS.items():
+        having = [signals for signals in found if signals & bit]
+        rows.append({"signal": name, "visits": len(having), "alone": having.count(bit)})
+    rows = [row for row in rows if row["visits"]]
+    return sorted(rows, key=lambda row: (row["visits"], row["alone"], row["signal"]), reverse=True)
+
+
 def _source_links(question: Question) -> list[Row]:
     targets = {(link["short_code"], link["domain"]): link["target_url"] for link in question.links}
     visits = [visit for visit in _of(question.visits, *AI) if visit["short_code"] is not None]
@@ -762,6 +772,7 @@ ENTRIES: Final[dict[str, Callable[[Question], Any]]] = {
     "filter-values": _filter_values,
     "protocols": _protocols,
     "people": _people,
+    "disguised": _disguised,
     "source-links": _source_links,
 }
 

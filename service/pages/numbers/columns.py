@@ -72,7 +72,7 @@ _DECIMALS: Final = frozenset(
     ("avg_visits", "score", "conversion_rate", "fetches_per_referral", "value_per_visit", "estimated_value")
 )
 
-_WORDS: Final = frozenset(("bot_category", "agent_kind", "traffic_type", "detection_method"))
+_WORDS: Final = frozenset(("bot_category", "agent_kind", "traffic_type", "detection_method", "signal"))
 """Fields whose values are words of the API, written as people write them."""
 
 

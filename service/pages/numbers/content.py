@@ -14,12 +14,13 @@ from service.pages.numbers import panels
 from service.pages.numbers.comparison import Comparison, complete_days
 from service.pages.numbers.panels import Panel
 from service.pages.numbers.tables import CellLinks, ChartDays, FilledPanel, fill
-from service.pages.numbers.tiles import Figures, Tile, filled_tiles
+from service.pages.numbers.tiles import Figures, Tile, disguised_in_words, filled_tiles
 
 DASHBOARD: Final = ENDPOINTS["dashboard"]
 MEMBERS: Final = {part.name: name for name, part in DASHBOARD.members}
 """The members of the dashboard by the names of their own endpoints."""
 PEOPLE: Final = ENTRIES["people"]
+DISGUISED: Final = ENTRIES["disguised"]
 OVERVIEW_ROW: Final = ENDPOINTS["traffic-overview"]
 SERIES: Final = ENDPOINTS["time-series"]
 MAX_SUGGESTIONS: Final = 100
@@ -67,7 +68,7 @@ class PageContent:
         if not self.page.is_dashboard:
             names = dict.fromkeys([*(panel.entry.name for panel in self.page.panels), "filter-values"])
             return [(ENTRIES[name], self.filters.scope_for(ENTRIES[name])) for name in names]
-        wanted = [(DASHBOARD, self._scope), (PEOPLE, self._scope)]
+        wanted = [(DASHBOARD, self._scope), (PEOPLE, self._scope), (DISGUISED, self._scope)]
         if self.comparison:
             now, before = self.comparison.now, self.comparison.before
             wanted += [(OVERVIEW_ROW, now), (PEOPLE, now), (OVERVIEW_ROW, before), (PEOPLE, before), (SERIES, before)]
@@ -92,6 +93,7 @@ class PageContent:
         return {
             "tiles": self.tiles(loaded),
             "panels": [self._filled(panel, answers, days_before, source) for panel in self.page.panels],
+            "disguised": disguised_in_words(answers["disguised"]) if self.page.is_dashboard else "",
             "suggestions": suggestions(answers),
             "elsewhere": self._elsewhere(answers),
             "comparison": self.comparison,

@@ -147,6 +147,12 @@ AGENTS_PAGE: Final = (
         has_search=True,
         note="Contradicted: the request named this agent, but came from outside its operator's published addresses.",
     ),
+    panel(
+        "disguised",
+        "Bots in disguise",
+        hint="Visits with a browser's name that their day showed to be automated, by what showed it.",
+        note="A visit may have several signals; alone: it has no other. Days that are not over are not judged yet.",
+    ),
 )
 PEOPLE: Final = (
     panel("referrers", "Referrers", color="people", is_wide=True, has_search=True, hint="People and AI referrals."),

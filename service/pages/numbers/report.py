@@ -20,6 +20,7 @@ from service.pages.numbers.columns import plain
 from service.pages.numbers.content import LINK, OVERVIEW, Page, PageContent
 from service.pages.numbers.panels import Panel
 from service.pages.numbers.tables import columns_of, rows_of
+from service.pages.numbers.tiles import disguised_in_words
 from service.pages.rendering import environment
 
 ROWS: Final = 50
@@ -103,6 +104,8 @@ class Report:
         for tile in tiles:
             change = f"  {tile.change['text']}" if tile.change else ""
             yield f"{tile.label:<{label_width}}  {tile.text:>{width}}{change}"
+        if disguised := disguised_in_words(self.content.answers(self.loaded)["disguised"]):
+            yield disguised
         if self.content.comparison:
             yield f"Changes are over complete days: {self.content.comparison.spans}."
 

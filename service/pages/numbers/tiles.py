@@ -1,9 +1,10 @@
 """The tiles of an overview: its figures, each with its change over complete days."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from data.text import plural
 from service.pages.filters import Filters
 from service.pages.numbers.comparison import Comparison
 
@@ -56,6 +57,18 @@ def filled_tiles(
         href = f"{path}{query}" if target and has_links else ""
         filled.append(Tile(field, label, color, value, is_least, _change(field, compared), href))
     return filled
+
+
+def disguised_in_words(rows: Sequence[Mapping[str, Any]]) -> str:
+    """How many visits were taken from people by what their day shows, and by which signals; "" if none was."""
+    if not rows:
+        return ""
+    total, *signals = rows
+    why = ", ".join(f"{row['signal'].replace('_', ' ')} ({row['visits']:,})" for row in signals)
+    verb = "counts" if total["visits"] == 1 else "count"
+    return (
+        f"{plural(total['visits'], 'visit')} with a browser's name {verb} as other automated, as the day showed: {why}."
+    )
 
 
 def _change(field: str, compared: tuple[Comparison, Figures, Figures] | None) -> Mapping[str, str] | None:

@@ -25,6 +25,7 @@ from data.store.behaviour import switch_behaviour, uses_behaviour
 from data.store.footers import read_visit_file
 from data.store.lake import Lake
 from data.store.pending import flush_all
+from queries.prelude import sql_text
 from tests import recount
 from tests.support.lakes import rows_of
 from tests.support.visits import land, links, visit
@@ -337,3 +338,5 @@ def test_the_switch_moves_the_epoch_and_stays(lake):
 def test_each_signal_has_a_bit_of_its_own():
     assert [signal.bit for signal in SIGNALS] == [1 << number for number in range(len(SIGNALS))]
     assert {signal.name: signal.bit for signal in SIGNALS} == recount.BITS
+    for name, bit in recount.BITS.items():
+        assert f"('{name}', {bit})" in sql_text("names/signals")

@@ -14,6 +14,7 @@ import orjson
 import pytest
 
 from data import Lake
+from data.maintenance.compaction import Compactor
 from data.store.link_index import LinkIndex
 from queries import CATALOG, ENTRIES, PARAMETERS, Scope, Warehouse
 from service.encoding import encode
@@ -550,7 +551,7 @@ def test_an_answer_of_parts_is_exported_part_by_part(browser, api):
 
 def test_a_panel_tells_the_lines_that_print_the_same(browser):
     page = browser.read("agents?range=7d&domain=go.example&traffic_type=ai")
-    lines = [one.text for one in page.one("details", class_="yourself").all("code")]
+    lines = [one.text for one in page.one("section", id="bot-traffic").one("details", class_="yourself").all("code")]
     url = "http://testserver/analytics/bot-traffic?range=7d&domain=go.example&traffic_type=ai"
     assert lines == [
         f"curl -H \"Authorization: Bearer $KEY\" '{url}'",
@@ -565,6 +566,27 @@ def test_a_filter_that_an_endpoint_ignores_is_not_in_its_lines(browser):
     page = browser.read("domains?short_code=launch&range=7d")
     (panel,) = page.all("section", id="domain-breakdown")
     assert "launch" not in "".join(code.text for code in panel.all("code"))
+
+
+# Bots in disguise
+
+
+def test_the_overview_and_the_agents_name_how_many_bots_hid_behind_a_browsers_name_and_why(lake, browsing):
+    old = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/79.0.3945.88 Safari/537.36"
+    at = {"visited_at": datetime(2026, 3, 4, 12)}
+    probe = visit(path="/.env", status=404, is_malicious=True, bot_category="other_bot", visitor=1, **at)
+    land(lake, "acme", [visit(user_agent=old, visitor=0, **at), visit(visitor=1, **at), visit(visitor=2, **at), probe])
+    days, words = "start_date=2026-03-01&end_date=2026-03-07", "with a browser's name"
+    with browsing(lake) as browser:
+        assert words not in browser.read(f"?{days}").one("main").text
+    Compactor(lake, lambda: NOW).run()
+    with browsing(lake) as browser:
+        (note,) = (one.text for one in browser.read(f"?{days}").all("p", class_="note") if words in one.text)
+        assert note == (
+            "2 visits with a browser's name count as other automated, as the day showed: probed (1), outdated (1)."
+        )
+        rows = browser.read(f"agents?{days}").one("section", id="disguised").one("tbody").all("tr")
+        assert [row.text for row in rows] == ["total22", "probed11", "outdated11"]
 
 
 # Strangers' text

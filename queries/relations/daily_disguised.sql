@@ -1,0 +1,9 @@
+-- Visits of each day that landed as people's and are bots in disguise, by the bits of their signals.
+CREATE VIEW daily_disguised_counted AS
+SELECT for_domain, day, signals, count(*) AS visits
+FROM visits_to_count('daily_disguised') WHERE detection_method = 'behaviour' GROUP BY ALL;
+
+CREATE VIEW daily_disguised_stored AS
+SELECT for_domain, day, signals, visits FROM rollup_rows('daily_disguised');
+
+CREATE VIEW daily_disguised AS FROM query_table(parts_of('daily_disguised'), TRUE);
