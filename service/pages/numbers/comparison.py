@@ -1,6 +1,6 @@
-"""Comparison with the period before, over complete days only: today is not over, so it is left out on both sides."""
+"""Comparison with the period before, over judged days only: today is not over, so it is left out on both sides."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
@@ -33,12 +33,25 @@ class Comparison:
         }  # fmt: skip
 
 
-def complete_days(scope: Scope, today: date, first_day: date | None) -> Comparison | None:
-    """The comparison for a scope; None without a complete day, or if the days before precede the first visit."""
+def complete_days(
+    scope: Scope, today: date, first_day: date | None, unjudged: Collection[date] = ()
+) -> Comparison | None:
+    """The comparison for a scope, up to the last complete day that is judged.
+
+    None without such a day, if the days before precede the first visit, or if another of the days is not judged: bots
+    in disguise would count as people on one side only.
+    """
     end = min(scope.end_date, today - timedelta(1))
+    while end in unjudged:
+        end -= timedelta(1)
     length = (end - scope.start_date).days + 1
     start_before = scope.start_date - timedelta(max(length, 0))
-    if length < 1 or first_day is None or start_before < first_day:
+    if (
+        length < 1
+        or first_day is None
+        or start_before < first_day
+        or any(start_before <= day <= end for day in unjudged)
+    ):
         return None
     now = replace(scope, end_date=end, traffic_type=None)
     return Comparison(now, replace(now, start_date=start_before, end_date=scope.start_date - timedelta(1)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -60,7 +61,7 @@ class PageContent:
         """The days that tiles are compared with; None where there are none, or no tiles."""
         if not self.page.is_dashboard or not self.stored:
             return None
-        return complete_days(self._scope, self.filters.today, self.stored.first_day)
+        return complete_days(self._scope, self.filters.today, self.stored.first_day, self.stored.unjudged)
 
     @cached_property
     def wanted(self) -> list[tuple[Entry, Scope]]:
@@ -73,6 +74,12 @@ class PageContent:
             now, before = self.comparison.now, self.comparison.before
             wanted += [(OVERVIEW_ROW, now), (PEOPLE, now), (OVERVIEW_ROW, before), (PEOPLE, before), (SERIES, before)]
         return wanted
+
+    @property
+    def unjudged_days(self) -> int:
+        """How many past days of the scope wait to be judged: on these, bots in disguise count as people."""
+        first, last = self._scope.start_date, min(self._scope.end_date, self.filters.today - timedelta(1))
+        return sum(first <= day <= last for day in self.stored.unjudged) if self.stored else 0
 
     @cached_property
     def _scope(self) -> Scope:
@@ -96,6 +103,7 @@ class PageContent:
             "disguised": disguised_in_words(answers["disguised"]) if self.page.is_dashboard else "",
             "suggestions": suggestions(answers),
             "elsewhere": self._elsewhere(answers),
+            "unjudged_days": self.unjudged_days,
             "comparison": self.comparison,
             "compares": self.stored is not None,
             "target_url": _target_url(answers) if self.page is LINK else "",

@@ -15,6 +15,7 @@ import pytest
 
 from data import Lake
 from data.maintenance.compaction import Compactor
+from data.store.behaviour import switch_behaviour
 from data.store.link_index import LinkIndex
 from queries import CATALOG, ENTRIES, PARAMETERS, Scope, Warehouse
 from service.encoding import encode
@@ -287,17 +288,26 @@ def test_weekdays_are_drawn_by_their_average(browser, api):
 # Changes
 
 
-def test_changes_are_over_complete_days(browser, api):
-    page = browser.read("?range=7d")  # 9 to 15 March; today is the 15th
-    now = api("traffic-overview?start_date=2026-03-09&end_date=2026-03-14")
-    before = api("traffic-overview?start_date=2026-03-03&end_date=2026-03-08")
-    tiles = page.one("ul", data_entry="traffic-overview").all("li")
-    for tile, name in zip(tiles[:2], ("total_visits", "human_clicks"), strict=True):
-        expected = 100 * (now[name] - before[name]) / before[name]
-        (change,) = [span for span in tile.all("span") if "change" in span.attributes.get("class", "").split()]
-        (shown,) = re.findall(r"[+−±][\d.,]+ %", change.text)
-        assert abs(float(shown[:-2].replace("−", "-").replace("±", "")) - expected) <= 0.05001
-        assert "9 Mar – 14 Mar against 3 Mar – 8 Mar" in change.text
+def test_changes_are_over_complete_days_that_are_judged(lake, browsing):
+    def shown():
+        with browsing(lake) as browser:
+            page = browser.read("?range=7d")  # 9 to 15 March; today is the 15th
+        texts = [one.text for one in page.all("p", class_="note") if "past day" in one.text]
+        return [span.text for span in page.all("span", class_="change up")][:2], texts
+
+    changes = ["+50.0 % 9 Mar – 14 Mar against 3 Mar – 8 Mar"] * 2
+    for day in range(3, 16):
+        number = 3 if day >= 9 else 2
+        land(lake, "acme", [visit(visited_at=datetime(2026, 3, day, 12, second)) for second in range(number)])
+    assert shown() == ([], ["6 past days wait to be judged: bots in disguise still count as people there."])
+    Compactor(lake, lambda: NOW).run()
+    assert shown() == (changes, [])
+    land(lake, "acme", [visit(visited_at=datetime(2026, 3, 4, 13), bot_category="other_bot")])
+    assert shown() == ([], [])
+    land(lake, "acme", [visit(visited_at=datetime(2026, 3, 14, 13), bot_category="other_bot")])
+    assert shown() == ([], ["1 past day waits to be judged: bots in disguise still count as people there."])
+    switch_behaviour(lake.manifest, "acme", on=False)
+    assert len(shown()[0]) == 2
 
 
 def test_there_is_no_change_without_visits_before(browser):
