@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from data.store.lake import LINKS
 from data.visits import VISITS
-from queries.connect import ClusterSession, col, lit
+from queries.connect import ClusterSession, coalesce, col, lit, make_dt_interval
 from queries.variables import CLUSTER_FILES, Variables
 
 _SPARK_TYPES: Final = {
@@ -26,8 +26,9 @@ def make_views(session: ClusterSession, variables: Variables, folder: str, value
     """Define the views of a snapshot. `folder` is the lake as the workers see it, `values` what visits are worth."""
     visits = [f"{folder}/{path}" for path in variables[CLUSTER_FILES]]
     links = [f"{folder}/{path}" for path in variables["links"]]
-    organization, day = lit(_organization_of(variables[CLUSTER_FILES])), col("visited_at").cast("date")
-    session.read_files("visits", _VISITS, visits, organization=organization, day=day)
+    organization = lit(_organization_of(variables[CLUSTER_FILES]))
+    local_time = col("visited_at") + make_dt_interval(mins=coalesce(col("utc_offset"), lit(0)).cast("int"))
+    session.read_files("visits", _VISITS, visits, organization=organization, day=local_time.cast("date"))
     session.read_files("links", _LINKS, links)
     for name in ("crowded_days", "days_without_domains"):
         session.put_rows(name, "day DATE", [(day,) for day in variables[name]])

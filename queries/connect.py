@@ -22,11 +22,14 @@ with warnings.catch_warnings():  # it warns of a pandas that it does not know ye
     warnings.simplefilter("ignore", FutureWarning)
     from pyspark.sql.connect.client import DefaultChannelBuilder
     from pyspark.sql.connect.column import Column
-    from pyspark.sql.connect.functions import array, col, inline, lit, struct
+    from pyspark.sql.connect.functions import array, coalesce, col, inline, lit, make_dt_interval, struct
     from pyspark.sql.connect.proto import SQL, Plan, Relation
     from pyspark.sql.connect.session import SparkSession
 
-__all__ = ["CLIENT_ERRORS", "ClusterSession", "Query", "SessionLost", "as_traffic_error", "col", "lit"]
+__all__ = [
+    "CLIENT_ERRORS", "ClusterSession", "Query", "SessionLost", "as_traffic_error", "coalesce", "col", "lit",
+    "make_dt_interval",
+]  # fmt: skip
 
 CONNECT_SECONDS: Final = 5.0
 """After which a server that accepts the connection and says nothing counts as unavailable."""

@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import asdict, astuple, replace
 from datetime import date, datetime, timedelta
 from functools import cache
+from pathlib import Path
 from random import Random
 
 import pyarrow as pa
@@ -20,12 +21,11 @@ import pytest
 
 from data import Lake
 from data.store.files import sha256_of, write_parquet
-from data.store.lake import LINKS
-from data.visits import CATEGORY_OF_KIND, SCHEMA_VERSION, VISITS
+from data.visits import CATEGORY_OF_KIND, SCHEMA_VERSION
 from queries import DETECTORS, ENTRIES, Scope, Warehouse, template, template_entries
 from queries.compiler import Compiler
 from queries.prelude import relation_names
-from queries.variables import MAX_WORDS, one_source
+from queries.variables import CLUSTER_FILES, MAX_WORDS, one_source
 from tests.support.visits import land, links, visit
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -58,13 +58,6 @@ ENTRIES_OF_TEXTS = {
     )
 }
 BOUNDED = ("referrers", "utm-campaigns", "domain-breakdown", "bot-traffic")
-SPARK_TYPES = {
-    pa.string(): "STRING",
-    pa.int16(): "SMALLINT",
-    pa.bool_(): "BOOLEAN",
-    pa.int64(): "BIGINT",
-    pa.timestamp("us"): "TIMESTAMP_NTZ",
-}
 
 
 def some_visit(random):
@@ -95,9 +88,9 @@ def some_visit(random):
         "visitor": (None, 2**63 - 1, -(2**63), 1, 2, 3, 4, 5),
         "is_malicious": (True, *[False] * 9),
         "protocol": ("HTTP/2", "HTTP/1.1", None),
-        "utc_offset": (None, 0, -210, 345),  # by which no visit is of another day
+        "utc_offset": (None, 0, -210, 345, 840, -720),
     }
-    moment = datetime(2026, 3, 1, 6) + timedelta(random.randrange(28), 0, random.randrange(12 * 3_600 * 10**6))
+    moment = datetime(2026, 3, 1, 12) + timedelta(random.randrange(27), 0, random.randrange(24 * 3_600 * 10**6))
     values = {name: random.choice(choices) for name, choices in words.items()}
     return visit(**values, visited_at=moment, bot_category=category, agent_kind=kind)
 
@@ -207,45 +200,22 @@ def variables_without_rollups(lake, scope):
         }
 
 
-def make_views(session, variables):
-    """The relations that compiled texts read, in a session."""
-    from queries.connect import col, lit  # noqa: PLC0415  # it need not be installed
-
-    def schema(fields):
-        return ", ".join(f"{field.name} {SPARK_TYPES[field.type]}" for field in fields)
-
-    def put(name, columns, rows):
-        fields = [field.rsplit(" ", 1) for field in columns.split(", ")]
-        values = rows or [[None] * len(fields)]
-        selects = [
-            "SELECT "
-            + ", ".join(
-                f"CAST({literal(value)} AS {kind}) AS {field}" for value, (field, kind) in zip(row, fields, strict=True)
-            )
-            for row in values
-        ]
-        spark = session.spark
-        spark.sql(f"SELECT * FROM ({' UNION ALL '.join(selects)}) WHERE {bool(rows)}").createOrReplaceTempView(name)
-
-    def literal(value):
-        return "NULL" if value is None else f"'{value}'"
-
-    of_path = {"organization": lit(variables["scope"]["organization"]), "day": col("visited_at").cast("date")}
-    visits = session.spark.read.schema(schema(VISITS)).parquet(*variables["files"]["paths"]).withColumns(of_path)
-    visits.createOrReplaceTempView("visits")
-    session.spark.read.schema(schema(LINKS)).parquet(*variables["links"]).createOrReplaceTempView("links")
-    for name in ("crowded_days", "days_without_domains"):
-        put(name, "day DATE", [(day,) for day in variables[name]])
-    values = [tuple(value.values()) for value in variables["traffic_values"]]
-    put("traffic_values", "traffic_type STRING, ten_thousandths BIGINT, currency STRING", values)
-    put("subject", ", ".join(f"{name} STRING" for name in SUBJECT), [tuple(variables["subject"].values())])
-
-
 @pytest.fixture(scope="module")
 def text_of(lakes):
     """The compiled text of a report, detector, measure or rollup relation, by its name."""
     with closing(Warehouse(lakes["sample"])) as warehouse:
         yield cache(Compiler(warehouse.describe).compiled)
+
+
+def make_cluster_views(session, lake, variables):
+    """The relations that compiled texts read, in a session."""
+    from queries.cluster_views import make_views  # noqa: PLC0415  # it needs pyspark
+
+    def below_the_lake(paths):
+        return [Path(path).relative_to(lake.root).as_posix() for path in paths[1:]]  # the first is empty, for DuckDB
+
+    found = {CLUSTER_FILES: below_the_lake(variables["files"]["paths"]), "links": below_the_lake(variables["links"])}
+    make_views(session, variables | found, str(lake.root), variables["traffic_values"])
 
 
 def on_cluster(session, text, scope):
@@ -274,7 +244,7 @@ def answers_here(lake, scope, *names):
 
 def assert_alike(session, text_of, lake, scope, names, only_with_rows=False):
     variables, answers = answers_here(lake, scope, *names)
-    make_views(session, variables)
+    make_cluster_views(session, lake, variables)
     expected = {name: answer for name, answer in answers.items() if answer[1] or not only_with_rows}
     with ThreadPoolExecutor(3) as threads:  # to plan a query takes a cluster longer than to count these few visits
         found = threads.map(lambda name: on_cluster(session, text_of(name), scope), expected)
@@ -310,7 +280,7 @@ def test_rows_of_a_months_rollup_are_counted_alike(session, text_of, lakes, lake
     lake, scope = lakes[lake_name], Scope("acme", date(2026, 3, 1), date(2026, 3, 31))
     variables = variables_without_rollups(lake, scope)
     variables |= {"sources": one_source("visits_by_domain"), "days_without_domains": [date(2026, 3, 4)]}
-    make_views(session, variables)
+    make_cluster_views(session, lake, variables)
     relations = relation_names() if IS_LONG else ("daily_links", "daily_referrers", "monthly_agent_pages")
     texts = [f"FROM counted_{name.partition('_')[0]}('{name}')" for name in relations]
     for name, (columns, rows) in zip(relations, on_duckdb(lake, variables, *texts), strict=True):
