@@ -119,7 +119,7 @@ class Rebuild:
         hashes = {path.rpartition("/")[2]: sha256 for path, sha256, _ in old.files}
         size = sum(file.path.stat().st_size for file in plan.counted)
         done, landed = 0, []
-        there = {file.path.name for file in [*plan.counted, *plan.replaced, *plan.repeated]}
+        there = {name for file in plan.files for name in (file.path.name, *file.footer.replaces)}
         for path, _, is_live in old.files:
             if is_live and path.rpartition("/")[2] not in there and not (self.root / path).exists():
                 damaged.append(f"{self.root / path} is missing; copy it back from a backup, then rebuild again.")
@@ -197,11 +197,7 @@ class Rebuild:
 
     def _insert_pending(self, db: sqlite3.Connection, old: OldManifest) -> None:
         """Take over the pending visits that are in no file, and never number others like earlier ones."""
-        ranges = [
-            (file.footer.organization, part)
-            for file in [*self.plan.counted, *self.plan.replaced, *self.plan.repeated]
-            for part in file.footer.pending
-        ]
+        ranges = [(file.footer.organization, part) for file in self.plan.files for part in file.footer.pending]
         rows = [row for row in old.pending if not any(_was_moved(row, *one) for one in ranges) or not _is_readable(row)]
         db.executemany(
             "INSERT INTO pending (id, organization, visits, received_at, body, zone) VALUES (?, ?, ?, ?, ?, ?)", rows

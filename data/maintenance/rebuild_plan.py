@@ -47,6 +47,11 @@ class RebuildPlan:
     repetitions: list[Repetition] = field(default_factory=list)
     """Files that will count without the visits that older ones have."""
 
+    @property
+    def files(self) -> list[VisitFile]:
+        """All files that can be read."""
+        return [*self.counted, *self.replaced, *self.repeated]
+
     def answer(self, question: Question, is_yes: bool) -> None:
         """Let the files of a question count or not, and visits that are repeated count once or twice."""
         if is_yes:

@@ -73,7 +73,7 @@ def rebuilt_with_yes(root: Path) -> int:
         questions = list(rebuild.plan.questions)
         for question in questions:
             rebuild.plan.answer(question, True)
-        rebuild.run()
+        assert rebuild.run().damaged == []
     return len(questions)
 
 

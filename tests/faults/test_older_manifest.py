@@ -1,0 +1,219 @@
+"""A manifest that is lost, damaged or an older one: whatever programs did before and go on doing over it, in any order,
+a rebuild loses no visit, counts none twice and brings no erased one back (P1).
+
+Programs refuse to write over it and name the remedy, unless nothing tells how old it is.
+"""
+
+import random
+import re
+from collections import Counter
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from data.errors import LakeDamaged, OutdatedManifest
+from data.ingest.follower import Follower
+from data.ingest.importer import Importer, Options
+from data.ingest.live import LiveIngest
+from data.maintenance.compaction import Compactor
+from data.maintenance.erasure import Criteria, Eraser, delete_files
+from data.maintenance.rebuild import Rebuild, locked_for_rebuild
+from data.maintenance.verification import verify_lake
+from data.store.manifest import READERS_GRACE
+from data.store.pending import flush_all
+from tests.faults.lakes import PER_BATCH, line, report
+from tests.faults.trials import scaled
+from tests.faults.victims import nothing
+from tests.support.lakes import kept_manifest, opened, paths, put_back
+
+REBUILDS = scaled(1, 34)
+"""For each way to lose a manifest: 204 in the long form."""
+DAYS = 3
+
+
+def day_of(path):
+    """The day of January of a visit: of line n of a log, /log-n, or of visit n of a batch, /batch/n."""
+    number = int(re.split("[-/]", path)[-1])
+    return 1 + number % (DAYS if "-" in path else 2)
+
+
+class World:
+    """A lake, the logs beside it, and what must be in it."""
+
+    def __init__(self, folder, choice):
+        nothing(folder)
+        self.folder, self.root, self.choice = folder, folder / "lake", choice
+        self.names = iter(range(1000))
+        self.written, self.imported = Counter(), Counter()  # lines of each log
+        self.there, self.waiting, self.erased = set(), set(), set()
+        self.unsure = set()  # that they are there is not promised, nor that they are not
+
+    def act(self, lake):
+        """Let a program do something."""
+        programs = [self.import_log, self.import_log, self.follow, self.report, self.flush, self.compact, self.erase]
+        self.choice.choice(programs)(lake)
+
+    def import_log(self, lake):
+        name = self._grown_log()
+        Importer(lake).run(self.folder / f"{name}.log", Options("acme"))
+        self._landed(name)
+
+    def follow(self, lake):
+        name = self._grown_log()
+        path = self.folder / f"{name}.log"
+        with closing(Follower(lake, Importer(lake), path, Options("acme"), notify=print)) as follower:
+            follower.tick()
+            if follower._last_error:
+                raise follower._last_error
+        self._landed(name)
+
+    def _grown_log(self):
+        name = self.choice.choice([*self.written, f"log{next(self.names)}"])
+        self.written[name] += self.choice.randrange(2, 12)
+        text = "".join(line(f"/{name}-{number}", 1 + number % DAYS) for number in range(self.written[name]))
+        (self.folder / f"{name}.log").write_text(text)
+        return name
+
+    def _landed(self, name):
+        lines = {f"/{name}-{number}" for number in range(self.imported[name], self.written[name])}
+        self.imported[name] = self.written[name]
+        self.unsure |= lines & self.erased
+        self.there |= lines
+
+    def report(self, lake):
+        batch = f"batch{next(self.names)}"
+        report(LiveIngest(lake), batch)
+        self.waiting |= {f"/{batch}/{number}" for number in range(PER_BATCH)}
+
+    def flush(self, lake):
+        flush_all(lake)
+        self.there |= self.waiting
+        self.waiting = set()
+
+    def compact(self, lake):
+        Compactor(lake).run()
+        if self.choice.random() < 0.5:
+            Compactor(lake, lambda: datetime.now(UTC) + 2 * READERS_GRACE).sweep()
+
+    def erase(self, lake):
+        """A link, or a day."""
+        self.flush(lake)
+        if not self.there:
+            return
+        path = self.choice.choice(sorted(self.there))
+        if "-" in path and self.choice.random() < 0.5:
+            criteria, gone = Criteria(short_code=path[1:]), {path}
+        else:
+            day = date(2026, 1, day_of(path))
+            criteria = Criteria(since=day, before=day + timedelta(1))
+            gone = {one for one in self.there if day_of(one) == day_of(path)}
+        try:
+            done = Eraser(lake).run("acme", criteria)
+        except LakeDamaged:
+            self.unsure |= gone
+            raise
+        delete_files(lake, done.dead, done.ended_at)
+        self.erased |= gone
+        self.there -= gone
+
+
+def lost(world, _):
+    (world.root / "manifest.sqlite").unlink()
+
+
+def emptied(world, _):
+    (world.root / "manifest.sqlite").write_bytes(b"")
+
+
+def cut(world, _):
+    content = (world.root / "manifest.sqlite").read_bytes()
+    (world.root / "manifest.sqlite").write_bytes(content[: world.choice.randrange(1, len(content))])
+
+
+def older(world, kept):
+    put_back(kept, world.root)
+
+
+def older_beside_the_log_of_the_newer_one(world, kept):
+    log = world.root / "manifest.sqlite-wal"
+    put_back(kept, world.root)
+    log.write_bytes((world.folder / "wal").read_bytes())
+
+
+def older_without_its_number(world, kept):
+    put_back(kept, world.root)
+    (world.root / "generation").unlink()
+
+
+WAYS = (lost, emptied, cut, older, older_beside_the_log_of_the_newer_one, older_without_its_number)
+
+
+@pytest.mark.parametrize("lose", WAYS, ids=lambda lose: lose.__name__)
+def test_programs_that_go_on_lose_double_and_bring_back_nothing_after_a_rebuild(lose, tell, tmp_path, caplog):
+    refused = questions = visits = 0
+    for seed in range(REBUILDS):
+        (folder := tmp_path / str(seed)).mkdir()
+        world = World(folder, random.Random(f"{lose.__name__} {seed}"))
+        some, asked = one_loss(world, lose)
+        refused, questions = refused + some, questions + asked
+        visits += len(world.there)
+    tell(rebuilds=REBUILDS, visits=visits, refused=refused, questions=questions, lost=0, doubled=0, back=0)
+    if lose in (lost, emptied, older):
+        assert refused
+
+
+def one_loss(world, lose):
+    """Lose a manifest, go on, rebuild; how many programs refused, and how many questions were asked."""
+    with opened(world.root) as lake:
+        world.import_log(lake)
+        for _ in range(world.choice.randrange(1, 5)):
+            world.act(lake)
+        kept, imported, waiting = kept_manifest(world.root), Counter(world.imported), set(world.waiting)
+        for _ in range(world.choice.randrange(1, 5)):
+            world.act(lake)
+            if world.choice.random() < 0.3:
+                lake.manifest.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+        world.report(lake)  # at least this is in no older manifest
+        (world.folder / "wal").write_bytes((world.root / "manifest.sqlite-wal").read_bytes())
+    is_older = lose in (older, older_without_its_number)
+    world.unsure |= world.waiting - waiting if is_older else world.waiting
+    world.waiting = waiting & world.waiting if is_older else set()
+    if lose is older_without_its_number:
+        world.imported = imported
+        world.unsure |= waiting & world.erased
+    lose(world, kept)
+    refused = sum(is_refused(world, lose) for _ in range(world.choice.randrange(1, 4)))
+    with locked_for_rebuild(world.root):
+        rebuild = Rebuild(world.root)
+        questions = list(rebuild.plan.questions)
+        for question in questions:
+            rebuild.plan.answer(question, True)
+        assert rebuild.run().damaged == []
+    with opened(world.root) as lake:
+        world.flush(lake)
+        found = paths(lake)
+        assert {path: found[path] for path in found if found[path] != 1} == {}
+        assert world.there - world.unsure - found.keys() == set()
+        assert found.keys() - world.there - world.unsure == set()
+        assert verify_lake(lake).findings == []
+        world.act(lake)
+    return refused, len(questions)
+
+
+def is_refused(world, lose):
+    """Let a program try something; whether it refused."""
+    before = set(world.there), set(world.waiting), set(world.erased), Counter(world.imported)
+    try:
+        with opened(world.root) as lake:
+            world.act(lake)
+    except (LakeDamaged, OutdatedManifest) as error:
+        refusal = str(error)
+    else:
+        return False
+    if lose is older_without_its_number:
+        assert "is missing; restore it from a backup" in refusal
+        return False
+    assert "traffic rebuild" in refusal
+    world.there, world.waiting, world.erased, world.imported = before
+    return True
