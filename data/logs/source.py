@@ -24,7 +24,9 @@ MAX_LINE_BYTES = 1 << 16
 BOM: Final = b"\xef\xbb\xbf"
 """The byte order mark that some Windows programs write at the start of a file. It is not part of the text."""
 
-_GZIP, _ZSTD, _PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+_GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
+_ZSTD: Final = (b"\x28\xb5\x2f\xfd", *(bytes([number]) + b"\x2a\x4d\x18" for number in range(0x50, 0x60)))
+"""How a Zstandard frame begins, or one of those that are skipped (RFC 8878)."""
 _ROWS: Final = 16_384
 """The number of Parquet rows that are converted to lines at a time."""
 
@@ -57,7 +59,7 @@ class Block:
 
 def is_plain(beginning: bytes) -> bool:
     """Whether a file that begins with these bytes is plain text, neither compressed nor Parquet."""
-    return not beginning.startswith((_GZIP, _ZSTD, _PARQUET))
+    return not beginning.startswith((_GZIP, *_ZSTD, _PARQUET))
 
 
 def identify(path: Path, lengths: Iterable[int]) -> Content:
@@ -186,7 +188,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
             file.seek(0)
             if magic.startswith(_GZIP):
                 yield from _gunzipped(file)
-            elif magic == _ZSTD:
+            elif magic in _ZSTD:
                 yield from _unzstd(path)
             elif magic == _PARQUET:
                 yield from _rows_as_lines(path)

@@ -178,7 +178,8 @@ class Authenticator:
 
     def _caller_from(self, claims: dict[str, Any]) -> Caller:
         organization = claims.get(self._settings.jwt_organization_claim, self._settings.jwt_organization)
-        role = claims.get(self._settings.jwt_role_claim) or "viewer"
+        role = claims.get(self._settings.jwt_role_claim)
+        role = role if isinstance(role, str) and role else "viewer"
         if not isinstance(organization, str) or not is_organization(organization):
             raise Unauthorized
         if not _is_valid_claim(role) or not _is_valid_claim(claims["sub"]):

@@ -47,7 +47,7 @@ class VisitReceiver:
 
     async def receive(self, request: Request, organization: str) -> "IngestResult":
         """Store the visits of one request. Raises InvalidBody, BodyTooLarge, Overloaded or StorageUnavailable."""
-        if request.headers.get("content-encoding", "identity").lower() != "identity":
+        if any(encoding.lower() != "identity" for encoding in request.headers.getlist("content-encoding")):
             raise InvalidBody("The body has a Content-Encoding.", "Send it without Content-Encoding.")
         body = bytearray()
         try:
