@@ -24,6 +24,7 @@ from data.maintenance.rewriting import (
     partitions,
     readable,
     rewriting_engine,
+    skip_rest,
     stage_removal_record,
     until_memory_suffices,
 )
@@ -162,7 +163,7 @@ class Eraser:
                         footer = replace(footer, behaviour_version=file.behaviour_version)
                         _write_remaining(engine, paths, file.visits, staged[-1].path, footer)
                 if files and not dry_run:
-                    self._skip_rest(files, staged)
+                    skip_rest(self._lake, files, staged)
                     if removed:
                         record, earlier = stage_removal_record(self._lake, removed)
                         staged.append(record)
@@ -224,14 +225,6 @@ class Eraser:
         replacement = Replacement(files, self._now() + GRACE, changes_answers=True)
         self._lake.manifest.replace_files(replacement, publish_and_record)
         return [file for file in published if file.visits]
-
-    def _skip_rest(self, files: Sequence[LandedFile], staged: Sequence[Staged]) -> None:
-        """Skip the rest of unfinished last lines whose visits are erased; otherwise the next import would add them."""
-        skipped_batches = {file.unfinished_of for file in files} - {file.unfinished_of for file in staged} - {None}
-        if skipped_batches:
-            with self._lake.manifest.transaction() as db:
-                rows = [(batch,) for batch in skipped_batches]
-                db.executemany("UPDATE batches SET whole_bytes = bytes WHERE id = ?", rows)
 
 
 def _count_matching(engine: duckdb.DuckDBPyConnection, paths: list[str], criteria: Criteria) -> int:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from data.errors import Conflict, TrafficError
 from data.maintenance.erasure import GRACE
-from data.maintenance.rewriting import stage_removal_record
+from data.maintenance.rewriting import skip_rest, stage_removal_record
 from data.maintenance.unknown import expire_unknown, partition_of, unknown_files
 from data.store.clock import format_time, is_recent
 from data.store.lake import Lake
@@ -152,6 +152,7 @@ def _expire(lake: Lake, organization: str, before: date, now: datetime) -> list[
 
 def _replace_by_record(lake: Lake, files: list[LandedFile], now: datetime) -> None:
     """Replace files by one without visits, which records that they expired."""
+    skip_rest(lake, files)
     record, earlier = stage_removal_record(lake, files)
     try:
         replacement = Replacement([*files, *earlier], now + GRACE, changes_answers=True)

@@ -19,6 +19,8 @@ from data.store.manifest import LandedFile
 from data.visits import VISITS
 
 Part = TypeVar("Part")
+_SKIP_REST: Final = "UPDATE batches SET whole_bytes = bytes WHERE id = ? \
+AND EXISTS (SELECT 1 FROM files WHERE path = ? AND deletable_at IS NULL)"
 
 MIN_MEMORY: Final = 192 << 20
 """DuckDB's memory limit in bytes, above which it spills into the lake's staging folder.
@@ -61,6 +63,18 @@ def stage_removal_record(lake: Lake, removed: Sequence[LandedFile]) -> tuple[Sta
     staged = Staged(new_path(lake), footer.organization, footer.day, 0)
     write_visits(VISITS.empty_table(), staged.path, replace(footer, unfinished_of=None))
     return staged, earlier
+
+
+def skip_rest(lake: Lake, removed: Sequence[LandedFile], kept: Sequence[Staged] = ()) -> None:
+    """Skip the rest of unfinished last lines whose visits are removed; otherwise the next import would add them.
+
+    A line that an import has read to its end meanwhile has no live file any more.
+    """
+    stay = {file.unfinished_of for file in kept} | {None}
+    lines = [(file.unfinished_of, file.path) for file in removed if file.unfinished_of not in stay]
+    if lines:
+        with lake.manifest.transaction() as db:
+            db.executemany(_SKIP_REST, lines)
 
 
 @contextmanager

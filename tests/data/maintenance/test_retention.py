@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from data.ingest.importer import Importer, Options
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import delete_files
 from data.maintenance.retention import (
@@ -22,6 +23,7 @@ from data.maintenance.retention import (
 from data.store.batches import Batch
 from data.store.footers import read_visit_file
 from data.store.lake import Lake
+from tests.faults.lakes import line
 from tests.support.visits import land, visit
 
 NOW = datetime(2026, 3, 10, 0, 30, tzinfo=UTC)
@@ -321,3 +323,13 @@ def test_a_clock_that_jumps_while_visits_are_old_deletes_nothing(lake):
         apply_retention_unattended(lake, 30, NOW + timedelta(days=365))
     apply_retention_unattended(lake, 30, NOW + timedelta(minutes=15))
     assert days_of(lake) == {1: 2, 10: 2}
+
+
+@pytest.mark.parametrize("cut", [1, 6])
+def test_the_visit_of_an_unfinished_line_does_not_come_back_with_the_end_of_its_line(lake, tmp_path, cut):
+    log, whole = tmp_path / "a.log", line("/a", when=at(1)) + line("/cut", when=at(1))
+    for text, there in ((whole[:-cut], {1: 2}), (whole, {}), (whole + line("/new", when=at(9)), {9: 1})):
+        log.write_text(text)
+        Importer(lake).run(log, Options("acme"))
+        assert days_of(lake) == there
+        apply_retention(lake, 3, NOW)
