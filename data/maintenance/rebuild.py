@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from msgspec.structs import astuple
 
 from data.errors import BadInput, LakeDamaged, NewerVersion
-from data.maintenance.rebuild_plan import RebuildPlan, plan_rebuild
+from data.maintenance.rebuild_plan import RebuildPlan, missing_files, plan_rebuild
 from data.maintenance.repetitions import without_repeated
 from data.maintenance.unknown import partition_of
 from data.progress import Progress
@@ -119,10 +119,8 @@ class Rebuild:
         hashes = {path.rpartition("/")[2]: sha256 for path, sha256, _ in old.files}
         size = sum(file.path.stat().st_size for file in plan.counted)
         done, landed = 0, []
-        there = {name for file in plan.files for name in (file.path.name, *file.footer.replaces)}
-        for path, _, is_live in old.files:
-            if is_live and path.rpartition("/")[2] not in there and not (self.root / path).exists():
-                damaged.append(f"{self.root / path} is missing; copy it back from a backup, then rebuild again.")
+        gone = missing_files(self.root, old.files, plan)
+        damaged += [f"{path} is missing; copy it back from a backup, then rebuild again." for path in gone]
         for file in plan.counted:
             try:
                 landed.append(self._checked_file(file, hashes.get(file.path.name)))

@@ -5,7 +5,7 @@ leaves open is a question for the operator.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
@@ -79,6 +79,24 @@ def plan_rebuild(root: Path, known: Mapping[str, bool], progress: Progress | Non
     _ask_about_repetitions(plan, known, rewrites.doubtful, root / ".staging")
     _ask_about_unfinished(plan, known)
     return plan
+
+
+def missing_files(root: Path, known: Iterable[tuple[str, str, bool]], plan: RebuildPlan) -> Iterator[Path]:
+    """The files that were live in an old manifest, are gone, and were not replaced. `known`: path, SHA-256, is live.
+
+    A file that the manifest does not know and that replaced others of a day has the visits of those that are gone, even
+    if others replaced them before: their names are not kept for ever. One without visits may speak for other days.
+    """
+    known = list(known)
+    names = {path.rpartition("/")[2] for path, *_ in known}
+    there = {name for file in plan.files for name in (file.path.name, *file.footer.replaces)}
+    newer = [file for file in plan.files if file.footer.replaces and file.path.name not in names]
+    rewritten = {(file.footer.organization, file.footer.day if file.visits else None) for file in newer}
+    for path in (root / path for path, _, is_live in known if is_live):
+        organization, day = partition_of(path)
+        is_replaced = path.name in there or not rewritten.isdisjoint({(organization, day), (organization, None)})
+        if not is_replaced and not path.exists():
+            yield path
 
 
 def _read_files(root: Path, plan: RebuildPlan, progress: Progress | None) -> list[VisitFile]:

@@ -72,7 +72,10 @@ class GenerationCopy:
 def outdated(manifest: Manifest, root: Path) -> str:
     """Why nothing may be written into the lake at `root`, as a sentence with the remedy; "" if all is well."""
     newest = GenerationCopy(root).number()  # read first: other programs may commit before the manifest is read
-    ((number, files, batches, files_there, batches_there),) = manifest.rows(_STATE)
+    rows = manifest.rows(_STATE)
+    if len(rows) != 1 or None in rows[0]:
+        return f"{root}/manifest.sqlite is damaged; {_REMEDY}."
+    ((number, files, batches, files_there, batches_there),) = rows
     if (files, batches) != (files_there, batches_there):
         return (
             f"{root}/manifest.sqlite was mixed up with the manifest.sqlite-wal of another one: it has {files_there:,} "

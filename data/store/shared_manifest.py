@@ -50,8 +50,10 @@ class SharedManifest(Manifest):
             self._copy.raise_to(number + 1)
 
     def _check_number(self, rows: list[tuple[Any, ...]], newest: int) -> int:
+        if self._problem:
+            raise OutdatedManifest(self._problem)
         number: int = rows[0][0]
-        if problem := self._problem or behind(number, newest, self._root):
+        if problem := behind(number, newest, self._root):
             raise OutdatedManifest(problem)
         return number
 
