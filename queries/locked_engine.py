@@ -5,11 +5,13 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import duckdb
 
 from data import BadInput, Lake, TrafficError
+from data.store.files import link_problem
 from data.store.rollups import ROLLUPS_FOLDER
 from queries.scope import Scope
 from queries.traffic_values import TrafficValue, load_traffic_values
@@ -21,6 +23,8 @@ MAX_IDLE_CURSORS: Final = 4
 """Cursors that are kept for the next query of their snapshot. When there are more, the oldest is closed."""
 MAX_SPILL: Final = "4GB"
 """Disk space for all queries of an engine when memory is short: about what a disk can write within the timeout."""
+
+_DENIED_FILE: Final = re.compile(r'Cannot access file "([^"]+)"')
 
 
 class QueryTimeout(TrafficError):
@@ -161,11 +165,18 @@ class LockedEngine:
         match error:
             case duckdb.InterruptException() if not cancelled.is_set():
                 return QueryTimeout(f"the query ran longer than {self._seconds:g} seconds and was stopped.")
+            case duckdb.PermissionException() if problem := self._link_problem(message):
+                return QueryFailed(f"{problem}.")
             case duckdb.IOException():
                 return FilesGone(message)
             case duckdb.FatalException():
                 return EngineLost(message)
         return QueryFailed(message)
+
+    def _link_problem(self, message: str) -> str:
+        """Why the engine may not read a file of the lake that it names."""
+        named = _DENIED_FILE.search(message)
+        return link_problem(self._lake.root, Path(named[1])) if named else ""
 
     def _new(self) -> duckdb.DuckDBPyConnection:
         engine = duckdb.connect(config=_CONFIG)

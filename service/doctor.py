@@ -16,7 +16,7 @@ from typing import Final, Literal, NamedTuple
 from data import BadInput, Lake, TrafficError
 from data.maintenance.status import LakeStatus, status_of
 from data.store.clock import TOLERANCE
-from data.store.files import sync
+from data.store.files import has_room, link_problem, sync
 from data.text import plural
 from queries import ENTRIES, ClusterOptions, Scope, Warehouse, open_cluster
 from service.api_keys import ApiKeys
@@ -118,6 +118,8 @@ def check_space(root: Path, free: int) -> Check:
 
 def check_sync(lake: Lake, clock: Callable[[], float] = time.perf_counter) -> Check:
     """Whether this user can write into the lake, and how long the disk takes to confirm it."""
+    if lake.is_read_only and not has_room(lake.root):
+        return Check("broken", "disk writes", f"{lake.root} cannot be written: its disk is full; make room on it.")
     if lake.is_read_only:
         remedy = "run this as the user of the service, or give the folder to this user with chown -R."
         return Check("broken", "disk writes", f"{lake.root} cannot be written by this user; {remedy}")
@@ -143,6 +145,8 @@ def check_sync(lake: Lake, clock: Callable[[], float] = time.perf_counter) -> Ch
 def check_files(lake: Lake) -> Check:
     """Whether this user can read every live file; their bytes are up to `traffic verify`."""
     paths = [lake.root / path for (path,) in lake.manifest.rows(_LIVE_PATHS)]
+    if link := next(filter(None, (link_problem(lake.root, path) for path in paths)), ""):
+        return Check("broken", "files", f"{link}.")
     problems = [(path, problem) for path in paths if (problem := _unreadable(path))]
     if not problems:
         return Check("ok", "files", f"{plural(len(paths), 'file')} can be read.")

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from data.errors import LakeDamaged
 from data.maintenance.unknown import unknown_files
 from data.progress import Progress
-from data.store.files import UNREADABLE, version_of
+from data.store.files import UNREADABLE, link_problem, version_of
 from data.store.generation import outdated
 from data.store.lake import LINKS, Lake
 from data.store.link_files import StoredLinks, all_stored_links
@@ -46,6 +46,8 @@ class VerificationResult:
     size: int = 0
     unknown: int = 0  # visit files that are not in the manifest and therefore not read
     findings: list[DamagedFile] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
+    """Databases that are not there: nothing tells whether they were."""
 
     @property
     def is_manifest_damaged(self) -> bool:
@@ -58,6 +60,8 @@ def verify_lake(lake: Lake, organization: str = "", progress: Progress | None = 
     result = VerificationResult()
     for name in (*DATABASES, lake.salts.name):
         _report(result, name, _database_problem(lake, lake.root / name))
+        if not (lake.root / name).exists():
+            result.absent.append(name)
     _check_seeds(lake, result)
     try:
         _report(result, DATABASES[0], outdated(lake.manifest, lake.root))
@@ -149,6 +153,8 @@ def _check_visits(lake: Lake, organization: str, result: VerificationResult, pro
 
 
 def _visit_file_problem(lake: Lake, file: LandedFile) -> str:
+    if problem := link_problem(lake.root, lake.root / file.path):
+        return f"cannot be read: {problem}"
     try:
         lake.recheck(file)
         with pq.ParquetFile(lake.root / file.path) as parquet:

@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import tempfile
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -42,6 +43,26 @@ def sha256_of(path: Path) -> str:
     """The SHA-256 of a file's bytes, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def link_problem(root: Path, path: Path) -> str:
+    """Why a file of the lake at `root` is not read: a symbolic link stands in its path below that; "" if none does."""
+    for part in (path, *path.parents):
+        if part == root:
+            return ""
+        if part.is_symlink():
+            return f"{part} is a symbolic link, and a lake is one folder: put what it leads to in its place"
+    return ""
+
+
+def has_room(folder: Path) -> bool:
+    """Whether a small file more fits on the disk."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(_BUFFER_BYTES))
+    except OSError as error:
+        return error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return True
 
 
 def identity(path: Path) -> tuple[int, int] | None:

@@ -16,7 +16,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data.errors import BadInput, LakeDamaged, OutdatedManifest
-from data.store.files import UNREADABLE, make_durably, network_file_system, sha256_of, versioned, write_durably
+from data.store.files import (
+    UNREADABLE,
+    has_room,
+    make_durably,
+    network_file_system,
+    sha256_of,
+    versioned,
+    write_durably,
+)
 from data.store.locks import locked
 from data.store.manifest import LandedFile, Manifest
 from data.store.read_only import connect_read_only, is_read_only, open_database_read_only
@@ -72,14 +80,15 @@ class Lake:
 
     A seed is an empty file that always exists: it has all columns, so queries also work when there is no other file.
 
-    A lake that cannot be written is opened if nothing must be written. Databases in use, seeds that it lacks, and what
-    queries spill are then put in a temporary folder.
+    A lake that cannot be written, or whose disk is full, is opened if nothing must be written. Databases in use, seeds
+    that it lacks, and what queries spill are then put in a temporary folder.
     """
 
     def __init__(self, root: Path, create: bool = False, must_write: bool = True) -> None:
         """Open the lake at `root`, or with `create`, create a missing one. Raises BadInput when it cannot be used."""
         self.root = root.absolute()
-        self.is_read_only = (self.root / "manifest.sqlite").exists() and is_read_only(self.root)
+        has_manifest = (self.root / "manifest.sqlite").exists()
+        self.is_read_only = has_manifest and (is_read_only(self.root) or not (must_write or has_room(self.root)))
         if self.is_read_only and must_write:
             raise BadInput(
                 f"the lake at {root} is read-only here; only query, views, verify, status and backup work on it."

@@ -180,8 +180,15 @@ def open_database(path: Path, migrations: Sequence[str], refuse_new: str = "") -
             raise
         if refuse_new and not isinstance(error, sqlite3.OperationalError | OSError):
             raise LakeDamaged(f"{path} cannot be used ({error}), {refuse_new}") from error
-        raise LakeDamaged(f"{path} cannot be used: {error}.") from error
+        raise LakeDamaged(f"{path} cannot be used: {disk_problem(error) or error}.") from error
     return db
+
+
+def disk_problem(error: Exception) -> str:
+    """What to do about an error of SQLite that comes from the disk; "" for any other."""
+    if (getattr(error, "sqlite_errorcode", 0) & 0xFF) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return f"the disk is full or fails ({error}); make room on it, or look at it, then try again"
+    return ""
 
 
 def _use_write_ahead_log(db: sqlite3.Connection) -> str:

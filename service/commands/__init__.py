@@ -110,7 +110,9 @@ def main() -> None:
         sys.stderr.close()  # the reader of stdout is gone
         code = 1
     except sqlite3.Error as error:
-        code = _fail(f"the lake's database cannot be used: {error}.", 1)
+        from data.store.schema import disk_problem
+
+        code = _fail(f"the lake's database cannot be used: {disk_problem(error) or error}.", 1)
     except OSError as error:  # a full or failing disk
         code = _fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}.", 1)
     sys.exit(code)

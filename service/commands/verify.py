@@ -2,7 +2,7 @@
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -64,6 +64,12 @@ def _checked(lake: Lake, organization: str) -> "VerificationResult":
     return result
 
 
+_ABSENT: Final = {
+    "control.sqlite": "There is no control.sqlite: if the lake had API keys, jobs or hooks, copy it from a backup.",
+    "salts.sqlite": "There is no salts.sqlite: visitors of the last 48 hours count anew, as after restoring a backup.",
+}
+
+
 def _print_summary(result: "VerificationResult") -> None:
     """Print the summary to stderr."""
     from rich.filesize import decimal
@@ -78,7 +84,10 @@ def _print_summary(result: "VerificationResult") -> None:
         fix = "restore what is named above from a backup, each file at the same path"
         typer.echo(f"{summary}; {len(result.findings):,} are damaged: {fix}.", err=True)
     else:
-        typer.echo(f"{summary}: no damage found; links and databases are sound.", err=True)
+        sound = "links and databases" if not result.absent else "links, and the databases that are there,"
+        typer.echo(f"{summary}: no damage found; {sound} are sound.", err=True)
+        for name in result.absent:
+            typer.echo(_ABSENT[name], err=True)
     if result.unknown:
         typer.echo(
             f"{plural(result.unknown, 'visit file')} not in the manifest, in visits/ or unknown/: no query reads them. "

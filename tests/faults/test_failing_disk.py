@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import re
 import resource
 import time
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from tests.faults.tracing import Tracer
 from tests.faults.trials import scaled
 from tests.faults.victims import nothing
 from tests.support.lakes import opened
+from tests.support.visits import land, visit
 
 REPORTS = scaled(5, 200)
 
@@ -81,6 +83,21 @@ def test_a_server_reads_on_refuses_what_it_cannot_keep_and_resumes(program, trac
     assert found == dict.fromkeys(taken, PER_BATCH)
     assert_no_address(tmp_path, server.child.told.read_text())
     tell(reports=len(answers), refused=len(answers) - len(taken), lost=0, doubled=0, failed_reads=0)
+
+
+READING = (("query", "traffic-overview", "--org", "acme"), ("status",), ("verify",))
+
+
+def test_commands_that_only_read_go_on_with_a_full_disk_and_others_name_it(program, tmp_path):
+    nothing(tmp_path)
+    with opened(tmp_path / "lake") as lake:
+        land(lake, "acme", [visit()])
+    for words in READING:
+        run = program.run(tmp_path, "limited", 4096, "traffic", *words, "--lake", "lake")
+        assert run.code == 0, run.told
+    run = program.run(tmp_path, "limited", 4096, "traffic", "compact", "--lake", "lake")
+    assert run.code == 1
+    assert re.search(r"manifest\.sqlite cannot be used: the disk is full or fails \(.*\); make room on it", run.told)
 
 
 def wait_until(holds):

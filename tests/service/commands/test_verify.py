@@ -2,10 +2,11 @@
 
 import re
 import shutil
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pytest
 
+from service.doctor import examine
 from tests.support.visits import land, links, visit
 
 
@@ -30,10 +31,31 @@ def with_flipped_bit(path):
 def test_a_sound_lake_ends_with_0_and_a_summary(lake, files, verify):
     code, out, err = verify()
     assert (code, out) == (0, "")
+    summary, *absent = err.splitlines()
     assert re.fullmatch(
-        r"3 files with 4 visits \([\d.]+ kB\) were checked: no damage found; links and databases are sound\.\n",
-        err,
+        r"3 files with 4 visits \([\d.]+ kB\) were checked: no damage found; "
+        r"links, and the databases that are there, are sound\.",
+        summary,
     )
+    assert absent == [
+        "There is no control.sqlite: if the lake had API keys, jobs or hooks, copy it from a backup.",
+        "There is no salts.sqlite: visitors of the last 48 hours count anew, as after restoring a backup.",
+    ]
+
+
+def test_a_symbolic_link_in_the_lake_is_told_in_one_sentence(lake, files, verify, traffic, tmp_path):
+    folder = files[0].parent.parent
+    folder.rename(tmp_path / "elsewhere")
+    folder.symlink_to(tmp_path / "elsewhere")
+    told = f"{folder} is a symbolic link, and a lake is one folder: put what it leads to in its place"
+    code, out, _ = verify()
+    assert (code, len(out.splitlines())) == (1, 3)
+    assert all(line.endswith(f": cannot be read: {told}") for line in out.splitlines())
+    dates = ("--start-date", "2026-03-01", "--end-date", "2026-03-09")
+    query = traffic("query", "traffic-overview", "--org", "acme", *dates, "--lake", lake.root)
+    assert (query.code, query.err) == (1, f"traffic: {told}.\n")
+    checks = {check.subject: check for check in examine({"TRAFFIC_LAKE": str(lake.root)}, datetime.now(UTC))}
+    assert checks["files"] == ("broken", "files", f"{told}.")
 
 
 def test_every_damaged_file_is_a_line_and_the_code_is_1(lake, files, verify):
@@ -79,7 +101,7 @@ def test_orphans_are_told_and_no_damage(lake, files, verify):
     shutil.copy(files[0], files[0].with_name("orphan.parquet"))
     code, out, err = verify()
     assert (code, out) == (0, "")
-    assert err.splitlines()[1] == (
+    assert err.splitlines()[-1] == (
         "1 visit file not in the manifest, in visits/ or unknown/: no query reads them. `traffic rebuild` makes a "
         "manifest that counts them, `traffic rebuild --discard-unknown` says what they are and deletes them."
     )
