@@ -37,6 +37,9 @@ class Detector:
     """The column that counts people; each weighs as much as ten requests."""
     more_is_better: bool = False
     """Whether the events of its measure are wanted; otherwise they are to become fewer."""
+    counts_refusals: bool = False
+    """Whether the events of its measure are all requests that were refused or found nothing, so that it shows by the
+    answers alone when the problem is gone."""
     sql: str = ""
     """The SQL file, if it is not called like the type."""
     is_invented: bool | None = None
@@ -75,6 +78,7 @@ _ALL: Final = (
         action_label="Redirect the path to a page that exists",
         people="ai_referrals",
         is_invented=False,
+        counts_refusals=True,
     ),
     Detector(
         type="invented_link",
@@ -88,6 +92,7 @@ _ALL: Final = (
         people="ai_referrals",
         sql="broken_link",
         is_invented=True,
+        counts_refusals=True,
     ),
     Detector(
         type="ai_attention_gap",
@@ -116,6 +121,7 @@ _ALL: Final = (
         action_id="allow_agent",
         action_label="Let the agent in",
         fetches="refused",
+        counts_refusals=True,
     ),
     Detector(
         type="impersonated_agent",

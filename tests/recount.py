@@ -815,6 +815,8 @@ def measured(job_type: str, visits: Iterable[Visit], organization: str, subject:
         ),
         lambda visit: visit["day"],
     )
+    if job_type == "server_errors":
+        days = {day: _first_of_each(visits, 3) for day, visits in days.items()}
     return [
         (
             day,
@@ -823,6 +825,17 @@ def measured(job_type: str, visits: Iterable[Visit], organization: str, subject:
         )
         for day in sorted(days)
     ]
+
+
+def _first_of_each(visits: Iterable[Visit], number: int) -> list[Visit]:
+    """The first visits of each visitor of a day, and all that have none."""
+    seen: Counter[Any] = Counter()
+    kept = []
+    for visit in sorted(visits, key=lambda visit: (visit["visited_at"], visit["status"] or 0)):
+        seen[visit["visitor"]] += 1
+        if visit["visitor"] is None or seen[visit["visitor"]] <= number:
+            kept.append(visit)
+    return kept
 
 
 def _is_ai(visit: Visit) -> bool:

@@ -121,8 +121,8 @@ def detect(
     from service.jobs.detection import update_jobs
 
     now = datetime.now(UTC)
-    with _opened_warehouse(lake, organization) as (jobs, warehouse, zone):
-        day = _day(as_of) or today(zone, now)
+    with _opened_warehouse(lake, organization) as (jobs, warehouse, opened):
+        day = _day(as_of) or today(opened.manifest.zone(organization), now)
         if is_dry_run:
             findings = [
                 finding for detector in DETECTORS.values() for finding in detect(warehouse, detector, organization, day)
@@ -196,12 +196,13 @@ def measure_shipped(organization: OrganizationOption, lake: LakeOption = DEFAULT
     """
     from service.jobs.detection import measure_outcomes
 
-    with _opened_warehouse(lake, organization) as (jobs, warehouse, zone):
-        run = measure_outcomes(warehouse, jobs, organization, datetime.now(UTC), zone=zone)
+    with _opened_warehouse(lake, organization) as (jobs, warehouse, opened):
+        run = measure_outcomes(warehouse, opened, jobs, organization, datetime.now(UTC))
     rows = [
         {
             "id": job_id,
             "outcome": outcome.status,
+            "judged_by": outcome.judged_by,
             "before": f"{outcome.before.events:,} of {outcome.before.visits:,}",
             "after": f"{outcome.after.events:,} of {outcome.after.visits:,}",
             "probability": outcome.probability,
@@ -244,8 +245,8 @@ def _opened(lake: Path) -> Iterator["Jobs"]:
 
 
 @contextmanager
-def _opened_warehouse(lake: Path, organization: str) -> Iterator[tuple["Jobs", "Warehouse", str]]:
-    """The jobs of a lake, its visits, and the zone of the organization."""
+def _opened_warehouse(lake: Path, organization: str) -> Iterator[tuple["Jobs", "Warehouse", Lake]]:
+    """The jobs of a lake, its visits, and the lake itself, in which the organization exists."""
     from queries import Warehouse
     from service.control_database import ControlDatabase
     from service.jobs.store import Jobs
@@ -253,7 +254,7 @@ def _opened_warehouse(lake: Path, organization: str) -> Iterator[tuple["Jobs", "
     opened = Lake(lake)
     existing_organization(opened, organization)
     with closing(opened.manifest), closing(ControlDatabase(opened)) as control, closing(Warehouse(opened)) as warehouse:
-        yield Jobs(control), warehouse, opened.manifest.zone(organization)
+        yield Jobs(control), warehouse, opened
 
 
 def _print_record(record: dict[str, Any]) -> None:

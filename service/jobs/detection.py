@@ -14,11 +14,13 @@ from datetime import date, datetime, timedelta
 from typing import Final, NamedTuple
 
 from data import Lake, TrafficError
-from data.local_time import DEFAULT_ZONE, today
+from data.local_time import today
 from data.rules.tables import rules_version
+from data.store.coverage import covered_days
 from queries import DETECTORS, Detector, Engine, Finding, days_before, detect, measure, template
 from service.jobs.findings import DetectedSubject
-from service.jobs.outcome import DAYS_BEFORE, LAST_CHECK, DayCount, MeasuredOutcome, outcome
+from service.jobs.outcome import Dates, MeasuredOutcome, outcome, verdict
+from service.jobs.rates import DayCount, Period
 from service.jobs.records import JobOutcome, Measure, ShippedJob
 from service.jobs.states import JobConflict, JobNotFound
 from service.jobs.store import Jobs
@@ -93,55 +95,70 @@ def subject_of(detector: Detector, finding: Finding, as_of: date, version: str) 
 
 
 def measure_outcome(
-    engine: Engine, job: ShippedJob, shipped_on: date, today: date, cancelled: threading.Event | None = None
+    engine: Engine, lake: Lake, job: ShippedJob, now: datetime, cancelled: threading.Event | None = None
 ) -> MeasuredOutcome:
-    """Compare the days before a job was shipped with those since. Jobs without a detector cannot be measured.
+    """Compare the days before a job was approved with those since it was shipped, in the organization's zone.
 
-    `shipped_on` is the day of job.shipped_at, like today in the organization's zone.
-
-    Raises what `measure` raises.
+    Jobs without a detector cannot be measured. Raises what `measure` raises.
     """
+    zone = lake.manifest.zone(job.organization)
+    dates = Dates(today(zone, job.approved_at), today(zone, job.shipped_at), today(zone, now))
     detector = DETECTORS.get(job.type)
     if detector is None or set(job.subject) != set(detector.subject):
-        after_all_checks = shipped_on + timedelta(days=LAST_CHECK + 1)
-        return outcome([], shipped_on, after_all_checks, more_is_better=False)
-    first, last = shipped_on - timedelta(days=DAYS_BEFORE), shipped_on + timedelta(days=LAST_CHECK)
-    last = max(first, min(last, today - timedelta(days=1)))
-    counts = measure(engine, detector, job.organization, job.subject, first, last, cancelled)
-    return outcome([DayCount(*count) for count in counts], shipped_on, today, detector.more_is_better)
+        return MeasuredOutcome("not_measurable", Period(0, 0, 0), Period(0, 0, 0), dates.until)
+    last = max(dates.first, min(dates.until, dates.today) - timedelta(days=1))
+    counts = measure(engine, detector, job.organization, job.subject, dates.first, last, cancelled)
+    covered = covered_days(lake.manifest, job.organization, job.subject.get("domain") or "", dates.first, last)
+    return outcome(
+        [DayCount(*count) for count in counts],
+        dates,
+        covered,
+        more_is_better=detector.more_is_better,
+        counts_refusals=detector.counts_refusals,
+    )
 
 
-def measure_outcomes(
+def measure_outcomes(  # noqa: PLR0917  # as update_jobs, and the lake that knows which days are covered
     engine: Engine,
+    lake: Lake,
     jobs: Jobs,
     organization: str,
     now: datetime,
-    *,
-    zone: str = DEFAULT_ZONE,
     cancelled: threading.Event | None = None,
 ) -> MeasureRun:
     """Measure the shipped jobs of an organization that wait for it, and store what came out.
 
-    A job that cannot be measured now waits on, and does not stop the others. `zone` is the organization's, `cancelled`
-    that of `Engine.answer`.
+    A job that cannot be measured now waits on, and does not stop the others. `cancelled` is that of `Engine.answer`.
     """
     run = MeasureRun({}, [])
     for job in jobs.shipped(organization):
         try:
-            measured = measure_outcome(engine, job, today(zone, job.shipped_at), today(zone, now), cancelled)
+            measured = measure_outcome(engine, lake, job, now, cancelled)
         except TrafficError as error:
             if cancelled and cancelled.is_set():
                 break
             _LOG.warning("the outcome of %s was not measured: %s", job.id, error)
             run.failed.append(job.id)
             continue
-        before, after = Measure(*measured.before), Measure(*measured.after)
-        checked_at = now.replace(microsecond=0)
-        checked = JobOutcome(measured.status, before, after, measured.probability, checked_at, measured.until)
         with suppress(JobNotFound, JobConflict):  # somebody withdrew it meanwhile
-            jobs.set_outcome(organization, job.id, checked, now)
+            jobs.set_outcome(organization, job.id, _stored(measured, now), now)
             run.outcomes[job.id] = measured
     return run
+
+
+def _stored(measured: MeasuredOutcome, now: datetime) -> JobOutcome:
+    return JobOutcome(
+        status=measured.status,
+        before=Measure(*measured.before),
+        after=Measure(*measured.after),
+        probability=measured.probability,
+        checked_at=now.replace(microsecond=0),
+        until=measured.until,
+        judged_by=measured.judged_by,
+        interval=measured.interval,
+        looks_left=measured.looks_left,
+        verdict=verdict(measured),
+    )
 
 
 class DailyDetection:
@@ -202,7 +219,7 @@ class DailyDetection:
         runs = update_jobs(engine, self._jobs, organization, day, now, self._cancelled)
         if self._cancelled.is_set():
             return
-        measured = measure_outcomes(engine, self._jobs, organization, now, zone=zone, cancelled=self._cancelled)
+        measured = measure_outcomes(engine, self._lake, self._jobs, organization, now, self._cancelled)
         if self._cancelled.is_set():
             return
         self.failures += len(measured.failed) + sum(bool(run.error) for run in runs)

@@ -1,51 +1,70 @@
-"""Whether it helped: a job's numbers before and after its implementation was shipped, compared by an exact test.
+"""Whether it helped: what a job counts before it was approved, and after it was shipped. A verdict is of two kinds.
 
-The conditional test of two Poisson rates: given all events of both periods, those after are binomial if nothing has
-changed, with the share of visits after as the probability (Przyborowski and Wilenski, Biometrika 31, 1940). It says
-that the rate changed, not why.
+By the answer: nearly all requests were refused or missing before, and nearly all are answered since, or still refused.
+That is what the log says, not statistics. By the rate: everything else is a comparison of days (rates.py), which says
+that a rate changed, not why. It can be wrong, so it says what it saw and never closes a job.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, timedelta
-from math import exp, fsum, lgamma, log, log1p
 from typing import Final, NamedTuple
 
-from service.jobs.states import OutcomeStatus
+from service.jobs.rates import DayCount, Period, chances, period, ratio_interval
+from service.jobs.states import JudgedBy, OutcomeStatus
 
-DAYS_BEFORE: Final = 14
-FIRST_CHECK: Final = 3
-"""Complete days after the one on which it was shipped, before the first check."""
-LAST_CHECK: Final = 28
-SIGNIFICANCE: Final = 0.01
-CHECKS: Final = LAST_CHECK - FIRST_CHECK + 1
-"""One check a day: each may be wrong with SIGNIFICANCE / CHECKS only (Bonferroni)."""
+DAYS_BEFORE: Final = 28
+"""The days before the approval with which those since are compared: a burst of some days is not the rule in them."""
+MIN_DAYS_BEFORE: Final = 14
+"""As many of them must be covered for a verdict by the rate."""
+MIN_REQUESTS: Final = 10
+"""As many are needed before, and after, for a verdict by the answer."""
+MIN_ANSWERED_DAYS: Final = 3
 MIN_EXPECTED: Final = 5
-"""Events that must have been expected for the last check to say that nothing changed, where fewer are better."""
+"""Events that must have been expected for the last look to say that nothing changed, where fewer are better."""
 MIN_VISITS: Final = 20
 """Visits that there must have been for it, where more events are better: before, there may have been none."""
 
-WAITING: Final = "waiting"
-IMPROVED: Final = "improved"
-UNCHANGED: Final = "unchanged"
-WORSE: Final = "worse"
-NOT_MEASURABLE: Final = "not_measurable"
 
-
-class DayCount(NamedTuple):
-    """What a measure counts on one day: the events of a job, and the visits among which they can happen."""
-
-    day: date
-    events: int
-    visits: int
-
-
-class Period(NamedTuple):
-    """The sums of some complete days."""
+class Look(NamedTuple):
+    """When a rate is looked at: complete days after it was shipped, days of a block, and the share of wrong alarms."""
 
     days: int
-    events: int
-    visits: int
+    block_days: int
+    significance: float
+
+
+LOOKS: Final = (Look(7, 2, 0.001), Look(14, 2, 0.002), Look(28, 3, 0.007))
+"""Together, 1 % of the jobs of which nothing became may be called improved, and 1 % worse."""
+LAST_DAY: Final = LOOKS[-1].days
+
+
+class Dates(NamedTuple):
+    """The days on which a job was approved and shipped, and the present one: none of them is counted."""
+
+    approved_on: date
+    shipped_on: date
+    today: date
+
+    @property
+    def first(self) -> date:
+        """The first day that is read."""
+        return self.end_before - timedelta(days=DAYS_BEFORE)
+
+    @property
+    def end_before(self) -> date:
+        """The day after the last one that counts as before."""
+        return min(self.approved_on, self.shipped_on)
+
+    @property
+    def until(self) -> date:
+        """The day of the last look."""
+        return self.shipped_on + timedelta(days=LAST_DAY + 1)
+
+    @property
+    def complete_days(self) -> int:
+        """How many days after the one on which it was shipped are over, of those that are read."""
+        return max(0, min((self.today - self.shipped_on).days - 1, LAST_DAY))
 
 
 @dataclass(frozen=True)
@@ -55,43 +74,145 @@ class MeasuredOutcome:
     status: OutcomeStatus
     before: Period
     after: Period
-    probability: float | None  # of so few events after, or so many, if nothing has changed; None without visits
-    until: date  # the day of the last check
+    until: date  # the day of the last look
+    judged_by: JudgedBy = "rate"
+    probability: float | None = (
+        None  # of so few events after, or so many, if nothing has changed; None unless it halved or doubled
+    )
+    interval: tuple[float, float] | None = None  # of the rate after in times the rate before, after the last look
+    looks_left: int = 0
 
 
-def outcome(counts: Sequence[DayCount], shipped_on: date, today: date, more_is_better: bool) -> MeasuredOutcome:
-    """Compare the 14 complete days before `shipped_on` with the complete days after it, 3 to 28.
+def outcome(
+    counts: Sequence[DayCount], dates: Dates, covered: Set[date], *, more_is_better: bool, counts_refusals: bool
+) -> MeasuredOutcome:
+    """Judge a job by the answer if its events are requests without one and nearly all were; otherwise by the rate.
 
-    Days that `counts` lacks had no visits. The day itself belongs to neither period, nor does `today`.
+    Days that `counts` lacks had no visits. Rates are of the days in `covered` only.
     """
-    checked = min((today - shipped_on).days - 1, LAST_CHECK)
-    before = _period(counts, shipped_on - timedelta(days=DAYS_BEFORE), DAYS_BEFORE)
-    after = _period(counts, shipped_on + timedelta(days=1), max(checked, 0))
-    fewer, more = _tails(before, after)
-    better, worse = (more, fewer) if more_is_better else (fewer, more)
-    limit = SIGNIFICANCE if checked == LAST_CHECK else SIGNIFICANCE / CHECKS
-    status: OutcomeStatus
-    if checked < FIRST_CHECK:
-        status = WAITING
-    elif better <= limit and _has_moved(before, after, up=more_is_better):
-        status = IMPROVED
-    elif worse <= limit and _has_moved(before, after, up=not more_is_better):
-        status = WORSE
-    elif checked < LAST_CHECK:
-        status = WAITING
-    elif more_is_better:
-        status = UNCHANGED if after.visits >= MIN_VISITS else NOT_MEASURABLE
+    by_day = {count.day: count for count in counts}
+    before = _days(by_day, dates.first, DAYS_BEFORE)
+    after = _days(by_day, dates.shipped_on + timedelta(days=1), dates.complete_days)
+    refused = _longest(before, _is_refused) if counts_refusals else None
+    if refused and (found := _by_answer(refused, after, dates.until)):
+        return found
+    known, since = ([day for day in days if day.day in covered] for days in (before, after))
+    return _by_rate(known, since, dates, more_is_better)
+
+
+def verdict(found: MeasuredOutcome) -> str:
+    """What an outcome says, in one sentence with its numbers."""
+    if found.judged_by == "answer":
+        numbers = (
+            f"{_share(found.before)} requests were refused or missing in the {found.before.days} days before, "
+            f"{_share(found.after)} in the {found.after.days} days since"
+        )
     else:
-        is_expected = before.events * after.visits >= MIN_EXPECTED * before.visits > 0
-        status = UNCHANGED if is_expected else NOT_MEASURABLE
-    is_measured = before.visits > 0 and after.visits > 0
-    until = shipped_on + timedelta(days=LAST_CHECK + 1)
-    return MeasuredOutcome(status, before, after, min(better, worse) if is_measured else None, until)
+        numbers = (
+            f"{_share(found.before)} on {found.before.days} days before, {_share(found.after)} on {found.after.days} "
+            "days since"
+        )
+    if found.interval:
+        low, high = found.interval
+        numbers += f"; the rate is {low:.2g} to {high:.2g} times what it was"
+    left = f"; looks left: {found.looks_left}" if found.looks_left else ""
+    return f"{_LEADS[found.status, found.judged_by]}: {numbers}{left}."
 
 
-def _period(counts: Sequence[DayCount], first: date, days: int) -> Period:
-    inside = [count for count in counts if first <= count.day < first + timedelta(days=days)]
-    return Period(days, sum(count.events for count in inside), sum(count.visits for count in inside))
+_LEADS: Final[dict[tuple[OutcomeStatus, JudgedBy], str]] = {
+    ("waiting", "answer"): "It is too early to tell",
+    ("waiting", "rate"): "It is too early to tell",
+    ("improved", "answer"): "It helped",
+    ("improved", "rate"): "The rate got better, whatever the cause",
+    ("unchanged", "answer"): "It changed nothing",
+    ("unchanged", "rate"): "The rate changed no more than days do by themselves",
+    ("worse", "rate"): "The rate got worse, whatever the cause",
+    ("not_measurable", "answer"): "Too few requests came since",
+    ("not_measurable", "rate"): "It cannot be measured: too few days or requests are known",
+}
+
+
+def _days(by_day: dict[date, DayCount], first: date, number: int) -> list[DayCount]:
+    days = (first + timedelta(days=one) for one in range(number))
+    return [by_day.get(day, DayCount(day, 0, 0)) for day in days]
+
+
+def _longest(days: Sequence[DayCount], fits: Callable[[Sequence[DayCount]], bool]) -> Sequence[DayCount] | None:
+    """The longest run of the latest days that fits."""
+    return next((days[first:] for first in range(len(days)) if fits(days[first:])), None)
+
+
+def _is_refused(days: Sequence[DayCount]) -> bool:
+    _, refused, requests = period(days)
+    return requests >= MIN_REQUESTS and 20 * refused >= 19 * requests
+
+
+def _is_answered(days: Sequence[DayCount]) -> bool:
+    _, refused, requests = period(days)
+    answered_days = sum(day.visits > day.events for day in days)
+    return requests >= MIN_REQUESTS and 20 * refused <= requests and answered_days >= MIN_ANSWERED_DAYS
+
+
+def _by_answer(before: Sequence[DayCount], after: Sequence[DayCount], until: date) -> MeasuredOutcome | None:
+    """The verdict by the answer; None if after the last day some are answered and some are not."""
+    answered, is_over = _longest(after, _is_answered), len(after) == LAST_DAY
+    status: OutcomeStatus
+    if answered:
+        status = "improved"
+    elif not is_over:
+        status = "waiting"
+    elif period(after).visits < MIN_REQUESTS:
+        status = "not_measurable"
+    elif _is_refused(after):
+        status = "unchanged"
+    else:
+        return None
+    return MeasuredOutcome(status, period(before), period(answered or after), until, "answer")
+
+
+def _by_rate(
+    before: Sequence[DayCount], after: Sequence[DayCount], dates: Dates, more_is_better: bool
+) -> MeasuredOutcome:
+    """The verdict of the first look that sees a change, or else of the last one that is due."""
+    found = MeasuredOutcome("waiting", period(before), period(after), dates.until, looks_left=len(LOOKS))
+    for number, look in enumerate(LOOKS, 1):
+        if found.status != "waiting" or dates.complete_days < look.days:
+            break
+        later = [day for day in after if day.day <= dates.shipped_on + timedelta(days=look.days)]
+        found = _look(before, later, look, dates.until, more_is_better, len(LOOKS) - number)
+    return found
+
+
+def _look(  # noqa: PLR0917  # two spans of days, and what is said of them
+    before: Sequence[DayCount], after: Sequence[DayCount], look: Look, until: date, more_is_better: bool, left: int
+) -> MeasuredOutcome:
+    early, late = period(before), period(after)
+    is_known = early.days >= MIN_DAYS_BEFORE and 7 * late.days >= 5 * look.days and early.visits and late.visits
+    is_better, is_worse = (_has_moved(early, late, up=up) for up in (more_is_better, not more_is_better))
+    is_compared = is_known and (is_better or is_worse)
+    fewer, more = chances(before, after, look.block_days) if is_compared else (1.0, 1.0)
+    better, worse = (more, fewer) if more_is_better else (fewer, more)
+    status: OutcomeStatus
+    if is_better and better <= look.significance:
+        status = "improved"
+    elif is_worse and worse <= look.significance:
+        status = "worse"
+    elif left:
+        status = "waiting"
+    else:
+        status = "unchanged" if is_known and _is_enough(early, late, more_is_better) else "not_measurable"
+    interval = ratio_interval(before, after) if is_known and not left else None
+    return MeasuredOutcome(
+        status, early, late, until, probability=min(better, worse) if is_compared else None, interval=interval,
+        looks_left=left if status == "waiting" else 0,
+    )  # fmt: skip
+
+
+def _is_enough(before: Period, after: Period, more_is_better: bool) -> bool:
+    """Whether a change could have been seen."""
+    if more_is_better:
+        return after.visits >= MIN_VISITS
+    return before.events * after.visits >= MIN_EXPECTED * before.visits > 0
 
 
 def _has_moved(before: Period, after: Period, up: bool) -> bool:
@@ -101,17 +222,5 @@ def _has_moved(before: Period, after: Period, up: bool) -> bool:
     return 2 * after.events * before.visits <= before.events * after.visits
 
 
-def _tails(before: Period, after: Period) -> tuple[float, float]:
-    """The probabilities of at most, and of at least, the events after, if the rate has not changed."""
-    events, visits = before.events + after.events, before.visits + after.visits
-    if not events or not before.visits or not after.visits:
-        return 1.0, 1.0
-    share = after.visits / visits
-    equal = _binomial(after.events, events, share)
-    fewer = fsum(_binomial(k, events, share) for k in range(after.events))
-    more = fsum(_binomial(k, events, share) for k in range(after.events + 1, events + 1))
-    return min(fewer + equal, 1.0), min(more + equal, 1.0)
-
-
-def _binomial(k: int, n: int, p: float) -> float:
-    return exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) + k * log(p) + (n - k) * log1p(-p))
+def _share(found: Period) -> str:
+    return f"{found.events:,} of {found.visits:,}"

@@ -19,6 +19,7 @@ from service.jobs.states import (
     ImplementationStatus,
     ImplementationType,
     JobConflict,
+    JudgedBy,
     OutcomeStatus,
 )
 from service.jobs.texts import harmless_text
@@ -87,6 +88,7 @@ class ShippedJob:
     organization: str
     type: str
     subject: Mapping[str, str | None]
+    approved_at: datetime
     shipped_at: datetime
 
 
@@ -174,6 +176,13 @@ class JobOutcome(Struct, frozen=True, forbid_unknown_fields=True):
     probability: float | None
     checked_at: Time | None
     until: Annotated[date | None, Meta(description="the day of the last check")]
+    judged_by: Annotated[JudgedBy | None, Meta(description="the answers of its requests, or the rate of days")] = None
+    interval: Annotated[
+        tuple[float, float] | None,
+        Meta(description="the rate after, in times the rate before: about 95 %, from and to; after the last look"),
+    ] = None
+    looks_left: Count | None = None
+    verdict: Annotated[str | None, Meta(description="what it says, in one sentence with its numbers")] = None
 
 
 class JobDelivery(Struct, frozen=True, forbid_unknown_fields=True):

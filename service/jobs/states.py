@@ -19,6 +19,7 @@ ImplementationType = Literal["patch", "edge_page", "manual", "agent_hook"]
 NewImplementationStatus = Literal["accepted", "shipped", "withdrawn"]
 ImplementationStatus = Literal["attached", NewImplementationStatus]
 OutcomeStatus = Literal["none", "waiting", "improved", "unchanged", "worse", "not_measurable"]
+JudgedBy = Literal["answer", "rate"]
 IMPLEMENTATION_TYPES: Final = get_args(ImplementationType)
 PRIORITIES: Final = ("low", "medium", "high")
 """Ascending."""
@@ -36,7 +37,7 @@ USER_TRANSITIONS: Final = {
 
 SYSTEM_TRANSITIONS: Final = {
     "deliver": {"approved": "sent"},  # a hook answered 2xx for the first time
-    "improve": {"approved": "resolved", "sent": "resolved"},  # the outcome is: improved
+    "improve": {"approved": "resolved", "sent": "resolved"},  # the outcome is: improved, judged by the answer
     "fail": {"approved": "reviewed", "sent": "reviewed"},  # the outcome is: unchanged or worse
     "expire": {"new": "dismissed", "reviewed": "dismissed"},  # not found for a long time, or others weigh more
     "return": {"resolved": "new", "dismissed": "new"},  # found again
@@ -50,6 +51,7 @@ EVENTS: Final = {
     "update": "job.updated",
     "attach": "job.implementation_attached",
     "shipped": "job.shipped",
+    "improved": "job.updated",
     "not_measurable": "job.not_measurable",
     "resolve": "job.resolved",
     "improve": "job.resolved",

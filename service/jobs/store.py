@@ -261,11 +261,13 @@ class Jobs:
     def set_outcome(self, organization: str, job_id: str, outcome: JobOutcome, now: datetime) -> None:
         """Store what was measured of a shipped implementation.
 
-        `improved` resolves the job, `unchanged` and `worse` bring it back to review. Raises JobNotFound, and
-        JobConflict unless the outcome was waited for.
+        `improved` resolves the job if it was judged by the answer, `unchanged` and `worse` bring it back to review.
+        Raises JobNotFound, and JobConflict unless the outcome was waited for.
         """
         status = outcome.status
         action = {"improved": "improve", "unchanged": "fail", "worse": "fail"}.get(status, "measure")
+        if action == "improve" and outcome.judged_by != "answer":
+            action = "measure"
         with self.database.transaction() as connection:
             job = read_job(connection, organization, job_id)
             if job.outcome_status != "waiting":

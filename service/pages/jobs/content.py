@@ -23,14 +23,6 @@ DAYS_AFTER: Final = 28
 """The days of the chart, before and after the one on which it was shipped."""
 _UNTRUSTED: Final = Markup("<code>%s</code>")
 _NOTHING: Final = Markup('<data value="">–</data>')
-_VERDICTS: Final = {
-    "none": "Nothing is measured before an implementation is shipped.",
-    "waiting": "It is too early to tell.",
-    "improved": "It helped: the difference is larger than chance would make it.",
-    "unchanged": "It changed nothing, or no more than chance would.",
-    "worse": "It got worse, by more than chance would make it.",
-    "not_measurable": "It could not be measured: there were too few visits since.",
-}
 
 
 @dataclass(frozen=True)
@@ -87,21 +79,20 @@ def evidence_of(record: JobRecord) -> EvidenceTable | None:
 
 def outcome_sentences(outcome: JobOutcome) -> list[str]:
     """What an outcome says, in sentences, the verdict first."""
-    sentences = [_VERDICTS[outcome.status]]
-    before, after = outcome.before, outcome.after
-    if before and after:
-        sentences.append(
-            f"In the {before.days} days before: {before.events:,} among {before.visits:,}. "
-            f"In the {after.days} complete days since: {after.events:,} among {after.visits:,}."
-        )
+    if outcome.verdict is None:
+        not_shipped = outcome.status == "none"
+        return [
+            "Nothing is measured before an implementation is shipped." if not_shipped else "It is too early to tell."
+        ]
+    sentences = [outcome.verdict]
     if outcome.probability is not None:
         sentences.append(
             f"If nothing had changed, the probability of such a difference would be {_chance(outcome.probability)}."
         )
     if outcome.status == "waiting" and outcome.until:
-        sentences.append(f"It is measured daily until {formats.day(outcome.until.isoformat())}.")
-    if before:
-        sentences.append("This compares the days before and after; it does not prove the cause.")
+        sentences.append(f"It is measured until {formats.day(outcome.until.isoformat())}.")
+    if outcome.judged_by == "rate":
+        sentences.append("This compares the days before and after; it does not prove the cause, and closes no job.")
     return sentences
 
 

@@ -46,9 +46,10 @@ def broken(path="/gone", **changes):
     return replace(BROKEN, **{"subject": subject, "rows": [{**BROKEN.rows[0], **subject}], **changes})
 
 
-def measured(status, probability=None):
+def measured(status, probability=None, judged_by="answer"):
     """The outcome of a shipped job: it was needed 42 times in two weeks, and never in the week after."""
-    return JobOutcome(status, Measure(14, 42, 42), Measure(7, 0, 9), probability, NOW, NOW.date())
+    before, after = Measure(14, 42, 42), Measure(7, 0, 9)
+    return JobOutcome(status, before, after, probability, NOW, NOW.date(), judged_by)
 
 
 def deliver(jobs, job_id, hook_id, now):

@@ -63,7 +63,7 @@ def test_measures_are_cancelled_like_detectors(detection, shipped, jobs, lake, o
     cancelled.set()
     warehouse = Warehouse(lake, [])
     try:
-        assert measure_outcomes(warehouse, jobs, "acme", NOW, cancelled=cancelled) == ({}, [])
+        assert measure_outcomes(warehouse, lake, jobs, "acme", NOW, cancelled) == ({}, [])
     finally:
         warehouse.close()
     assert only().outcome.checked_at is None

@@ -1,66 +1,141 @@
-"""Whether it helped, by hand and by exact fractions."""
+"""Whether it helped: verdicts by the answer, verdicts by the rate, and the days that count for them."""
 
 from datetime import date, timedelta
-from fractions import Fraction
-from math import comb
+from itertools import combinations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.jobs.outcome import DayCount, outcome
+from service.jobs.outcome import Dates, outcome, verdict
+from service.jobs.rates import DayCount, chances, ratio_interval
 
-SHIPPED = date(2026, 3, 10)
-
-
-def counts(before, after, days=7):
-    """Events and visits of each period, on the first day of each."""
-    return [
-        DayCount(SHIPPED - timedelta(days=14), *before),
-        DayCount(SHIPPED, 999, 999),  # the day itself
-        DayCount(SHIPPED + timedelta(days=1), *after),
-        DayCount(SHIPPED + timedelta(days=days + 1), 999, 999),  # today
-    ]
+SHIPPED = date(2026, 3, 31)
+ALL_DAYS = {SHIPPED + timedelta(number) for number in range(-60, 60)}
 
 
-def status_of(before, after, days, more_is_better=False):
-    today = SHIPPED + timedelta(days=days + 1)
-    return outcome(counts(before, after, days), SHIPPED, today, more_is_better).status
+def counts(before, after, approved_on=SHIPPED):
+    """The events and visits of the days before the approval, up to the last one, and of those after it was shipped."""
+    first = approved_on - timedelta(len(before))
+    rows = [(first + timedelta(number), *one) for number, one in enumerate(before)]
+    rows += [(SHIPPED + timedelta(number), *one) for number, one in enumerate(after, 1)]
+    return [DayCount(*row) for row in rows] + [DayCount(SHIPPED, 999, 999)]
+
+
+def judged(before, after, *, covered=ALL_DAYS, more_is_better=False, counts_refusals=False, approved_on=SHIPPED):
+    """The outcome after as many complete days as `after` has."""
+    dates = Dates(approved_on, SHIPPED, SHIPPED + timedelta(len(after) + 1))
+    kind = {"more_is_better": more_is_better, "counts_refusals": counts_refusals}
+    return outcome(counts(before, after, approved_on), dates, covered, **kind)
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "days", "more_is_better", "status"),
+    ("before", "after", "status", "judged_by"),
     [
-        ((40, 60), (3, 30), 7, False, "improved"),
-        ((40, 60), (18, 30), 7, False, "waiting"),
-        ((10, 14), (0, 7), 7, False, "waiting"),  # p = 0.017: not enough, on one of 26 days
-        ((40, 60), (0, 30), 2, False, "waiting"),  # too early
-        ((40, 60), (18, 30), 28, False, "unchanged"),
-        ((40, 60), (0, 3), 28, False, "not_measurable"),  # 2 were to be expected
-        ((40, 60), (0, 0), 28, False, "not_measurable"),  # nobody asked any more: no success
-        ((3, 60), (28, 30), 7, False, "worse"),
-        ((0, 60), (20, 60), 7, True, "improved"),
-        ((0, 60), (0, 60), 28, True, "unchanged"),
-        ((0, 60), (0, 10), 28, True, "not_measurable"),
-        ((40, 60), (3, 60), 7, True, "worse"),
-        ((0, 0), (0, 0), 28, False, "not_measurable"),
+        ([(1, 1)] * 10, [(0, 4)] * 3, "improved", "answer"),
+        ([(1, 1)] * 10, [(0, 9)] * 2, "waiting", "answer"),  # on two days only
+        ([(1, 1)] * 10, [(0, 3)] * 3, "waiting", "answer"),  # nine requests
+        ([(1, 1)] * 10, [(4, 4)] * 5 + [(0, 4)] * 3, "improved", "answer"),  # it took some days
+        ([(0, 9)] * 14 + [(1, 1)] * 10, [(0, 4)] * 3, "improved", "answer"),  # it broke ten days before
+        ([(1, 1)] * 10, [(1, 1)] * 28, "unchanged", "answer"),
+        ([(1, 1)] * 10, [(0, 0)] * 28, "not_measurable", "answer"),  # nobody asked any more: no success
+        ([(1, 1)] * 10, [(1, 2)] * 27, "waiting", "answer"),
+        ([(1, 1)] * 28, [(3, 9)] * 28, "improved", "rate"),  # most of them are answered
+        ([(1, 1)] * 9, [(0, 4)] * 3, "waiting", "rate"),  # too few requests before
+        ([(9, 10)] * 28, [(0, 10)] * 7, "improved", "rate"),
     ],
 )
-def test_an_outcome_says_only_what_the_numbers_bear(before, after, days, more_is_better, status):
-    assert status_of(before, after, days, more_is_better) == status
+def test_what_was_refused_and_is_answered_is_judged_by_the_answer_and_anything_between_by_the_rate(
+    before, after, status, judged_by
+):
+    found = judged(before, after, counts_refusals=True)
+    assert (found.status, found.judged_by) == (status, judged_by)
 
 
-def test_the_day_it_was_shipped_and_today_count_in_neither_period():
-    found = outcome(counts((4, 10), (1, 5)), SHIPPED, SHIPPED + timedelta(days=8), more_is_better=False)
-    assert (found.before, found.after, found.until) == ((14, 4, 10), (7, 1, 5), SHIPPED + timedelta(days=29))
+BAD, GOOD = [(9, 30), (12, 30)] * 14, [(0, 30), (1, 30)] * 14
 
 
-@given(
-    st.tuples(st.integers(0, 40), st.integers(1, 40)), st.tuples(st.integers(0, 40), st.integers(1, 40)), st.booleans()
+@pytest.mark.parametrize(
+    ("before", "after", "more_is_better", "status"),
+    [
+        (BAD, GOOD[:6], False, "waiting"),  # the first look is on day 7
+        (BAD, GOOD[:7], False, "improved"),
+        (GOOD, BAD[:7], False, "worse"),
+        (GOOD, BAD[:7], True, "improved"),
+        (BAD, BAD[:7], False, "waiting"),
+        (BAD, BAD, False, "unchanged"),
+        (BAD, [(6, 30)] * 28, False, "unchanged"),  # certainly fewer, but not half as many
+        (GOOD[:18] + [(30, 30)] * 10, GOOD, False, "unchanged"),  # a burst that ended by itself
+        ([*GOOD[:27], (900, 900)], GOOD, False, "unchanged"),  # all on one day
+        ([(0, 5)] * 28, [(0, 5)] * 28, True, "unchanged"),
+        ([(0, 1)] * 28, [(0, 0)] * 27 + [(0, 9)], True, "not_measurable"),
+        ([(1, 1)] * 28, [(0, 0)] * 28, False, "not_measurable"),
+        ([], GOOD, False, "not_measurable"),
+    ],
 )
-def test_the_probability_is_that_of_exact_fractions(before, after, more_is_better):
-    events, share = before[0] + after[0], Fraction(after[1], before[1] + after[1])
-    terms = [comb(events, k) * share**k * (1 - share) ** (events - k) for k in range(events + 1)]
-    exact = min(sum(terms[: after[0] + 1]), sum(terms[after[0] :]))
-    found = outcome(counts(before, after), SHIPPED, SHIPPED + timedelta(days=8), more_is_better)
-    assert found.probability == pytest.approx(float(exact), rel=1e-9)
+def test_a_rate_is_compared_by_days_on_the_days_7_14_and_28(before, after, more_is_better, status):
+    found = judged(before, after, more_is_better=more_is_better)
+    assert (found.status, found.judged_by) == (status, "rate")
+
+
+def test_only_covered_days_count_and_too_few_are_no_measure():
+    gap = ALL_DAYS - {SHIPPED + timedelta(number) for number in (-3, -2, 2)}
+    found = judged(BAD, [(1, 30), (99, 99), *[(0, 30)] * 12], covered=gap)
+    assert (found.status, found.before.days, found.after) == ("improved", 26, (13, 1, 390))
+    for few in (
+        {day for day in ALL_DAYS if day < SHIPPED or day.day % 2},
+        {day for day in ALL_DAYS if day.day % 15 > 7},
+    ):
+        assert judged(BAD, GOOD, covered=few).status == "not_measurable"
+
+
+def test_the_baseline_ends_before_the_approval_and_the_days_until_it_was_shipped_count_nowhere():
+    found = judged(BAD, GOOD[:7], approved_on=SHIPPED - timedelta(20))
+    assert (found.status, found.before, found.after) == ("improved", (28, 294, 840), (7, 3, 210))
+    assert found.until == SHIPPED + timedelta(29)
+
+
+HELPED = "It helped: 10 of 10 requests were refused or missing in the 28 days before, 0 of 12 in the 3 days since."
+EARLY = "It is too early to tell: 294 of 840 on 28 days before, 147 of 420 on 14 days since; looks left: 1."
+EQUAL = (
+    "The rate changed no more than days do by themselves: 294 of 840 on 28 days before, 294 of 840 on 28 days since; "
+    "the rate is 0.92 to 1.1 times what it was."
+)
+
+
+@pytest.mark.parametrize(
+    ("found", "sentence"),
+    [
+        (judged([(1, 1)] * 10, [(0, 4)] * 3, counts_refusals=True), HELPED),
+        (judged(BAD, BAD[:14]), EARLY),
+        (judged(BAD, BAD), EQUAL),
+    ],
+)
+def test_a_verdict_is_one_sentence_with_its_numbers(found, sentence):
+    assert verdict(found) == sentence
+
+
+DAYS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=5)
+
+
+@given(DAYS, DAYS)
+def test_the_chances_are_those_of_all_orders_of_the_days(before, after):
+    days = [DayCount(SHIPPED, min(pair), max(pair)) for pair in before + after]
+    early, late = days[: len(before)], days[len(before) :]
+    found = chances(early, late, 1)
+    events, visits = sum(day.events for day in days), sum(day.visits for day in days)
+    if not sum(day.visits for day in early) or not sum(day.visits for day in late):
+        assert found == (1, 1)
+        return
+    scores = [day.events * visits - events * day.visits for day in days]  # whole numbers
+    seen = sum(scores[len(before) :])
+    sums = [sum(chosen) for chosen in combinations(scores, len(late))]
+    fewer, more = sum(one <= seen for one in sums), sum(one >= seen for one in sums)
+    assert found == (fewer / len(sums), more / len(sums))
+
+
+def test_an_interval_holds_the_ratio_of_steady_rates_and_narrows_with_days():
+    steady = [DayCount(SHIPPED, *one) for one in [(10, 100), (12, 100), (8, 100)] * 10]
+    half = [DayCount(SHIPPED, day.events // 2, day.visits) for day in steady]
+    (low, high), (wide_low, wide_high) = ratio_interval(steady, half), ratio_interval(steady[:6], half[:6])
+    assert wide_low < low < 0.5 < high < wide_high

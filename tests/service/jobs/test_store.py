@@ -207,6 +207,13 @@ def test_an_approved_job_is_carried_out_shipped_measured_and_resolved(jobs, only
         jobs.set_outcome("acme", job.id, measured("worse"), NOW)
 
 
+def test_a_rate_that_got_better_is_told_and_closes_no_job(jobs, only, events):
+    ship(jobs, only)
+    jobs.set_outcome("acme", only().id, measured("improved", 0.0004, "rate"), NOW + DAY)
+    assert (only().status, only().outcome_status) == ("approved", "improved")
+    assert (events[-1][0], events[-1][1]["outcome_status"]) == ("job.updated", "improved")
+
+
 @pytest.mark.parametrize("outcome", ["unchanged", "worse"])
 def test_a_fix_that_did_not_help_brings_the_job_back_to_review(jobs, only, events, outcome):
     ship(jobs, only)

@@ -8,6 +8,8 @@ import pytest
 from queries import DETECTORS, Warehouse, measure
 from service.hooks.registry import Hooks
 from service.jobs.implementations import Draft
+from service.jobs.outcome import MeasuredOutcome, verdict
+from service.jobs.rates import Period
 from service.jobs.records import JobOutcome, Measure
 from service.jobs.store import Jobs
 from tests.conftest import NOW
@@ -313,19 +315,21 @@ def test_a_shipped_job_shows_the_days_before_and_after_that_were_measured(lake, 
 
 
 @pytest.mark.parametrize(
-    ("status", "sentence"),
-    [("improved", "It helped"), ("unchanged", "It changed nothing"), ("worse", "It got worse"),
-     ("not_measurable", "It could not be measured"), ("waiting", "It is too early to tell")],
+    ("status", "judged_by"),
+    [("improved", "answer"), ("improved", "rate"), ("unchanged", "rate"), ("worse", "rate"),
+     ("not_measurable", "answer"), ("waiting", "rate")],
 )  # fmt: skip
-def test_an_outcome_is_told_in_words_with_its_numbers(acme, jobs, job, status, sentence):
+def test_an_outcome_is_told_in_words_with_its_numbers(acme, jobs, job, status, judged_by):
     shipped(jobs, job, NOW - timedelta(days=6))
-    outcome = JobOutcome(status, Measure(14, 1400, 1600), Measure(5, 3, 30), 0.00042, NOW, date(2026, 4, 7))
+    found = MeasuredOutcome(status, Period(14, 1400, 1600), Period(5, 3, 30), date(2026, 4, 7), judged_by)
+    outcome = JobOutcome(status, Measure(*found.before), Measure(*found.after), 0.00042, NOW, found.until, judged_by,
+                         verdict=verdict(found))  # fmt: skip
     jobs.set_outcome("acme", job.id, outcome, NOW)
     text = acme.read(f"jobs/{job.id}").text
-    assert sentence in text
-    assert "In the 14 days before: 1,400 among 1,600. In the 5 complete days since: 3 among 30." in text
+    assert verdict(found) in text
     assert "0.00042" in text
     assert ("7 Apr 2026" in text) == (status == "waiting")
+    assert ("does not prove the cause" in text) == (judged_by == "rate")
 
 
 def test_a_job_written_by_hand_says_by_whom_and_has_no_evidence(acme, jobs):
