@@ -1,0 +1,166 @@
+"""How many of those called people are machines: `uv run python -m benchmarks.people`.
+
+Over page views of public logs that somebody read in their context, and over fleets that are planted among the people of
+a short-link service. Both are written as logs, imported, judged, and asked for with SQL: every change of the rules
+changes the tables.
+"""
+
+import math
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.fleets import DAY, LINKS, fleets
+from benchmarks.viewed import View, lines_of, log_line, views
+from data import Lake
+from data.ingest.importer import Importer, Options
+from data.maintenance.compaction import Compactor
+from data.signals import ATTACKED, SIGNALS
+from queries import Reader
+from tests.support.visits import links as put_links
+
+PEERS: Final = ("isbot 5.2.3", "Matomo's list (device_detector 6.5.1)", "GoAccess 1.7")
+_ASKED: Final = """
+    SELECT domain, utm_campaign, landed_category, coalesce(signals, 0) AS signals, bot_category
+    FROM visits_in_scope WHERE utm_campaign IS NOT NULL
+"""
+
+
+class Row(NamedTuple):
+    """What a page view or a click is, and what it is called."""
+
+    group: str  # its site or its fleet
+    label: str  # machine, person, doubtful
+    landed: bool  # called a person's by its own line
+    signals: int
+    seen: bool  # called a person's in answers
+    peers: tuple[bool, ...] = ()  # who calls it a bot's, of PEERS
+
+
+Called = Callable[[Row], bool]
+
+
+def of_views(rows: Sequence[View]) -> list[Row]:
+    """What each page view is, and what it is called."""
+    lines = (line for number, view in enumerate(rows) for line in lines_of(view, number))
+    seen = {visit["domain"]: visit for visit in judged(lines)}
+    return [_row(view.site, view.label, seen[f"view-{number}.example"], view.peers) for number, view in enumerate(rows)]
+
+
+def of_fleets() -> list[Row]:
+    """What each click of the fleets is, and what it is called."""
+    labels = {fleet.name: "person" if fleet.is_person else "machine" for fleet in fleets()}
+    clicks = judged(fleet_lines(), LINKS)
+    return [_row(click["utm_campaign"], labels[click["utm_campaign"]], click) for click in clicks]
+
+
+def fleet_lines() -> Iterator[str]:
+    """The requests of all fleets on one domain, as lines of a log."""
+    midnight = datetime(DAY.year, DAY.month, DAY.day, tzinfo=UTC)
+    for fleet in fleets():
+        campaign = fleet.name.replace(" ", "+")
+        for address, second, code, status, user_agent in fleet.requests:
+            path, at = f"/{code}?utm_campaign={campaign}", midnight + timedelta(seconds=second)
+            yield log_line("go.example", f"2001:db8::{address:x}", at, path, status, user_agent)
+
+
+def judged(lines: Iterable[str], links: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """What answers say of the requests with a campaign once their days are judged, in the columns of _ASKED."""
+    with tempfile.TemporaryDirectory(prefix="traffic-people-") as scratch:
+        log, root = Path(scratch) / "access.log", Path(scratch) / "lake"
+        log.write_text("\n".join(lines) + "\n", "utf-8")
+        with closing((lake := Lake(root, create=True)).manifest):
+            put_links(lake, "acme", [{"short_code": code, "target_url": "https://shop.example/"} for code in links])
+            Importer(lake).run(log, Options("acme"))
+            Compactor(lake).run()
+        with closing(Reader(Lake(root, must_write=False))) as reader:
+            days = {"start_date": "2022-01-01", "end_date": "2026-12-31"}
+            return list(reader.sql(_ASKED, organization="acme", **days).to_pylist())
+
+
+def _row(group: str, label: str, visit: dict[str, Any], peers: tuple[bool, ...] = ()) -> Row:
+    landed, seen = (visit[name] in {"human", "ai_referral"} for name in ("landed_category", "bot_category"))
+    return Row(group, label, landed, visit["signals"], seen, peers)
+
+
+def ways(rows: Sequence[Row]) -> dict[str, Called]:
+    """Who says what people are: a visit's own line, the peers, each signal alone, two, and all of them."""
+    found: dict[str, Called] = {"its line": lambda _row: True}
+    for position, name in enumerate(PEERS if rows[0].peers else ()):
+        found[name] = lambda row, position=position: not row.peers[position]  # type: ignore[misc]
+    bits = {signal.name: signal.bit for signal in SIGNALS if signal.bit != ATTACKED}
+    both = {"probed and outdated alone": bits["probed"] | bits["outdated"]}
+    for name, bit in {**{f"{name} alone": bit for name, bit in bits.items()}, **both}.items():
+        found[name] = lambda row, bit=bit: not row.signals & bit  # type: ignore[misc]
+    return {**found, "a judged day": lambda row: row.seen}
+
+
+def shares(rows: Sequence[Row], is_called: Called) -> tuple[int, str, str]:
+    """How many are called people; the share of these that is not; the share of people who are not called so."""
+    landed = [row for row in rows if row.landed]
+    called = [row for row in landed if is_called(row)]
+    people, kept = (sum(row.label == "person" for row in some) for some in (landed, called))
+    return len(called), interval(len(called) - kept, len(called)), interval(people - kept, people)
+
+
+def interval(part: int, whole: int) -> str:
+    """A share with its 95 % interval (Wilson's), in percent."""
+    if not whole:
+        return "-"
+    share, z = part / whole, 1.96
+    middle = (share + z * z / (2 * whole)) / (1 + z * z / whole)
+    half = z * math.sqrt(share * (1 - share) / whole + z * z / (4 * whole * whole)) / (1 + z * z / whole)
+    return f"{100 * share:.1f} ({100 * max(middle - half, 0):.1f}–{100 * min(middle + half, 1):.1f})"
+
+
+def main() -> None:
+    """Print tables of page views and of planted fleets: machines among those called people, and people lost.
+
+    Example: uv run python -m benchmarks.people
+    """
+    console, read = Console(width=120), list(views())
+    seen, clicks = of_views(read), of_fleets()
+    logged = {view.site for view in read if view.files_logged}
+    console.print(_shares("Page views of public logs, all sites", seen))
+    console.print(_shares("Sites whose logs have files", [row for row in seen if row.group in logged]))
+    console.print(_shares("Clicks of planted fleets", clicks))
+    console.print(_groups("Sites", seen))
+    console.print(_groups("Fleets", clicks))
+
+
+def _shares(title: str, rows: Sequence[Row]) -> Table:
+    table = _table(title, "people by", "visits", "of these no people, %", "people lost, %")
+    for name, is_called in ways(rows).items():
+        called, others, lost = shares(rows, is_called)
+        table.add_row(name, f"{called:,}", others, lost)
+    return table
+
+
+def _groups(title: str, rows: Sequence[Row]) -> Table:
+    table = _table(title, "of whom", "machines", "called people", "doubtful", "called people", "people", "lost")
+    for group in dict.fromkeys(row.group for row in rows):
+        mine = [row for row in rows if row.group == group and row.landed]
+        machines, doubtful, people = (
+            [row.seen for row in mine if row.label == label] for label in ("machine", "doubtful", "person")
+        )
+        counts = len(machines), sum(machines), len(doubtful), sum(doubtful), len(people), len(people) - sum(people)
+        table.add_row(group, *(f"{count:,}" for count in counts))
+    return table
+
+
+def _table(title: str, first: str, *others: str) -> Table:
+    table = Table(first, title=title, title_justify="left", box=None)
+    for name in others:
+        table.add_column(name, justify="right")
+    return table
+
+
+if __name__ == "__main__":
+    typer.run(main)

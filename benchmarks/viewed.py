@@ -1,0 +1,93 @@
+"""Page views of public access logs of 2022-26 that were called people's, read in their context, and their days.
+
+people.tsv.gz has one row per page view: what it is, and how much its visitor and its browser did that day, without
+addresses, paths and referrers. Lines that begin with # name the repositories, their commits, and whether their logs
+have files. README.md says how the rows were labelled.
+"""
+
+import gzip
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Final, NamedTuple
+
+FILE: Final = Path(__file__).parent / "people.tsv.gz"
+_BROWSERS: Final = [
+    f"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{number}.0.0.0 Safari/537.36"
+    for number in range(141, 146)
+]
+"""Five user agents that load whatever a page needs, as others do on the site."""
+
+
+class View(NamedTuple):
+    """A page view that was called a person's by its own line, and what its visitor and its browser did that day."""
+
+    site: str
+    files_logged: bool  # whether the site's log has images, styles, scripts and fonts
+    day: date
+    label: str  # machine, person, doubtful
+    status: int
+    followed: bool  # whether three other visitors missed the same page
+    found: int  # distinct pages of the visitor, without probes
+    missing: int  # distinct pages that only this visitor missed, without probes
+    probes_missing: int
+    probes_refused: int
+    probes_redirected: int
+    attacked: bool
+    files: int  # what the visitor loaded of images, styles, scripts and fonts
+    seconds: int  # from the visitor's first request to the last
+    agent_pages: int  # requests of everybody with this user agent; above 300, scaled down together
+    agent_files: int
+    loads: bool  # whether five and more user agents load files with the pages of this site and day
+    peers: tuple[bool, ...]  # who calls the user agent a bot's
+    user_agent: str
+
+
+def views() -> Iterator[View]:
+    """The rows of the file."""
+    logged = {}
+    with gzip.open(FILE, "rt", encoding="utf-8", newline="\n") as file:
+        for line in file:
+            site, *rest = line.rstrip("\n").split("\t")
+            if site == "#":
+                logged[rest[0]] = rest[3] == "files"
+                continue
+            day, label, *numbers, user_agent = rest
+            status, followed, found, missing, absent, refused, redirected, attacked, *more = map(int, numbers)
+            files, seconds, pages, agent_files, loads, *peers = more
+            yield View(
+                site, logged[site], date.fromisoformat(day), label, status, bool(followed), found, missing, absent,
+                refused, redirected, bool(attacked), files, seconds, pages, agent_files, bool(loads),
+                tuple(map(bool, peers)), user_agent,
+            )  # fmt: skip
+
+
+def lines_of(view: View, number: int) -> Iterator[str]:
+    """The day of a view on a domain of its own, as lines of a log; the view itself has a campaign."""
+    own = [("/seen?utm_campaign=view" + "&file=../../../../etc/passwd" * view.attacked, view.status)]
+    is_missing = view.status in {404, 410}
+    own += [(f"/found/{n}", 200) for n in range(view.found - (not is_missing))]
+    own += [(f"/missing/{n}", 404) for n in range(view.missing - (is_missing and not view.followed))]
+    own += [(f"/wp-includes/{n}.php", 404) for n in range(view.probes_missing)]
+    own += [(f"/wp-includes/refused{n}.php", 403) for n in range(view.probes_refused)]
+    own += [(f"/wp-includes/moved{n}.php", 301) for n in range(view.probes_redirected)]
+    others = [(f"/other/{n}", 200) for n in range(view.agent_pages - len(own))]
+    own += [(f"/own{n}.png", 200) for n in range(view.files)]
+    others += [(f"/other{n}.png", 200) for n in range(view.agent_files - view.files)]
+    domain, midnight = f"view-{number}.example", datetime(view.day.year, view.day.month, view.day.day, tzinfo=UTC)
+    for position, (path, status) in enumerate(own):
+        at = midnight + timedelta(seconds=view.seconds * position // max(len(own) - 1, 1))
+        yield log_line(domain, f"2001:db8::{number:x}:1", at, path, status, view.user_agent)
+    for path, status in others:
+        yield log_line(domain, f"2001:db8::{number:x}:2", midnight, path, status, view.user_agent)
+    for position, browser in enumerate(_BROWSERS):
+        loaded = view.agent_pages // len(_BROWSERS) + 3 if view.loads else 0
+        paths = [("/", 200), *((f"/page{n}.css", 200) for n in range(loaded))]
+        for path, status in paths + [("/seen", 404)] * (view.followed and position < 3):
+            yield log_line(domain, f"2001:db8::{number:x}:{position + 3}", midnight, path, status, browser)
+
+
+def log_line(domain: str, address: str, at: datetime, path: str, status: int, user_agent: str) -> str:
+    """A line as Apache's vhost_combined writes it."""
+    time = at.strftime("%d/%b/%Y:%H:%M:%S +0000")
+    return f'{domain}:443 {address} - - [{time}] "GET {path} HTTP/1.1" {status} 100 "-" "{user_agent}"'

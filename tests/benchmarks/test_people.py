@@ -1,0 +1,68 @@
+"""The evidence for what people are: page views that were read, fleets that are planted, and the shares of both."""
+
+from collections import Counter
+from datetime import date
+
+import pytest
+
+from benchmarks.people import interval, of_fleets, of_views, shares
+from benchmarks.viewed import FILE, View, views
+from data.signals import SIGNALS
+
+NEW = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{} Safari/537.36"
+NOTHING = View(
+    "a", True, date(2026, 3, 4), "machine", 200, False, 1, 0, 0, 0, 0, False, 0, 0, 1, 0, False, (),
+    NEW.format("145.0.0.0"),
+)  # fmt: skip
+
+
+def test_the_file_is_small_and_keeps_counts_only():
+    assert FILE.stat().st_size < 20_000
+    read = list(views())
+    labels = Counter(view.label for view in read)
+    assert set(labels) == {"machine", "person", "doubtful"}
+    assert len(read) >= 600
+    assert labels["person"] >= 150
+    assert len({view.site for view in read}) >= 8
+
+
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({}, set()),
+        ({"probes_missing": 1}, {"probed"}),
+        ({"probes_redirected": 3}, {"probed"}),
+        ({"attacked": True}, {"attacked", "probed"}),
+        ({"user_agent": NEW.format("79.0.3945.88")}, {"outdated"}),
+        ({"status": 404, "found": 0, "missing": 6}, {"errors"}),
+        ({"status": 404, "found": 0, "followed": True}, set()),
+        ({"found": 40, "seconds": 60}, {"breadth"}),
+        ({"loads": True, "agent_pages": 40}, {"no_assets"}),
+        ({"loads": True, "user_agent": NEW.format("128.0.0.0")}, {"stale"}),
+        ({"loads": True, "user_agent": NEW.format("128.0.0.0"), "files": 1, "agent_files": 1}, set()),
+    ],
+)
+def test_the_day_of_a_view_is_judged_as_it_was(changes, names):
+    (row,) = of_views([NOTHING._replace(**changes)])
+    assert row.landed
+    assert {signal.name for signal in SIGNALS if row.signals & signal.bit} == names
+    assert row.seen is not bool(names - {"breadth"})
+
+
+def test_no_planted_person_is_lost_and_who_probes_guesses_or_is_outdated_is_found():  # imports 7,798 lines
+    rows = of_fleets()
+    assert all(row.seen for row in rows if row.label == "person" and row.landed)
+    lost = {row.group for row in rows if row.label == "machine" and row.landed and not row.seen}
+    assert lost == {
+        "a scanner of mail that opens links before people do", "600 links in twenty minutes by an old browser",
+        "price scrapers at a person's pace, of an old browser", "a guesser of codes",
+        "a scanner whose probes are a few among its paths",
+    }  # fmt: skip
+    called, _, people_lost = shares(rows, lambda row: row.seen)
+    assert (called, people_lost.partition(" ")[0]) == (sum(row.seen for row in rows), "0.0")
+
+
+def test_an_interval_is_wilsons():
+    assert interval(0, 10) == "0.0 (0.0–27.8)"
+    assert interval(5, 10) == "50.0 (23.7–76.3)"
+    assert interval(0, 0) == "-"
