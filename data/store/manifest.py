@@ -202,7 +202,9 @@ class Manifest:
         """The epoch and the zone of an organization.
 
         Asked before every answer, on the event loop of the server. It takes microseconds and waits for no other read.
+        Raises OSError like `transaction`: SQLite would read on in the old one.
         """
+        check_identity(*self._opened)
         with self._reading_state:
             return state_of(self._state_reader, organization)
 

@@ -9,7 +9,7 @@ from starlette.types import Receive
 from data.store.epochs import OrganizationState
 from queries import ENDPOINTS, ClusterTimeout, Engine, Entry, Scope, template_entries
 from service.http.cache import AnswerCache, CachedAnswer, CacheKey
-from service.http.errors import ClientDisconnected, Overloaded
+from service.http.errors import ClientDisconnected, LakeReplaced, Overloaded
 from service.http.lanes import Workers
 from service.http.query_batch import QueryBatch
 from service.http.turns import ANYBODY, Asker
@@ -74,12 +74,16 @@ class Answers:
     def state(self, organization: str) -> OrganizationState:
         """The epoch and the zone of an organization, read once in a turn of the event loop.
 
-        All requests that are answered in one turn were received before it, so none of them gets an older epoch.
+        All requests that are answered in one turn were received before it, so none of them gets an older epoch. Raises
+        LakeReplaced.
         """
         if not self._states:
             asyncio.get_running_loop().call_soon(self._states.clear)
         if organization not in self._states:
-            self._states[organization] = self._engine.state(organization)
+            try:
+                self._states[organization] = self._engine.state(organization)
+            except OSError as error:
+                raise LakeReplaced from error
         return self._states[organization]
 
     def _cached(self, entry: Entry, scope: Scope, epoch: int) -> bytes | None:

@@ -22,10 +22,12 @@ Problem
 ├── TooSlow             500  a query ran out of time
 ├── Overloaded          503  too many queries at a time
 ├── ClusterDown         503  the cluster that should answer is not available
+├── LakeReplaced        503  the lake that was opened is no longer in its place
 ├── ProviderUnavailable 503  the identity provider does not answer
 └── StorageUnavailable  503  the disk is full or fails, or nothing may be written into the lake now
 """
 
+import errno
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -282,4 +284,16 @@ class StorageUnavailable(Problem):
         if isinstance(error, OutdatedManifest):
             reason = "the manifest of the lake is older than its files"
             remedy = ", when the operator has stopped the service and run `traffic rebuild`"
+        elif getattr(error, "errno", 0) == errno.ESTALE:
+            reason, remedy = "the lake was moved or replaced", ", when the operator has started the service again"
         super().__init__(f"Nothing was kept: {reason}.", f"Send the same again later{remedy}.", {"Retry-After": "5"})
+
+
+class LakeReplaced(Problem):
+    """The lake that was opened is no longer in its place, so what it says is out of date."""
+
+    status = 503
+
+    def __init__(self) -> None:
+        remedy = "Ask again when the operator has started the service again."
+        super().__init__("The lake was moved or replaced.", remedy, {"Retry-After": "5"})

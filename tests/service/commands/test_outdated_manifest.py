@@ -1,6 +1,7 @@
 """An older manifest that was put back: a server answers and keeps nothing, commands name `traffic rebuild` (P1)."""
 
 import json
+import shutil
 from datetime import UTC, datetime, timedelta
 
 import httpx2
@@ -40,6 +41,23 @@ def test_a_server_answers_and_what_it_cannot_keep_is_503(outdated, opened):
         ):
             assert (answer.status_code, answer.json()) == (503, NOTHING_KEPT)
             assert answer.headers["Retry-After"] == "5"
+
+
+def test_over_a_lake_that_was_replaced_a_server_answers_503_and_keeps_nothing(lake, opened):
+    land(lake, "acme", [visit(path="/known", domain="go.example")])
+    overview = f"/analytics/traffic-overview?{MARCH}"
+    with opened(lake) as client:
+        assert client.get(overview).json()["total_visits"] == 1
+        shutil.copytree(lake.root, lake.root.with_name("restored"))
+        lake.root.rename(lake.root.with_name("old"))
+        lake.root.with_name("restored").rename(lake.root)
+        answer = client.get(overview)
+        assert (answer.status_code, answer.json()) == (503, {
+            "error": "The lake was moved or replaced.",
+            "message": "Ask again when the operator has started the service again.",
+        })  # fmt: skip
+        kept = client.post("/visits", json=[{"url": "https://go.example/a"}])
+        assert (kept.status_code, kept.json()["error"]) == (503, "Nothing was kept: the lake was moved or replaced.")
 
 
 def test_the_metrics_and_the_log_of_a_server_say_so(outdated, serving, capfd):
