@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
+from math import inf
 from typing import TYPE_CHECKING
 
 import orjson
@@ -12,7 +13,9 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from data import Lake
+from data.publish.publisher import LakePublisher
 from data.rules.geoip import CountryDatabase
+from data.store.copies import copies
 from data.store.generation import outdated
 from data.store.link_index import LinkIndex
 from data.store.pending import backlog
@@ -125,7 +128,7 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     authenticated = AuthenticationMiddleware(table, parts.authenticator.authenticate, frozenset(public))
     app = JsonCorsMiddleware(authenticated, settings.cors_origins) if settings.cors_origins else authenticated
     limiter = RateLimiter(settings.trusted_proxies)
-    metrics = _metrics(parts, limiter)
+    metrics = _metrics(parts, limiter, clock)
     health = HealthCheck(lambda: parts.workers.run(parts.warehouse.probe))
     middleware = partial(RequestMiddleware, limiter=limiter, metrics=metrics, monitor=monitor(health, metrics), log=log)
     if not settings.pages:
@@ -183,6 +186,7 @@ def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Com
             lake, control, clock, lambda: Warehouse(lake, values, settings.memory),
             server=settings.smtp, sender=settings.mail_from, recipients=settings.mail_to,
         )  # fmt: skip
+    publisher = LakePublisher(lake, settings.publish, clock) if settings.publish else None
     return _Components(
         lake=lake,
         control=control,
@@ -199,11 +203,11 @@ def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Com
         authenticator=Authenticator(settings, api_keys, JwksClient(settings.jwks) if settings.jwks else None),
         receiver=VisitReceiver(lambda: _intake(lake, settings, countries, clock)),
         links=LinkEditor(lake),
-        maintenance=Maintenance(lake, control, clock, settings.retention_days, detection, mail, cluster),
+        maintenance=Maintenance(lake, control, clock, settings.retention_days, detection, mail, cluster, publisher),
     )
 
 
-def _metrics(parts: _Components, limiter: RateLimiter) -> Metrics:
+def _metrics(parts: _Components, limiter: RateLimiter, clock: Clock) -> Metrics:
     def pending() -> float:
         return backlog(parts.lake.manifest).visits
 
@@ -215,6 +219,13 @@ def _metrics(parts: _Components, limiter: RateLimiter) -> Metrics:
 
     def cluster_outcomes() -> Mapping[str, float]:
         return parts.cluster_outcomes
+
+    def copy_age() -> float:
+        times = [copy.published_at for copy in copies(parts.lake)]
+        return max(((clock() - at).total_seconds() if at else inf for at in times), default=0)
+
+    def copies_due() -> float:
+        return sum(copy.due_since is not None for copy in copies(parts.lake))
 
     return Metrics(
         [
@@ -236,6 +247,8 @@ def _metrics(parts: _Components, limiter: RateLimiter) -> Metrics:
                 is_counter=True,
                 label="outcome",
             ),
+            ObservedMetric("traffic_copy_age_seconds", "Since every published copy was whole.", copy_age, blocks=True),
+            ObservedMetric("traffic_copies_due", "Copies that may hold erased visits.", copies_due, blocks=True),
             ObservedMetric("traffic_jobs", "Jobs by status.", parts.jobs.counts, blocks=True, label="status"),
             ObservedMetric("traffic_hook_pending", "Messages to be sent.", parts.sender.pending, blocks=True),
             ObservedMetric("traffic_hook_dead", "Messages given up.", parts.sender.dead, blocks=True),

@@ -9,6 +9,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from itertools import groupby
 from typing import Final, NamedTuple
@@ -17,6 +18,7 @@ from data import Lake, LakeDamaged, TrafficError
 from data.ingest.visitor_ids import delete_old_salts
 from data.maintenance.compaction import Compactor
 from data.maintenance.retention import apply_retention_unattended
+from data.publish.publisher import Interrupted, LakePublisher, follow_erasures
 from data.store.clock import is_recent
 from data.store.lake import StoredFile
 from data.store.link_files import all_stored_links
@@ -57,10 +59,11 @@ class Maintenance:
         detection: DailyDetection | None = None,
         mail: WeeklyMail | None = None,
         counter: RelationCounter | None = None,
+        publisher: LakePublisher | None = None,
     ) -> None:
         """Without `detection`, no jobs are looked for; without `mail`, none is sent.
 
-        With `counter`, a cluster counts the rollups of many visits.
+        With `counter`, a cluster counts the rollups of many visits; with `publisher`, visits are published.
         """
         self._lake = lake
         self._control = control
@@ -68,6 +71,8 @@ class Maintenance:
         self._retention_days = retention_days
         self._detection = detection
         self._mail = mail
+        self._publisher = publisher
+        self._to_publish: list[str] = []
         self._compactor = Compactor(lake, clock, QUIET_PERIOD)
         self._rollups = RollupBuilder(lake, clock, QUIET_PERIOD, counter)
         self._groups = [(every, [*group]) for every, group in groupby(TASKS, lambda task: task.every)]
@@ -88,6 +93,8 @@ class Maintenance:
             running.cancel()
         self._compactor.interrupt()
         self._rollups.interrupt()
+        if self._publisher:
+            self._publisher.interrupt()
         if self._detection:
             self._detection.interrupt()
         if self._mail:
@@ -190,6 +197,24 @@ class Maintenance:
                 raise
         return True
 
+    def publish(self) -> bool:
+        """Publish what landed or changed, if TRAFFIC_PUBLISH is set: one organization after the other."""
+        if self._publisher is None:
+            return False
+        self._to_publish = self._to_publish or self._lake.manifest.organizations()
+        if self._to_publish:
+            with suppress(Interrupted):
+                self._publisher.publish(self._to_publish.pop(), wait=False)
+        return bool(self._to_publish)
+
+    def follow_erasures(self) -> bool:
+        """Let published copies follow what was erased, wherever they were out of reach."""
+        for followed in follow_erasures(self._lake):
+            if followed.problem:
+                name, organization, problem = followed
+                raise TrafficError(f"{name} may hold erased visits of {organization}: {problem}")
+        return False
+
     def forget_salts(self) -> bool:
         """Delete the salts of visitor ids that are 48 hours old."""
         delete_old_salts(self._lake.salts, self._clock())
@@ -240,6 +265,8 @@ TASKS: Final = (
     Task("rollups", 30, Maintenance.build_rollups),
     Task("recheck files", 30, Maintenance.recheck_files),
     Task("recheck rollups", 30, Maintenance.recheck_rollups),
+    Task("publish", 60, Maintenance.publish),
+    Task("erasures", 60, Maintenance.follow_erasures),
     Task("jobs", 600, Maintenance.detect_jobs),
     Task("mail", 600, Maintenance.send_mail),
     Task("salts", 900, Maintenance.forget_salts),

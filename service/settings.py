@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from data import SHORT_CODE_PATTERN, BadInput
+from data.publish.target import parse_target
 from service.mail_settings import SmtpServer, parse_recipients, parse_sender, parse_smtp
 from service.setting_values import (
     JWT_ALGORITHMS,
@@ -105,6 +106,11 @@ class Settings:
     engine_timeout: int = _row(whole_number(1), "seconds after which an answer of the cluster is stopped", "120")
     engine_lake: str = _row(
         str, "the lake's folder as the cluster's workers see it; empty: at the same path as here", flag="--engine-lake"
+    )
+    publish: str = _row(
+        parse_target,
+        "folder or bucket (`s3://bucket/prefix`) in which visits are published for other engines; empty: none",
+        flag="--publish",
     )
     retention_days: int | None = _row(
         optional(whole_number(1, 99_999)), "days after which visits are deleted; empty: never", flag="--days"

@@ -120,7 +120,7 @@ def test_commands_named_in_the_text_of_a_document_exist(path):
 
 
 NOT_RUN = (
-    "uv tool", "pip install", "--engine", "uvx", "docker", "sudo", "SPARK_HOME", "TRAFFIC_ENGINE",
+    "uv tool", "pip install", "--engine", "uvx", "docker", "sudo", "SPARK_HOME", "TRAFFIC_ENGINE", "AWS_", "--extra",
     "traffic demo", "traffic serve", "traffic follow", "traffic agents refresh", "pytest", "python -m", "curl",
 )  # fmt: skip
 """Commands that do not end, that need the network or a server, or that take long: other tests run them."""

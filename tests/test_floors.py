@@ -21,6 +21,7 @@ ROOMS = {
     "store": GROUND | {"rules", "logs"},
     "ingest": GROUND | {"rules", "logs", "store"},
     "maintenance": GROUND | {"rules", "logs", "store", "ingest"},
+    "publish": GROUND | {"store"},
 }
 """The rooms of data/, and what each may import beside itself."""
 FACADE = "data/__init__.py"
@@ -52,6 +53,7 @@ LIBRARIES = {
         "idna",
         "maxminddb",
         "msgspec",
+        "obstore",
         "pyarrow",
         "re2",
         "tomli",

@@ -222,7 +222,8 @@ class Eraser:
             published.extend(publish())
             return published
 
-        replacement = Replacement(files, self._now() + GRACE, changes_answers=True)
+        now = self._now()
+        replacement = Replacement(files, now + GRACE, changes_answers=True, erased_at=now)
         self._lake.manifest.replace_files(replacement, publish_and_record)
         return [file for file in published if file.visits]
 

@@ -17,7 +17,8 @@ from typing import Any, Final, NamedTuple
 import pyarrow.parquet as pq
 from msgspec.structs import astuple
 
-from data.errors import BadInput, LakeDamaged, NewerVersion
+from data.errors import BadInput, LakeDamaged
+from data.maintenance.old_manifest import OldManifest, read_old_manifest
 from data.maintenance.rebuild_plan import RebuildPlan, missing_files, plan_rebuild
 from data.maintenance.repetitions import without_repeated
 from data.maintenance.unknown import partition_of
@@ -32,34 +33,8 @@ from data.store.locks import exclusive
 from data.store.manifest import READERS_GRACE, LandedFile, Manifest, insert_files
 from data.store.packing import unpack
 
-_NO_DAMAGE: Final = frozenset({
-    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY,
-})  # fmt: skip
-"""SQLite's primary result codes that say nothing about the content of a database."""
 _BATCH: Final = "INSERT OR IGNORE INTO batches (organization, id, domain, sha256, bytes, whole_bytes, visits, \
 imported_at, log_format, first_at, last_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_BATCHES: Final = "SELECT organization, id, domain, sha256, bytes, whole_bytes, visits, imported_at, log_format, \
-first_at, last_at FROM batches"
-
-
-class OldManifest(NamedTuple):
-    """What is left of the old manifest: the rows of its tables by name."""
-
-    batches: list[tuple[Any, ...]]
-    files: list[tuple[Any, ...]]
-    epochs: list[tuple[Any, ...]]
-    last_runs: list[tuple[Any, ...]]
-    erasures: list[tuple[Any, ...]]
-    zones: list[tuple[str, str]]
-    received: list[tuple[str, str, str]]
-    pending: list[tuple[Any, ...]]
-    generation: int = 0
-
-    @property
-    def file_names(self) -> dict[str, bool]:
-        """The names of its files, and whether each is live."""
-        return {path.rpartition("/")[2]: bool(is_live) for path, _, is_live in self.files}
 
 
 class RebuildResult(NamedTuple):
@@ -77,7 +52,7 @@ class Rebuild:
 
     def __init__(self, root: Path, progress: Progress | None = None) -> None:
         self.root = root
-        self.old = _read_old(root / "manifest.sqlite")
+        self.old = read_old_manifest(root / "manifest.sqlite")
         """What is left of the old manifest; None: nothing."""
         self._copy = GenerationCopy(root)
         self._generation = max(self.old.generation if self.old else 0, self._copy.number()) + 1
@@ -115,7 +90,7 @@ class Rebuild:
             plan.counted.append(without_repeated(repetition, staging))
 
     def _fill(self, manifest: Manifest, damaged: list[str], progress: Progress | None) -> None:
-        plan, old = self.plan, self.old or OldManifest([], [], [], [], [], [], [], [])
+        plan, old = self.plan, self.old or OldManifest()
         hashes = {path.rpartition("/")[2]: sha256 for path, sha256, _ in old.files}
         size = sum(file.path.stat().st_size for file in plan.counted)
         done, landed = 0, []
@@ -143,6 +118,8 @@ class Rebuild:
             db.executemany("INSERT INTO last_runs VALUES (?, ?)", old.last_runs)
             db.executemany("INSERT INTO erasures VALUES (?, ?, ?, ?, ?)", old.erasures)
             db.executemany("INSERT INTO zones VALUES (?, ?)", self._zones(old))
+            db.executemany("INSERT INTO copies VALUES (?, ?, ?, ?, ?, ?, ?)", old.copies)
+            db.executemany("INSERT INTO marks VALUES (?, ?)", old.marks)
             self._insert_pending(db, old)
             db.execute("UPDATE generation SET number = ?", [self._generation])
             for organization, links in newest_links(self.root).items():
@@ -232,43 +209,6 @@ def locked_for_rebuild(root: Path) -> Iterator[Path]:
         raise BadInput(f"there is no lake at {root}; name another with TRAFFIC_LAKE.")
     with exclusive(root):
         yield root
-
-
-def _read_old(path: Path) -> OldManifest | None:
-    """The tables of a manifest; None when it is missing or damaged.
-
-    Raises NewerVersion for one of a newer program, LakeDamaged for one that cannot be read now but may be intact.
-    """
-    try:
-        with closing(Manifest(path, "and is not created")) as manifest:
-            ((result, *_), *_) = manifest.rows("PRAGMA integrity_check")
-            if result != "ok":
-                return None
-            return OldManifest(
-                manifest.rows(_BATCHES),
-                manifest.rows("SELECT path, sha256, deletable_at IS NULL FROM files"),
-                manifest.rows("SELECT organization, epoch FROM epochs"),
-                manifest.rows("SELECT task, at FROM last_runs"),
-                manifest.rows("SELECT organization, erased_at, short_code, first_day, last_day FROM erasures"),
-                manifest.rows("SELECT organization, zone FROM zones"),
-                manifest.rows("SELECT organization, first_at, last_at FROM received"),
-                manifest.rows("SELECT id, organization, visits, received_at, body, zone FROM pending ORDER BY id"),
-                manifest.rows("SELECT number FROM generation")[0][0],
-            )
-    except NewerVersion:
-        raise
-    except (LakeDamaged, sqlite3.DatabaseError) as error:
-        if _may_be_intact(error.__cause__ if isinstance(error, LakeDamaged) else error):
-            raise LakeDamaged(
-                f"{path} cannot be read now ({error.__cause__ or error}), but may be intact; mend that, or move it "
-                "away, and rebuild again."
-            ) from error
-        return None
-
-
-def _may_be_intact(error: BaseException | None) -> bool:
-    """Whether an error of opening or reading a database comes from the disk or from another program."""
-    return isinstance(error, OSError) or (getattr(error, "sqlite_errorcode", 0) & 0xFF) in _NO_DAMAGE
 
 
 def _record(file: VisitFile, root: Path, sha256: str) -> LandedFile:

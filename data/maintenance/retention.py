@@ -155,7 +155,7 @@ def _replace_by_record(lake: Lake, files: list[LandedFile], now: datetime) -> No
     skip_rest(lake, files)
     record, earlier = stage_removal_record(lake, files)
     try:
-        replacement = Replacement([*files, *earlier], now + GRACE, changes_answers=True)
+        replacement = Replacement([*files, *earlier], now + GRACE, changes_answers=True, erased_at=now)
         lake.manifest.replace_files(replacement, publisher(lake, [record]))
     finally:
         discard(lake, [record])

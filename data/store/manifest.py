@@ -68,6 +68,8 @@ class Replacement:
     """Whether answers computed from the old files are out of date, and whatever else was computed from them."""
     judges: bool = False
     """Whether visits get signals: answers are out of date then, but rollups of other days are not."""
+    erased_at: datetime | None = None
+    """When visits were erased that the new files lack, so that copies have to follow; None: none were."""
 
 
 def insert_files(db: sqlite3.Connection, files: Iterable[LandedFile]) -> None:
@@ -197,6 +199,12 @@ class Manifest:
                     db, replacement.files[0].organization, {file.day for file in replacement.files},
                     replacement.deletable_at,
                 )  # fmt: skip
+            if replacement.erased_at:
+                db.execute(
+                    "UPDATE copies SET erasures = erasures + 1, due_since = coalesce(due_since, ?) "
+                    "WHERE organization = ?",
+                    [format_time(replacement.erased_at), replacement.files[0].organization],
+                )
 
     def state(self, organization: str) -> OrganizationState:
         """The epoch and the zone of an organization.

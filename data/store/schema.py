@@ -113,6 +113,20 @@ MIGRATIONS: Final = (
     CREATE VIEW registered_files AS
         SELECT path, deletable_at FROM files UNION ALL SELECT path, deletable_at FROM rollups
         UNION ALL SELECT path, deletable_at FROM links;
+    CREATE TABLE copies (             -- where visits were published: erasures must reach them
+        target TEXT NOT NULL,         -- a folder or s3://bucket/prefix
+        organization TEXT NOT NULL,
+        version INTEGER NOT NULL,     -- of the log of its visits, -1 before the first
+        published_at TEXT,            -- when it was last what the manifest says
+        erasures INTEGER NOT NULL,    -- how often visits were erased since it was begun
+        followed INTEGER NOT NULL,    -- and how many of these it follows
+        due_since TEXT,               -- when the first one was that it does not follow; null: it follows all
+        PRIMARY KEY (target, organization)
+    ) WITHOUT ROWID;
+    CREATE TABLE marks (              -- one row: the random name of this lake where it is published
+        id INTEGER PRIMARY KEY CHECK (id = 1),
+        mark TEXT NOT NULL
+    );
     CREATE TABLE last_runs (          -- when tasks that depend on the clock were last run
         task TEXT PRIMARY KEY,
         at TEXT NOT NULL

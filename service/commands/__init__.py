@@ -28,6 +28,7 @@ from service.commands import (
     links,
     mail,
     mcp,
+    publish,
     query,
     rebuild,
     reclassify,
@@ -66,6 +67,7 @@ app.command("erase")(erase.erase)
 app.command("retain")(retain.retain)
 app.command("verify")(verify.verify)
 app.command("rebuild")(rebuild.rebuild)
+app.command("publish")(publish.publish)
 app.command("backup")(backup.backup)
 app.command("status")(status.status)
 app.command("doctor")(doctor.doctor)

@@ -9,6 +9,7 @@ import typer
 
 from data import BadInput, Lake
 from data.text import plural
+from service.commands.options import flag
 from service.commands.printing import messages
 from service.settings import read_settings, setting
 
@@ -35,16 +36,17 @@ def demo(
         ),
     ] = int(_PORT.default),
     visits: Annotated[int, typer.Option(min=1, help="number of visits to generate")] = VISITS,
+    target: Annotated[str, flag("publish")] = "",
 ) -> None:
     """Generate sample traffic, import it into a temporary lake and serve it, as dashboard and API, to see it at once.
 
     Example: traffic demo
     """
     with tempfile.TemporaryDirectory(prefix="traffic-demo-") as folder:
-        _run(Path(folder), port, visits)
+        _run(Path(folder), port, visits, target)
 
 
-def _run(folder: Path, port: int, visits: int) -> None:
+def _run(folder: Path, port: int, visits: int, target: str) -> None:
     from service.api_keys import ApiKeys
     from service.app import create_app
     from service.control_database import ControlDatabase
@@ -62,7 +64,8 @@ def _run(folder: Path, port: int, visits: int) -> None:
     except BadInput:
         listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
-    settings = read_settings({}, lake=str(lake.root), values=str(folder / "values.toml"), port=str(port))
+    values = str(folder / "values.toml")
+    settings = read_settings({}, lake=str(lake.root), values=values, port=str(port), publish=target)
     address = f"http://127.0.0.1:{port}"
     dashboard = enter_url(settings, SessionStore(control).create_link("demo", is_reusable=True))
 

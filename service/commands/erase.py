@@ -15,11 +15,12 @@ from data.text import plural
 from service.clock import to_text
 from service.commands.confirmation import ask, check_can_ask
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, existing_organization
-from service.commands.printing import progress_bar
+from service.commands.printing import printable, progress_bar
 from service.control_database import ControlDatabase
 
 if TYPE_CHECKING:
     from data.maintenance.erasure import Criteria, Eraser, ErasureResult
+    from data.publish.publisher import Followed
     from data.store.manifest import LandedFile
     from service.jobs.erasure import ErasedEvidence
 
@@ -50,11 +51,13 @@ def erase(
 
     The visits stop counting at once, also in a running server; some seconds later their files are deleted, too. Their
     logs still count as imported, so only `traffic import --again` restores the visits. The evidence of jobs that counts
-    such visits is deleted with them, except with --visitor: evidence names no visitors.
+    such visits is deleted with them, except with --visitor: evidence names no visitors. Published copies follow before
+    the receipt is printed; if one cannot be reached, the receipt says so and the exit code is 1.
 
     Example: traffic erase --org acme --domain old.example --before 2026-01-01 --dry-run
     """
     from data.maintenance.erasure import Eraser
+    from data.publish.publisher import follow_erasures
 
     criteria = _criteria(short_code, domain, no_domain, since, before, visitor, everything)
     check_can_ask(yes, dry_run)
@@ -70,8 +73,22 @@ def erase(
     erased = _run(eraser, organization, criteria)
     typer.echo(f"{_summary(erased)} no longer counted.", err=True)
     evidence = _erase_evidence(opened, organization, criteria)
+    followed = follow_erasures(opened, organization)
     finish(opened, erased.dead, erased.ended_at)
-    _print_receipt(erased, evidence, datetime.now(UTC))
+    _print_receipt(erased, evidence, datetime.now(UTC), followed)
+    report_due(followed)
+
+
+def report_due(followed: "Collection[Followed]") -> None:
+    """Say which copies may still hold what was deleted, and end with exit code 1 if any does."""
+    due = [copy for copy in followed if copy.problem]
+    for copy in due:
+        typer.echo(
+            printable(f"Not done at {copy.target} for {copy.organization}: {copy.problem} "
+                      "A running server tries again, and so does `traffic publish`."), err=True,
+        )  # fmt: skip
+    if due:
+        raise typer.Exit(1)
 
 
 def finish(lake: Lake, dead: Collection[str], ended_at: datetime) -> None:
@@ -178,7 +195,12 @@ def _ask(planned: "ErasureResult") -> None:
     ask("Delete them?")
 
 
-def _print_receipt(erased: "ErasureResult", evidence: "ErasedEvidence", erased_at: datetime | None) -> None:
+def _print_receipt(
+    erased: "ErasureResult",
+    evidence: "ErasedEvidence",
+    erased_at: datetime | None,
+    followed: "Collection[Followed]" = (),
+) -> None:
     import orjson
 
     receipt = {
@@ -191,9 +213,17 @@ def _print_receipt(erased: "ErasureResult", evidence: "ErasedEvidence", erased_a
         "partitions": erased.partitions,
         "files": {"before": _files_of(erased.before), "after": _files_of(erased.after)},
         "jobs": asdict(evidence),
+        **({"copies": [_copy(one) for one in followed]} if followed else {}),
         "not_reached": NOT_REACHED,
     }
     typer.echo(orjson.dumps(receipt))
+
+
+def _copy(followed: "Followed") -> dict[str, Any]:
+    """A published copy in a receipt."""
+    if followed.problem:
+        return {"target": followed.target, "done": False, "problem": followed.problem}
+    return {"target": followed.target, "done": True}
 
 
 def _criteria_of(criteria: "Criteria") -> dict[str, Any]:

@@ -9,7 +9,7 @@ import typer
 from data import BadInput, Lake
 from data.text import plural
 from service.commands.confirmation import ask, check_can_ask
-from service.commands.erase import finish
+from service.commands.erase import finish, report_due
 from service.commands.options import DEFAULT_LAKE, LakeOption, existing_organization
 from service.commands.printing import console
 from service.control_database import ControlDatabase
@@ -44,6 +44,7 @@ def retain(
     Example: traffic retain --days 400 --dry-run
     """
     from data.maintenance.retention import apply_retention, clock_problem
+    from data.publish.publisher import follow_erasures
     from service.jobs.erasure import expire_evidence
 
     retention_days = _DAYS.read(days.strip())
@@ -70,9 +71,11 @@ def retain(
                 ask("Delete them? This cannot be undone.")
         retained = apply_retention(opened, retention_days, now, organization=organization)
         evidence = expire_evidence(control, retained.before, now, organization=organization)
+    followed = follow_erasures(opened, organization)
     finish(opened, retained.dead, datetime.now(UTC))
     _print(retained, "are", is_table_shown=yes)
     _print_evidence(evidence, "is")
+    report_due(followed)
 
 
 def _print(result: "RetentionResult", verb: str, is_table_shown: bool = True) -> None:

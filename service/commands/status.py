@@ -1,9 +1,11 @@
 """`traffic status`: prints the contents and the state of a lake."""
 
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -17,6 +19,7 @@ from service.commands.printing import console, printable
 
 if TYPE_CHECKING:
     from data.maintenance.status import LakeStatus, OrganizationStatus
+    from data.store.copies import Copy
 
     JobCounts = dict[str, dict[str, int]]
 
@@ -34,6 +37,7 @@ def status(
     Example: traffic status --format json
     """
     from data.maintenance.status import status_of
+    from data.store.copies import copies
     from service.control_database import read_control
     from service.jobs.tables import count_by_status
 
@@ -41,18 +45,20 @@ def status(
     opened, now = Lake(lake, must_write=False), datetime.now(UTC)
     with closing(opened.manifest), read_control(opened) as control:
         lake_status, jobs = status_of(opened, now), count_by_status(control) if control else {}
+        published = copies(opened)
     if output == "json":
-        _print_json(opened, lake_status, jobs)
+        _print_json(opened, lake_status, jobs, published)
     else:
         _print_organizations(lake_status, now)
-        _print_lake(opened, lake_status, jobs, now)
+        _print_lake(opened, lake_status, jobs, published, now)
 
 
-def _print_json(lake: Lake, status: "LakeStatus", jobs: "JobCounts") -> None:
+def _print_json(lake: Lake, status: "LakeStatus", jobs: "JobCounts", published: "Sequence[Copy]") -> None:
     from service.encoding import encode
 
     organizations = [{"organization": name, **asdict(data)} for name, data in status.organizations.items()]
-    members = {"organizations": organizations, "jobs": jobs}
+    copies = [copy._asdict() for copy in published]
+    members = {"organizations": organizations, "copies": copies, "jobs": jobs}
     typer.echo(encode({"lake": str(lake.root), **asdict(status), **members}))
 
 
@@ -75,7 +81,9 @@ def _print_organizations(status: "LakeStatus", now: datetime) -> None:
     console().print(table)
 
 
-def _print_lake(lake: Lake, status: "LakeStatus", jobs: "JobCounts", now: datetime) -> None:
+def _print_lake(
+    lake: Lake, status: "LakeStatus", jobs: "JobCounts", published: "Sequence[Copy]", now: datetime
+) -> None:
     from rich.filesize import decimal
     from rich.table import Table
 
@@ -87,6 +95,7 @@ def _print_lake(lake: Lake, status: "LakeStatus", jobs: "JobCounts", now: dateti
         ("oldest check of a file", _age(status.oldest_check_at, now)),
         ("oldest salt", _age(status.oldest_salt_at, now) if status.oldest_salt_at else "none"),
         ("agents refreshed", _age(status.agents_refreshed_at, now)),
+        *((f"copy at {target}", text) for target, text in _copies(published, now)),
         ("jobs", _jobs(jobs)),
         ("rules", status.rules_version + (_RECLASSIFY if status.reclassify_due else "")),
     ):
@@ -95,6 +104,18 @@ def _print_lake(lake: Lake, status: "LakeStatus", jobs: "JobCounts", now: dateti
         was = f"was ahead: times up to {_moment(status.clock_was_at, None)} were recorded; they count as old"
         table.add_row("clock", was)
     console().print(table)
+
+
+def _copies(published: "Sequence[Copy]", now: datetime) -> list[tuple[str, str]]:
+    """Each target where visits are published, and how old the oldest copy there is."""
+    lines = []
+    for target, found in groupby(published, lambda copy: copy.target):
+        each = list(found)
+        oldest = min((copy.published_at for copy in each if copy.published_at), default=None)
+        due = [copy.due_since for copy in each if copy.due_since]
+        warning = f"; may hold visits erased {_age(min(due), now)}: run `traffic publish`" if due else ""
+        lines.append((printable(target), f"{plural(len(each), 'organization')}, whole {_age(oldest, now)}{warning}"))
+    return lines
 
 
 def _jobs(counts: "JobCounts") -> str:

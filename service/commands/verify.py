@@ -12,11 +12,14 @@ from service.commands.options import DEFAULT_LAKE, LakeOption, existing_organiza
 from service.commands.printing import printable, progress_bar
 
 if TYPE_CHECKING:
-    from data.maintenance.verification import VerificationResult
+    from data.maintenance.verification import DamagedFile, VerificationResult
 
 
 def verify(
     organization: Annotated[str, typer.Option("--org", help="only this organization; without it, all of them")] = "",
+    is_published: Annotated[
+        bool, typer.Option("--published", help="also read every object of the copies that were published")
+    ] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Verify the checksum of every live file, and check links, implementations of jobs and databases, too.
@@ -31,6 +34,8 @@ def verify(
         if organization:
             existing_organization(opened, organization)
         result = _checked(opened, organization)
+        if is_published:
+            result.findings += _published(opened, organization)
     for path, reason in result.findings:
         typer.echo(printable(f"{path}: {reason}"))
     _print_summary(result)
@@ -68,6 +73,14 @@ _ABSENT: Final = {
     "control.sqlite": "There is no control.sqlite: if the lake had API keys, jobs or hooks, copy it from a backup.",
     "salts.sqlite": "There is no salts.sqlite: visitors of the last 48 hours count anew, as after restoring a backup.",
 }
+
+
+def _published(lake: Lake, organization: str) -> "list[DamagedFile]":
+    """What is wrong with the copies."""
+    from data.maintenance.verification import DamagedFile
+    from data.publish.verification import verify_copies
+
+    return [DamagedFile(*found) for found in verify_copies(lake, organization)]
 
 
 def _print_summary(result: "VerificationResult") -> None:

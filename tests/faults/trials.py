@@ -105,7 +105,7 @@ class Trial:
         """Nothing is left over, once nobody can need it; and what is to be gone is."""
         with opened(folder / "lake") as lake:
             assert_sound(lake)
-            for path in (folder / "lake").rglob("*") if self.victim.gone else ():
+            for path in folder.rglob("*") if self.victim.gone else ():
                 if path.is_file():
                     assert not any(found_in(content, self.victim.gone) for content in inflated(path.read_bytes())), path
             sweep(lake)

@@ -16,6 +16,7 @@ from data.ingest.importer import Importer, Options
 from data.ingest.live import LiveIngest
 from data.ingest.visitor_ids import daily_salts
 from data.maintenance.compaction import Compactor
+from data.publish.publisher import LakePublisher
 from data.store.link_exports import read_export
 from data.store.links import change_links, links_of
 from data.store.manifest import Replacement
@@ -24,6 +25,7 @@ from queries import RollupBuilder
 from service.api_keys import ApiKeys
 from tests.faults.jobs import JOB, is_approved, job_and_messages, undecided_job
 from tests.faults.lakes import batches, line, log, report, visits
+from tests.support import published
 from tests.support.control import open_store
 from tests.support.lakes import opened
 from tests.support.visits import land, visit
@@ -242,6 +244,23 @@ def unless_refused(folder):
         return {}
 
 
+def something_to_publish(folder):
+    """Visits of two organizations, and links of one."""
+    with opened_new(folder) as lake:
+        for name in ("acme", "other"):
+            land(lake, name, [of_day(day, f"/{day}") for day in (1, 2)])
+    a_link(folder)
+
+
+def secrets_published(folder):
+    """Days of which some visits go, in the lake and in its copy."""
+    with opened_new(folder) as lake:
+        goes = {"domain": "gone.example", "user_agent": "canary-agent", "bot_category": "other_bot"}
+        land(lake, "acme", [of_day(1, "/canary-path", **goes), of_day(1, "/stays")])
+        land(lake, "acme", [of_day(2, "/canary-path", **goes)])
+        LakePublisher(lake, str(folder / "copy")).publish("acme")
+
+
 def copied(folder):
     """The copy, whole; and the lake itself, which stays."""
     there = folder / "copy"
@@ -250,6 +269,19 @@ def copied(folder):
         with opened(there) as lake:
             found["copy"] = visits(lake)
     return found
+
+
+def published_there(folder):
+    """The lake, and what a reader of the copy finds: nothing, or every row of it."""
+    tables = sorted((folder / "copy").glob("*/*"))
+    found = {f"{table.parent.name}'s {table.name}": rows for table in tables if (rows := rows_in(table))}
+    return everything(folder) | found
+
+
+def rows_in(table):
+    """The rows of a published table, in an order of its own; of a visitor's hash only whether there is one."""
+    rows = [{**row, "visitor": row.get("visitor") is not None} for row in published.rows_of(table)]
+    return sorted(rows, key=str)
 
 
 def missing_batches(victim, state):
@@ -289,6 +321,10 @@ VICTIMS = (
            told="erased_at", gone=(b"canary-path", b"canary-agent")),
     Victim("retain", old_days, ("retain", "--days", "100", "--yes", "--lake", "lake"), told="are deleted",
            gone=(b"canary-path", b"canary-agent")),
+    Victim("publish", something_to_publish, ("publish", "copy", "--lake", "lake"), published_there,
+           r"other: \d files"),
+    Victim("erase what was published", secrets_published, ("lake", "gone.example"), published_there, '"done":true',
+           "erase_published", gone=(b"canary-path", b"canary-agent")),
     Victim("rebuild", lost_manifest, ("rebuild", "--yes", "--lake", "lake"), unless_refused, "manifest now counts"),
     Victim("rebuild of an older manifest", older_manifest, ("rebuild", "--yes", "--lake", "lake"), unless_refused,
            "manifest now counts"),

@@ -9,7 +9,7 @@ import sys
 import time
 import uuid
 from concurrent.futures import Future
-from contextlib import redirect_stdout, suppress
+from contextlib import closing, redirect_stdout, suppress
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +18,7 @@ import data.ingest.importer
 import data.ingest.live
 import data.maintenance.compaction
 import data.maintenance.reclassification
+import data.publish.publisher
 import data.rules.ip_verification
 import data.store.landing
 import service.commands.erase
@@ -47,7 +48,7 @@ with suppress(SystemExit), redirect_stdout(io.StringIO()):  # for what only a co
 class InThisThread:
     """A pool that does at once what it is given: every system call then comes in one order, and has one number."""
 
-    def __init__(self, *_):
+    def __init__(self, *_, **__):
         pass
 
     def __enter__(self):
@@ -112,7 +113,8 @@ def churn(grace_seconds):
 
 def in_order(function, *words):
     """One of these functions in a single thread, and without its waiting for queries to end."""
-    data.store.landing.ThreadPoolExecutor = data.ingest.importer.ThreadPoolExecutor = InThisThread
+    for module in (data.store.landing, data.ingest.importer, data.publish.publisher):
+        module.ThreadPoolExecutor = InThisThread
     data.ingest.importer.MAX_PARALLEL_BLOCKS = 1
     service.commands.erase.time = SimpleNamespace(sleep=lambda _: None)
     globals()[function](*words)
@@ -137,6 +139,13 @@ def follow(root, path):
     if follower._last_error:
         sys.exit(1)
     say(f"followed {follower.totals.visits}")
+
+
+def erase_published(lake, domain):
+    """Erase from a lake whose copy lies beside it: this folder is another one than that in which it was published."""
+    with closing(Lake(Path(lake)).manifest) as manifest, manifest.transaction() as db:
+        db.execute("UPDATE copies SET target = ?", [str(Path("copy").absolute())])
+    traffic("erase", "--org", "acme", "--domain", domain, "--yes", "--lake", lake)
 
 
 def keep(root, *batches):

@@ -33,6 +33,7 @@ def test_without_any_variable_there_are_defaults():
             engine_from=50_000_000,
             engine_timeout=120,
             engine_lake="",
+            publish="",
             retention_days=None,
             short_code_pattern=SHORT_CODE_PATTERN,
             skip_assets=False,

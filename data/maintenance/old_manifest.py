@@ -1,0 +1,80 @@
+"""What is left of a manifest that a rebuild replaces."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from data.errors import LakeDamaged, NewerVersion
+from data.store.manifest import Manifest
+
+_NO_DAMAGE: Final = frozenset({
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY,
+})  # fmt: skip
+"""SQLite's primary result codes that say nothing about the content of a database."""
+_BATCHES: Final = "SELECT organization, id, domain, sha256, bytes, whole_bytes, visits, imported_at, log_format, \
+first_at, last_at FROM batches"
+
+
+class OldManifest(NamedTuple):
+    """What is left of the old manifest: the rows of its tables by name."""
+
+    batches: Sequence[tuple[Any, ...]] = ()
+    files: Sequence[tuple[Any, ...]] = ()
+    epochs: Sequence[tuple[Any, ...]] = ()
+    last_runs: Sequence[tuple[Any, ...]] = ()
+    erasures: Sequence[tuple[Any, ...]] = ()
+    zones: Sequence[tuple[str, str]] = ()
+    received: Sequence[tuple[str, str, str]] = ()
+    pending: Sequence[tuple[Any, ...]] = ()
+    copies: Sequence[tuple[Any, ...]] = ()
+    marks: Sequence[tuple[int, str]] = ()
+    generation: int = 0
+
+    @property
+    def file_names(self) -> dict[str, bool]:
+        """The names of its files, and whether each is live."""
+        return {path.rpartition("/")[2]: bool(is_live) for path, _, is_live in self.files}
+
+
+def read_old_manifest(path: Path) -> OldManifest | None:
+    """The tables of a manifest; None when it is missing or damaged.
+
+    Raises NewerVersion for one of a newer program, LakeDamaged for one that cannot be read now but may be intact.
+    """
+    try:
+        with closing(Manifest(path, "and is not created")) as manifest:
+            ((result, *_), *_) = manifest.rows("PRAGMA integrity_check")
+            if result != "ok":
+                return None
+            return OldManifest(
+                manifest.rows(_BATCHES),
+                manifest.rows("SELECT path, sha256, deletable_at IS NULL FROM files"),
+                manifest.rows("SELECT organization, epoch FROM epochs"),
+                manifest.rows("SELECT task, at FROM last_runs"),
+                manifest.rows("SELECT organization, erased_at, short_code, first_day, last_day FROM erasures"),
+                manifest.rows("SELECT organization, zone FROM zones"),
+                manifest.rows("SELECT organization, first_at, last_at FROM received"),
+                manifest.rows("SELECT id, organization, visits, received_at, body, zone FROM pending ORDER BY id"),
+                manifest.rows(
+                    "SELECT target, organization, version, published_at, erasures, followed, due_since FROM copies"
+                ),
+                manifest.rows("SELECT id, mark FROM marks"),
+                manifest.rows("SELECT number FROM generation")[0][0],
+            )
+    except NewerVersion:
+        raise
+    except (LakeDamaged, sqlite3.DatabaseError) as error:
+        if _may_be_intact(error.__cause__ if isinstance(error, LakeDamaged) else error):
+            raise LakeDamaged(
+                f"{path} cannot be read now ({error.__cause__ or error}), but may be intact; mend that, or move it "
+                "away, and rebuild again."
+            ) from error
+        return None
+
+
+def _may_be_intact(error: BaseException | None) -> bool:
+    """Whether an error of opening or reading a database comes from the disk or from another program."""
+    return isinstance(error, OSError) or (getattr(error, "sqlite_errorcode", 0) & 0xFF) in _NO_DAMAGE

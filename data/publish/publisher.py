@@ -1,0 +1,269 @@
+"""Publishes live visits and links: copies of their files at a target, and Delta logs of them, for each organization.
+
+The manifest alone says what is published. The log of a table is changed when all objects of its new version are there,
+and objects are deleted when neither the log nor the manifest names them: whoever is killed leaves too many objects,
+never too few.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from data.errors import BadInput, Conflict, LakeDamaged, TrafficError
+from data.publish.delta import DeltaLog, PublishedFile, TableChange, TableState
+from data.publish.target import PARTIAL, ObjectStore, open_target
+from data.store.clock import is_recent
+from data.store.copies import Copy, begin_copy, copies, mark_of, record_copy
+from data.store.files import make_durably
+from data.store.footers import read_visit_file
+from data.store.lake import LINKS, Lake, StoredFile
+from data.store.link_files import stored_links
+from data.store.locks import locked
+from data.visits import VISITS
+
+MARK: Final = "traffic.json"
+"""The object that says whose copy lies at a target."""
+RECORDED_AFTER: Final = timedelta(minutes=2)
+"""How often it is recorded that a copy is still what the manifest says."""
+MAX_VERSIONS: Final = 100
+"""After so many versions there is a checkpoint, so that readers need not read them all."""
+SHA256_DIGITS: Final = 16
+"""Of the SHA-256 of a file's bytes, with which its name at a target begins."""
+_PARALLEL_PUTS: Final = 8
+_ATTEMPTS: Final = 5
+"""Files may be replaced and deleted while they are published."""
+
+
+class Interrupted(Exception):
+    """The publishing was interrupted."""
+
+
+class Publication(NamedTuple):
+    """What changed at a target for one organization."""
+
+    organization: str
+    files: int
+    """That its tables have now, and had not before."""
+    bytes: int
+    removed: int
+    """Files that its tables no longer have."""
+    version: int
+    """Of the log of its visits."""
+
+
+class Followed(NamedTuple):
+    """A copy after an erasure."""
+
+    target: str
+    organization: str
+    problem: str
+    """Why it still has to follow; "": it holds nothing that was erased."""
+
+
+class Table(NamedTuple):
+    """A published table: the folder of its files, and the log there that names them."""
+
+    folder: str
+    log: DeltaLog
+
+
+class LakePublisher:
+    """Publishes a lake at one target. Belongs to one thread; other programs may write and publish meanwhile."""
+
+    def __init__(self, lake: Lake, name: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        """`name` is a target as parse_target gives it, which is not reached yet. Raises BadInput."""
+        self._lake = lake
+        self._target = open_target(name)
+        self._now = now
+        self._states: dict[str, TableState] = {}
+        """The tables as this object wrote them, by folder."""
+        self._cleaned: dict[str, date] = {}
+        """The days on which it cleaned them."""
+        self._is_marked = False
+        self._is_interrupted = threading.Event()
+
+    def publish(self, organization: str, wait: bool = True) -> Publication | None:
+        """Make the copy of an organization what the manifest says; None if another program publishes and `wait` is off.
+
+        If anything was erased since it was last published, nothing but live files is left there. Raises Interrupted,
+        TargetUnavailable, ForeignLog, Conflict, LakeDamaged or OutdatedManifest, and BadInput if the target holds
+        something else.
+        """
+        with _exclusive(self._lake, wait) as has_lock:
+            if not has_lock:
+                return None
+            self._lake.manifest.check_current()
+            if not self._is_marked:
+                _mark(self._target, mark_of(self._lake))
+                self._is_marked = True
+            copy = begin_copy(self._lake, self._target.name, organization)
+            for _ in range(_ATTEMPTS - 1):
+                try:
+                    return self._publish(copy)
+                except (Conflict, FileNotFoundError):
+                    self._states.clear()
+            return self._publish(copy)
+
+    def interrupt(self) -> None:
+        """Let a `publish` that runs in another thread end with Interrupted. What it has put is not put again."""
+        self._is_interrupted.set()
+
+    def _publish(self, copy: Copy) -> Publication:
+        organization, now, manifest = copy.organization, self._now(), self._lake.manifest
+        epoch, live, stored = manifest.epoch(organization), manifest.live_files(organization), stored_links(
+            self._lake, organization
+        )  # fmt: skip
+        if manifest.epoch(organization) != epoch:
+            raise Conflict(f"visits of {organization} were changed while they were published; try again.")
+        visits, links = tables(self._target, organization)
+        visit_files: dict[PublishedFile, StoredFile] = {
+            PublishedFile(visits_path(one.day, one.path, one.sha256), str(one.day), one.size, one.visits): one
+            for one in live
+        }
+        link_files: dict[PublishedFile, StoredFile] = {}
+        if stored:
+            link_files[PublishedFile(f"{stored.sha256[:SHA256_DIGITS]}.parquet", "", stored.size, None)] = stored
+        changes = [self._update(visits, visit_files, epoch), self._update(links, link_files, 0)]
+        is_due = copy.erasures > copy.followed
+        for table in (visits, links):
+            if is_due or self._is_to_be_cleaned(table):
+                self._clean(table, () if is_due else dead_paths(self._lake, organization))
+        version = self._states[visits.folder].version
+        if is_due or version != copy.version or not is_recent(copy.published_at or now, RECORDED_AFTER, now):
+            record_copy(self._lake, copy, version, now)
+        added = [file for change in changes for file in change.added]
+        removed = sum(len(change.removed) for change in changes)
+        return Publication(organization, len(added), sum(file.size for file in added), removed, version)
+
+    def _update(self, table: Table, sources: Mapping[PublishedFile, StoredFile], epoch: int) -> TableChange:
+        """Put what a table lacks and write its next version, if anything changed."""
+        known = self._states.get(table.folder)
+        state = known or table.log.read()
+        added = [file for file in sources if state.files.get(file.path) != file]
+        removed = sorted(state.files.keys() - {file.path for file in sources})
+        change = TableChange(added, removed)
+        if added or removed or state.version < 0:
+            present = self._target.list(f"{table.folder}/") if added and not known else {}
+            with ThreadPoolExecutor(_PARALLEL_PUTS, thread_name_prefix="publish") as threads:
+                list(threads.map(lambda file: self._put(table, file, sources[file], present), added))
+            if epoch == state.epoch:
+                change = change._replace(moved=self._merged_files(state, change, sources))
+            state = table.log.write(state, change, epoch, self._now())
+        self._states[table.folder] = state
+        return change
+
+    def _put(self, table: Table, file: PublishedFile, source: StoredFile, present: Mapping[str, int]) -> None:
+        """Put a file of the lake, unless an earlier run did before it was killed. Raises Conflict if it is gone."""
+        if self._is_interrupted.is_set():
+            raise Interrupted
+        key = f"{table.folder}/{file.path}"
+        if present.get(key) == file.size:
+            return
+        try:
+            self._target.put(key, Path(self._lake.intact_path(source)))
+        except LakeDamaged as error:
+            if self._lake.manifest.is_live(source.path):
+                raise
+            raise Conflict(f"{source.path} was replaced while it was published; try again.") from error
+
+    def _merged_files(
+        self, state: TableState, change: TableChange, sources: Mapping[PublishedFile, StoredFile]
+    ) -> set[str]:
+        """The added files that hold just the visits of removed ones, as after a merge, and those removed ones."""
+        names = {path.rpartition("/")[2][SHA256_DIGITS + 1 :]: path for path in change.removed}
+        moved: set[str] = set()
+        for file in change.added if names else ():
+            footer = read_visit_file(self._lake.root / sources[file].path).footer
+            replaced = {names[name] for name in footer.replaces if name in names}
+            rows = sum(state.files[path].rows or 0 for path in replaced)
+            if replaced and len(replaced) == len(footer.replaces) and rows == file.rows:
+                moved |= {file.path, *replaced}
+        return moved
+
+    def _is_to_be_cleaned(self, table: Table) -> bool:
+        """Whether it was not cleaned today, or readers have to read many versions of its log."""
+        state = self._states[table.folder]
+        is_cleaned = self._cleaned.get(table.folder) == self._now().date()
+        return not is_cleaned or state.version - max(state.checkpoint, 0) >= MAX_VERSIONS
+
+    def _clean(self, table: Table, kept: Collection[str]) -> None:
+        """Forget earlier versions, and delete every object that neither the log nor `kept` (paths) names."""
+        state = self._states[table.folder]
+        if max(state.checkpoint, 0) < state.version:
+            state = self._states[table.folder] = table.log.write_checkpoint(state)
+        self._target.delete(unnamed(self._target, table, state, kept))
+        self._cleaned[table.folder] = self._now().date()
+
+
+def tables(target: ObjectStore, organization: str) -> tuple[Table, Table]:
+    """The tables of an organization at a target: its visits, and its links."""
+    visits, links = f"{organization}/visits", f"{organization}/links"
+    return (
+        Table(visits, DeltaLog(target, visits, VISITS, is_partitioned=True)),
+        Table(links, DeltaLog(target, links, LINKS, is_partitioned=False)),
+    )
+
+
+def visits_path(day: object, path: str, sha256: str) -> str:
+    """The path of a visit file in the table of its organization; `path` is that in the lake."""
+    return f"day={day}/{sha256[:SHA256_DIGITS]}-{Path(path).name}"
+
+
+def dead_paths(lake: Lake, organization: str) -> list[str]:
+    """The paths in its table of replaced visit files, which readers of an earlier version may still use."""
+    rows = lake.manifest.rows(
+        "SELECT day, path, sha256 FROM files WHERE organization = ? AND deletable_at IS NOT NULL", [organization]
+    )
+    return [visits_path(*row) for row in rows]
+
+
+def unnamed(target: ObjectStore, table: Table, state: TableState, kept: Iterable[str]) -> list[str]:
+    """The objects of a table that neither its log nor `kept` (paths) names."""
+    named = table.log.keys(state) | {f"{table.folder}/{path}" for path in (*state.files, *kept)}
+    return sorted(target.list(f"{table.folder}/").keys() - named)
+
+
+def follow_erasures(lake: Lake, organization: str = "") -> list[Followed]:
+    """Let the copies of an organization, or of all, follow what was erased. What is out of reach stays due."""
+    found = []
+    for copy in copies(lake, organization=organization):
+        problem = ""
+        try:
+            if copy.due_since:
+                LakePublisher(lake, copy.target).publish(copy.organization)
+        except TrafficError as error:
+            problem = str(error)
+        found.append(Followed(copy.target, copy.organization, problem))
+    return found
+
+
+def _mark(target: ObjectStore, mark: str) -> None:
+    """Mark a target as that of a lake. Raises BadInput if it holds something else or nothing can be erased there."""
+    body, name = json.dumps({"lake": mark}).encode(), target.name
+    found = target.get(MARK)
+    if found is None and any(not key.startswith(PARTIAL) for key in target.list("")):
+        raise BadInput(f"{name} is not empty, and no lake is published there; choose another folder or prefix.")
+    if found is None and target.put_if_absent(MARK, body):
+        if target.put(MARK, body) is not None:
+            raise BadInput(
+                f"{name} keeps earlier versions of objects, so that nothing can be erased from it; turn the versioning "
+                "of the bucket off, or choose another one."
+            )
+        if target.put_if_absent(MARK, body):
+            raise BadInput(f"{name} replaces objects that it should not (If-None-Match); choose another store.")
+    if target.get(MARK) != body:
+        raise BadInput(f"{name} holds the copy of another lake; choose another place, or delete what lies there.")
+
+
+@contextmanager
+def _exclusive(lake: Lake, wait: bool) -> Iterator[bool]:
+    """Exclude others that publish this lake, in any process. Yields whether they are."""
+    folder = lake.staging / "publishing"
+    make_durably(folder)
+    with locked(folder, wait) as has_lock:
+        yield has_lock

@@ -1,0 +1,224 @@
+"""Where a lake is published: a folder, or a bucket of S3 or of what speaks its protocol.
+
+A target holds objects by key, such as `acme/visits/_delta_log/00000000000000000000.json`. An object appears whole or
+not at all.
+"""
+
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from data.errors import BadInput, TrafficError
+from data.store.files import make_durably, sync
+
+_BUCKET: Final = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/(?P<prefix>[^?#]*))?")
+_CAUSE: Final = re.compile(r"status code: (?P<status>\d{3}[^:\n]*)|(?P<code><Code>\w+</Code>)")
+_TIMEOUT: Final = timedelta(seconds=30)
+_DELETED_AT_ONCE: Final = 1_000
+PARTIAL: Final = ".partial-"
+"""How the names of files begin that are being written in a folder, or were when their writer was killed."""
+
+
+class TargetUnavailable(TrafficError):
+    """A target cannot be reached, or refuses what is asked of it. A retry may work."""
+
+
+class ObjectStore(Protocol):
+    """Objects by key. Each method raises TargetUnavailable."""
+
+    @property
+    def name(self) -> str:
+        """The target as it is written in settings."""
+
+    def put(self, key: str, body: bytes | Path) -> str | None:
+        """Write an object, or replace it. Returns its version where the target keeps earlier ones; else None."""
+
+    def put_if_absent(self, key: str, body: bytes) -> bool:
+        """Write an object unless there is one of this key. Returns whether it was written."""
+
+    def get(self, key: str) -> bytes | None:
+        """The bytes of an object; None if there is none."""
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete objects; those that do not exist are no error."""
+
+    def list(self, prefix: str) -> dict[str, int]:
+        """The keys below a folder, which ends with / or is "", with the bytes of each object."""
+
+
+def parse_target(text: str) -> str:
+    """A target as it is written in settings, in its one form: an absolute folder or s3://bucket/prefix; "" for none.
+
+    Raises BadInput.
+    """
+    if not text or "://" not in text:
+        return str(Path(text).absolute()) if text else ""
+    if not (match := _BUCKET.fullmatch(text)):
+        raise BadInput(f"{text!r} is not a target; write a folder or a bucket like s3://bucket/prefix.")
+    return f"s3://{match['bucket']}/{(match['prefix'] or '').strip('/')}".rstrip("/")
+
+
+def open_target(name: str) -> ObjectStore:
+    """The target of that name, which may be out of reach. Raises BadInput if the extra `publish` is needed for it."""
+    return Bucket(name) if name.startswith("s3://") else Folder(name)
+
+
+class Folder:
+    """A folder of a file system."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._root = Path(name)
+
+    def put(self, key: str, body: bytes | Path) -> None:
+        """That of ObjectStore."""
+        with self._errors(), self._written(key, body) as partial:
+            partial.rename(self._root / key)
+
+    def put_if_absent(self, key: str, body: bytes) -> bool:
+        """That of ObjectStore."""
+        with self._errors(), self._written(key, body) as partial:
+            try:
+                (self._root / key).hardlink_to(partial)
+            except FileExistsError:
+                return False
+        return True
+
+    def get(self, key: str) -> bytes | None:
+        """That of ObjectStore."""
+        with self._errors(), suppress(FileNotFoundError):
+            return (self._root / key).read_bytes()
+        return None
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """That of ObjectStore."""
+        with self._errors():
+            for key in keys:
+                (self._root / key).unlink(missing_ok=True)
+
+    def list(self, prefix: str) -> dict[str, int]:
+        """That of ObjectStore."""
+        with self._errors():
+            files = [path for path in (self._root / prefix).rglob("*") if path.is_file()]
+            return {path.relative_to(self._root).as_posix(): path.stat().st_size for path in files}
+
+    @contextmanager
+    def _written(self, key: str, body: bytes | Path) -> Iterator[Path]:
+        """A synced file with these bytes under another name in the folder of the object, removed at the end."""
+        folder = (self._root / key).parent
+        make_durably(folder)
+        partial = folder / f"{PARTIAL}{uuid.uuid4().hex}"
+        try:
+            if isinstance(body, Path):
+                shutil.copyfile(body, partial)
+            else:
+                partial.write_bytes(body)
+            sync(partial)
+            yield partial
+            sync(folder)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Raise TargetUnavailable for an error of the file system, except for a missing file of the lake."""
+        try:
+            yield
+        except OSError as error:
+            if isinstance(error, FileNotFoundError) and self.name not in str(error.filename):
+                raise
+            raise TargetUnavailable(f"{self.name} cannot be used: {error.strerror or error}.") from error
+
+
+class Bucket:
+    """A bucket and a prefix in it. Credentials, region and endpoint are those of the usual AWS variables."""
+
+    def __init__(self, name: str) -> None:
+        """Raises BadInput if the extra `publish` is not installed."""
+        try:
+            import obstore  # noqa: PLC0415  # only the extra installs it
+            from obstore.store import S3Store  # noqa: PLC0415
+        except ImportError as error:
+            raise BadInput(
+                "a bucket needs the package obstore: run `uv sync --extra publish`, or "
+                "`pip install 'traffic-analytics[publish]'`."
+            ) from error
+        self.name = name
+        self._client: Any = obstore
+        bucket, _, prefix = name.removeprefix("s3://").partition("/")
+        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+        at_endpoint: Any = {"endpoint": endpoint} if endpoint else {}
+        with self._errors():
+            self._store: Any = S3Store(
+                bucket,
+                prefix=prefix or None,
+                client_options={"timeout": _TIMEOUT, "connect_timeout": _TIMEOUT / 6, "allow_http": True},
+                retry_config={"max_retries": 3, "retry_timeout": _TIMEOUT},
+                **at_endpoint,
+            )
+
+    def put(self, key: str, body: bytes | Path) -> str | None:
+        """That of ObjectStore."""
+        if isinstance(body, bytes):
+            with self._errors():
+                return self._version(self._client.put(self._store, key, body))
+        with body.open("rb") as file, self._errors():
+            return self._version(self._client.put(self._store, key, file))
+
+    def put_if_absent(self, key: str, body: bytes) -> bool:
+        """That of ObjectStore."""
+        with self._errors():
+            try:
+                self._client.put(self._store, key, body, mode="create")
+            except self._client.exceptions.AlreadyExistsError:
+                return False
+            return True
+
+    def get(self, key: str) -> bytes | None:
+        """That of ObjectStore."""
+        with self._errors():
+            try:
+                return bytes(self._client.get(self._store, key).bytes())
+            except FileNotFoundError as error:
+                if "NoSuchBucket" in str(error):
+                    raise
+                return None
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """That of ObjectStore."""
+        for part in _batched(keys, _DELETED_AT_ONCE):
+            with self._errors():
+                self._client.delete(self._store, part)
+
+    def list(self, prefix: str) -> dict[str, int]:
+        """That of ObjectStore."""
+        with self._errors():
+            pages = self._client.list(self._store, prefix or None)
+            return {found["path"]: found["size"] for page in pages for found in page}
+
+    @staticmethod
+    def _version(answer: Mapping[str, Any]) -> str | None:
+        version: str | None = answer["version"]
+        return version
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Raise TargetUnavailable for an error of the store, of which only status and code are told."""
+        try:
+            yield
+        except (self._client.exceptions.BaseError, OSError) as error:
+            found = [found["status"] or found["code"][6:-7] for found in _CAUSE.finditer(str(error))]
+            reason = ", ".join(dict.fromkeys(found)) or "it does not answer, or not as S3 does"
+            raise TargetUnavailable(f"{self.name} cannot be used: {reason}.") from None
+
+
+def _batched(keys: Iterable[str], size: int) -> Iterator[list[str]]:
+    """The keys in lists of so many at most."""
+    wanted = list(keys)
+    return (wanted[first : first + size] for first in range(0, len(wanted), size))

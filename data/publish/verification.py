@@ -1,0 +1,47 @@
+"""Verifies the copies of a lake: each object of a table is there with the bytes its name says, and none besides."""
+
+import hashlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from data.errors import TrafficError
+from data.publish.publisher import SHA256_DIGITS, Table, dead_paths, tables, unnamed
+from data.publish.target import ObjectStore, open_target
+from data.store.copies import copies
+from data.store.lake import Lake
+
+
+class CopyFinding(NamedTuple):
+    """What is wrong at a target."""
+
+    place: str
+    """An object, or a target that cannot be reached."""
+    reason: str
+
+
+def verify_copies(lake: Lake, organization: str = "") -> Iterator[CopyFinding]:
+    """Read every object of the copies of an organization, or of all, and yield what is wrong with them."""
+    for copy in copies(lake, organization=organization):
+        target = open_target(copy.target)
+        if copy.due_since:
+            since = f"{copy.due_since:%Y-%m-%d %H:%M} UTC"
+            yield CopyFinding(copy.target, f"may hold visits of {copy.organization} that were erased since {since}")
+        try:
+            for table in tables(target, copy.organization):
+                yield from _verify(target, table, dead_paths(lake, copy.organization))
+        except TrafficError as error:
+            yield CopyFinding(copy.target, str(error))
+
+
+def _verify(target: ObjectStore, table: Table, dead: list[str]) -> Iterator[CopyFinding]:
+    state, sizes = table.log.read(), target.list(f"{table.folder}/")
+    for path, file in state.files.items():
+        key = f"{table.folder}/{path}"
+        body = target.get(key) if sizes.get(key) == file.size else None
+        if body is None:
+            yield CopyFinding(f"{target.name}/{key}", "is missing, or has another size than the log says")
+        elif hashlib.sha256(body).hexdigest()[:SHA256_DIGITS] != path.rpartition("/")[2][:SHA256_DIGITS]:
+            yield CopyFinding(f"{target.name}/{key}", "is not what was published (its SHA-256 differs)")
+    for key in unnamed(target, table, state, dead):
+        place = f"{target.name}/{key}"
+        yield CopyFinding(place, "is named by neither log nor manifest; `traffic publish` deletes it")

@@ -1,0 +1,61 @@
+"""`traffic publish`: publishes visits where other engines read them."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from data import BadInput, Lake
+from data.text import plural
+from service.commands.options import DEFAULT_LAKE, LakeOption, existing_organization
+from service.commands.printing import printable
+from service.settings import setting
+
+if TYPE_CHECKING:
+    from data.publish.publisher import Publication
+
+_TARGET = setting("publish")
+
+
+def publish(
+    target: Annotated[str, typer.Argument(envvar=_TARGET.variable, help=_TARGET.meaning)] = "",
+    organization: Annotated[str, typer.Option("--org", help="only this organization; without it, all of them")] = "",
+    forget: Annotated[
+        bool, typer.Option("--forget", help="publish there no more, and leave what lies there as it is")
+    ] = False,
+    lake: LakeOption = DEFAULT_LAKE,
+) -> None:
+    """Publish every live file of visits and links, each organization as two Delta tables, in a folder or a bucket.
+
+    What is there already is not sent again. A server with TRAFFIC_PUBLISH does this itself, within a minute. Erasures
+    and retention reach what was published, until it is forgotten. Credentials, region and endpoint of a bucket are
+    those of the usual AWS variables.
+
+    Example: traffic publish s3://bucket/traffic
+    """
+    from data.publish.publisher import LakePublisher, follow_erasures
+    from data.store.copies import forget_copies
+    from service.commands.erase import report_due
+
+    name = _TARGET.read(target)
+    if not name:
+        raise BadInput(f"name a folder or a bucket like s3://bucket/prefix, or set {_TARGET.variable}.")
+    opened = Lake(lake)
+    if forget:
+        copies = forget_copies(opened, name)
+        typer.echo(
+            f"{plural(copies, 'organization')} at {name} forgotten; what lies there is yours to delete.", err=True
+        )
+        return
+    publisher = LakePublisher(opened, name)
+    for one in [existing_organization(opened, organization)] if organization else opened.manifest.organizations():
+        if publication := publisher.publish(one):
+            _print(publication)
+    report_due(follow_erasures(opened, organization))
+
+
+def _print(publication: "Publication") -> None:
+    from rich.filesize import decimal
+
+    name, files, size, removed, version = publication
+    change = f"{plural(files, 'file')} ({decimal(size)}) added, {removed:,} removed" if files + removed else "no change"
+    typer.echo(printable(f"{name}: {change}; its visits have version {version:,}"))

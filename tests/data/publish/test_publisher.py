@@ -1,0 +1,362 @@
+"""A published copy is what the manifest says, whatever happens to the lake, to the target and to who publishes."""
+
+import json
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from data.errors import BadInput, Conflict, LakeDamaged
+from data.maintenance.compaction import Compactor
+from data.maintenance.erasure import Criteria, Eraser, delete_files
+from data.maintenance.reclassification import Reclassifier
+from data.maintenance.retention import apply_retention
+from data.publish import publisher as publishing
+from data.publish.delta import ForeignLog
+from data.publish.publisher import Interrupted, LakePublisher, follow_erasures
+from data.publish.target import Folder, TargetUnavailable, open_target, parse_target
+from data.publish.verification import verify_copies
+from data.rules.classifier import Classifier
+from data.store.copies import copies, forget_copies
+from data.store.manifest import READERS_GRACE
+from tests.support import published
+from tests.support.lakes import flipped, rows_of
+from tests.support.tables import examples
+from tests.support.visits import land, links, visit
+
+NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def there(tmp_path):
+    """The folder in which visits are published."""
+    return tmp_path / "copy"
+
+
+@pytest.fixture
+def publish(lake, there):
+    """Publishes the lake there, as one object does one time after the other."""
+    publisher = LakePublisher(lake, str(there))
+    return lambda organization="acme": publisher.publish(organization)
+
+
+def at(day, hour=12, **columns):
+    return visit(visited_at=datetime(2026, 3, day, hour), **columns)
+
+
+def assert_whole(lake, there, organization="acme"):
+    """The copy has the visits of the lake, and each lies in the partition of its day."""
+    table = there / organization / "visits"
+    assert sorted(map(str, published.rows_of(table))) == sorted(map(str, rows_of(lake, organization)))
+    assert all(path.startswith(f"day={day}/") for path, day in published.files_of(table).items())
+    assert [*verify_copies(lake)] == []
+
+
+def merge(lake):
+    Compactor(lake, lambda: NOW).run()
+
+
+def erase(lake, **criteria):
+    erased = Eraser(lake).run("acme", Criteria(**criteria))
+    delete_files(lake, erased.dead, erased.ended_at)
+
+
+STEPS = {
+    "landed": lambda lake: land(lake, "acme", [at(3, path="/late"), at(4, path="/later")]),
+    "merged": merge,
+    "reclassified": lambda lake: Reclassifier(lake, Classifier()).run("acme"),
+    "erased": lambda lake: erase(lake, domain="gone.example"),
+    "retained": lambda lake: apply_retention(lake, 7, NOW),
+    "emptied": erase,
+}
+
+
+def test_a_copy_is_what_the_manifest_says_after_every_change(lake, there, publish):
+    for number in range(3):
+        gone = at(2, path=f"/secret-{number}", domain="gone.example", user_agent="GPTBot/1.2")
+        land(lake, "acme", [gone, at(2, path=f"/a{number}"), at(5, path=f"/b{number}")])
+        land(lake, "other", [at(1, path="/theirs")])
+    links(lake, "acme", [{"short_code": "a", "target_url": "https://x.example/"}])
+    publish()
+    assert_whole(lake, there)
+    assert [row["short_code"] for row in published.rows_of(there / "acme/links")] == ["a"]
+    assert not (there / "other").exists()
+    for name, step in STEPS.items():
+        step(lake)
+        publish()
+        assert_whole(lake, there)
+        before = published.objects_in(there)
+        assert publish()[1:4] == (0, 0, 0), name
+        assert published.objects_in(there) == before, name
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["the same object", "another one"])
+def test_the_log_says_of_merges_only_that_no_value_changed(lake, there, publish, is_new):
+    def changed():
+        (LakePublisher(lake, str(there)).publish if is_new else publish)("acme")
+        newest = max((there / "acme/visits/_delta_log").glob("*.json")).read_text().splitlines()
+        actions = [action for action in map(json.loads, newest) if "add" in action or "remove" in action]
+        return [(kind, one["dataChange"]) for action in actions for kind, one in action.items()]
+
+    today = NOW.day
+    for number in range(20):  # of a day that goes on, so that they are merged and not judged
+        land(lake, "acme", [at(today, path=f"/{number}", user_agent="GPTBot/1.2")])
+    assert changed() == [("add", True)] * 20
+    merge(lake)
+    assert {*changed()} == {("remove", False), ("add", False)}
+    for number in range(20):
+        land(lake, "acme", [at(today, path=f"/later-{number}", user_agent="GPTBot/1.2")])
+    merge(lake)  # of what was published and what was not
+    assert ("add", True) in changed()
+    Reclassifier(lake, Classifier()).run("acme")
+    assert {*changed()} == {("remove", True), ("add", True)}
+    land(lake, "acme", [at(2, path="/a"), at(2, path="/b")])
+    changed()
+    merge(lake)  # judges the day, too
+    assert changed() == [("remove", True), ("add", True)]
+
+
+def test_the_log_tells_no_more_of_visits_than_their_number(lake, there, publish):
+    land(lake, "acme", [at(2, path="/secret", short_code="secret"), at(2)])
+    publish()
+    (add,) = [action["add"] for action in published.versions_of(there / "acme/visits")[0] if "add" in action]
+    assert json.loads(add["stats"]) == {"numRecords": 2}
+    log = (there / "acme/visits/_delta_log/00000000000000000000.json").read_text()
+    assert "secret" not in log
+    assert "timestamp_ntz" in log
+
+
+def test_what_was_erased_is_in_no_object_when_the_copy_has_followed(lake, there, publish):
+    land(lake, "acme", [at(2, path="/canary", user_agent="canary", domain="gone.example"), at(2)])
+    links(lake, "acme", [{"short_code": "a", "target_url": "https://x.example/"}])
+    publish()
+    (there / "acme/visits/day=2026-03-02/orphan.parquet").write_bytes(b"canary")  # as of a program that was killed
+    before = set(published.objects_in(there))
+    Eraser(lake).run("acme", Criteria(domain="gone.example"))  # its files are still on this disk
+    assert [copy.due_since is not None for copy in copies(lake)] == [True]
+    (followed,) = follow_erasures(lake, "acme")
+    assert followed == (str(there), "acme", "")
+    assert_whole(lake, there)
+    after = published.objects_in(there)
+    assert all(path not in after for path in before if path.startswith("acme/visits/") and "json" not in path)
+    assert set(published.versions_of(there / "acme/visits")) == {1}
+    assert [copy.due_since for copy in copies(lake)] == [None]
+
+
+def test_replaced_files_stay_for_readers_until_the_lake_deletes_them_too(lake, there, publish):
+    for path in ("/a", "/b"):
+        land(lake, "acme", [at(2, path=path)])
+    publish()
+    merge(lake)
+    moments = [NOW]
+    later = LakePublisher(lake, str(there), lambda: moments[-1])
+
+    def parquet_files():
+        return len([path for path in published.objects_in(there / "acme/visits") if "/day=" in f"/{path}"])
+
+    later.publish("acme")
+    assert parquet_files() == 3
+    Compactor(lake, lambda: datetime.now(UTC) + READERS_GRACE).sweep()
+    later.publish("acme")
+    assert parquet_files() == 3
+    moments.append(NOW + timedelta(days=1))
+    later.publish("acme")
+    assert parquet_files() == 1
+    assert_whole(lake, there)
+
+
+def test_a_target_out_of_reach_stays_due_until_it_is_reached(lake, there, publish, monkeypatch):
+    land(lake, "acme", [at(2, path="/canary", domain="gone.example"), at(2)])
+    publish()
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "put", out_of_reach)
+        erase(lake, domain="gone.example")
+        (followed,) = follow_erasures(lake)
+        assert followed.problem == f"{there} cannot be used: it does not answer."
+        (copy,) = copies(lake)
+        assert copy.due_since is not None
+        (finding,) = verify_copies(lake)
+        assert finding.place == str(there)
+        assert "may hold visits of acme that were erased since" in finding.reason
+    assert follow_erasures(lake) == [(str(there), "acme", "")]
+    assert_whole(lake, there)
+
+
+def out_of_reach(target, *_):
+    raise TargetUnavailable(f"{target.name} cannot be used: it does not answer.")
+
+
+def test_an_erasure_during_a_publication_is_followed_by_the_next(lake, there, publish, monkeypatch):
+    land(lake, "acme", [at(2, path="/canary", domain="gone.example"), at(2)])
+    put = Folder.put
+
+    def erase_meanwhile(target, key, body):
+        monkeypatch.setattr(Folder, "put", put)
+        Eraser(lake).run("acme", Criteria(domain="gone.example"))
+        return put(target, key, body)
+
+    publish()
+    land(lake, "acme", [at(3)])
+    monkeypatch.setattr(Folder, "put", erase_meanwhile)
+    publish()
+    assert [copy.due_since is not None for copy in copies(lake)] == [True]
+    follow_erasures(lake)
+    assert_whole(lake, there)
+    assert [copy.due_since for copy in copies(lake)] == [None]
+
+
+def test_a_file_that_is_replaced_and_deleted_meanwhile_is_published_as_what_replaced_it(
+    lake, there, publish, monkeypatch
+):
+    for path in ("/a", "/b"):
+        land(lake, "acme", [at(2, path=path)])
+    intact_path = type(lake).intact_path
+
+    def merged_meanwhile(this, file):
+        monkeypatch.setattr(type(lake), "intact_path", intact_path)
+        merge(lake)
+        Compactor(lake, lambda: datetime.now(UTC) + READERS_GRACE).sweep()
+        return intact_path(this, file)
+
+    monkeypatch.setattr(type(lake), "intact_path", merged_meanwhile)
+    publish()
+    assert_whole(lake, there)
+
+
+def test_a_damaged_file_is_not_published(lake, there, publish):
+    land(lake, "acme", [at(2)])
+    (file,) = lake.manifest.live_files("acme")
+    with flipped(lake.root / file.path), pytest.raises(LakeDamaged, match="SHA-256 differs"):
+        publish()
+
+
+def test_several_that_publish_at_once_write_one_log(lake, there):
+    problems = []
+
+    def work(name):
+        publisher = LakePublisher(lake, str(there))
+        for number in range(6):
+            land(lake, "acme", [at(2 + number % 2, path=f"/{name}/{number}")])
+            try:
+                publisher.publish("acme")
+            except Conflict as conflict:  # a file was replaced each time that it was tried
+                problems.append(conflict)
+
+    threads = [threading.Thread(target=work, args=[name]) for name in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    LakePublisher(lake, str(there)).publish("acme")
+    assert_whole(lake, there)
+
+
+def test_after_many_versions_readers_begin_with_a_checkpoint(lake, there, publish, monkeypatch):
+    monkeypatch.setattr(publishing, "MAX_VERSIONS", 3)
+    for number in range(8):
+        land(lake, "acme", [at(2, path=f"/{number}")])
+        publish()
+        assert_whole(lake, there)
+        assert len(published.versions_of(there / "acme/visits")) <= 3
+    LakePublisher(lake, str(there)).publish("acme")
+    assert_whole(lake, there)
+
+
+def test_a_publication_that_is_interrupted_goes_on_later(lake, there):
+    land(lake, "acme", [at(2), at(3)])
+    publisher = LakePublisher(lake, str(there))
+    publisher.interrupt()
+    with pytest.raises(Interrupted):
+        publisher.publish("acme")
+    assert not (there / "acme").exists()
+    LakePublisher(lake, str(there)).publish("acme")
+    assert_whole(lake, there)
+
+
+def test_a_version_of_another_program_is_refused(lake, there, publish):
+    land(lake, "acme", [at(2)])
+    publish()
+    log = there / "acme/visits/_delta_log"
+    (log / f"{1:020}.json").write_text('{"commitInfo": {"engineInfo": "delta-rs"}}\n')
+    land(lake, "acme", [at(3)])
+    with pytest.raises(ForeignLog, match=r"00001\.json was not written by `traffic publish`.*delete the folder"):
+        publish()
+    (log / f"{0:020}.json").unlink()
+    with pytest.raises(ForeignLog, match="versions before it are missing"):
+        LakePublisher(lake, str(there)).publish("acme")
+
+
+def test_a_target_that_holds_something_else_is_refused(lake, there, publish, tmp_path, another_lake):
+    land(lake, "acme", [at(2)])
+    publish()
+    with pytest.raises(BadInput, match="holds the copy of another lake"):
+        LakePublisher(another_lake, str(there)).publish("acme")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "diary.txt").touch()
+    with pytest.raises(BadInput, match="is not empty, and no lake is published there"):
+        LakePublisher(lake, str(tmp_path / "mine")).publish("acme")
+
+
+@pytest.fixture
+def another_lake(tmp_path):
+    from data import Lake  # noqa: PLC0415
+
+    lake = Lake(tmp_path / "another", create=True)
+    land(lake, "acme", [at(2)])
+    yield lake
+    lake.manifest.close()
+
+
+def test_a_target_from_which_nothing_can_be_erased_is_refused(lake, there, publish, monkeypatch):
+    land(lake, "acme", [at(2)])
+    put = Folder.put
+
+    def versioned(target, key, body):
+        put(target, key, body)
+        return "a-version"
+
+    monkeypatch.setattr(Folder, "put", versioned)
+    with pytest.raises(BadInput, match="turn the versioning of the bucket off"):
+        publish()
+
+
+def test_a_copy_that_was_changed_is_found(lake, there, publish):
+    land(lake, "acme", [at(2), at(3), at(4)])
+    publish()
+    first, second, _ = sorted((there / "acme/visits").glob("day=*/*.parquet"))
+    second.unlink()
+    (there / "acme/visits/left.parquet").touch()
+    with flipped(first):
+        found = {(path.rpartition("/")[2], reason) for path, reason in verify_copies(lake)}
+    assert found == {
+        (first.name, "is not what was published (its SHA-256 differs)"),
+        (second.name, "is missing, or has another size than the log says"),
+        ("left.parquet", "is named by neither log nor manifest; `traffic publish` deletes it"),
+    }
+
+
+def test_a_forgotten_target_is_not_followed(lake, there, publish):
+    land(lake, "acme", [at(2, domain="gone.example"), at(2)])
+    publish()
+    assert forget_copies(lake, str(there)) == 1
+    erase(lake, domain="gone.example")
+    assert follow_erasures(lake) == []
+
+
+@examples("text", "name")
+def test_a_target_has_one_form(text, name, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert parse_target(text) == name.replace("TMP", str(tmp_path))
+
+
+@examples("text")
+def test_what_names_no_target_is_refused(text):
+    with pytest.raises(BadInput, match="write a folder or a bucket like s3://bucket/prefix"):
+        parse_target(text)
+
+
+def test_a_folder_that_cannot_be_written_is_out_of_reach(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(TargetUnavailable, match=f"{tmp_path}/file/copy cannot be used"):
+        open_target(str(tmp_path / "file" / "copy")).put("a", b"")

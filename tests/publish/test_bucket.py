@@ -1,0 +1,221 @@
+"""Visits published in a bucket: engines of other makers read what the lake counts, and nothing that was erased."""
+
+import http.server
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from data import Lake
+from data.maintenance.compaction import Compactor
+from data.maintenance.erasure import Criteria, Eraser
+from data.maintenance.reclassification import Reclassifier
+from data.maintenance.retention import apply_retention
+from data.publish.publisher import LakePublisher
+from data.publish.target import TargetUnavailable, open_target
+from data.publish.verification import verify_copies
+from data.rules.classifier import Classifier
+from data.store.copies import copies
+from data.store.pending import enqueue, flush_all
+from queries import OwnSql, Scope
+from tests.cluster.processes import wait_until
+from tests.publish import readers
+from tests.publish.conftest import KEY, SECRET, variables
+from tests.support.visits import land, links, packed, visit
+
+TRAFFIC = Path(sys.executable).parent / "traffic"
+NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
+
+
+def at(day, hour=12, minute=40, **columns):
+    return visit(visited_at=datetime(2026, 3, day, hour, minute), **columns)
+
+
+def counted(lake):
+    """What the readers are asked, as the program itself counts it."""
+    question = (
+        "SELECT CAST(day AS VARCHAR), hour_of(visited_at, utc_offset), bot_category, count(*), "
+        "count(DISTINCT visitor), coalesce(sum(visitor), 0) FROM visits_in_scope GROUP BY ALL ORDER BY ALL"
+    )
+    with closing(OwnSql(lake, "acme")) as own_sql:
+        rows = own_sql.sql(question, Scope("acme", date(2026, 1, 1), date(2026, 12, 31))).rows
+    return [(*row[:5], int(row[5])) for row in rows]
+
+
+def assert_alike(lake, table, bucket, spark_session):
+    expected = counted(lake)
+    assert readers.by_delta_rs(table) == expected
+    assert readers.by_clickhouse(table, bucket, KEY, SECRET) == expected
+    assert readers.by_sail(table, spark_session) == expected
+
+
+def test_three_engines_read_what_the_lake_counts_after_every_change(lake, bucket, spark_session):
+    name = f"s3://{bucket.new()}/lake"
+    publisher = LakePublisher(lake, name)
+    for number in range(3):
+        land(lake, "acme", [
+            at(2, 22, path=f"/{number}", visitor=-number - 2**60, utc_offset=330, user_agent="GPTBot/1.2"),
+            at(3, 23, path="/b", visitor=7, utc_offset=-60, bot_category="ai_assistant"),
+            at(4, visitor=None, domain="gone.example"),
+            *(at(6, minute=minute, path=f"/{minute}", status=404, visitor=5) for minute in range(9)),  # in disguise
+        ])  # fmt: skip
+    links(lake, "acme", [{"short_code": "a", "target_url": "https://x.example/"}])
+
+    def live():
+        enqueue(lake.manifest, {"acme": packed([at(5, path="/live")])}, datetime.now(UTC))
+        flush_all(lake)
+
+    steps = (
+        lambda: None,
+        live,
+        lambda: Compactor(lake, lambda: NOW).run(),
+        lambda: Reclassifier(lake, Classifier()).run("acme"),
+        lambda: Eraser(lake).run("acme", Criteria(domain="gone.example")),
+        lambda: apply_retention(lake, 7, NOW),
+    )
+    for step in steps:
+        step()
+        publisher.publish("acme")
+        assert_alike(lake, f"{name}/acme/visits", bucket, spark_session)
+        assert [*verify_copies(lake)] == []
+
+
+def test_an_erased_visitor_is_in_no_object_when_the_receipt_is_printed(lake, bucket):
+    name = f"s3://{bucket.new()}/lake"
+    land(lake, "acme", [at(2, visitor=42, user_agent="canary"), at(2, visitor=43)])
+    LakePublisher(lake, name).publish("acme")
+    assert b"canary" in b"".join(contents(name))
+    run = traffic("erase", "--org", "acme", "--visitor", "42", "--yes", "--lake", lake.root)
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["copies"] == [{"target": name, "done": True}]
+    assert b"canary" not in b"".join(contents(name))
+
+
+def contents(name):
+    """The bytes of every object, Parquet files unpacked."""
+    target = open_target(name)
+    for key in target.list(""):
+        body = target.get(key)
+        yield str(pq.read_table(io.BytesIO(body)).to_pylist()).encode() if key.endswith(".parquet") else body
+
+
+def traffic(*words, **environ):
+    command = [TRAFFIC, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environ})
+
+
+def test_a_bucket_that_is_down_keeps_the_erasure_due_and_no_credentials_are_told(lake, bucket):
+    name = f"s3://{bucket.new()}/lake"
+    land(lake, "acme", [at(2, visitor=42), at(2, visitor=43)])
+    LakePublisher(lake, name).publish("acme")
+    bucket.stop()
+    try:
+        run = traffic("erase", "--org", "acme", "--visitor", "42", "--yes", "--lake", lake.root)
+        assert run.returncode == 1
+        receipt = json.loads(run.stdout)
+        (copy,) = receipt["copies"]
+        assert (receipt["visits"], copy["done"]) == (1, False)
+        assert f"Not done at {name} for acme: {name} cannot be used: it does not answer" in run.stderr
+        assert KEY not in run.stdout + run.stderr
+        assert SECRET not in run.stdout + run.stderr
+        status = traffic("status", "--lake", lake.root)
+        assert "may hold visits erased" in status.stdout
+    finally:
+        bucket.start()
+    wait_until(lambda: traffic("publish", name, "--lake", lake.root).returncode == 0)  # it needs a while to be whole
+    assert [copy.due_since for copy in copies(lake)] == [None]
+    assert [*verify_copies(lake)] == []
+
+
+def test_a_bucket_that_keeps_versions_is_refused(lake, bucket):
+    name = bucket.new()
+    bucket.shell(f"s3.bucket.versioning -name {name} -enable")
+    land(lake, "acme", [at(2)])
+    run = traffic("publish", f"s3://{name}/lake", "--lake", lake.root)
+    assert run.returncode == 2
+    assert "turn the versioning of the bucket off" in run.stderr
+
+
+def test_wrong_credentials_are_told_without_them(lake, bucket):
+    land(lake, "acme", [at(2)])
+    run = traffic("publish", "s3://bucket-x/lake", "--lake", lake.root, AWS_SECRET_ACCESS_KEY="another-secret")
+    assert run.returncode == 1
+    assert run.stderr == "traffic: s3://bucket-x/lake cannot be used: 403 Forbidden, SignatureDoesNotMatch.\n"
+
+
+class Faulty(http.server.BaseHTTPRequestHandler):
+    """A store of objects that answers as it is told to."""
+
+    answers = "500"
+
+    def answer(self):
+        if self.answers == "500":
+            self.send_error(500)
+            return
+        self.send_response(200)  # a body that ends before its length
+        self.send_header("Content-Length", "1000")
+        self.end_headers()
+        self.wfile.write(b"<?xml")
+        self.close_connection = True
+
+    do_GET = do_PUT = do_POST = answer
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.parametrize("answers", ["500", "cut"])
+def test_a_store_that_fails_is_out_of_reach(lake, bucket, monkeypatch, answers):
+    monkeypatch.setattr(Faulty, "answers", answers)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Faulty) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+        land(lake, "acme", [at(2)])
+        with pytest.raises(TargetUnavailable, match="s3://bucket-x/lake cannot be used: "):
+            LakePublisher(lake, "s3://bucket-x/lake").publish("acme")
+        server.shutdown()
+
+
+def test_two_that_publish_at_once_write_one_log(lake, bucket, spark_session):
+    name = f"s3://{bucket.new()}/lake"
+    land(lake, "acme", [at(2)])
+    LakePublisher(lake, name).publish("acme")
+
+    def work(number):
+        for part in range(5):
+            land(lake, "acme", [at(2 + part, path=f"/{number}/{part}", visitor=part)])
+            assert traffic("publish", name, "--lake", lake.root).returncode == 0
+
+    threads = [threading.Thread(target=work, args=[number]) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert_alike(lake, f"{name}/acme/visits", bucket, spark_session)
+
+
+def test_the_demo_publishes_and_others_read_its_rows(bucket, spark_session, tmp_path):
+    name = f"s3://{bucket.new()}/demo"
+    environ = {**os.environ, **variables(bucket), "TRAFFIC_PUBLISH": name, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [TRAFFIC, "demo", "--port", "0", "--visits", "3000"],
+        env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout.readline().startswith("curl ")
+            (folder,) = tmp_path.glob("traffic-demo-*")
+            lake = Lake(folder / "lake")
+            wait_until(lambda: any(copy.version >= 0 for copy in copies(lake)), 90)
+            expected = sum(n for *_, n, _, _ in readers.by_sail(f"{name}/demo/visits", spark_session))
+            assert expected == sum(file.visits for file in lake.manifest.live_files("demo"))
+            lake.manifest.close()
+        finally:
+            process.terminate()

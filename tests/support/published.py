@@ -1,0 +1,49 @@
+"""What a published copy holds, read as the Delta protocol says, by nothing of the product."""
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+
+def actions_of(table):
+    """The actions of the versions that a reader needs: those of the last checkpoint, then those of later versions."""
+    log = table / "_delta_log"
+    last = log / "_last_checkpoint"
+    checkpoint = json.loads(last.read_bytes())["version"] if last.exists() else -1
+    if last.exists():
+        yield from pq.read_table(log / f"{checkpoint:020}.checkpoint.parquet").to_pylist()
+    for path in sorted(log.glob("*.json")):
+        if int(path.stem) > checkpoint:
+            yield from map(json.loads, path.read_text().splitlines())
+
+
+def files_of(table):
+    """The files of a table, with the day of each."""
+    files = {}
+    for action in actions_of(table):
+        if action.get("add"):
+            files[action["add"]["path"]] = dict(action["add"]["partitionValues"]).get("day")
+        if action.get("remove"):
+            del files[action["remove"]["path"]]
+    return files
+
+
+def rows_of(table):
+    """The rows of a table."""
+    return [row for path in files_of(table) for row in pq.ParquetFile(table / path).read().to_pylist()]
+
+
+def versions_of(table):
+    """The actions of each version that is there, but for those that say who wrote it."""
+    versions = {}
+    for path in sorted((table / "_delta_log").glob("*.json")):
+        versions[int(path.stem)] = [
+            action for action in map(json.loads, path.read_text().splitlines()) if "commitInfo" not in action
+        ]
+    return versions
+
+
+def objects_in(folder: Path):
+    """Every object of a target, with its bytes."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
