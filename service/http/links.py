@@ -10,6 +10,7 @@ from typing import Final
 from data import Lake, OutdatedManifest
 from data.store.links import Link, LinkEdit, edit_links, link_of
 from service.http.errors import Overloaded, StorageUnavailable
+from service.priority import lower_priority
 from service.threads import in_thread
 
 MAX_WAITING_EDITS: Final = 8
@@ -34,7 +35,7 @@ class LinkEditor:
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="links-write")
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="links-write", initializer=lower_priority)
         self._waiting: dict[str, list[_WaitingEdit]] = {}
         """By organization, in the order of their turns."""
         self._work: asyncio.Task[None] | None = None
