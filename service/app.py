@@ -105,8 +105,9 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     answers, targets = Answers(parts.engine, parts.cache, parts.workers), LinkIndex(parts.lake)
     base = settings.base_path
     entries = {f"{base}/analytics/{entry.name}": entry for entry in CATALOG}
+    health = HealthCheck(lambda: parts.workers.run(parts.warehouse.probe))
     public = {
-        f"{base}/healthz": endpoints.health(lambda: parts.workers.run(parts.warehouse.probe)),
+        f"{base}/healthz": endpoints.health(health),
         f"{base}/openapi.json": endpoints.document(orjson.dumps(openapi.document(base))),
     }
 
@@ -129,7 +130,6 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     app = JsonCorsMiddleware(authenticated, settings.cors_origins) if settings.cors_origins else authenticated
     limiter = RateLimiter(settings.trusted_proxies)
     metrics = _metrics(parts, limiter, clock)
-    health = HealthCheck(lambda: parts.workers.run(parts.warehouse.probe))
     middleware = partial(RequestMiddleware, limiter=limiter, metrics=metrics, monitor=monitor(health, metrics), log=log)
     if not settings.pages:
         return middleware(app, route_of=table.path_of)

@@ -1,7 +1,6 @@
 """The endpoints of all routes. Each function returns the endpoint for the given parts of the service."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
@@ -20,6 +19,7 @@ from service.http.authentication import Caller
 from service.http.bodies import read_body, reject_body
 from service.http.errors import AllRefused, Forbidden, InvalidBody, NotFound
 from service.http.live_visits import VisitReceiver
+from service.http.monitoring import HealthCheck
 from service.http.query_string import parse_query, parse_scope
 from service.http.responses import JsonResponse
 from service.http.routing import Endpoint
@@ -117,11 +117,12 @@ def visits(receiver: VisitReceiver) -> Endpoint:
     return endpoint
 
 
-def health(probe: Callable[[], Awaitable[object]]) -> Endpoint:
+def health(check: HealthCheck) -> Endpoint:
     """Return {"status":"ok"} if a real query works; otherwise fail like any other request."""
 
     async def endpoint(_: Request) -> Response:
-        await probe()
+        if failure := await check.failure():
+            raise failure
         return JsonResponse(b'{"status":"ok"}')
 
     return endpoint

@@ -18,36 +18,36 @@ HEALTH_CACHE_SECONDS: Final = 1.0
 
 
 class HealthCheck:
-    """Checks whether a real query works, at most once per HEALTH_CACHE_SECONDS."""
+    """Checks whether a real query works, at most once per HEALTH_CACHE_SECONDS for all who ask."""
 
     def __init__(self, probe: Callable[[], Awaitable[object]], clock: Callable[[], float] = time.monotonic) -> None:
         self._probe = probe
         self._clock = clock
-        self._is_healthy = False
+        self._failure: Exception | None = None
         self._checked_at = float("-inf")
         self._lock = asyncio.Lock()
 
-    async def is_healthy(self) -> bool:
-        """The result of the check, possibly cached. Concurrent calls share one check."""
+    async def failure(self) -> Exception | None:
+        """What the query failed with, possibly some time ago; None if it works. Concurrent calls share one query."""
         async with self._lock:
             if self._clock() - self._checked_at >= HEALTH_CACHE_SECONDS:
                 self._checked_at = self._clock()
-                self._is_healthy = await self._probe_succeeds()
-            return self._is_healthy
+                self._failure = await self._failure_now()
+            return self._failure
 
-    async def _probe_succeeds(self) -> bool:
+    async def _failure_now(self) -> Exception | None:
         try:
             await self._probe()
-        except Exception:  # noqa: BLE001  # any error means that the service is not healthy
-            return False
-        return True
+        except Exception as error:  # noqa: BLE001  # any error means that the service is not healthy
+            return error
+        return None
 
 
 def monitor(health: HealthCheck, metrics: Metrics) -> Starlette:
     """The ASGI application with /healthz and /metrics, without authentication and rate limit."""
 
     async def healthz(_: Request) -> Response:
-        is_healthy = await health.is_healthy()
+        is_healthy = await health.failure() is None
         return JsonResponse(b'{"status":"ok"}' if is_healthy else b'{"status":"failing"}', 200 if is_healthy else 503)
 
     async def metrics_text(_: Request) -> Response:

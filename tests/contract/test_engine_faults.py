@@ -558,8 +558,8 @@ def test_a_lake_that_vanishes_and_returns_is_told_by_health(served, shared_lake)
     for number in range(3):
         assert served.ask("/healthz")[0] == 200
         aside = shared_lake.root.rename(f"{shared_lake.root}-aside")
-        assert served.ask("/healthz")[0] == 500
+        until(lambda: served.ask("/healthz")[0] == 500)  # it is found out once a second
         assert served.ask(devices(f"gone{number}.example"))[0] == 500
         aside.rename(shared_lake.root)
-        assert served.ask("/healthz")[0] == 200
+        until(lambda: served.ask("/healthz")[0] == 200)
         assert served.ask(devices(f"gone{number}.example"))[0] == 200

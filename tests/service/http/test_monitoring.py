@@ -51,7 +51,7 @@ def test_health_is_found_out_at_most_once_a_second_and_never_believed_longer():
     health = HealthCheck(probe, lambda: now[0])
 
     def ask():
-        return asyncio.run(health.is_healthy())
+        return asyncio.run(health.failure()) is None
 
     assert [ask() for _ in range(50)] == [True] * 50
     is_broken.append(True)
@@ -89,6 +89,6 @@ def test_who_asks_while_health_is_found_out_is_told_what_is_found():
 
     async def ask():
         health = HealthCheck(probe)
-        return await asyncio.gather(*(health.is_healthy() for _ in range(5)))
+        return await asyncio.gather(*(health.failure() for _ in range(5)))
 
-    assert asyncio.run(ask()) == [True] * 5
+    assert asyncio.run(ask()) == [None] * 5
