@@ -114,6 +114,11 @@ def parse_algorithms(text: str) -> tuple[str, ...]:
     return names
 
 
+def parse_roles(text: str) -> tuple[str, ...]:
+    """Roles in lower case, separated by commas."""
+    return tuple(dict.fromkeys(part.lower() for part in _parts(text)))
+
+
 def parse_scopes(text: str) -> str:
     """Scopes of OpenID Connect, separated by single spaces."""
     scopes = text.split()

@@ -26,6 +26,7 @@ from service.setting_values import (
     parse_organization,
     parse_origins,
     parse_public_url,
+    parse_roles,
     parse_scopes,
     parse_short_code_pattern,
     parse_switch,
@@ -143,6 +144,10 @@ class Settings:
     jwt_lifetime: int = _row(whole_number(1, 720), "maximum hours from `iat` to `exp`", "24")
     jwt_organization_claim: str = _row(str, "claim with the caller's organization", "org_id")
     jwt_role_claim: str = _row(str, "claim with the caller's role; without it the caller is a viewer", "role")
+    jwt_writers: tuple[str, ...] = _row(
+        parse_roles,
+        "roles that may write, separated by commas; who has another one is a viewer; empty: every role but viewer",
+    )
     jwt_organization: str = _row(
         parse_organization, "organization of tokens without that claim; empty: they are rejected"
     )

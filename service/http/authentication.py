@@ -184,7 +184,9 @@ class Authenticator:
             raise Unauthorized
         if not _is_valid_claim(role) or not _is_valid_claim(claims["sub"]):
             raise Unauthorized
-        return Caller(organization, role.strip().lower() or "viewer", claims["sub"], is_key=False)
+        role, writers = role.strip().lower(), self._settings.jwt_writers
+        may_write = role in writers if writers else role
+        return Caller(organization, role if may_write else "viewer", claims["sub"], is_key=False)
 
 
 class AuthenticationMiddleware:

@@ -567,6 +567,14 @@ def test_no_role_is_viewer_and_any_other_may_write(gate, claim, role, may_write)
     assert (found.may_write, found.may_manage_keys) == (may_write, may_write)
 
 
+def test_only_the_roles_that_the_operator_names_may_write(gate):
+    named = gate(jwt_writers="Editor, admin")
+    found = [caller(named, token(role=role)) for role in ("Editor", "admin", "analyst", "viewer")]
+    assert [(one.role, one.may_write) for one in found] == [
+        ("editor", True), ("admin", True), ("viewer", False), ("viewer", False)
+    ]  # fmt: skip
+
+
 def test_an_api_key_is_an_editor_that_makes_no_other_keys(gate, lake, key_of):
     key = key_of(lake, "other")
     found = caller(gate(), key)
