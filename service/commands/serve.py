@@ -3,10 +3,11 @@
 import logging
 import os
 import sys
+from shlex import quote
 from typing import Annotated
 
 from service.commands.options import DEFAULT_LAKE, LakeOption, announce_new_lake, flag
-from service.settings import read_settings, setting
+from service.settings import Settings, read_settings, setting
 
 
 def serve(
@@ -40,12 +41,20 @@ def serve(
     if settings.engine:
         address = settings.engine.partition("/;")[0]
         print(f"What reads {settings.engine_from:,} visits or more is counted at {address}.", file=sys.stderr)
+    served = f"Serving {settings.lake} at {url}  (Ctrl-C stops)"
+    if settings.pages:
+        served += f"\nSign in to its dashboard: {_sign_in_command(settings, listener.getsockname()[1])}"
     try:
-        serve_on(
-            app,
-            listener,
-            lambda: print(f"Serving {settings.lake} at {url}  (Ctrl-C stops)", file=sys.stderr, flush=True),
-            monitor,
-        )
+        serve_on(app, listener, lambda: print(served, file=sys.stderr, flush=True), monitor)
     finally:
         log.close()
+
+
+def _sign_in_command(settings: Settings, port: int) -> str:
+    """The command that prints a link to this server."""
+    flags = {"--host": settings.host, "--port": str(port), "--lake": str(settings.lake)}
+    if settings.base_path:
+        flags["--base-path"] = settings.base_path
+    return " ".join(
+        ["traffic sign-in --org ORGANIZATION", *(f"{name} {quote(value)}" for name, value in flags.items())]
+    )

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from data import Lake
-from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, flag
+from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, existing_organization, flag
 from service.settings import read_settings, setting
 
 
@@ -17,6 +17,7 @@ def sign_in(
     host: Annotated[str, flag("host")] = setting("host").default,
     port: Annotated[str, flag("port")] = setting("port").default,
     base_path: Annotated[str, flag("base_path")] = setting("base_path").default,
+    is_new: Annotated[bool, typer.Option("--new", help="for an organization that the lake does not know yet")] = False,
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Print a link that signs a browser in to the dashboard of an organization. It works once, within ten minutes.
@@ -30,6 +31,9 @@ def sign_in(
     from service.pages.sessions import SessionStore
 
     settings = read_settings(os.environ, host=host, port=port, base_path=base_path, lake=str(lake))
-    code = SessionStore(ControlDatabase(Lake(lake))).create_link(organization, role, days)
+    opened = Lake(lake)
+    if not is_new:
+        existing_organization(opened, organization)
+    code = SessionStore(ControlDatabase(opened)).create_link(organization, role, days)
     typer.echo(f"Dashboard of {organization}, as {role}. The link works once, within ten minutes:", err=True)
     typer.echo(enter_url(settings, code))

@@ -17,7 +17,7 @@ def opened_by(lake, address):
 
 
 def test_a_link_is_the_only_line_on_stdout_and_opens_a_session_once(traffic, lake):
-    run = traffic("sign-in", "--org", "acme", "--lake", lake.root)
+    run = traffic("sign-in", "--org", "acme", "--new", "--lake", lake.root)
     assert run.code == 0
     assert re.fullmatch(r"http://127\.0\.0\.1:8000/app/enter\?code=[\w-]{43}\n", run.out)
     session = opened_by(lake, run.out)
@@ -39,12 +39,12 @@ def test_the_link_has_the_address_at_which_browsers_reach_the_server(
 ):
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    run = traffic("sign-in", "--org", "acme", "--lake", lake.root, *flags)
+    run = traffic("sign-in", "--org", "acme", "--new", "--lake", lake.root, *flags)
     assert run.out.partition("?")[0] == address
 
 
 def test_role_and_days_are_those_of_the_flags(traffic, lake):
-    run = traffic("sign-in", "--org", "acme", "--role", "viewer", "--days", "2", "--lake", lake.root)
+    run = traffic("sign-in", "--org", "acme", "--new", "--role", "viewer", "--days", "2", "--lake", lake.root)
     session = opened_by(lake, run.out)
     assert session.role == "viewer"
     assert session.expires_at[:10] > session.created_at[:10]
@@ -55,4 +55,13 @@ def test_role_and_days_are_those_of_the_flags(traffic, lake):
     [(["--role", "admin"], "admin"), (["--days", "0"], "0"), (["--days", "367"], "367"), (["--org", "_x"], "_x")],
 )
 def test_a_bad_flag_is_refused(traffic, lake, flags, named):
-    assert named in refused(traffic("sign-in", "--org", "acme", "--lake", lake.root, *flags))
+    assert named in refused(traffic("sign-in", "--org", "acme", "--new", "--lake", lake.root, *flags))
+
+
+def test_an_organization_that_the_lake_does_not_know_is_refused_with_the_nearest_names(traffic, lake, key_of):
+    key_of(lake, "acme")
+    message = refused(traffic("sign-in", "--org", "acmee", "--lake", lake.root))
+    assert "no organization 'acmee'" in message
+    assert "did you mean acme?" in message
+    assert traffic("sign-in", "--org", "acme", "--lake", lake.root).code == 0
+    assert opened_by(lake, traffic("sign-in", "--org", "acmee", "--new", "--lake", lake.root).out)
