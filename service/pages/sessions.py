@@ -20,6 +20,7 @@ from service.http.authentication import Caller
 ROLES: Final = ("editor", "viewer")
 LINK_LIFETIME: Final = timedelta(minutes=10)
 KEY_SESSION_DAYS: Final = 30
+MAX_SESSIONS_OF_A_KEY: Final = 20
 MAX_SESSION_DAYS: Final = 366
 CACHE_SECONDS: Final = 2
 """How long a session is remembered: one that is revoked elsewhere is still accepted for this time."""
@@ -86,6 +87,15 @@ class SessionStore:
         )
         return code
 
+    def organization_of_link(self, code: str) -> str | None:
+        """The organization that a link signs in to; None if the link is unknown, used or expired."""
+        rows = self.database.rows(
+            "SELECT organization FROM sign_in_links WHERE sha256 = ? AND expires_at >= ? "
+            "AND (used_at IS NULL OR is_reusable)",
+            [sha256(code), to_text(self._clock())],
+        )
+        return rows[0][0] if rows else None
+
     def open_by_link(self, code: str) -> OpenedSession | None:
         """Use up a link and open a session; None if the link is unknown, used or expired."""
         now = to_text(self._clock())
@@ -100,8 +110,19 @@ class SessionStore:
         return self._open(organization, role, "link", timedelta(days=days))
 
     def open_by_key(self, key: str, organization: str) -> OpenedSession:
-        """Open a session that ends with this API key, which is a valid one of the organization."""
-        return self._open(organization, "editor", "key", timedelta(days=KEY_SESSION_DAYS), key_id=key_id_of(key))
+        """Open a session that ends with this API key, which is a valid one of the organization.
+
+        When a key has more than MAX_SESSIONS_OF_A_KEY, its oldest ones end.
+        """
+        key_id, lifetime = key_id_of(key), timedelta(days=KEY_SESSION_DAYS)
+        opened = self._open(organization, "editor", "key", lifetime, key_id=key_id)
+        now = to_text(self._clock())
+        self.database.rows(
+            "UPDATE sessions SET revoked_at = ? WHERE id IN (SELECT id FROM sessions WHERE key_id = ? AND revoked_at "
+            "IS NULL AND expires_at > ? ORDER BY created_at DESC, rowid DESC LIMIT -1 OFFSET ?)",
+            [now, key_id, now, MAX_SESSIONS_OF_A_KEY],
+        )
+        return opened
 
     def begin_sign_in(self, secret: str, target: str) -> None:
         """Store that a browser left for the identity provider, to go to `target` when it returns with the secret."""

@@ -38,7 +38,9 @@ def take(address: str) -> None:
             env={**os.environ, "FONTCONFIG_FILE": fonts.name},
         )
         page = browser.new_page(viewport=WINDOW, color_scheme="light")
-        page.goto(address, wait_until="networkidle")
+        page.goto(address)
+        page.get_by_role("button", name="Sign in to").click()
+        page.wait_for_url("**/app/", wait_until="networkidle")
         page.screenshot(path=PICTURE)
         browser.close()
 

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
+from tests.browser.conftest import enter
 from tests.browser.demo import demo
 
 MAX_TABS = 120
@@ -42,6 +43,9 @@ def test_a_key_is_made_used_and_revoked_with_the_keyboard_alone(opened, dashboar
     watched = opened(organization=None)
     page = watched.page
     page.goto(dashboard.entrance())
+    tab_to(page, "form button")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/app/")
     tab_to(page, "nav.pages a[href$='/settings/api-keys']")
     page.keyboard.press("Enter")
     page.wait_for_url("**/settings/api-keys")
@@ -69,7 +73,7 @@ def test_from_the_link_of_the_demo_to_a_key_that_a_copied_command_uses(opened):
         watched = opened(organization=None, address=f"{server.scheme}://{server.netloc}")
         page = watched.page
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        page.goto(link)
+        enter(page, link)
         assert page.locator("h1").inner_text() == "Overview"
         assert page.locator("#geographic .map .q5").count() > 0
         assert page.locator("#geographic").get_by_text("United States").count() > 0

@@ -6,7 +6,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from service.http.errors import Forbidden
 from service.pages.context import PageContext
 from service.pages.forms import form_fields
 
@@ -16,7 +15,7 @@ def routes(context: PageContext) -> list[Route]:
     pages = _SignIn(context)
     return [
         Route(f"{context.root}/sign-in", pages.form, methods=["GET", "POST"]),
-        Route(f"{context.root}/enter", pages.enter),
+        Route(f"{context.root}/enter", pages.link, methods=["GET", "POST"]),
         Route(f"{context.root}/sign-out", pages.sign_out, methods=["POST"]),
     ]
 
@@ -39,11 +38,25 @@ class _SignIn:
         opened = await self._context.control.write(self._context.sessions.store.open_by_key, key, organization)
         return await self._context.signed_in(request, opened, target)
 
-    async def enter(self, request: Request) -> Response:
-        """Use up a one-time link, unless the browser only loads the page in advance."""
-        if not is_navigation(request):
-            raise Forbidden("One-time link: prefetching is refused.", "Open it yourself.")
+    async def link(self, request: Request) -> Response:
+        """A button to sign in to the organization of a one-time link (GET), which uses the link up (POST).
+
+        What opens the link before its reader does, such as a scanner of mails, uses nothing up.
+        """
+        if request.method == "POST":
+            return await self._use_link(request, (await form_fields(request)).get("code", ""))
         code = request.query_params.get("code", "")
+        organization = await self._context.control.read(self._context.sessions.store.organization_of_link, code)
+        if organization is None:
+            return await self._form_page(request, f"{self._context.root}/", is_dead_link=True)
+        shown = {
+            "organization": organization,
+            "code": code,
+            "is_exposed": self._context.origin.is_exposed(request),
+        }
+        return await self._context.renderer.response(request, "sign_in_link.html", shown, is_compressible=False)
+
+    async def _use_link(self, request: Request, code: str) -> Response:
         opened = await self._context.control.write(self._context.sessions.store.open_by_link, code)
         if opened is None:
             return await self._form_page(request, f"{self._context.root}/", is_dead_link=True)

@@ -155,7 +155,7 @@ class Browser:
         return self.client.post(self._address(path), data=fields, headers=headers)
 
     def enter(self, code):
-        return self.get(f"enter?code={code}")
+        return self.post("enter", code=code)
 
     def _address(self, path):
         return path if path.startswith("/") else f"{self.base}/app/{path}"

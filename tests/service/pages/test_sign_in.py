@@ -14,7 +14,7 @@ from service.api_keys import ApiKeys
 from service.app import create_app
 from service.control_database import ControlDatabase
 from service.logs import Log
-from service.pages.sessions import SessionStore
+from service.pages.sessions import MAX_SESSIONS_OF_A_KEY, SessionStore
 from tests.conftest import NOW
 from tests.service.pages.reading import OURS, Browser
 from tests.support.control import open_store
@@ -43,7 +43,7 @@ def test_a_link_signs_in_and_leaves_the_address_bar(stranger, shared_lake, link_
 
 def test_over_https_the_cookie_is_bound_to_the_host(stranger, shared_lake, link_of):
     https = {"X-Forwarded-Proto": "https"}
-    response = stranger.get(f"enter?code={link_of(shared_lake)}", headers=https)
+    response = stranger.post("enter", {**OURS, **https}, code=link_of(shared_lake))
     cookie = response.headers["set-cookie"]
     assert cookie.startswith("__Host-traffic=")
     assert {"Secure", "HttpOnly", "Path=/", "SameSite=lax"} <= {part.strip() for part in cookie.split(";")}
@@ -74,22 +74,34 @@ def test_a_link_expires_after_ten_minutes(stranger, shared_lake, link_of):
     assert stranger.enter(last).status_code == 303
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Sec-Purpose": "prefetch"},
-        {"Sec-Purpose": "prefetch;prerender"},
-        {"Purpose": "prefetch"},
-        {"Sec-Fetch-Dest": "image"},
-        {"Sec-Fetch-Dest": "empty"},
-    ],
-)
-def test_loading_a_link_in_advance_does_not_use_it_up(stranger, shared_lake, link_of, headers):
+def test_opening_a_link_shows_a_button_and_does_not_use_it_up(stranger, shared_lake, link_of):
     code = link_of(shared_lake)
-    response = stranger.get(f"enter?code={code}", headers=headers)
+    for _ in range(3):
+        assert "set-cookie" not in stranger.get(f"enter?code={code}").headers
+    page = stranger.read(f"enter?code={code}")
+    assert page.one("h1").text == page.one("button").text == "Sign in to acme"
+    assert page.one("form", action="/app/enter").one("input", name="code").attributes["value"] == code
+    assert stranger.enter(code).status_code == 303
+
+
+@pytest.mark.parametrize("headers", [{"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://elsewhere.example"}, {}])
+def test_a_page_of_another_site_cannot_use_a_link(stranger, shared_lake, link_of, headers):
+    code = link_of(shared_lake)
+    response = stranger.post("enter", headers, code=code)
     assert (response.status_code, "set-cookie" in response.headers) == (403, False)
-    assert stranger.client.head(f"/app/enter?code={code}").status_code == 403
-    assert stranger.get(f"enter?code={code}", headers={"Sec-Fetch-Dest": "document"}).status_code == 303
+    assert stranger.enter(code).status_code == 303
+
+
+def test_of_a_key_the_last_twenty_sessions_are_valid(lake, browsing, key_of):
+    key, cookies = key_of(lake), []
+    with browsing(lake, "") as browser:
+        for _ in range(MAX_SESSIONS_OF_A_KEY + 2):
+            browser.client.cookies.clear()
+            browser.post("sign-in", key=key)
+            cookies.append(browser.client.cookies["traffic"])
+        browser.client.cookies.clear()
+        found = [browser.get("", headers={"Cookie": f"traffic={cookie}"}).status_code for cookie in cookies]
+    assert found == [303] * 2 + [200] * MAX_SESSIONS_OF_A_KEY
 
 
 def test_the_link_of_the_demo_works_again(stranger, shared_lake, link_of):
@@ -298,7 +310,8 @@ def test_codes_cookies_and_parameters_do_not_reach_the_log(lake, settings, link_
     log = Log(stream)
     code = link_of(lake)
     with TestClient(create_app(settings(lake), lambda: NOW, log), follow_redirects=False) as client:
-        client.get(f"/app/enter?code={code}")
+        assert client.get(f"/app/enter?code={code}").status_code == 200
+        client.post("/app/enter", data={"code": code}, headers=OURS)
         client.get("/app/ai/SecretSource?domain=secret.example")
     log.close()
     assert b'"route":"/app/ai/{source}","status":200' in stream.getvalue()
