@@ -3,7 +3,7 @@
 To add a detector, add `jobs/<type>.sql`, `jobs/<type>.measure.sql` and one row here. Its thresholds are in its SQL.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Literal
 
@@ -66,33 +66,29 @@ _REQUESTED_BY_AI: Final = (
     "From {days}, it was requested by AI products ({agent_fetches}) and by people whom they sent ({ai_referrals}); "
 )
 
+_BROKEN_LINK: Final = Detector(
+    type="broken_link",
+    fields=_LINK_FIELDS,
+    subject=("domain", "path"),
+    untrusted=_PATH_TEXT,
+    title="AI products hit a missing page: {where}",
+    summary=_REQUESTED_BY_AI + "each got 404 or 410, and nobody found it since.",
+    action_id="add_redirect",
+    action_label="Redirect the path to a page that exists",
+    people="ai_referrals",
+    sql="broken_link",
+    is_invented=False,
+    counts_refusals=True,
+)
+
 _ALL: Final = (
-    Detector(
-        type="broken_link",
-        fields=_LINK_FIELDS,
-        subject=("domain", "path"),
-        untrusted=_PATH_TEXT,
-        title="AI products hit a missing page: {where}",
-        summary=_REQUESTED_BY_AI + "each got 404 or 410, and nobody found it since.",
-        action_id="add_redirect",
-        action_label="Redirect the path to a page that exists",
-        people="ai_referrals",
-        is_invented=False,
-        counts_refusals=True,
-    ),
-    Detector(
+    _BROKEN_LINK,
+    replace(
+        _BROKEN_LINK,
         type="invented_link",
-        fields=_LINK_FIELDS,
-        subject=("domain", "path"),
-        untrusted=_PATH_TEXT,
         title="AI products send people to a page that never existed: {where}",
         summary=_REQUESTED_BY_AI + "nobody ever got an answer below 400. The address was probably made up.",
-        action_id="add_redirect",
-        action_label="Redirect the path to a page that exists",
-        people="ai_referrals",
-        sql="broken_link",
         is_invented=True,
-        counts_refusals=True,
     ),
     Detector(
         type="ai_attention_gap",

@@ -193,10 +193,10 @@ def _date_range(start: date, end: date, today: date) -> tuple[date, date]:
     end = min(end, today)
     if start > end:
         raise InvalidParameter(
-            "start_date", f"lies after the last day, {end}", "Use a day on or before end_date and today."
+            "start_date", f"is after the last day, {end}", "Use a day on or before end_date and today."
         )
     if (end - start).days >= MAX_DAYS:
-        raise InvalidParameter("start_date", "lies too far back", f"Ask for at most {MAX_DAYS:,} days.")
+        raise InvalidParameter("start_date", "is too far back", f"Ask for at most {MAX_DAYS:,} days.")
     return start, end
 
 

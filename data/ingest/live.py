@@ -219,7 +219,7 @@ class LiveIngest:
         return self._classifier.classify_referral(request), (host, kind, *utm, self._classifier.rules_version)
 
     def _match_path_uncached(self, path: str) -> tuple[str | None, str]:
-        """The short code of a path, None when it has none, and the path's kind if that is no link."""
+        """The short code of a path (None without one), and the kind that the path has if the code is not a link's."""
         code = self._short_code.search(path)
         return (code[1] or None if code else None), self._classifier.paths.kind(path)
 

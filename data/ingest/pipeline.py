@@ -64,7 +64,7 @@ _ORIGIN_COLUMNS: Final = columns_filled_by("referrer", "campaign")
 
 
 class Countries(Protocol):
-    """What tells countries of addresses."""
+    """Looks up the countries of addresses."""
 
     def lookup(self, address: str, /) -> str | None:
         """The ISO 3166-1 alpha-2 code of an IP address's country; None when it is unknown."""

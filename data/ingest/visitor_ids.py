@@ -95,7 +95,7 @@ def delete_old_salts(path: Path, now: datetime) -> None:
 
 @contextmanager
 def _open(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open or create the database of salts. Raises LakeDamaged when it was emptied, or is no database."""
+    """Open or create the database of salts. Raises LakeDamaged when it is empty or not a database."""
     staging = path.with_name(".staging")
     staging.mkdir(exist_ok=True)
     create_database(path, staging / f"salts-{uuid.uuid4()}.sqlite", [_TABLE])

@@ -111,7 +111,7 @@ class LakeStatus:
     oldest_salt_at: datetime | None
     agents_refreshed_at: datetime | None
     clock_was_at: datetime | None
-    """The latest recorded time if it lies in the future, as the clock was ahead then. Such times count as old."""
+    """The latest recorded time, if that is in the future because the clock was ahead. Such times count as old."""
     rules_version: str
     reclassify_due: bool
     """Whether visits were classified by other rules than the current ones; of MAX_FOOTERS files, the oldest."""

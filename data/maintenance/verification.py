@@ -47,7 +47,7 @@ class VerificationResult:
     unknown: int = 0  # visit files that are not in the manifest and therefore not read
     findings: list[DamagedFile] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
-    """Databases that are not there: nothing tells whether they were."""
+    """Databases that are missing: the lake does not record whether they existed."""
 
     @property
     def is_manifest_damaged(self) -> bool:

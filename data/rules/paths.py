@@ -38,7 +38,7 @@ class PathRules:
         self._attack = re2.compile(self.attack_pattern)
 
     def kind(self, path: str, is_link: bool = False) -> str:
-        """PROBE, PROGRAM, or '' for other paths. A short code of the links file (`is_link`) is no probe."""
+        """PROBE, PROGRAM, or '' for other paths. With `is_link`, a path in the links file, it is never PROBE."""
         path = _encodable(path)
         if not is_link and self._probe.search(path):
             return PROBE

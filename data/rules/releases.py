@@ -61,9 +61,9 @@ class BrowserReleases:
         return not (build and row and row.build and before and before.build) or before.build < build <= row.build
 
     def outdated_since(self, user_agent: str) -> date | None:
-        """The day from which nobody but a program sends this user agent; None when there is no such day in the tables.
+        """The day from which only programs send this user agent; None without such a day in the tables.
 
-        A newer version than the tables know has none.
+        The tables have none for versions newer than themselves.
         """
         day, years = self._superseded(user_agent)
         return _years_later(day, years) if day else None

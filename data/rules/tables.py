@@ -148,7 +148,7 @@ class Browser:
 
 @dataclass(frozen=True)
 class Release:
-    """A version of a browser that is no longer the newest."""
+    """A version of a browser that a newer one has replaced."""
 
     browser: str
     version: int

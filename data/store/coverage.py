@@ -15,7 +15,7 @@ MAX_PAUSE: Final = timedelta(hours=12)
 
 
 def is_pause(last_at: str, first_at: str) -> bool:
-    """Whether so much time lies between two times, as the manifest writes them, that they do not belong together."""
+    """Whether two times, as the manifest writes them, are too far apart to belong together."""
     return datetime.fromisoformat(first_at) - datetime.fromisoformat(last_at) > MAX_PAUSE
 
 
@@ -66,7 +66,7 @@ def covered_days(manifest: Manifest, organization: str, domain: str, first: date
 
 
 def _missing(day: date, zone: str, spans: list[tuple[datetime, datetime]]) -> timedelta:
-    """How much of a day lies in none of these spans."""
+    """How much of a day is outside all of these spans."""
     begin, end = day_bounds(day, zone)
     inside = sum((max(min(last, end) - max(first, begin), timedelta()) for first, last in spans), timedelta())
     return end - begin - inside

@@ -19,7 +19,7 @@ NETWORK: Final = frozenset({
 
 
 UNREADABLE: Final = (OSError, ValueError, OverflowError, pa.ArrowException)
-"""What reading a Parquet file raises when it is missing or damaged; ValueError where a name is no UTF-8 any more."""
+"""What reading a Parquet file raises when it is missing or damaged; ValueError when a name in it is not UTF-8."""
 
 _SCHEMA_VERSION: Final = "traffic.schema_version"
 
@@ -46,7 +46,7 @@ def sha256_of(path: Path) -> str:
 
 
 def link_problem(root: Path, path: Path) -> str:
-    """Why a file of the lake at `root` is not read: a symbolic link stands in its path below that; "" if none does."""
+    """Why a file of the lake at `root` is not read: a folder below `root` is a symbolic link; "" if none is."""
     for part in (path, *path.parents):
         if part == root:
             return ""

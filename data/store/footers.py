@@ -83,7 +83,7 @@ class Footer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class VisitFile(NamedTuple):
-    """A visit file as it lies on disk, by its footer."""
+    """A visit file on disk, as its footer describes it."""
 
     path: Path
     visits: int

@@ -261,7 +261,7 @@ def _shape_of(page: object, known: Sequence[LinkShape]) -> LinkShape | None:
 
 
 def _member(value: Any, names: Sequence[str]) -> Any:  # noqa: ANN401  # whatever JSON has there
-    """What stands in a JSON value under these members, one in the other; None when there is nothing."""
+    """The value of nested members of a JSON value; None if one of them is missing."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value

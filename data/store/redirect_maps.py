@@ -10,11 +10,11 @@ from data.store.links import Link
 from data.text import plural
 
 _URL_CHARACTERS: Final = "!#$%&'()*+,/:;=?@[]~"
-"""What stands in a URL as it is, besides letters, digits and -._; everything else is percent-encoded."""
+"""Characters that a URL contains unencoded, besides letters, digits and -._; all others are percent-encoded."""
 _MAX_NGINX_WORD: Final = 4_000
 """Bytes; nginx refuses words of its configuration that are longer than 4,096."""
 _DOLLAR: Final = "traffic_dollar"
-"""The variable that stands for a dollar sign in nginx, where it cannot be written in another way."""
+"""The variable whose value is a dollar sign: nginx has no way to escape one."""
 
 
 def links_on(links: Iterable[Link], domain: str) -> list[Link]:
@@ -108,5 +108,5 @@ def _location(link: Link) -> str:
 
 
 def _nginx_word(text: str) -> str:
-    """A text as one word of nginx's configuration, where a backslash stands before itself and before quotes."""
+    """A text as one word of nginx's configuration, in which backslashes and quotes are escaped by a backslash."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

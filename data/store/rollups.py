@@ -168,7 +168,7 @@ def damaged_rollups(lake: Lake, organization: str = "", before: datetime | None 
 
 
 def seed_path(lake: Lake) -> Path:
-    """The path of the empty rollup, with which queries work while there is no other."""
+    """The path of the empty rollup, which queries read beside all others, so that they always have a file."""
     own = lake.seeds / _SEED
     return own if own.exists() else lake.root / _SEED
 
