@@ -6,7 +6,7 @@ queries/prelude/2_signals.sql: files keep what was seen, and answers decide what
 
 from typing import Final, NamedTuple
 
-BEHAVIOUR_VERSION: Final = 3
+BEHAVIOUR_VERSION: Final = 4
 """The version of what days are judged by. Raise it with every change of what a signal means; 0: not judged."""
 
 
@@ -29,5 +29,6 @@ SIGNALS: Final = (
     Signal("breadth", 16, "its visitor opened thirty and more pages, one every three seconds or faster"),
     Signal("no_assets", 32, "twenty and more pages by its user agent came without what others load with them"),
     Signal("stale", 64, "half as old as an outdated browser, its visitor loaded nothing that others load with a page"),
+    Signal("sweep", 128, "its visitor opened two hundred and more pages, one every second or faster"),
 )
 """Every signal. A bit keeps its meaning for ever, because files do."""

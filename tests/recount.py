@@ -97,9 +97,9 @@ def recount(
 
 # Bots in disguise
 
-STRONG, WEAK = ("probed", "outdated", "errors", "no_assets", "stale"), ("breadth",)
+STRONG, WEAK = ("probed", "outdated", "errors", "no_assets", "stale", "sweep"), ("breadth",)
 BITS: Final = {
-    "attacked": 1, "probed": 2, "outdated": 4, "errors": 8, "breadth": 16, "no_assets": 32, "stale": 64,
+    "attacked": 1, "probed": 2, "outdated": 4, "errors": 8, "breadth": 16, "no_assets": 32, "stale": 64, "sweep": 128,
 }  # fmt: skip
 DISGUISE: Final = {
     "bot_category": "other_bot",
@@ -173,10 +173,12 @@ def _signals_of_visitor(mine: Sequence[Visit], visits: Sequence[Visit], own_code
     }
     counted = len(pages - missing) + len(unexcused)
     times = [visit["visited_at"].replace(microsecond=0) for visit in mine]
+    seconds = (max(times) - min(times)).total_seconds()
     found = {
         "probed": probes - answered or len(probes - there) >= 3 or any((visit["signals"] or 0) & 1 for visit in mine),
         "errors": counted >= 5 and 5 * len(unexcused) >= 4 * counted,
-        "breadth": len(pages) >= 30 and (max(times) - min(times)).total_seconds() <= 3 * len(pages),
+        "breadth": len(pages) >= 30 and seconds <= 3 * len(pages),
+        "sweep": len(pages) >= 200 and seconds <= len(pages),
     }
     return {name for name, is_found in found.items() if is_found}
 

@@ -37,6 +37,7 @@ def test_the_file_is_small_and_keeps_counts_only():
         ({"status": 404, "found": 0, "missing": 6}, {"errors"}),
         ({"status": 404, "found": 0, "followed": True}, set()),
         ({"found": 40, "seconds": 60}, {"breadth"}),
+        ({"found": 200, "seconds": 199}, {"breadth", "sweep"}),
         ({"loads": True, "agent_pages": 40}, {"no_assets"}),
         ({"loads": True, "user_agent": NEW.format("128.0.0.0")}, {"stale"}),
         ({"loads": True, "user_agent": NEW.format("128.0.0.0"), "files": 1, "agent_files": 1}, set()),
@@ -56,7 +57,7 @@ def test_no_planted_person_is_lost_and_who_probes_guesses_or_is_outdated_is_foun
     assert lost == {
         "a scanner of mail that opens links before people do", "600 links in twenty minutes by an old browser",
         "price scrapers at a person's pace, of an old browser", "a guesser of codes",
-        "a scanner whose probes are a few among its paths",
+        "a scanner whose probes are a few among its paths", "a link checker, a link a second",
     }  # fmt: skip
     called, _, people_lost = shares(rows, lambda row: row.seen)
     assert (called, people_lost.partition(" ")[0]) == (sum(row.seen for row in rows), "0.0")

@@ -44,7 +44,8 @@ WITH answered AS (
         visitor,
         CASE WHEN probed THEN 2 ELSE 0 END
         | CASE WHEN found + missing >= 5 AND missing >= 4 * found THEN 8 ELSE 0 END
-        | CASE WHEN pages >= 30 AND seconds <= 3 * pages THEN 16 ELSE 0 END AS signals
+        | CASE WHEN pages >= 30 AND seconds <= 3 * pages THEN 16 ELSE 0 END
+        | CASE WHEN pages >= 200 AND seconds <= pages THEN 128 ELSE 0 END AS signals
     FROM evidence
 )
 SELECT visitor, CAST(signals AS BIGINT) AS signals FROM judged WHERE signals <> 0

@@ -72,12 +72,12 @@ def some_day(random):
     statuses = random.choice([[404, 200, 301], [301, 302], [200, 304, 301], [None, 403]])
     domains = random.choice([[None], ["go.example", "www.example"], ["go.example", None]])
     probes = [f"/.env{number}" for number in range(random.choice([1, 6]))]
-    paths = probes + [f"/p{number}" for number in range(60)] + ["/app.css", "/logo.PNG", "/a.js", "/x.json"]
+    paths = probes + [f"/p{number}" for number in range(240)] + ["/app.css", "/logo.PNG", "/a.js", "/x.json"]
     visits = []
     for visitor in [None, *range(-3, 12)]:
         agent, spread = random.choice(AGENTS), random.choice([10, 100, 4000])
         known = random.sample(paths, random.choice([3, 8, len(paths)]))
-        for _ in range(random.choice([1, 4, 6, 30, 70])):
+        for _ in range(random.choice([1, 4, 6, 30, 70, 900])):
             path = random.choice(known)
             is_probe = path.startswith("/.")
             visits.append(at(
