@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
-from benchmarks import clusters, cold, crowd, fairness, importing, live, pages, serving, sustained
+from benchmarks import clusters, cold, crowd, fairness, importing, live, outcomes, pages, serving, sustained
 from benchmarks.bars import bar_of, missed
 from benchmarks.figures import Figure, over_runs
 from benchmarks.picture import picture
@@ -37,9 +37,10 @@ CASES: Final[dict[str, Callable[[Setting], Iterator[Figure]]]] = {
     "growth": cold.growth,
     "sustained": sustained.sustained,
     "cluster": clusters.clusters,
+    "outcomes": outcomes.outcomes,
 }
 
-USUAL: Final = [name for name in CASES if name not in {"cluster", "growth", "sustained"}]
+USUAL: Final = [name for name in CASES if name not in {"cluster", "growth", "outcomes", "sustained"}]
 """The cases without those that need an environment of their own, several sizes, or many minutes."""
 
 

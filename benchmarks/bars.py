@@ -23,6 +23,7 @@ IDLE: Final = "the same server, idle"
 QUIET: Final = "the same server, quiet"
 
 _LARGE: Final = 20_000_000
+_JUDGED: Final = ("independent", "clumps of 5", "clumps of 20", "beta 10", "beta 3", "burst of 7 days ends", "flood")
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,13 @@ BARS: Final = (
     Bar("later view of the Overview, bytes", most=30),  # kB
     Bar("later view of the Overview, requests", most=1),
     Bar("exec to first 200", most=1, visits=_LARGE, is_aim=True),  # s
+    *(Bar(f"wrongly {way}: {model}", most=1.3) for way in ("improved", "worse") for model in _JUDGED),  # %
+    Bar("wrongly improved: *", most=1.3, is_aim=True),
+    Bar("wrongly worse: *", most=1.3, is_aim=True),
+    Bar("seen: errors 10 % to 1 %, 5 a day", least=90, is_aim=True),  # %
+    Bar("seen: errors 10 % to 1 %, 20 a day", least=90),
+    Bar("seen: *", least=95),
+    Bar("interval holds: *", least=93, is_aim=True),
 )
 
 

@@ -37,7 +37,7 @@ def note_received(db: sqlite3.Connection, organization: str, first_at: str, last
 
 
 def covered_days(manifest: Manifest, organization: str, domain: str, first: date, last: date) -> set[date]:
-    """The days from `first` to `last` that are covered and judged, for visits of a domain ("": of any).
+    """The days from `first` to `last` that are covered, for visits of a domain ("": of any).
 
     Logs that were imported for another domain say nothing of it.
     """
@@ -54,15 +54,8 @@ def covered_days(manifest: Manifest, organization: str, domain: str, first: date
             joined[-1] = joined[-1][0], max(end, joined[-1][1])
         else:
             joined.append((begin, end))
-    unjudged = {
-        date.fromisoformat(day)
-        for (day,) in manifest.rows(
-            "SELECT DISTINCT day FROM files WHERE organization = ? AND deletable_at IS NULL AND behaviour_version = 0",
-            [organization],
-        )
-    }
     days = (first + timedelta(number) for number in range((last - first).days + 1))
-    return {day for day in days if day not in unjudged and _missing(day, zone, joined) <= MAX_PAUSE}
+    return {day for day in days if _missing(day, zone, joined) <= MAX_PAUSE}
 
 
 def _missing(day: date, zone: str, spans: list[tuple[datetime, datetime]]) -> timedelta:

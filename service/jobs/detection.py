@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from data import Lake, TrafficError
 from data.local_time import today
+from data.maintenance.status import stored_span
 from data.rules.tables import rules_version
 from data.store.coverage import covered_days
 from queries import DETECTORS, Detector, Engine, Finding, days_before, detect, measure, template
@@ -109,6 +110,7 @@ def measure_outcome(
     last = max(dates.first, min(dates.until, dates.today) - timedelta(days=1))
     counts = measure(engine, detector, job.organization, job.subject, dates.first, last, cancelled)
     covered = covered_days(lake.manifest, job.organization, job.subject.get("domain") or "", dates.first, last)
+    covered -= stored_span(lake, job.organization).unjudged
     return outcome(
         [DayCount(*count) for count in counts],
         dates,

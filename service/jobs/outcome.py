@@ -20,6 +20,8 @@ MIN_DAYS_BEFORE: Final = 14
 MIN_REQUESTS: Final = 10
 """As many are needed before, and after, for a verdict by the answer."""
 MIN_ANSWERED_DAYS: Final = 3
+MAX_BURST: Final = 7
+"""The worst days in a row before: a rate got better only if it did without them, too."""
 MIN_EXPECTED: Final = 5
 """Events that must have been expected for the last look to say that nothing changed, where fewer are better."""
 MIN_VISITS: Final = 20
@@ -188,24 +190,42 @@ def _look(  # noqa: PLR0917  # two spans of days, and what is said of them
 ) -> MeasuredOutcome:
     early, late = period(before), period(after)
     is_known = early.days >= MIN_DAYS_BEFORE and 7 * late.days >= 5 * look.days and early.visits and late.visits
-    is_better, is_worse = (_has_moved(early, late, up=up) for up in (more_is_better, not more_is_better))
-    is_compared = is_known and (is_better or is_worse)
-    fewer, more = chances(before, after, look.block_days) if is_compared else (1.0, 1.0)
-    better, worse = (more, fewer) if more_is_better else (fewer, more)
+    better = worse = 1.0
+    if is_known:
+        better = _chance(_without_burst(before, more_is_better), after, look.block_days, up=more_is_better)
+        worse = _chance(before, after, look.block_days, up=not more_is_better)
     status: OutcomeStatus
-    if is_better and better <= look.significance:
+    if better <= look.significance:
         status = "improved"
-    elif is_worse and worse <= look.significance:
+    elif worse <= look.significance:
         status = "worse"
     elif left:
         status = "waiting"
     else:
         status = "unchanged" if is_known and _is_enough(early, late, more_is_better) else "not_measurable"
+    chance = min(better, worse)
     interval = ratio_interval(before, after) if is_known and not left else None
     return MeasuredOutcome(
-        status, early, late, until, probability=min(better, worse) if is_compared else None, interval=interval,
+        status, early, late, until, probability=chance if chance < 1 else None, interval=interval,
         looks_left=left if status == "waiting" else 0,
     )  # fmt: skip
+
+
+def _chance(before: Sequence[DayCount], after: Sequence[DayCount], block_days: int, up: bool) -> float:
+    """The probability of such a change by chance; 1 unless the rate has at least doubled, or at least halved."""
+    if not _has_moved(period(before), period(after), up):
+        return 1.0
+    found = chances(before, after, block_days)
+    return found.more if up else found.fewer
+
+
+def _without_burst(days: Sequence[DayCount], more_is_better: bool) -> Sequence[DayCount]:
+    """The days without the worst ones in a row: they may be what made the job, and have ended by themselves."""
+    _, events, visits = period(days)
+    rate, sign = events / visits, -1 if more_is_better else 1
+    scores = [sign * (day.events - rate * day.visits) for day in days]
+    first = max(range(len(days) - MAX_BURST + 1), key=lambda one: sum(scores[one : one + MAX_BURST]))
+    return [*days[:first], *days[first + MAX_BURST :]]
 
 
 def _is_enough(before: Period, after: Period, more_is_better: bool) -> bool:

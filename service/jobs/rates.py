@@ -11,8 +11,8 @@ from itertools import combinations
 from math import exp, fsum, log, sqrt
 from typing import Final, NamedTuple
 
-_QUANTILE: Final = 2.16
-"""Of Student's t, two-sided 95 %, with 13 degrees of freedom: those of a span of 14 days."""
+_QUANTILE: Final = 2.05
+"""Of Student's t, two-sided 95 %, with 27 degrees of freedom: those of 28 days."""
 _SLACK: Final = 1e-9
 """Sums of the same numbers in another order differ by less."""
 

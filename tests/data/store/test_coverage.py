@@ -34,7 +34,7 @@ def reported(lake: Lake, *moments: datetime) -> None:
 
 
 def covered(lake: Lake, domain: str = "go.example") -> list[int]:
-    """The days of January that are covered, once all are judged."""
+    """The days of January that are covered, after the files of each were merged."""
     Compactor(lake, lambda: LATER).run()
     return [day.day for day in sorted(covered_days(lake.manifest, "acme", domain, *JANUARY))]
 
@@ -78,12 +78,6 @@ def test_reports_cover_the_time_in_which_they_come_in_but_no_long_pause(lake):
     reported(lake, *(at(day, hour) for day in (4, 5) for hour in (0, 12)))
     reported(lake, at(9), at(9, 12))
     assert covered(lake) == [4, 5, 9]
-
-
-def test_a_day_that_is_not_judged_is_not_covered(lake, tmp_path):
-    imported(lake, tmp_path / "a.log", at(3), at(5, 13))
-    assert covered_days(lake.manifest, "acme", "", *JANUARY) == {date(2026, 1, 4)}  # without visits
-    assert covered(lake) == [3, 4, 5]
 
 
 @pytest.mark.parametrize("has_manifest", [True, False])

@@ -66,6 +66,8 @@ BAD, GOOD = [(9, 30), (12, 30)] * 14, [(0, 30), (1, 30)] * 14
         (BAD, BAD, False, "unchanged"),
         (BAD, [(6, 30)] * 28, False, "unchanged"),  # certainly fewer, but not half as many
         (GOOD[:18] + [(30, 30)] * 10, GOOD, False, "unchanged"),  # a burst that ended by itself
+        (GOOD[:21] + [(30, 30)] * 7, GOOD, False, "unchanged"),
+        ([(3, 9)] * 22 + [(0, 9)] * 6, [(3, 9)] * 28, True, "unchanged"),  # a dip
         ([*GOOD[:27], (900, 900)], GOOD, False, "unchanged"),  # all on one day
         ([(0, 5)] * 28, [(0, 5)] * 28, True, "unchanged"),
         ([(0, 1)] * 28, [(0, 0)] * 27 + [(0, 9)], True, "not_measurable"),
