@@ -218,6 +218,27 @@ def measure_shipped(organization: OrganizationOption, lake: LakeOption = DEFAULT
         typer.echo("No shipped job waits for its outcome.", err=True)
 
 
+@app.command("placebo")
+def judge_untouched(organization: OrganizationOption, lake: LakeOption = DEFAULT_LAKE) -> None:
+    """Say how often outcomes would be wrong on these visits: all findings, as if repaired on made-up days.
+
+    Nothing was done then, so "improved" and "worse" are false alarms. It needs 8 weeks of visits, and may take minutes.
+
+    Example: traffic jobs placebo --org acme
+    """
+    from service.jobs.placebo import placebo
+
+    with _opened_warehouse(lake, organization) as (jobs, warehouse, opened):
+        found = placebo(warehouse, opened, jobs.of(organization), organization)
+    statuses = ("improved", "worse", "unchanged", "not_measurable")
+    rows = [{"type": kind, "tried": counts.total(), **{name: counts[name] for name in statuses}}
+            for kind, counts in found.items() if counts]  # fmt: skip
+    if rows:
+        print_answer(rows, "table")
+    else:
+        typer.echo(f"{organization} has no 8 weeks of visits in which anything was found.", err=True)
+
+
 def _day(text: str) -> date | None:
     try:
         return date.fromisoformat(text) if text else None

@@ -129,6 +129,12 @@ def test_without_a_shipped_job_outcome_prints_one_sentence(jobs, lake):
     assert tuple(jobs("outcome", "--org", "acme"))[:3] == (0, "", "No shipped job waits for its outcome.\n")
 
 
+def test_a_placebo_without_eight_weeks_of_visits_prints_one_sentence(jobs, lake):
+    land(lake, "acme", [visit()])
+    said = "acme has no 8 weeks of visits in which anything was found.\n"
+    assert tuple(jobs("placebo", "--org", "acme"))[:3] == (0, "", said)
+
+
 def test_erase_says_in_its_receipt_what_evidence_it_deleted(jobs, job_id, traffic, lake, monkeypatch):
     monkeypatch.setattr("service.commands.erase.finish", lambda *_: None)
     arguments = ("erase", "--org", "acme", "--domain", "go.example.com", "--lake", lake.root)

@@ -1,0 +1,53 @@
+"""How often an outcome is wrong on an organization's own visits: its findings, as if each had been repaired when found.
+
+Nothing was done on these days, so whatever "improved" and "worse" say of them is a false alarm, or somebody's work that
+no job knows of.
+"""
+
+from collections import Counter
+from datetime import UTC, datetime, time, timedelta
+from typing import Final
+
+from data import Lake
+from data.maintenance.status import stored_span
+from queries import DETECTORS, Engine, Finding, detect
+from service.jobs.detection import measure_outcome
+from service.jobs.outcome import DAYS_BEFORE, LAST_DAY
+from service.jobs.records import JobRow, ShippedJob
+from service.jobs.texts import harmless_text
+
+EVERY: Final = timedelta(days=7)
+"""Between the days on which everything is as if it had been shipped."""
+MAX_SUBJECTS: Final = 20
+"""Of each detector and day: the heaviest."""
+
+
+def placebo(engine: Engine, lake: Lake, jobs: list[JobRow], organization: str) -> dict[str, Counter[str]]:
+    """The outcomes by detector, each with how many subjects got it. What was shipped of `jobs` is left out.
+
+    Raises what `detect` and `measure` raise.
+    """
+    shipped = [job for job in jobs if job.implementation_status == "shipped"]
+    touched = {(job.type, job.domain, job.path or job.short_code) for job in shipped}
+    span = stored_span(lake, organization)
+    found = {kind: Counter[str]() for kind in DETECTORS}
+    if span.first_day is None or span.last_day is None:
+        return found
+    day = span.first_day + timedelta(days=DAYS_BEFORE)
+    while day + timedelta(days=LAST_DAY) <= span.last_day:
+        shipped_at = datetime.combine(day, time(12), UTC)
+        for kind, detector in DETECTORS.items():
+            for finding in detect(engine, detector, organization, day)[:MAX_SUBJECTS]:
+                if _name(finding) not in touched:
+                    job = ShippedJob("", organization, kind, finding.subject, shipped_at, shipped_at)
+                    later = shipped_at + timedelta(days=LAST_DAY + 1)
+                    found[kind][measure_outcome(engine, lake, job, later).status] += 1
+        day += EVERY
+    return found
+
+
+def _name(finding: Finding) -> tuple[str, str | None, str | None]:
+    """What a finding is about, as the row of its job says it."""
+    subject = finding.subject
+    path_or_code = harmless_text(subject.get("path") or subject.get("short_code"))
+    return finding.type, harmless_text(subject.get("domain")), path_or_code

@@ -1,0 +1,41 @@
+"""Outcomes of findings that nobody repaired: false alarms are counted, and what was shipped is left out."""
+
+from collections import Counter
+from contextlib import closing
+from datetime import datetime, timedelta
+
+from data.maintenance.compaction import Compactor
+from queries import Warehouse
+from service.jobs.implementations import Draft
+from service.jobs.placebo import placebo
+from tests.service.jobs.findings import ANNA, NOW, broken
+from tests.support.visits import land, visit
+
+FIRST, DAYS = datetime(2026, 1, 1, 9), 70  # 70 days leave two days that have 28 before and 28 after, seven days apart
+
+
+def failing(path, errors):
+    """Twelve requests a day of as many people, of which so many fail, by the number of the day."""
+    for day in range(DAYS):
+        for one in range(12):
+            yield visit(visited_at=FIRST + timedelta(days=day, minutes=one), domain="go.example.com", path=path,
+                        visitor=1_000 * day + one, status=500 if one < errors(day) else 200)  # fmt: skip
+
+
+def test_false_alarms_of_findings_that_nobody_repaired_are_counted_by_detector(lake, jobs, only):
+    steady, ending = failing("/steady", lambda day: 4 + day % 3), failing("/ending", lambda day: 5 if day < 35 else 0)
+    land(lake, "acme", [*steady, *ending])
+    with closing(Warehouse(lake)) as warehouse:
+
+        def tried():
+            found = placebo(warehouse, lake, jobs.of("acme"), "acme")
+            return {kind: counts for kind, counts in found.items() if counts}
+
+        assert tried() == {"server_errors": Counter(not_measurable=4)}  # no day is judged yet
+        Compactor(lake, lambda: NOW).run()
+        assert tried() == {"server_errors": Counter(unchanged=2, improved=2)}
+        jobs.upsert(broken("/steady", type="server_errors"), NOW)
+        jobs.act("acme", only().id, "approve_fix", ANNA, NOW)
+        jobs.attach("acme", only().id, Draft("manual", note="repaired"), ANNA, NOW)
+        jobs.set_implementation_status("acme", only().id, 1, ANNA, NOW, status="shipped")
+        assert tried() == {"server_errors": Counter(improved=2)}
