@@ -9,7 +9,6 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -134,7 +133,7 @@ class _RecordingRenderer(Renderer):
 def rendering(world: World) -> Iterator[Figure]:
     """The steps from decoded answers to compressed bytes, each in milliseconds of CPU time of one thread."""
     noon = datetime.combine(LAST_DAY, datetime.min.time(), UTC) + timedelta(hours=12)
-    warehouse, workers, threads = Warehouse(world.lake), Workers(), ThreadPoolExecutor(1)
+    warehouse, workers = Warehouse(world.lake), Workers()
     answers = Answers(warehouse, AnswerCache(), workers)
     control, targets, settings = ControlDatabase(world.lake), LinkIndex(world.lake), read_settings({})
     app = PagesApp(
@@ -153,16 +152,14 @@ def rendering(world: World) -> Iterator[Figure]:
             workers,
         )
     )
-    renderer = app.context.renderer = _RecordingRenderer(app.context.root, threads)
+    renderer = app.context.renderer = _RecordingRenderer(app.context.root, workers.texts)
     try:
         asyncio.run(_view(app, _Browser.signed_in(0, world).cookie))
         body = asyncio.run(answers.bodies([ENDPOINTS["dashboard"]], renderer.context["filters"].scope))[0]
         steps = _steps(renderer, orjson.loads(body))
         samples = {name: [_cpu_milliseconds(step) for _ in range(RENDERINGS)] for name, step in steps.items()}
     finally:
-        app.close()
         workers.close()
-        threads.shutdown()
         warehouse.close()
         control.close()
     for name, times in samples.items():

@@ -112,7 +112,11 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
     }
 
     def toolbox_of(caller: Caller) -> Toolbox:
-        return Toolbox(server_sources(parts.lake, caller, answers=answers, links=targets, jobs=parts.jobs, clock=clock))
+        return Toolbox(
+            server_sources(
+                parts.lake, caller, answers=answers, workers=parts.workers, links=targets, jobs=parts.jobs, clock=clock
+            )
+        )
 
     routes = [
         *(Route(path, endpoints.analytics(entry, answers, targets, clock)) for path, entry in entries.items()),

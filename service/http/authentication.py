@@ -15,7 +15,7 @@ from service.api_keys import KEY_PREFIX, ApiKeys, key_id_of
 from service.http.errors import ProviderUnavailable, Unauthorized
 from service.http.jwks import JwksClient
 from service.http.responses import render
-from service.http.turns import Asker
+from service.http.turns import Asker, Askers
 from service.settings import Settings
 
 MAX_TOKEN_LENGTH: Final = 8_192
@@ -48,6 +48,11 @@ class Caller:
     def asker(self) -> Asker:
         """Whose turns the questions of this caller take, within its organization."""
         return Asker(self.name, self.is_share)
+
+    @property
+    def turn(self) -> tuple[str, Askers]:
+        """What work for this caller is done by: its organization, and who of it waits."""
+        return self.organization, lambda: [self.asker]
 
     @property
     def may_write(self) -> bool:

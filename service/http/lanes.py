@@ -22,17 +22,21 @@ MAX_REQUESTS: Final = 32
 CLUSTER_THREADS: Final = 8
 """Queries that wait for a cluster at once. They cost this machine little."""
 
+TEXT_THREADS: Final = 2
+"""What makes pages and other texts of answers holds the interpreter's lock, which the event loop needs, too."""
+
 
 class Lane:
-    """Threads that run queries, at a low priority, as it is the turn of those who ask. Belongs to one event loop."""
+    """Threads that work for organizations as it is their turn. Belongs to one event loop."""
 
-    def __init__(self, threads: int, name: str) -> None:
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=lower_priority)
+    def __init__(self, threads: int, name: str, initializer: Callable[[], None] | None = lower_priority) -> None:
+        """`initializer` begins each thread; queries have a low priority."""
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=initializer)
         self._turns = Turns(threads)
         self._requests: Counter[tuple[str, Asker]] = Counter()
 
     async def compute(self, organization: str, askers: Askers, work: Callable[[], Result]) -> Result:
-        """Run a query of an organization when it is the turn of one of the askers."""
+        """Run a query, or other work, of an organization when it is the turn of one of the askers."""
         await self._turns.take(organization, askers)
         running = asyncio.wrap_future(self._threads.submit(work))
         running.add_done_callback(lambda _: self._turns.give_back(organization))  # not before the query has ended
@@ -69,11 +73,12 @@ class Lane:
 
 
 class Workers(Lane):
-    """The threads that run queries on this machine, and beside them those for a cluster and for short work."""
+    """The threads that run queries on this machine, and beside them those for a cluster, texts and short work."""
 
     def __init__(self) -> None:
         super().__init__((os.cpu_count() or 1) + 1, "query")
         self.cluster = Lane(CLUSTER_THREADS, "cluster")
+        self.texts = Lane(TEXT_THREADS, "text", None)
         self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="probe")
 
     def open_engine(self, engine: Callable[[], Result]) -> Result:
@@ -88,4 +93,5 @@ class Workers(Lane):
         """Wait for running queries and end the threads."""
         super().close()
         self.cluster.close()
+        self.texts.close()
         self._probe_thread.shutdown(cancel_futures=True)

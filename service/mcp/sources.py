@@ -14,6 +14,7 @@ from service.control_database import ControlDatabase
 from service.encoding import encode
 from service.http.answers import Answers
 from service.http.authentication import Caller
+from service.http.lanes import Workers
 from service.jobs.store import Jobs
 from service.mcp.tools import MAX_ROWS, Sources
 
@@ -39,7 +40,7 @@ def lake_sources(lake: Lake, organization: str) -> Sources:
 
 
 def server_sources(
-    lake: Lake, caller: Caller, *, answers: Answers, links: LinkIndex, jobs: Jobs, clock: Clock
+    lake: Lake, caller: Caller, *, answers: Answers, workers: Workers, links: LinkIndex, jobs: Jobs, clock: Clock
 ) -> Sources:
     """Ask the server in whose process this runs: the same answers and the same cache as over HTTP, and no free SQL."""
     organization = caller.organization
@@ -49,7 +50,13 @@ def server_sources(
         scope = await asyncio.to_thread(scope_from, parameters, organization, today, links)
         return await answers.body(entry, scope, caller.asker)
 
-    return Sources(answer, partial(_links, lake, organization), lambda: jobs.of(organization), classify)
+    return Sources(
+        answer,
+        partial(_links, lake, organization),
+        lambda: jobs.of(organization),
+        classify,
+        in_thread=partial(workers.texts.compute, *caller.turn),
+    )
 
 
 def _links(lake: Lake, organization: str, search: str) -> tuple[list[Link], bool]:

@@ -54,6 +54,8 @@ class Sources:
     classify: Callable[[Mapping[str, str]], dict[str, Any]]
     run_sql: Callable[[str, Mapping[str, str]], Rows] | None = None
     """Runs a SELECT over the relations; None where there is no free SQL."""
+    in_thread: Callable[[Callable[[], str]], Awaitable[str]] = asyncio.to_thread
+    """Makes a text."""
 
 
 class ToolFailed(Exception):
@@ -154,11 +156,15 @@ class Toolbox:
         entry = _entry(arguments["endpoint"])
         parameters = validate(arguments.items(), entry)
         body = await self._sources.answer(entry, parameters)
-        return await asyncio.to_thread(lambda: _text(f"{entry.name}: {entry.description} {_DATA}", orjson.loads(body)))
+        return await self._sources.in_thread(
+            lambda: _text(f"{entry.name}: {entry.description} {_DATA}", orjson.loads(body))
+        )
 
     async def _classify(self, arguments: Mapping[str, str]) -> str:
-        classification = await asyncio.to_thread(self._sources.classify, arguments)
-        return _text("How this request is classified.", classification)
+        def text() -> str:
+            return _text("How this request is classified.", self._sources.classify(arguments))
+
+        return await self._sources.in_thread(text)
 
     async def _links(self, arguments: Mapping[str, str]) -> str:
         def text() -> str:
@@ -167,13 +173,13 @@ class Toolbox:
             more = " There are more: search for a part of a code, domain or URL." if has_more else ""
             return _text(f"Links: short code, domain (empty: every domain) and target URL.{more} {_DATA}", rows)
 
-        return await asyncio.to_thread(text)
+        return await self._sources.in_thread(text)
 
     async def _jobs(self, _: Mapping[str, str]) -> str:
         def text() -> str:
             return _text(f"Jobs, newest first. {_DATA}", to_builtins(self._sources.jobs()))
 
-        return await asyncio.to_thread(text)
+        return await self._sources.in_thread(text)
 
     async def _run_sql(self, arguments: Mapping[str, str]) -> str:
         parameters = validate(arguments.items(), _ALL_PARAMETERS)
@@ -186,7 +192,7 @@ class Toolbox:
             more = f" Only the first {MAX_ROWS:,} rows." if result.is_truncated else ""
             return _text(f"Rows of the query.{more} {_DATA}", orjson.loads(encode(rows)))
 
-        return await asyncio.to_thread(text)
+        return await self._sources.in_thread(text)
 
 
 def _entry(name: str) -> Entry:

@@ -50,10 +50,6 @@ class PagesApp:
             raise  # so that it is logged
         await self._finished(request, response)(scope, receive, send)
 
-    def close(self) -> None:
-        """Wait for the threads."""
-        self.context.close()
-
     def _routes(self) -> list[Route]:
         context, root, provider = self.context, self._root, self.context.services.oidc
         return [

@@ -3,8 +3,8 @@
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -16,11 +16,11 @@ from service.http.answers import while_connected
 from service.pages.filters import Filters
 from service.pages.job_reader import JobReader
 from service.pages.origin import OriginChecker
-from service.pages.rendering import Renderer
+from service.pages.rendering import Renderer, turn_of
 from service.pages.services import PageServices
 from service.pages.sessions import OpenedSession, Session, Sessions, SessionStore
 from service.pages.shares import ShareStore
-from service.threads import Arguments, Result, in_thread
+from service.threads import Arguments, Result
 
 COOKIE: Final = "traffic"
 """The cookie of a session. Over https its name begins with __Host-, which browsers refuse over plain http."""
@@ -39,19 +39,18 @@ class PageContext:
         self.sessions = Sessions(SessionStore(services.control, services.clock))
         self.shares = ShareStore(services.control, services.clock)
         self.jobs = JobReader(services.control)
-        self._threads = ThreadPoolExecutor(2, thread_name_prefix="pages")
-        self.renderer = Renderer(self.root, self._threads)
+        self.renderer = Renderer(self.root, services.workers.texts)
 
-    async def in_thread(self, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
-        """Run blocking work in a thread."""
-        return await in_thread(self._threads, work, *arguments)
+    async def in_thread(self, request: Request, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
+        """Run blocking work in a thread, when it is the turn of whoever sent the request."""
+        return await self.services.workers.texts.compute(*turn_of(request), partial(work, *arguments))
 
     async def filters(self, request: Request) -> Filters:
         """The filters of a page, for the organization of the session. Raises InvalidParameter."""
         organization = request.scope["session"].organization
         today = self.services.today(organization)
         query_string = request.scope["query_string"]
-        return await self.in_thread(Filters.parse, query_string, organization, today, self.services.targets)
+        return await self.in_thread(request, Filters.parse, query_string, organization, today, self.services.targets)
 
     async def load(self, request: Request, wanted: Sequence[tuple[Entry, Scope]]) -> list[Any]:
         """The decoded answers of the pairs, in their order; those of one scope are computed as one batch."""
@@ -62,7 +61,7 @@ class PageContext:
         loading = asyncio.gather(*(answers.bodies(group, scope, asker) for scope, group in groups.items()))
         loaded = await while_connected(loading, request.receive)
         bodies = {scope: iter(bodies_of_scope) for scope, bodies_of_scope in zip(groups, loaded, strict=True)}
-        return await self.in_thread(lambda: [orjson.loads(next(bodies[scope])) for _, scope in wanted])
+        return await self.in_thread(request, lambda: [orjson.loads(next(bodies[scope])) for _, scope in wanted])
 
     async def session(self, request: Request) -> Session | None:
         """The session of the browser, by its cookie."""
@@ -104,10 +103,6 @@ class PageContext:
     def delete_cookie(self, request: Request, response: Response) -> None:
         """Take the secret of its session from the browser."""
         self.set_cookie(request, response, "", timedelta())
-
-    def close(self) -> None:
-        """Wait for the threads."""
-        self._threads.shutdown()
 
     def _cookie_name(self, request: Request, name: str) -> str:
         return f"__Host-{name}" if self.origin.is_https(request) else name

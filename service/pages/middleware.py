@@ -1,11 +1,10 @@
 """The way into the pages. A server loads it at its start, and templates and static files with the first page."""
 
 import asyncio
-from functools import partial
 from typing import TYPE_CHECKING
 
 from starlette.responses import RedirectResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.pages.services import PageServices
 
@@ -39,22 +38,13 @@ class Pages:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request for a page, or pass it on."""
         if scope["type"] != "http":
-            await self._app(scope, receive, partial(self._send_after_close, send))
+            await self._app(scope, receive, send)
         elif self.is_page(scope["path"]):
             await (await self._loaded_pages())(scope, receive, send)
         elif scope["path"] in self._base_paths and _is_browser(scope):
             await RedirectResponse(f"{self._root}/", 303)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
-
-    async def _send_after_close(self, send: Send, message: Message) -> None:
-        """Before the end of the lifespan is sent, wait for what runs in threads.
-
-        Afterwards the event loop ends and cancels whatever still runs.
-        """
-        if self._pages and message["type"].startswith("lifespan.shutdown"):
-            await asyncio.to_thread(self._pages.close)
-        await send(message)
 
     async def _loaded_pages(self) -> "PagesApp":
         async with self._loading:

@@ -2,7 +2,6 @@
 
 import gzip
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,10 +10,12 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
+from service.http.authentication import Caller
+from service.http.lanes import Lane
+from service.http.turns import ANYBODY, Askers
 from service.pages import formats
 from service.pages.assets import ICON, SCRIPT, STYLESHEET, source_of
 from service.pages.markup import with_code
-from service.threads import in_thread
 
 FOLDER: Final = Path(__file__).parent / "templates"
 GZIP_LEVEL: Final = 6
@@ -78,9 +79,9 @@ def environment() -> Environment:
 class Renderer:
     """Renders the templates of the pages in threads. Templates are compiled when they are first used."""
 
-    def __init__(self, root: str, threads: ThreadPoolExecutor) -> None:
+    def __init__(self, root: str, texts: Lane) -> None:
         """`root` is the path of the pages, without a final slash."""
-        self._threads = threads
+        self._texts = texts
         self._environment = environment()
         self._environment.globals |= {
             "root": root,
@@ -102,7 +103,7 @@ class Renderer:
         A page that contains a secret is not compressed: sizes of compressed pages can tell what is in them (BREACH).
         """
         compresses = is_compressible and accepts_gzip(request)
-        body = await in_thread(self._threads, self._body, template, context, compresses)
+        body = await self._texts.compute(*turn_of(request), lambda: self._body(template, context, compresses))
         headers = {"Vary": "Accept-Encoding", "Content-Encoding": "gzip"} if compresses else {"Vary": "Accept-Encoding"}
         return Response(body, status, headers, "text/html")
 
@@ -113,6 +114,12 @@ class Renderer:
     def _body(self, template: str, context: Mapping[str, Any], compresses: bool) -> bytes:
         body = self.render(template, context)
         return gzip.compress(body, GZIP_LEVEL, mtime=0) if compresses else body
+
+
+def turn_of(request: Request) -> tuple[str, Askers]:
+    """What a page is made by: the caller's organization, and who of it waits; nobody's before somebody signs in."""
+    caller: Caller | None = request.scope.get("caller")
+    return caller.turn if caller else ("", lambda: [ANYBODY])
 
 
 def accepts_gzip(request: Request) -> bool:

@@ -198,8 +198,7 @@ class _JobPages:
         try:
             with services.workers.admitted(organization, caller.asker):
                 counts = await services.workers.compute(
-                    organization,
-                    lambda: [caller.asker],
+                    *caller.turn,
                     lambda: measure(services.warehouse, detector, organization, subject.columns, first, last),
                 )
         except TrafficError:  # such as QueryTimeout: the rest of the page does not depend on it

@@ -32,7 +32,7 @@ def endpoint(context: PageContext) -> Endpoint:
         rows = answer if isinstance(answer, list) else [answer]
         name = "-".join(filter(None, (organization, entry.name, part, str(scope.start_date), str(scope.end_date))))
         headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
-        body = await context.in_thread(csv_of, [field.name for field in shown.fields], rows)
+        body = await context.in_thread(request, csv_of, [field.name for field in shown.fields], rows)
         return Response(body, headers=headers, media_type="text/csv")
 
     return export

@@ -44,7 +44,7 @@ def endpoint(context: PageContext) -> Endpoint:
         content = PageContent(PAGE, filters, None)
         loaded = await context.load(request, content.wanted)
         shown = {
-            **await context.in_thread(content.filled, loaded),
+            **await context.in_thread(request, content.filled, loaded),
             "name": share.name,
             "zone": context.services.lake.manifest.zone(share.organization),
             "span": formats.span(filters.scope.start_date, filters.scope.end_date),

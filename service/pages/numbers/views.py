@@ -84,7 +84,7 @@ class View:
     async def start(cls, context: PageContext, request: Request, page: Page) -> "View":
         """Read the filters. Raises InvalidParameter."""
         organization, services = request.scope["session"].organization, context.services
-        stored = await context.in_thread(stored_span, services.lake, organization)
+        stored = await context.in_thread(request, stored_span, services.lake, organization)
         return cls(context, request, page, await context.filters(request), stored)
 
     async def content(self, source: str = "") -> dict[str, Any]:
@@ -92,7 +92,7 @@ class View:
         links = CellLinks(self.context.root, self.request.url.path, self.filters)
         content = PageContent(self.page, self.filters, self.stored, links)
         loaded = await self.context.load(self.request, content.wanted)
-        filled = await self.context.in_thread(content.filled, loaded, source)
+        filled = await self.context.in_thread(self.request, content.filled, loaded, source)
         return {**filled, "notices": [], "tabs": self._tabs()}
 
     def _tabs(self) -> list[tuple[str, str, bool]]:

@@ -169,7 +169,7 @@ class _SettingsPages:
         session: Session = request.scope["session"]
         services = self._context.services
         status = await self._context.in_thread(
-            organization_status, services.lake, session.organization, services.clock()
+            request, organization_status, services.lake, session.organization, services.clock()
         )
         return await self._page(request, "storage", stored=status)
 
