@@ -78,9 +78,7 @@ class MeasuredOutcome:
     after: Period
     until: date  # the day of the last look
     judged_by: JudgedBy = "rate"
-    probability: float | None = (
-        None  # of so few events after, or so many, if nothing has changed; None unless it halved or doubled
-    )
+    probability: float | None = None  # of such a change by chance; None unless the rate halved or doubled
     interval: tuple[float, float] | None = None  # of the rate after in times the rate before, after the last look
     looks_left: int = 0
 
@@ -130,7 +128,7 @@ _LEADS: Final[dict[tuple[OutcomeStatus, JudgedBy], str]] = {
     ("unchanged", "rate"): "The rate changed no more than days do by themselves",
     ("worse", "rate"): "The rate got worse, whatever the cause",
     ("not_measurable", "answer"): "Too few requests came since",
-    ("not_measurable", "rate"): "It cannot be measured: too few days or requests are known",
+    ("not_measurable", "rate"): "It cannot be measured, since too few days or requests are known",
 }
 
 
