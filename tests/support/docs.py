@@ -121,9 +121,12 @@ def delivery_error_table() -> str:
 
 def signal_table() -> str:
     macro = sql_text("prelude/2_signals").partition("CREATE MACRO weight_of")[2]
-    weights = {int(bit): weight for bit, weight in re.findall(r"\(signals & (\d+)\) <> 0 THEN (\d)", macro)}
-    words = {None: "none", "1": "weak", "2": "strong"}
-    rows = ((f"`{row.name}`", str(row.bit), words[weights.get(row.bit)], row.meaning) for row in SIGNALS)
+    words = {
+        name: weight
+        for weight, names in re.findall(r"-- (strong|weak): ([a-z_, ]+)", macro)
+        for name in names.split(", ")
+    }
+    rows = ((f"`{row.name}`", str(row.bit), words.get(row.name, "none"), row.meaning) for row in SIGNALS)
     return table(("signal", "bit", "weight", "meaning"), rows)
 
 
