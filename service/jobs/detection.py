@@ -157,7 +157,7 @@ def _stored(measured: MeasuredOutcome, now: datetime) -> JobOutcome:
         checked_at=now.replace(microsecond=0),
         until=measured.until,
         judged_by=measured.judged_by,
-        interval=measured.interval,
+        interval=list(measured.interval) if measured.interval else None,
         looks_left=measured.looks_left,
         verdict=verdict(measured),
     )

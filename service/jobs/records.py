@@ -178,7 +178,7 @@ class JobOutcome(Struct, frozen=True, forbid_unknown_fields=True):
     until: Annotated[date | None, Meta(description="the day of the last check")]
     judged_by: Annotated[JudgedBy | None, Meta(description="the answers of its requests, or the rate of days")] = None
     interval: Annotated[
-        tuple[float, float] | None,
+        Annotated[list[float], Meta(min_length=2, max_length=2)] | None,
         Meta(description="the rate after, in times the rate before: about 95 %, from and to; after the last look"),
     ] = None
     looks_left: Count | None = None

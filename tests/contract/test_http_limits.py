@@ -18,7 +18,7 @@ BAD_HOST = "The header Host names no host."
 UPGRADED = "A body and the header Upgrade do not go together."
 TOO_LONG = "The address is longer than 8 KiB."
 TOO_MANY = "The headers are too many or too large."
-SLOW = b"/analytics/dashboard?start_date=1926-03-01&end_date=2026-03-%02d"
+SLOW = b"/analytics/dashboard?start_date=2016-02-01&end_date=2026-03-%02d"
 CLOSE = b"Connection: close"
 CHUNKED = b"Transfer-Encoding: chunked"
 UPGRADE = (b"Connection: Upgrade", b"Upgrade: h2c")
@@ -208,7 +208,7 @@ def test_garbage_waits_for_the_answers_to_the_requests_before_it(told, place):
     for number, (garbage, status) in enumerate([(b"garbage\r\n\r\n", 400), (request(b"/", *[b"a: b"] * 200), 431)], 1):
         answers = told(request(SLOW % number, key), request(b"/healthz"), garbage)
         assert [status for status, *_ in answers] == [200, 200, status]
-        assert len(json.loads(answers[0][2])["timeSeries"]) > 36_000
+        assert len(json.loads(answers[0][2])["timeSeries"]) > 3_600
 
 
 def test_of_endless_requests_at_once_few_wait(connected, place):

@@ -50,7 +50,7 @@ def test_a_disk_that_fails_or_is_full_acknowledges_nothing_and_the_next_run_fini
     assert any(limited) == bool(limits)
 
 
-MOVES_NO_FILES = {"keys create", "jobs approve", "rebuild", "rebuild of an older manifest", "backup"}
+MOVES_NO_FILES = {"keys create", "jobs approve", "rebuild", "rebuild of an older manifest", "backup", "publish"}
 """Commands without a commit of files that were just moved to their places."""
 
 

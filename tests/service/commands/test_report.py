@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from data.maintenance.compaction import Compactor
 from service.pages.numbers.charts import _MAP_SHAPES
 from tests.service.commands.runs import refused
 from tests.service.pages.reading import as_shown, as_text, read, tables, tile_values
@@ -38,6 +39,7 @@ def drawn(today):
 def shared_lake(shared_lake, today):
     land(shared_lake, "acme", drawn(today))
     links(shared_lake, "acme", [{"short_code": "launch", "target_url": "https://example.com/launch"}])
+    Compactor(shared_lake, lambda: datetime.now(UTC)).run()  # judged days are compared
     return shared_lake
 
 

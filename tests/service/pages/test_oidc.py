@@ -446,7 +446,7 @@ def test_an_id_token_that_is_not_for_this_sign_in_lets_nobody_in(at, provider):
         {"aud": "api"}, {"aud": ["api"]}, {"aud": ABSENT}, {"aud": []},
         {"aud": ["dashboard", "api"]}, {"aud": ["dashboard", "api"], "azp": "api"}, {"azp": "api"}, {"azp": 7},
         {"exp": 1}, {"exp": ABSENT}, {"iat": 99_999_999_999}, {"sub": ABSENT}, {"sub": ""},
-        {"org_id": ABSENT}, {"org_id": "../acme"}, {"role": ["editor"]},
+        {"org_id": ABSENT}, {"org_id": "../acme"},
         {"key": STRANGER}, {"headers": {"kid": "unknown"}}, {"headers": {"typ": "logout+jwt"}},
     ]  # fmt: skip
     with at() as browser:
