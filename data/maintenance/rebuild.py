@@ -202,7 +202,7 @@ class Rebuild:
 def locked_for_rebuild(root: Path) -> Iterator[Path]:
     """Lock all other programs out of a lake; yields its absolute path.
 
-    Raises BadInput when there is no lake, Conflict while another program has it open.
+    Raises BadInput without a lake there, Conflict while another program has it open.
     """
     root = root.absolute()
     if not (root / "visits").is_dir():

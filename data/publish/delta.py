@@ -91,7 +91,7 @@ class TableState:
     """A version of a table."""
 
     version: int = -1
-    """-1: there is no log yet."""
+    """-1 before the log exists."""
     files: Mapping[str, PublishedFile] = field(default_factory=dict)
     """By path."""
     epoch: int = 0

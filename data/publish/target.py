@@ -46,7 +46,7 @@ class ObjectStore(Protocol):
         """The bytes of an object; None if there is none."""
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects; those that do not exist are no error."""
+        """Delete objects, as far as they exist."""
 
     def list(self, prefix: str) -> dict[str, int]:
         """The keys below a folder, which ends with / or is "", with the bytes of each object."""

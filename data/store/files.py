@@ -66,7 +66,7 @@ def has_room(folder: Path) -> bool:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """The device and the inode of a file; None if there is no such file."""
+    """The device and the inode of a file; None for a missing file."""
     try:
         status = path.stat()
     except FileNotFoundError:

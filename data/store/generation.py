@@ -34,7 +34,7 @@ class GenerationCopy:
         self._has_failed = False
 
     def number(self) -> int:
-        """The number in the file; 0 if there is no such file, or none that can be read."""
+        """The number in the file; 0 if it is missing or cannot be read."""
         with suppress(OSError):
             content = self._path.read_bytes()
             if _NUMBER.fullmatch(content):

@@ -78,7 +78,7 @@ _PATH_WILDCARDS: Final = "*?[]{}="
 class Lake:
     """An open lake. The manifest lists the live visit files.
 
-    A seed is an empty file that always exists: it has all columns, so queries also work when there is no other file.
+    A seed is an empty file that always exists: it has all columns, so that queries work without any other file, too.
 
     A lake that cannot be written, or whose disk is full, is opened if nothing must be written. Databases in use, seeds
     that it lacks, and what queries spill are then put in a temporary folder.

@@ -1,4 +1,7 @@
-"""Servers whose deadlines for connections are other than the true ones, so that tests need not wait so long."""
+"""Servers whose deadlines for connections are other than the true ones, so that tests need not wait so long.
+
+They answer for a hundred years at once, which takes longer and more bytes than any answer of the true ones.
+"""
 
 from contextlib import contextmanager
 
@@ -17,6 +20,7 @@ HURRIED = {
 def hurried(serving, lake, proxies="", **constants):
     """The port and process of a `traffic serve` with other deadlines; it ends without having told of any trouble."""
     before = (
+        "import queries.parameters; queries.parameters.MAX_DAYS = 36_600\n"
         "import service.server.connection as limits, service.server.run as server\n"
         "for module in (limits, server):\n"
         f" vars(module).update({{name: value for name, value in {constants}.items() if name in vars(module)}})\n"
