@@ -11,7 +11,7 @@ import typer
 from data import BadInput, Lake, TrafficError, check_organization
 from service.commands.answers import check_format, print_answer
 from service.commands.options import DEFAULT_LAKE, LakeOption, OrganizationOption, existing_organization
-from service.commands.printing import printable
+from service.commands.printing import printable, progress_bar
 from service.jobs.states import APPROVE_FIX, STATUSES
 
 if TYPE_CHECKING:
@@ -228,8 +228,8 @@ def judge_untouched(organization: OrganizationOption, lake: LakeOption = DEFAULT
     """
     from service.jobs.placebo import placebo
 
-    with _opened_warehouse(lake, organization) as (jobs, warehouse, opened):
-        found = placebo(warehouse, opened, jobs.of(organization), organization)
+    with _opened_warehouse(lake, organization) as (jobs, warehouse, opened), progress_bar("Judging") as progress:
+        found = placebo(warehouse, opened, jobs.of(organization), organization, progress)
     statuses = ("improved", "worse", "unchanged", "not_measurable")
     rows = [{"type": kind, "tried": counts.total(), **{name: counts[name] for name in statuses}}
             for kind, counts in found.items() if counts]  # fmt: skip

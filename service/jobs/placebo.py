@@ -10,6 +10,7 @@ from typing import Final
 
 from data import Lake
 from data.maintenance.status import stored_span
+from data.progress import Progress
 from queries import DETECTORS, Engine, Finding, detect
 from service.jobs.detection import measure_outcome
 from service.jobs.outcome import DAYS_BEFORE, LAST_DAY
@@ -22,10 +23,12 @@ MAX_SUBJECTS: Final = 20
 """Of each detector and day: the heaviest."""
 
 
-def placebo(engine: Engine, lake: Lake, jobs: list[JobRow], organization: str) -> dict[str, Counter[str]]:
+def placebo(
+    engine: Engine, lake: Lake, jobs: list[JobRow], organization: str, progress: Progress
+) -> dict[str, Counter[str]]:
     """The outcomes by detector, each with how many subjects got it. What was shipped of `jobs` is left out.
 
-    Raises what `detect` and `measure` raise.
+    `progress` is in made-up days. Raises what `detect` and `measure` raise.
     """
     shipped = [job for job in jobs if job.implementation_status == "shipped"]
     touched = {(job.type, job.domain, job.path or job.short_code) for job in shipped}
@@ -33,16 +36,17 @@ def placebo(engine: Engine, lake: Lake, jobs: list[JobRow], organization: str) -
     found = {kind: Counter[str]() for kind in DETECTORS}
     if span.first_day is None or span.last_day is None:
         return found
-    day = span.first_day + timedelta(days=DAYS_BEFORE)
-    while day + timedelta(days=LAST_DAY) <= span.last_day:
+    first, last = span.first_day + timedelta(days=DAYS_BEFORE), span.last_day - timedelta(days=LAST_DAY)
+    days = [first + number * EVERY for number in range((last - first) // EVERY + 1)]
+    for number, day in enumerate(days):
+        progress(number, len(days))
         shipped_at = datetime.combine(day, time(12), UTC)
         for kind, detector in DETECTORS.items():
-            for finding in detect(engine, detector, organization, day)[:MAX_SUBJECTS]:
-                if _name(finding) not in touched:
-                    job = ShippedJob("", organization, kind, finding.subject, shipped_at, shipped_at)
-                    later = shipped_at + timedelta(days=LAST_DAY + 1)
-                    found[kind][measure_outcome(engine, lake, job, later).status] += 1
-        day += EVERY
+            findings = detect(engine, detector, organization, day)[:MAX_SUBJECTS]
+            for finding in (finding for finding in findings if _name(finding) not in touched):
+                job = ShippedJob("", organization, kind, finding.subject, shipped_at, shipped_at)
+                later = shipped_at + timedelta(days=LAST_DAY + 1)
+                found[kind][measure_outcome(engine, lake, job, later).status] += 1
     return found
 
 

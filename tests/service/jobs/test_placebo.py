@@ -25,13 +25,15 @@ def failing(path, errors):
 def test_false_alarms_of_findings_that_nobody_repaired_are_counted_by_detector(lake, jobs, only):
     steady, ending = failing("/steady", lambda day: 4 + day % 3), failing("/ending", lambda day: 5 if day < 35 else 0)
     land(lake, "acme", [*steady, *ending])
+    told = []
     with closing(Warehouse(lake)) as warehouse:
 
         def tried():
-            found = placebo(warehouse, lake, jobs.of("acme"), "acme")
+            found = placebo(warehouse, lake, jobs.of("acme"), "acme", lambda *done: told.append(done))
             return {kind: counts for kind, counts in found.items() if counts}
 
         assert tried() == {"server_errors": Counter(not_measurable=4)}  # no day is judged yet
+        assert told == [(0, 2), (1, 2)]
         Compactor(lake, lambda: NOW).run()
         assert tried() == {"server_errors": Counter(unchanged=2, improved=2)}
         jobs.upsert(broken("/steady", type="server_errors"), NOW)
