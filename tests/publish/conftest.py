@@ -132,3 +132,4 @@ def spark_session(sail):
         session = SparkSession.builder.remote(sail.address).getOrCreate()
         session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
         yield session
+        session.client.close()  # otherwise the process asks a server that is gone for ten minutes when it ends
