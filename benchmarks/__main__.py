@@ -19,7 +19,7 @@ from benchmarks import clusters, cold, crowd, fairness, importing, live, outcome
 from benchmarks.bars import bar_of, missed
 from benchmarks.figures import Figure, over_runs
 from benchmarks.picture import picture
-from benchmarks.printing import table_of
+from benchmarks.printing import document_of, table_of
 from benchmarks.worlds import Setting
 
 KEPT: Final = Path(__file__).parent / "data"
@@ -52,6 +52,7 @@ def main(
     minutes: Annotated[float, typer.Option(help="how long visits are posted in the case sustained")] = 10,
     data: Annotated[Path, typer.Option(help="where lakes, logs and the peers' databases are kept")] = KEPT,
     output: Annotated[Path | None, typer.Option(help="write the figures as JSON to this file too")] = None,
+    table: Annotated[Path | None, typer.Option(help="write the table to this file too, as Markdown")] = None,
     drawing: Annotated[Path | None, typer.Option("--picture", help="draw the ratios into this file, as SVG")] = None,
 ) -> None:
     """Measure, print one table and, if asked, write JSON; ends with 1 when a bar is missed.
@@ -70,8 +71,11 @@ def main(
             measured += _measured(setting, only.split(","))
     figures = over_runs(measured)
     Console(width=200).print(table_of(figures))
+    told = _told(setting, runs, figures)
     if output:
-        output.write_text(json.dumps(_told(setting, runs, figures), indent=2), "utf-8")
+        output.write_text(json.dumps(told, indent=2), "utf-8")
+    if table:
+        table.write_text(document_of(told, figures), "utf-8")
     if drawing:
         drawing.write_text(picture(figures), "utf-8")
     failed = missed(figures)

@@ -1,8 +1,11 @@
 """The one table of all figures, which is Markdown too."""
 
-from collections.abc import Iterable
+import io
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from rich.box import MARKDOWN
+from rich.console import Console
 from rich.table import Table
 
 from benchmarks.bars import bar_of
@@ -20,6 +23,24 @@ def table_of(figures: Iterable[Figure]) -> Table:
     for figure in sorted(figures, key=lambda figure: figure.visits):
         table.add_row(*row_of(figure))
     return table
+
+
+def document_of(told: Mapping[str, Any], figures: Iterable[Figure]) -> str:
+    """The table as a document, under what it was measured on (`at`, `machine`, `versions`, `runs`, `organizations`, and
+    the digests of `visits` by their number).
+    """
+    machine, versions = told["machine"], [f"{name} {known}" for name, known in told["versions"].items() if known]
+    measured_on = [
+        told["at"][:10],
+        f"{machine['cores']} cores, {machine['machine']}, Python {machine['python']}",
+        ", ".join(versions),
+        f"runs: {told['runs']}, organizations: {told['organizations']}",
+    ]
+    visits = ", ".join(f"{number:,} visits of digest {digest}" for number, digest in told["visits"].items())
+    text = io.StringIO()
+    Console(file=text, width=500).print(table_of(figures))
+    rows = "".join(f"{line.strip()}\n" for line in text.getvalue().splitlines() if line.strip())
+    return f"# All figures\n\n{' · '.join(measured_on)}\n\n{visits}\n\n{rows}"
 
 
 def row_of(figure: Figure) -> tuple[str, ...]:

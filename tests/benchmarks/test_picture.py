@@ -54,7 +54,7 @@ def test_only_peers_are_drawn_and_without_any_there_is_a_picture_too():
 
 
 def test_the_picture_of_the_documents_is_that_of_their_table():
-    rows = [line.strip("|").split("|") for line in (BENCHMARKS / "README.md").read_text("utf-8").splitlines()]
+    rows = [line.strip("|").split("|") for line in (BENCHMARKS / "figures.md").read_text("utf-8").splitlines()]
     cells = [[cell.strip() for cell in row] for row in rows if len(row) == 10]
     figures = [
         Figure(case, unit, 0, 0, 0, who, float(ratio) if ratio else None, int(visits.replace(",", "")))

@@ -25,7 +25,7 @@ README: Final = ROOT / "README.md"
 FLOORS: Final = tuple(ROOT / floor / "README.md" for floor in ("data", "queries", "service"))
 HOOKS: Final = ROOT / "service/hooks/README.md"
 DEPLOY: Final = ROOT / "service/deploy/README.md"
-DOCUMENTS: Final = (README, *FLOORS, HOOKS, DEPLOY, *sorted(ROOT.glob("benchmarks/*.md")), ROOT / "CHANGELOG.md")
+DOCUMENTS: Final = (README, *FLOORS, HOOKS, DEPLOY, ROOT / "benchmarks/README.md", ROOT / "CHANGELOG.md")
 """The documents whose commands, links and settings are checked."""
 
 CONSTRAINTS: Final = ROOT / "traffic-constraints.txt"
