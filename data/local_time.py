@@ -84,9 +84,12 @@ def day_bounds(day: date, zone: str) -> tuple[datetime, datetime]:
     return begin.astimezone(UTC), end.astimezone(UTC)
 
 
+def local_now(zone: str, now: datetime) -> datetime:
+    """The time (naive) that it is in a zone at a timezone-aware time."""
+    moment = now.astimezone(UTC).replace(tzinfo=None)
+    return moment if zone == DEFAULT_ZONE else moment + utc_offset(moment, zone) * _MINUTE
+
+
 def today(zone: str, now: datetime) -> date:
     """The day that it is in a zone at a timezone-aware time."""
-    if zone == DEFAULT_ZONE:
-        return now.astimezone(UTC).date()
-    moment = now.astimezone(UTC).replace(tzinfo=None)
-    return local_day(moment, utc_offset(moment, zone))
+    return local_now(zone, now).date()

@@ -11,6 +11,7 @@ from queries.notebook import Reader, open_lake
 from queries.own_sql import OwnSql, Rows
 from queries.parameters import (
     DEFAULT_RANGE,
+    MAX_DAYS,
     MAX_VALUE_LENGTH,
     PARAMETERS,
     RANGES,
@@ -18,6 +19,7 @@ from queries.parameters import (
     InvalidParameter,
     Parameter,
     parameters_of,
+    parse_day,
     scope_from,
     select_parameters,
     validate,
@@ -36,6 +38,7 @@ __all__ = [
     "DETECTORS",
     "ENDPOINTS",
     "ENTRIES",
+    "MAX_DAYS",
     "MAX_VALUE_LENGTH",
     "PARAMETERS",
     "RANGES",
@@ -73,6 +76,7 @@ __all__ = [
     "open_cluster",
     "open_lake",
     "parameters_of",
+    "parse_day",
     "scope_from",
     "script",
     "select_parameters",

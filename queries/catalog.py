@@ -190,6 +190,8 @@ ENDPOINTS: Final = {entry.name: entry for entry in CATALOG if entry is not CACHE
 WITHOUT_ROUTE: Final = (
     rows("protocols", f.PROTOCOL, f.VISITS, f.PERCENTAGE, f.HUMAN_CLICKS, f.AI_VISITS, f.UNIQUE_VISITORS),
     rows("disguised", f.SIGNAL, f.VISITS, f.ALONE),
+    rows("visits-by-hour", f.DATE, f.HOUR, f.TOTAL_VISITS, f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS),
+    rows("visits-by-month", f.MONTH, f.TOTAL_VISITS, f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS),
     row("people", f.VISITS, f.HUMAN_CLICKS, f.UNIQUE_VISITORS, f.UNIDENTIFIED_VISITS),
     rows(
         "source-links",

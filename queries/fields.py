@@ -78,6 +78,7 @@ CONFIDENCE = Field("confidence", TEXT, "confidence of the classification: verifi
 COUNTRY = Field("country", TEXT, "ISO 3166-1 alpha-2 code, or unknown")
 COUNTRY_NAME = Field("country_name", TEXT, "English name of the country")
 DATE = Field("date", DAY, "day in the organization's time zone")
+MONTH = Field("month", DAY, "first day of the month")
 DAY_NAME = Field("day_name", TEXT, "Monday to Sunday")
 DAY_OF_WEEK = Field("day_of_week", COUNT, "1 is Monday, 7 is Sunday")
 DEVICE_TYPE = Field("device_type", TEXT, "desktop, mobile, tablet or bot")

@@ -180,7 +180,7 @@ def scope_from(query: Mapping[str, str], organization: str, today: date, targets
 
 def _days(query: Mapping[str, str], today: date, zone: Callable[[], str]) -> tuple[date, date]:
     if "start_date" in query and "end_date" in query:
-        start, end = (_day(name, query[name], zone) for name in ("start_date", "end_date"))
+        start, end = (parse_day(name, query[name], zone) for name in ("start_date", "end_date"))
         return _date_range(start, end, today)
     length = RANGES.get(query.get("range", DEFAULT_RANGE))
     if length is None:
@@ -200,7 +200,8 @@ def _date_range(start: date, end: date, today: date) -> tuple[date, date]:
     return start, end
 
 
-def _day(name: str, value: str, zone: Callable[[], str]) -> date:
+def parse_day(name: str, value: str, zone: Callable[[], str]) -> date:
+    """The day that a parameter of this name gives; a time is one of the zone. Raises InvalidParameter."""
     try:
         if _DAY.fullmatch(value):
             return date.fromisoformat(value)

@@ -474,6 +474,25 @@ def _time_series(question: Question) -> list[Row]:
     return [{"date": day} | _measured(days.get(day, []), fields) for day in question.days]
 
 
+def _visits_by_hour(question: Question) -> list[Row]:
+    hours = _grouped(question.visits, lambda visit: (visit["day"], local_time(visit).hour))
+    fields = ("total_visits", "human_clicks", "ai_visits", "other_visits")
+    return [
+        {"date": day, "hour": hour} | _measured(hours.get((day, hour), []), fields)
+        for day in question.days
+        for hour in range(24)
+    ]
+
+
+def _visits_by_month(question: Question) -> list[Row]:
+    months = _grouped(question.visits, lambda visit: visit["day"].replace(day=1))
+    fields = ("total_visits", "human_clicks", "ai_visits", "other_visits")
+    return [
+        {"month": month} | _measured(months.get(month, []), fields)
+        for month in sorted({day.replace(day=1) for day in question.days})
+    ]
+
+
 def _ai_sources(question: Question) -> list[Row]:
     visits = _of(question.visits, *AI)
     return _ranked(visits, _by("ai_source"), "visits", "percentage", "agent_fetches", "ai_referrals")
@@ -775,6 +794,8 @@ ENTRIES: Final[dict[str, Callable[[Question], Any]]] = {
     "protocols": _protocols,
     "people": _people,
     "disguised": _disguised,
+    "visits-by-hour": _visits_by_hour,
+    "visits-by-month": _visits_by_month,
     "source-links": _source_links,
 }
 

@@ -94,9 +94,10 @@ def _extract(node: exp.Extract) -> exp.Expr:
 
 
 def _trunc(node: exp.TimestampTrunc) -> exp.Expr:
-    if node.args["unit"].name != "WEEK":
+    unit = node.args["unit"].name
+    if unit not in {"WEEK", "MONTH"}:
         raise NotCarried(node.sql("duckdb"))
-    return call("trunc", node.this, "WEEK")
+    return call("trunc", node.this, unit)
 
 
 def _shift(node: exp.BitwiseLeftShift) -> exp.Expr:

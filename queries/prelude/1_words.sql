@@ -29,6 +29,7 @@ CREATE MACRO hour_of(moment, utc_offset) AS CAST(
 AS BIGINT);
 CREATE MACRO weekday_of(day) AS CAST(extract(isodow FROM day) AS BIGINT);  -- Monday is 1
 CREATE MACRO week_of(day) AS CAST(date_trunc('week', day) AS DATE);  -- its Monday
+CREATE MACRO month_of(day) AS CAST(date_trunc('month', day) AS DATE);  -- its first day
 CREATE MACRO period_of(day) AS CASE WHEN weekday_of(day) >= 6 THEN 'weekend' ELSE 'weekday' END;
 CREATE MACRO day_name_of(weekday) AS
     ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'][weekday];

@@ -8,7 +8,18 @@ from typing import Final, Self
 from urllib.parse import quote, urlencode
 
 from data.store.link_index import LinkIndex
-from queries import DEFAULT_RANGE, ENDPOINTS, PARAMETERS, RANGES, Entry, Scope, scope_from, validate
+from queries import (
+    DEFAULT_RANGE,
+    ENDPOINTS,
+    MAX_DAYS,
+    PARAMETERS,
+    RANGES,
+    Entry,
+    Scope,
+    parse_day,
+    scope_from,
+    validate,
+)
 from service.http.query_string import parse_parameters
 
 _ALL_PARAMETERS: Final = ENDPOINTS["bot-traffic"]
@@ -27,6 +38,8 @@ class Filters:
 
     parameters: Mapping[str, str]
     """By name; parameters that have no effect are left out."""
+    given: Mapping[str, str]
+    """With those that have none."""
     organization: str
     today: date
     targets: LinkIndex
@@ -48,7 +61,7 @@ class Filters:
             ignored |= {"short_code"}
         parameters = {name: value for name, value in given.items() if name not in ignored}
         scope = scope_from(parameters, organization, today, targets)
-        return cls(parameters, organization, today, targets, scope.short_code)
+        return cls(parameters, given, organization, today, targets, scope.short_code)
 
     @cached_property
     def scope(self) -> Scope:
@@ -94,6 +107,40 @@ class Filters:
             return self.query_string(range=name)
         return self.query_string(start_date=start.isoformat(), end_date=end.isoformat())
 
+    def settled(self, first_day: date | None) -> str | None:
+        """The query string to go to instead: with both days of a span if one is given, with neither if a range says so.
+
+        A form sends the range that it came with and the days that it shows. None: the address is settled.
+        `first_day` is that of the first visit. Raises InvalidParameter.
+        """
+        start, end = self.given.get("start_date"), self.given.get("end_date")
+        if not start and not end:
+            return None
+        if not end:
+            return self.query_string(start_date=start, end_date=self.today.isoformat())
+        if not start:
+            last = min(parse_day("end_date", end, lambda: self.targets.zone(self.organization)), self.today)
+            return self.query_string(start_date=str(_first_day(first_day, last)), end_date=end)
+        by_days = self.days_query(self.scope.start_date, self.scope.end_date)
+        is_range = "range" in self.given and by_days == self.query_string(range=self.given["range"])
+        return by_days if is_range else None
+
+    def presets(self, first_day: date | None) -> list[tuple[str, str, bool]]:
+        """Days to choose from: what they are called, the query string, and whether they are shown now."""
+        today = self.today
+        this_month = today.replace(day=1)
+        last_month = this_month - timedelta(1)
+        spans = {
+            "Today": (today, today),
+            "Yesterday": (today - timedelta(1), today - timedelta(1)),
+            "This month": (this_month, today),
+            "Last month": (last_month.replace(day=1), last_month),
+            "This year": (today.replace(month=1, day=1), today),
+            "All days": (_first_day(first_day, today), today),
+        }
+        shown = self.scope.start_date, self.scope.end_date
+        return [(label, self.days_query(*span), span == shown) for label, span in spans.items()]
+
     @property
     def earlier(self) -> tuple[date, date]:
         """As many days directly before."""
@@ -121,6 +168,11 @@ class Filters:
             span = f"{self.scope.start_date} to {self.scope.end_date}"
             chips.insert(0, ("Days", span, self.query_string(range=DEFAULT_RANGE)))
         return chips
+
+
+def _first_day(first_day: date | None, last: date) -> date:
+    """The first of all days until `last`, of which a question may have at most MAX_DAYS."""
+    return max(min(first_day or last, last), last - timedelta(MAX_DAYS - 1))
 
 
 def query_of(parameters: Mapping[str, str]) -> str:

@@ -37,6 +37,11 @@ def day(value: str | date | None) -> str:
     return f"{short_day(parsed)} {parsed.year}"
 
 
+def month(value: str) -> str:
+    """A month: Mar 2026."""
+    return f"{date.fromisoformat(value):%b %Y}"
+
+
 def span(start: date, end: date) -> str:
     """A span of days: 4 Mar 2026, or 4 Mar – 8 Mar 2026."""
     if start == end:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from data import Lake
+from data.local_time import local_now
 from data.store.link_index import LinkIndex
 from queries import Warehouse
 from service.api_keys import ApiKeys
@@ -39,3 +40,7 @@ class PageServices:
     def today(self, organization: str) -> date:
         """The day that it is for an organization."""
         return self.lake.manifest.today(organization, self.clock())
+
+    def hours_begun(self, organization: str) -> int:
+        """How many hours of that day have begun."""
+        return local_now(self.lake.manifest.zone(organization), self.clock()).hour + 1

@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 
 from service.pages.assets import FOLDER
 from service.pages.markup import joined
+from service.pages.numbers.spans import Label, day_labels
 
 HEIGHT: Final = 200
 """Pixels from the base line of a chart to its top gridline."""
@@ -49,8 +50,8 @@ _HATCH: Final = Markup(
     '<pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     '<rect class="hatch" width="2.5" height="5"/></pattern>'
 )
-_PARTIAL: Final = Markup(
-    '<rect class="partial" x="{x}%" y="{y}" width="{width}%" height="{height}" fill="url(#hatch)"/>'
+_HATCHED: Final = Markup(
+    '<rect class="{kind}" x="{x}%" y="{y}" width="{width}%" height="{height}" fill="url(#hatch)"/>'
 )
 _SHIPPED: Final = Markup(
     '<line class="shipped" x1="{x}%" x2="{x}%" y1="0" y2="{y}"/>'
@@ -73,34 +74,35 @@ _NOTHING: Final = Markup("")
 
 
 def time_series(
-    days: Sequence[Mapping[str, Any]], previous: Sequence[Mapping[str, Any]] | None, partial: Collection[str]
+    rows: Sequence[Mapping[str, Any]],
+    previous: Sequence[Mapping[str, Any]] | None,
+    labels: Iterable[Label],
+    *,
+    partial: Collection[int] = (),
+    ahead: Collection[int] = (),
 ) -> Markup:
-    """Columns of people, AI-related and other visits for each day or week; those that are not whole are hatched.
+    """Columns of people, AI-related and other visits for each hour, day, week or month. Empty without rows.
 
-    days are rows with date, total_visits, human_clicks and ai_visits, as in the time-series answer, the earliest first;
-    previous are those of the period before, drawn as a dashed line over the column of the same number; partial are the
-    dates of columns that are not whole, such as today. Empty without days.
+    rows have total_visits, human_clicks and ai_visits, the earliest first; previous are those of the period before,
+    drawn as a dashed line over the column of the same number. Columns are hatched whose numbers are in partial, because
+    they are not whole, or over their whole height in ahead, because they have not begun.
     """
-    if not days:
+    if not rows:
         return _NOTHING
-    totals = [day["total_visits"] for day in days]
-    before = [day["total_visits"] for day in previous or ()][: len(days)]
+    totals = [row["total_visits"] for row in rows]
+    before = [row["total_visits"] for row in previous or ()][: len(rows)]
     scale = _gridlines(max(*totals, *before, 0, 0))
-    people = [day["human_clicks"] for day in days]
-    ai = [day["ai_visits"] for day in days]
+    people = [row["human_clicks"] for row in rows]
+    ai = [row["ai_visits"] for row in rows]
     other = [total - person - agent for total, person, agent in zip(totals, people, ai, strict=True)]
     shapes = _stack([("people", people), ("ai", ai), ("other", other)], scale[-1])
     if any(before):
         points = (f"{10 * i + 5},{_number(HEIGHT - _pixels(count, scale[-1]))}" for i, count in enumerate(before))
         shapes += _PREVIOUS.format(points=" ".join(points))
-    dates = [day["date"] for day in days]
-    hatched = [
-        _hatched(number, len(days), _pixels(totals[number], scale[-1]))
-        for number, day in enumerate(dates)
-        if day in partial
-    ]
-    drawn = joined(_stretched(len(days), shapes), *([_HATCH, *hatched] if hatched else []))
-    return _frame(len(days), scale, drawn, _dates(dates))
+    hatched = [_hatched("partial", number, len(rows), _pixels(totals[number], scale[-1])) for number in sorted(partial)]
+    hatched += [_hatched("ahead", number, len(rows), HEIGHT) for number in sorted(ahead)]
+    drawn = joined(_stretched(len(rows), shapes), *([_HATCH, *hatched] if hatched else []))
+    return _frame(len(rows), scale, drawn, labels)
 
 
 def columns(values: Sequence[tuple[str, float]], kind: str) -> Markup:
@@ -126,7 +128,7 @@ def measured_days(days: Sequence[tuple[date, int, int]], shipped_on: date) -> Ma
     dx, anchor = (6, "start") if x < 50 else (-6, "end")
     mark = _SHIPPED.format(x=_number(x), y=TOP + HEIGHT, dx=dx, anchor=anchor)
     shapes = _stretched(len(days), _stack([("ai", events), ("other", others)], scale[-1]))
-    return _frame(len(days), scale, shapes + mark, _dates(dates))
+    return _frame(len(days), scale, shapes + mark, day_labels(dates))
 
 
 def bar(percentage: float | None, kind: str) -> Markup:
@@ -229,11 +231,15 @@ def _stack(series: Sequence[tuple[str, Sequence[float]]], top: int) -> Markup:
     return drawn
 
 
-def _hatched(column: int, count: int, height: float) -> Markup:
+def _hatched(kind: str, column: int, count: int, height: float) -> Markup:
     """The hatching over one of so many columns."""
     share = 100 / count
-    return _PARTIAL.format(
-        x=_number(share * column), y=_number(TOP + HEIGHT - height), width=_number(share), height=_number(height)
+    return _HATCHED.format(
+        kind=kind,
+        x=_number(share * column),
+        y=_number(TOP + HEIGHT - height),
+        width=_number(share),
+        height=_number(height),
     )
 
 
@@ -242,8 +248,8 @@ def _stretched(count: int, shapes: Markup) -> Markup:
     return _STRETCHED.format(top=TOP, width=10 * count, height=HEIGHT, shapes=shapes)
 
 
-def _frame(count: int, scale: Sequence[int], shapes: Markup, labels: Iterable[tuple[int, str, bool]]) -> Markup:
-    """The whole chart. labels are (column, text, whether it also stands on a narrow screen)."""
+def _frame(count: int, scale: Sequence[int], shapes: Markup, labels: Iterable[Label]) -> Markup:
+    """The whole chart."""
     grid = _NOTHING.join(
         _GRIDLINE.format(y=_number(TOP + HEIGHT - _pixels(value, scale[-1])), text=compact(value)) for value in scale
     )
@@ -257,21 +263,6 @@ def _frame(count: int, scale: Sequence[int], shapes: Markup, labels: Iterable[tu
         for column, text, is_major in labels
     )
     return _FRAME.format(height=TOP + HEIGHT + 26, count=count, grid=grid, shapes=shapes, labels=texts)
-
-
-def _dates(days: Sequence[str]) -> list[tuple[int, str, bool]]:
-    """At most nine labels of days: each day, every second, Mondays or firsts of a month, whichever is first to fit."""
-    dates = [date.fromisoformat(day) for day in days]
-    every = ceil(len(dates) / 270)  # months between two labels once only months fit
-    choices = (
-        range(len(dates)),
-        range((len(dates) - 1) % 2, len(dates), 2),
-        [number for number, day in enumerate(dates) if day.weekday() == 0],
-        [number for number, day in enumerate(dates) if day.day == 1 and day.month % every == 1 % every],
-    )
-    chosen = next((choice for choice in choices if len(choice) <= 9), choices[-1])
-    form = "{0.day} {0:%b}" if dates[-1].year == dates[0].year or len(dates) <= 62 else "{0:%b} {0:%Y}"
-    return [(number, form.format(dates[number]), place % 2 == 0) for place, number in enumerate(chosen)]
 
 
 def _bar(shares: Iterable[tuple[str, float]]) -> Markup:

@@ -72,6 +72,8 @@ _DECIMALS: Final = frozenset(
     ("avg_visits", "score", "conversion_rate", "fetches_per_referral", "value_per_visit", "estimated_value")
 )
 
+_KINDS: Final = {"percentage": "share", "confidence": "badge", "month": "month"}
+"""The kinds of single fields."""
 _WORDS: Final = frozenset(("bot_category", "agent_kind", "traffic_type", "detection_method", "signal"))
 """Fields whose values are words of the API, written as people write them."""
 
@@ -82,14 +84,19 @@ class TableColumn:
 
     field: str
     label: str
-    kind: str  # text, number, decimal, percent, share, day, time, flag, badge, word or list
+    kind: str  # text, number, decimal, percent, share, day, month, time, flag, badge, word or list
 
     @cached_property
     def css(self) -> str:
         """The class of its cells."""
-        return {"decimal": "number", "percent": "number", "flag": "text", "list": "text", "word": "text"}.get(
-            self.kind, self.kind
-        )
+        return {
+            "decimal": "number",
+            "percent": "number",
+            "month": "day",
+            "flag": "text",
+            "list": "text",
+            "word": "text",
+        }.get(self.kind, self.kind)
 
 
 SHARE_OF_PEOPLE: Final = TableColumn("share_of_people", "Share", "share")
@@ -135,10 +142,8 @@ def plain(column: TableColumn, value: object) -> str:
 
 
 def _kind_of(field: Field) -> str:
-    if field.name == "percentage":
-        return "share"
-    if field.name == "confidence":
-        return "badge"
+    if field.name in _KINDS:
+        return _KINDS[field.name]
     if field.name in _WORDS:
         return "word"
     if field.name in _PERCENTAGES:
@@ -172,5 +177,6 @@ _FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
     "decimal": formats.decimal,
     "percent": formats.percent,
     "day": formats.day,
+    "month": formats.month,
     "time": formats.moment,
 }

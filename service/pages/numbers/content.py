@@ -14,7 +14,8 @@ from service.pages.filters import Filters
 from service.pages.numbers import panels
 from service.pages.numbers.comparison import Comparison, complete_days
 from service.pages.numbers.panels import Panel
-from service.pages.numbers.tables import CellLinks, ChartDays, FilledPanel, fill
+from service.pages.numbers.spans import ChartDays, unit_for
+from service.pages.numbers.tables import CellLinks, FilledPanel, fill
 from service.pages.numbers.tiles import Figures, Tile, disguised_in_words, filled_tiles
 
 DASHBOARD: Final = ENDPOINTS["dashboard"]
@@ -55,6 +56,8 @@ class PageContent:
     """None: the page shows nothing of other days than its own, neither a comparison nor where else there are visits."""
     links: CellLinks | None = None
     """The addresses that cells and tiles link to; None: they lead nowhere."""
+    hours_begun: int = 24
+    """Of today, in the organization's zone."""
 
     @cached_property
     def comparison(self) -> Comparison | None:
@@ -64,15 +67,31 @@ class PageContent:
         return complete_days(self._scope, self.filters.today, self.stored.first_day, self.stored.unjudged)
 
     @cached_property
+    def panels(self) -> tuple[Panel, ...]:
+        """The panels of the page; visits over time are in the unit that suits the days."""
+        return tuple(
+            panels.in_unit(panel, self._unit) if panel.entry is SERIES else panel for panel in self.page.panels
+        )
+
+    @property
+    def _unit(self) -> str:
+        return unit_for(self.filters.days)
+
+    @cached_property
     def wanted(self) -> list[tuple[Entry, Scope]]:
         """The answers to ask for, each with its scope."""
         if not self.page.is_dashboard:
             names = dict.fromkeys([*(panel.entry.name for panel in self.page.panels), "filter-values"])
             return [(ENTRIES[name], self.filters.scope_for(ENTRIES[name])) for name in names]
+        series = panels.in_unit(panels.TIME_SERIES, self._unit).entry
         wanted = [(DASHBOARD, self._scope), (PEOPLE, self._scope), (DISGUISED, self._scope)]
+        if series is not SERIES:
+            wanted.append((series, self._scope))
         if self.comparison:
             now, before = self.comparison.now, self.comparison.before
-            wanted += [(OVERVIEW_ROW, now), (PEOPLE, now), (OVERVIEW_ROW, before), (PEOPLE, before), (SERIES, before)]
+            wanted += [(OVERVIEW_ROW, now), (PEOPLE, now), (OVERVIEW_ROW, before), (PEOPLE, before)]
+            if self._unit != "month":  # months of two spans do not begin alike
+                wanted.append((series, before))
         return wanted
 
     @property
@@ -88,7 +107,9 @@ class PageContent:
 
     def answers(self, loaded: Sequence[Any]) -> dict[str, Any]:
         """The answers by the name of their endpoint; `loaded` are those that were wanted, as decoded JSON."""
-        answers = {entry.name: answer for (entry, _), answer in zip(self.wanted, loaded, strict=True)}
+        answers: dict[str, Any] = {}
+        for (entry, _), answer in zip(self.wanted, loaded, strict=True):
+            answers.setdefault(entry.name, answer)  # those of a comparison come later
         if self.page.is_dashboard:
             answers |= {name: answers["dashboard"][member] for name, member in MEMBERS.items()}
         return answers
@@ -96,10 +117,10 @@ class PageContent:
     def filled(self, loaded: Sequence[Any], source: str = "") -> dict[str, Any]:
         """What the template shows: tiles and panels; with `source`, only the rows of this AI platform."""
         answers = self.answers(loaded)
-        days_before = loaded[-1] if self.comparison else None
+        before = loaded[-1] if self.comparison and self._unit != "month" else None
         return {
             "tiles": self.tiles(loaded),
-            "panels": [self._filled(panel, answers, days_before, source) for panel in self.page.panels],
+            "panels": [self._filled(panel, answers, before, source) for panel in self.panels],
             "disguised": disguised_in_words(answers["disguised"]) if self.page.is_dashboard else "",
             "suggestions": suggestions(answers),
             "elsewhere": self._elsewhere(answers),
@@ -124,16 +145,15 @@ class PageContent:
         return filled_tiles(figures(self._scope), compared, self.filters, has_links=self.links is not None)
 
     def _filled(
-        self, panel: Panel, answers: Mapping[str, Any], days_before: Sequence[Mapping[str, Any]] | None, source: str
+        self, panel: Panel, answers: Mapping[str, Any], before: Sequence[Mapping[str, Any]] | None, source: str
     ) -> FilledPanel:
         rows = answers[panel.entry.name]
         rows = rows[panel.part] if panel.part else rows
         if source:
             rows = [row for row in rows if source in {row.get("ai_source"), row.get("tool")}]
-        return fill(
-            panel, rows, self.links, previous=days_before,
-            days=ChartDays(self.filters.scope.start_date, self.filters.scope.end_date, self.filters.today),
-        )  # fmt: skip
+        scope = self.filters.scope
+        days = ChartDays(scope.start_date, scope.end_date, self.filters.today, self.hours_begun)
+        return fill(panel, rows, self.links, previous=before, days=days)
 
     def _elsewhere(self, answers: Mapping[str, Any]) -> dict[str, str] | None:
         """Where there are visits, if this selection has none: what to say, and the query string that shows them."""

@@ -14,7 +14,8 @@ class Panel:
     title: str
     fields: tuple[str, ...] = ()  # shown, in this order; none: all of the answer
     part: str = ""  # of an answer with several parts
-    chart: str = ""  # series, weeks, lines, map, hours or weekdays; the table is then folded
+    chart: str = ""  # series, lines, map, hours or weekdays; the table is then folded
+    unit: str = "day"  # of a series: hour, day, week or month
     color: str = "plain"  # of its bars: people, ai, other or plain
     limit: int = 100  # rows of the table; CSV and API have all
     hint: str = ""
@@ -35,6 +36,12 @@ class Panel:
 def panel(name: str, title: str, fields: str = "", **more: object) -> Panel:
     """The panel of an endpoint's answer; `fields` is a list separated by spaces."""
     return Panel(ENTRIES[name], title, tuple(fields.split()), **more)  # type: ignore[arg-type]
+
+
+def in_unit(series: Panel, unit: str) -> Panel:
+    """The panel of visits over time, by the hour, day or month instead of by the day."""
+    name = "time-series" if unit == "day" else f"visits-by-{unit}"
+    return replace(series, entry=ENTRIES[name], title=f"Visits by {unit}", unit=unit)
 
 
 NO_PEOPLE: Final = "No visits by people in this period."
@@ -94,7 +101,8 @@ AI: Final = (
         "weekly-trend",
         "Weeks",
         part="weekly",
-        chart="weeks",
+        chart="series",
+        unit="week",
         is_wide=True,
         hint="Weeks that are not whole are hatched.",
         fields="week total_visits human_visits ai_visits other_visits ai_assistant_requests ai_training_requests "

@@ -84,7 +84,7 @@ class Report:
         lines += [f"{label}: {_clean(value)}" for label, value in heading["chosen"]]
         lines += ["", *self._tiles()]
         rows = self.content.answers(self.loaded)
-        for panel in self.page.panels:
+        for panel in self.content.panels:
             if panel.chart not in {"series", "hours"}:
                 lines += ["", panel.title, *_table(panel, rows[panel.entry.name])]
         return "\n".join(lines) + "\n"

@@ -41,7 +41,7 @@ def endpoint(context: PageContext) -> Endpoint:
         context.control.write_later(context.shares.record_use, share)
         today = context.services.today(share.organization)
         filters = Filters.parse(share.filters.encode(), share.organization, today, context.services.targets)
-        content = PageContent(PAGE, filters, None)
+        content = PageContent(PAGE, filters, None, hours_begun=context.services.hours_begun(share.organization))
         loaded = await context.load(request, content.wanted)
         shown = {
             **await context.in_thread(request, content.filled, loaded),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -15,6 +15,7 @@ from service.pages.numbers.charts import columns as column_chart
 from service.pages.numbers.charts import multiples, split_bar, time_series, world_map
 from service.pages.numbers.columns import SHARE_OF_PEOPLE, TableColumn, cell, column_of
 from service.pages.numbers.panels import Panel
+from service.pages.numbers.spans import FIELD_OF, ChartDays, day_labels, hour_labels, last_day_of, month_labels
 
 Row = Mapping[str, Any]
 REST: Final = "(other)"
@@ -30,7 +31,7 @@ _END_ROW: Final = Markup("</tr>")
 _SHOWN_BY: Final = {"country": "country_name"}
 """The fields whose words another field shows."""
 LINKED_FIELDS: Final = {
-    **{name: name for name in ("short_code", "domain", "date", "week")},
+    **{name: name for name in ("short_code", "domain", "date", "week", "month")},
     **{_SHOWN_BY.get(row.name, row.name): row.name for row in PARAMETERS.values() if row.kind == "word"},
     "tool": "ai_source",
 }
@@ -63,28 +64,6 @@ class FilledPanel:
         return self.panel.entry
 
 
-@dataclass(frozen=True)
-class ChartDays:
-    """The days that charts show."""
-
-    start: date
-    end: date
-    today: date
-
-    @property
-    def partial_days(self) -> frozenset[str]:
-        """The days that are not over."""
-        return frozenset((self.today.isoformat(),))
-
-    @property
-    def whole_weeks(self) -> list[str]:
-        """The Mondays of the weeks of which every day is shown and over."""
-        last_day = min(self.end, self.today - timedelta(1))
-        monday = self.start + timedelta(-self.start.weekday() % 7)
-        weeks = ((last_day - monday).days + 1) // 7
-        return [(monday + timedelta(7 * number)).isoformat() for number in range(max(weeks, 0))]
-
-
 class CellLinks:
     """The addresses that cells link to, which keep the filters of the page."""
 
@@ -109,8 +88,8 @@ class CellLinks:
                 address = f"{self._root}/ai/{quote(value, safe='')}{changed(ai_source=None, traffic_type=None)}"
             case "date":
                 address = f"{self._path}{changed(start_date=value, end_date=value)}"
-            case "week":
-                end = min(date.fromisoformat(value) + timedelta(6), self._filters.today)
+            case "week" | "month":
+                end = min(last_day_of(name, date.fromisoformat(value)), self._filters.today)
                 address = f"{self._path}{changed(start_date=value, end_date=str(end))}"
             case _:
                 address = f"{self._path}{changed(**{name: value})}"
@@ -198,10 +177,7 @@ def _chart(panel: Panel, rows: Sequence[Row], previous: Sequence[Row] | None, da
     chart = Markup("")
     match panel.chart:
         case "series" if days:
-            chart = time_series(rows, previous, days.partial_days)
-        case "weeks" if days:
-            weeks = [{**row, "date": row["week"], "human_clicks": row["human_visits"]} for row in rows]
-            chart = time_series(weeks, None, {str(row["week"]) for row in rows} - {*days.whole_weeks})
+            chart = _series(panel.unit, rows, previous, days)
         case "lines" if days and days.whole_weeks:
             chart = multiples(_by_week(rows, days.whole_weeks))
         case "map":
@@ -212,6 +188,18 @@ def _chart(panel: Panel, rows: Sequence[Row], previous: Sequence[Row] | None, da
         case "weekdays":
             chart = column_chart([(str(row["day_name"])[:3], row["avg_visits"] or 0) for row in rows], "plain")
     return chart
+
+
+def _series(unit: str, rows: Sequence[Row], previous: Sequence[Row] | None, days: ChartDays) -> Markup:
+    """Visits over time; `unit` is what a row counts: an hour, a day, a week or a month."""
+    starts = [str(row[FIELD_OF[unit]]) for row in rows]
+    labels = {"hour": lambda: hour_labels(starts[::24]), "month": lambda: month_labels(starts)}
+    numbered = list(enumerate(rows))
+    ahead = [number for number, row in numbered if days.is_ahead(unit, row)]
+    partial = [number for number, row in numbered if not days.is_whole(unit, row) and number not in ahead]
+    if unit == "week":
+        rows = [{**row, "human_clicks": row["human_visits"]} for row in rows]
+    return time_series(rows, previous, labels.get(unit, lambda: day_labels(starts))(), partial=partial, ahead=ahead)
 
 
 def _by_week(rows: Sequence[Row], weeks: Sequence[str]) -> Mapping[str, Sequence[int]]:
@@ -237,8 +225,8 @@ def _empty(panel: Panel, rows: Sequence[Row], is_for_operators: bool) -> Mapping
 
 def _missing_days(panel: Panel, days: ChartDays | None) -> str:
     """What the chart of a panel does not show in full."""
-    if days and panel.chart == "series" and days.end == days.today:
-        return "The hatched day is not over."
+    if days and panel.chart == "series" and panel.unit != "week" and days.end == days.today:
+        return f"Hatched: the {panel.unit} is not over, or has not begun."
     if days and panel.chart == "lines" and not days.whole_weeks:
         return "There is no whole week in this period."
     return ""

@@ -39,6 +39,8 @@ def page_endpoint(context: PageContext, page: Page) -> Endpoint:
         view = await View.start(context, request, page)
         if view.stored.is_empty:
             return await view.response("start.html")
+        if view.settled is not None:
+            return RedirectResponse(view.settled, 303)
         if page is LINK and not view.filters.scope.short_code:
             return RedirectResponse(f"{context.root}/links{view.filters.query_string(target_url=None)}", 303)
         content = await view.content()
@@ -59,6 +61,8 @@ def source_endpoint(context: PageContext) -> Endpoint:
 
     async def endpoint(request: Request) -> Response:
         view = await View.start(context, request, page)
+        if view.settled is not None:
+            return RedirectResponse(view.settled, 303)
         source = request.path_params["source"]
         content = await view.content(source)
         content["panels"] = [panel for panel in content["panels"] if panel.row_count]
@@ -87,10 +91,17 @@ class View:
         stored = await context.in_thread(request, stored_span, services.lake, organization)
         return cls(context, request, page, await context.filters(request), stored)
 
+    @property
+    def settled(self) -> str | None:
+        """The address to go to instead, if the days in this one are not as links have them."""
+        query = self.filters.settled(self.stored.first_day)
+        return None if query is None else f"{self.request.url.path}{query}"
+
     async def content(self, source: str = "") -> dict[str, Any]:
         """What the template shows: tiles and panels; with `source`, only the rows of this AI platform."""
         links = CellLinks(self.context.root, self.request.url.path, self.filters)
-        content = PageContent(self.page, self.filters, self.stored, links)
+        hours_begun = self.context.services.hours_begun(self.filters.organization)
+        content = PageContent(self.page, self.filters, self.stored, links, hours_begun)
         loaded = await self.context.load(self.request, content.wanted)
         filled = await self.context.in_thread(self.request, content.filled, loaded, source)
         return {**filled, "notices": [], "tabs": self._tabs()}
@@ -113,6 +124,7 @@ class View:
             "lead": self.page.lead,
             "commands": lambda entry: commands(self.context, self.request, entry, self.filters),
             "stored": self.stored,
+            "presets": self.filters.presets(self.stored.first_day),
             "span": formats.span(self.filters.scope.start_date, self.filters.scope.end_date),
             "visits_url": f"{self.context.origin.origin(self.request)}{base}/visits",
             **layout(self.context, self.request, self.page.path, self.filters),

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from service.pages.numbers import charts
+from service.pages.numbers import charts, spans
 
 
 def day(written, people=0, ai=0, other=0):
@@ -37,7 +37,7 @@ def heights(root, kind):
 
 
 def test_columns_of_a_day_stand_on_each_other_and_are_as_high_as_their_visits():
-    root = parsed(charts.time_series([day("2026-11-01", people=200, ai=100, other=50)], None, ["2026-11-02"]))
+    root = parsed(series([day("2026-11-01", people=200, ai=100, other=50)], None, ["2026-11-02"]))
     assert texts(root, "scale") == ["0", "100", "200", "300", "400"]
     assert [heights(root, kind) for kind in ("people", "ai", "other")] == [[100.0], [50.0], [25.0]]
     starts = [re.match(r"M1 ([\d.]+)", classes(root, kind)[0].get("d"))[1] for kind in ("people", "ai", "other")]
@@ -45,7 +45,7 @@ def test_columns_of_a_day_stand_on_each_other_and_are_as_high_as_their_visits():
 
 
 def test_every_day_has_its_place_in_the_order_given():
-    root = parsed(charts.time_series(november(5, people=1), None, []))
+    root = parsed(series(november(5, people=1), None, []))
     [people] = classes(root, "people")
     assert re.findall(r"M(\d+)", people.get("d")) == ["1", "11", "21", "31", "41"]
     assert root.get("data-count") == "5"
@@ -53,26 +53,33 @@ def test_every_day_has_its_place_in_the_order_given():
 
 
 def test_a_kind_without_visits_draws_nothing():
-    root = parsed(charts.time_series([day("2026-11-01", people=3)], None, []))
+    root = parsed(series([day("2026-11-01", people=3)], None, []))
     assert not classes(root, "ai")
     assert not classes(root, "other")
 
 
+def series(days, previous, partial=()):
+    """The chart of days, of which those in `partial` are not whole."""
+    dates = [one["date"] for one in days]
+    hatched = [number for number, date in enumerate(dates) if date in partial]
+    return charts.time_series(days, previous, spans.day_labels(dates) if dates else [], partial=hatched)
+
+
 def test_no_days_are_no_chart():
-    assert charts.time_series([], None, ["2026-11-22"]) == ""
+    assert series([], None, ["2026-11-22"]) == ""
     assert charts.columns([], "people") == ""
     assert charts.sparkline([]) == ""
 
 
 def test_days_without_visits_are_a_scale_from_0_to_1():
-    root = parsed(charts.time_series(november(3), [day("2026-10-31")], ["2026-11-03"]))
+    root = parsed(series(november(3), [day("2026-10-31")], ["2026-11-03"]))
     assert texts(root, "scale") == ["0", "1"]
     assert not classes(root, "people")
     assert not classes(root, "previous")
 
 
 def test_today_is_hatched_over_its_whole_column():
-    root = parsed(charts.time_series([*november(3, people=4), day("2026-11-04", people=2)], None, ["2026-11-04"]))
+    root = parsed(series([*november(3, people=4), day("2026-11-04", people=2)], None, ["2026-11-04"]))
     [today] = classes(root, "partial")
     assert (today.get("x"), today.get("width"), today.get("height")) == ("75%", "25%", "100")
     assert today.get("fill") == "url(#hatch)"
@@ -80,31 +87,38 @@ def test_today_is_hatched_over_its_whole_column():
 
 def test_weeks_that_are_not_whole_are_hatched_at_both_ends():
     weeks = [day(f"2026-11-{number:02}", people=number) for number in (2, 9, 16)]
-    root = parsed(charts.time_series(weeks, None, {"2026-11-02", "2026-11-16"}))
+    root = parsed(series(weeks, None, {"2026-11-02", "2026-11-16"}))
     assert [one.get("x") for one in classes(root, "partial")] == ["0%", "66.67%"]
     assert len(root.findall(".//{*}pattern")) == 1
 
 
+def test_hours_that_have_not_begun_are_hatched_from_the_top_to_the_bottom():
+    root = parsed(charts.time_series(november(4, people=4), None, [], partial=[1], ahead=[2, 3]))
+    assert [(one.get("class"), one.get("x"), one.get("height")) for one in root.iter() if one.get("fill")] == [
+        ("partial", "25%", "200"), ("ahead", "50%", "200"), ("ahead", "75%", "200")
+    ]  # fmt: skip
+
+
 def test_a_range_that_ended_before_today_has_nothing_hatched():
-    assert not classes(parsed(charts.time_series(november(3, people=4), None, ["2026-11-22"])), "partial")
+    assert not classes(parsed(series(november(3, people=4), None, ["2026-11-22"])), "partial")
 
 
 def test_the_period_before_is_a_line_through_the_middle_of_each_column_on_the_same_scale():
     before = [day("2026-10-30", people=8), day("2026-10-31", ai=4), day("2026-11-01", people=99)]
-    root = parsed(charts.time_series(november(2, people=4), before, []))
+    root = parsed(series(november(2, people=4), before, []))
     [line] = classes(root, "previous")
     assert line.get("points") == "5,0 15,100"
     assert texts(root, "scale")[-1] == "8"
 
 
 def test_a_chart_of_one_day_is_one_column():
-    root = parsed(charts.time_series([day("2026-11-22", people=7)], [day("2026-11-21", people=1)], ["2026-11-22"]))
+    root = parsed(series([day("2026-11-22", people=7)], [day("2026-11-21", people=1)], ["2026-11-22"]))
     assert heights(root, "people") == [175.0]
     assert texts(root, "label") == ["22 Nov"]
 
 
 def test_huge_numbers_fit_their_scale():
-    root = parsed(charts.time_series([day("2026-11-01", people=2**62)], None, []))
+    root = parsed(series([day("2026-11-01", people=2**62)], None, []))
     assert 0 < heights(root, "people")[0] <= charts.HEIGHT
     assert texts(root, "scale")[-1] == "6,000,000T"
 
@@ -116,11 +130,27 @@ def test_a_scale_has_two_to_five_gridlines_and_reaches_the_largest_value(highest
     assert charts.HEIGHT / 2 <= heights(root, "plain")[0] <= charts.HEIGHT
 
 
-@pytest.mark.parametrize("count", [1, 7, 14, 31, 62, 90, 180, 366, 1500, 3650])
-def test_labels_of_days_are_few_whatever_the_range(count):
-    days = [day(str(date(2016, 1, 1) + timedelta(number)), people=1) for number in range(count)]
-    root = parsed(charts.time_series(days, None, []))
-    assert 1 <= len(texts(root, "label")) <= 14
+@pytest.mark.parametrize(
+    ("unit", "count", "labels"),
+    [
+        ("day", 1, ["1 Jan"]),
+        ("day", 7, ["1 Jan", "2 Jan", "3 Jan", "4 Jan", "5 Jan", "6 Jan", "7 Jan"]),
+        ("day", 14, ["2 Jan", "4 Jan", "6 Jan", "8 Jan", "10 Jan", "12 Jan", "14 Jan"]),
+        ("day", 31, ["4 Jan", "11 Jan", "18 Jan", "25 Jan"]),
+        ("day", 179, ["1 Jan", "1 Feb", "1 Mar", "1 Apr", "1 May", "1 Jun"]),
+        ("hour", 1, ["1 Jan", "06:00", "12:00", "18:00"]),
+        ("hour", 2, ["1 Jan", "06:00", "12:00", "18:00", "2 Jan", "06:00", "12:00", "18:00"]),
+        ("month", 6, ["Jan 2016", "Feb 2016", "Mar 2016", "Apr 2016", "May 2016", "Jun 2016"]),
+        ("month", 12, ["Jan 2016", "Mar 2016", "May 2016", "Jul 2016", "Sep 2016", "Nov 2016"]),
+        ("month", 36, ["Jan 2016", "Jul 2016", "Jan 2017", "Jul 2017", "Jan 2018", "Jul 2018"]),
+        ("month", 122, ["2016", "2018", "2020", "2022", "2024", "2026"]),
+    ],
+)
+def test_labels_over_time_are_few_and_readable_whatever_the_range(unit, count, labels):
+    months = [str(date(2016 + number // 12, number % 12 + 1, 1)) for number in range(count)]
+    days = [str(date(2016, 1, 1) + timedelta(number)) for number in range(count)]
+    label = {"hour": spans.hour_labels, "day": spans.day_labels, "month": spans.month_labels}[unit]
+    assert [text for _, text, _ in label(months if unit == "month" else days)] == labels
 
 
 def test_columns_keep_the_order_and_words_of_their_values():
@@ -210,7 +240,7 @@ def test_a_count_is_written_with_its_unit(count, text):
 
 def test_no_chart_has_an_inline_style():
     for chart in (
-        charts.time_series(november(9, people=1, ai=1, other=1), november(9, ai=2), ["2026-11-09"]),
+        series(november(9, people=1, ai=1, other=1), november(9, ai=2), ["2026-11-09"]),
         charts.columns([("a", 1)], "plain"),
         charts.bar(4, "ai"),
         charts.split_bar(1, 1, 1),

@@ -125,11 +125,11 @@ def api(shared_lake, application, key_of):
 
 @pytest.fixture(scope="module")
 def internal(shared_lake):
-    """Asks for an answer of thirty days that has no route."""
+    """Asks for an answer that has no route, of so many days until today."""
     warehouse = Warehouse(shared_lake)
 
-    def internal(name):
-        variables = warehouse.variables(Scope("acme", NOW.date() - timedelta(29), NOW.date()))
+    def internal(name, days=30):
+        variables = warehouse.variables(Scope("acme", NOW.date() - timedelta(days - 1), NOW.date()))
         return orjson.loads(encode(warehouse.answer(ENTRIES[name], variables)))
 
     yield internal
@@ -380,9 +380,68 @@ def test_steps_move_by_the_length_of_the_period_and_not_past_today(browser):
     assert page.one("a", rel="next").attributes["href"] == "/app/?range=7d"
 
 
+def test_days_can_be_chosen_from_presets_and_the_form_shows_those_that_are_shown(browser):
+    page = browser.read("people?domain=go.example")
+    presets = {link.text: urlsplit(link.attributes["href"]) for link in page.one("details", class_="menu").all("a")}
+    assert {url.path for url in presets.values()} == {"/app/people"}
+    assert {name: [*dict(parse_qsl(url.query)).values()] for name, url in presets.items()} == {
+        "Today": ["go.example", "2026-03-15", "2026-03-15"],
+        "Yesterday": ["go.example", "2026-03-14", "2026-03-14"],
+        "This month": ["go.example", "2026-03-01", "2026-03-15"],
+        "Last month": ["go.example", "2026-02-01", "2026-02-28"],
+        "This year": ["go.example", "2026-01-01", "2026-03-15"],
+        "All days": ["go.example", "2025-12-10", "2026-03-15"],
+    }
+    for query, name, days in (
+        ("", "More", ["2026-02-14", "2026-03-15"]),
+        ("range=7d", "More", ["2026-03-09", "2026-03-15"]),
+        (presets["Last month"].query, "Last month", ["2026-02-01", "2026-02-28"]),
+    ):
+        form = browser.read(f"people?{query}").one("form", class_="filters")
+        assert form.one("summary").text == name
+        assert [form.one("input", name=end).attributes["value"] for end in ("start_date", "end_date")] == days
+
+
+@pytest.mark.parametrize(
+    ("query", "settled"),
+    [
+        ("start_date=2026-03-01", "start_date=2026-03-01&end_date=2026-03-15"),
+        ("start_date=2026-03-01&end_date=&range=7d&domain=a.b", "domain=a.b&start_date=2026-03-01&end_date=2026-03-15"),
+        ("end_date=2026-02-01", "end_date=2026-02-01&start_date=2025-12-10"),
+        ("end_date=2020-02-01", "end_date=2020-02-01&start_date=2020-02-01"),
+        ("range=7d&start_date=2026-03-09&end_date=2026-03-15&domain=a.b", "range=7d&domain=a.b"),
+    ],
+)
+@pytest.mark.parametrize("path", ["people", "ai/ChatGPT"])
+def test_an_address_without_both_days_or_with_those_of_its_range_leads_to_a_settled_one(browser, path, query, settled):
+    response = browser.get(f"{path}?{query}")
+    assert response.status_code == 303
+    address, _, found = response.headers["location"].partition("?")
+    assert (address, sorted(found.split("&"))) == (f"/app/{path}", sorted(settled.split("&")))
+    assert browser.get(response.headers["location"]).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("days", "name", "rows"), [(1, "visits-by-hour", 24), (2, "visits-by-hour", 48), (180, "visits-by-month", 7)]
+)
+def test_few_days_are_drawn_by_the_hour_and_half_a_year_by_the_month(browser, internal, days, name, rows):
+    first = NOW.date() - timedelta(days - 1)
+    panel = browser.read(f"?start_date={first}&end_date={NOW.date()}").one("section", id=name)
+    answer = internal(name, days)
+    assert len(answer) == rows
+    assert tables(panel)[name, None] == [{field: as_text(value) for field, value in row.items()} for row in answer]
+    hatched = [one.attributes["class"] for one in panel.all("rect") if one.attributes.get("fill") == "url(#hatch)"]
+    assert hatched == (["partial", *["ahead"] * 11] if days <= 2 else ["partial", "partial"])  # it is past noon
+
+
 @pytest.mark.parametrize(
     ("query", "named"),
-    [("range=1y", "range"), ("f_country=SE&f_country=DE", "f_country"), ("f_path=" + "x" * 2_049, "f_path")],
+    [
+        ("end_date=tomorrow", "end_date"),
+        ("range=1y", "range"),
+        ("f_country=SE&f_country=DE", "f_country"),
+        ("f_path=" + "x" * 2_049, "f_path"),
+    ],
 )
 def test_a_bad_filter_is_a_page_that_names_it(browser, query, named):
     page = browser.read(f"?{query}", status=400)
