@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from data.store.lake import LINKS
+from data.store.lake_folders import LINKS
 from data.visits import VISITS
 from queries.connect import ClusterSession, coalesce, col, lit, make_dt_interval
 from queries.variables import CLUSTER_FILES, Variables

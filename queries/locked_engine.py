@@ -1,5 +1,6 @@
 """A DuckDB engine that reads some folders of a lake and nothing else, with limits on memory, disk and time."""
 
+import os
 import re
 import threading
 import uuid
@@ -10,12 +11,12 @@ from typing import Final, NamedTuple
 
 import duckdb
 
-from data import BadInput, Lake, TrafficError
+from data import BadInput, TrafficError
 from data.store.files import link_problem
+from data.store.lake_folders import LakeFolders
 from data.store.rollups import ROLLUPS_FOLDER
-from queries.scope import Scope
 from queries.traffic_values import TrafficValue, load_traffic_values
-from queries.variables import Variables, define_relations, empty_variables, scope_variables, set_variables
+from queries.variables import Variables, define_relations, empty_variables, set_variables
 from queries.watchdog import Watchdog
 
 QUERY_TIMEOUT_SECONDS: Final = 10.0
@@ -59,7 +60,7 @@ class LockedEngine:
 
     def __init__(
         self,
-        lake: Lake,
+        folders: LakeFolders,
         organization: str | None,
         values: list[TrafficValue] | None = None,
         memory: str | None = None,
@@ -73,25 +74,23 @@ class LockedEngine:
         all queries together, such as "300MB"; None: the default of DuckDB. `seconds` limits each query.
         `caches_footers`: whether the footers of Parquet files are kept in this memory, for files that are read often.
         """
-        self._lake = lake
-        self._folders = _folders(lake, organization)
+        self._folders = folders
+        self._readable = _readable(folders, organization)
         self._memory = memory
         self._seconds = seconds
         self._caches_footers = caches_footers
-        self._values = [value._asdict() for value in (load_traffic_values() if values is None else values)]
+        with_values = load_traffic_values() if values is None else values
+        self.values: Variables = {"traffic_values": [value._asdict() for value in with_values]}
+        """The variables that are the same for every scope."""
         self._duckdb = self._new()
         self._replace_lock = threading.Lock()
         self._idle: list[_IdleCursor] = []
         self._idle_lock = threading.Lock()
         self._watchdog = Watchdog(seconds)
 
-    def variables(self, scope: Scope) -> Variables:
-        """A snapshot of the lake for a scope. Answers computed from one snapshot are consistent with each other."""
-        return {**scope_variables(self._lake, scope), "traffic_values": self._values}
-
     def empty_variables(self) -> Variables:
         """Variables that make every relation empty."""
-        return {**empty_variables(self._lake), "traffic_values": self._values}
+        return {**empty_variables(self._folders), **self.values}
 
     @contextmanager
     def cursor(
@@ -176,15 +175,15 @@ class LockedEngine:
     def _link_problem(self, message: str) -> str:
         """Why the engine may not read a file of the lake that it names."""
         named = _DENIED_FILE.search(message)
-        return link_problem(self._lake.root, Path(named[1])) if named else ""
+        return link_problem(self._folders.root, Path(named[1])) if named else ""
 
     def _new(self) -> duckdb.DuckDBPyConnection:
         engine = duckdb.connect(config=_CONFIG)
         engine.execute("SET TimeZone = 'UTC'")
         # files of the lake never change, so their footers are right for ever
         engine.execute("SET GLOBAL parquet_metadata_cache = $is_on", {"is_on": self._caches_footers})
-        set_variables(engine, {"traffic_values": self._values})
-        define_relations(engine, self._lake)
+        set_variables(engine, self.values)
+        define_relations(engine, self._folders)
         self._lock(engine)
         return engine
 
@@ -203,25 +202,25 @@ class LockedEngine:
         """
         if self._memory:
             engine.execute("SET memory_limit = $memory", {"memory": self._memory})
-        spill_folder = self._lake.staging / f"engine-{uuid.uuid4().hex}"
+        spill_folder = self._folders.staging / f"engine-{os.getpid()}-{uuid.uuid4().hex}"
         engine.execute("SET temp_directory = $folder", {"folder": str(spill_folder)})
         engine.execute("SET max_temp_directory_size = $max", {"max": MAX_SPILL})
         with suppress(duckdb.CatalogException):  # not in DuckDB 1.5, where the watchdog alone has to do
             engine.execute("SET GLOBAL max_execution_time = $ms", {"ms": max(1, round(self._seconds * 1000))})
-        engine.execute("SET allowed_directories = $folders", {"folders": self._folders})
+        engine.execute("SET allowed_directories = $folders", {"folders": self._readable})
         engine.execute("SET enable_external_access = FALSE")
         engine.execute("SET lock_configuration = TRUE")
 
 
-def _folders(lake: Lake, organization: str | None) -> list[str]:
+def _readable(folders: LakeFolders, organization: str | None) -> list[str]:
     """The folders with the visits, links and rollups of one organization and the seeds, or with those of all.
 
     The rest of the lake (keys, salts, the manifest) is in none of them.
     """
     parts = ["organization=_seed/", f"organization={organization}/"] if organization else [""]
     kinds = ("visits", "links", ROLLUPS_FOLDER)
-    folders = [f"{lake.root}/{kind}/{part}" for kind in kinds for part in parts]
-    return [*folders, *(f"{lake.seeds}/{kind}/organization=_seed/" for kind in kinds)]
+    readable = [f"{folders.root}/{kind}/{part}" for kind in kinds for part in parts]
+    return [*readable, *(f"{folders.seeds}/{kind}/organization=_seed/" for kind in kinds)]
 
 
 _QUOTED_LINE: Final = re.compile(r"\s*LINE (\d+): (?:EXPLAIN )?(.*)\n *\^+\s*$")

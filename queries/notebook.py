@@ -11,7 +11,7 @@ from data import BadInput, Lake, check_organization
 from data.store.link_index import LinkIndex
 from queries.catalog import ENTRIES, Entry
 from queries.locked_engine import QUERY_TIMEOUT_SECONDS
-from queries.own_sql import OwnSql
+from queries.own_sql import OWN_SQL_MEMORY, OwnSql
 from queries.parameters import parameters_of, scope_from, validate
 from queries.scope import Scope
 from queries.traffic_values import load_traffic_values
@@ -26,13 +26,16 @@ _ALL_PARAMETERS: Final = ENTRIES["bot-traffic"]
 
 
 def open_lake(
-    path: str | PathLike[str], values: Path | None = None, seconds: float = QUERY_TIMEOUT_SECONDS
+    path: str | PathLike[str],
+    values: Path | None = None,
+    seconds: float = QUERY_TIMEOUT_SECONDS,
+    memory: str = OWN_SQL_MEMORY,
 ) -> "Reader":
     """Open the lake in a folder for reading; servers and imports may go on. Raises BadInput if there is none.
 
-    `values` is a file like traffic_values.toml. `seconds` limits each query.
+    `values` is a file like traffic_values.toml. `seconds` limits each query, `memory` own SQL and, once more, its rows.
     """
-    return Reader(Lake(Path(path), must_write=False), values, seconds)
+    return Reader(Lake(Path(path), must_write=False), values, seconds, memory)
 
 
 class Reader:
@@ -43,13 +46,14 @@ class Reader:
         lake: Lake,
         values: Path | None = None,
         seconds: float = QUERY_TIMEOUT_SECONDS,
+        memory: str = OWN_SQL_MEMORY,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """See open_lake. Ranges end with the day of the organization at the time of `clock`."""
         self._lake, self._targets, self._clock = lake, LinkIndex(lake), clock
         with_values = load_traffic_values(values)
         self._warehouse = Warehouse(lake, with_values, seconds=seconds)
-        self._new_sql = partial(OwnSql, lake, values=with_values, seconds=seconds)
+        self._new_sql = partial(OwnSql, lake, values=with_values, memory=memory, seconds=seconds)
         self._own_sql: dict[str, OwnSql] = {}  # by organization: each opens the files of one only
 
     @property

@@ -3,20 +3,36 @@
 Whatever runs SQL that is not ours (a command, a notebook, a tool of an assistant) runs it here and nowhere else.
 """
 
+import io
+import os
+import pickle
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from multiprocessing.connection import Pipe
+from subprocess import DEVNULL
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import duckdb
-
-from data import Lake, check_organization
-from queries.locked_engine import QUERY_TIMEOUT_SECONDS, LockedEngine, QueryFailed
+from data import BadInput, Lake, check_organization
+from data.store.lake_folders import LakeFolders
+from queries.locked_engine import QUERY_TIMEOUT_SECONDS, EngineLost, FilesGone, QueryFailed, QueryTimeout
 from queries.scope import Scope
+from queries.sql_process import OUT_OF_MEMORY, EngineOptions, OwnQuery
 from queries.traffic_values import TrafficValue
+from queries.variables import scope_variables
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+OWN_SQL_MEMORY: Final = "300MB"
+_START_SECONDS: Final = 60.0
+_KILLED_AFTER: Final = 1.0
+"""Seconds after the limit of a query, at which its engine stops it by itself if it can."""
+_VALUE_BYTES: Final = 50
+"""What a value of a row takes in Python, beside the bytes that are sent."""
 
 
 class Rows(NamedTuple):
@@ -28,10 +44,10 @@ class Rows(NamedTuple):
 
 
 class OwnSql:
-    """Answers SELECTs over the relations of the prelude, for one organization. Safe to use from several threads.
+    """Answers SELECTs over the relations of the prelude, for one organization, one after another.
 
-    Its engine is its own and can open only the folders of that organization, so that even a query that names the
-    files of another organization cannot read them.
+    They run in a process of their own. Its engine can open only the folders of that organization, so that even a query
+    that names the files of another organization cannot read them. Safe to use from several threads.
     """
 
     def __init__(
@@ -39,68 +55,180 @@ class OwnSql:
         lake: Lake,
         organization: str,
         values: list[TrafficValue] | None = None,
-        memory: str | None = None,
+        memory: str = OWN_SQL_MEMORY,
         seconds: float = QUERY_TIMEOUT_SECONDS,
     ) -> None:
-        """Start an engine; `memory` (such as "300MB") and `seconds` limit it. Raises BadInput for an invalid name."""
+        """Start the process. `memory` (such as "300MB") limits the engine and, once more, the rows; `seconds` a query.
+
+        Raises BadInput for an invalid name.
+        """
         check_organization(organization)
-        self._organization = organization
-        self._engine = LockedEngine(lake, organization, values, memory, seconds)
+        self._lake = lake
+        self._memory = memory
+        folders = LakeFolders(lake.root, lake.seeds)
+        self._options = EngineOptions(folders, organization, values, _bytes_of(memory), seconds)
+        self._lock = threading.Lock()
+        self._process = _Process(self._options, memory)
 
     def sql(self, text: str, scope: Scope, max_rows: int | None = None) -> Rows:
         """The rows of one SELECT; the relations contain the visits of the scope. At most `max_rows` are read.
 
-        Raises QueryTimeout; QueryFailed if it is not a single SELECT, would write, reads other files, or fails
-        otherwise; ValueError for the scope of another organization.
+        Raises QueryTimeout; QueryFailed if it is not a single SELECT, would write, reads other files, needs too much
+        memory, or fails otherwise; ValueError for the scope of another organization.
         """
-        with self._checked(text, scope) as cursor:
-            result = cursor.execute(text)
-            columns = [column[0] for column in result.description or ()]
-            rows = result.fetchall() if max_rows is None else result.fetchmany(max_rows + 1)
+        columns, *batches = self._answer(text, scope, None if max_rows is None else max_rows + 1)
+        rows = [row for batch in batches for row in batch]
         return Rows(columns, rows[:max_rows], max_rows is not None and len(rows) > max_rows)
 
     def table(self, text: str, scope: Scope) -> "pa.Table":
         """All rows of one SELECT as an Arrow table. Raises what `sql` raises."""
-        with self._checked(text, scope) as cursor:
-            return cursor.sql(text).to_arrow_table()
+        import pyarrow as pa  # noqa: PLC0415  # slow
 
-    @contextmanager
-    def _checked(self, text: str, scope: Scope) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A cursor for a text that is checked to be one SELECT that only reads."""
-        if scope.organization != self._organization:
-            raise ValueError(f"this engine reads the files of {self._organization}, not of {scope.organization}.")
-        with self._engine.cursor(self._engine.variables(scope)) as cursor:
-            _check_read_only(cursor, text)
-            yield cursor
+        streams = self._answer(text, scope, is_arrow=True)
+        return pa.concat_tables([pa.ipc.open_stream(stream).read_all() for stream in streams])
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
 
     def close(self) -> None:
-        """Close the engine."""
-        self._engine.close()
+        """End the process."""
+        with self._lock:
+            self._process.kill()
+
+    def _answer(self, text: str, scope: Scope, max_rows: int | None = None, is_arrow: bool = False) -> list[Any]:
+        if scope.organization != self._options.organization:
+            raise ValueError(
+                f"this engine reads the files of {self._options.organization}, not of {scope.organization}."
+            )
+        query = OwnQuery(text, scope_variables(self._lake, scope), max_rows, is_arrow)
+        with self._lock:
+            if not self._process.is_running:
+                self._process = _Process(self._options, self._memory)
+            return self._process.answer(query)
 
 
-def _check_read_only(cursor: duckdb.DuckDBPyConnection, sql: str) -> None:
-    """Check that `sql` is one SELECT that only reads. Raises QueryFailed, and what the engine raises.
+class _Process:
+    """A process of sql_process.py, which is killed unless it answers in time and size."""
 
-    The statement type is not enough: since DuckDB 2.0 a WITH clause may contain COPY, INSERT, UPDATE or DELETE, but
-    not inside query(); and some functions of 1.5 write logs and profiles to any path despite the lock-down.
-    """
-    if [statement.type for statement in cursor.extract_statements(sql)] != [duckdb.StatementType.SELECT]:
-        raise QueryFailed("it must be one SELECT statement and nothing else.")
-    ((tree,),) = cursor.execute("SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()
-    forbidden = sorted({name.lower() for name in _FUNCTION_CALL.findall(tree)} & _FORBIDDEN_FUNCTIONS)
-    if forbidden:
-        raise QueryFailed(f"it may not call {forbidden[0]}.")
-    try:
-        cursor.execute("DESCRIBE FROM query($sql)", {"sql": sql}).fetchall()
-    except duckdb.Error:
-        if _WRITING_NODE not in tree:
-            cursor.execute(f"EXPLAIN {sql}")  # runs nothing: the same error, but it quotes a line of `sql`
-        raise
+    def __init__(self, options: EngineOptions, memory: str) -> None:
+        self._options, self._memory = options, memory
+        self._is_ready = False
+        self._connection, theirs = Pipe()
+        with theirs:
+            self._child = subprocess.Popen(  # noqa: S603  # this Python, and text of ours
+                [sys.executable, "-P", "-c", _PROGRAM, str(theirs.fileno())],
+                cwd="/", env=_ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(filter(os.path.isabs, sys.path))},
+                pass_fds=[theirs.fileno()], stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL,
+            )  # fmt: skip
+        self._connection.send(options)
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._child.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it may be asked."""
+        return self._child.poll() is None
+
+    def answer(self, query: OwnQuery) -> list[Any]:
+        """The columns and the batches of rows, or all Arrow streams. Raises what OwnSql.sql raises."""
+        try:
+            batches, failure = self._exchange(query)
+        except (EOFError, ConnectionError):
+            self.kill()
+            is_sure = self._child.returncode == OUT_OF_MEMORY
+            ended = "it needs more memory" if is_sure else "its process ended, which probably needed more memory"
+            raise QueryFailed(f"{ended} than {self._memory}: {_REMEDY}") from None
+        except BaseException:
+            self.kill()
+            raise
+        if failure:
+            name, message = failure
+            raise _ERRORS[name](message)
+        return batches
+
+    def kill(self) -> None:
+        """End it, and delete what its engine spilled."""
+        self._child.kill()
+        self._child.wait()
+        self._connection.close()
+        for folder in self._options.folders.staging.glob(f"engine-{self.pid}-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _exchange(self, query: OwnQuery) -> tuple[list[Any], list[str]]:
+        """The batches that it sends for a question; and class and message, if it failed."""
+        batches: list[Any] = []
+        left = self._options.memory_bytes
+        deadline = time.monotonic() + _START_SECONDS
+        if self._is_ready:
+            deadline = self._ask(query)
+        while True:
+            kind, values, size = self._receive(deadline, left)
+            match kind:
+                case "ready":
+                    self._is_ready = True
+                    deadline = self._ask(query)
+                case "done" | "failed":
+                    return batches, values
+                case _:
+                    batches += values
+                    left -= size
+
+    def _ask(self, query: OwnQuery) -> float:
+        """Send a question. Returns the time at which its answer is late."""
+        self._connection.send(query)
+        return time.monotonic() + self._options.seconds + _KILLED_AFTER
+
+    def _receive(self, deadline: float, most: int) -> tuple[str, list[Any], int]:
+        """One message: its word, its values, and about how many bytes these take here.
+
+        Raises EOFError when the process has ended, QueryTimeout, and QueryFailed for more than `most` bytes.
+        """
+        if not self._connection.poll(max(deadline - time.monotonic(), 0)):
+            raise QueryTimeout(f"the query ran longer than {self._options.seconds:g} seconds and was stopped.")
+        message = self._connection.recv_bytes()
+        kind, *values = PlainUnpickler(io.BytesIO(message)).load()
+        size = len(message)
+        if kind == "rows" and isinstance(values[0], list):
+            size += len(values[0]) * (len(values[0][0]) + 1) * _VALUE_BYTES
+        if size > most:
+            raise QueryFailed(f"its rows take more than {self._memory}: {_REMEDY}")
+        return kind, values, size
 
 
-_WRITING_NODE: Final = "_QUERY_NODE"  # of COPY, INSERT, UPDATE and DELETE in a WITH clause
-_FUNCTION_CALL: Final = re.compile(r'"function_name":"([^"]*)"')
-_FORBIDDEN_FUNCTIONS: Final = frozenset(
-    ("enable_logging", "disable_logging", "enable_profiling", "disable_profiling", "truncate_duckdb_logs", "write_log",
-     "query", "query_table", "json_execute_serialized_sql")  # the last three run SQL from a string
-)  # fmt: skip
+class PlainUnpickler(pickle.Unpickler):
+    """Reads values of SQL, and nothing that could run code."""
+
+    def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401  # as Unpickler
+        """The class of a value, if it is one of SQL. Raises UnpicklingError."""
+        if (module, name) not in _SQL_VALUES:
+            raise pickle.UnpicklingError(f"{module}.{name} is not a value of SQL")
+        return super().find_class(module, name)
+
+
+def _bytes_of(memory: str) -> int:
+    """An amount of memory as a number, such as 300000000 for "300MB". Raises BadInput."""
+    found = re.fullmatch(r"(\d+) ?([MG]i?B)", memory)
+    if not found:
+        raise BadInput(f"{memory!r} is not an amount of memory; write it like 300MB or 4GB.")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+_UNITS: Final = {"MB": 10**6, "GB": 10**9, "MiB": 2**20, "GiB": 2**30}
+_PROGRAM: Final = "from queries.sql_process import main; main()"
+_ENVIRONMENT: Final = {
+    "MALLOC_ARENA_MAX": "2",  # else each thread takes 64 MB of the address space for its own
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+}
+"""All of the environment of a process but where its modules are: none of our secrets."""
+_REMEDY: Final = "read fewer columns, rows or days, or shorter texts."
+_ERRORS: Final = {one.__name__: one for one in (QueryFailed, QueryTimeout, FilesGone, EngineLost, BadInput)}
+_SQL_VALUES: Final = {
+    *(("datetime", name) for name in ("date", "datetime", "time", "timedelta", "timezone")),
+    ("decimal", "Decimal"),
+    ("uuid", "UUID"),
+}

@@ -13,6 +13,7 @@ import duckdb
 
 from data import Lake
 from data.store.behaviour import uses_behaviour
+from data.store.lake_folders import LakeFolders
 from data.store.link_files import link_files
 from data.store.manifest import LandedFile
 from data.store.rollups import Schema, live_rollups, month_of, seed_path, write_seed
@@ -43,7 +44,7 @@ CLUSTER_FILES: Final = "cluster_files"
 """Name of the variable that only snapshots for a cluster have."""
 
 
-def empty_variables(lake: Lake) -> Variables:
+def empty_variables(lake: LakeFolders) -> Variables:
     """Variables that make every relation empty."""
     return {
         "files": visit_files(lake, []),
@@ -159,7 +160,7 @@ def one_source(view: str) -> dict[str, str]:
     return dict.fromkeys(relation_names(), view)
 
 
-def visit_files(lake: Lake, files: Sequence[LandedFile]) -> dict[str, Any]:
+def visit_files(lake: LakeFolders, files: Sequence[LandedFile]) -> dict[str, Any]:
     """The visit files in the shape that read_visits() expects: the seed and their paths, and whether columns differ."""
     return {
         "paths": [lake.seed_visits, *(f"{lake.root}/{file.path}" for file in files)],
@@ -183,7 +184,7 @@ def parsed(cursor: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
     return _PARSED[text]
 
 
-def define_relations(engine: duckdb.DuckDBPyConnection, lake: Lake) -> None:
+def define_relations(engine: duckdb.DuckDBPyConnection, lake: LakeFolders) -> None:
     """Run the prelude in an engine, with no scope set. Writes the lake's empty seed rollup if it is missing."""
     write_seed(lake, rollup_schema(engine))
     set_variables(engine, empty_variables(lake))

@@ -12,7 +12,7 @@ from queries.locked_engine import QUERY_TIMEOUT_SECONDS, LockedEngine
 from queries.prelude import sql_text
 from queries.scope import Scope
 from queries.traffic_values import TrafficValue
-from queries.variables import LINK_VISITS, Variables, closed_days, one_source, parsed
+from queries.variables import LINK_VISITS, Variables, closed_days, one_source, parsed, scope_variables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +50,7 @@ class Warehouse:
 
     def variables(self, scope: Scope) -> Variables:
         """A snapshot of the lake for a scope. Answers computed from one snapshot are consistent with each other."""
-        return self._engine.variables(scope)
+        return {**scope_variables(self._lake, scope), **self._engine.values}
 
     def with_link_visits(self, variables: Variables, entries: Sequence[Entry]) -> Variables:
         """The snapshot with the visits of its link read into memory, to be shared by the answers of these entries only.

@@ -90,7 +90,10 @@ class Settings:
         flag="--values",
     )
     memory: str = _row(
-        parse_memory, "memory that queries may use before they spill to disk; increase it for large lakes", "300MB"
+        parse_memory,
+        "memory that queries may use before they spill to disk; increase it for large lakes",
+        "300MB",
+        flag="--memory",
     )
     engine: str = _row(
         parse_engine,

@@ -18,7 +18,8 @@ from data.maintenance.unknown import unknown_files
 from data.progress import Progress
 from data.store.files import UNREADABLE, link_problem, version_of
 from data.store.generation import outdated
-from data.store.lake import LINKS, Lake
+from data.store.lake import Lake
+from data.store.lake_folders import LINKS
 from data.store.link_files import StoredLinks, all_stored_links
 from data.store.manifest import LandedFile
 from data.store.pending import check_pending

@@ -21,7 +21,8 @@ from data.store.clock import is_recent
 from data.store.copies import Copy, begin_copy, copies, mark_of, record_copy
 from data.store.files import make_durably
 from data.store.footers import read_visit_file
-from data.store.lake import LINKS, Lake, StoredFile
+from data.store.lake import Lake, StoredFile
+from data.store.lake_folders import LINKS
 from data.store.link_files import stored_links
 from data.store.locks import locked
 from data.visits import VISITS

@@ -4,44 +4,24 @@ import os
 import shutil
 import sqlite3
 import tempfile
-import uuid
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final, Protocol
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data.errors import BadInput, LakeDamaged, OutdatedManifest
-from data.store.files import (
-    UNREADABLE,
-    has_room,
-    make_durably,
-    network_file_system,
-    sha256_of,
-    versioned,
-    write_durably,
-)
+from data.store.files import has_room, make_durably, network_file_system, sha256_of
+from data.store.lake_folders import LakeFolders
 from data.store.locks import locked
 from data.store.manifest import LandedFile, Manifest
 from data.store.read_only import connect_read_only, is_read_only, open_database_read_only
 from data.store.schema import open_database
 from data.store.shared_manifest import SharedManifest
-from data.visits import SCHEMA_VERSION, VISITS, check_version
-
-LINKS: Final = pa.schema(
-    [
-        ("organization", pa.string()),
-        ("short_code", pa.string()),
-        ("domain", pa.string()),  # "": the link works on every domain
-        ("target_url", pa.string()),
-        ("created_at", pa.timestamp("us")),  # UTC
-    ]
-)
-"""The columns of the file with one organization's links."""
+from data.visits import check_version
 
 
 class StoredFile(Protocol):
@@ -75,10 +55,8 @@ _PATH_WILDCARDS: Final = "*?[]{}="
 """DuckDB interprets paths with these characters as patterns or as partitions."""
 
 
-class Lake:
+class Lake(LakeFolders):
     """An open lake. The manifest lists the live visit files.
-
-    A seed is an empty file that always exists: it has all columns, so that queries work without any other file, too.
 
     A lake that cannot be written, or whose disk is full, is opened if nothing must be written. Databases in use, seeds
     that it lacks, and what queries spill are then put in a temporary folder.
@@ -86,17 +64,17 @@ class Lake:
 
     def __init__(self, root: Path, create: bool = False, must_write: bool = True) -> None:
         """Open the lake at `root`, or with `create`, create a missing one. Raises BadInput when it cannot be used."""
-        self.root = root.absolute()
-        has_manifest = (self.root / "manifest.sqlite").exists()
-        self.is_read_only = has_manifest and (is_read_only(self.root) or not (must_write or has_room(self.root)))
+        at = root.absolute()
+        has_manifest = (at / "manifest.sqlite").exists()
+        self.is_read_only = has_manifest and (is_read_only(at) or not (must_write or has_room(at)))
         if self.is_read_only and must_write:
             raise BadInput(
                 f"the lake at {root} is read-only here; only query, views, verify, status and backup work on it."
             )
-        self._scratch = Path(tempfile.mkdtemp(prefix="traffic-")) if self.is_read_only else self.root
+        super().__init__(at, Path(tempfile.mkdtemp(prefix="traffic-")) if self.is_read_only else at)
         if self.is_read_only:
-            self._cleanup = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
-            self._copies = self._scratch / "databases"
+            self._cleanup = weakref.finalize(self, shutil.rmtree, self.seeds, ignore_errors=True)
+            self._copies = self.seeds / "databases"
             self._copies.mkdir()
         if any(character in str(self.root) for character in _PATH_WILDCARDS):
             raise BadInput(
@@ -110,14 +88,11 @@ class Lake:
         try:
             for folder in (self.staging,) if self.is_read_only else (self.staging, self.rejects, self.ip_lists):
                 make_durably(folder)
-            self.seed_visits = self.seed(
-                "visits/organization=_seed/day=1970-01-01/seed.parquet", VISITS, versioned(SCHEMA_VERSION)
-            )
-            self.seed_links = self.seed("links/organization=_seed/links.parquet", LINKS)
+            _ = self.seed_visits, self.seed_links  # written if they are missing
             network = network_file_system(self.root)
         except OSError as error:
-            at = f": {error.filename}" if error.filename else ""
-            raise BadInput(f"the lake at {root} cannot be written: {error.strerror}{at}.") from error
+            where = f": {error.filename}" if error.filename else ""
+            raise BadInput(f"the lake at {root} cannot be written: {error.strerror}{where}.") from error
         if network:
             raise BadInput(
                 f"the lake cannot lie at {root}: {network} is a network file system, on which a crash may lose "
@@ -178,48 +153,14 @@ class Lake:
                     if not self.manifest.is_registered(path):
                         (self.root / path).unlink(missing_ok=True)
 
-    @property
-    def staging(self) -> Path:
-        """The folder where files are written before they are committed."""
-        return self._scratch / ".staging"
-
-    @property
-    def seeds(self) -> Path:
-        """Where seeds are written: into the lake, unless it is read-only."""
-        return self._scratch
-
     def keep_seeds(self) -> bool:
         """Keep the seeds on the disk that a read-only lake lacks. Returns whether there are any."""
-        has_seeds = self.is_read_only and any(self._scratch.glob("*/organization=_seed"))
+        has_seeds = self.is_read_only and any(self.seeds.glob("*/organization=_seed"))
         if has_seeds:
             self._cleanup.detach()
             shutil.rmtree(self._copies)
             shutil.rmtree(self.staging)
         return has_seeds
-
-    @property
-    def rejects(self) -> Path:
-        """The folder with the numbers of lines that could not be parsed, and the reasons."""
-        return self.root / "rejects"
-
-    @property
-    def ip_lists(self) -> Path:
-        """The folder of IP lists, which operators publish for their agents."""
-        return self.root / "ip-lists"
-
-    @property
-    def salts(self) -> Path:
-        """The database of the daily salts, which backups leave out."""
-        return self.root / "salts.sqlite"
-
-    @property
-    def links_root(self) -> Path:
-        """The folder with the links of all organizations."""
-        return self.root / "links"
-
-    def links_folder(self, organization: str) -> Path:
-        """The folder of one organization's links, which exists only if it has any."""
-        return self.root / "links" / f"organization={organization}"
 
     def visit_files(self, organization: str, start: date, end: date) -> list[str]:
         """The paths of the live files of one organization and range of days, the seed first.
@@ -271,21 +212,6 @@ class Lake:
                 )
         if not is_intact:
             raise LakeDamaged(f"{path} is not what was written (its SHA-256 differs); restore it from a backup.")
-
-    def seed(self, name: str, schema: pa.Schema, metadata: Mapping[str, str] | None = None) -> str:
-        """The path of an empty file, which is written if it is missing or damaged, or has other columns."""
-        if _has_columns(self.root / name, schema):
-            return f"{self.root}/{name}"
-        path = self._scratch / name
-        write_durably(schema.empty_table(), self.staging / f"seed-{uuid.uuid4()}.parquet", path, metadata)
-        return str(path)
-
-
-def _has_columns(path: Path, schema: pa.Schema) -> bool:
-    try:
-        return bool(pq.read_schema(path).equals(schema))
-    except UNREADABLE:
-        return False
 
 
 def _stat(path: Path | str) -> os.stat_result:

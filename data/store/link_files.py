@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 from data.errors import LakeDamaged
 from data.store.clock import format_time, unchecked_bounds
 from data.store.files import UNREADABLE, move_durably, sha256_of, write_parquet
-from data.store.lake import LINKS, Lake
+from data.store.lake import Lake
+from data.store.lake_folders import LINKS
 from data.store.manifest import READERS_GRACE
 
 _LIVE: Final = "SELECT path, bytes, sha256, changed_ns, inode FROM links WHERE deletable_at IS NULL"

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 
 from data.errors import BadInput, LakeDamaged
 from data.hosts import check_host
-from data.store.lake import LINKS, Lake
+from data.store.lake import Lake
+from data.store.lake_folders import LINKS
 from data.store.link_files import intact_links, replace_links, stored_links
 from data.store.locks import locked
 from data.visits import check_organization

@@ -25,6 +25,7 @@ from data.errors import BadInput, Conflict, OutdatedManifest
 from data.store.clock import format_time, unchecked_bounds
 from data.store.files import move_durably, sha256_of, write_durably, write_parquet
 from data.store.lake import Lake
+from data.store.lake_folders import LakeFolders
 from data.store.manifest import READERS_GRACE, LandedFile
 
 ROW_GROUP: Final = 60_000
@@ -167,13 +168,13 @@ def damaged_rollups(lake: Lake, organization: str = "", before: datetime | None 
             yield path
 
 
-def seed_path(lake: Lake) -> Path:
+def seed_path(lake: LakeFolders) -> Path:
     """The path of the empty rollup, which queries read beside all others, so that they always have a file."""
     own = lake.seeds / _SEED
     return own if own.exists() else lake.root / _SEED
 
 
-def write_seed(lake: Lake, schema: Schema) -> None:
+def write_seed(lake: LakeFolders, schema: Schema) -> None:
     """Write the empty rollup unless it exists with these columns. Raises BadInput when it cannot be written."""
     with suppress(OSError, pa.ArrowException):  # missing or damaged
         if pq.read_schema(seed_path(lake)).equals(schema):

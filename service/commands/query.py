@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 NoDomainOption = Annotated[bool, typer.Option("--no-domain", help="only visits without a domain")]
 ValuesOption = Annotated[str, flag("values")]
+MemoryOption = Annotated[str, flag("memory")]
 EngineOption = Annotated[
     str, typer.Option(help="cluster that answers instead of this machine, without a time limit, as sc://host:15002")
 ]
@@ -41,6 +42,7 @@ def query(
     ] = False,
     is_wide: Annotated[bool, typer.Option("--wide", help="whole columns, wider than the terminal")] = False,
     values: ValuesOption = setting("values").default,
+    memory: MemoryOption = setting("memory").default,
     engine: EngineOption = "",
     engine_lake: EngineLakeOption = "",
     lake: LakeOption = DEFAULT_LAKE,
@@ -62,16 +64,17 @@ def query(
         outline = _outline(answered)
         select_columns(outline, columns)
         check_parts(outline, output)
+    memory = setting("memory").read(memory)
     opened = open_lake(lake, organization)
     scope = _scope(opened, entry or ENTRIES["bot-traffic"], organization, context.obj, no_domain)
     with_values = load_traffic_values(Path(values) if values else None)
     if answered and engine:
         answer = _answer_of_cluster(setting("engine").read(engine), engine_lake, opened, answered, scope, with_values)
     elif answered:
-        with closing(Warehouse(opened, with_values)) as warehouse:
+        with closing(Warehouse(opened, with_values, memory)) as warehouse:
             answer = warehouse.answer(answered, warehouse.variables(scope))
     else:
-        with closing(OwnSql(opened, organization, with_values)) as own_sql:
+        with closing(OwnSql(opened, organization, with_values, memory)) as own_sql:
             answer = _run_sql_file(own_sql, Path(name), scope)
     print_answer(select_columns(answer, columns), output, is_wide, is_raw)
     _explain_no_visits(opened, scope)

@@ -1,7 +1,12 @@
 """Own SQL reads the visits and links of one organization, writes nothing and keeps its limits, whatever it asks."""
 
+import io
+import os
+import pickle
 import random
 import shutil
+import signal
+import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -9,6 +14,7 @@ from datetime import date
 from functools import cache
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from data import Lake
@@ -23,6 +29,7 @@ from queries import (
     template,
     template_entries,
 )
+from queries.own_sql import PlainUnpickler
 from tests.faults.trials import scaled
 from tests.support.tables import examples, tables
 from tests.support.visits import land as landed
@@ -159,6 +166,53 @@ def test_own_sql_out_of_time_is_stopped(lake):
         assert own_sql.sql("SELECT count(*) FROM visits_in_scope", SCOPE).rows == [(2,)]
 
 
+@examples("sql", "told")
+def test_what_would_take_too_much_memory_is_refused_in_a_sentence_and_the_next_is_answered(lake, sql, told):
+    with closing(OwnSql(lake, "ant", memory="20MB")) as own_sql:
+        for read in (own_sql.sql, own_sql.table):
+            with pytest.raises(QueryFailed, match=rf"^{told}: read fewer columns, rows or days, or shorter texts\.$"):
+                read(sql, SCOPE)
+        assert own_sql.sql("SELECT count(*) FROM visits_in_scope", SCOPE).rows == [(2,)]
+
+
+@examples("sql")
+def test_values_of_every_type_are_those_that_the_engine_makes(own_sql, sql):
+    with closing(duckdb.connect()) as engine:
+        expected = engine.execute(sql).fetchall()
+    assert repr(own_sql.sql(sql, SCOPE).rows) == repr(expected)
+
+
+def test_a_process_that_hangs_is_killed_and_the_next_question_is_answered_by_another(lake):
+    with closing(OwnSql(lake, "ant", seconds=0.1)) as own_sql:
+        assert own_sql.sql("SELECT 1", SCOPE).rows == [(1,)]
+        os.kill(own_sql.pid, signal.SIGSTOP)
+        with pytest.raises(QueryTimeout, match=r"longer than 0\.1 seconds"):
+            own_sql.sql("SELECT 1", SCOPE)
+        assert own_sql.sql("SELECT 1", SCOPE).rows == [(1,)]
+
+
+def test_questions_from_several_threads_get_their_own_answers(own_sql):
+    with ThreadPoolExecutor(4) as pool:
+        answers = pool.map(lambda number: own_sql.sql(f"SELECT {number}", SCOPE).rows, range(40))
+        assert [*answers] == [[(number,)] for number in range(40)]
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="there is no /proc")
+def test_the_process_knows_no_secret_and_has_no_database_open(lake, own_sql, monkeypatch):
+    monkeypatch.setenv("TRAFFIC_SECRET", SECRET)
+    with closing(OwnSql(lake, "ant")) as own_sql, sqlite3.connect(lake.root / "manifest.sqlite"):
+        assert own_sql.sql("SELECT count(*) FROM visits_in_scope", SCOPE).rows == [(2,)]
+        process = Path("/proc", str(own_sql.pid))
+        assert SECRET not in (process / "environ").read_text()
+        opened = {str(file.readlink()) for file in (process / "fd").iterdir()}
+    assert {path for path in opened if not path.startswith(("/dev/null", "socket:"))} == set()
+
+
+def test_what_is_received_can_hold_values_only():
+    with pytest.raises(pickle.UnpicklingError, match=r"posix\.system is not a value of SQL"):
+        PlainUnpickler(io.BytesIO(pickle.dumps(("rows", [(os.system,)])))).load()
+
+
 def test_links_imported_after_the_engine_started_are_read(tmp_path):
     lake = Lake(tmp_path / "lake", create=True)
     with closing(lake.manifest), closing(OwnSql(lake, "new")) as own_sql:
@@ -230,7 +284,7 @@ SELECT max(place) FROM (
 def test_a_query_too_large_for_its_memory_fails_alone_and_leaves_nothing(lake):
     with closing(OwnSql(lake, "ant", memory="8MB", seconds=60)) as own_sql:
         for _ in range(2):
-            with pytest.raises(QueryFailed, match="Out of Memory"):
+            with pytest.raises(QueryFailed, match=r"^it needs more memory than 8MB: "):
                 own_sql.sql(SPILLING, SCOPE)
             assert own_sql.sql(template("traffic-overview"), SCOPE).rows[0][0] == 2
     assert not list(lake.staging.glob("engine*"))

@@ -8,7 +8,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from data.store.batches import Batch
-from data.store.lake import LINKS, Lake
+from data.store.lake import Lake
+from data.store.lake_folders import LINKS
 from data.store.landing import Landing
 from data.store.link_files import replace_links
 from data.store.packing import Packed, pack, table_of, unpack

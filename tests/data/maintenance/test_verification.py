@@ -17,7 +17,8 @@ from data.ingest.visitor_ids import daily_salts
 from data.maintenance.unknown import unknown_files
 from data.maintenance.verification import verify_lake
 from data.store.files import sha256_of, versioned, write_parquet
-from data.store.lake import LINKS, Lake
+from data.store.lake import Lake
+from data.store.lake_folders import LINKS
 from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 from data.store.pending import enqueue
 from data.visits import SCHEMA_VERSION, VISITS

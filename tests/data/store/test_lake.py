@@ -17,7 +17,8 @@ from data.errors import BadInput, LakeDamaged, NewerVersion
 from data.store.batches import Batch
 from data.store.files import move_durably, sha256_of, version_of, write_durably, write_parquet
 from data.store.footers import footer_of
-from data.store.lake import LINKS, Lake
+from data.store.lake import Lake
+from data.store.lake_folders import LINKS
 from data.store.landing import Landing, write_visits
 from data.store.link_files import link_files
 from data.visits import SCHEMA_VERSION, VISITS

@@ -269,6 +269,18 @@ def test_an_error_of_own_sql_quotes_the_line_that_it_is_in(query, tmp_path, sql,
     assert "DESCRIBE" not in run.err
 
 
+def test_own_sql_that_wants_gigabytes_ends_in_a_sentence_and_takes_less_than_one(filled, tmp_path):
+    file = tmp_path / "mine.sql"
+    file.write_text("SELECT repeat('x', 100000000) FROM range(40)")
+    largest = "import resource, subprocess, sys; subprocess.run(sys.argv[1:]); print(resource.getrusage(-1).ru_maxrss)"
+    run = subprocess.run(
+        [sys.executable, "-c", largest, PROGRAM, "query", file, "--org", "acme", "--lake", filled.root],
+        capture_output=True, text=True, check=True, env=ENVIRON,
+    )  # fmt: skip
+    assert re.fullmatch(rf"traffic: {file}: it needs more memory than 300MB: [^\n]+\n", run.stderr)
+    assert int(run.stdout) < 800_000  # kB, of the process in which it ran; the program itself takes 100 MB
+
+
 @examples("flags", "told")
 def test_days_without_visits_are_explained_on_stderr(query, flags, told):
     run = query("devices", *flags, "--format", "json")

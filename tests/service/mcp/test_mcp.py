@@ -114,6 +114,7 @@ def free_sql(lake):
         "count": "SELECT count(*) AS visits FROM visits_in_scope",
         "many rows": "SELECT * FROM range(2000)",
         "foreign file": f"SELECT count(*) FROM read_parquet('{lake.root}/visits/organization=other/*/*.parquet')",
+        "long texts": "SELECT repeat('x', 100000000) FROM range(40)",
         "written file": f"COPY (SELECT 1) TO '{lake.root}/x.csv'",
     }
     return {name: ("run_sql", {"sql": sql, "range": "7d"}) for name, sql in queries.items()}
@@ -172,6 +173,8 @@ def test_free_sql_reads_one_organization_and_nothing_else(asked, filled):
     assert "first 1,000 rows" in results["many rows"].content[0].text
     assert results["foreign file"].is_error
     assert results["written file"].is_error
+    assert results["long texts"].is_error
+    assert results["long texts"].content[0].text.startswith("it needs more memory than 300MB: ")
     assert not (filled.root / "x.csv").exists()
 
 

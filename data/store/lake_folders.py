@@ -1,0 +1,90 @@
+"""What lies where in a lake, and its seeds. Who knows only this opens no database of it."""
+
+import uuid
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from data.store.files import UNREADABLE, versioned, write_durably
+from data.visits import SCHEMA_VERSION, VISITS
+
+LINKS: Final = pa.schema(
+    [
+        ("organization", pa.string()),
+        ("short_code", pa.string()),
+        ("domain", pa.string()),  # "": the link works on every domain
+        ("target_url", pa.string()),
+        ("created_at", pa.timestamp("us")),  # UTC
+    ]
+)
+"""The columns of the file with one organization's links."""
+
+
+class LakeFolders:
+    """The folders of a lake, and its seeds.
+
+    A seed is an empty file that always exists: it has all columns, so that queries work without any other file, too.
+    """
+
+    def __init__(self, root: Path, seeds: Path) -> None:
+        """`seeds` is where seeds and staged files are written: `root`, unless the lake is read-only."""
+        self.root, self.seeds = root, seeds
+
+    @property
+    def staging(self) -> Path:
+        """The folder where files are written before they are committed."""
+        return self.seeds / ".staging"
+
+    @property
+    def rejects(self) -> Path:
+        """The folder with the numbers of lines that could not be parsed, and the reasons."""
+        return self.root / "rejects"
+
+    @property
+    def ip_lists(self) -> Path:
+        """The folder of IP lists, which operators publish for their agents."""
+        return self.root / "ip-lists"
+
+    @property
+    def salts(self) -> Path:
+        """The database of the daily salts, which backups leave out."""
+        return self.root / "salts.sqlite"
+
+    @property
+    def links_root(self) -> Path:
+        """The folder with the links of all organizations."""
+        return self.root / "links"
+
+    def links_folder(self, organization: str) -> Path:
+        """The folder of one organization's links, which exists only if it has any."""
+        return self.root / "links" / f"organization={organization}"
+
+    @cached_property
+    def seed_visits(self) -> str:
+        """The path of the empty file of visits."""
+        name = "visits/organization=_seed/day=1970-01-01/seed.parquet"
+        return self._seed(name, VISITS, versioned(SCHEMA_VERSION))
+
+    @cached_property
+    def seed_links(self) -> str:
+        """The path of the empty file of links."""
+        return self._seed("links/organization=_seed/links.parquet", LINKS)
+
+    def _seed(self, name: str, schema: pa.Schema, metadata: Mapping[str, str] | None = None) -> str:
+        """The path of an empty file, which is written if it is missing or damaged, or has other columns."""
+        if _has_columns(self.root / name, schema):
+            return f"{self.root}/{name}"
+        path = self.seeds / name
+        write_durably(schema.empty_table(), self.staging / f"seed-{uuid.uuid4()}.parquet", path, metadata)
+        return str(path)
+
+
+def _has_columns(path: Path, schema: pa.Schema) -> bool:
+    try:
+        return bool(pq.read_schema(path).equals(schema))
+    except UNREADABLE:
+        return False

@@ -1,0 +1,158 @@
+"""The process in which SQL of others runs: own_sql.py starts it, asks it one question after another, and kills it.
+
+It has no environment, no open database and no memory but its own, which is limited: DuckDB counts its buffers only, so
+that one column of texts may take many times its limit.
+"""
+
+import os
+import pickle
+import re
+import resource
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import duckdb
+import pyarrow as pa
+
+from data import TrafficError
+from data.store.lake_folders import LakeFolders
+from queries.locked_engine import LockedEngine, QueryFailed
+from queries.traffic_values import TrafficValue
+from queries.variables import Variables
+
+OUT_OF_MEMORY: Final = 3
+"""The exit code of a process whose query needed more memory than it has; its engine may be broken."""
+BATCH_ROWS: Final = 2_048
+"""Rows that are sent at once: as many as DuckDB makes at once."""
+_VECTORS_BYTES: Final = 200_000_000
+"""What a query may take beside the buffers that DuckDB limits: rows on their way, and definitions of relations."""
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """What the engine of a process is made of: see LockedEngine."""
+
+    folders: LakeFolders
+    organization: str
+    values: list[TrafficValue] | None
+    memory_bytes: int
+    seconds: float
+
+
+class OwnQuery(NamedTuple):
+    """One SELECT, and the variables of the snapshot that it reads."""
+
+    text: str
+    variables: Variables
+    max_rows: int | None
+    """After which nothing more is read; None: all rows."""
+    is_arrow: bool
+    """Whether batches are Arrow streams instead of lists of tuples."""
+
+
+def main() -> None:
+    """Answer questions from the connection whose number is the argument, until it is closed.
+
+    What is sent are pickled tuples of a word and values: "ready"; then for each question "columns" with their names, of
+    lists of tuples only, any number of "rows", and "done"; or instead of any of these "failed" with class and message.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that asks
+    connection = Connection(int(sys.argv[1]))
+    options: EngineOptions = connection.recv()
+    with suppress(EOFError, BrokenPipeError):
+        try:
+            engine = LockedEngine(
+                options.folders, options.organization, options.values, f"{options.memory_bytes}B", options.seconds
+            )
+        except TrafficError as error:
+            _send(connection, "failed", type(error).__name__, str(error))
+            return
+        _limit_memory(options.memory_bytes)
+        _send(connection, "ready")
+        while True:
+            _answer(engine, connection.recv(), connection)
+
+
+def _answer(engine: LockedEngine, query: OwnQuery, connection: Connection) -> None:
+    try:
+        for kind, batch in _batches(engine, query):
+            _send(connection, kind, batch)
+        _send(connection, "done")
+    except TrafficError as error:
+        if isinstance(error.__cause__, duckdb.OutOfMemoryException):
+            engine.close()  # deletes what was spilled
+            os._exit(OUT_OF_MEMORY)
+        _send(connection, "failed", type(error).__name__, str(error))
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
+
+
+def _batches(engine: LockedEngine, query: OwnQuery) -> Iterator[tuple[str, Any]]:
+    text, left = query.text, query.max_rows
+    with engine.cursor({**query.variables, **engine.values}) as cursor:
+        _check_read_only(cursor, text)
+        if query.is_arrow:
+            with cursor.sql(text).to_arrow_reader(BATCH_ROWS) as reader:
+                yield "rows", _arrow_stream(reader.schema.empty_table())
+                for batch in reader:
+                    yield "rows", _arrow_stream(batch)
+            return
+        result = cursor.execute(text)
+        yield "columns", [column[0] for column in result.description or ()]
+        while rows := result.fetchmany(BATCH_ROWS if left is None else min(BATCH_ROWS, left)):
+            yield "rows", rows
+            left = None if left is None else left - len(rows)
+
+
+def _send(connection: Connection, *message: object) -> None:
+    connection.send_bytes(pickle.dumps(message, protocol=5))
+
+
+def _arrow_stream(batch: "pa.RecordBatch | pa.Table") -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write(batch)
+    return bytes(sink.getvalue())
+
+
+def _limit_memory(memory_bytes: int) -> None:
+    """Let this process take so much more than now, and something for rows on their way. Only Linux says what it has."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(FileNotFoundError):
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+        limit = pages * resource.getpagesize() + memory_bytes + _VECTORS_BYTES
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def _check_read_only(cursor: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """Check that `sql` is one SELECT that only reads. Raises QueryFailed, and what the engine raises.
+
+    The statement type is not enough: since DuckDB 2.0 a WITH clause may contain COPY, INSERT, UPDATE or DELETE, but
+    not inside query(); and some functions of 1.5 write logs and profiles to any path despite the lock-down.
+    """
+    if [statement.type for statement in cursor.extract_statements(sql)] != [duckdb.StatementType.SELECT]:
+        raise QueryFailed("it must be one SELECT statement and nothing else.")
+    ((tree,),) = cursor.execute("SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()
+    forbidden = sorted({name.lower() for name in _FUNCTION_CALL.findall(tree)} & _FORBIDDEN_FUNCTIONS)
+    if forbidden:
+        raise QueryFailed(f"it may not call {forbidden[0]}.")
+    try:
+        cursor.execute("DESCRIBE FROM query($sql)", {"sql": sql}).fetchall()
+    except duckdb.Error:
+        if _WRITING_NODE not in tree:
+            cursor.execute(f"EXPLAIN {sql}")  # runs nothing: the same error, but it quotes a line of `sql`
+        raise
+
+
+_WRITING_NODE: Final = "_QUERY_NODE"  # of COPY, INSERT, UPDATE and DELETE in a WITH clause
+_FUNCTION_CALL: Final = re.compile(r'"function_name":"([^"]*)"')
+_FORBIDDEN_FUNCTIONS: Final = frozenset(
+    ("enable_logging", "disable_logging", "enable_profiling", "disable_profiling", "truncate_duckdb_logs", "write_log",
+     "query", "query_table", "json_execute_serialized_sql")  # the last three run SQL from a string
+)  # fmt: skip
