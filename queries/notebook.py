@@ -77,7 +77,7 @@ class Reader:
         an unknown name, organization or parameter, InvalidParameter for a value, and what Warehouse.answer raises.
         """
         if name not in ENTRIES:
-            raise BadInput(f"there is no endpoint {name!r}; use one of {', '.join(ENTRIES)}.")
+            raise BadInput(f"unknown endpoint {name!r}; use one of {', '.join(ENTRIES)}.")
         entry = ENTRIES[name]
         scope = self._scope(entry, organization, parameters)
         return self._warehouse.tables(entry, self._warehouse.variables(scope))

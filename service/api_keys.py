@@ -81,7 +81,7 @@ class ApiKeys:
             [now, key_id, organization],
         )
         if not revoked:
-            raise BadInput(f"there is no active key {key_id!r}; `traffic keys list` shows them.")
+            raise BadInput(f"no active key {key_id!r}; `traffic keys list` shows them.")
 
     def organization_of(self, key: str) -> str | None:
         """The organization of an active key; None for any other text. A mistyped key is rejected by its checksum."""

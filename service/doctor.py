@@ -210,7 +210,7 @@ def check_lists(status: LakeStatus, now: datetime) -> Check:
     """How old the networks are by which agents are told from those who use their names."""
     fetched_at = status.agents_refreshed_at
     if fetched_at is None:
-        return Check("warning", "IP lists", "there are none, so no agent is verified; run `traffic agents refresh`.")
+        return Check("warning", "IP lists", "none installed, so no agent is verified; run `traffic agents refresh`.")
     text = f"the newest is of {fetched_at:%Y-%m-%d}"
     if now - fetched_at > MAX_LIST_AGE:
         return Check("warning", "IP lists", f"{text}; run `traffic agents refresh`, each week from cron.")
@@ -224,7 +224,7 @@ def check_keys(lake: Lake, settings: Settings) -> Check:
     if active:
         return Check("ok", "API keys", f"{plural(len(active), 'key')} can be used.")
     if settings.jwks:
-        return Check("ok", "API keys", "there are none; tokens of the identity provider are accepted.")
+        return Check("ok", "API keys", "none; tokens of the identity provider are accepted.")
     return Check(
         "warning", "API keys", "nobody can ask the API; run `traffic keys create --org NAME --name dashboard`."
     )
@@ -233,7 +233,7 @@ def check_keys(lake: Lake, settings: Settings) -> Check:
 def check_answer(lake: Lake, status: LakeStatus, now: datetime) -> Check:
     """How long the first answer takes, of the organization with the most visits: its dashboard of 30 days."""
     if not status.total.visits:
-        return Check("warning", "first answer", "there are no visits to count; run `traffic import`.")
+        return Check("warning", "first answer", "no visits to count; run `traffic import`.")
     organization = max(status.organizations, key=lambda name: status.organizations[name].visits)
     started_at = time.perf_counter()
     with closing(Warehouse(lake)) as warehouse:
@@ -251,7 +251,7 @@ def check_cluster(lake: Lake, options: ClusterOptions, status: LakeStatus) -> Ch
     """Whether the cluster can be reached, each executor reads the lake's newest day, and how long an answer takes."""
     subject = "cluster"
     if not status.total.visits:
-        return Check("warning", subject, "there are no visits to count; run `traffic import`.")
+        return Check("warning", subject, "no visits to count; run `traffic import`.")
     organization = max(status.organizations, key=lambda name: status.organizations[name].visits)
     day = status.organizations[organization].last_day or date.min
     try:

@@ -31,7 +31,7 @@ def parse_smtp(text: str) -> SmtpServer:
         url = urlsplit(text)
         host, port = url.hostname or "", url.port
     except ValueError:
-        raise BadInput(f"there is no valid host or port; {_WRITTEN_LIKE}.") from None
+        raise BadInput(f"no valid host or port; {_WRITTEN_LIKE}.") from None
     user, password = unquote(url.username or ""), unquote(url.password or "")
     if url.scheme not in {"smtp", "smtps"} or not host or port == 0 or url.path.strip("/") or url.query or url.fragment:
         raise BadInput(f"this is not the URL of an SMTP server; {_WRITTEN_LIKE}.")

@@ -149,7 +149,7 @@ class Settings:
     jwt_role_claim: str = _row(str, "claim with the caller's role; without it the caller is a viewer", "role")
     jwt_writers: tuple[str, ...] = _row(
         parse_roles,
-        "roles that may write, separated by commas; who has another one is a viewer; empty: every role but viewer",
+        "roles that may write, separated by commas; all others are viewers; empty: every role but viewer",
     )
     jwt_organization: str = _row(
         parse_organization, "organization of tokens without that claim; empty: they are rejected"

@@ -55,6 +55,17 @@ def nodes() -> dict[str, list[ast.AST]]:
 
 
 @cache
+def messages() -> list[tuple[str, str]]:
+    """The beginnings of the texts on the three floors that are no docstrings, each with its file."""
+    texts = []
+    for file, found in nodes().items():
+        documented = {id(node.value) for node in found if isinstance(node, ast.Expr)}
+        parts = [node for node in found if isinstance(node, ast.Constant) and id(node) not in documented]
+        texts += [(node.value, file) for node in parts if isinstance(node.value, str)]
+    return texts
+
+
+@cache
 def definitions(*kinds: type[ast.AST]) -> list[tuple[str, str]]:
     """The names that are defined on the three floors, each with its file."""
     return [(node.name, file) for file, found in nodes().items() for node in found if isinstance(node, kinds)]
@@ -100,6 +111,12 @@ def test_no_class_is_named_by_a_word_of_the_dialect():
 def test_no_function_is_named_by_a_word_of_the_dialect():
     found = definitions(ast.FunctionDef, ast.AsyncFunctionDef)
     assert [(name, file) for name, file in found if is_dialect(name)] == []
+
+
+def test_a_message_says_what_is_missing_without_there_is_no():
+    assert [
+        (text, file) for text, file in messages() if text.lower().startswith(("there is no ", "there are no "))
+    ] == []
 
 
 def test_a_bound_is_called_max():

@@ -206,7 +206,7 @@ def locked_for_rebuild(root: Path) -> Iterator[Path]:
     """
     root = root.absolute()
     if not (root / "visits").is_dir():
-        raise BadInput(f"there is no lake at {root}; name another with TRAFFIC_LAKE.")
+        raise BadInput(f"no lake at {root}; name another with TRAFFIC_LAKE.")
     with exclusive(root):
         yield root
 

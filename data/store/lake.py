@@ -84,7 +84,7 @@ class Lake(LakeFolders):
             target = self.root.readlink()
             raise BadInput(f"{root} is a symbolic link to {target}, which does not exist; is its disk mounted?")
         if not create and not (self.root / "manifest.sqlite").exists() and not self.has_visits():
-            raise BadInput(f"there is no lake at {root}; import a log first, or name another with TRAFFIC_LAKE.")
+            raise BadInput(f"no lake at {root}; import a log first, or name another with TRAFFIC_LAKE.")
         try:
             for folder in (self.staging,) if self.is_read_only else (self.staging, self.rejects, self.ip_lists):
                 make_durably(folder)

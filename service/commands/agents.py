@@ -51,7 +51,7 @@ def refresh(
     if folder:
         rows = [row for row in rows if any(Path(folder).glob(f"{row.name}.*"))]
     if not rows:
-        raise BadInput(f"--from: there is no file <list>.* in {folder}, such as openai-gptbot.json.")
+        raise BadInput(f"--from: no file <list>.* in {folder}, such as openai-gptbot.json.")
     announce_new_lake(lake)
     opened = Lake(lake, create=True)
     progress = messages()

@@ -27,7 +27,7 @@ def select_columns(answer: "Result", names: str) -> "Result":
     rows = answer if isinstance(answer, list) else [answer]
     unknown = [name for name in chosen if rows and name not in rows[0]]
     if unknown:
-        raise BadInput(f"there is no column {unknown[0]!r}; use {', '.join(rows[0])}.")
+        raise BadInput(f"unknown column {unknown[0]!r}; use {', '.join(rows[0])}.")
     selected = [{name: row[name] for name in chosen} for row in rows]
     return selected if isinstance(answer, list) else selected[0]
 

@@ -15,7 +15,9 @@ def can_ask() -> bool:
 def check_can_ask(yes: bool, dry_run: bool = False) -> None:
     """Raise BadInput when a question would have to be asked where nobody can answer it."""
     if not (yes or dry_run or can_ask()):
-        raise BadInput("there is no terminal to ask for confirmation: use --yes to go on, or --dry-run for a preview.")
+        raise BadInput(
+            "not a terminal, so nobody can be asked to confirm: use --yes to go on, or --dry-run for a preview."
+        )
 
 
 def ask(question: str) -> None:

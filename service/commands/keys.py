@@ -39,7 +39,7 @@ def list_keys(lake: LakeOption = DEFAULT_LAKE) -> None:
 
     keys = ApiKeys(ControlDatabase(Lake(lake))).all_keys()
     if not keys:
-        typer.echo("There are no API keys; `traffic keys create` makes one.", err=True)
+        typer.echo("No API keys yet; `traffic keys create` makes one.", err=True)
         return
     table = Table("id", "organization", "name", "created at", "created by", "last used at", "revoked at", box=None)
     for key in keys:

@@ -32,9 +32,9 @@ def mail(
     settings = read_settings(os.environ)
     recipients = parse_addresses(to) if to else settings.mail_to.get(organization, ())
     if not recipients:
-        raise BadInput(f"there is no address for {organization}; name it with --to or in TRAFFIC_MAIL_TO.")
+        raise BadInput(f"no mail address for {organization}; name it with --to or in TRAFFIC_MAIL_TO.")
     if not settings.smtp and not dry_run:
-        raise BadInput("there is no mail server; set TRAFFIC_SMTP and TRAFFIC_MAIL_FROM.")
+        raise BadInput("no mail server is configured; set TRAFFIC_SMTP and TRAFFIC_MAIL_FROM.")
     opened, sender = open_lake(lake, organization), settings.mail_from or "traffic@localhost"
     with closing(Warehouse(opened)) as warehouse:
         message = weekly_message(

@@ -27,7 +27,7 @@ DEFAULT_LAKE = Path(setting("lake").default)
 def announce_new_lake(lake: Path) -> None:
     """Say on stderr that there is no lake at this path yet, before one is created: the path may be mistyped."""
     if not ((lake / "manifest.sqlite").exists() or (lake / "visits").exists()):
-        typer.echo(f"There is no lake at {lake.absolute()} yet: a new one is created.", err=True)
+        typer.echo(f"No lake at {lake.absolute()} yet: a new one is created.", err=True)
 
 
 def existing_organization(lake: Lake, organization: str) -> str:

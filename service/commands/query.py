@@ -113,7 +113,7 @@ def _entry(name: str) -> "Entry | None":
         raise BadInput("cache-stats describes a running server: use GET /analytics/cache-stats.")
     if name.endswith(".sql"):
         return None
-    raise BadInput(f"there is no endpoint {name!r}; use one of {', '.join(ENTRIES)}, or a .sql file.")
+    raise BadInput(f"unknown endpoint {name!r}; use one of {', '.join(ENTRIES)}, or a .sql file.")
 
 
 def _part_of(entry: "Entry | None", part: str) -> "Entry":
@@ -121,7 +121,7 @@ def _part_of(entry: "Entry | None", part: str) -> "Entry":
     members = dict(entry.members) if entry else {}
     if part not in members:
         raise BadInput(
-            f"there is no part {part!r}; " + (f"use {', '.join(members)}." if members else "this answer has none.")
+            f"unknown part {part!r}; " + (f"use {', '.join(members)}." if members else "this answer has none.")
         )
     return members[part]
 

@@ -56,7 +56,7 @@ def _ask_questions(one: "Rebuild", yes: bool) -> None:
 def _ask(question: str) -> bool:
     """Ask on the terminal. Raises BadInput where there is none."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise BadInput("there is no terminal to ask; use --yes to answer every question with yes.")
+        raise BadInput("not a terminal, so nobody can be asked; use --yes to answer every question with yes.")
     typer.echo(f"{question} [y/N] ", nl=False, err=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

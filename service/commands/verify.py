@@ -70,8 +70,8 @@ def _checked(lake: Lake, organization: str) -> "VerificationResult":
 
 
 _ABSENT: Final = {
-    "control.sqlite": "There is no control.sqlite: if the lake had API keys, jobs or hooks, copy it from a backup.",
-    "salts.sqlite": "There is no salts.sqlite: visitors of the last 48 hours count anew, as after restoring a backup.",
+    "control.sqlite": "control.sqlite is missing: if the lake had API keys, jobs or hooks, copy it from a backup.",
+    "salts.sqlite": "salts.sqlite is missing: visitors of the last 48 hours count anew, as after restoring a backup.",
 }
 
 

@@ -218,7 +218,7 @@ class Hooks:
         if events is not None:
             unknown = [event for event in events if event not in EVENTS]
             if unknown or not events:
-                problem = f"{unknown[0]!r} is not an event" if unknown else "there is no event"
+                problem = f"{unknown[0]!r} is not an event" if unknown else "choose at least one event"
                 raise BadInput(f"{problem}; use any of {', '.join(EVENTS)}.")
 
 

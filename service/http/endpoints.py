@@ -79,7 +79,7 @@ def api_key(keys: ApiKeys) -> Endpoint:
         try:
             await keys.database.write(keys.revoke_key, key_id, caller.organization)
         except BadInput as error:
-            raise NotFound("There is no active key with this id.", "List the keys to see which are active.") from error
+            raise NotFound("No active key has this id.", "List the keys to see which are active.") from error
         return JsonResponse(msgspec.json.encode(_key_record(await keys.database.read(keys.key, key_id))))
 
     return endpoint

@@ -98,14 +98,14 @@ class _HookEndpoints:
         try:
             return await self._hooks.database.read(work, *arguments)
         except NoSuchHook as error:
-            raise NotFound("There is no such hook or delivery.", "List the hooks to see which there are.") from error
+            raise NotFound("Hook or delivery not found.", "List the hooks to see their ids.") from error
 
     async def _write(self, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """The result of a method that writes. Raises NotFound, StateConflict or InvalidBody."""
         try:
             return await self._hooks.database.write(work, *arguments)
         except NoSuchHook as error:
-            raise NotFound("There is no such hook or delivery.", "List the hooks to see which there are.") from error
+            raise NotFound("Hook or delivery not found.", "List the hooks to see their ids.") from error
         except HookConflict as error:
             raise StateConflict(str(error)) from error
         except BadInput as error:

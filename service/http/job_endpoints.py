@@ -196,7 +196,7 @@ def _number(request: Request) -> int:
     """The number of an implementation in the path. Raises NotFound."""
     text = request.path_params["number"]
     if not re.fullmatch(r"[1-9]\d{0,5}", text, re.ASCII):
-        raise NotFound("There is no such implementation.", "They are numbered from 1.")
+        raise NotFound("Implementation not found.", "They are numbered from 1.")
     return int(text)
 
 

@@ -66,7 +66,7 @@ class JwksClient:
         self._refresh.set_result(None)
         if "://" not in source:
             if not Path(source).is_file():
-                raise BadInput(f"TRAFFIC_JWKS: there is no file {source}.")
+                raise BadInput(f"TRAFFIC_JWKS: no file {source}.")
         elif not is_allowed_url(source):
             raise BadInput("TRAFFIC_JWKS must be a file or an https address (http on this machine only).")
 

@@ -54,7 +54,7 @@ def _link(editor: LinkEditor, clock: Clock) -> Endpoint:
         found = await read_or_remove(caller.organization, short_code, domain)
         if found is None:
             fix = f"Check the domain and the short code; {EVERY_DOMAIN} is the domain of links for every domain."
-            raise NotFound("There is no such link.", fix)
+            raise NotFound("Link not found.", fix)
         return JsonResponse(encode(_link_record(found)))
 
     return endpoint

@@ -97,7 +97,7 @@ class Implementation(Struct, frozen=True, forbid_unknown_fields=True):
 
     number: Annotated[int, Meta(ge=1)]
     implementation_type: ImplementationType
-    content_type: Annotated[str | None, Meta(description="null: there is no content, but perhaps a url")]
+    content_type: Annotated[str | None, Meta(description="null: no content, though there may be a url")]
     sha256: Annotated[str | None, Meta(description="of the content")]
     bytes: Count | None
     url: str | None

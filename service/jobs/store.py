@@ -108,7 +108,7 @@ class Jobs:
         """The organization of a job. Raises JobNotFound."""
         rows = self.database.rows("SELECT organization FROM jobs WHERE id = ?", [job_id])
         if not rows:
-            raise JobNotFound(f"there is no job {job_id[:100]!r}.")
+            raise JobNotFound(f"no job {job_id[:100]!r}.")
         return str(rows[0][0])
 
     def create_manual(

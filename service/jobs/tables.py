@@ -76,7 +76,7 @@ def read_job(connection: sqlite3.Connection, organization: str, job_id: str) -> 
         f"SELECT {JOB_COLUMNS} FROM jobs WHERE organization = ? AND id = ?", [organization, job_id]
     ).fetchone()
     if row is None:
-        raise JobNotFound(f"there is no job {job_id[:100]!r}.")
+        raise JobNotFound(f"no job {job_id[:100]!r}.")
     return Job(*row)
 
 

@@ -93,7 +93,7 @@ async def _result(
             return {"tools": toolbox.definitions, **_CACHEABLE}
         case "tools/call":
             return await _call(parameters, toolbox)
-    raise RpcError(METHOD_NOT_FOUND, f"There is no method {json.dumps(method)}.", 404)
+    raise RpcError(METHOD_NOT_FOUND, f"Unknown method {json.dumps(method)}.", 404)
 
 
 async def _call(parameters: Mapping[str, Any], toolbox: Toolbox) -> dict[str, Any]:
@@ -103,7 +103,7 @@ async def _call(parameters: Mapping[str, Any], toolbox: Toolbox) -> dict[str, An
     try:
         text, failed = await toolbox.call(name, arguments), False
     except KeyError:
-        raise RpcError(INVALID_PARAMETERS, f"There is no tool {json.dumps(name)}.") from None
+        raise RpcError(INVALID_PARAMETERS, f"Unknown tool {json.dumps(name)}.") from None
     except ToolFailed as error:
         text, failed = str(error), True
     return {"content": [{"type": "text", "text": text}], "isError": failed, "resultType": "complete"}

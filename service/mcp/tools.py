@@ -197,7 +197,7 @@ class Toolbox:
 
 def _entry(name: str) -> Entry:
     if name not in ENTRIES:
-        raise BadInput(f"there is no endpoint {name!r}; use one of {', '.join(ENTRIES)}.")
+        raise BadInput(f"unknown endpoint {name!r}; use one of {', '.join(ENTRIES)}.")
     return ENTRIES[name]
 
 

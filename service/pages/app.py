@@ -111,11 +111,11 @@ class PagesApp:
         }  # fmt: skip
         if isinstance(problem, NotFound) and is_shared:
             shown["problem"] = {
-                "error": "There is no such page.",
+                "error": "Page not found.",
                 "message": "The link is wrong, expired or revoked. Ask the person who shared it for a new link.",
             }
         elif isinstance(problem, NotFound):
-            shown["problem"] = {"error": "There is no such page.", "message": "Start from the overview."}
+            shown["problem"] = {"error": "Page not found.", "message": "Start from the overview."}
         elif isinstance(problem, MethodNotAllowed):
             shown["problem"] = {"error": "This page cannot do that.", "message": "Start from the overview."}
         response = await self.context.renderer.response(request, "problem.html", shown, problem.status)

@@ -59,7 +59,7 @@ def test_a_link_is_added_changed_read_and_removed(client, lake):
     assert list(answers[0].json()) == ["short_code", "domain", "target_url", "created_at"]
     assert stored(lake) == []
     missing = {
-        "error": "There is no such link.",
+        "error": "Link not found.",
         "message": "Check the domain and the short code; * is the domain of links for every domain.",
     }
     for answer in (client.get("/links/go.example/sale"), client.delete("/links/go.example/sale")):

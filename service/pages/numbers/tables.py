@@ -228,7 +228,7 @@ def _missing_days(panel: Panel, days: ChartDays | None) -> str:
     if days and panel.chart == "series" and panel.unit != "week" and days.end == days.today:
         return f"Hatched: the {panel.unit} is not over, or has not begun."
     if days and panel.chart == "lines" and not days.whole_weeks:
-        return "There is no whole week in this period."
+        return "No complete week in this period."
     return ""
 
 

@@ -67,7 +67,7 @@ def source_endpoint(context: PageContext) -> Endpoint:
         content = await view.content(source)
         content["panels"] = [panel for panel in content["panels"] if panel.row_count]
         if not content["panels"]:
-            content["notices"] = [("warn", "This platform has no visits in these days.")]
+            content["notices"] = [("warn", "No visits by this platform in this period.")]
         only = view.filters.query_string(ai_source=source, traffic_type=None)
         return await view.response("page.html", **content | {"title": source, "only": only})
 

@@ -69,13 +69,13 @@ def landed(lake):
 
 
 def test_a_missing_lake_is_named_and_not_made(tmp_path):
-    with pytest.raises(BadInput, match=r"there is no lake at .*absent"):
+    with pytest.raises(BadInput, match=r"no lake at .*absent"):
         Lake(tmp_path / "absent")
     assert not (tmp_path / "absent").exists()
 
 
 def test_an_empty_folder_is_no_lake(tmp_path):
-    with pytest.raises(BadInput, match="there is no lake"):
+    with pytest.raises(BadInput, match="no lake"):
         Lake(tmp_path)
     assert list(tmp_path.iterdir()) == []
 

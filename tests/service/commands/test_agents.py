@@ -119,7 +119,7 @@ def test_a_folder_without_lists_is_refused_naming_it(runner, folder, tmp_path, n
     (folder / "file.json").write_text(prefixes("20.42.10.0/24"))
     run = runner("agents", "refresh", "--from", tmp_path / name, TRAFFIC_LAKE=str(tmp_path / "new-lake"))
     assert (run.code, run.out) == (2, "")
-    assert run.err == f"traffic: --from: there is no file <list>.* in {tmp_path / name}, such as openai-gptbot.json.\n"
+    assert run.err == f"traffic: --from: no file <list>.* in {tmp_path / name}, such as openai-gptbot.json.\n"
     assert not (tmp_path / "new-lake").exists()
 
 

@@ -459,7 +459,7 @@ def test_keys_are_made_listed_and_revoked(lake, program):
 def test_without_keys_a_list_says_how_to_get_one(lake, program):
     listed = program("keys", "list", "--lake", lake.root)
     assert (listed.code, listed.out) == (0, b"")
-    assert listed.err == "There are no API keys; `traffic keys create` makes one.\n"
+    assert listed.err == "No API keys yet; `traffic keys create` makes one.\n"
 
 
 def test_times_of_keys_are_utc_with_z(lake, program):
@@ -548,7 +548,7 @@ def test_a_lake_that_cannot_be_is_one_line(program, tmp_path, command):
 @examples("command")
 def test_a_mistyped_lake_is_refused_and_not_made(program, tmp_path, command):
     line = refused(program(*command, "--lake", tmp_path / "typo"))
-    assert f"there is no lake at {tmp_path / 'typo'}" in line
+    assert f"no lake at {tmp_path / 'typo'}" in line
     assert not (tmp_path / "typo").exists()
 
 
@@ -557,7 +557,7 @@ def test_a_command_that_makes_a_lake_says_so(program, tmp_path, command):
     (tmp_path / "links.csv").write_text("short_code,target_url\na,https://shop.example/\n")
     words = [str(tmp_path / word) if word.endswith(".csv") else word for word in command]
     told = [program(*words, "--lake", tmp_path / "new").err.splitlines()[0] for _ in range(2)]
-    assert told[0] == f"There is no lake at {tmp_path / 'new'} yet: a new one is created."
+    assert told[0] == f"No lake at {tmp_path / 'new'} yet: a new one is created."
     assert told[1] != told[0]
 
 

@@ -85,7 +85,7 @@ def test_of_today_a_handful_of_files_stays(today, lake, compact):
 def test_a_lake_that_is_not_there_is_one_line_and_not_made(tmp_path, compact):
     code, out, err = compact(root=tmp_path / "absent")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "there is no lake at" in err
+    assert "no lake at" in err
     assert not (tmp_path / "absent").exists()
 
 

@@ -90,7 +90,7 @@ def test_a_file_that_cannot_be_read_is_broken(healthy, lake, traffic, fault):
 def test_without_a_lake_the_checks_end_with_what_to_do(tmp_path, traffic):
     run = traffic("doctor", "--lake", tmp_path / "none")
     assert run.code == 1
-    assert "\nbroken   lake          there is no lake at" in run.out
+    assert "\nbroken   lake          no lake at" in run.out
     assert list(tmp_path.iterdir()) == []
 
 
@@ -146,7 +146,7 @@ def test_a_revoked_key_is_none(healthy, lake):
 
 
 def test_a_lake_without_visits_has_no_first_answer(lake):
-    assert checks(lake.root)["first answer"] == ("warning", "there are no visits to count; run `traffic import`.")
+    assert checks(lake.root)["first answer"] == ("warning", "no visits to count; run `traffic import`.")
 
 
 def test_a_disk_that_fails_is_broken(healthy, monkeypatch):

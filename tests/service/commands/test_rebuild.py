@@ -96,4 +96,4 @@ def test_a_lake_that_is_open_or_not_there_is_not_rebuilt(lake, rebuild, traffic,
     run = rebuild()
     assert (run.code, run.out) == (1, "")
     assert "another program uses the lake: stop the server" in run.err
-    assert "there is no lake at" in refused(traffic("rebuild", "--lake", tmp_path / "nothing"))
+    assert "no lake at" in refused(traffic("rebuild", "--lake", tmp_path / "nothing"))

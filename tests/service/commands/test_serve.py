@@ -13,5 +13,5 @@ def serve(traffic, monkeypatch):
 
 
 def test_a_lake_that_is_new_is_announced_as_its_path_may_be_mistyped(serve, tmp_path):
-    announcement = f"There is no lake at {tmp_path / 'typo'} yet: a new one is created.\n"
+    announcement = f"No lake at {tmp_path / 'typo'} yet: a new one is created.\n"
     assert [serve(tmp_path / "typo").err, serve(tmp_path / "typo").err] == [announcement, ""]

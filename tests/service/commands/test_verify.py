@@ -38,8 +38,8 @@ def test_a_sound_lake_ends_with_0_and_a_summary(lake, files, verify):
         summary,
     )
     assert absent == [
-        "There is no control.sqlite: if the lake had API keys, jobs or hooks, copy it from a backup.",
-        "There is no salts.sqlite: visitors of the last 48 hours count anew, as after restoring a backup.",
+        "control.sqlite is missing: if the lake had API keys, jobs or hooks, copy it from a backup.",
+        "salts.sqlite is missing: visitors of the last 48 hours count anew, as after restoring a backup.",
     ]
 
 
@@ -93,7 +93,7 @@ def test_an_unknown_organization_is_refused(files, verify, name):
 def test_a_lake_that_is_not_there_is_refused_and_not_made(verify, tmp_path):
     code, out, err = verify(root=tmp_path / "nothing")
     assert (code, out) == (2, "")
-    assert "there is no lake" in err
+    assert "no lake" in err
     assert not (tmp_path / "nothing").exists()
 
 

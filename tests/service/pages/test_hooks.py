@@ -56,7 +56,7 @@ def test_an_invalid_hook_is_refused_and_what_was_typed_stays(acme, hooks):
     for fields, problem in (
         ({"url": "http://automation.example/", "job.created": "on"}, "https://"),
         ({"url": "https://user:secret@automation.example/", "job.created": "on"}, "password"),
-        ({"url": URL}, "there is no event"),
+        ({"url": URL}, "choose at least one event"),
     ):
         response = acme.post("settings/agent-hooks", name="Chat", **fields)
         assert response.status_code == 400

@@ -204,7 +204,7 @@ def test_an_answer_without_a_route_can_be_had_as_csv_and_sql_but_not_with_curl(b
 def test_a_platform_that_nobody_knows_is_an_empty_page(browser):
     page = browser.read("ai/%3Cb%3ENobody")
     assert page.all("section") == []
-    assert "This platform has no visits in these days." in page.text
+    assert "No visits by this platform in this period." in page.text
 
 
 # People are not requests
@@ -267,7 +267,7 @@ def test_only_whole_weeks_are_drawn_as_such(browser, api, scope, whole, weeks):
     shown = [one.text for one in page.one("section", id="byPlatform").all("span") if one.attributes["class"] == "last"]
     if not whole:
         assert shown == []
-        assert "There is no whole week in this period." in page.one("section", id="byPlatform").text
+        assert "No complete week in this period." in page.one("section", id="byPlatform").text
         return
     platforms = {row["ai_source"] for row in trend["byPlatform"]}
     last = {row["ai_source"]: row["visits"] for row in trend["byPlatform"] if row["week"] == whole[-1]}
