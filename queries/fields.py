@@ -126,6 +126,7 @@ AGENT = Field("agent", TEXT, "product token found in the user agent, or (other)"
 AGENT_KIND = Field("agent_kind", TEXT, "purpose of the agent, more specific than the category")
 ERRORS_4XX = Field("errors_4xx", COUNT, "requests answered with 400 to 499")
 ERRORS_5XX = Field("errors_5xx", COUNT, "requests answered with 500 to 599")
+BYTES_SENT = Field("bytes_sent", COUNT, "total size of the responses, as far as the log has it; otherwise 0")
 FILTER = Field("filter", TEXT, "name of the parameter or dimension")
 VALUES = Field("values", LIST, "values that occur in the days in scope, sorted, at most 1,000")
 TRUNCATED = Field("truncated", FLAG, "whether there are more values")

@@ -36,6 +36,7 @@ SELECT unnest(CAST(NULL AS STRUCT(
     unidentified_visits BIGINT,  -- of which no visitor is known
     errors_4xx BIGINT,
     errors_5xx BIGINT,
+    bytes_sent BIGINT,
     first_seen TIMESTAMP,
     last_seen TIMESTAMP,
     last_visit TIMESTAMP,

@@ -320,6 +320,7 @@ MEASURES: Final[dict[str, Measure]] = {
     "links_referred": _links("ai_referral"),
     "errors_4xx": _status(4),
     "errors_5xx": _status(5),
+    "bytes_sent": lambda visits: sum(visit["bytes_sent"] or 0 for visit in visits),
     "first_seen": _first,
     "last_seen": _last,
     "last_visit": _last,
@@ -732,7 +733,7 @@ def _bot_traffic(question: Question) -> list[Row]:
     rows = _ranked(
         _of(visits, *wanted), keys,
         "visits", "percentage", "pages_accessed", "unique_visitors", "errors_4xx", "errors_5xx",
-        "first_seen", "last_seen",
+        "first_seen", "last_seen", "bytes_sent",
     )  # fmt: skip
     rows = _bounded(rows, ["agent", "operator", "agent_kind", "confidence"], others=6)
     _counted_apart(rows, _of(question.visits, *wanted), keys, "pages_accessed")

@@ -10,6 +10,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from queries import ENDPOINTS, ENTRIES, Scope
@@ -103,6 +105,12 @@ def test_every_line_of_the_real_log_is_a_visit(real):
         (v["visited_at"], v["visitor"], v["path"], v["method"], v["status"], v["referrer"]) for v in visits
     )
     assert sum(repeats.values()) - len(repeats) >= 19
+
+
+def test_the_bytes_of_the_real_log_are_those_that_goaccess_counts(real):
+    lake, _ = real
+    landed = pc.sum(pq.read_table(lake / "visits", columns=["bytes_sent"])["bytes_sent"]).as_py()
+    assert landed == 2_747_282_740  # general.bandwidth of GoAccess 1.7, --log-format COMBINED
 
 
 def test_nobody_who_probed_is_a_person_in_the_real_log_and_no_probe_a_link(real, capfdbinary):

@@ -80,7 +80,7 @@ _Origin = tuple[str | None, ...]
 _ORIGIN: Final = columns_filled_by("referrer", "campaign", "rules")
 _OWN: Final = (
     "visited_at", "domain", "short_code", "path", "method", "status", "country", "visitor", "is_malicious",
-    "user_agent", "utc_offset", "signals",
+    "user_agent", "utc_offset", "signals", "bytes_sent",
 )  # fmt: skip
 """The columns that are stored for each visit, in the order of _row. The others have few distinct combinations."""
 _SharedKey = tuple[Classification, Classification, str, _Origin]
@@ -204,7 +204,7 @@ class LiveIngest:
         number = shared.setdefault((classification, by_referral, path_kind, origin), len(shared))
         return (
             fact.visited_at, domain or None, short_code, path, fact.method, fact.status, country or None,
-            visitor, path_kind == PROBE, user_agent or None, dated.offset, signals, number,
+            visitor, path_kind == PROBE, user_agent or None, dated.offset, signals, fact.bytes_sent, number,
         )  # fmt: skip
 
     def _user_agent_uncached(self, sent: str) -> _UserAgent:

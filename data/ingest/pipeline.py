@@ -118,7 +118,7 @@ class VisitBuilder:
         targets = self._targets(encoded["target"].dictionary, tenant)
         short_code_rank = targets["short_code_rank"].take(encoded["target"].indices)
         order = sort_order(day, short_code_rank, visited_at, number)
-        columns = {name: requests[name].take(order) for name in ("day", "visited_at", "status")}
+        columns = {name: requests[name].take(order) for name in ("day", "visited_at", "status", "bytes_sent")}
         columns["utc_offset"] = offsets.take(order)
         columns["visitor"] = self._visitors(encoded, tenant.organization, zone).take(order)
         columns["country"] = self._countries(encoded["country"], encoded["ip"]).take(order)

@@ -1,7 +1,8 @@
 """Parses log lines into requests. Each format is one SQL file in formats/, named after it.
 
 A format's SQL selects from the relation `lines` (number, line) the columns number, bytes, domain, ip, visited_at (UTC),
-method, target, protocol, status, referrer, user_agent, country, is_complete, reject_reason and is_repaired.
+method, target, protocol, status, bytes_sent (text), referrer, user_agent, country, is_complete, reject_reason and
+is_repaired.
 `reject_reason` may explain why a line is not complete. Missing text is ''. When a request line cannot be parsed, method
 and target are ''. Directives, such as #Fields, give no rows.
 """
@@ -20,6 +21,7 @@ from data.errors import BadInput
 from data.logs.columns import FIELD_NAMES, Columns, columns_from, columns_in_header, columns_in_objects
 from data.logs.format_names import FORMATS
 from data.logs.nginx_log_format import VARIABLES, NginxLogFormat, parse_nginx_log_format
+from data.logs.reported import MAX_BYTES_SENT
 from data.logs.source import BOM, MAX_LINE_BYTES
 from data.sql import read_sql
 from data.text import plural
@@ -159,7 +161,11 @@ class LineReader:
         self._engine.register("lines", lines)
         requests = self._engine.sql(
             f"""
-            SELECT * EXCLUDE (is_complete, reject_reason) REPLACE (http_version(protocol) AS protocol), CASE
+            SELECT * EXCLUDE (is_complete, reject_reason) REPLACE (
+                http_version(protocol) AS protocol,
+                CASE WHEN try_cast(bytes_sent AS UBIGINT) <= {MAX_BYTES_SENT}
+                    THEN try_cast(bytes_sent AS BIGINT) END AS bytes_sent
+            ), CASE
                 WHEN bytes > {MAX_LINE_BYTES} THEN 'longer than {MAX_LINE_BYTES} bytes'
                 WHEN NOT is_complete THEN coalesce(nullif(reject_reason, ''), 'not in the {log_format} format')
                 WHEN visited_at IS NULL OR visited_at NOT BETWEEN '1970-01-01' AND '2999-12-31' THEN 'no valid time'

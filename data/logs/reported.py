@@ -24,6 +24,8 @@ MAX_ROW_BYTES: Final = 16_384
 """The maximum size of one row. Servers accept no longer request lines and headers."""
 MAX_ROWS: Final = 10_000
 """The maximum number of rows in one body."""
+MAX_BYTES_SENT: Final = 1 << 40
+"""The maximum size of a response. A larger one is an error, and would make sums overflow."""
 
 
 class Reported(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -46,6 +48,10 @@ class Reported(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     ] = None
     referrer: Annotated[str | None, Meta(description="the Referer header; only its host is stored")] = None
     country: Annotated[str | None, Meta(description="ISO 3166-1 alpha-2, where your server knows it")] = None
+    bytes_sent: Annotated[
+        Annotated[int, Meta(ge=0, le=MAX_BYTES_SENT)] | None,
+        Meta(description="size of the response, where your server knows it"),
+    ] = None
 
 
 SCHEMA: Final[dict[str, Any]] = msgspec.json.schema(Reported)["$defs"]["Reported"]
@@ -85,6 +91,7 @@ class ReportedVisit(msgspec.Struct, frozen=True, gc=False):
     user_agent: str  # as it was sent
     referrer: str  # without query and fragment
     country: str  # ISO 3166-1 alpha-2
+    bytes_sent: int | None
 
 
 _DECODER: Final = msgspec.json.Decoder(Reported)
@@ -154,6 +161,7 @@ def parse_reported(row: Row, now: datetime) -> ReportedVisit:
         reported.user_agent or "",
         _referrer(reported.referrer) if reported.referrer else "",
         _country(reported.country or ""),
+        reported.bytes_sent,
     )
 
 

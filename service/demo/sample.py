@@ -239,9 +239,10 @@ class _Day:
         ):
             status = 302 if path[0] == "+" else 404
             target = f"/{path[1:]}?{query}" if query else f"/{path[1:]}"
+            request = f'"GET {target} HTTP/1.1" {status} {150 + len(target)}'
             yield (
                 (start + second) * self._seconds // _DAY_SECONDS,
-                f'{domain}:443 {ip} - - [@ +0000] "GET {target} HTTP/1.1" {status} 0 "{referrer}" "{agent}"',
+                f'{domain}:443 {ip} - - [@ +0000] {request} "{referrer}" "{agent}"',
             )
 
     def _paths(self, count: int) -> list[str]:

@@ -101,6 +101,7 @@ COLUMNS = {
     "utm_content": one_of(None, None, ""),
     "visitor": one_of(None, 0, 1, 2**63 - 1, -(2**63), -1),
     "is_malicious": st.booleans(),
+    "bytes_sent": one_of(None, 0, 1, 1 << 40),
     "utc_offset": one_of(None, 0, -720, -210, 345, 840),
     "signals": one_of(None, 0, 1, 2, 4, 8, 16, 17, 32, 63),
 }

@@ -25,7 +25,7 @@ SAMPLE = 1_000
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 _BEGIN = r"(?P<ip>\S*) .*?\[(?P<time>[^\]]*)\] "
-_REQUEST = r'"(?P<request>(?:[^"\\]|\\.)*)" (?P<status>\d{3}) [^"]*'
+_REQUEST = r'"(?P<request>(?:[^"\\]|\\.)*)" (?P<status>\d{3}) (?P<bytes>\d*)[^"]*'
 _NAMES = r'"(?P<referrer>(?:[^"\\]|\\.)*)" "(?P<agent>(?:[^"\\]|\\.)*\\?)(?P<end>"|$)'
 _LINES = {
     "vhost-combined": re.compile(
@@ -123,6 +123,7 @@ def _visit(
         "path": path,
         "method": method,
         "status": int(fields["status"]),
+        "bytes_sent": int(fields["bytes"]) if fields["bytes"] else None,
         **classifier.classify(request)._asdict(),
         "user_agent": user_agent,
         "country": None,

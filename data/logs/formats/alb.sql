@@ -10,6 +10,7 @@ SELECT
     request.target,
     request.protocol,
     status_of(words[9]) AS status,
+    words[12] AS bytes_sent,
     '' AS referrer,
     dash_as_empty(restore_escapes(parts[4])) AS user_agent,
     '' AS country,

@@ -1,7 +1,7 @@
 -- Caddy's access log: JSON lines. Other loggers, such as the error log, may write to the same file.
 WITH objects AS (
     SELECT number, strlen(line) AS bytes, try(from_json(json_line(line), '{
-        "ts": "VARCHAR", "logger": "VARCHAR", "status": "VARCHAR", "request": {
+        "ts": "VARCHAR", "logger": "VARCHAR", "status": "VARCHAR", "size": "VARCHAR", "request": {
             "client_ip": "VARCHAR", "remote_ip": "VARCHAR", "method": "VARCHAR", "proto": "VARCHAR",
             "host": "VARCHAR", "uri": "VARCHAR",
             "headers": {"User-Agent": ["VARCHAR"], "Referer": ["VARCHAR"], "Cf-Ipcountry": ["VARCHAR"]}}}')) AS v
@@ -22,6 +22,7 @@ SELECT
     checked.target,
     checked.protocol,
     status_of(v.status) AS status,
+    v.size AS bytes_sent,
     coalesce(headers['Referer'][1], '') AS referrer,
     escape_backslashes(headers['User-Agent'][1]) AS user_agent,
     country_of(headers['Cf-Ipcountry'][1]) AS country,

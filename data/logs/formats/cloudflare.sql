@@ -4,7 +4,8 @@ WITH objects AS (
         "EdgeStartTimestamp": "VARCHAR", "EdgeResponseStatus": "VARCHAR", "ClientIP": "VARCHAR",
         "ClientRequestMethod": "VARCHAR", "ClientRequestHost": "VARCHAR", "ClientRequestURI": "VARCHAR",
         "ClientRequestPath": "VARCHAR", "ClientRequestUserAgent": "VARCHAR", "ClientRequestReferer": "VARCHAR",
-        "ClientRequestProtocol": "VARCHAR", "ClientCountry": "VARCHAR"}')) AS v
+        "ClientRequestProtocol": "VARCHAR", "ClientCountry": "VARCHAR",
+        "EdgeResponseBodyBytes": "VARCHAR", "EdgeResponseBytes": "VARCHAR"}')) AS v
     FROM lines
 ), parsed AS (
     SELECT *, checked_request(v.ClientRequestMethod, coalesce(non_empty(v.ClientRequestURI), v.ClientRequestPath),
@@ -21,6 +22,7 @@ SELECT
     request.target,
     request.protocol,
     status_of(v.EdgeResponseStatus) AS status,
+    coalesce(v.EdgeResponseBodyBytes, v.EdgeResponseBytes) AS bytes_sent,
     coalesce(v.ClientRequestReferer, '') AS referrer,
     escape_backslashes(v.ClientRequestUserAgent) AS user_agent,
     country_of(v.ClientCountry) AS country,

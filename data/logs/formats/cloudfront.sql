@@ -10,6 +10,7 @@ SELECT
     request.target,
     request.protocol,
     status_of(status) AS status,
+    bytes_sent,
     referrer,
     escape_backslashes(coalesce(try(url_decode(user_agent)), user_agent)) AS user_agent,
     country,

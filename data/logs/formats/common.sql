@@ -9,6 +9,7 @@ SELECT
     request.target,
     request.protocol,
     status_after(after_request) AS status,
+    split_part(after_request, ' ', 3) AS bytes_sent,
     '' AS referrer,
     '' AS user_agent,
     '' AS country,

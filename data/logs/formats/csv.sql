@@ -26,6 +26,7 @@ SELECT
     request.target,
     request.protocol,
     parsed.status,
+    parsed.bytes_sent,
     parsed.referrer,
     parsed.user_agent,
     parsed.country,

@@ -15,6 +15,7 @@ SELECT
     request.target,
     request.protocol,
     parsed.status,
+    parsed.bytes_sent,
     parsed.referrer,
     parsed.user_agent,
     parsed.country,

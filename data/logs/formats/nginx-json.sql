@@ -16,6 +16,7 @@ SELECT
     request.target,
     request.protocol,
     status_of(nullif(v.status, '')) AS status,
+    coalesce(non_empty(v.body_bytes_sent), v.bytes_sent) AS bytes_sent,
     coalesce(non_empty(v.http_referer), '') AS referrer,
     coalesce(non_empty(v.http_user_agent), '') AS user_agent,
     nginx_country(v) AS country,

@@ -10,6 +10,7 @@ SELECT
     request.target,
     request.protocol,
     status_of(status) AS status,
+    bytes_sent,
     referrer,
     escape_backslashes(replace(replace(replace(user_agent, '++', ' ' || chr(1)), '+', ' '), chr(1), '+')) AS user_agent,
     country,

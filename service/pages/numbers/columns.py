@@ -49,6 +49,7 @@ LABELS: Final = {
     "agent_kind": "Purpose",
     "errors_4xx": "4xx",
     "errors_5xx": "5xx",
+    "bytes_sent": "Sent",
     "short_codes": "Links",
     "value_per_visit": "Value of one",
     "estimated_value": "Estimated value",
@@ -72,7 +73,7 @@ _DECIMALS: Final = frozenset(
     ("avg_visits", "score", "conversion_rate", "fetches_per_referral", "value_per_visit", "estimated_value")
 )
 
-_KINDS: Final = {"percentage": "share", "confidence": "badge", "month": "month"}
+_KINDS: Final = {"percentage": "share", "confidence": "badge", "month": "month", "bytes_sent": "size"}
 """The kinds of single fields."""
 _WORDS: Final = frozenset(("bot_category", "agent_kind", "traffic_type", "detection_method", "signal"))
 """Fields whose values are words of the API, written as people write them."""
@@ -84,7 +85,7 @@ class TableColumn:
 
     field: str
     label: str
-    kind: str  # text, number, decimal, percent, share, day, month, time, flag, badge, word or list
+    kind: str  # text, number, decimal, percent, size, share, day, month, time, flag, badge, word or list
 
     @cached_property
     def css(self) -> str:
@@ -92,6 +93,7 @@ class TableColumn:
         return {
             "decimal": "number",
             "percent": "number",
+            "size": "number",
             "month": "day",
             "flag": "text",
             "list": "text",
@@ -176,6 +178,7 @@ _FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
     "number": formats.number,
     "decimal": formats.decimal,
     "percent": formats.percent,
+    "size": formats.size,
     "day": formats.day,
     "month": formats.month,
     "time": formats.moment,

@@ -226,7 +226,8 @@ def test_a_line_becomes_exactly_this_visit(lake, load):
         "utm_content": "é",
         "is_malicious": False,
         "utc_offset": 0,
-        **dict.fromkeys(("bytes_sent", "signals")),
+        "bytes_sent": 5316,
+        "signals": None,
     }
     assert (summary.log_format, summary.lines, summary.visits, summary.rejected) == ("vhost-combined", 1, 1, 0)
 

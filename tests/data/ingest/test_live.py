@@ -132,9 +132,12 @@ def line_of(request):
     country = f' "{request["country"]}"' if request["country"] else ""
     return (
         f"{host}{request['ip'] or '-'} - - [{request['time']:%d/%b/%Y:%H:%M:%S +0000}] "
-        f'"{request["method"]} {request["path"]}{query} HTTP/1.1" {request["status"]} 5316 '
+        f'"{request["method"]} {request["path"]}{query} HTTP/1.1" {request["status"]} {request["bytes_sent"]} '
         f'"{request["referrer"] or "-"}" "{escaped(request["user_agent"]) or "-"}"{country}\n'
     )
+
+
+SAID_ALIKE = ("ip", "method", "status", "bytes_sent", "user_agent", "referrer", "country")
 
 
 def row_of(request, form):
@@ -142,7 +145,7 @@ def row_of(request, form):
     target = request["path"] + (f"?{request['query']}" if request["query"] else "")
     row = {
         "time": f"{request['time'].isoformat()}Z",
-        **{name: request[name] for name in ("ip", "method", "status", "user_agent", "referrer", "country")},
+        **{name: request[name] for name in SAID_ALIKE},
     }
     if form == "absolute" and request["domain"]:
         row["url"] = f"https://somebody@{request['domain']}:8443{target}#part"
@@ -184,6 +187,7 @@ REQUESTS = st.fixed_dictionaries(
         | WORDS.map(lambda text: "/" + "".join(letter for letter in text if letter not in '"\\?#')),
         "query": st.sampled_from(QUERIES),
         "status": st.sampled_from((200, 301, 404, 500, 999)),
+        "bytes_sent": st.integers(0, 1 << 40),
         "user_agent": st.sampled_from(AGENTS) | WORDS.filter(lambda text: "\\" not in text),
         "referrer": st.sampled_from(REFERRERS)
         | WORDS.filter(lambda text: not set('"\\') & set(text)).map("https://{}/".format),
@@ -207,6 +211,7 @@ EVERYTHING = [
         "path": CHANCE.choice(PATHS),
         "query": CHANCE.choice(QUERIES),
         "status": 200,
+        "bytes_sent": CHANCE.randrange(1, 100_000),
         "user_agent": CHANCE.choice(AGENTS),
         "referrer": CHANCE.choice(REFERRERS),
         "country": "",

@@ -26,7 +26,18 @@ from tests.support.user_agents import CHROME
 
 LOGS = Path(__file__).parent / "samples"
 START, END = date(1, 1, 1), date(9999, 12, 31)
-FACTS = ("visited_at", "domain", "path", "short_code", "method", "status", "referrer", "user_agent", "country")
+FACTS = (
+    "visited_at",
+    "domain",
+    "path",
+    "short_code",
+    "method",
+    "status",
+    "referrer",
+    "user_agent",
+    "country",
+    "bytes_sent",
+)
 
 
 @pytest.fixture(scope="module")
@@ -132,19 +143,21 @@ ROWS = [
     {
         "time": "2026-03-04T10:05:03Z", "ip": "203.0.113.7", "method": "GET",
         "url": "https://Go.Example.com:443/abc?utm_source=News", "status": "302", "user_agent": CHROME,
-        "referrer": "https://t.co/x?y", "country": "de",
+        "referrer": "https://t.co/x?y", "country": "de", "bytes_sent": "5316",
     },
     {
         "time": "2026-03-04T12:05:03.25+01:00", "ip": "2001:db8::1", "method": "head",
         "url": "/b,c", "status": "404", "user_agent": 'He said "hi", \\ twice', "referrer": "", "country": "",
+        "bytes_sent": "",
     },
 ]  # fmt: skip
 LANDED = [
     (
         datetime(2026, 3, 4, 11, 5, 3, 250000), None, "/b,c", None, "HEAD", 404, None, 'He said "hi", \\ twice', None,
+        None,
     ),
     (
-        datetime(2026, 3, 4, 10, 5, 3), "go.example.com", "/abc", "abc", "GET", 302, "t.co", CHROME, "DE",
+        datetime(2026, 3, 4, 10, 5, 3), "go.example.com", "/abc", "abc", "GET", 302, "t.co", CHROME, "DE", 5316,
     ),
 ]  # fmt: skip
 
@@ -193,7 +206,11 @@ def test_a_file_of_ones_own_may_come_from_windows(log, write):
 @OWN
 def test_columns_may_have_other_names(log, write):
     theirs = dict(
-        zip(FIELD_NAMES, ["ts", "client", "verb", "link", "site", "p", "code", "ua", "from", "cc", "http"], strict=True)
+        zip(
+            FIELD_NAMES,
+            ["ts", "client", "verb", "link", "site", "p", "code", "ua", "from", "cc", "sent", "http"],
+            strict=True,
+        )
     )
     rows = [{theirs[name]: value for name, value in row.items()} for row in ROWS]
     given = ",".join(f"{ours}={theirs[ours]}" for ours in ROWS[0])
@@ -210,7 +227,7 @@ def test_a_dot_reaches_into_inner_objects(log):
     ]
     log.load(ndjson(rows), columns="time=@t,ip=client.ip,url=http.url,user_agent=http.ua.raw")
     assert {(visit["path"], visit["user_agent"]) for visit in log.visits()} == {
-        (path, user_agent) for _, _, path, _, _, _, _, user_agent, _ in LANDED
+        (path, user_agent) for _, _, path, _, _, _, _, user_agent, *_ in LANDED
     }
     assert all(visit["visitor"] for visit in log.visits())
 
@@ -223,7 +240,7 @@ def test_what_a_file_does_not_name_is_a_get_that_went_well(log, write):
     )
     (visit,) = log.visits()
     assert tuple(visit[name] for name in FACTS) == (
-        datetime(2026, 3, 4, 10, 5, 3), "go.example.com", "/abc", "abc", "GET", 200, None, None, None,
+        datetime(2026, 3, 4, 10, 5, 3), "go.example.com", "/abc", "abc", "GET", 200, None, None, None, None,
     )  # fmt: skip
     assert visit["visitor"] is None
 
@@ -413,6 +430,7 @@ REQUESTS = st.fixed_dictionaries(
         "path": PATHS,
         "query": st.sampled_from(["", "?q=1", "?utm_source=chatgpt.com", "?utm_source=a%2Cb&utm_medium=c"]),
         "status": st.sampled_from([200, 302, 404, 500]),
+        "bytes_sent": st.integers(0, 1 << 40),
         "user_agent": st.one_of(WORDS, st.sampled_from([CHROME, "GPTBot/1.2", "a\\b", 'say "hi", twice', "\\x41"])),
         "referrer": st.sampled_from(["", "https://chatgpt.com/", "https://t.co/a?b", "android-app://com.slack"]),
     }
@@ -424,8 +442,8 @@ def combined(request):
     user_agent = request["user_agent"].replace("\\", "\\\\").replace('"', '\\"')
     target = request["path"] + request["query"]
     return (
-        f'{request["ip"]} - - [{at}] "{request["method"]} {target} HTTP/1.1" {request["status"]} 1 '
-        f'"{request["referrer"] or "-"}" "{user_agent}"\n'
+        f'{request["ip"]} - - [{at}] "{request["method"]} {target} HTTP/1.1" {request["status"]} '
+        f'{request["bytes_sent"]} "{request["referrer"] or "-"}" "{user_agent}"\n'
     )
 
 
@@ -433,6 +451,7 @@ def own(request):
     rest = {name: request[name] for name in ("ip", "method", "user_agent", "referrer")}
     return {"time": f"{request['time'].isoformat()}Z", "url": request["path"] + request["query"]} | {
         "status": str(request["status"]),
+        "bytes_sent": str(request["bytes_sent"]),
         "protocol": "HTTP/1.1",
         **rest,
     }

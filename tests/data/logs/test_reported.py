@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from data.errors import BadInput
 from data.hosts import normalized_host
-from data.logs.reported import MAX_ROW_BYTES, MAX_ROWS, SCHEMA, ReportedVisit, TooManyRows, parse_reported, split_rows
+from data.logs.reported import (
+    MAX_BYTES_SENT,
+    MAX_ROW_BYTES,
+    MAX_ROWS,
+    SCHEMA,
+    ReportedVisit,
+    TooManyRows,
+    parse_reported,
+    split_rows,
+)
 
 NOW = datetime(2026, 3, 15, 12)
 EPOCH = datetime(1970, 1, 1)
@@ -63,6 +72,7 @@ def test_every_field_is_taken_as_it_is_told():
         "user_agent": "Mozilla/5.0",
         "referrer": "https://T.co/xyz?q=1#top",
         "country": "de",
+        "bytes_sent": 5316,
     }
     assert read(json.dumps(row)) == ReportedVisit(
         datetime(2026, 3, 4, 10, 30, 0, 250_000),
@@ -73,12 +83,13 @@ def test_every_field_is_taken_as_it_is_told():
         "Mozilla/5.0",
         "https://T.co/xyz",
         "DE",
+        5316,
     )
 
 
 @pytest.mark.parametrize("nothing", [{}, dict.fromkeys(SCHEMA["properties"])], ids=["absent", "null"])
 def test_what_is_not_told_has_its_default(nothing):
-    expected = ReportedVisit(NOW, "", ("", "/abc", ""), "GET", 200, "", "", "")
+    expected = ReportedVisit(NOW, "", ("", "/abc", ""), "GET", 200, "", "", "", None)
     assert read(json.dumps(nothing | {"path": "/abc"})) == expected
 
 
@@ -175,7 +186,8 @@ KINDS = {"7": "int", "7.5": "float", "true": "bool", "[]": "array", "{}": "objec
 
 @pytest.mark.parametrize("name", SCHEMA["properties"])
 def test_a_value_of_another_kind_is_refused_by_field_and_kind(name):
-    wanted = {"status": "int | null", "time": "int | float | datetime | null"}.get(name, "str | null")
+    integer = dict.fromkeys(("status", "bytes_sent"), "int | null")
+    wanted = (integer | {"time": "int | float | datetime | null"}).get(name, "str | null")
     for value, kind in KINDS.items():
         if kind not in wanted and not (name == "time" and kind == "str"):
             assert refusal(f'{{"{name}": {value}}}') == f"Expected `{wanted}`, got `{kind}`: {name}"
@@ -423,6 +435,12 @@ def test_a_status_beyond_three_digits_is_refused(status):
     assert reason(status=status) == "status must be a number from 100 to 999"
 
 
+@pytest.mark.parametrize(("size", "bound"), [(-1, ">= 0"), ((1 << 40) + 1, "<= 1099511627776"), (10**30, "<= 10995")])
+def test_a_size_is_from_nothing_to_a_tebibyte(size, bound):
+    assert told(bytes_sent=1 << 40).bytes_sent == 1 << 40
+    assert bound in reason(bytes_sent=size)
+
+
 @pytest.mark.parametrize(("country", "expected"), [("DE", "DE"), ("gb", "GB"), ("Fr", "FR")])
 def test_a_country_is_in_capitals(country, expected):
     assert told(country=country).country == expected
@@ -518,6 +536,7 @@ ADDRESSES = st.tuples(
             "user_agent": TEXTS,
             "referrer": ADDRESSES,
             "country": TEXTS,
+            "bytes_sent": st.integers(),
         },
     )
 )
@@ -529,6 +548,7 @@ def test_whatever_is_told_becomes_facts_in_good_order_or_a_reason(row):
     assert EPOCH <= facts.visited_at <= NOW + timedelta(1)
     assert facts.visited_at.tzinfo is None
     assert 100 <= facts.status <= 999
+    assert facts.bytes_sent is None or 0 <= facts.bytes_sent <= MAX_BYTES_SENT
     assert facts.target.path.startswith("/")
     assert not set("?#") & set(facts.target.path)
     assert "#" not in facts.target.query
