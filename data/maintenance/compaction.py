@@ -5,23 +5,25 @@ Answers change only where a day is judged, and readers never wait.
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from itertools import accumulate, pairwise
+from itertools import chain, groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from data.errors import Conflict
+from data.errors import Conflict, TrafficError
 from data.maintenance.judging import DayJudge
+from data.maintenance.merge_plan import DayMerge, at_once, days_to_merge, merged_apart
 from data.maintenance.rewriting import (
     InterruptibleEngine,
-    Partition,
     limit_memory,
     readable,
     rewrite_each,
@@ -31,7 +33,7 @@ from data.maintenance.unknown import clear_unknown
 from data.progress import Progress
 from data.signals import BEHAVIOUR_VERSION
 from data.sql import read_sql
-from data.store.clock import TOLERANCE, is_recent
+from data.store.clock import TOLERANCE
 from data.store.files import ROW_GROUP
 from data.store.footers import replacing_footer
 from data.store.lake import Lake
@@ -39,8 +41,8 @@ from data.store.landing import Staged, discard, new_path, publisher, write_visit
 from data.store.link_index import LinkIndex
 from data.store.manifest import READERS_GRACE, LandedFile, Replacement
 
-MAX_OPEN_FILES: Final = 12
-"""The number of files of a day that still receives visits; with those that land meanwhile, it stays below 16."""
+Work: TypeAlias = list[DayMerge]
+"""Days that are merged at once."""
 _RANGES: Final = (1, 4, 16, 64, 256)
 """In how many ranges visits are merged: the next number is tried when memory was not enough."""
 ABANDONED_AFTER: Final = timedelta(hours=24)
@@ -75,18 +77,25 @@ class Compactor:
         self._judge = DayJudge()
         self._links = LinkIndex(lake)
 
-    def run(self, wait: bool = True, limit: int | None = None, progress: Progress | None = None) -> CompactionResult:
-        """Merge the files of partitions that have too many, and judge past days; `limit` at most, each one atomically.
+    def run(
+        self,
+        wait: bool = True,
+        limit: int | None = None,
+        progress: Progress | None = None,
+        organization: str | None = None,
+    ) -> CompactionResult:
+        """Merge the files of days that have too many, and judge past days, small ones at once; `limit` merges at most.
 
-        Without `wait`, partitions are skipped while another process rewrites files. Partitions with a damaged file are
-        skipped; after the others are done, LakeDamaged is raised for the first of them.
+        Each is atomic. Without `wait`, days are skipped while another process rewrites files. Days with a damaged file
+        are skipped; after the others are done, LakeDamaged is raised for the first of them. Without `organization`,
+        days of all are merged.
         """
         result = CompactionResult()
-        work = self._work()
+        work = at_once(days_to_merge(self._lake, self._now(), self._quiet_period, organization))
         if not work:
             return result
         with self._engine.open() as engine:
-            merge = partial(self._merge_intact, engine, result)
+            merge = partial(self._merge_intact, engine, result, work)
             rewrite_each(self._lake, work, merge, wait=wait, limit=limit, progress=progress)
         return result
 
@@ -105,91 +114,73 @@ class Compactor:
         self._lake.manifest.purge(dead)
         return len(dead) + clear_unknown(self._lake) + sum(map(_delete_file, [*self._orphans(), *self._abandoned()]))
 
-    def _work(self) -> list[tuple[Partition, list[LandedFile]]]:
-        """The partitions that have too many files or are to be judged, each with the files to rewrite."""
-        now = datetime.now(UTC)  # not self._now(): checked_at is set by the system clock
-        work = []
-        for partition in self._days_to_rewrite():
-            today = self._lake.manifest.today(partition.organization, self._now())
-            files = self._lake.manifest.live_files(*partition, partition.day)
-            is_active = any(is_recent(file.checked_at, self._quiet_period, now) for file in files)
-            is_past = partition.day < today and not is_active
-            chosen = _to_rewrite(files) if is_past else _to_merge(files)
-            if chosen:
-                work.append((partition, chosen))
-        return work
-
-    def _days_to_rewrite(self) -> list[Partition]:
-        """Each organization and day to merge or judge; those of most files come first.
-
-        A past day with several live files with visits, or with one that was not judged; a day from today on with more
-        than MAX_OPEN_FILES.
-        """
-        rows = self._lake.manifest.rows(
-            "SELECT organization, day FROM files LEFT JOIN zones USING (organization) "
-            "WHERE deletable_at IS NULL AND visits > 0 GROUP BY organization, day "
-            "HAVING count(*) > iif(day < today_in(zone, $now), 1, $most) "
-            "OR day < today_in(zone, $now) AND min(behaviour_version) = 0 "
-            "ORDER BY count(*) DESC, organization, day",
-            {"now": self._now().isoformat(), "most": MAX_OPEN_FILES},
-        )
-        return [Partition(organization, date.fromisoformat(day)) for organization, day in rows]
-
     def _merge_intact(
-        self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, part: tuple[Partition, list[LandedFile]]
+        self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, work: list[Work], merges: Work
     ) -> None:
-        """Merge and judge; a file that cannot be read is named by what its bytes should be. Raises LakeDamaged."""
+        """Merge and judge days at once; if that fails, each by itself, which is added to `work`.
+
+        A file that cannot be read is named by what its bytes should be. Raises LakeDamaged.
+        """
         try:
-            self._merge(engine, result, part)
-        except duckdb.Error:
-            for file in part[1]:
-                self._lake.recheck(file)
+            self._merge(engine, result, merges)
+        except duckdb.InterruptException:
+            raise
+        except (duckdb.Error, TrafficError, OSError) as error:
+            if len(merges) > 1:
+                work.extend([merge] for merge in merges)
+                raise Conflict("These days cannot be merged at once.") from error
+            if isinstance(error, duckdb.Error):
+                for file in merges[0].files:
+                    self._lake.recheck(file)
             raise
 
-    def _merge(
-        self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, part: tuple[Partition, list[LandedFile]]
-    ) -> None:
-        partition, files = part
-        live = self._lake.manifest.live_files(*partition, partition.day)
-        if not {file.path for file in live}.issuperset(file.path for file in files):
-            raise Conflict(f"visits of {partition.day} were changed by another process; try again.")
-        today = self._lake.manifest.today(partition.organization, self._now())
-        is_judged = partition.day < today and len(files) == len(live)
+    def _merge(self, engine: duckdb.DuckDBPyConnection, result: CompactionResult, merges: Work) -> None:
+        for merge in merges:
+            self._check_unchanged(merge)
+        groups = [group for merge in merges for group in merged_apart(merge.files)]
+        files = [file for group in groups for file in group]
         limit_memory(engine, sum(file.visits for file in files))
-        if is_judged:
-            codes = sorted(self._links.links(partition.organization).short_codes)
-            self._judge.judge(engine, readable(self._lake, *files), partition.day, codes)
-        staged: list[Staged] = []
+        paths, days = readable(self._lake, *files), None
+        if judges := merges[0].is_past:
+            days = [None, *(file.day for file in files)]
+            codes = sorted(self._links.links(files[0].organization).short_codes)
+            self._judge.judge(engine, paths, days, codes)
+        outputs = [None, *(number for number, group in enumerate(groups) for _ in group)]
+        staged = [self._target(group, BEHAVIOUR_VERSION if judges else 0) for group in groups]
+
+        def write(ranges: int) -> None:
+            rows = _by_output(_merged(engine, {"files": paths, "outputs": outputs}, ranges, days))
+            for visits, target, group in zip(rows, staged, groups, strict=True):
+                footer = replacing_footer(self._lake, group)
+                write_visits(visits, target.path, replace(footer, behaviour_version=target.behaviour_version))
+
         try:
-            staged.extend(self._write(engine, partition, group, is_judged) for group in _merged_apart(files))
-            replacement = Replacement(files, self._now() + READERS_GRACE, changes_answers=False, judges=is_judged)
+            until_memory_suffices(write, _RANGES)
+            replacement = Replacement(files, self._now() + READERS_GRACE, changes_answers=False, judges=judges)
             self._lake.manifest.replace_files(replacement, publisher(self._lake, staged))
         finally:
             discard(self._lake, staged)
-        result.partitions += 1
+        result.partitions += len(merges)
         result.files_before += len(files)
         result.files_after += len(staged)
         result.visits += sum(file.visits for file in files)
-        result.judged += is_judged
+        result.judged += len(merges) if judges else 0
 
-    def _write(
-        self, engine: duckdb.DuckDBPyConnection, partition: Partition, files: list[LandedFile], is_judged: bool
-    ) -> Staged:
-        """Write the visits of several files into one, with the signals of their day if it was judged."""
-        version = BEHAVIOUR_VERSION if is_judged else 0
-        visits, unfinished_of = sum(file.visits for file in files), files[0].unfinished_of
-        staged = Staged(new_path(self._lake), *partition, visits, unfinished_of, behaviour_version=version)
-        paths = readable(self._lake, *files)
-        footer = replace(replacing_footer(self._lake, files), behaviour_version=version)
-        try:
-            until_memory_suffices(
-                lambda ranges: write_visits(_merged(engine, paths, ranges, is_judged=is_judged), staged.path, footer),
-                _RANGES,
-            )
-        except BaseException:
-            discard(self._lake, [staged])
-            raise
-        return staged
+    def _check_unchanged(self, merge: DayMerge) -> None:
+        """Raise Conflict if its files are not live any more, or of a past day are not all that are."""
+        live = {file.path for file in self._lake.manifest.live_files(*merge.partition, merge.partition.day)}
+        chosen = {file.path for file in merge.files}
+        if not (chosen == live if merge.is_past else chosen <= live):
+            raise Conflict(f"visits of {merge.partition.day} were changed by another process; try again.")
+
+    def _target(self, files: list[LandedFile], behaviour_version: int) -> Staged:
+        """The file that is written for several."""
+        visits = sum(file.visits for file in files)
+        first = files[0]
+        return Staged(
+            new_path(self._lake), first.organization, first.day, visits, first.unfinished_of,
+            behaviour_version=behaviour_version,
+        )  # fmt: skip
 
     def _orphans(self) -> list[Path]:
         """Rollup files that are not in the manifest."""
@@ -219,50 +210,31 @@ class Compactor:
 
 
 def _merged(
-    engine: duckdb.DuckDBPyConnection, paths: list[str], ranges: int, *, is_judged: bool
+    engine: duckdb.DuckDBPyConnection, files: Mapping[str, object], ranges: int, days: Sequence[date | None] | None
 ) -> Iterator[pa.RecordBatch]:
-    """The visits of several files, sorted, in so many ranges of about the same number of visits."""
-    keys, files = [], {"files": paths}
-    if ranges > 1:
-        keys = engine.execute(read_sql("data.maintenance", "sql/merge_keys"), files).fetchall()
-    inner = [keys[number * len(keys) // ranges][0] for number in range(1, ranges)]
+    """The visits of files with the number of the file that each is for, sorted, in so many ranges.
+
+    With the `days` of the files, they have the signals that were found.
+    """
+    keys = engine.execute(read_sql("data.maintenance", "sql/merge_keys"), files).fetchall() if ranges > 1 else []
+    inner = [keys[number * len(keys) // ranges][-1] for number in range(1, ranges)]
+    sql = read_sql("data.maintenance", "sql/judged_visits" if days else "sql/merged_visits")
+    read = {**files, **({"days": days} if days else {})}
     for first, end in pairwise([None, *inner, None]):
-        bounds = {"first_key": first, "end_key": end}
-        merged = engine.sql(
-            read_sql("data.maintenance", "sql/judged_visits")
-            if is_judged
-            else read_sql("data.maintenance", "sql/merged_visits"),
-            params={**files, **bounds},
-        )
-        yield from merged.to_arrow_reader(ROW_GROUP)
+        yield from engine.sql(sql, params={**read, "first_key": first, "end_key": end}).to_arrow_reader(ROW_GROUP)
 
 
-def _to_rewrite(files: list[LandedFile]) -> list[LandedFile]:
-    """All files of a past day, unless they are merged and judged already."""
-    is_done = len(_merged_apart(files)) == len(files) and all(file.behaviour_version for file in files)
-    return [] if is_done else files
+def _by_output(batches: Iterable[pa.RecordBatch]) -> Iterator[Iterator[pa.RecordBatch]]:
+    """The visits for each file, to be read one after the other."""
+    runs = chain.from_iterable(map(_runs, batches))
+    return ((rows for _, rows in group) for _, group in groupby(runs, key=itemgetter(0)))
 
 
-def _merged_apart(files: list[LandedFile]) -> list[list[LandedFile]]:
-    """The files that become one: all but those of an unfinished last line, whose visit expires when it has grown."""
-    finished = [file for file in files if file.unfinished_of is None]
-    return [group for group in (finished, *([file] for file in files if file.unfinished_of is not None)) if group]
-
-
-def _to_merge(files: list[LandedFile]) -> list[LandedFile]:
-    """The files of a day that still receives visits that become one, if it has too many."""
-    finished = [file for file in files if file.unfinished_of is None]
-    return _smallest(finished) if len(finished) > MAX_OPEN_FILES else []
-
-
-def _smallest(files: list[LandedFile]) -> list[LandedFile]:
-    """The smallest files, up to one that is larger than their sum; a visit is then rewritten about four times a day."""
-    ascending = sorted(files, key=lambda file: file.visits)
-    for number, total in enumerate(accumulate(file.visits for file in ascending[:-1]), 1):
-        are_few = len(files) - number < MAX_OPEN_FILES
-        if number > 1 and are_few and ascending[number].visits >= 1.25 * total:
-            return ascending[:number]
-    return ascending
+def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The visits of a batch for each file in turn, with its number."""
+    runs, visits = pc.run_end_encode(batch["output"]), batch.drop_columns(["output"])
+    for number, (start, end) in zip(runs.values.to_pylist(), pairwise([0, *runs.run_ends.to_pylist()]), strict=True):
+        yield number, visits.slice(start, end - start)
 
 
 def _delete_file(path: Path) -> bool:

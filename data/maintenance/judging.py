@@ -1,4 +1,4 @@
-"""Judges a past day: what its visits say about each other, as tables in an engine that its files are then merged with.
+"""Judges past days: what the visits of each say about each other, as tables in an engine that then merges its files.
 
 Each fact is about a daily visitor or a user agent, so that ranges of a day can be merged one after the other.
 """
@@ -16,41 +16,49 @@ from data.rules.releases import BrowserReleases
 from data.sql import read_sql
 
 _AGENTS_AT_ONCE: Final = 10_000
-
-
+_OLD: Final = pa.schema([("agent", pa.uint64()), ("stale_since", pa.date32()), ("outdated_since", pa.date32())])
 _PARTS: Final = (1, 16, 256)
 """In how many parts user agents are looked at: the next number is tried when memory was not enough."""
 
 
 class DayJudge:
-    """Finds the signals of days. The rules are loaded when the first day is judged."""
+    """Finds the signals of days of one organization. The rules are loaded when the first day is judged."""
 
     def __init__(self) -> None:
         self._releases: BrowserReleases | None = None
 
-    def judge(self, engine: duckdb.DuckDBPyConnection, files: list[str], day: date, own_codes: Sequence[str]) -> None:
-        """Make the tables that judged_visits.sql reads, from all files of a day; `own_codes` are the links' codes."""
+    def judge(
+        self,
+        engine: duckdb.DuckDBPyConnection,
+        files: Sequence[str],
+        days: Sequence[date | None],
+        own_codes: Sequence[str],
+    ) -> None:
+        """Make the tables that judged_visits.sql reads, from all files of some days; `days` has that of each file.
+
+        `own_codes` are the codes of the organization's links.
+        """
         engine.register("link_codes", pa.table({"short_code": pa.array(own_codes, pa.string())}))
-        patterns = {"files": files, "asset_pattern": ASSET_PATTERN}
-        engine.execute(read_sql("data.maintenance", "sql/suspects"), {"files": files})
+        read = {"files": files, "days": days}
+        patterns = {**read, "asset_pattern": ASSET_PATTERN}
+        engine.execute(read_sql("data.maintenance", "sql/suspects"), read)
         engine.execute(read_sql("data.maintenance", "sql/judged_visitors"), patterns)
         engine.execute(read_sql("data.maintenance", "sql/judged_agents"), patterns)
-        until_memory_suffices(lambda parts: self._find_old(engine, files, day, parts), _PARTS)
+        last = max(day for day in days if day)
+        until_memory_suffices(lambda parts: self._find_old(engine, files, last, parts), _PARTS)
         engine.execute(read_sql("data.maintenance", "sql/stale_visitors"), patterns)
 
-    def _find_old(self, engine: duckdb.DuckDBPyConnection, files: list[str], day: date, parts: int) -> None:
-        """Register the user agents, by their hash, that are outdated, and those that are stale."""
+    def _find_old(self, engine: duckdb.DuckDBPyConnection, files: Sequence[str], last: date, parts: int) -> None:
+        """Register the user agents, by their hash, that are stale up to a day, and since when they are outdated."""
         self._releases = releases = self._releases or BrowserReleases()
-        old: dict[str, list[int]] = {"outdated_agents": [], "stale_agents": []}
+        rows = []
         for part in range(parts):
             of_part = {"files": files, "parts": parts, "part": part}
             agents = engine.sql(read_sql("data.maintenance", "sql/people_agents"), params=of_part)
             for batch in agents.to_arrow_reader(_AGENTS_AT_ONCE):
                 for agent, user_agent in zip(batch["agent"].to_pylist(), batch["user_agent"].to_pylist(), strict=True):
-                    stale, outdated = releases.stale_since(user_agent), releases.outdated_since(user_agent)
-                    if stale and stale <= day:
-                        old["stale_agents"].append(agent)
-                    if outdated and outdated <= day:
-                        old["outdated_agents"].append(agent)
-        for table, hashes in old.items():
-            engine.register(table, pa.table({"agent": pa.array(hashes, pa.uint64())}))
+                    stale = releases.stale_since(user_agent)
+                    if stale and stale <= last:
+                        outdated = releases.outdated_since(user_agent)
+                        rows.append({"agent": agent, "stale_since": stale, "outdated_since": outdated})
+        engine.register("old_agents", pa.Table.from_pylist(rows, schema=_OLD))

@@ -318,9 +318,9 @@ def test_old_days_are_deleted_by_themselves_once_a_run_a_day_later_agrees_with_t
     ]
 
 
-def test_a_day_is_merged_at_a_time_and_a_closed_one_only_while_nobody_else_rewrites(lake, chores):
-    for day in (3, 3, 4, 4):
-        land(lake, "acme", [visit(visited_at=datetime(2026, 3, day))])
+def test_days_of_one_organization_are_merged_at_a_time_and_only_while_nobody_else_rewrites(lake, chores):
+    for organization, day in itertools.product(("acme", "other"), (3, 3, 4, 4)):
+        land(lake, organization, [visit(visited_at=datetime(2026, 3, day))])
     other = type(lake)(lake.root)
     with other.rewrite_lock():
         assert chores.compact() is False

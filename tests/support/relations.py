@@ -3,6 +3,7 @@
 import hashlib
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -38,8 +39,10 @@ class DefinedOnce:
             if not file.exists():
                 define_relations(engine, lake)
                 own = file.with_suffix(f".{os.getpid()}")
-                _copy(engine, f"ATTACH '{own}' AS defined", "memory", "defined")
-                own.replace(file)
+                own.unlink(missing_ok=True)
+                with suppress(duckdb.Error):  # not enough memory: the next engine tries
+                    _copy(engine, f"ATTACH '{own}' AS defined", "memory", "defined")
+                    own.replace(file)
                 return
             self._schema = self._schema or queries.variables.rollup_schema(engine)
             write_seed(lake, self._schema)

@@ -1,34 +1,37 @@
--- The signals of the visitors of one day, as bits; visitors without any are left out. data/signals.py names the bits.
+-- The signals of the visitors of days, as bits; visitors without any are left out. data/signals.py names the bits.
 -- A link of one's own (link_codes) shows nothing about who follows it, nor does a dead link that three visitors follow.
 -- What somebody got (2xx, 304) is there, and its owner, editors and readers ask for it: it is no probe on its domain. A
 -- redirect tells neither, and /wp-admin has two of them, so that three different ones count.
 -- Errors are counted by pages: a browser asks for what a broken page names, and people load a dead page again.
--- Domain and path are one hash, since clients make them as long and as many as they like.
--- Parameters: files, asset_pattern.
+-- Day, domain and path are one hash, since clients make paths as long and as many as they like.
+-- Parameters: files, days, asset_pattern.
 CREATE OR REPLACE TEMP TABLE judged_visitors AS
 WITH answered AS (
     SELECT
-        hash(coalesce(domain, ''), path) AS target,
+        hash($days[1 + CAST(file_index AS BIGINT)], coalesce(domain, ''), path) AS target,
         bool_or(status BETWEEN 200 AND 299 OR status = 304) AS is_there
     FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE) WHERE is_malicious AND status < 400
     GROUP BY target
 ), followed AS (
-    SELECT hash(coalesce(domain, ''), path) AS target
+    SELECT hash($days[1 + CAST(file_index AS BIGINT)], coalesce(domain, ''), path) AS target
     FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
     WHERE status IN (404, 410) AND visitor IS NOT NULL AND NOT coalesce(is_malicious, FALSE)
     GROUP BY target HAVING count(DISTINCT visitor) >= 3
+), visits AS (
+    SELECT *, $days[1 + CAST(file_index AS BIGINT)] AS day
+    FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
 ), requests AS (
     SELECT
-        visitor, visited_at, hash(coalesce(domain, ''), path) AS target,
+        day, visitor, visited_at, hash(day, coalesce(domain, ''), path) AS target,
         coalesce(is_malicious, FALSE) AS is_probe,
         coalesce(signals, 0) & 1 <> 0 AS is_attack,
         coalesce(status IN (404, 410), FALSE) AS is_missing,
         coalesce(short_code IN (SELECT short_code FROM link_codes), FALSE) AS is_own,
         contains(path, '.') AND regexp_matches(path, $asset_pattern) AS is_asset
-    FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE) SEMI JOIN suspects USING (visitor)
+    FROM visits SEMI JOIN suspects USING (day, visitor)
 ), evidence AS (
     SELECT
-        visitor,
+        day, visitor,
         bool_or(is_attack OR is_probe AND target NOT IN (SELECT target FROM answered))
             OR count(DISTINCT target) FILTER (is_probe AND target NOT IN (SELECT target FROM answered WHERE is_there)) >= 3
             AS probed,
@@ -38,14 +41,14 @@ WITH answered AS (
             is_missing AND NOT is_asset AND NOT is_own AND target NOT IN (SELECT target FROM followed)
         ) AS missing,
         date_diff('second', min(visited_at), max(visited_at)) AS seconds
-    FROM requests GROUP BY visitor
+    FROM requests GROUP BY day, visitor
 ), judged AS (
     SELECT
-        visitor,
+        day, visitor,
         CASE WHEN probed THEN 2 ELSE 0 END
         | CASE WHEN found + missing >= 5 AND missing >= 4 * found THEN 8 ELSE 0 END
         | CASE WHEN pages >= 30 AND seconds <= 3 * pages THEN 16 ELSE 0 END
         | CASE WHEN pages >= 200 AND seconds <= pages THEN 128 ELSE 0 END AS signals
     FROM evidence
 )
-SELECT visitor, CAST(signals AS BIGINT) AS signals FROM judged WHERE signals <> 0
+SELECT day, visitor, CAST(signals AS BIGINT) AS signals FROM judged WHERE signals <> 0

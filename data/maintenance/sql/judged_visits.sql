@@ -1,21 +1,27 @@
 -- Like merged_visits, with the signals of their day: those of the visitor, of the browser, and the one that landed (1).
--- Parameters: files, first_key, end_key (not included). NULL: without this bound.
-SELECT visits.* REPLACE (
+-- Parameters: files, outputs, days, first_key, end_key (not included). NULL: without this bound.
+WITH visits AS (
+    SELECT *, $days[1 + CAST(file_index AS BIGINT)] AS day, $outputs[1 + CAST(file_index AS BIGINT)] AS output
+    FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
+)
+SELECT visits.* EXCLUDE (day) REPLACE (
     coalesce(visits.signals, 0) & 1 | coalesce(judged_visitors.signals, 0)
-    | CASE WHEN outdated_agents.agent IS NULL THEN 0 ELSE 4 END
+    | CASE WHEN old_agents.outdated_since <= visits.day THEN 4 ELSE 0 END
     | CASE WHEN bare_agents.agent IS NULL THEN 0 ELSE 32 END
     | CASE WHEN stale_visitors.visitor IS NULL THEN 0 ELSE 64 END AS signals
 )
-FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE) AS visits
-LEFT JOIN judged_visitors USING (visitor)
-LEFT JOIN outdated_agents ON outdated_agents.agent = hash(visits.user_agent)
-LEFT JOIN loading_agents AS bare_agents ON bare_agents.domain = coalesce(visits.domain, '')
+FROM visits
+LEFT JOIN judged_visitors USING (day, visitor)
+LEFT JOIN old_agents ON old_agents.agent = hash(visits.user_agent)
+LEFT JOIN loading_agents AS bare_agents ON bare_agents.site = hash(visits.day, coalesce(visits.domain, ''))
     AND bare_agents.agent = hash(visits.user_agent)
     AND bare_agents.pages >= 20 AND 10 * bare_agents.assets < bare_agents.pages
-LEFT JOIN stale_visitors ON stale_visitors.domain = coalesce(visits.domain, '')
+LEFT JOIN stale_visitors ON stale_visitors.site = hash(visits.day, coalesce(visits.domain, ''))
     AND stale_visitors.visitor = visits.visitor
 WHERE ($first_key IS NULL
-        OR create_sort_key(short_code, 'ASC NULLS LAST', visited_at, 'ASC NULLS LAST') >= $first_key::BLOB)
+        OR create_sort_key(output, 'ASC NULLS LAST', short_code, 'ASC NULLS LAST', visited_at, 'ASC NULLS LAST')
+            >= $first_key::BLOB)
     AND ($end_key IS NULL
-        OR create_sort_key(short_code, 'ASC NULLS LAST', visited_at, 'ASC NULLS LAST') < $end_key::BLOB)
-ORDER BY short_code, visited_at
+        OR create_sort_key(output, 'ASC NULLS LAST', short_code, 'ASC NULLS LAST', visited_at, 'ASC NULLS LAST')
+            < $end_key::BLOB)
+ORDER BY output, short_code, visited_at

@@ -1,5 +1,7 @@
--- A sample of the keys that merged_visits sorts by, each as one binary value, sorted. Parameter: files.
-SELECT create_sort_key(short_code, 'ASC NULLS LAST', visited_at, 'ASC NULLS LAST') AS key
+-- A sample of the keys that merged_visits sorts by, each as one binary value, sorted. Parameters: files, outputs.
+SELECT
+    $outputs[1 + CAST(file_index AS BIGINT)] AS output,
+    create_sort_key(output, 'ASC NULLS LAST', short_code, 'ASC NULLS LAST', visited_at, 'ASC NULLS LAST') AS key
 FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
 USING SAMPLE reservoir(10000 ROWS) REPEATABLE (1)
 ORDER BY key

@@ -1,9 +1,10 @@
--- The visitors of one day who may have a signal: all whose visits judged_visitors.sql has to look at. Parameter: files.
+-- The visitors of days who may have a signal: all whose visits judged_visitors.sql has to look at.
+-- Parameters: files, days.
 CREATE OR REPLACE TEMP TABLE suspects AS
-SELECT visitor
+SELECT $days[1 + CAST(file_index AS BIGINT)] AS day, visitor
 FROM read_parquet($files, hive_partitioning := FALSE, union_by_name := TRUE)
 WHERE visitor IS NOT NULL
-GROUP BY visitor
+GROUP BY day, visitor
 HAVING bool_or(coalesce(is_malicious, FALSE) OR coalesce(signals, 0) & 1 <> 0)
     OR count(*) FILTER (status IN (404, 410)) >= 4
     OR count(*) >= 30

@@ -20,8 +20,11 @@ import pytest
 from data.errors import LakeDamaged, TrafficError
 from data.ingest.importer import Importer, Options
 from data.maintenance import compaction as compacting
-from data.maintenance.compaction import ABANDONED_AFTER, MAX_OPEN_FILES, CompactionResult, Compactor
+from data.maintenance import merge_plan
+from data.maintenance.compaction import ABANDONED_AFTER, CompactionResult, Compactor
+from data.maintenance.merge_plan import MAX_OPEN_FILES, DayMerge, at_once
 from data.maintenance.reclassification import Reclassifier
+from data.maintenance.rewriting import Partition
 from data.store import pending
 from data.store.behaviour import switch_behaviour
 from data.store.footers import footer_of
@@ -134,7 +137,7 @@ def test_every_answer_is_the_same_to_the_byte(scattered, tmp_path):
             Compactor(lake, lambda: LATER + 2 * READERS_GRACE).sweep() == 15 * 3 + 20 + 1
         )  # the file of a day that was today
         assert answers() == before
-        assert lake.manifest.epoch("acme") == 1 + 4  # the switch, and a day judged
+        assert lake.manifest.epoch("acme") == 1 + 2  # the switch, three days judged at once, and one
 
 
 def test_every_visit_keeps_every_column(scattered, tmp_path):
@@ -236,7 +239,7 @@ def test_a_visit_of_a_busy_day_is_written_a_few_times():
     for number in range(8_640):
         files.append(replace(file, visits=chance.randrange(1, 1_000)))
         landed += files[-1].visits
-        if number % 3 == 0 and (chosen := compacting._to_merge(files)):
+        if number % 3 == 0 and (chosen := merge_plan._to_merge(files)):
             merged = replace(file, visits=sum(one.visits for one in chosen))
             files = [one for one in files if not any(one is other for other in chosen)] + [merged]
             written += merged.visits
@@ -267,7 +270,14 @@ def test_organizations_are_merged_each_for_itself(lake):
         assert paths(lake, organization) == {f"/4-{number}": 1 for number in range(3)}
 
 
-def test_no_more_partitions_are_merged_than_asked_for(lake):
+@pytest.fixture
+def day_by_day(monkeypatch):
+    """Days are merged one by one, as large ones are."""
+    monkeypatch.setattr(merge_plan, "VISITS_AT_ONCE", 0)
+
+
+@pytest.mark.usefixtures("day_by_day")
+def test_no_more_days_are_merged_than_asked_for(lake):
     for day in (2, 3, 4):
         land_files(lake, day, 2)
     done = [compact(lake, limit=1).partitions for _ in range(4)]
@@ -294,6 +304,24 @@ def test_a_run_opens_one_engine_for_all_days(lake, monkeypatch):
     assert len(engines) == 1
 
 
+def test_small_past_days_of_one_organization_are_merged_at_once():
+    file = LandedFile("acme", TODAY, "", 0, 0, "", 0, 0, NOW)
+
+    def merge(day, organization="acme", is_past=True, files=1, **one):
+        return DayMerge(Partition(organization, date(2026, 3, day)), [replace(file, **one)] * files, is_past)
+
+    def grouped(*merges):
+        return [[(one.partition.organization, one.partition.day.day) for one in group] for group in at_once(merges)]
+
+    assert grouped(merge(1), merge(1, "b"), merge(6, is_past=False), merge(2), merge(2, "b")) == [
+        [("acme", 1), ("acme", 2)], [("b", 1), ("b", 2)], [("acme", 6)],
+    ]  # fmt: skip
+    for most in ({"visits": 50_000}, {"size": 8 << 20}, {"files": 50}):
+        assert grouped(*(merge(day, **most) for day in (1, 2, 3))) == [[("acme", 1), ("acme", 2)], [("acme", 3)]]
+    assert grouped(merge(1, visits=1 << 30), merge(2), merge(3)) == [[("acme", 1)], [("acme", 2), ("acme", 3)]]
+
+
+@pytest.mark.usefixtures("day_by_day")
 def test_progress_ends_where_all_is_done(lake):
     told = []
     for day in (2, 3, 4):
@@ -372,8 +400,8 @@ def test_a_log_grows_on_after_its_beginning_was_merged(lake, load):
 
 
 @pytest.fixture
-def two_days(lake):
-    """A lake of two past days in three files each, and the files that it has."""
+def two_days(lake, day_by_day):
+    """A lake of two past days in three files each that are merged one by one, and the files that it has."""
     for day in (4, 5):
         land_files(lake, day, 3)
     return lake, names(lake), paths(lake)
@@ -460,6 +488,33 @@ def test_a_damaged_file_is_named_once_the_other_days_are_merged_and_its_day_is_l
         assert len(names(lake) & before) == 3
     path.write_bytes(content)
     assert_as_before_or_done(two_days, 1)
+
+
+@pytest.mark.parametrize("damage", ["overwritten", "replaced meanwhile"])
+def test_of_days_that_would_be_merged_at_once_one_that_cannot_be_holds_up_no_other(lake, monkeypatch, damage):
+    for day in (3, 4, 5):
+        land_files(lake, day, 2)
+    (broken, *_) = files_of(lake)[date(2026, 3, 4)]
+    if damage == "overwritten":  # which is found when it is read
+        path, kept = lake.root / broken.path, (lake.root / broken.path).read_bytes()
+        path.write_bytes(kept[:4] + bytes(len(kept) // 2) + kept[4 + len(kept) // 2 :])
+        stat = path.stat()
+        lake.manifest.refresh_stat(broken.path, stat.st_ctime_ns, stat.st_ino, NOW)
+        with pytest.raises(LakeDamaged, match=path.name):
+            compact(lake)
+    else:
+        read, told = compacting.readable, []
+
+        def late(lake, *files):
+            if not told:
+                told.append(len({file.day for file in files}))
+                lake.manifest.replace_files(Replacement([broken], NOW, changes_answers=True), list)
+            return read(lake, *files)
+
+        monkeypatch.setattr(compacting, "readable", late)
+        assert compact(lake).judged == 2
+        assert told == [3]
+    assert numbers(lake) == {3: 1, 4: 2 if damage == "overwritten" else 1, 5: 1}
 
 
 def test_one_at_a_time_a_damaged_day_does_not_hold_up_the_others(two_days):

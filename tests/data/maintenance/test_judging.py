@@ -12,7 +12,7 @@ import pytest
 from data.ingest.importer import Importer, Options
 from data.ingest.live import LiveIngest
 from data.logs.reported import Submission
-from data.maintenance import compaction
+from data.maintenance import compaction, merge_plan
 from data.maintenance.compaction import Compactor
 from data.maintenance.erasure import Criteria, Eraser
 from data.maintenance.rebuild import Rebuild, locked_for_rebuild
@@ -94,24 +94,39 @@ def some_day(random):
     return visits
 
 
-@pytest.mark.parametrize(("seed", "ranges"), [*((seed, 1) for seed in range(12)), (12, 256)])
-def test_every_visit_of_a_past_day_gets_the_signals_that_a_recount_gives_it(lake, monkeypatch, seed, ranges):
+@pytest.mark.parametrize(
+    ("seeds", "ranges", "most"),
+    [(range(4), 1, 10**6), (range(4, 8), 1, 10**6), (range(8, 12), 1, 10**6), ((0, 1), 256, 10**6), ((2, 3), 1, 0)],
+    ids=["1", "2", "3", "in ranges", "day by day"],
+)
+def test_every_visit_of_past_days_gets_the_signals_that_a_recount_gives_it(lake, monkeypatch, seeds, ranges, most):
     monkeypatch.setattr(compaction, "_RANGES", (ranges,))
-    visits, random = some_day(Random(seed)), Random(seed)
+    monkeypatch.setattr(merge_plan, "VISITS_AT_ONCE", most)
     links(lake, "acme", [{"short_code": f"p{number}", "target_url": "https://shop.example/"} for number in range(3)])
-    for number in range(parts := random.choice([1, 3])):
-        land(lake, "acme", visits[number::parts])
-    assert judge(lake).judged == 1
-    releases = BrowserReleases()
+    releases, days = BrowserReleases(), {}
+    for ago, seed in enumerate(seeds):
+        random, day, past = Random(seed), DAY - timedelta(days=ago), timedelta(days=ago)
+        visits = [row | {"visited_at": row["visited_at"] - past, "day": day} for row in some_day(random)]
+        days[day] = visits
+        for number in range(parts := random.choice([1, 3])):
+            land(lake, "acme", visits[number::parts])
+    before = lake.manifest.epoch("acme")
+    assert judge(lake).judged == len(days)
+    assert lake.manifest.epoch("acme") - before == (1 if most else len(days))  # at once
+    for day, visits in days.items():
 
-    def reached(since):
-        return lambda agent: since(agent) is not None and since(agent) <= DAY
+        def reached(since, day=day):
+            return lambda agent: since(agent) is not None and since(agent) <= day
 
-    old = reached(releases.outdated_since), reached(releases.stale_since)
-    expected = recount.signals(visits, ("p0", "p1", "p2"), *old)
-    columns = [name for name in visits[0] if name not in {"signals", "day", "organization"}]
-    wanted = Counter((*(row[name] for name in columns), bits) for row, bits in zip(visits, expected, strict=True))
-    assert Counter((*(row[name] for name in columns), row["signals"]) for row in rows_of(lake)) == wanted
+        old = reached(releases.outdated_since), reached(releases.stale_since)
+        expected = recount.signals(visits, ("p0", "p1", "p2"), *old)
+        columns = [name for name in visits[0] if name not in {"signals", "day", "organization"}]
+        wanted = Counter((*(row[name] for name in columns), bits) for row, bits in zip(visits, expected, strict=True))
+        judged = (row for row in rows_of(lake) if row["visited_at"].date() == day)
+        assert Counter((*(row[name] for name in columns), row["signals"]) for row in judged) == wanted
+    assert {file.day: file.visits for file in lake.manifest.live_files("acme")} == {
+        day: len(visits) for day, visits in days.items()
+    }
 
 
 def test_the_recount_sees_every_signal_in_some_of_these_days():
