@@ -42,6 +42,7 @@ from service.commands import (
     zone,
 )
 from service.commands.filters import WithParameters
+from service.commands.options import Command
 
 app = typer.Typer(
     name="traffic",
@@ -88,6 +89,7 @@ def _first_sentence(docstring: str) -> str:
 
 for _group in (app, agents.app, behaviour.app, hooks.app, jobs.app, keys.app, links.app, robots.app, zone.app):
     for _command in _group.registered_commands:  # without a short help, lists of commands cut it
+        _command.cls = _command.cls if issubclass(_command.cls or typer.core.TyperCommand, Command) else Command
         _command.short_help = _first_sentence((_command.callback and _command.callback.__doc__) or "")
 
 

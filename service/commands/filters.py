@@ -4,16 +4,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperOption
 
 from data import Lake
-from service.commands.options import existing_organization
+from service.commands.options import Command, existing_organization, value_name
 
 if TYPE_CHECKING:
     from queries import Parameter
 
 
-class WithParameters(TyperCommand):
+class WithParameters(Command):
     """A command with one option for each parameter of the API; their values, by name, are the object of its context.
 
     The options are made when they are needed: other commands start without this import.
@@ -44,7 +44,8 @@ class WithParameters(TyperCommand):
 
     def _option(self, row: "Parameter") -> TyperOption:
         flag = f"--{row.name.replace('_', '-')}"
-        return TyperOption(param_decls=[flag], default="", help=self.changed_help.get(row.name, row.description))
+        meaning = self.changed_help.get(row.name, row.description)
+        return TyperOption(param_decls=[flag], default="", metavar=value_name(row.name), help=meaning)
 
 
 def open_lake(lake: Path, organization: str) -> Lake:

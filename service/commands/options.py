@@ -5,15 +5,35 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
 from data import BadInput, Lake, check_organization
 from service.settings import setting
 
 
+def value_name(name: str) -> str:
+    """What the help calls the value of a flag or a parameter: its last word, in capitals."""
+    return name.replace("_", "-").rpartition("-")[2].upper()
+
+
 def flag(name: str) -> Any:  # noqa: ANN401  # as typer.Option
     """The flag of a setting, which its environment variable sets too."""
     one = setting(name)
-    return typer.Option(one.flag, envvar=one.variable, help=one.meaning, show_default=True)
+    return typer.Option(
+        one.flag, envvar=one.variable, help=one.meaning, metavar=value_name(one.flag), show_default=True
+    )
+
+
+class Command(TyperCommand):
+    """A command whose help names the value of an option by the last word of its flag, as in `--short-code CODE`."""
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  # of private types
+        """All arguments and options; `--help` is the last."""
+        params = super().get_params(ctx)
+        for option in params:
+            if isinstance(option, TyperOption) and not option.is_flag:
+                option.metavar = option.metavar or value_name(option.opts[0])
+        return params
 
 
 LakeOption = Annotated[Path, flag("lake")]

@@ -25,7 +25,9 @@ DAYS = 28
 @app.callback()
 def robots(
     context: typer.Context,
-    organization: Annotated[str, typer.Option("--org", help="organization whose crawlers are listed")] = "",
+    organization: Annotated[
+        str, typer.Option("--org", metavar="ORG", help="organization whose crawlers are listed")
+    ] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Print lines for robots.txt, or check such a file.

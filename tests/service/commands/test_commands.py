@@ -512,6 +512,7 @@ def test_help_shows_an_example(program, command):
     run = program(*command.split(), "--help")
     assert (run.code, run.err) == (0, "")
     assert re.search(rf"Example: .*traffic {command}", run.out.decode())
+    assert not re.search(r"<(str|int|float|path)\b", run.out.decode())  # a value is called by what it is
 
 
 def test_help_names_every_command(program):
