@@ -190,7 +190,7 @@ def test_the_document_knows_every_status_and_field(asked):
         "202", "400", "401", "403", "408", "413", "414", "429", "431", "500", "503",
     }  # fmt: skip
     assert set(item["properties"]) == {
-        "time", "ip", "method", "url", "domain", "path", "status", "user_agent", "referrer", "country",
+        "time", "ip", "method", "url", "domain", "path", "status", "user_agent", "referrer", "country", "bytes_sent",
     }  # fmt: skip
     assert item["additionalProperties"] is False
 
