@@ -218,10 +218,15 @@ def _merged(
     """
     keys = engine.execute(read_sql("data.maintenance", "sql/merge_keys"), files).fetchall() if ranges > 1 else []
     inner = [keys[number * len(keys) // ranges][-1] for number in range(1, ranges)]
-    sql = read_sql("data.maintenance", "sql/judged_visits" if days else "sql/merged_visits")
     read = {**files, **({"days": days} if days else {})}
     for first, end in pairwise([None, *inner, None]):
-        yield from engine.sql(sql, params={**read, "first_key": first, "end_key": end}).to_arrow_reader(ROW_GROUP)
+        visits = engine.sql(
+            read_sql("data.maintenance", "sql/judged_visits")
+            if days
+            else read_sql("data.maintenance", "sql/merged_visits"),
+            params={**read, "first_key": first, "end_key": end},
+        )
+        yield from visits.to_arrow_reader(ROW_GROUP)
 
 
 def _by_output(batches: Iterable[pa.RecordBatch]) -> Iterator[Iterator[pa.RecordBatch]]:

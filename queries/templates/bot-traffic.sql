@@ -10,11 +10,10 @@ WITH found AS (
         coalesce(agent, 'unknown') AS agent, coalesce(operator, 'unknown') AS operator,
         coalesce(agent_kind, 'unknown') AS agent_kind, bot_category, coalesce(confidence, 'unknown') AS confidence,
         agent IS NOT DISTINCT FROM '(other)' OR total(visits) = 0 AS is_cut, total(visits) AS visits,
-        total(pages) AS pages, total(unique_visitors) AS unique_visitors, total(errors_4xx) AS errors_4xx,
-        total(errors_5xx) AS errors_5xx, min(first_seen) AS first_seen, max(last_seen) AS last_seen,
-        total(bytes_sent) AS bytes_sent
-    FROM found WHERE is_listed_bot(bot_category)
-    GROUP BY found.agent, found.operator, found.agent_kind, found.bot_category, found.confidence
+        total(pages) AS pages, total(unique_visitors) AS unique_visitors, total(bytes_sent) AS bytes_sent,
+        total(errors_4xx) AS errors_4xx, total(errors_5xx) AS errors_5xx, min(first_seen) AS first_seen,
+        max(last_seen) AS last_seen
+    FROM found WHERE is_listed_bot(bot_category) GROUP BY found.agent, found.operator, found.agent_kind, found.bot_category, found.confidence
 ), listed AS (
     SELECT *, is_rest(is_cut, row_number() OVER (
         ORDER BY is_cut, visits DESC, agent, operator, agent_kind, bot_category, confidence), 6) AS is_rest
@@ -27,6 +26,5 @@ SELECT
     total(pages) AS pages_accessed, total(unique_visitors) AS unique_visitors, total(errors_4xx) AS errors_4xx,
     total(errors_5xx) AS errors_5xx, min(first_seen) AS first_seen, max(last_seen) AS last_seen,
     total(bytes_sent) AS bytes_sent
-FROM listed
-GROUP BY is_rest, 1, 2, 3, bot_category, 5
+FROM listed GROUP BY is_rest, 1, 2, 3, bot_category, 5
 ORDER BY is_rest, visits DESC, agent, operator, agent_kind, bot_category, confidence;

@@ -94,7 +94,7 @@ def _entries(names: str) -> dict[str, "Entry"]:
     chosen = [name.strip() for name in names.split(",") if name.strip()] or list(known)
     for name in chosen:
         if name not in known:
-            raise BadInput(f"unknown endpoint {name!r}; use any of {', '.join(known)}.")
+            raise BadInput(f"unknown endpoint {name!r} to export; use any of {', '.join(known)}.")
     parts = {f"{name}/{part}": entry for name in chosen for part, entry in known[name].members}
     return {name: known[name] for name in chosen if not known[name].members} | parts
 

@@ -128,4 +128,4 @@ def test_a_share_revoked_in_one_browser_is_gone_in_the_other(shared, opened):
     row.locator("button").click()
     editor.wait_for_selector("tr:has-text('to be revoked') .badge.revoked")
     assert reader.reload().status == 404
-    assert "There is no such page" in reader.inner_text("h1")
+    assert "Page not found" in reader.inner_text("h1")

@@ -67,7 +67,7 @@ def test_a_missing_page_and_a_wrong_method_are_pages(browser):
     for path, method, status in (("nothing", "GET", 404), ("links", "POST", 405), ("run/nothing", "GET", 404)):
         response = browser.client.request(method, f"/app/{path}", headers={"Sec-Fetch-Site": "same-origin"})
         assert response.status_code == status
-        assert read(response.text).one("h1").text.startswith(("There is no such page", "This page cannot"))
+        assert read(response.text).one("h1").text.startswith(("Page not found", "This page cannot"))
 
 
 def test_a_query_that_fails_is_a_page(lake, browsing, monkeypatch):
