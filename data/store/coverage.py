@@ -4,6 +4,7 @@ A day without any visit may be a quiet one, or one whose log was never imported.
 """
 
 import sqlite3
+from bisect import bisect_left
 from datetime import date, datetime, timedelta
 from typing import Final
 
@@ -58,8 +59,19 @@ def covered_days(manifest: Manifest, organization: str, domain: str, first: date
     return {day for day in days if _missing(day, zone, joined) <= MAX_PAUSE}
 
 
+def uncovered_days(manifest: Manifest, organization: str, domain: str, first: date, last: date) -> frozenset[date]:
+    """The other days from `first` to `last`: their visits are missing, or there were none."""
+    days = {first + timedelta(number) for number in range((last - first).days + 1)}
+    return frozenset(days - covered_days(manifest, organization, domain, first, last))
+
+
 def _missing(day: date, zone: str, spans: list[tuple[datetime, datetime]]) -> timedelta:
-    """How much of a day is outside all of these spans."""
+    """How much of a day is outside all of these spans, which are in order and apart from each other."""
     begin, end = day_bounds(day, zone)
-    inside = sum((max(min(last, end) - max(first, begin), timedelta()) for first, last in spans), timedelta())
-    return end - begin - inside
+    missing = end - begin
+    for number in range(bisect_left(spans, begin, key=lambda span: span[1]), len(spans)):
+        first, last = spans[number]
+        if first >= end:
+            break
+        missing -= min(last, end) - max(first, begin)
+    return missing

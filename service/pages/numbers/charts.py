@@ -47,12 +47,12 @@ _LABEL: Final = Markup('<text class="{classes}" x="{x}%" y="{y}">{text}</text>')
 _PATH: Final = Markup('<path class="{kind}" d="{path}"/>')
 _PREVIOUS: Final = Markup('<polyline class="previous" points="{points}"/>')
 _HATCH: Final = Markup(
-    '<pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-    '<rect class="hatch" width="2.5" height="5"/></pattern>'
+    '<pattern id="{id}" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<rect class="{id}" width="2.5" height="5"/></pattern>'
 )
-_HATCHED: Final = Markup(
-    '<rect class="{kind}" x="{x}%" y="{y}" width="{width}%" height="{height}" fill="url(#hatch)"/>'
-)
+_HATCHES: Final = _HATCH.format(id="hatch") + _HATCH.format(id="void")
+"""Over columns in the colour of what is behind them, and where nothing is in that of lines."""
+_HATCHED: Final = Markup('<rect class="{kind}" x="{x}%" y="{y}" width="{width}%" height="{height}" fill="url(#{id})"/>')
 _SHIPPED: Final = Markup(
     '<line class="shipped" x1="{x}%" x2="{x}%" y1="0" y2="{y}"/>'
     '<text class="shipped" x="{x}%" dx="{dx}" y="8" text-anchor="{anchor}">shipped</text>'
@@ -80,12 +80,14 @@ def time_series(
     *,
     partial: Collection[int] = (),
     ahead: Collection[int] = (),
+    missing: Collection[int] = (),
 ) -> Markup:
     """Columns of people, AI-related and other visits for each hour, day, week or month. Empty without rows.
 
     rows have total_visits, human_clicks and ai_visits, the earliest first; previous are those of the period before,
     drawn as a dashed line over the column of the same number. Columns are hatched whose numbers are in partial, because
-    they are not whole, or over their whole height in ahead, because they have not begun.
+    they are not whole, or over their whole height in ahead, because they have not begun, or in missing, because no log
+    was read that covers them.
     """
     if not rows:
         return _NOTHING
@@ -100,8 +102,9 @@ def time_series(
         points = (f"{10 * i + 5},{_number(HEIGHT - _pixels(count, scale[-1]))}" for i, count in enumerate(before))
         shapes += _PREVIOUS.format(points=" ".join(points))
     hatched = [_hatched("partial", number, len(rows), _pixels(totals[number], scale[-1])) for number in sorted(partial)]
-    hatched += [_hatched("ahead", number, len(rows), HEIGHT) for number in sorted(ahead)]
-    drawn = joined(_stretched(len(rows), shapes), *([_HATCH, *hatched] if hatched else []))
+    for kind, numbers in (("ahead", ahead), ("missing", missing)):
+        hatched += [_hatched(kind, number, len(rows), HEIGHT, "void") for number in sorted(numbers)]
+    drawn = joined(_stretched(len(rows), shapes), *([_HATCHES, *hatched] if hatched else []))
     return _frame(len(rows), scale, drawn, labels)
 
 
@@ -231,7 +234,7 @@ def _stack(series: Sequence[tuple[str, Sequence[float]]], top: int) -> Markup:
     return drawn
 
 
-def _hatched(kind: str, column: int, count: int, height: float) -> Markup:
+def _hatched(kind: str, column: int, count: int, height: float, pattern: str = "hatch") -> Markup:
     """The hatching over one of so many columns."""
     share = 100 / count
     return _HATCHED.format(
@@ -240,6 +243,7 @@ def _hatched(kind: str, column: int, count: int, height: float) -> Markup:
         y=_number(TOP + HEIGHT - height),
         width=_number(share),
         height=_number(height),
+        id=pattern,
     )
 
 

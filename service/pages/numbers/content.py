@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from functools import cached_property
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from data import Lake
 from data.maintenance.status import StoredSpan
+from data.store.coverage import uncovered_days
+from data.text import plural
 from queries import ENDPOINTS, ENTRIES, Entry, Scope
 from service.pages import formats
 from service.pages.filters import Filters
@@ -58,13 +61,16 @@ class PageContent:
     """The addresses that cells and tiles link to; None: they lead nowhere."""
     hours_begun: int = 24
     """Of today, in the organization's zone."""
+    uncovered: frozenset[date] = frozenset()
+    """Days that no log and no report covers, as `uncovered` finds them."""
 
     @cached_property
     def comparison(self) -> Comparison | None:
         """The days that tiles are compared with; None where there are none, or no tiles."""
         if not self.page.is_dashboard or not self.stored:
             return None
-        return complete_days(self._scope, self.filters.today, self.stored.first_day, self.stored.unjudged)
+        left_out = self.stored.unjudged | self.uncovered
+        return complete_days(self._scope, self.filters.today, self.stored.first_day, left_out)
 
     @cached_property
     def panels(self) -> tuple[Panel, ...]:
@@ -125,10 +131,25 @@ class PageContent:
             "suggestions": suggestions(answers),
             "elsewhere": self._elsewhere(answers),
             "unjudged_days": self.unjudged_days,
+            "missing": self.missing_in_words(),
             "comparison": self.comparison,
             "compares": self.stored is not None,
             "target_url": _target_url(answers) if self.page is LINK else "",
         }
+
+    def missing_in_words(self) -> str:
+        """How many days of the page are not covered; "" if all are."""
+        missing = self._days.uncovered_days
+        if not missing:
+            return ""
+        verb = "is" if missing == 1 else "are"
+        days = plural(self.filters.days, "day")
+        return f"{missing:,} of {days} {verb} covered by no log and no report: not zero, but missing."
+
+    @property
+    def _days(self) -> ChartDays:
+        scope = self.filters.scope
+        return ChartDays(scope.start_date, scope.end_date, self.filters.today, self.hours_begun, self.uncovered)
 
     def tiles(self, loaded: Sequence[Any]) -> list[Tile]:
         """The tiles of an overview, none on other pages; changes are over complete days."""
@@ -151,9 +172,7 @@ class PageContent:
         rows = rows[panel.part] if panel.part else rows
         if source:
             rows = [row for row in rows if source in {row.get("ai_source"), row.get("tool")}]
-        scope = self.filters.scope
-        days = ChartDays(scope.start_date, scope.end_date, self.filters.today, self.hours_begun)
-        return fill(panel, rows, self.links, previous=before, days=days)
+        return fill(panel, rows, self.links, previous=before, days=self._days)
 
     def _elsewhere(self, answers: Mapping[str, Any]) -> dict[str, str] | None:
         """Where there are visits, if this selection has none: what to say, and the query string that shows them."""
@@ -167,6 +186,12 @@ class PageContent:
         days = {"start_date": str(first), "end_date": str(min(last, self.filters.today))}
         query = self.filters.query_string(**days) if self.page is LINK else f"?{urlencode(days)}"
         return {"text": f"This organization has visits of {span}.", "link": f"Show {span}", "query": query}
+
+
+def uncovered(lake: Lake, filters: Filters) -> frozenset[date]:
+    """The days of these filters, and as many before, that are over and that no log and no report covers."""
+    first, last = filters.earlier[0], min(filters.scope.end_date, filters.today - timedelta(1))
+    return uncovered_days(lake.manifest, filters.organization, filters.scope.domain or "", first, last)
 
 
 def suggestions(answers: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -17,7 +17,7 @@ from service.encoding import encode
 from service.pages import assets, formats
 from service.pages.filters import CHIPS, Filters
 from service.pages.numbers.columns import plain
-from service.pages.numbers.content import LINK, OVERVIEW, Page, PageContent
+from service.pages.numbers.content import LINK, OVERVIEW, Page, PageContent, uncovered
 from service.pages.numbers.panels import Panel
 from service.pages.numbers.tables import columns_of, rows_of
 from service.pages.numbers.tiles import disguised_in_words
@@ -56,7 +56,7 @@ class Report:
         """
         filters = Filters.of(parameters, organization, today, LinkIndex(lake))
         page = _with_rows(LINK if filters.scope.short_code else OVERVIEW)
-        content = PageContent(page, filters, stored_span(lake, organization))
+        content = PageContent(page, filters, stored_span(lake, organization), uncovered=uncovered(lake, filters))
         variables = {scope: warehouse.variables(scope) for scope in dict.fromkeys(scope for _, scope in content.wanted)}
         loaded = [
             orjson.loads(encode(warehouse.answer(entry, variables[scope], cancelled)))
@@ -104,6 +104,8 @@ class Report:
         for tile in tiles:
             change = f"  {tile.change['text']}" if tile.change else ""
             yield f"{tile.label:<{label_width}}  {tile.text:>{width}}{change}"
+        if missing := self.content.missing_in_words():
+            yield missing
         if disguised := disguised_in_words(self.content.answers(self.loaded)["disguised"]):
             yield disguised
         if self.content.comparison:

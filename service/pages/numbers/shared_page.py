@@ -17,7 +17,7 @@ from service.pages import formats
 from service.pages.context import PageContext
 from service.pages.filters import Filters
 from service.pages.numbers import panels
-from service.pages.numbers.content import OVERVIEW, PageContent
+from service.pages.numbers.content import OVERVIEW, PageContent, uncovered
 
 _LINKS: Final = panels.LINKS[0]
 PAGE: Final = replace(
@@ -41,7 +41,9 @@ def endpoint(context: PageContext) -> Endpoint:
         context.control.write_later(context.shares.record_use, share)
         today = context.services.today(share.organization)
         filters = Filters.parse(share.filters.encode(), share.organization, today, context.services.targets)
-        content = PageContent(PAGE, filters, None, hours_begun=context.services.hours_begun(share.organization))
+        hours_begun, lake = context.services.hours_begun(share.organization), context.services.lake
+        missing = await context.in_thread(request, uncovered, lake, filters)
+        content = PageContent(PAGE, filters, None, hours_begun=hours_begun, uncovered=missing)
         loaded = await context.load(request, content.wanted)
         shown = {
             **await context.in_thread(request, content.filled, loaded),

@@ -33,6 +33,11 @@ def last_day_of(unit: str, first: date) -> date:
     return first + timedelta(6) if unit == "week" else first
 
 
+def days_of(unit: str, first: date) -> list[date]:
+    """The days of a unit that begins on a day."""
+    return [first + timedelta(number) for number in range((last_day_of(unit, first) - first).days + 1)]
+
+
 @dataclass(frozen=True)
 class ChartDays:
     """The days that charts show, in the organization's zone."""
@@ -41,6 +46,7 @@ class ChartDays:
     end: date
     today: date
     hours_begun: int = 24  # of today
+    uncovered: frozenset[date] = frozenset()  # days that are over, which no log and no reports cover
 
     @property
     def last_day(self) -> date:
@@ -52,14 +58,26 @@ class ChartDays:
         """The Mondays of the weeks of which every day is shown and over."""
         monday = self.start + timedelta(-self.start.weekday() % 7)
         weeks = ((self.last_day - monday).days + 1) // 7
-        return [(monday + timedelta(7 * number)).isoformat() for number in range(max(weeks, 0))]
+        mondays = [monday + timedelta(7 * number) for number in range(max(weeks, 0))]
+        return [day.isoformat() for day in mondays if self.uncovered.isdisjoint(days_of("week", day))]
+
+    @property
+    def uncovered_days(self) -> int:
+        """How many of the days are not covered."""
+        return sum(self.start <= day <= self.end for day in self.uncovered)
 
     def is_whole(self, unit: str, row: Mapping[str, Any]) -> bool:
-        """Whether all of the unit that a row counts is shown and over."""
+        """Whether all of the unit that a row counts is shown, over and covered."""
         first = date.fromisoformat(row[FIELD_OF[unit]])
         if unit == "hour" and first == self.today:
             return bool(row["hour"] < self.hours_begun - 1)
-        return self.start <= first and last_day_of(unit, first) <= self.last_day
+        is_inside = self.start <= first and last_day_of(unit, first) <= self.last_day
+        return is_inside and self.uncovered.isdisjoint(days_of(unit, first))
+
+    def is_missing(self, unit: str, row: Mapping[str, Any]) -> bool:
+        """Whether a row counts nothing because none of its days that are shown is covered."""
+        days = days_of(unit, date.fromisoformat(row[FIELD_OF[unit]]))
+        return not row["total_visits"] and all(day in self.uncovered for day in days if self.start <= day <= self.end)
 
     def is_ahead(self, unit: str, row: Mapping[str, Any]) -> bool:
         """Whether the unit that a row counts has not begun."""

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
+from data.text import plural
 from queries import MAX_VALUE_LENGTH, PARAMETERS, Entry
 from service.pages.filters import Filters
 from service.pages.markup import joined
@@ -25,6 +26,7 @@ _ROW_HEADS: Final = {css: Markup('<th scope="row" class="%s">') % css for css in
 _CELLS: Final = {css: Markup('<td class="%s">') % css for css in _CSS_CLASSES}
 _END_ROW_HEAD: Final = Markup("</th>")
 _END_CELL: Final = Markup("</td>")
+_NOT_COVERED: Final = Markup(' <span class="badge">not covered</span>')
 _ROW: Final = Markup("<tr>")
 _REST_ROW: Final = Markup('<tr class="rest">')
 _END_ROW: Final = Markup("</tr>")
@@ -118,10 +120,11 @@ def fill(
     """
     rows, shown = rows_of(panel, answer), columns_of(panel)
     limited = rows[: panel.limit]
-    body = joined(*(_row(panel, shown, row, links) for row in limited))
+    missing = {number for number, row in enumerate(limited) if days and _is_missing(panel, row, days)}
+    body = joined(*(_row(panel, shown, row, links, number in missing) for number, row in enumerate(limited)))
     empty = _empty(panel, rows, is_for_operators=links is not None)
     chart = Markup("") if empty else _chart(panel, rows, previous, days)
-    notes = [_missing_days(panel, days), panel.note, _unverified(panel, rows) if links else ""]
+    notes = [_missing_days(panel, shown, days), panel.note, _unverified(panel, rows) if links else ""]
     note = "" if empty else " ".join(filter(None, notes))
     return FilledPanel(panel, shown, body, chart, len(rows), len(limited), empty, note, bool(previous))
 
@@ -151,7 +154,11 @@ def fields_of(panel: Panel) -> Sequence[Any]:
     return panel.entry.fields
 
 
-def _row(panel: Panel, columns: Sequence[TableColumn], row: Row, links: CellLinks | None) -> Markup:
+def _is_missing(panel: Panel, row: Row, days: ChartDays) -> bool:
+    return panel.chart == "series" and days.is_missing(panel.unit, row)
+
+
+def _row(panel: Panel, columns: Sequence[TableColumn], row: Row, links: CellLinks | None, is_missing: bool) -> Markup:
     is_rest = row.get(columns[0].field) == REST
     parts = [_REST_ROW if is_rest else _ROW]
     for number, column in enumerate(columns):
@@ -160,7 +167,7 @@ def _row(panel: Panel, columns: Sequence[TableColumn], row: Row, links: CellLink
         if number:
             parts += (_CELLS[column.css], content, _END_CELL)
         else:
-            parts += (_ROW_HEADS[column.css], content, _END_ROW_HEAD)
+            parts += (_ROW_HEADS[column.css], content, _NOT_COVERED if is_missing else Markup(""), _END_ROW_HEAD)
     if panel.has_split:
         people, ai, other = (int(row[name]) for name in _SPLIT_FIELDS)
         parts += (_CELLS["split"], split_bar(people, ai, other), _END_CELL)
@@ -196,10 +203,12 @@ def _series(unit: str, rows: Sequence[Row], previous: Sequence[Row] | None, days
     labels = {"hour": lambda: hour_labels(starts[::24]), "month": lambda: month_labels(starts)}
     numbered = list(enumerate(rows))
     ahead = [number for number, row in numbered if days.is_ahead(unit, row)]
-    partial = [number for number, row in numbered if not days.is_whole(unit, row) and number not in ahead]
+    missing = [number for number, row in numbered if days.is_missing(unit, row)]
+    partial = [number for number, row in numbered if not days.is_whole(unit, row) and number not in {*ahead, *missing}]
     if unit == "week":
         rows = [{**row, "human_clicks": row["human_visits"]} for row in rows]
-    return time_series(rows, previous, labels.get(unit, lambda: day_labels(starts))(), partial=partial, ahead=ahead)
+    texts = labels.get(unit, lambda: day_labels(starts))()
+    return time_series(rows, previous, texts, partial=partial, ahead=ahead, missing=missing)
 
 
 def _by_week(rows: Sequence[Row], weeks: Sequence[str]) -> Mapping[str, Sequence[int]]:
@@ -223,13 +232,20 @@ def _empty(panel: Panel, rows: Sequence[Row], is_for_operators: bool) -> Mapping
     return None
 
 
-def _missing_days(panel: Panel, days: ChartDays | None) -> str:
-    """What the chart of a panel does not show in full."""
-    if days and panel.chart == "series" and panel.unit != "week" and days.end == days.today:
-        return f"Hatched: the {panel.unit} is not over, or has not begun."
-    if days and panel.chart == "lines" and not days.whole_weeks:
-        return "No complete week in this period."
-    return ""
+def _missing_days(panel: Panel, columns: Sequence[TableColumn], days: ChartDays | None) -> str:
+    """What the chart of a panel does not show in full, and averages count that was not read."""
+    if not days:
+        return ""
+    notes = []
+    if panel.chart == "series" and panel.unit != "week" and days.end == days.today:
+        notes.append(f"Hatched: the {panel.unit} is not over, or has not begun.")
+    if panel.chart == "series" and days.uncovered_days:
+        notes.append("Hatched from top to bottom: no log and no report covers it.")
+    if panel.chart == "lines" and not days.whole_weeks:
+        notes.append("No complete week in this period.")
+    if days.uncovered_days and any(column.field == "avg_visits" for column in columns):
+        notes.append(f"Averages count {plural(days.uncovered_days, 'day')} that no log and no report covers as 0.")
+    return " ".join(notes)
 
 
 def _unverified(panel: Panel, rows: Sequence[Row]) -> str:

@@ -13,7 +13,7 @@ from service.pages import formats
 from service.pages.context import PageContext
 from service.pages.filters import Filters
 from service.pages.numbers import panels
-from service.pages.numbers.content import LINK, OVERVIEW, Page, PageContent
+from service.pages.numbers.content import LINK, OVERVIEW, Page, PageContent, uncovered
 from service.pages.numbers.layout import NAVIGATION, layout
 from service.pages.numbers.run_it_yourself import commands
 from service.pages.numbers.tables import CellLinks, fields_of
@@ -101,7 +101,8 @@ class View:
         """What the template shows: tiles and panels; with `source`, only the rows of this AI platform."""
         links = CellLinks(self.context.root, self.request.url.path, self.filters)
         hours_begun = self.context.services.hours_begun(self.filters.organization)
-        content = PageContent(self.page, self.filters, self.stored, links, hours_begun)
+        missing = await self.context.in_thread(self.request, uncovered, self.context.services.lake, self.filters)
+        content = PageContent(self.page, self.filters, self.stored, links, hours_begun, missing)
         loaded = await self.context.load(self.request, content.wanted)
         filled = await self.context.in_thread(self.request, content.filled, loaded, source)
         return {**filled, "notices": [], "tabs": self._tabs()}

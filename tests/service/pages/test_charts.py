@@ -89,13 +89,15 @@ def test_weeks_that_are_not_whole_are_hatched_at_both_ends():
     weeks = [day(f"2026-11-{number:02}", people=number) for number in (2, 9, 16)]
     root = parsed(series(weeks, None, {"2026-11-02", "2026-11-16"}))
     assert [one.get("x") for one in classes(root, "partial")] == ["0%", "66.67%"]
-    assert len(root.findall(".//{*}pattern")) == 1
+    assert [one.get("id") for one in root.findall(".//{*}pattern")] == ["hatch", "void"]
 
 
-def test_hours_that_have_not_begun_are_hatched_from_the_top_to_the_bottom():
-    root = parsed(charts.time_series(november(4, people=4), None, [], partial=[1], ahead=[2, 3]))
-    assert [(one.get("class"), one.get("x"), one.get("height")) for one in root.iter() if one.get("fill")] == [
-        ("partial", "25%", "200"), ("ahead", "50%", "200"), ("ahead", "75%", "200")
+def test_hours_that_have_not_begun_and_days_that_are_missing_are_hatched_from_the_top_to_the_bottom():
+    root = parsed(charts.time_series(november(4, people=4), None, [], partial=[1], ahead=[3], missing=[2]))
+    shown = [[one.get(name) for name in ("class", "x", "height", "fill")] for one in root.iter() if one.get("fill")]
+    assert shown == [
+        ["partial", "25%", "200", "url(#hatch)"], ["ahead", "75%", "200", "url(#void)"],
+        ["missing", "50%", "200", "url(#void)"],
     ]  # fmt: skip
 
 

@@ -285,6 +285,30 @@ def test_weekdays_are_drawn_by_their_average(browser, api):
     ]
 
 
+# Days that nothing covers
+
+
+def test_days_that_no_log_covers_are_hatched_named_and_not_compared(lake, browsing):
+    for days in (range(2), range(2, 5), range(8, 14)):  # of March, and nothing from the 6th to the 8th
+        land(lake, "acme", [visit(visited_at=datetime(2026, 3, day + 1, hour)) for day in days for hour in (0, 12, 23)])
+    Compactor(lake, lambda: NOW).run()
+    with browsing(lake) as browser:
+        page, times, weeks = (
+            browser.read(f"{path}?start_date=2026-03-02&end_date=2026-03-15") for path in ("", "times", "ai")
+        )
+        recent = browser.read("?start_date=2026-03-13&end_date=2026-03-14")
+    chart = page.one("section", id="time-series")
+    assert [one.attributes["x"] for one in chart.all("rect", class_="missing")] == ["28.57%", "35.71%", "42.86%"]
+    marked = [row.text for row in chart.one("tbody").all("tr") if "not covered" in row.text]
+    assert [text.split(" not")[0] for text in marked] == ["6 Mar 2026", "7 Mar 2026", "8 Mar 2026"]
+    assert "3 of 14 days are covered by no log and no report" in page.text
+    assert "No comparison" in page.text
+    assert "3 days that no log and no report covers as 0" in times.one("section", id="daily-activity").text
+    assert len(weeks.one("section", id="weekly").all("rect", class_="partial")) == 2  # this week is not over
+    assert "covered by no log" not in recent.text
+    assert "Changes are over complete days: 13 Mar – 14 Mar against 11 Mar – 12 Mar." in recent.text
+
+
 # Changes
 
 
@@ -296,9 +320,8 @@ def test_changes_are_over_complete_days_that_are_judged(lake, browsing):
         return [span.text for span in page.all("span", class_="change up")][:2], texts
 
     changes = ["+50.0 % 9 Mar – 14 Mar against 3 Mar – 8 Mar"] * 2
-    for day in range(3, 16):
-        number = 3 if day >= 9 else 2
-        land(lake, "acme", [visit(visited_at=datetime(2026, 3, day, 12, second)) for second in range(number)])
+    days = ((day, second) for day in range(3, 16) for second in range(3 if day >= 9 else 2))
+    land(lake, "acme", [visit(visited_at=datetime(2026, 3, day, 12, second)) for day, second in days])
     assert shown() == ([], ["6 past days wait to be judged: bots in disguise still count as people there."])
     Compactor(lake, lambda: NOW).run()
     assert shown() == (changes, [])
@@ -430,8 +453,9 @@ def test_few_days_are_drawn_by_the_hour_and_half_a_year_by_the_month(browser, in
     answer = internal(name, days)
     assert len(answer) == rows
     assert tables(panel)[name, None] == [{field: as_text(value) for field, value in row.items()} for row in answer]
-    hatched = [one.attributes["class"] for one in panel.all("rect") if one.attributes.get("fill") == "url(#hatch)"]
-    assert hatched == (["partial", *["ahead"] * 11] if days <= 2 else ["partial", "partial"])  # it is past noon
+    hatched = [one.attributes["class"] for one in panel.all("rect") if one.attributes.get("fill")]
+    by_month = ["partial", "partial", *["missing"] * 3]  # the log begins on 10 December
+    assert hatched == (["partial", *["ahead"] * 11] if days <= 2 else by_month)  # it is past noon
 
 
 @pytest.mark.parametrize(
