@@ -30,6 +30,7 @@ from service.control_database import ControlDatabase
 from service.hooks.registry import Hooks
 from service.http.answers import Answers
 from service.http.cache import AnswerCache
+from service.http.compression import compress
 from service.http.lanes import Workers
 from service.http.rate_limit import SourceResolver
 from service.jobs.store import Jobs
@@ -37,7 +38,7 @@ from service.pages.app import PagesApp
 from service.pages.context import COOKIE
 from service.pages.numbers import panels
 from service.pages.numbers.tables import CellLinks, fill
-from service.pages.rendering import GZIP_LEVEL, Renderer
+from service.pages.rendering import Renderer
 from service.pages.services import PageServices
 from service.pages.sessions import SessionStore
 from service.settings import read_settings
@@ -197,7 +198,7 @@ def _steps(renderer: _RecordingRenderer, dashboard: Mapping[str, Any]) -> dict[s
     return {
         "panels": lambda: [fill(panel, rows, links) for panel, rows in filled],
         "template": lambda: renderer.render(renderer.template, renderer.context),
-        "gzip": lambda: gzip.compress(page, GZIP_LEVEL, mtime=0),
+        "gzip": lambda: compress(page),
     }
 
 
@@ -217,7 +218,7 @@ def _report(setting: Setting) -> Iterator[Figure]:
     lines = setting.sizes[0]
     report = setting.scratch / "report.html"
     _make_report(setting.log(lines), report)
-    size = figure("first view of a report", "kB", [len(gzip.compress(report.read_bytes(), GZIP_LEVEL)) / 1000], lines)
+    size = figure("first view of a report", "kB", [len(compress(report.read_bytes())) / 1000], lines)
     yield replace(size, who=GOACCESS_REPORT)
 
 

@@ -125,7 +125,7 @@ def create_app(settings: Settings, clock: Clock = utc_now, log: Log | None = Non
         Route(f"{base}/settings/api-keys", endpoints.api_keys(parts.api_keys), methods=["GET", "POST"]),
         Route(f"{base}/settings/api-keys/{{id}}", endpoints.api_key(parts.api_keys), methods=["DELETE"]),
         link_route(base, parts.links, clock),
-        mcp_route(base, toolbox_of, version("traffic-analytics")),
+        mcp_route(base, toolbox_of, parts.workers.texts, version("traffic-analytics")),
         Route(f"{base}/visits", endpoints.visits(parts.receiver), methods=["POST"]),
         *(Route(path, endpoint) for path, endpoint in public.items()),
     ]

@@ -1,7 +1,7 @@
 """Answers as encoded JSON: from the cache, or computed by an Engine in a worker thread."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 from starlette.types import Receive
@@ -9,6 +9,7 @@ from starlette.types import Receive
 from data.store.epochs import OrganizationState
 from queries import ENDPOINTS, ClusterTimeout, Engine, Entry, Scope, template_entries
 from service.http.cache import AnswerCache, CachedAnswer, CacheKey
+from service.http.compression import compress
 from service.http.errors import ClientDisconnected, LakeReplaced, Overloaded
 from service.http.lanes import Workers
 from service.http.query_batch import QueryBatch
@@ -53,6 +54,17 @@ class Answers:
         batch = QueryBatch(self._engine, self._workers, scope, asker, template_entries(entry))
         computed = self._compute_answer(entry, scope, epoch, batch)
         return await (while_connected(computed, receive) if receive else computed)
+
+    async def compressed(self, entry: Entry, scope: Scope, asker: Asker, body: bytes) -> bytes:
+        """An answer that `body` just gave, as gzip. It is compressed once for as long as it is cached."""
+        key = CacheKey.of(entry.name, scope, self.state(scope.organization).epoch)
+        answer = self._cache.get(key) or self._assemble(entry, key)
+
+        def compute(askers: Collection[Asker]) -> Awaitable[bytes]:
+            plain = answer.body if answer else body
+            return self._workers.texts.compute(scope.organization, lambda: askers, lambda: compress(plain))
+
+        return await (self._cache.compressed(key, answer, asker, compute) if answer else compute([asker]))
 
     async def bodies(self, entries: Sequence[Entry], scope: Scope, asker: Asker = ANYBODY) -> list[bytes]:
         """The answers of several entries, as `body` gives them. What is not cached is computed as one batch."""

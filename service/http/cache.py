@@ -44,6 +44,12 @@ class CachedAnswer(NamedTuple):
 
     body: bytes
     stored_at: float
+    compressed: bytes = b""  # the body as gzip, since a client asked for that
+
+    @property
+    def size(self) -> int:
+        """Bytes of the answer."""
+        return len(self.body) + len(self.compressed)
 
 
 class _Computation(NamedTuple):
@@ -61,7 +67,7 @@ class _BoundedCache(TLRUCache[CacheKey, CachedAnswer]):
             MAX_BYTES,
             ttu=lambda _, answer, __: answer.stored_at + TTL_SECONDS,
             timer=clock,
-            getsizeof=lambda answer: len(answer.body) + _OVERHEAD_BYTES,
+            getsizeof=lambda answer: answer.size + _OVERHEAD_BYTES,
         )
         self._on_eviction = on_eviction
 
@@ -93,7 +99,7 @@ class AnswerCache:
 
     def put(self, key: CacheKey, answer: CachedAnswer) -> None:
         """Store an answer, unless it is too large."""
-        if len(answer.body) + _OVERHEAD_BYTES <= MAX_BYTES:
+        if answer.size + _OVERHEAD_BYTES <= MAX_BYTES:
             self._answers[key] = answer
 
     def needs_computation(self, key: CacheKey) -> bool:
@@ -113,10 +119,20 @@ class AnswerCache:
         self.count(key.organization, key.name, "misses" if cached is None else "hits")
         if cached is not None:
             return cached.body
-        while computation := self._computation(key):
-            with suppress(Overloaded):
-                return await self._result(computation, asker)
-        return await self._result(self._start(key, compute), asker)
+        return await self._shared(key, asker, compute, lambda body: self.put(key, CachedAnswer(body, self._clock())))
+
+    async def compressed(
+        self,
+        key: CacheKey,
+        answer: CachedAnswer,
+        asker: Asker,
+        compute: Callable[[Collection[Asker]], Awaitable[bytes]],
+    ) -> bytes:
+        """The cached answer as gzip: the result of `compute`, which is then kept beside its body."""
+        return answer.compressed or await self._shared(
+            key._replace(name=f"{key.name}.gz"),  # as no entry is called
+            asker, compute, lambda compressed: self.put(key, answer._replace(compressed=compressed)),
+        )  # fmt: skip
 
     def count(self, organization: str, name: str, what: str) -> None:
         """Increment a counter of an answer; `what` is "hits", "misses" or "evictions"."""
@@ -140,17 +156,35 @@ class AnswerCache:
         of_each = [_row(name, cached[name], counts, [name], now) for name in names]
         return [_row("total", [answer for name in names for answer in cached[name]], counts, names, now), *of_each]
 
+    async def _shared(
+        self,
+        key: CacheKey,
+        asker: Asker,
+        compute: Callable[[Collection[Asker]], Awaitable[bytes]],
+        store: Callable[[bytes], None],
+    ) -> bytes:
+        """The result of the computation with this key that runs, or is started now and its result stored."""
+        while computation := self._computation(key):
+            with suppress(Overloaded):
+                return await self._result(computation, asker)
+        return await self._result(self._start(key, compute, store), asker)
+
     def _computation(self, key: CacheKey) -> _Computation | None:
         """That which computes an answer now and is not being cancelled."""
         computation = self._running.get(key)
         return None if computation is None or computation.task.cancelling() else computation
 
-    def _start(self, key: CacheKey, compute: Callable[[Collection[Asker]], Awaitable[bytes]]) -> _Computation:
+    def _start(
+        self,
+        key: CacheKey,
+        compute: Callable[[Collection[Asker]], Awaitable[bytes]],
+        store: Callable[[bytes], None],
+    ) -> _Computation:
         askers: Counter[Asker] = Counter()
 
         async def run() -> bytes:
             body = await compute(askers)
-            self.put(key, CachedAnswer(body, self._clock()))
+            store(body)
             return body
 
         task = asyncio.create_task(run())
@@ -193,7 +227,7 @@ def _row(
         "misses": misses,
         "hit_rate": ((20_000 * hits + requests) // (2 * requests)) / 100 if requests else None,
         "evictions": evictions,
-        "bytes": sum(len(answer.body) for answer in cached),
+        "bytes": sum(answer.size for answer in cached),
         "ttl_seconds": TTL_SECONDS,
         "oldest_age_seconds": max((int(now - answer.stored_at) for answer in cached), default=None),
     }

@@ -17,6 +17,7 @@ from service.encoding import encode
 from service.http.answers import Answers
 from service.http.authentication import Caller
 from service.http.bodies import read_body, reject_body
+from service.http.compression import GZIP, VARY, compress, wants_gzip
 from service.http.errors import AllRefused, Forbidden, InvalidBody, NotFound
 from service.http.live_visits import VisitReceiver
 from service.http.monitoring import HealthCheck
@@ -41,10 +42,13 @@ def analytics(entry: Entry, answers: Answers, targets: LinkIndex, clock: Clock) 
         if scope is None:  # the links are read, so not on the event loop
             query = parse_query(query_string, entry)
             scope = await asyncio.to_thread(scope_from, query, organization, day, targets)
-        headers = {"X-Time-Zone": zone}
         if entry is CACHE_STATS:
-            return JsonResponse(encode(answers.statistics(organization)), headers=headers)
-        return JsonResponse(await answers.body(entry, scope, caller.asker, request.receive), headers=headers)
+            return JsonResponse(encode(answers.statistics(organization)), headers={"X-Time-Zone": zone})
+        body = await answers.body(entry, scope, caller.asker, request.receive)
+        if wants_gzip(request.scope["headers"], body):
+            compressed = await answers.compressed(entry, scope, caller.asker, body)
+            return JsonResponse(compressed, headers={"X-Time-Zone": zone, **GZIP})
+        return JsonResponse(body, headers={"X-Time-Zone": zone, **VARY})
 
     return endpoint
 
@@ -130,8 +134,10 @@ def health(check: HealthCheck) -> Endpoint:
 
 def document(body: bytes) -> Endpoint:
     """Return a fixed JSON document."""
+    compressed = compress(body)
 
-    async def endpoint(_: Request) -> Response:
-        return JsonResponse(body)
+    async def endpoint(request: Request) -> Response:
+        is_compressed = wants_gzip(request.scope["headers"], body)
+        return JsonResponse(compressed if is_compressed else body, headers=GZIP if is_compressed else VARY)
 
     return endpoint

@@ -14,6 +14,7 @@ from data import BadInput
 from service.clock import Clock
 from service.http.authentication import Caller
 from service.http.bodies import read_body, reject_body
+from service.http.compression import negotiated
 from service.http.errors import (
     BodyTooLarge,
     Forbidden,
@@ -43,7 +44,9 @@ def jobs(store: Jobs, clock: Clock) -> Endpoint:
         if request.method != "POST":
             reject_body(request)
             organization = request.scope["caller"].organization
-            return JsonResponse(await store.database.read(lambda: encode(store.of(organization))))
+            headers = request.scope["headers"]
+            listed, how = await store.database.read(lambda: negotiated(headers, encode(store.of(organization))))
+            return JsonResponse(listed, headers=how)
         caller = _writer(request)
         body = await read_body(request, NewJob, MAX_BODY_BYTES)
         return await _written(

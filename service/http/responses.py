@@ -1,6 +1,7 @@
 """JSON responses for answers and for problems."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import orjson
 from starlette.responses import Response
@@ -17,10 +18,15 @@ class JsonResponse(Response):
     def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
         """Set the headers: those given, then Content-Length and Content-Type."""
         self.raw_headers = [
-            *((name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()),
+            *(_encoded(*header) for header in (headers or {}).items()),
             (b"content-length", b"%d" % len(self.body)),
             (b"content-type", b"application/json"),
         ]
+
+
+@lru_cache(1_024)
+def _encoded(name: str, value: str) -> tuple[bytes, bytes]:
+    return name.lower().encode("latin-1"), value.encode("latin-1")
 
 
 def render(problem: Problem) -> JsonResponse:

@@ -15,7 +15,7 @@ from service.pages.assets import stylesheet
 from service.pages.context import PageContext
 from service.pages.jobs import pages as job_pages
 from service.pages.numbers import export, run_it_yourself, shared_page, views
-from service.pages.rendering import accepts_gzip, headers_of
+from service.pages.rendering import headers_of
 from service.pages.services import PageServices
 from service.pages.settings import hooks as hook_pages
 from service.pages.settings import pages as settings_pages
@@ -100,7 +100,7 @@ class PagesApp:
         return RedirectResponse(f"{self._root}/", 303)
 
     async def _static(self, request: Request) -> Response:
-        return stylesheet(request.path_params["name"], accepts_gzip(request))
+        return stylesheet(request.path_params["name"], request.scope["headers"])
 
     async def _problem_page(self, request: Request, problem: Problem) -> Response:
         """An error as a page: what is wrong, what to do, and a way back."""

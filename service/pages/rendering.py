@@ -1,6 +1,5 @@
 """Renders templates to responses: one Jinja2 environment, everything escaped, compressed, with the pages' headers."""
 
-import gzip
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service.http.authentication import Caller
+from service.http.compression import negotiated
 from service.http.lanes import Lane
 from service.http.turns import ANYBODY, Askers
 from service.pages import formats
@@ -18,7 +18,6 @@ from service.pages.assets import ICON, SCRIPT, STYLESHEET, source_of
 from service.pages.markup import with_code
 
 FOLDER: Final = Path(__file__).parent / "templates"
-GZIP_LEVEL: Final = 6
 _POLICY: Final = "; ".join(
     (
         "default-src 'none'",
@@ -102,29 +101,18 @@ class Renderer:
 
         A page that contains a secret is not compressed: sizes of compressed pages can tell what is in them (BREACH).
         """
-        compresses = is_compressible and accepts_gzip(request)
-        body = await self._texts.compute(*turn_of(request), lambda: self._body(template, context, compresses))
-        headers = {"Vary": "Accept-Encoding", "Content-Encoding": "gzip"} if compresses else {"Vary": "Accept-Encoding"}
+        accepted = request.scope["headers"] if is_compressible else ()
+        body, headers = await self._texts.compute(
+            *turn_of(request), lambda: negotiated(accepted, self.render(template, context))
+        )
         return Response(body, status, headers, "text/html")
 
     def render(self, template: str, context: Mapping[str, Any]) -> bytes:
         """The page, not compressed. Blocks."""
         return self._environment.get_template(template).render(context).encode()
 
-    def _body(self, template: str, context: Mapping[str, Any], compresses: bool) -> bytes:
-        body = self.render(template, context)
-        return gzip.compress(body, GZIP_LEVEL, mtime=0) if compresses else body
-
 
 def turn_of(request: Request) -> tuple[str, Askers]:
     """What a page is made by: the caller's organization, and who of it waits; nobody's before somebody signs in."""
     caller: Caller | None = request.scope.get("caller")
     return caller.turn if caller else ("", lambda: [ANYBODY])
-
-
-def accepts_gzip(request: Request) -> bool:
-    """Whether the browser accepts responses compressed with gzip."""
-    accepted = (part.strip().partition(";") for part in request.headers.get("accept-encoding", "").split(","))
-    return any(
-        name == "gzip" and parameters.replace(" ", "") not in {"q=0", "q=0.0"} for name, _, parameters in accepted
-    )

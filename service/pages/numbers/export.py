@@ -5,6 +5,7 @@ from starlette.responses import Response
 
 from queries import ENTRIES, InvalidParameter
 from service.csv_files import csv_of
+from service.http.compression import negotiated
 from service.http.errors import NotFound
 from service.http.routing import Endpoint
 from service.pages.context import PageContext
@@ -31,8 +32,9 @@ def endpoint(context: PageContext) -> Endpoint:
             raise InvalidParameter("part", "has several parts itself", f"Export {shown.name} instead.")
         rows = answer if isinstance(answer, list) else [answer]
         name = "-".join(filter(None, (organization, entry.name, part, str(scope.start_date), str(scope.end_date))))
-        headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
-        body = await context.in_thread(request, csv_of, [field.name for field in shown.fields], rows)
+        names = [field.name for field in shown.fields]
+        body, how = await context.in_thread(request, lambda: negotiated(request.scope["headers"], csv_of(names, rows)))
+        headers = {"Content-Disposition": f'attachment; filename="{name}.csv"', **how}
         return Response(body, headers=headers, media_type="text/csv")
 
     return export

@@ -1,0 +1,134 @@
+"""Answers compressed with gzip: only for who asks, the same bytes inside, and compressed once while they are cached."""
+
+import asyncio
+import gzip
+from datetime import datetime, timedelta
+
+import pytest
+
+from queries import CACHE_STATS, ENDPOINTS, ENTRIES, Scope, Warehouse
+from service.http import answers, cache, compression
+from service.http.answers import Answers
+from service.http.cache import AnswerCache, CacheKey
+from service.http.compression import MIN_BYTES, wants_gzip
+from service.http.lanes import Workers
+from service.http.turns import Asker
+from tests.conftest import NOW
+from tests.support.visits import land, visit
+
+DASHBOARD = ENTRIES["dashboard"]
+MCP = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+MARCH = Scope("acme", datetime(2026, 3, 1).date(), datetime(2026, 3, 14).date())
+
+
+@pytest.fixture(scope="module")
+def client(shared_lake, opened):
+    rows = [visit(visited_at=NOW.replace(tzinfo=None) - timedelta(days=day), path=f"/{day}") for day in range(1, 9)]
+    land(shared_lake, "acme", rows)
+    with opened(shared_lake) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("accepted", "is_compressed"),
+    [
+        ([], False),
+        ([""], False),
+        (["gzip"], True),
+        (["x-gzip"], True),
+        (["GZip ; Q=0.001"], True),
+        (["br, deflate", "gzip"], True),
+        (["br;q=1.0, gzip;q=0.8, *;q=0.1"], True),
+        (["*"], True),
+        (["*;q=0.0"], False),
+        (["gzip;q=0, *"], False),
+        (["gzip;q=0.000"], False),
+        (["identity"], False),
+        (["identity, gzip"], True),
+        (["identity;q=0.5, gzip;q=0.4"], False),
+        (["gzip;q=2"], False),
+        (["gzip;q=nan"], False),
+        (["gzipped, deflate"], False),
+    ],
+)
+def test_gzip_is_sent_to_those_who_like_it_as_much_as_plain_bytes(accepted, is_compressed):
+    headers = [(b"host", b"x"), *((b"accept-encoding", value.encode()) for value in accepted)]
+    assert wants_gzip(headers, b"x" * MIN_BYTES) == is_compressed
+    assert not wants_gzip(headers, b"x" * (MIN_BYTES - 1))
+
+
+@pytest.mark.parametrize("path", [*(f"/analytics/{name}" for name in ENDPOINTS), "/jobs", "/openapi.json", "/mcp"])
+def test_an_answer_has_the_same_bytes_compressed_and_plain(client, path):
+    method, body = ("POST", MCP) if path == "/mcp" else ("GET", None)
+    plain, packed = (
+        client.request(method, path, json=body, headers={"Accept-Encoding": accepted})
+        for accepted in ("identity", "gzip, deflate")
+    )
+    assert plain.status_code == packed.status_code == 200
+    assert packed.content == plain.content
+    if path == f"/analytics/{CACHE_STATS.name}":
+        return
+    assert plain.headers["vary"] == packed.headers["vary"] == "Accept-Encoding"
+    assert "content-encoding" not in plain.headers
+    is_large = len(plain.content) >= MIN_BYTES
+    assert packed.headers.get("content-encoding") == ("gzip" if is_large else None)
+    assert (int(packed.headers["content-length"]) < len(plain.content)) == is_large
+
+
+def test_large_answers_are_a_fraction_of_their_size(client):
+    answer = client.get("/analytics/dashboard?range=90d", headers={"Accept-Encoding": "gzip"})
+    assert int(answer.headers["content-length"]) * 6 < len(answer.content)
+
+
+def test_a_page_of_another_site_is_told_both_headers_that_answers_vary_by(lake, opened):
+    with opened(lake, cors_origins="https://app.example") as client:
+        answer = client.get("/openapi.json", headers={"Origin": "https://app.example", "Accept-Encoding": "gzip"})
+    assert (answer.headers["content-encoding"], answer.headers["vary"]) == ("gzip", "Accept-Encoding, Origin")
+
+
+@pytest.fixture
+def compressed(monkeypatch):
+    """The bodies that were compressed."""
+    bodies = []
+    monkeypatch.setattr(answers, "compress", lambda body: bodies.append(body) or compression.compress(body))
+    return bodies
+
+
+def test_an_answer_is_compressed_once_while_it_is_cached_and_counts_in_its_bytes(lake, compressed):
+    land(lake, "acme", [visit()])
+    now, workers, warehouse = [0.0], Workers(), Warehouse(lake)
+    held = Answers(warehouse, AnswerCache(lambda: now[0]), workers)
+
+    async def ask(_=None):
+        body = await held.body(DASHBOARD, MARCH)
+        return body, await held.compressed(DASHBOARD, MARCH, Asker(), body)
+
+    async def at_once():
+        return await asyncio.gather(*map(ask, range(50)))
+
+    def size():
+        return next(row["bytes"] for row in held.statistics("acme") if row["scope"] == "dashboard")
+
+    (body, packed), *others = asyncio.run(at_once())
+    assert {(body, packed)} == set(others)
+    assert (gzip.decompress(packed), compressed, size()) == (body, [body], len(body) + len(packed))
+    now[0] = cache.TTL_SECONDS - 1
+    assert (asyncio.run(ask()), len(compressed)) == ((body, packed), 1)
+    now[0] += 1
+    assert (asyncio.run(ask()), len(compressed)) == ((body, packed), 2)
+    workers.close()
+    warehouse.close()
+
+
+def test_an_answer_that_is_not_cached_is_compressed_as_it_was_given(lake, compressed):
+    """Such as one whose visits were erased while it was being computed: nobody else gets it."""
+    workers, warehouse, old = Workers(), Warehouse(lake), b"[1]"
+    held = Answers(warehouse, AnswerCache(), workers)
+
+    async def ask():
+        return await asyncio.gather(*(held.compressed(DASHBOARD, MARCH, Asker(), body) for body in (old, b"[2]")))
+
+    assert [gzip.decompress(packed) for packed in asyncio.run(ask())] == [old, b"[2]"]
+    assert held._cache.get(CacheKey.of(DASHBOARD.name, MARCH)) is None
+    workers.close()
+    warehouse.close()
