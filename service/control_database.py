@@ -183,6 +183,10 @@ MIGRATIONS: Final = (
         finished_at TEXT               -- null while pending
     );
     CREATE INDEX deliveries_pending ON deliveries (hook_id, due_at, number) WHERE status = 'pending';
+    CREATE INDEX deliveries_touched ON deliveries (hook_id, coalesce(attempted_at, created_at))
+        WHERE status = 'pending';
+    CREATE INDEX deliveries_claimed ON deliveries (hook_id, claimed_until) WHERE claimed_until IS NOT NULL;
+    CREATE INDEX deliveries_finished ON deliveries (status, finished_at);
     CREATE INDEX deliveries_of_hook ON deliveries (hook_id, number);
     CREATE INDEX deliveries_of_job ON deliveries (job_id, number);
     CREATE TABLE server_address (      -- at most one row: where the links of messages begin, whoever writes them

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from standardwebhooks import Webhook
 
-from service.hooks.attempts import DISABLED_FAILURES, JITTER, KEPT, SCHEDULE, delete_old
+from service.hooks.attempts import DISABLED_FAILURES, JITTER, KEPT, SCHEDULE, delete_old, next_delivery
 from service.hooks.outbox import LEASE, MAX_MESSAGE_BYTES, MAX_PENDING, HookConflict, enqueue, message
 from service.hooks.records import EVENTS, HookChanges
 from tests.service.hooks.outboxes import FAILS, FAILURE, GONE, JOB, SILENCE, TAKEN
@@ -414,6 +414,49 @@ def test_a_dead_message_can_be_replayed_for_30_days(outbox, receiver):
     with outbox.hooks.database.transaction() as connection:
         delete_old(connection, outbox.clock())
     assert outbox.hooks.deliveries("acme", hook.id) == []
+
+
+def test_of_a_hook_that_is_sent_much_the_newest_finished_messages_are_kept(outbox, monkeypatch):
+    monkeypatch.setattr("service.hooks.attempts.MAX_FINISHED", 3)
+    hook, _ = outbox.hook()
+    outbox.enqueue(job=JOB | {"id": "job_waiting"})
+    outbox.finish(outbox.claim(), FAILURE)
+    for number in range(5):
+        outbox.enqueue(job=JOB | {"id": f"job_{number}"})
+        assert outbox.finish(outbox.claim(), TAKEN) == "delivered"
+    kept = [one.job_id for one in outbox.hooks.deliveries("acme", hook.id)]
+    assert kept == ["job_4", "job_3", "job_2", "job_waiting"]
+
+
+def test_the_next_message_is_found_in_as_few_steps_however_many_wait_or_are_kept(outbox):
+    database = outbox.hooks.database
+
+    def steps():
+        """How many steps of SQLite's machine it takes to find the next, count dead ones, and delete old ones."""
+        counted = itertools.count()
+        for connection in (database._reader, database._writer):
+            connection.set_progress_handler(lambda: next(counted) < 0, 1)
+        with database.snapshot() as connection:
+            assert next_delivery(connection, outbox.clock()) is None
+        assert outbox.sender.dead() == 0
+        with database.transaction() as connection:
+            delete_old(connection, outbox.clock())
+        for connection in (database._reader, database._writer):
+            connection.set_progress_handler(None, 0)
+        return next(counted)
+
+    def fill(count):
+        for attempt, place in ((FAILURE, "failing"), (TAKEN, "taken")):
+            for number in range(count):
+                outbox.enqueue(job=JOB | {"id": f"job_{number}"}, organization=place)
+                outbox.finish(outbox.claim(), attempt)
+
+    for place in ("failing", "taken"):
+        outbox.hook(organization=place)
+    fill(2)
+    few = steps()
+    fill(MAX_PENDING - 2)
+    assert steps() <= few + 10
 
 
 def test_a_hook_that_is_deleted_meanwhile_loses_what_is_under_way(outbox):
