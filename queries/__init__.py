@@ -5,7 +5,7 @@ from queries.cluster_options import ClusterOptions, ClusterTimeout, ClusterUnava
 from queries.detectors import DETECTORS, Detector
 from queries.engine import Engine, open_cluster
 from queries.fields import Field
-from queries.findings import Finding, days_before, detect, measure
+from queries.findings import Finding, days_before, detect, measure, measure_all
 from queries.locked_engine import EngineLost, FilesGone, QueryFailed, QueryTimeout
 from queries.notebook import Reader, open_lake
 from queries.own_sql import OwnSql, Rows
@@ -73,6 +73,7 @@ __all__ = [
     "is_for_cluster",
     "load_traffic_values",
     "measure",
+    "measure_all",
     "open_cluster",
     "open_lake",
     "parameters_of",

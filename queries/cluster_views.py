@@ -19,7 +19,7 @@ _SPARK_TYPES: Final = {
 }
 """How Spark reads the columns of stored files."""
 _SUBJECT: Final = ("domain", "path", "short_code", "agent", "operator", "ai_source")
-"""The fields of the SQL type `subject` of prelude/7_jobs.sql."""
+"""The texts of the SQL type `subjects` of prelude/7_jobs.sql."""
 
 
 def make_views(session: ClusterSession, variables: Variables, folder: str, values: Sequence[dict[str, Any]]) -> None:
@@ -34,8 +34,8 @@ def make_views(session: ClusterSession, variables: Variables, folder: str, value
         session.put_rows(name, "day DATE", [(day,) for day in variables[name]])
     worth = [(value["traffic_type"], value["ten_thousandths"], value["currency"]) for value in values]
     session.put_rows("traffic_values", "traffic_type STRING, ten_thousandths BIGINT, currency STRING", worth)
-    subjects = [tuple(variables["subject"][name] for name in _SUBJECT)] if "subject" in variables else []
-    session.put_rows("subject", ", ".join(f"{name} STRING" for name in _SUBJECT), subjects)
+    subjects = [tuple(one[name] for name in ("number", *_SUBJECT)) for one in variables.get("subjects", ())]
+    session.put_rows("subject", ", ".join(["number BIGINT", *(f"{name} STRING" for name in _SUBJECT)]), subjects)
 
 
 def _organization_of(paths: list[str]) -> str:

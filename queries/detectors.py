@@ -52,8 +52,8 @@ class Detector:
 
     @cached_property
     def measure(self) -> Entry:
-        """Rows day, events and visits of one subject: whether it got better. Days without visits have no row."""
-        return Entry(f"{self.entry.name}.measure", "rows", (f.ON_DAY, f.EVENTS, f.VISITS))
+        """Rows number, day, events and visits of subjects: whether they got better. Days without visits have no row."""
+        return Entry(f"{self.entry.name}.measure", "rows", (f.SUBJECT_NUMBER, f.ON_DAY, f.EVENTS, f.VISITS))
 
 
 _SHORT_CODE: Final = as_nullable(f.SHORT_CODE)

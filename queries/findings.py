@@ -1,7 +1,7 @@
 """Runs the detectors of jobs over the visits of an organization, and measures the subject of one."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, Final
@@ -70,12 +70,32 @@ def measure(  # noqa: PLR0917  # whose visits, of what and when: called in this 
     `subject` is that of a finding, `cancelled` that of `Engine.answer`. Raises ValueError if the subject has other
     columns than the detector's subjects, and what `detect` raises.
     """
-    if set(subject) != set(detector.subject):
-        raise ValueError(f"the subject of {detector.type} has {', '.join(detector.subject)}, not {', '.join(subject)}.")
-    scope = Scope(organization, start, end, short_code=subject.get("short_code"), domain=subject.get("domain"))
-    bound = {name: subject.get(name) for name in _SUBJECT_COLUMNS}
-    rows = _as_rows(engine.answer(detector.measure, {**engine.variables(scope), "subject": bound}, cancelled))
-    return [(row["day"], row["events"], row["visits"]) for row in rows]
+    return measure_all(engine, detector, organization, [subject], start, end, cancelled)[0]
+
+
+def measure_all(  # noqa: PLR0917  # as measure
+    engine: Engine,
+    detector: Detector,
+    organization: str,
+    subjects: Sequence[Mapping[str, str | None]],
+    start: date,
+    end: date,
+    cancelled: threading.Event | None = None,
+) -> list[list[tuple[date, int, int]]]:
+    """For each of some subjects, what `measure` gives, in one reading of the visits."""
+    for one in subjects:
+        if set(one) != set(detector.subject):
+            raise ValueError(f"the subject of {detector.type} has {', '.join(detector.subject)}, not {', '.join(one)}.")
+    domains = {one.get("domain") for one in subjects}
+    scope = Scope(organization, start, end, domain=domains.pop() if len(domains) == 1 else None)
+    bound = [
+        {"number": number, **{name: one.get(name) for name in _SUBJECT_COLUMNS}} for number, one in enumerate(subjects)
+    ]
+    rows = _as_rows(engine.answer(detector.measure, {**engine.variables(scope), "subjects": bound}, cancelled))
+    counts: list[list[tuple[date, int, int]]] = [[] for _ in subjects]
+    for row in rows:
+        counts[row["number"]].append((row["day"], row["events"], row["visits"]))
+    return counts
 
 
 def _as_rows(answer: Result) -> list[dict[str, Any]]:

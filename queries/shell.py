@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from queries.prelude import prelude
 
-TYPED: Final = ("scope", "subject")
+TYPED: Final = ("scope", "subjects")
 """Variables with a type of their name, which the prelude defines."""
 
 

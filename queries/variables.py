@@ -23,7 +23,7 @@ from queries.scope import FILTERS, Scope
 
 Variables = dict[str, Any]
 """Values by variable name: scope, each filter that is set (FILTERS), behaviour, files, links, uncovered_files, rollups,
-closed_months, days_without_domains, crowded_days, sources and traffic_values; subject for a measure of a job; and
+closed_months, days_without_domains, crowded_days, sources and traffic_values; subjects for a measure of jobs; and
 LINK_VISITS when several answers share the visits of one link. Those of a snapshot for a cluster are listed at
 `cluster_variables`.
 Nobody changes a snapshot from which something was answered: cursors keep its values."""
@@ -207,7 +207,7 @@ _SET: Final = {
     **{name: f"SET VARIABLE {name} = $value" for name in FILTERS},
     "scope": "SET VARIABLE scope = CAST($value AS scope)",
     "behaviour": "SET VARIABLE behaviour = CAST($value AS BOOLEAN)",
-    "subject": "SET VARIABLE subject = CAST($value AS subject)",
+    "subjects": "SET VARIABLE subjects = CAST($value AS subjects)",
     "files": f"SET VARIABLE files = {_VISIT_FILES}",
     "uncovered_files": f"SET VARIABLE uncovered_files = {_VISIT_FILES}",
     "rollups": "SET VARIABLE rollups = CAST($value AS VARCHAR[])",

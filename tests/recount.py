@@ -828,7 +828,8 @@ def find(
 def measured(job_type: str, visits: Iterable[Visit], organization: str, subject: Row) -> list[tuple[date, int, int]]:
     """The events and visits of a subject on each day with visits."""
     is_visit, is_event = MEASURED[job_type]
-    texts = {name: text for name, text in subject.items() if name not in ("ai_source", "operator")}
+    shared = ("domain",) if job_type == "referral_drop" else ("domain", "path", "short_code", "agent")
+    texts = {name: text for name, text in subject.items() if name in shared}
     days = _grouped(
         (
             visit
@@ -1076,11 +1077,11 @@ MEASURED: Final[dict[str, tuple[Callable[[Visit, Row], bool], Callable[[Visit, R
         lambda visit, _: PROBLEMS["error"](visit),
     ),
     "referral_drop": (
-        lambda visit, _: visit["bot_category"] in PEOPLE,
-        lambda visit, subject: visit["bot_category"] == "ai_referral" and visit["ai_source"] == subject["ai_source"],
+        lambda visit, _: visit["bot_category"] == "ai_referral",
+        lambda visit, subject: all(visit[name] == subject[name] for name in ("short_code", "ai_source")),
     ),
     "training_without_return": (
-        lambda visit, _: True,
+        lambda visit, _: visit["bot_category"] in {"search_crawler", *AI} - {"ai_referral"},
         lambda visit, subject: visit["bot_category"] == "ai_training" and visit["operator"] == subject["operator"],
     ),
 }

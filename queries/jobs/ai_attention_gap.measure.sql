@@ -1,9 +1,9 @@
 -- Fetches of the link by assistants, and the people whom AI products sent to it. Better the more.
 SELECT
-    day, total_if(1, is_referral(bot_category)) AS events, total_if(1, agent_kind = 'assistant_fetch') AS visits
+    number, day, total_if(1, is_referral(bot_category)) AS events, total_if(1, agent_kind = 'assistant_fetch') AS visits
 FROM visits_in_scope AS visits
 JOIN subject ON visits.domain IS NOT DISTINCT FROM subject.domain AND visits.short_code = subject.short_code
 WHERE visits.ai_source IS NOT NULL AND is_answered(status) AND NOT is_malicious
     AND (is_referral(bot_category) OR agent_kind = 'assistant_fetch')
-GROUP BY day
-ORDER BY day;
+GROUP BY number, day
+ORDER BY number, day;

@@ -1,8 +1,9 @@
--- Visits of people to the link, and how many of them the AI product sent. Better the more.
+-- People whom AI products sent to the domain, and how many of them the product of the job sent to its link: whoever else
+-- comes, as in a campaign, changes nothing. Better the more.
 SELECT
-    day, total_if(1, is_referral(bot_category) AND visits.ai_source = subject.ai_source) AS events, count(*) AS visits
-FROM visits_in_scope AS visits
-JOIN subject ON visits.domain IS NOT DISTINCT FROM subject.domain AND visits.short_code = subject.short_code
-WHERE is_person(bot_category)
-GROUP BY day
-ORDER BY day;
+    number, day, total_if(1, visits.short_code = subject.short_code AND visits.ai_source = subject.ai_source) AS events,
+    count(*) AS visits
+FROM visits_in_scope AS visits JOIN subject ON visits.domain IS NOT DISTINCT FROM subject.domain
+WHERE is_referral(bot_category)
+GROUP BY number, day
+ORDER BY number, day;

@@ -1,13 +1,13 @@
 -- Visits to the path by people and AI products, and how many of them were answered 500 to 599. The first three of a
 -- visitor's day count, so that nobody who comes a thousand times drowns the others.
-SELECT day, total_if(1, status BETWEEN 500 AND 599) AS events, count(*) AS visits
+SELECT number, day, total_if(1, status BETWEEN 500 AND 599) AS events, count(*) AS visits
 FROM (
-    SELECT day, status, visitor, row_number() OVER (
-        PARTITION BY day, visitor ORDER BY visited_at, coalesce(status, 0)) AS number
+    SELECT number, day, status, visitor, row_number() OVER (
+        PARTITION BY number, day, visitor ORDER BY visited_at, coalesce(status, 0)) AS turn
     FROM visits_in_scope AS visits
     JOIN subject ON visits.domain IS NOT DISTINCT FROM subject.domain AND visits.path = subject.path
     WHERE (is_person(bot_category) OR is_ai(bot_category)) AND NOT is_malicious
 )
-WHERE visitor IS NULL OR number <= 3
-GROUP BY day
-ORDER BY day;
+WHERE visitor IS NULL OR turn <= 3
+GROUP BY number, day
+ORDER BY number, day;

@@ -1,7 +1,9 @@
--- Visits to the domain, and how many of them were by the operator's training crawlers.
+-- Visits to the domain by search crawlers and agents of AI products, and how many of them were by the operator's training
+-- crawlers: people and other bots change nothing.
 SELECT
-    day, total_if(1, bot_category = 'ai_training' AND visits.operator = subject.operator) AS events, count(*) AS visits
-FROM visits_in_scope AS visits
-JOIN subject ON visits.domain IS NOT DISTINCT FROM subject.domain
-GROUP BY day
-ORDER BY day;
+    number, day, total_if(1, bot_category = 'ai_training' AND visits.operator = subject.operator) AS events,
+    count(*) AS visits
+FROM visits_in_scope AS visits JOIN subject ON visits.domain IS NOT DISTINCT FROM subject.domain
+WHERE bot_category IN ('search_crawler', 'ai_training', 'ai_assistant', 'ai_coding_agent')
+GROUP BY number, day
+ORDER BY number, day;

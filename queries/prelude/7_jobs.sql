@@ -1,11 +1,11 @@
--- What detectors of jobs and their measures share. Reads one more session variable, subject: what a job is about, by
--- the columns that name it. Measures join the view of that name; while the variable is unset, it has no row.
+-- What detectors of jobs and their measures share. Reads one more session variable, subjects: what jobs are about, by the
+-- columns that name it, and a number for each. Measures join its view subject, which has no row while it is unset.
 
-CREATE TYPE subject AS STRUCT(
-    domain VARCHAR, path VARCHAR, short_code VARCHAR, agent VARCHAR, operator VARCHAR, ai_source VARCHAR
-);
+CREATE TYPE subjects AS STRUCT(
+    number BIGINT, domain VARCHAR, path VARCHAR, short_code VARCHAR, agent VARCHAR, operator VARCHAR, ai_source VARCHAR
+)[];
 
-CREATE VIEW subject AS SELECT unnest(CAST(getvariable('subject') AS subject)) WHERE getvariable('subject') IS NOT NULL;
+CREATE VIEW subject AS SELECT unnest(CAST(getvariable('subjects') AS subjects), recursive := TRUE);
 
 CREATE MACRO is_in_last_days(day, days) AS day > CAST(getvariable('scope').end_date AS DATE) - days;
 

@@ -47,8 +47,8 @@ SCOPES = [
     Scope("acme", *DAYS, device_type="desktop", browser="Firefox", operating_system="Windows"),
     Scope("acme", date(2027, 3, 1), date(2027, 3, 1)),
 ][: None if IS_LONG else 4]
-SUBJECT = {"domain": "go.example", "path": "/gone", "short_code": "launch", "agent": "GPTBot", "operator": "OpenAI",
-           "ai_source": "ChatGPT"}  # fmt: skip
+SUBJECT = {"number": 0, "domain": "go.example", "path": "/gone", "short_code": "launch", "agent": "GPTBot",
+           "operator": "OpenAI", "ai_source": "ChatGPT"}  # fmt: skip
 ENTRIES_OF_TEXTS = {
     entry.name: entry
     for entry in (
@@ -196,7 +196,7 @@ def variables_without_rollups(lake, scope):
             "closed_months": [],
             "days_without_domains": [],
             "sources": one_source("all_visits"),
-            "subject": SUBJECT,
+            "subjects": [SUBJECT],
         }
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from data import Lake
 from data.visits import AI_CATEGORIES
-from queries import DETECTORS, Finding, OwnSql, Scope, Warehouse, days_before, detect, measure, template
+from queries import DETECTORS, Finding, OwnSql, Scope, Warehouse, days_before, detect, measure, measure_all, template
 from queries.detectors import Detector
 from tests.faults.trials import scaled
 from tests.recount import find, measured
@@ -105,9 +105,11 @@ def check(world: World, job_type: str, visits: list[Visit], organization: str, a
     found, mine = world.found(job_type, organization, as_of), owned(visits, organization)
     expected = find(job_type, mine, organization, as_of, [{**link, "organization": organization} for link in LINKS])
     assert [repr(finding.row) for finding in found] == [repr(as_row(row)) for row in expected]
-    for finding in found:
-        days = measure(world.warehouse, DETECTORS[job_type], organization, finding.subject, date(2026, 1, 1), AS_OF)
-        assert days == measured(job_type, mine, organization, finding.subject)
+    subjects, days = [finding.subject for finding in found], (date(2026, 1, 1), AS_OF)
+    expected = [measured(job_type, mine, organization, subject) for subject in subjects]
+    assert measure_all(world.warehouse, DETECTORS[job_type], organization, subjects, *days) == expected
+    if subjects:
+        assert measure(world.warehouse, DETECTORS[job_type], organization, subjects[0], *days) == expected[0]
     return found
 
 
@@ -243,10 +245,10 @@ def test_findings_and_measures_equal_a_recount_by_hand(world, streams, as_of):
 def test_a_measure_without_a_subject_sees_nothing(world, job_type):
     visits = visits_of(POSITIVES[job_type]) + visits_of([("assistant", 5, (1, 3), {"domain": None, "path": None})])
     variables = world.warehouse.variables(Scope(world.organization(visits), *days_before(AS_OF)))
-    unset = dict.fromkeys(("domain", "path", "short_code", "agent", "operator", "ai_source"))
+    unset = [{"number": 0} | dict.fromkeys(("domain", "path", "short_code", "agent", "operator", "ai_source"))]
     assert world.warehouse.answer(DETECTORS[job_type].measure, variables) == []
-    if job_type != "training_without_return":  # its visits are those of a domain, which may be unknown
-        assert world.warehouse.answer(DETECTORS[job_type].measure, {**variables, "subject": unset}) == []
+    if job_type not in ("training_without_return", "referral_drop"):  # of a domain, which may be unknown
+        assert world.warehouse.answer(DETECTORS[job_type].measure, {**variables, "subjects": unset}) == []
 
 
 @pytest.mark.parametrize("subject", [{}, {"path": "/gone"}, {"domain": "go.example", "path": "/", "agent": "GPTBot"}])
@@ -284,7 +286,7 @@ def test_a_detector_names_columns_that_it_has(detector: Detector):
     columns = {field.name for field in detector.entry.fields}
     assert {*detector.subject, *detector.untrusted, *filter(None, (detector.fetches, detector.people))} <= columns
     assert {"path", "short_code", "agent"} & columns <= {*detector.untrusted}
-    assert [field.name for field in detector.measure.fields] == ["day", "events", "visits"]
+    assert [field.name for field in detector.measure.fields] == ["number", "day", "events", "visits"]
 
 
 def test_the_categories_that_are_named_in_sql_exist():

@@ -28,8 +28,8 @@ SHELL = Path(sys.executable).parent / "duckdb"
 LEAVES = {leaf.name: leaf for entry in ENTRIES.values() for leaf in template_entries(entry)}
 LEAVES |= {entry.name: entry for one in DETECTORS.values() for entry in (one.entry, one.measure)}
 SUBJECT = {
-    "domain": "bücher.example", "path": "/it's", "short_code": None, "agent": "Claude-User", "operator": None,
-    "ai_source": None,
+    "number": 0, "domain": "bücher.example", "path": "/it's", "short_code": None, "agent": "Claude-User",
+    "operator": None, "ai_source": None,
 }  # fmt: skip
 DAYS = (date(2026, 2, 27), date(2026, 3, 9))
 SCOPES = {
@@ -82,7 +82,7 @@ class Prepared(NamedTuple):
 
 @pytest.fixture(scope="module", params=SCOPES)
 def prepared(request, warehouse: Warehouse, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    variables = {**warehouse.variables(SCOPES[request.param]), "subject": SUBJECT}
+    variables = {**warehouse.variables(SCOPES[request.param]), "subjects": [SUBJECT]}
     file = tmp_path_factory.mktemp("script") / "prelude.sql"
     file.write_text(script(variables), "utf-8")
     return Prepared(variables, dict(zip(LEAVES, in_shell(file, map(template, LEAVES)), strict=True)))
