@@ -1,13 +1,15 @@
 """API keys: create, list, revoke and look up. Only hashes of keys are stored."""
 
+import re
 import secrets
 import string
 import zlib
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
 from typing import Final
 
 from data import BadInput, check_organization
-from service.clock import hour_text, to_text, utc_now
+from service.clock import Clock, hour_text, to_text, utc_now
 from service.control_database import ControlDatabase, sha256
 
 KEY_PREFIX: Final = "tak_"
@@ -17,6 +19,11 @@ _SECRET_LENGTH: Final = 30  # of 62 characters each: 178 bits
 _CHECK_LENGTH: Final = 6
 _KEY_LENGTH: Final = len(KEY_PREFIX) + _SECRET_LENGTH + _CHECK_LENGTH
 _ID_LENGTH: Final = 12
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_SELECT: Final = (
+    "SELECT id, organization, name, created_at, revoked_at, created_by, max(created_at, last_used_at), expires_at, "
+    "CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN expires_at <= ? THEN 'expired' ELSE 'active' END FROM keys "
+)
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,8 @@ class Key:
     revoked_at: str | None
     created_by: str | None  # `sub` of the identity token that created it over HTTP; None: the command line
     last_used_at: str | None  # to the hour, but not before created_at
+    expires_at: str | None  # None: never
+    state: str  # active, expired or revoked
 
 
 class ApiKeys:
@@ -38,21 +47,29 @@ class ApiKeys:
     All methods but record_use block, so an event loop runs them by `read` and `write` of the database.
     """
 
-    def __init__(self, database: ControlDatabase) -> None:
+    def __init__(self, database: ControlDatabase, clock: Clock = utc_now) -> None:
         self.database = database
+        self._clock = clock
         self._last_use_hours: dict[str, str] = {}
 
-    def create_key(self, organization: str, name: str, created_by: str | None = None) -> str:
-        """Create a key of an organization and return it. Only its hash is stored. Raises BadInput for a bad name."""
+    def create_key(
+        self, organization: str, name: str, created_by: str | None = None, expires_at: str | None = None
+    ) -> str:
+        """Create a key of an organization and return it. Only its hash is stored. Raises BadInput.
+
+        It expires at a time with an offset, or at the end of a day in UTC; without either, never.
+        """
         check_organization(organization)
         if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable():
             raise BadInput(f"a key's name has 1 to {MAX_NAME_LENGTH} printable characters.")
         secret = "".join(secrets.choice(_ALPHABET) for _ in range(_SECRET_LENGTH))
         key = f"{KEY_PREFIX}{secret}{_checksum(secret)}"
-        now = to_text(utc_now())
+        now = to_text(self._clock())
+        expiry = _expiry(expires_at, now) if expires_at else None
         self.database.rows(
-            "INSERT INTO keys (id, sha256, organization, name, created_at, created_by) VALUES (?, ?, ?, ?, ?, ?)",
-            [key_id_of(key), sha256(key), organization, name, now, created_by],
+            "INSERT INTO keys (id, sha256, organization, name, created_at, created_by, expires_at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [key_id_of(key), sha256(key), organization, name, now, created_by, expiry],
         )
         return key
 
@@ -74,7 +91,7 @@ class ApiKeys:
 
         If `organization` is given, only a key of that organization is revoked.
         """
-        now = to_text(utc_now())
+        now = to_text(self._clock())
         revoked = self.database.rows(
             "UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL AND ? IN ('', organization) "
             "RETURNING id",
@@ -83,18 +100,16 @@ class ApiKeys:
         if not revoked:
             raise BadInput(f"no active key {key_id!r}; `traffic keys list` shows them.")
 
-    def organization_of(self, key: str) -> str | None:
-        """The organization of an active key; None for any other text. A mistyped key is rejected by its checksum."""
+    def find(self, key: str) -> Key | None:
+        """The record of a key; None for any other text. A mistyped key is rejected by its checksum."""
         if not is_well_formed_key(key):
             return None
-        rows = self.database.rows(
-            "SELECT organization FROM keys WHERE sha256 = ? AND revoked_at IS NULL", [sha256(key)]
-        )
-        return rows[0][0] if rows else None
+        rows = self.database.rows(_SELECT + "WHERE sha256 = ?", [to_text(self._clock()), sha256(key)])
+        return Key(*rows[0]) if rows else None
 
     def record_use(self, key: str) -> None:
         """Store, in a background thread, that a key was used in this hour. For information only."""
-        key_id, hour = key_id_of(key), hour_text(utc_now())
+        key_id, hour = key_id_of(key), hour_text(self._clock())
         if self._last_use_hours.get(key_id) != hour:
             self._last_use_hours[key_id] = hour
             self.database.write_later(
@@ -107,10 +122,8 @@ class ApiKeys:
 
     def _keys(self, organization: str = "", key_id: str = "") -> list[Key]:
         rows = self.database.rows(
-            "SELECT id, organization, name, created_at, revoked_at, created_by, "
-            "max(created_at, last_used_at) FROM keys "
-            "WHERE ? IN ('', organization) AND ? IN ('', id) ORDER BY created_at, id",
-            [organization, key_id],
+            _SELECT + "WHERE ? IN ('', organization) AND ? IN ('', id) ORDER BY created_at, id",
+            [to_text(self._clock()), organization, key_id],
         )
         return [Key(*row) for row in rows]
 
@@ -126,6 +139,24 @@ def is_well_formed_key(text: str) -> bool:
         return False
     secret = text[len(KEY_PREFIX) : -_CHECK_LENGTH]
     return _checksum(secret) == text[-_CHECK_LENGTH:]
+
+
+def _expiry(text: str, now: str) -> str:
+    """The stored time of an expiry that somebody wrote. Raises BadInput unless it is after now."""
+    try:
+        end_of_day = time(23, 59, 59, tzinfo=UTC)
+        at = (
+            datetime.combine(date.fromisoformat(text), end_of_day)
+            if _DAY.fullmatch(text)
+            else datetime.fromisoformat(text)
+        )
+        if at.tzinfo and (expiry := to_text(at)) > now:
+            return expiry
+    except (ValueError, OverflowError):
+        pass
+    raise BadInput(
+        f"a key's expires_at is {text!r}; it must be a day or time to come, like 2027-01-31 or 2027-01-31T09:00:00Z."
+    )
 
 
 def _checksum(secret: str) -> str:

@@ -169,7 +169,7 @@ def _job_routes(path: str, jobs: Jobs, clock: Clock) -> list[Route]:
 def _build_components(settings: Settings, clock: Clock, log: Log | None) -> _Components:
     lake = Lake(settings.lake, create=True)
     control = ControlDatabase(lake)
-    api_keys, jobs = ApiKeys(control), Jobs(control)
+    api_keys, jobs = ApiKeys(control, clock), Jobs(control)
     hooks = Hooks(control, settings.hook_networks, settings.public_url, clock)
     hooks.store_address(settings.public_url + settings.base_path)
     countries = CountryDatabase(settings.geoip) if settings.geoip else None

@@ -26,6 +26,7 @@ MIGRATIONS: Final = (
         created_at TEXT NOT NULL,      -- as service/clock.py writes it, as are all times
         created_by TEXT,               -- the identity provider's name of who made it by HTTP, null for the command line
         last_used_at TEXT,             -- to the hour
+        expires_at TEXT,               -- null: never
         revoked_at TEXT
     );
     CREATE TABLE sessions (            -- of browsers that are signed in to the pages

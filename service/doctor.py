@@ -220,7 +220,7 @@ def check_lists(status: LakeStatus, now: datetime) -> Check:
 def check_keys(lake: Lake, settings: Settings) -> Check:
     """Whether anybody can ask the API."""
     with closing(ControlDatabase(lake)) as control:
-        active = [key for key in ApiKeys(control).all_keys() if not key.revoked_at]
+        active = [key for key in ApiKeys(control).all_keys() if key.state == "active"]
     if active:
         return Check("ok", "API keys", f"{plural(len(active), 'key')} can be used.")
     if settings.jwks:

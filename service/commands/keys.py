@@ -17,6 +17,9 @@ app = typer.Typer(help="Create, list and revoke API keys.", rich_markup_mode=Non
 def create(
     organization: OrganizationOption,
     name: Annotated[str, typer.Option(help="what the key is for")],
+    expires_at: Annotated[
+        str, typer.Option(help="a day like 2027-01-31, at whose end by UTC the key expires, or a time; default: never")
+    ] = "",
     lake: LakeOption = DEFAULT_LAKE,
 ) -> None:
     """Create an API key and print it. It cannot be shown again.
@@ -24,7 +27,7 @@ def create(
     Example: traffic keys create --org acme --name dashboard
     """
     announce_new_lake(lake)
-    key = ApiKeys(ControlDatabase(Lake(lake, create=True))).create_key(organization, name)
+    key = ApiKeys(ControlDatabase(Lake(lake, create=True))).create_key(organization, name, None, expires_at)
     typer.echo(f"API key of {organization}. It is shown only once; send it as Authorization: Bearer <key>.", err=True)
     typer.echo(key)
 
@@ -41,11 +44,12 @@ def list_keys(lake: LakeOption = DEFAULT_LAKE) -> None:
     if not keys:
         typer.echo("No API keys yet; `traffic keys create` makes one.", err=True)
         return
-    table = Table("id", "organization", "name", "created at", "created by", "last used at", "revoked at", box=None)
+    table = Table(
+        "id", "organization", "name", "created at", "created by", "last used at", "expires at", "revoked at", box=None
+    )
     for key in keys:
-        created_by = printable(key.created_by or "")
-        created_at, last_used_at, revoked_at = key.created_at, key.last_used_at or "", key.revoked_at or ""
-        table.add_row(key.id, key.organization, key.name, created_at, created_by, last_used_at, revoked_at)
+        times = (time or "" for time in (key.last_used_at, key.expires_at, key.revoked_at))
+        table.add_row(key.id, key.organization, key.name, key.created_at, printable(key.created_by or ""), *times)
     console().print(table)
 
 

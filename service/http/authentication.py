@@ -4,14 +4,16 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
+from math import inf
 from typing import Any, Final
 
 import jwt
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from data import is_organization
-from service.api_keys import KEY_PREFIX, ApiKeys, key_id_of
+from service.api_keys import KEY_PREFIX, ApiKeys
 from service.http.errors import ProviderUnavailable, Unauthorized
 from service.http.jwks import JwksClient
 from service.http.responses import render
@@ -106,8 +108,8 @@ class Authenticator:
         header = _authorization_header(headers)
         token = _bearer_token(header)
         if token.startswith(KEY_PREFIX):
-            caller = await self._authenticate_api_key(token)
-            self._add_to_cache(header, caller, API_KEY_CACHE_SECONDS, float("inf"), self._jwks_generation())
+            caller, expires_at = await self._authenticate_api_key(token)
+            self._add_to_cache(header, caller, API_KEY_CACHE_SECONDS, expires_at, self._jwks_generation())
         else:
             caller, expires_at, generation = await self._authenticate_token(token)
             self._add_to_cache(header, caller, TOKEN_CACHE_SECONDS, expires_at, generation)
@@ -123,12 +125,18 @@ class Authenticator:
             self._callers.popitem(last=False)
         self._callers[header] = caller, now + seconds, expires_at, generation
 
-    async def _authenticate_api_key(self, key: str) -> Caller:
-        organization = await self._api_keys.database.read(self._api_keys.organization_of, key)
-        if organization is None:
+    async def _authenticate_api_key(self, token: str) -> tuple[Caller, float]:
+        key = await self._api_keys.database.read(self._api_keys.find, token)
+        if key is None or key.state == "revoked":
             raise Unauthorized
-        self._api_keys.record_use(key)
-        return Caller(organization, "editor", key_id_of(key), is_key=True)
+        if key.state == "expired":
+            raise Unauthorized(
+                f"The API key {key.id} expired at {key.expires_at}.",
+                "Create another one under Settings > API keys, or by `traffic keys create` on the server.",
+            )
+        self._api_keys.record_use(token)
+        expires_at = datetime.fromisoformat(key.expires_at).timestamp() if key.expires_at else inf
+        return Caller(key.organization, "editor", key.id, is_key=True), expires_at
 
     async def authenticate_id_token(self, token: str, client_id: str, nonce: str) -> Caller:
         """The user that an ID token names, issued to this client and for this nonce.

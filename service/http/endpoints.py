@@ -64,9 +64,11 @@ def api_keys(keys: ApiKeys) -> Endpoint:
             return JsonResponse(msgspec.json.encode([_key_record(key) for key in listed]))
         body = await read_body(request, NewApiKey, MAX_NAME_BYTES)
         try:
-            key = await keys.database.write(keys.create_key, caller.organization, body.name, caller.name)
+            key = await keys.database.write(
+                keys.create_key, caller.organization, body.name, caller.name, body.expires_at
+            )
         except BadInput as error:
-            raise InvalidBody("`name` is invalid.", str(error)) from error
+            raise InvalidBody("The API key cannot be created.", str(error)) from error
         created = await keys.database.read(keys.key, key_id_of(key))
         shown = CreatedApiKey(**msgspec.structs.asdict(_key_record(created)), key=key)
         return JsonResponse(msgspec.json.encode(shown), 201)

@@ -102,16 +102,16 @@ class CrossOriginRefused(Problem):
 
 
 class Unauthorized(Problem):
-    """The request has no valid token. The response does not reveal the reason."""
+    """The request has no valid token. Of the reasons, the response reveals only that an API key has expired."""
 
     status = 401
 
-    def __init__(self) -> None:
-        super().__init__(
-            "Authentication failed.",
-            "Send the header Authorization: Bearer <token> with an active API key or a valid identity token.",
-            {"WWW-Authenticate": "Bearer"},
-        )
+    def __init__(
+        self,
+        error: str = "Authentication failed.",
+        message: str = "Send the header Authorization: Bearer <token> with an active API key or valid identity token.",
+    ) -> None:
+        super().__init__(error, message, {"WWW-Authenticate": "Bearer"})
 
 
 class Forbidden(Problem):

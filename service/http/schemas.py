@@ -65,6 +65,9 @@ class NewApiKey(Struct, frozen=True):
     """An API key to be created."""
 
     name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
+    expires_at: Annotated[
+        str | None, Meta(description="a time such as 2027-01-31T12:00:00Z, or a day, whose end by UTC is meant")
+    ] = None
 
 
 class ApiKey(Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,6 +78,7 @@ class ApiKey(Struct, frozen=True, forbid_unknown_fields=True):
     created_by: Annotated[str | None, Meta(description="the identity token's `sub`; null for the command line")]
     created_at: Time
     last_used_at: Annotated[Time | None, Meta(description="to the hour, not before created_at")]
+    expires_at: Annotated[Time | None, Meta(description="from when on it is refused; null: never")]
     revoked_at: Time | None
 
 

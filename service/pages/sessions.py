@@ -12,8 +12,8 @@ from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
 from data import BadInput, check_organization
-from service.api_keys import key_id_of
-from service.clock import Clock, hour_text, to_text, utc_now
+from service.api_keys import Key
+from service.clock import Clock, from_text, hour_text, to_text, utc_now
 from service.control_database import ControlDatabase, sha256
 from service.http.authentication import Caller
 
@@ -109,18 +109,18 @@ class SessionStore:
         organization, role, days = rows[0]
         return self._open(organization, role, "link", timedelta(days=days))
 
-    def open_by_key(self, key: str, organization: str) -> OpenedSession:
-        """Open a session that ends with this API key, which is a valid one of the organization.
+    def open_by_key(self, key: Key) -> OpenedSession:
+        """Open a session that ends with this API key, which is active.
 
         When a key has more than MAX_SESSIONS_OF_A_KEY, its oldest ones end.
         """
-        key_id, lifetime = key_id_of(key), timedelta(days=KEY_SESSION_DAYS)
-        opened = self._open(organization, "editor", "key", lifetime, key_id=key_id)
-        now = to_text(self._clock())
+        lifetime, expires_at, now = timedelta(days=KEY_SESSION_DAYS), from_text(key.expires_at), to_text(self._clock())
+        lifetime = min(lifetime, expires_at - self._clock()) if expires_at else lifetime
+        opened = self._open(key.organization, "editor", "key", lifetime, key_id=key.id)
         self.database.rows(
             "UPDATE sessions SET revoked_at = ? WHERE id IN (SELECT id FROM sessions WHERE key_id = ? AND revoked_at "
             "IS NULL AND expires_at > ? ORDER BY created_at DESC, rowid DESC LIMIT -1 OFFSET ?)",
-            [now, key_id, now, MAX_SESSIONS_OF_A_KEY],
+            [now, key.id, now, MAX_SESSIONS_OF_A_KEY],
         )
         return opened
 

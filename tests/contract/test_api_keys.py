@@ -9,11 +9,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from service.api_keys import ApiKeys
+from tests.conftest import NOW
 from tests.support import identity
 from tests.support.control import open_store
 
 PATH = "/settings/api-keys"
-FIELDS = ["id", "name", "created_by", "created_at", "last_used_at", "revoked_at"]
+FIELDS = ["id", "name", "created_by", "created_at", "last_used_at", "expires_at", "revoked_at"]
 
 
 @pytest.fixture
@@ -48,8 +49,7 @@ def test_a_key_is_shown_once_and_opens_its_organization(client, lake):
     assert list(made) == [*FIELDS, "key"]
     assert re.fullmatch(r"tak_[0-9A-Za-z]{36}", made["key"])
     assert (made["id"], made["name"], made["created_by"]) == (made["key"][:12], "ci", "anna@acme.example")
-    assert abs(datetime.now(UTC) - datetime.fromisoformat(made["created_at"])) < timedelta(minutes=1)
-    assert made["created_at"].endswith("Z")
+    assert made["created_at"] == "2026-03-15T12:00:00Z"
     assert (made["last_used_at"], made["revoked_at"]) == (None, None)
     assert client.get("/jobs", headers=with_key(made["key"])).status_code == 200
     (listed,) = client.get(PATH, headers=as_()).json()
@@ -77,6 +77,33 @@ def test_a_revoked_key_opens_nothing_and_stays_in_the_list(client):
     assert client.get("/jobs", headers=with_key(made["key"])).status_code == 401
     assert client.delete(f"{PATH}/{made['id']}", headers=as_()).status_code == 404
     assert [one["id"] for one in client.get(PATH, headers=as_()).json()] == [made["id"]]
+
+
+def test_an_expired_key_is_401_and_says_so_from_that_second_on(lake, opened, tmp_path):
+    now = [NOW]
+    with opened(lake, "", lambda: now[0], **identity.settings_of(tmp_path)) as client:
+        made = client.post(PATH, json={"name": "ci", "expires_at": "2026-03-15"}, headers=as_()).json()
+        assert made["expires_at"] == "2026-03-15T23:59:59Z"
+        now[0] = datetime(2026, 3, 15, 23, 59, 58, tzinfo=UTC)
+        assert client.get("/jobs", headers=with_key(made["key"])).status_code == 200
+        now[0] += timedelta(seconds=1)
+        for path in ("/jobs", "/analytics/devices", "/nothing"):
+            refused = client.get(path, headers=with_key(made["key"]))
+            assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+            assert refused.json() == {
+                "error": f"The API key {made['id']} expired at 2026-03-15T23:59:59Z.",
+                "message": "Create another one under Settings > API keys, or by `traffic keys create` on the server.",
+            }
+        (listed,) = client.get(PATH, headers=as_()).json()
+        assert (listed["expires_at"], listed["revoked_at"]) == (made["expires_at"], None)
+
+
+@pytest.mark.parametrize("expires_at", ["2026-03-14", "soon", 7])
+def test_a_key_that_would_never_be_valid_is_not_created(keyless, expires_at):
+    response = keyless.post(PATH, json={"name": "ci", "expires_at": expires_at}, headers=as_())
+    assert response.status_code == 400
+    assert "expires_at" in " ".join(response.json().values())
+    assert keyless.get(PATH, headers=as_()).json() == []
 
 
 def test_nobody_revokes_or_sees_a_key_of_another_organization(client):
@@ -121,13 +148,14 @@ def test_head_is_answered_like_get_and_writes_nothing(keyless, path):
     assert keyless.head("/visits", headers=as_()).status_code == 405
 
 
-def test_when_a_key_was_last_used_is_told_to_the_hour_but_never_before_it_was_made(client, lake, opened, tmp_path):
-    made = create(client).json()
-    for _ in range(3):
+@pytest.mark.parametrize(("at", "told"), [("12:45:10", "12:30:00"), ("13:45:10", "13:00:00")])
+def test_when_a_key_was_last_used_is_told_to_the_hour_but_never_before_it_was_made(lake, opened, tmp_path, at, told):
+    now = [NOW.replace(minute=30)]
+    with opened(lake, "", lambda: now[0], **identity.settings_of(tmp_path)) as client:
+        made = create(client).json()
+        now[0] = datetime.fromisoformat(f"2026-03-15T{at}Z")
         client.get("/jobs", headers=with_key(made["key"]))
-    with open_store(ApiKeys, lake) as control:
-        while not (used := control.keys_of("acme")[0].last_used_at):
-            time.sleep(0.01)
-    created, used = datetime.fromisoformat(made["created_at"]), datetime.fromisoformat(used)
-    assert used == created or (used > created and (used.minute, used.second) == (0, 0))
-    assert timedelta(0) <= datetime.now(UTC) - used < timedelta(hours=1, minutes=1)
+        with open_store(ApiKeys, lake) as control:
+            while not control.database.rows("SELECT 1 FROM keys WHERE last_used_at IS NOT NULL"):
+                time.sleep(0.01)
+        assert client.get(PATH, headers=as_()).json()[0]["last_used_at"] == f"2026-03-15T{told}Z"

@@ -9,6 +9,7 @@ import threading
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -16,6 +17,7 @@ from data import BadInput, LakeDamaged
 from service.api_keys import ApiKeys, is_well_formed_key
 from service.control_database import MIGRATIONS, ControlDatabase
 from service.jobs.store import Jobs
+from tests.support.control import open_store, owner
 from tests.support.visits import land, visit
 
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
@@ -52,7 +54,7 @@ def test_a_mistyped_key_does_not_look_like_one(control):
         assert not is_well_formed_key(key[:place] + ("a" if key[place] != "a" else "b") + key[place + 1 :])
     for wrong in ("", "tak_", key[:-1], f"{key}0", f" {key}", key.upper(), key[:20] + "ü" + key[21:]):
         assert not is_well_formed_key(wrong)
-        assert control.organization_of(wrong) is None
+        assert owner(control, wrong) is None
 
 
 @pytest.mark.parametrize("what", ["moved", "deleted", "replaced"])
@@ -108,10 +110,10 @@ def test_a_key_was_never_used_before_it_was_made(control, lake):
 def test_a_revoked_key_opens_nothing_in_any_program(control, lake):
     key, other = control.create_key("acme", "a"), control.create_key("acme", "b")
     elsewhere = ApiKeys(ControlDatabase(lake))
-    assert elsewhere.organization_of(key) == "acme"
+    assert owner(elsewhere, key) == "acme"
     control.revoke_key(key[:12])
-    assert elsewhere.organization_of(key) is None
-    assert elsewhere.organization_of(other) == "acme"
+    assert owner(elsewhere, key) is None
+    assert owner(elsewhere, other) == "acme"
     assert [row.revoked_at is None for row in elsewhere.all_keys() if row.id == key[:12]] == [False]
     elsewhere.database.close()
     for unknown in (key[:12], "tak_nothing", "", key):
@@ -126,6 +128,50 @@ def test_a_name_is_printable_and_short(control, name):
     assert control.all_keys() == []
 
 
+@pytest.mark.parametrize(
+    ("written", "stored"),
+    [
+        ("2026-03-05", "2026-03-05T23:59:59Z"),
+        ("2026-03-04T12:00:01Z", "2026-03-04T12:00:01Z"),
+        ("2026-03-05T01:00:00+05:30", "2026-03-04T19:30:00Z"),
+        ("9999-12-31", "9999-12-31T23:59:59Z"),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_a_key_is_active_until_it_expires(lake, written, stored):
+    now = [datetime(2026, 3, 4, 12, tzinfo=UTC)]
+    with open_store(ApiKeys, lake, lambda: now[0]) as keys:
+        text = keys.create_key("acme", "a", None, written)
+        (key,) = keys.all_keys()
+        assert (key.expires_at, key.state, owner(keys, text)) == (stored, "active", "acme")
+        if stored:
+            now[0] = datetime.fromisoformat(stored) - timedelta(seconds=1)
+            assert owner(keys, text) == "acme"
+            now[0] += timedelta(seconds=1)
+            assert (keys.find(text).state, owner(keys, text)) == ("expired", None)
+            keys.revoke_key(key.id)
+            assert keys.find(text).state == "revoked"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "2026-03-03",
+        "2026-03-04T12:00:00Z",
+        "2026-03-05T12:00:00",
+        "2026-02-30",
+        "tomorrow",
+        "9999-12-31T23:59:59-14:00",
+    ],
+)
+def test_a_key_expires_later_at_a_time_that_is_clear(lake, written):
+    with open_store(ApiKeys, lake, lambda: datetime(2026, 3, 4, 12, tzinfo=UTC)) as keys:
+        with pytest.raises(BadInput, match=r"expires_at is .*; it must be a day or time to come, like 2027-01-31"):
+            keys.create_key("acme", "a", None, written)
+        assert keys.all_keys() == []
+
+
 @pytest.mark.parametrize("organization", ["", "_seed", "a/b", "../x", "ä", "x" * 65, "a b", "acme\n"])
 def test_a_key_is_of_a_possible_organization(control, organization):
     with pytest.raises(BadInput, match="organization"):
@@ -134,7 +180,7 @@ def test_a_key_is_of_a_possible_organization(control, organization):
 
 
 def test_the_longest_name_and_organization_are_fine(control):
-    assert control.organization_of(control.create_key("x" * 64, "Ü" * 100)) == "x" * 64
+    assert owner(control, control.create_key("x" * 64, "Ü" * 100)) == "x" * 64
 
 
 def test_jobs_are_the_newest_first_and_ties_by_id(lake):
@@ -166,7 +212,7 @@ def test_reads_do_not_wait_for_a_write_that_waits_for_another_process(control, l
         holder.execute("BEGIN IMMEDIATE")
         control.record_use(key)
         writes = [pool.submit(control.create_key, "acme", "c"), pool.submit(control.revoke_key, other[:12])]
-        reads = [pool.submit(control.organization_of, key) for _ in range(20)]
+        reads = [pool.submit(owner, control, key) for _ in range(20)]
         assert [read.result() for read in reads] == ["acme"] * 20
         assert len(control.keys_of("acme")) == 2
         assert not any(write.done() for write in writes)
@@ -179,14 +225,14 @@ def test_what_was_written_is_there_when_opened_again(lake):
     key = first.create_key("acme", "a")
     first.database.close()
     again = ApiKeys(ControlDatabase(lake))
-    assert again.organization_of(key) == "acme"
+    assert owner(again, key) == "acme"
     again.database.close()
 
 
 def test_threads_share_one_database(control):
     with ThreadPoolExecutor(8) as pool:
         keys = list(pool.map(lambda number: control.create_key("acme", str(number)), range(40)))
-        assert list(pool.map(control.organization_of, keys)) == ["acme"] * 40
+        assert list(pool.map(lambda key: owner(control, key), keys)) == ["acme"] * 40
 
 
 def test_programs_that_start_at_once_over_a_new_lake_all_start(lake):
@@ -233,7 +279,7 @@ def test_an_emptied_database_of_a_lake_in_use_is_damage_not_a_lake_without_keys(
     )
     database(lake).unlink()
     control = ApiKeys(ControlDatabase(lake))
-    assert control.organization_of(control.create_key("acme", "first")) == "acme"
+    assert owner(control, control.create_key("acme", "first")) == "acme"
     control.database.close()
 
 
@@ -243,7 +289,7 @@ def test_programs_that_create_the_first_key_of_a_lake_in_use_at_once_all_do(lake
         opened = [future.result() for future in [pool.submit(ControlDatabase, lake) for _ in range(8)]]
     controls = [ApiKeys(one) for one in opened]
     keys = [control.create_key("acme", "a") for control in controls]
-    assert {control.organization_of(key) for control in controls for key in keys} == {"acme"}
+    assert {owner(control, key) for control in controls for key in keys} == {"acme"}
     for one in opened:
         one.close()
     assert not list(lake.staging.glob("*.sqlite"))

@@ -5,6 +5,7 @@ from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 
 from data import Lake
+from service.api_keys import ApiKeys
 from service.control_database import ControlDatabase
 
 Store = TypeVar("Store")
@@ -15,3 +16,9 @@ def open_store(store: Callable[..., Store], lake: Lake, *arguments: Any, **optio
     """A store, such as ApiKeys, over the control database of a lake; closed at the end of the context."""
     with closing(ControlDatabase(lake)) as database:
         yield store(database, *arguments, **options)
+
+
+def owner(keys: ApiKeys, text: str) -> str | None:
+    """The organization of an active key; None for any other text."""
+    key = keys.find(text)
+    return key.organization if key and key.state == "active" else None

@@ -30,12 +30,12 @@ class _SignIn:
             target = self._context.own_page(request.query_params.get("next", ""))
             return await self._form_page(request, target)
         fields = await form_fields(request)
-        key, target = fields.get("key", "").strip(), self._context.own_page(fields.get("next", ""))
-        organization = await self._context.control.read(self._context.services.api_keys.organization_of, key)
-        if organization is None:
+        text, target = fields.get("key", "").strip(), self._context.own_page(fields.get("next", ""))
+        key = await self._context.control.read(self._context.services.api_keys.find, text)
+        if key is None or key.state != "active":
             return await self._form_page(request, target, is_wrong=True)
-        self._context.services.api_keys.record_use(key)
-        opened = await self._context.control.write(self._context.sessions.store.open_by_key, key, organization)
+        self._context.services.api_keys.record_use(text)
+        opened = await self._context.control.write(self._context.sessions.store.open_by_key, key)
         return await self._context.signed_in(request, opened, target)
 
     async def link(self, request: Request) -> Response:

@@ -76,10 +76,11 @@ class _SettingsPages:
         made, problem, status = None, "", 200
         if request.method == "POST":
             self._check_may_manage(session)
-            name = (await form_fields(request)).get("name", "").strip()
+            fields = await form_fields(request)
+            name, expires_at = (fields.get(field, "").strip() for field in ("name", "expires_at"))
             try:
                 made = await self._context.control.write(
-                    self._keys.create_key, session.organization, name, session.caller.name
+                    self._keys.create_key, session.organization, name, session.caller.name, expires_at
                 )
             except BadInput as error:
                 problem, status = str(error), 400

@@ -32,7 +32,7 @@ from data.store.manifest import Replacement
 from queries import ENTRIES, Scope, Warehouse
 from service.api_keys import ApiKeys
 from service.control_database import ControlDatabase
-from tests.support.control import open_store
+from tests.support.control import open_store, owner
 from tests.support.lakes import links_path, opened, rot
 from tests.support.tables import examples
 from tests.support.user_agents import CHROME
@@ -168,7 +168,7 @@ def test_keys_open_the_copied_back_lake_and_are_for_its_owner_only(lake, tmp_pat
     control.database.close()
     assert stat.S_IMODE((tmp_path / "copy" / "control.sqlite").stat().st_mode) == 0o600
     with opened(tmp_path / "copy") as restored, open_store(ApiKeys, restored) as control:
-        assert control.organization_of(key) == "other"
+        assert owner(control, key) == "other"
 
 
 def test_the_copied_manifest_is_as_readable_as_the_manifest(lake, tmp_path):

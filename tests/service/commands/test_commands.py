@@ -23,7 +23,7 @@ from data import BOT_CATEGORIES
 from queries import ENDPOINTS, ENTRIES
 from service.api_keys import ApiKeys
 from service.commands import main
-from tests.support.control import open_store
+from tests.support.control import open_store, owner
 from tests.support.tables import examples
 from tests.support.user_agents import CHROME
 from tests.support.visits import land, links, visit
@@ -445,15 +445,23 @@ def test_keys_are_made_listed_and_revoked(lake, program):
     assert run.code == 0
     assert run.out.decode() == f"{key}\n"
     with open_store(ApiKeys, lake) as control:
-        assert control.organization_of(key) == "acme"
+        assert owner(control, key) == "acme"
         listed = program("keys", "list", "--lake", lake.root).out.decode()
         assert key[:12] in listed
         assert key not in listed
         assert program("keys", "revoke", key[:12], "--lake", lake.root).code == 0
-        assert control.organization_of(key) is None
+        assert owner(control, key) is None
     assert key[:12] in refused(program("keys", "revoke", key[:12], "--lake", lake.root))
     assert "name" in refused(program("keys", "create", "--org", "acme", "--name", "", "--lake", lake.root))
     assert "_x" in refused(program("keys", "create", "--org", "_x", "--name", "n", "--lake", lake.root))
+
+
+def test_a_key_may_expire(lake, program):
+    run = program("keys", "create", "--org", "acme", "--name", "a", "--expires-at", "2999-01-31", "--lake", lake.root)
+    assert run.code == 0
+    assert "2999-01-31T23:59:59Z" in program("keys", "list", "--lake", lake.root).out.decode()
+    late = program("keys", "create", "--org", "acme", "--name", "a", "--expires-at", "2020-01-31", "--lake", lake.root)
+    assert "expires_at is '2020-01-31'; it must be a day or time to come" in refused(late)
 
 
 def test_without_keys_a_list_says_how_to_get_one(lake, program):

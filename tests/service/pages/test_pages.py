@@ -748,16 +748,29 @@ def loaded_by(page):
 
 
 def test_the_pages_are_light(browser, shared_lake):
-    response = browser.get("?range=90d", headers={"Accept-Encoding": "gzip"})
+    headers = {"Accept-Encoding": "gzip", "X-Forwarded-For": "192.0.2.35"}
+    response = browser.get("?range=90d", headers=headers)
     assert response.headers["content-encoding"] == "gzip"
     page_bytes = int(response.headers["content-length"])
     assert page_bytes <= 30_000
     page = read(response.text)
     assert page.all("svg", class_="map")
-    (path,) = loaded_by(page)  # so a first view is two requests of the limit, and a later one is one
-    style = browser.get(path, headers={"Accept-Encoding": "gzip"})
+    (path,) = loaded_by(page)
+    style = browser.get(path, headers=headers)
+    assert style.headers["x-ratelimit-remaining"] == "58"  # a first view is two requests of the limit, a later one one
     assert (style.status_code, style.headers["cache-control"]) == (200, "public, max-age=31536000, immutable")
     assert page_bytes + int(style.headers["content-length"]) <= 40_000
+
+
+def test_every_page_loads_the_same_one_file_and_only_where_countries_are_is_a_map(browser):
+    loaded = {}
+    for path in [*PAGES, *SETTINGS]:
+        page = browser.read(path)
+        loaded[path] = loaded_by(page)
+        countries = [one for one in page.all("a") if "/export/geographic.csv" in one.attributes.get("href", "")]
+        assert len(page.all("svg", class_="map")) == len(countries), path
+    assert len({frozenset(files) for files in loaded.values()}) == 1, loaded
+    assert {len(files) for files in loaded.values()} == {1}
 
 
 def test_who_does_not_read_gzip_gets_plain_bytes(browser):

@@ -3,7 +3,7 @@
 import sqlite3
 import time
 from contextlib import closing
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from urllib.parse import quote
 
@@ -16,7 +16,7 @@ from service.control_database import ControlDatabase
 from service.logs import Log
 from service.pages.sessions import MAX_SESSIONS_OF_A_KEY, SessionStore
 from tests.conftest import NOW
-from tests.service.pages.reading import OURS, Browser
+from tests.service.pages.reading import OURS, Browser, read
 from tests.support.control import open_store
 from tests.support.visits import land, visit
 
@@ -102,6 +102,29 @@ def test_of_a_key_the_last_twenty_sessions_are_valid(lake, browsing, key_of):
         browser.client.cookies.clear()
         found = [browser.get("", headers={"Cookie": f"traffic={cookie}"}).status_code for cookie in cookies]
     assert found == [303] * 2 + [200] * MAX_SESSIONS_OF_A_KEY
+
+
+def test_a_key_expires_on_the_day_of_the_form_and_with_it_the_sessions_that_it_made(lake, opened, link_of):
+    now = [NOW]
+    with opened(lake, "", lambda: now[0]) as client:
+        browser = Browser(client)
+        browser.enter(link_of(lake))
+        page = read(browser.post("settings/api-keys", name="for March", expires_at="2026-03-20").text)
+        assert "20 Mar 2026 23:59" in page.text
+        key = page.one("div", class_="secret").one("code").text
+        editor = client.cookies["traffic"]
+        client.cookies.clear()
+        assert browser.post("sign-in", key=key).status_code == 303
+        assert browser.get("").status_code == 200
+        now[0] = datetime(2026, 3, 20, 23, 59, 59, tzinfo=UTC)
+        _until_signed_out(browser)
+        assert "wrong, expired or revoked" in read(browser.post("sign-in", key=key).text).text
+        client.cookies.clear()
+        client.cookies.set("traffic", editor)
+        (row,) = [row for row in browser.read("settings/api-keys").all("tr") if "for March" in row.text]
+        assert "expired" in row.text
+        assert row.all("form") == []
+        assert browser.post("settings/api-keys", name="late", expires_at="2026-03-20").status_code == 400
 
 
 def test_the_link_of_the_demo_works_again(stranger, shared_lake, link_of):
