@@ -2,6 +2,7 @@
 
 import threading
 from functools import cached_property, lru_cache
+from itertools import product
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -16,8 +17,6 @@ from data.store.link_files import intact_links, stored_links
 MAX_RESOLVED: Final = 1_024
 """Target URLs whose short codes are kept, of each organization."""
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
-_MAX_DROPPED: Final = len(":443/?#")
-"""Characters by which a URL can be longer than the same one normalized."""
 
 
 class IndexedLinks:
@@ -49,9 +48,10 @@ class IndexedLinks:
     def _find(self, url: str) -> str | None:
         """The short code of the newest link to a normalized URL."""
         links = self._columns("short_code", "target_url", "created_at")
-        rows = links.filter(_may_be(links["target_url"], url)).to_pylist()
-        same = [row for row in reversed(rows) if normalized_url(row["target_url"]) == url]
-        return max(same, key=lambda row: row["created_at"])["short_code"] if same else None
+        same = _same(links, url)
+        newest = same.filter(pc.equal(same["created_at"], pc.max(same["created_at"])))
+        found: str | None = pc.max(newest["short_code"]).as_py()
+        return found
 
     def _columns(self, *names: str) -> pa.Table:
         if not self._path:
@@ -97,17 +97,41 @@ def normalized_url(url: str) -> str:
     except ValueError:
         return url
     user, at, host = parts.netloc.rpartition("@")
-    host = host.lower().removesuffix(_DEFAULT_PORTS.get(parts.scheme, ""))
+    host = _lower(host).removesuffix(_DEFAULT_PORTS.get(parts.scheme, ""))
     query = f"?{parts.query}" if parts.query else ""
     fragment = f"#{parts.fragment}" if parts.fragment else ""
     return f"{parts.scheme}://{user}{at}{host}{parts.path.removesuffix('/')}{query}{fragment}"
 
 
-def _may_be(urls: pa.ChunkedArray, url: str) -> pa.ChunkedArray:
-    """Which URLs may be a normalized one: they have its path, and are hardly longer."""
+def _lower(text: str) -> str:
+    """In lower case letter by letter, as in a column of texts."""
+    lower: str = pc.utf8_lower(text).as_py()
+    return lower
+
+
+def _same(links: pa.Table, url: str) -> pa.Table:
+    """The links whose target URL becomes this one when it is normalized.
+
+    They are found by every way to spell it: there may be hundreds of thousands of URLs, too many to normalize each.
+    """
     try:
-        path = urlsplit(url).path
+        parts = urlsplit(url)
     except ValueError:
-        path = ""
-    is_short = pc.less_equal(pc.utf8_length(urls), len(url) + _MAX_DROPPED)
-    return pc.and_(is_short, pc.match_substring(urls, path))
+        return links.filter(pc.equal(links["target_url"], url))
+    scheme, login = f"{parts.scheme}://", "".join(parts.netloc.rpartition("@")[:2])
+    hosts = _with_and_without(parts.netloc, _DEFAULT_PORTS.get(parts.scheme, ""))
+    starts = pa.array([_lower(scheme + host) for host in hosts])
+    queries = [f"?{parts.query}"] if parts.query else ["", "?"]
+    fragments = [f"#{parts.fragment}"] if parts.fragment else ["", "#"]
+    found = []
+    for rest in map("".join, product(_with_and_without(parts.path, "/"), queries, fragments)):
+        some = links.filter(pc.ends_with(links["target_url"], rest))
+        start = pc.utf8_slice_codeunits(some["target_url"], 0, -len(rest) or None)
+        is_login = pc.equal(pc.utf8_slice_codeunits(start, len(scheme), len(scheme + login)), login)
+        found.append(some.filter(pc.and_(is_login, pc.is_in(pc.utf8_lower(start), starts))))
+    return pa.concat_tables(found)
+
+
+def _with_and_without(text: str, end: str) -> list[str]:
+    """The texts that are this one when one `end`, if there is any, is removed."""
+    return [text + end] if text.endswith(end) else [text, text + end]
