@@ -167,12 +167,15 @@ def links_of(lake: Lake, organization: str) -> list[Link]:
 def first_links(lake: Lake, organization: str, search: str, most: int) -> tuple[list[Link], bool]:
     """The first links by short code and domain, and whether there are more. Reads no more than it needs.
 
-    Only those whose short code, domain or target URL contains `search`, in whatever case. Raises LakeDamaged.
+    Only those whose short code, domain or target URL contains `search`, in whatever case. Raises LakeDamaged, or
+    BadInput if no target URL can be as long as `search`.
     """
+    if len(search) > MAX_TARGET_URL_LENGTH:
+        raise BadInput(f"search must have at most {MAX_TARGET_URL_LENGTH:,} characters.")
     stored, found = stored_links(lake, organization), list[Link]()
     if stored:
         for batch in pq.ParquetFile(intact_links(lake, stored)).iter_batches(4_096, columns=list(COLUMNS)):
-            texts = [pc.match_substring(batch[name], search, ignore_case=True) for name in COLUMNS[:3]]
+            texts = [pc.match_substring(pc.utf8_lower(batch[name]), search.lower()) for name in COLUMNS[:3]]
             found += _links(batch.filter(reduce(pc.or_, texts)))
             if len(found) > most:
                 break

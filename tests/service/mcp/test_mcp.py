@@ -104,6 +104,7 @@ CALLS = {
     "links": ("links", {}),
     "links found": ("links", {"search": "COM/LAUN"}),
     "links not found": ("links", {"search": "com.laun"}),
+    "long search": ("links", {"search": "x" * 2_049}),
     "jobs": ("jobs", {}),
 }
 
@@ -151,7 +152,12 @@ def test_texts_of_strangers_are_cut_encoded_and_announced_as_data(asked):
 
 @pytest.mark.parametrize(
     ("call", "remedy"),
-    [("wrong range", "7d, 30d, 90d"), ("wrong endpoint", "dashboard"), ("wrong argument", "endpoint")],
+    [
+        ("wrong range", "7d, 30d, 90d"),
+        ("wrong endpoint", "dashboard"),
+        ("wrong argument", "endpoint"),
+        ("long search", "2,048 characters"),
+    ],
 )
 def test_a_call_that_cannot_be_answered_says_what_would_be(asked, call, remedy):
     _, results, _ = asked
