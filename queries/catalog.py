@@ -63,6 +63,7 @@ _CATEGORY_COUNTS = (
     f.AI_REFERRAL_REQUESTS,
     f.OTHER_VISITS,
 )
+_PURPOSES = (f.ASKED, f.INDEXED, f.TRAINED, f.CODING)
 _NULLABLE_PERCENTAGE = as_nullable(f.PERCENTAGE)  # null when a dense answer counts no visits at all
 
 OVERVIEW = row("traffic-overview", f.TOTAL_VISITS, f.HUMAN_CLICKS, *_CATEGORY_COUNTS, f.AI_PERCENTAGE)
@@ -76,8 +77,9 @@ TIME_SERIES = rows(
 )
 AI_SOURCES = rows("ai-sources", f.AI_SOURCE, f.VISITS, f.PERCENTAGE, f.AGENT_FETCHES, f.AI_REFERRALS)
 MARKET_SHARE = rows(
-    "ai-platform-market-share", f.AI_SOURCE, f.VISITS, f.PERCENTAGE, f.PAGES_ACCESSED, f.UNIQUE_VISITORS
-)
+    "ai-platform-market-share",
+    f.AI_SOURCE, f.VISITS, f.PERCENTAGE, f.PAGES_ACCESSED, f.UNIQUE_VISITORS, f.ASKED,
+)  # fmt: skip
 DEVELOPER_TOOLS = rows(
     "developer-tools",
     f.TOOL, f.OPERATOR, f.VISITS, f.PERCENTAGE, f.PAGES_ACCESSED, f.UNIQUE_VISITORS, f.FIRST_SEEN, f.LAST_SEEN,
@@ -95,7 +97,7 @@ TOP_LINKS = rows(
 CONVERSION = rows(
     "ai-to-human-conversion",
     f.AI_SOURCE, f.AGENT_FETCHES, f.AI_REFERRALS, f.CONVERSION_RATE, f.FETCHES_PER_REFERRAL,
-    f.LINKS_FETCHED, f.LINKS_REFERRED,
+    f.LINKS_FETCHED, f.LINKS_REFERRED, *_PURPOSES,
 )  # fmt: skip
 VALUE_BREAKDOWN = rows(
     "traffic-value-breakdown",
@@ -192,6 +194,13 @@ WITHOUT_ROUTE: Final = (
     rows("disguised", f.SIGNAL, f.VISITS, f.ALONE),
     rows("visits-by-hour", f.DATE, f.HOUR, f.TOTAL_VISITS, f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS),
     rows("visits-by-month", f.MONTH, f.TOTAL_VISITS, f.HUMAN_CLICKS, f.AI_VISITS, f.OTHER_VISITS),
+    rows("ai-by-day", f.DATE, *_PURPOSES, f.AI_REFERRALS),
+    rows("ai-by-week", f.WEEK, *_PURPOSES, f.AI_REFERRALS),
+    rows(
+        "operators",
+        f.OPERATOR, f.AGENT_FETCHES, *_PURPOSES, f.BYTES_SENT, f.ERRORS_4XX, f.ERRORS_5XX, f.VERIFIED, f.AI_REFERRALS,
+        f.CONTRADICTED, f.FETCHES_PER_REFERRAL, f.LINKS_REACHED, f.LINKS, as_nullable(f.LAST_SEEN),
+    ),
     row("people", f.VISITS, f.HUMAN_CLICKS, f.UNIQUE_VISITORS, f.UNIDENTIFIED_VISITS),
     rows(
         "source-links",

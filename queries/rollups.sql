@@ -10,6 +10,7 @@ SELECT unnest(CAST(NULL AS STRUCT(
     path VARCHAR,
     bot_category VARCHAR,
     agent_kind VARCHAR,
+    purpose VARCHAR,
     ai_source VARCHAR,
     tool VARCHAR,
     agent VARCHAR,
@@ -31,6 +32,7 @@ SELECT unnest(CAST(NULL AS STRUCT(
     human_clicks BIGINT,
     ai_visits BIGINT,
     ai_referrals BIGINT,
+    asked BIGINT,
     other_visits BIGINT,
     unique_visitors BIGINT,
     unidentified_visits BIGINT,  -- of which no visitor is known

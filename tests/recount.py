@@ -264,6 +264,23 @@ def _in(*categories: str) -> Measure:
     return lambda visits: len(_of(visits, *categories))
 
 
+PURPOSES: Final = {
+    "ai_assistant": "asked",
+    ("ai_assistant", "ai_search_index"): "indexed",
+    "ai_training": "trained",
+    "ai_coding_agent": "coding",
+}
+
+
+def _purpose(visit: Visit) -> str | None:
+    category = visit["bot_category"]
+    return PURPOSES.get((category, visit["agent_kind"]), PURPOSES.get(category))
+
+
+def _for(purpose: str) -> Measure:
+    return lambda visits: sum(_purpose(visit) == purpose for visit in visits)
+
+
 def _from_device(device_type: str) -> Measure:
     return lambda visits: sum(visit["device_type"] == device_type for visit in visits)
 
@@ -307,6 +324,10 @@ MEASURES: Final[dict[str, Measure]] = {
     "ai_referral_requests": _in("ai_referral"),
     "agent_fetches": _in(*(AI - {"ai_referral"})),
     "ai_referrals": _in("ai_referral"),
+    "asked": _for("asked"),
+    "indexed": _for("indexed"),
+    "trained": _for("trained"),
+    "coding": _for("coding"),
     "mobile_visits": _from_device("mobile"),
     "desktop_visits": _from_device("desktop"),
     "unique_visitors": lambda visits: len(
@@ -501,7 +522,7 @@ def _ai_sources(question: Question) -> list[Row]:
 
 def _ai_platform_market_share(question: Question) -> list[Row]:
     visits = [visit for visit in _of(question.visits, "ai_assistant") if not visit["is_malicious"]]
-    return _ranked(visits, _by("ai_source"), "visits", "percentage", "pages_accessed", "unique_visitors")
+    return _ranked(visits, _by("ai_source"), "visits", "percentage", "pages_accessed", "unique_visitors", "asked")
 
 
 def _developer_tools(question: Question) -> list[Row]:
@@ -565,6 +586,7 @@ def _ai_to_human_conversion(question: Question) -> list[Row]:
     sources = _grouped(_of(_without_strays(question, question.visits), *AI), _named("ai_source"))
     fields = (
         "agent_fetches", "ai_referrals", "conversion_rate", "fetches_per_referral", "links_fetched", "links_referred",
+        *PURPOSES.values(),
     )  # fmt: skip
     rows = [{"ai_source": source} | _measured(visits, fields) for source, visits in sources.items()]
     return sorted(rows, key=lambda row: (-row["agent_fetches"], row["ai_source"]))
@@ -740,6 +762,65 @@ def _bot_traffic(question: Question) -> list[Row]:
     return rows
 
 
+def _ai_by_day(question: Question) -> list[Row]:
+    days = _grouped(question.visits, lambda visit: visit["day"])
+    return [{"date": day} | _measured(days.get(day, []), (*PURPOSES.values(), "ai_referrals")) for day in question.days]
+
+
+def _ai_by_week(question: Question) -> list[Row]:
+    weeks = _grouped(question.visits, lambda visit: _week(visit["day"]))
+    return [
+        {"week": week} | _measured(weeks.get(week, []), (*PURPOSES.values(), "ai_referrals"))
+        for week in sorted(set(map(_week, question.days)))
+    ]
+
+
+def _operators(question: Question) -> list[Row]:
+    names = dict(re.findall(r"\('([^']+)', '([^']+)'\)", sql_text("names/operators")))
+
+    def by_agent(visit: Visit) -> str:
+        found = (visit["operator"], names.get(visit["agent"]), "unknown")
+        return next(name for name in found if name is not None)
+
+    def by_source(visit: Visit) -> str:
+        found = (names.get(visit["ai_source"]), visit["ai_source"], "unknown")
+        return next(name for name in found if name is not None)
+
+    known = {link["short_code"] for link in question.links}
+    known |= {visit["short_code"] for visit in _without_strays(question, question.visits)} - {None}
+    fetches = _grouped(filter(_purpose, question.visits), by_agent)
+    claims = _grouped(
+        (
+            visit
+            for visit in question.visits
+            if visit["confidence"] == "contradicted" and (_purpose(visit) or visit["agent"] in names)
+        ),
+        by_agent,
+    )
+    sent = _grouped(_of(question.visits, "ai_referral"), by_source)
+    reached = _grouped(
+        (visit for visit in filter(_purpose, question.visits) if visit["short_code"] in known), by_source
+    )
+    rows = []
+    for operator in {*fetches, *claims, *sent}:
+        mine, people = fetches.get(operator, []), len(sent.get(operator, []))
+        claimed = claims.get(operator, [])
+        rows.append(
+            {"operator": operator}
+            | _measured(mine, ("agent_fetches", *PURPOSES.values(), "bytes_sent", "errors_4xx", "errors_5xx"))
+            | {
+                "verified": sum(visit["confidence"] == "verified" for visit in mine),
+                "ai_referrals": people,
+                "contradicted": len(claimed),
+                "fetches_per_referral": _rate(len(mine), people),
+                "links_reached": len({visit["short_code"] for visit in reached.get(operator, [])}),
+                "links": len(known),
+                "last_seen": _last([*mine, *claimed]) if mine or claimed else None,
+            }
+        )
+    return sorted(rows, key=lambda row: (-row["agent_fetches"], row["operator"]))
+
+
 def _filter_values(question: Question) -> list[Row]:
     codes = [visit for visit in _without_strays(question, question.seen) if visit["short_code"] is not None]
     visits = {
@@ -798,6 +879,9 @@ ENTRIES: Final[dict[str, Callable[[Question], Any]]] = {
     "visits-by-hour": _visits_by_hour,
     "visits-by-month": _visits_by_month,
     "source-links": _source_links,
+    "ai-by-day": _ai_by_day,
+    "ai-by-week": _ai_by_week,
+    "operators": _operators,
 }
 
 

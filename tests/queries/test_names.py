@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from data.rules.referrers import ReferrerTable
-from data.rules.tables import Referrer, load
+from data.rules.tables import Agent, Referrer, load
 from queries.prelude import prelude, rollup_version, sql_text
 from tests.support.tables import examples
 
@@ -38,6 +38,14 @@ def test_a_product_of_ai_has_the_name_of_its_ai_source():
     table = ReferrerTable(load(Referrer, "referrers"))
     for _, host, source in (row for row in ROWS if row[0] == "ai"):
         assert table.find(host, table.path_of(host, "ai")).ai_source == source
+
+
+def test_every_ai_product_and_agent_belongs_to_the_operator_that_the_rules_name():
+    known = [row for row in load(Agent, "agents") if row.ai_source and row.operator != "unknown"]
+    named = {(name, row.operator) for row in known for name in (row.agent, row.ai_source)}
+    rows = set(re.findall(r"\('([^']+)', '([^']+)'\)", sql_text("names/operators")))
+    assert rows == {(name, operator) for name, operator in named if name not in {operator, "Other AI"}}
+    assert len({name for name, _ in rows}) == len(rows) > 200
 
 
 def test_no_host_has_two_names():

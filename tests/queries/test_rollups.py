@@ -672,5 +672,5 @@ def test_of_the_visits_of_a_link_only_those_columns_are_read_that_are_asked_for(
     entries = [ENTRIES["weekly-trend"], ENTRIES["browsers"]]
     visits = warehouse.with_link_visits(warehouse.variables(SCOPES[3]), entries)[LINK_VISITS]
     assert set(visits.column_names) == {
-        "for_domain", "day", "bot_category", "ai_source", "device_type", "browser", "visitor"
+        "for_domain", "day", "bot_category", "agent_kind", "ai_source", "device_type", "browser", "visitor"
     }  # fmt: skip
