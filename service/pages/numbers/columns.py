@@ -36,6 +36,7 @@ LABELS: Final = {
     "fetches_per_referral": "Fetches per person",
     "links_fetched": "Links fetched",
     "links_referred": "Links sent to",
+    "links_reached": "Links fetched",
     "country_name": "Country",
     "country": "Code",
     "day_name": "Day",

@@ -14,7 +14,7 @@ class Panel:
     title: str
     fields: tuple[str, ...] = ()  # shown, in this order; none: all of the answer
     part: str = ""  # of an answer with several parts
-    chart: str = ""  # series, lines, map, hours or weekdays; the table is then folded
+    chart: str = ""  # series, lines, purposes, map, hours or weekdays; then the table is folded
     unit: str = "day"  # of a series: hour, day, week or month
     color: str = "plain"  # of its bars: people, ai, other or plain
     limit: int = 100  # rows of the table; CSV and API have all
@@ -82,6 +82,33 @@ HOURS: Final = panel("hourly-activity", "Hours of the day", chart="hours", all_o
 OVERVIEW: Final = (TIME_SERIES, AI_SOURCES, TOP_LINKS, AGENTS, REFERRERS, COUNTRIES, DEVICES)
 LINK: Final = (TIME_SERIES, AI_SOURCES, AGENTS, REFERRERS, COUNTRIES, DEVICES, HOURS)
 AI: Final = (
+    panel(
+        "operators",
+        "What each operator takes and gives",
+        "operator agent_fetches ai_referrals asked indexed trained coding bytes_sent errors_4xx "
+        "errors_5xx verified contradicted links_reached last_seen",
+        is_wide=True,
+        color="ai",
+        hint="Asked: somebody asked an assistant. Indexed: for a search index. Trained: for a model. Coding: agents.",
+        note="Contradicted: under the name of its agents, but from other addresses. A fetch is not a citation.",
+    ),
+    panel(
+        "ai-by-day",
+        "By purpose, day by day",
+        chart="purposes",
+        color="ai",
+        limit=400,
+        hint="Days that are over, each line on a scale of its own; the number is that of the last one.",
+    ),
+    panel(
+        "ai-by-week",
+        "By purpose, week by week",
+        chart="purposes",
+        unit="week",
+        color="ai",
+        limit=400,
+        hint="Whole weeks, each line on a scale of its own; the number is that of the last one.",
+    ),
     panel(
         "ai-to-human-conversion",
         "Fetches and people sent, by platform",

@@ -187,6 +187,8 @@ def _chart(panel: Panel, rows: Sequence[Row], previous: Sequence[Row] | None, da
             chart = _series(panel.unit, rows, previous, days)
         case "lines" if days and days.whole_weeks:
             chart = multiples(_by_week(rows, days.whole_weeks))
+        case "purposes" if days:
+            chart = multiples(_by_purpose(panel, rows, days))
         case "map":
             counts = {str(row["country"]): int(row["human_clicks"]) for row in rows}
             chart = world_map(counts, {str(row["country"]): str(row["country_name"]) for row in rows})
@@ -215,6 +217,18 @@ def _by_week(rows: Sequence[Row], weeks: Sequence[str]) -> Mapping[str, Sequence
     """The visits of each AI platform, or coding agent, in each of the weeks; 0 in weeks without."""
     counts = {(str(row.get("ai_source") or row["tool"]), str(row["week"])): int(row["visits"]) for row in rows}
     return {name: [counts.get((name, week), 0) for week in weeks] for name, _ in counts}
+
+
+def _by_purpose(panel: Panel, rows: Sequence[Row], days: ChartDays) -> Mapping[str, Sequence[int]]:
+    """The counts of each column of a panel on the days, or in the weeks, that are whole and were read."""
+    counts = [column for column in columns_of(panel) if column.kind == "number"]
+    drawn = [
+        row
+        for row in rows
+        if days.is_whole(panel.unit, row)
+        and not days.is_missing(panel.unit, {**row, "total_visits": sum(row[one.field] for one in counts)})
+    ]
+    return {one.label: [row[one.field] for row in drawn] for one in counts if drawn}
 
 
 def _empty(panel: Panel, rows: Sequence[Row], is_for_operators: bool) -> Mapping[str, str] | None:
