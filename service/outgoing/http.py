@@ -16,7 +16,7 @@ from service.outgoing.connection import OutgoingError, connect, tls_context
 from service.setting_values import Network
 
 MAX_HEAD_BYTES: Final = 64 << 10
-"""Of the status line and the headers of a response."""
+"""Of the status line and the headers of a response, and of all 1xx responses before it."""
 MAX_REDIRECTS: Final = 5
 _CHUNK: Final = 64 << 10
 _HEADERS: Final = {"User-Agent": "Traffic-Analytics/1", "Accept-Encoding": "identity", "Connection": "close"}
@@ -192,11 +192,15 @@ async def _received(connection: h11.Connection, receive: _Receive, max_bytes: in
     if not first:
         raise OutgoingError("connection_failed", "the connection was closed without an answer")
     connection.receive_data(first)
-    response, body = None, bytearray()
+    response, body, head_bytes = None, bytearray(), len(first)
     while True:
         event = connection.next_event()
         if event is h11.NEED_DATA:
-            connection.receive_data(await receive(_CHUNK))
+            if not response and head_bytes > MAX_HEAD_BYTES:
+                raise OutgoingError("invalid_response", f"more than {MAX_HEAD_BYTES:,} bytes before the final status")
+            received = await receive(_CHUNK)
+            head_bytes += len(received)
+            connection.receive_data(received)
         elif isinstance(event, h11.Response):
             response = event
         elif isinstance(event, h11.Data):

@@ -14,7 +14,12 @@ from cryptography.x509.oid import NameOID
 from tests.support.sockets import read_until
 
 OK = "HTTP/1.1 204 No Content\r\n\r\n"
-MANY = {"flood": b"x" * 10_000_000, "1000 headers": b"X: x\r\n" * 1_000, "101 bytes": b"x" * 101}
+MANY = {
+    "flood": b"x" * 10_000_000,
+    "1000 headers": b"X: x\r\n" * 1_000,
+    "101 bytes": b"x" * 101,
+    "100 Continue for ever": b"HTTP/1.1 100 Continue\r\n\r\n" * 8_000,
+}
 
 
 class Received:
