@@ -183,7 +183,7 @@ MIGRATIONS: Final = (
         ms INTEGER,
         finished_at TEXT               -- null while pending
     );
-    CREATE INDEX deliveries_pending ON deliveries (hook_id, due_at, number) WHERE status = 'pending';
+    CREATE INDEX deliveries_pending ON deliveries (hook_id, due_at, number, is_replaceable) WHERE status = 'pending';
     CREATE INDEX deliveries_touched ON deliveries (hook_id, coalesce(attempted_at, created_at))
         WHERE status = 'pending';
     CREATE INDEX deliveries_claimed ON deliveries (hook_id, claimed_until) WHERE claimed_until IS NOT NULL;

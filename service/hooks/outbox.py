@@ -112,7 +112,9 @@ def _has_room(connection: sqlite3.Connection, hook_id: str, name: str, now: date
 def check_room(connection: sqlite3.Connection, hook_id: str, name: str) -> None:
     """Raises HookConflict if MAX_PENDING messages about what people did wait for a hook."""
     ((count,),) = connection.execute(
-        "SELECT count(*) FROM deliveries WHERE hook_id = ? AND status = 'pending' AND NOT is_replaceable", [hook_id]
+        "SELECT count(*) FROM deliveries INDEXED BY deliveries_pending "  # not the one of all that are kept of it
+        "WHERE hook_id = ? AND status = 'pending' AND NOT is_replaceable",
+        [hook_id],
     ).fetchall()
     if count >= MAX_PENDING:
         raise HookConflict(
@@ -162,7 +164,7 @@ def read_deliveries(
         "SELECT id, hook_id, event, job_id, status, attempts, status_code, error, ms, created_at, attempted_at, "
         "iif(status = 'pending', max(due_at, coalesce((SELECT paused_until FROM hooks WHERE id = hook_id), '')), NULL) "
         "FROM deliveries "
-        "WHERE organization = ? AND ? IN ('', hook_id) AND ? IN ('', job_id) ORDER BY number DESC LIMIT ?",
+        "WHERE organization = ? AND (hook_id = ? OR job_id = ?) ORDER BY number DESC LIMIT ?",
         [organization, hook_id, job_id, MAX_DELIVERIES],
     )
     return [Delivery.from_row(row) for row in rows]

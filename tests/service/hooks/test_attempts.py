@@ -9,7 +9,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from service.hooks.attempts import DISABLED_FAILURES, JITTER, KEPT, SCHEDULE, delete_old, next_delivery
-from service.hooks.outbox import LEASE, MAX_MESSAGE_BYTES, MAX_PENDING, HookConflict, enqueue, message
+from service.hooks.outbox import LEASE, MAX_MESSAGE_BYTES, MAX_PENDING, HookConflict, check_room, enqueue, message
 from service.hooks.records import EVENTS, HookChanges
 from tests.service.hooks.outboxes import FAILS, FAILURE, GONE, JOB, SILENCE, TAKEN
 
@@ -428,31 +428,34 @@ def test_of_a_hook_that_is_sent_much_the_newest_finished_messages_are_kept(outbo
     assert kept == ["job_4", "job_3", "job_2", "job_waiting"]
 
 
-def test_the_next_message_is_found_in_as_few_steps_however_many_wait_or_are_kept(outbox):
-    database = outbox.hooks.database
+def test_nothing_takes_more_steps_because_many_messages_wait_or_are_kept(outbox):
+    database, hooks = (
+        outbox.hooks.database,
+        {name: outbox.hook(organization=name)[0] for name in ("acme", "fails", "takes")},
+    )
+
+    def fill(count):
+        for organization, attempt in (("fails", FAILURE), ("takes", TAKEN)):
+            for number in range(count):
+                outbox.enqueue(job=JOB | {"id": f"job_{number}"}, organization=organization)
+                outbox.finish(outbox.claim(), attempt)
 
     def steps():
-        """How many steps of SQLite's machine it takes to find the next, count dead ones, and delete old ones."""
+        """How many steps of SQLite's machine it takes to find the next, to count, to list and to delete old ones."""
         counted = itertools.count()
         for connection in (database._reader, database._writer):
             connection.set_progress_handler(lambda: next(counted) < 0, 1)
-        with database.snapshot() as connection:
-            assert next_delivery(connection, outbox.clock()) is None
-        assert outbox.sender.dead() == 0
         with database.transaction() as connection:
+            assert next_delivery(connection, outbox.clock()) is None
+            check_room(connection, hooks["takes"].id, "takes")
             delete_old(connection, outbox.clock())
+        assert (outbox.sender.dead(), outbox.only(hooks["acme"]).job_id) == (0, "job_mine")
         for connection in (database._reader, database._writer):
             connection.set_progress_handler(None, 0)
         return next(counted)
 
-    def fill(count):
-        for attempt, place in ((FAILURE, "failing"), (TAKEN, "taken")):
-            for number in range(count):
-                outbox.enqueue(job=JOB | {"id": f"job_{number}"}, organization=place)
-                outbox.finish(outbox.claim(), attempt)
-
-    for place in ("failing", "taken"):
-        outbox.hook(organization=place)
+    outbox.enqueue(job=JOB | {"id": "job_mine"})
+    outbox.finish(outbox.claim(), TAKEN)
     fill(2)
     few = steps()
     fill(MAX_PENDING - 2)
